@@ -1,0 +1,10 @@
+# FAISS and the LAPACK symbols that LibTorch lacks, as dep::faiss; always after torch on the link line.
+find_path(FAISS_INCLUDE faiss/Index.h HINTS ${faiss_ROOT}/include ${CMAKE_SOURCE_DIR}/.deps/faiss/include)
+find_library(FAISS_LIBRARY NAMES libfaiss_avx2.a libfaiss.a HINTS ${faiss_ROOT}/lib ${CMAKE_SOURCE_DIR}/.deps/faiss/lib)
+find_library(OPENBLAS_LIBRARY NAMES libopenblas.a PATH_SUFFIXES openblas-openmp)
+add_library(dep_faiss INTERFACE)
+if(FAISS_INCLUDE AND FAISS_LIBRARY AND OPENBLAS_LIBRARY)
+  target_include_directories(dep_faiss SYSTEM INTERFACE ${FAISS_INCLUDE})
+  target_link_libraries(dep_faiss INTERFACE ${FAISS_LIBRARY} ${OPENBLAS_LIBRARY} -l:libgfortran.so.5 gomp Threads::Threads)
+endif()
+add_library(dep::faiss ALIAS dep_faiss)
