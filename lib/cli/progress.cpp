@@ -1,0 +1,119 @@
+#include "cli/progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "core/error.h"
+#include "core/units.h"
+
+namespace cli {
+namespace {
+
+std::string cell(const core::OrderedJson& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
+  if (value.is_null()) return "-";
+  return core::dump(value);
+}
+
+}  // namespace
+
+Progress::Progress(const Context& context, std::string what, std::string unit, std::uint64_t total)
+    : what_(std::move(what)),
+      unit_(std::move(unit)),
+      total_(total),
+      terminal_(::isatty(STDERR_FILENO)),
+      quiet_(context.quiet),
+      start_(Clock::now()),
+      last_(start_) {}
+
+Progress::~Progress() {
+  if (drawn_ && terminal_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::update(std::uint64_t done, const std::string& note) {
+  if (quiet_) return;
+  const auto now = Clock::now();
+  if (now - last_ <
+      (terminal_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(60'000)))
+    return;
+  last_ = now;
+  drawn_ = true;
+  const std::string text = line(done, note, now);
+  if (terminal_) {
+    fmt::print(stderr, "\r\033[K{}", text);
+  } else {
+    fmt::print(stderr, "{}\n", text);
+  }
+  std::fflush(stderr);
+}
+
+std::string Progress::line(std::uint64_t done, const std::string& note,
+                           Clock::time_point now) const {
+  const double seconds = std::max(1e-9, std::chrono::duration<double>(now - start_).count());
+  const double rate = static_cast<double>(done) / seconds;
+  const bool bytes = unit_ == "bytes";
+  std::string text = fmt::format("{}: ", what_);
+  const auto amount = [&](double n) {
+    return bytes ? core::format_bytes(n) : fmt::format("{:.0f} {}", n, unit_);
+  };
+  text += amount(static_cast<double>(done));
+  if (total_ > 0)
+    text +=
+        fmt::format(" ({:.0f} %)", 100.0 * static_cast<double>(done) / static_cast<double>(total_));
+  text += bytes ? fmt::format(", {}/s", core::format_bytes(rate))
+                : fmt::format(", {:.1f} {}/s", rate, unit_);
+  if (total_ > done && rate > 0)
+    text +=
+        fmt::format(", {} left", core::format_duration(static_cast<double>(total_ - done) / rate));
+  return note.empty() ? text : text + ", " + note;
+}
+
+void note(const Context& context, const std::string& text) {
+  if (!context.quiet) fmt::print(stderr, "{}: {}\n", context.program.name, text);
+}
+
+std::string format_report(const Context& context, const core::OrderedJson& report) {
+  if (context.json) return core::dump(report) + "\n";
+  std::size_t width = 0;
+  for (const auto& [key, value] : report.items()) width = std::max(width, key.size());
+  std::string text;
+  for (const auto& [key, value] : report.items())
+    text += fmt::format("{:<{}}  {}\n", key, width, cell(value));
+  return text;
+}
+
+std::string format_table(const Context& context, const std::vector<core::OrderedJson>& rows) {
+  std::string text;
+  if (context.json) {
+    for (const auto& row : rows) text += core::dump(row) + "\n";
+    return text;
+  }
+  if (rows.empty()) return text;
+  std::vector<std::vector<std::string>> cells(rows.size() + 1);
+  std::vector<bool> numeric;
+  for (const auto& [key, value] : rows[0].items()) {
+    cells[0].push_back(key);
+    numeric.push_back(value.is_number());
+  }
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    for (const auto& [key, value] : rows[r].items()) cells[r + 1].push_back(cell(value));
+  std::vector<std::size_t> widths(cells[0].size(), 0);
+  for (const auto& row : cells)
+    for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c)
+      widths[c] = std::max(widths[c], row[c].size());
+  for (const auto& row : cells) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c) {
+      line += numeric[c] ? fmt::format("{:>{}}  ", row[c], widths[c])
+                         : fmt::format("{:<{}}  ", row[c], widths[c]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace cli

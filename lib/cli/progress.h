@@ -1,0 +1,45 @@
+#pragma once
+// Progress on stderr, and reports.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/run.h"
+#include "core/json.h"
+
+namespace cli {
+
+/// A line on stderr with rate and time left: redrawn at most 5 times a second on a terminal, one
+/// line a minute elsewhere, nothing with -q. Erased when it ends.
+class Progress {
+ public:
+  /// `total` 0: unknown. `unit` names what is counted ("tokens", "bytes": bytes are printed as KiB,
+  /// MiB...).
+  Progress(const Context& context, std::string what, std::string unit, std::uint64_t total = 0);
+  ~Progress();
+  void set_total(std::uint64_t total) { total_ = total; }
+  /// `done` so far; `note` is appended ("loss 3.21").
+  void update(std::uint64_t done, const std::string& note = {});
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string line(std::uint64_t done, const std::string& note, Clock::time_point now) const;
+  std::string what_, unit_;
+  std::uint64_t total_;
+  bool terminal_, quiet_, drawn_ = false;
+  Clock::time_point start_, last_;
+};
+
+/// One line to stderr unless -q: "name: text".
+void note(const Context& context, const std::string& text);
+
+/// One result: a JSON line with --json, else one "key  value" line a member. The text ends with a
+/// newline.
+std::string format_report(const Context& context, const core::OrderedJson& report);
+/// Several results with the same keys: JSON lines with --json, else an aligned table with a
+/// heading.
+std::string format_table(const Context& context, const std::vector<core::OrderedJson>& rows);
+
+}  // namespace cli
