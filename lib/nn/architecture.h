@@ -1,0 +1,48 @@
+#pragma once
+// What every architecture is: Batch and State in, Hidden out.
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <optional>
+
+#include "nn/batch.h"
+#include "nn/embedding.h"
+#include "nn/state.h"
+
+namespace nn {
+
+/// What an architecture makes of a batch.
+struct Hidden {
+  torch::Tensor f;  ///< (B, T, d_model): feeds the head
+  torch::Tensor g;  ///< (B, T, d_key): keys the memory, as query and as key
+};
+
+/// How an architecture goes on past its context.
+enum class Carry {
+  reencode,  ///< absolute positions: the window must be encoded again when the oldest token goes
+  forget,    ///< State can forget its oldest tokens
+  constant,  ///< State does not grow (recurrent)
+};
+
+/// Public parameters and submodules are named as config.json's tensors are. forward is not thread safe.
+class Architecture : public torch::nn::Module {
+ public:
+  /// `state` null: rows start afresh and nothing is kept. Else rows marked batch.fresh are reset, the batch continues
+  /// what the State holds, and the State is updated in place (with gradient; the caller detaches).
+  /// Rows may hold padding (run -1) anywhere; padded places of Hidden are finite and mean nothing, and they
+  /// change nothing else: a row gives the same Hidden whatever padding stands around its tokens.
+  virtual Hidden forward(const Batch& batch, State* state) = 0;
+
+  virtual std::int64_t d_model() const = 0;
+  virtual std::int64_t d_key() const = 0;
+  virtual Carry carry() const = 0;
+  /// Most tokens one row can hold since it was fresh (learned positions), or none.
+  virtual std::optional<std::int64_t> context() const { return std::nullopt; }
+  /// Drops the oldest tokens so that at most `keep` remain a row. Only where carry() is forget.
+  virtual void forget(State& state, std::int64_t keep) { (void)state, (void)keep; }
+  /// The input embedding, which a tied head shares; null for vectors.
+  virtual std::shared_ptr<Embedding> embedding() = 0;
+};
+
+}  // namespace nn

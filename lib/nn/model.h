@@ -1,0 +1,34 @@
+#pragma once
+// A language model: an architecture with its head, made from options alone.
+
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "nn/architecture.h"
+#include "nn/head.h"
+#include "nn/model_options.h"
+
+namespace nn {
+
+class Model : public torch::nn::Module {
+ public:
+  /// Initialises from torch's generator as options.shape.init says. Throws Error{bad_config} naming the option.
+  Model(const ModelOptions& options, std::int64_t vocabulary);
+
+  ModelOptions options;
+  std::int64_t vocabulary;
+  std::shared_ptr<Architecture> architecture;
+  std::shared_ptr<Head> head;
+
+  /// Parameters by name; a tied one once.
+  std::vector<std::pair<std::string, torch::Tensor>> named_weights() const;
+  std::int64_t parameter_count() const;
+};
+
+/// Names that --arch takes.
+std::vector<std::string> architecture_names();
+/// Throws Error{bad_config}.
+std::shared_ptr<Architecture> make_architecture(const ModelOptions& options, std::int64_t vocabulary);
+
+}  // namespace nn

@@ -1,0 +1,64 @@
+#pragma once
+// Everything that defines a model's function: written to config.json, offered as flags by train.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/options.h"
+
+namespace nn {
+
+/// Shared by all architectures.
+struct ShapeOptions {
+  std::int64_t layers = 4;
+  std::int64_t d_model = 256;
+  std::int64_t heads = 4;
+  std::int64_t d_ff = 0;  ///< 0: 4 d_model
+  double dropout = 0.1;             ///< residual and embedding
+  double attention_dropout = 0.0;   ///< on attention weights
+  double activation_dropout = 0.0;  ///< inside the FFN
+  double head_dropout = 0.0;        ///< on f before the head
+  std::string memory_key = "last-ffn-input";
+  std::string init = "gpt2";
+  void fields(core::FieldList& f);
+};
+
+/// Input embedding and softmax.
+struct VocabularyOptions {
+  bool tied = true;                   ///< the head shares the embedding
+  std::vector<std::int64_t> cutoffs;  ///< empty: plain softmax
+  double factor = 4;                  ///< width of band i is d_model / factor^i
+  bool tied_projections = true;
+  double tail_dropout = 0;
+  bool scale_embedding = false;  ///< times sqrt(d_model), as fairseq
+  void fields(core::FieldList& f);
+};
+
+struct TransformerOptions {
+  std::string positions = "learned";
+  std::int64_t context = 1024;  ///< rows of learned positions
+  std::string norm = "pre";
+  bool final_norm = true;
+  std::string activation = "gelu";
+  bool bias = true;
+  double norm_epsilon = 1e-5;
+  void fields(core::FieldList& f);
+};
+
+struct LstmOptions {
+  std::int64_t d_recurrent = 0;  ///< width of the cells; 0: d_model
+  void fields(core::FieldList& f);
+};
+
+/// An architecture adds its struct and its line here, and its maker in registry.cpp.
+struct ModelOptions {
+  std::string arch = "transformer";
+  ShapeOptions shape;
+  VocabularyOptions vocabulary;
+  TransformerOptions transformer;
+  LstmOptions lstm;
+  void fields(core::FieldList& f);
+};
+
+}  // namespace nn

@@ -1,0 +1,32 @@
+#include "nn/state.h"
+
+namespace nn {
+
+void State::select(const torch::Tensor& rows) {
+  for (auto& [name, tensor] : tensors) tensor = tensor.index_select(0, rows.to(tensor.device()));
+}
+
+void State::reset(const torch::Tensor& fresh) {
+  if (!fresh.defined() || !fresh.any().item<bool>()) return;
+  const auto rows = fresh.nonzero().flatten();
+  for (auto& [name, tensor] : tensors) {
+    tensor = tensor.detach();
+    tensor.index_fill_(0, rows.to(tensor.device()), 0);
+  }
+}
+
+void State::detach() {
+  for (auto& [name, tensor] : tensors) tensor = tensor.detach();
+}
+
+void State::to(torch::Device device) {
+  for (auto& [name, tensor] : tensors) tensor = tensor.to(device);
+}
+
+std::int64_t State::bytes() const {
+  std::int64_t total = 0;
+  for (const auto& [name, tensor] : tensors) total += static_cast<std::int64_t>(tensor.nbytes());
+  return total;
+}
+
+}  // namespace nn
