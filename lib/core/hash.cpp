@@ -50,6 +50,8 @@ void Hasher::update(std::span<const std::byte> bytes) {
   if (!bytes.empty()) XXH3_128bits_update(impl_->state, bytes.data(), bytes.size());
 }
 
+void Hasher::reset() { XXH3_128bits_reset(impl_->state); }
+
 Digest Hasher::digest() const {
   const XXH128_hash_t h = XXH3_128bits_digest(impl_->state);
   return {h.high64, h.low64};

@@ -31,6 +31,8 @@ class Hasher {
   Hasher& operator=(Hasher&&) noexcept;
   void update(std::span<const std::byte> bytes);
   void update(std::string_view text) { update(std::as_bytes(std::span(text.data(), text.size()))); }
+  /// Forgets what came so far.
+  void reset();
   /// The digest of what came so far; more may follow.
   Digest digest() const;
 

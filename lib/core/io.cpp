@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -50,6 +51,17 @@ int open_to_read(const std::string& path) {
     fail(Code::no_input, "{}: is a folder; give a file", path);
   }
   return fd;
+}
+
+void write_all(int fd, const std::string& name, std::span<const std::byte> in) {
+  while (!in.empty()) {
+    const ssize_t n = ::write(fd, in.data(), in.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      fail(Code::io, "{}: cannot write: {}", name, error_text(errno));
+    }
+    in = in.subspan(static_cast<std::size_t>(n));
+  }
 }
 
 std::string parent_of(const std::string& path) {
@@ -167,16 +179,7 @@ Output::~Output() {
   }
 }
 
-void Output::write_through(std::span<const std::byte> in) {
-  while (!in.empty()) {
-    const ssize_t n = ::write(fd_, in.data(), in.size());
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      fail(Code::io, "{}: cannot write: {}", name_, error_text(errno));
-    }
-    in = in.subspan(static_cast<std::size_t>(n));
-  }
-}
+void Output::write_through(std::span<const std::byte> in) { write_all(fd_, name_, in); }
 
 void Output::write(std::span<const std::byte> in) {
   if (buffer_.size() + in.size() > kBufferBytes) flush();
@@ -232,6 +235,36 @@ void RandomFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
     out = out.subspan(static_cast<std::size_t>(n));
     offset += static_cast<std::uint64_t>(n);
   }
+}
+
+std::unique_ptr<RandomFile> RandomFile::spool(ByteSource& source) {
+  const char* folder = std::getenv("TMPDIR");
+  if (!folder || !*folder) folder = "/tmp";
+  std::string path = std::string(folder) + "/tessera.XXXXXX";
+  const int fd = ::mkostemp(path.data(), O_CLOEXEC);
+  if (fd < 0) fail(Code::cannot_create, "{}: cannot create: {}", path, error_text(errno));
+  ::unlink(path.c_str());
+  std::unique_ptr<RandomFile> file(new RandomFile(source.name(), fd, 0));
+  Bytes buffer(kBufferBytes);
+  while (const std::size_t n = source.read(buffer)) {
+    write_all(fd, path, std::span(buffer).first(n));
+    file->size_ += n;
+  }
+  return file;
+}
+
+void RandomMemory::read_at(std::uint64_t offset, std::span<std::byte> out) const {
+  if (offset > data_.size() || out.size() > data_.size() - offset)
+    fail(Code::bad_data, "{}: cut short at byte {}", name_, data_.size());
+  if (!out.empty()) std::memcpy(out.data(), data_.data() + offset, out.size());
+}
+
+std::size_t SequentialSource::read(std::span<std::byte> out) {
+  const std::size_t n =
+      static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), bytes_.size() - offset_));
+  bytes_.read_at(offset_, out.first(n));
+  offset_ += n;
+  return n;
 }
 
 bool is_regular_file(const std::string& path) {

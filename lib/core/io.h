@@ -98,23 +98,64 @@ class Output : public ByteSink {
 /// Writes `text` to `path` whole or not at all.
 void write_file(const std::string& path, std::string_view text);
 
-/// A file of random access, read only. Thread safe.
-class RandomFile {
+/// Bytes of random access, read only. Thread safe.
+class RandomSource {
+ public:
+  virtual ~RandomSource() = default;
+  virtual std::uint64_t size() const = 0;
+  /// Exactly out.size() bytes at `offset`. Throws Error{bad_data} past the end, Error{io}.
+  virtual void read_at(std::uint64_t offset, std::span<std::byte> out) const = 0;
+  virtual const std::string& name() const = 0;
+};
+
+/// A file of random access.
+class RandomFile : public RandomSource {
  public:
   /// Throws Error{no_input}.
   explicit RandomFile(const std::string& path);
-  ~RandomFile();
+  ~RandomFile() override;
   RandomFile(const RandomFile&) = delete;
   RandomFile& operator=(const RandomFile&) = delete;
-  std::uint64_t size() const { return size_; }
-  /// Exactly out.size() bytes at `offset`. Throws Error{bad_data} past the end, Error{io}.
-  void read_at(std::uint64_t offset, std::span<std::byte> out) const;
-  const std::string& name() const { return name_; }
+  std::uint64_t size() const override { return size_; }
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override;
+  const std::string& name() const override { return name_; }
+
+  /// All of `source` in a temporary file in $TMPDIR (else /tmp) that has no name, so that it
+  /// vanishes with the program. Throws Error{cannot_create}, Error{io}.
+  static std::unique_ptr<RandomFile> spool(ByteSource& source);
 
  private:
+  RandomFile(std::string name, int fd, std::uint64_t size)
+      : name_(std::move(name)), fd_(fd), size_(size) {}
   std::string name_;
   int fd_;
   std::uint64_t size_;
+};
+
+/// Bytes in memory; `data` must outlive it.
+class RandomMemory : public RandomSource {
+ public:
+  explicit RandomMemory(std::span<const std::byte> data, std::string name = "memory")
+      : data_(data), name_(std::move(name)) {}
+  std::uint64_t size() const override { return data_.size(); }
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override;
+  const std::string& name() const override { return name_; }
+
+ private:
+  std::span<const std::byte> data_;
+  std::string name_;
+};
+
+/// Reads a RandomSource front to back; it must outlive this.
+class SequentialSource : public ByteSource {
+ public:
+  explicit SequentialSource(const RandomSource& bytes) : bytes_(bytes) {}
+  std::size_t read(std::span<std::byte> out) override;
+  const std::string& name() const override { return bytes_.name(); }
+
+ private:
+  const RandomSource& bytes_;
+  std::uint64_t offset_ = 0;
 };
 
 /// True if `path` is a file that can be sought (so that a shard in it can be read at random).

@@ -1,0 +1,56 @@
+#pragma once
+// Several shards as one.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shard/file.h"
+#include "shard/header.h"
+
+namespace shard {
+
+/// The shards in the order given, as if merged (`shard merge`). Thread safe.
+class Dataset {
+ public:
+  /// Paths of shards with equal headers; "-" or no path is stdin. What is no regular file (stdin, a
+  /// pipe) is spooled to a temporary file in $TMPDIR that has no name. Throws Error{bad_data}
+  /// naming both where two do not belong together, Error{usage} for a second "-".
+  explicit Dataset(const std::vector<std::string>& paths);
+
+  const Header& header() const { return files_.front().header(); }
+  /// Elements in all.
+  std::uint64_t size() const { return start_.back(); }
+  const Documents& documents() const { return documents_; }
+  /// That of the shard that `shard merge` would make of them.
+  core::Digest fingerprint() const { return fingerprint_; }
+  /// The entries of all shards, each once.
+  const std::vector<core::OrderedJson>& provenance() const { return provenance_; }
+  /// The first shard's path, and how many more there are: for messages.
+  std::string name() const;
+
+  /// As File's.
+  void read(std::uint64_t offset, std::span<std::uint32_t> out) const;
+  void read(std::uint64_t offset, std::span<std::uint64_t> out) const;
+  void read(std::uint64_t offset, std::span<float> out) const;
+  void read(std::uint64_t offset, std::span<std::byte> out) const;
+
+  const std::vector<File>& files() const { return files_; }
+
+ private:
+  template <class T>
+  void read_across(std::uint64_t offset, std::span<T> out, std::size_t items_an_element) const;
+
+  std::vector<File> files_;
+  std::vector<std::uint64_t> start_;  // of each file; size() last
+  Documents documents_;
+  core::Digest fingerprint_;
+  std::vector<core::OrderedJson> provenance_;
+};
+
+/// Throws Error{bad_data} naming both shards, what differs, and both fingerprints, unless they can
+/// be one data set.
+void expect_same_header(const File& a, const File& b);
+
+}  // namespace shard
