@@ -1,35 +1,63 @@
-# LibTorch as dep::torch: libtorch_cpu and c10 with torch's own OpenMP first.
+# LibTorch as dep::torch: libtorch_cpu and c10 with torch's own OpenMP first. Also: TORCH_ROOT, TORCH_VERSION, TORCH_OPENMP.
 #
-# Search order: -DCMAKE_PREFIX_PATH, $LIBTORCH, .deps/ (filled by tools/setup), python3's torch. TorchConfig.cmake is not used: with a
-# CUDA build it stops where no toolkit is installed, and this project needs only the CPU part of such a build.
+# Search order: CMAKE_PREFIX_PATH, $LIBTORCH, python3's torch, .deps/torch (filled by tools/setup). TorchConfig.cmake is not
+# used: with a CUDA build it stops where no toolkit is installed, and this project needs only the CPU part of such a build.
+# libtorch.so is never linked, because it wants libtorch_cuda.so.
 #
 # Whoever exports sgemm_ first gives it to the whole process, so torch stands before FAISS and OpenBLAS on every link
-# line, and --no-as-needed keeps it there. Torch bundles its own fmt: -idirafter keeps the system's fmt first.
+# line, and --no-as-needed keeps it there (tests/link holds this). Torch bundles its own fmt: -idirafter keeps the
+# system's fmt first.
 
-set(torch_hints ${CMAKE_PREFIX_PATH} $ENV{LIBTORCH} ${CMAKE_SOURCE_DIR}/.deps/torch)
-find_path(TORCH_ROOT include/torch/csrc/api/include/torch/torch.h HINTS ${torch_hints}
-  PATH_SUFFIXES torch libtorch NO_DEFAULT_PATH)
+set(torch_header include/torch/csrc/api/include/torch/torch.h)
+string(REPLACE ":" ";" torch_hints "$ENV{CMAKE_PREFIX_PATH}")
+find_path(TORCH_ROOT ${torch_header} HINTS ${CMAKE_PREFIX_PATH} ${torch_hints} $ENV{LIBTORCH}
+  PATH_SUFFIXES torch libtorch ../.. NO_DEFAULT_PATH)
 if(NOT TORCH_ROOT)
-  execute_process(COMMAND python3 -c "import importlib.util as u; s=u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
+  execute_process(COMMAND python3 -c "import importlib.util as u
+s = u.find_spec('torch')
+print((s.submodule_search_locations or [''])[0] if s else '')"
     OUTPUT_VARIABLE python_torch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-  find_path(TORCH_ROOT include/torch/csrc/api/include/torch/torch.h HINTS ${python_torch} NO_DEFAULT_PATH)
+  find_path(TORCH_ROOT ${torch_header} HINTS ${python_torch} ${CMAKE_SOURCE_DIR}/.deps/torch NO_DEFAULT_PATH)
 endif()
 if(NOT TORCH_ROOT)
   message(FATAL_ERROR "LibTorch not found; run tools/setup, or give -DCMAKE_PREFIX_PATH=DIR or LIBTORCH=DIR")
 endif()
 
+set(TORCH_VERSION "")
+foreach(file include/torch/headeronly/version.h include/torch/csrc/api/include/torch/version.h)
+  if(NOT TORCH_VERSION AND EXISTS ${TORCH_ROOT}/${file})
+    file(STRINGS ${TORCH_ROOT}/${file} lines REGEX "#define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+    string(REGEX REPLACE "[^0-9;]" "" numbers "${lines}")
+    list(JOIN numbers . TORCH_VERSION)
+  endif()
+endforeach()
+if(TORCH_VERSION VERSION_LESS 2.8)
+  message(FATAL_ERROR "LibTorch ${TORCH_VERSION} in ${TORCH_ROOT} is too old: 2.8 or newer is needed; LIBTORCH=DIR chooses another")
+endif()
+message(STATUS "LibTorch ${TORCH_VERSION}: ${TORCH_ROOT}")
+
+# lib/ of an unpacked or installed LibTorch; torch.libs/ of some wheels.
+file(GLOB TORCH_OPENMP ${TORCH_ROOT}/lib/libgomp*.so* ${TORCH_ROOT}/../torch.libs/libgomp*.so*)
+if(NOT TORCH_OPENMP)
+  message(FATAL_ERROR "no libgomp beside LibTorch in ${TORCH_ROOT}")
+endif()
+list(GET TORCH_OPENMP 0 TORCH_OPENMP)
+get_filename_component(openmp_dir ${TORCH_OPENMP} DIRECTORY)
+
 foreach(name c10 torch_cpu)
   add_library(libtorch::${name} SHARED IMPORTED GLOBAL)
   set_target_properties(libtorch::${name} PROPERTIES IMPORTED_LOCATION ${TORCH_ROOT}/lib/lib${name}.so)
 endforeach()
-file(GLOB torch_gomp ${TORCH_ROOT}/lib/libgomp*.so.1 ${TORCH_ROOT}/lib/libgomp*.so* ${TORCH_ROOT}/../torch.libs/libgomp*.so*)
-list(GET torch_gomp 0 torch_gomp)
 
+# -fopenmp when compiling only: at::parallel_for is a plain loop without it, and linking with it would add a second OpenMP.
 add_library(dep_torch INTERFACE)
-target_compile_options(dep_torch INTERFACE "SHELL:-idirafter ${TORCH_ROOT}/include"
+target_compile_options(dep_torch INTERFACE -fopenmp "SHELL:-idirafter ${TORCH_ROOT}/include"
   "SHELL:-idirafter ${TORCH_ROOT}/include/torch/csrc/api/include")
 target_link_options(dep_torch INTERFACE -Wl,--no-as-needed ${TORCH_ROOT}/lib/libtorch_cpu.so ${TORCH_ROOT}/lib/libc10.so
-  ${torch_gomp} -Wl,-rpath,${TORCH_ROOT}/lib)
+  ${TORCH_OPENMP} -Wl,-rpath-link,${openmp_dir})
 target_link_libraries(dep_torch INTERFACE libtorch::torch_cpu libtorch::c10)
 add_library(dep::torch ALIAS dep_torch)
-message(STATUS "LibTorch: ${TORCH_ROOT}")
+
+# Programs look beside themselves first (make install may put LibTorch there), then where it was found.
+set(CMAKE_BUILD_RPATH $ORIGIN/../lib/tessera ${TORCH_ROOT}/lib ${openmp_dir})
+list(REMOVE_DUPLICATES CMAKE_BUILD_RPATH)

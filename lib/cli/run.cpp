@@ -130,9 +130,10 @@ int print_version(const Context& context, bool details) {
   core::Output out("-");
   out.write(fmt::format("{} {} (git {})\n", context.program.name, build::kVersion, build::kGit));
   if (details) {
-    out.write(fmt::format("compiler  {}\nflags     {}\nLibTorch  {}\nFAISS     {}\nCUDA      {}\n",
-                          build::kCompiler, build::kFlags, build::kTorch, build::kFaiss,
-                          build::kCuda));
+    out.write(fmt::format(
+        "compiler  {}\nflags     {}\nLibTorch  {}\nFAISS     {}\nCUDA      {}\nothers    {}\n",
+        build::kCompiler, build::kFlags, build::kTorch, build::kFaiss, build::kCuda,
+        build::kLibraries));
   }
   out.commit();
   return 0;

@@ -1,0 +1,21 @@
+# ccache, false warnings, and how many compilers of torch's headers may run at once.
+
+# The precompiled header needs the sloppiness; the base directory lets two checkouts share what they compiled.
+find_program(CCACHE ccache)
+if(CCACHE AND TESSERA_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+endif()
+
+# What gcc 12 and 13 say falsely of inlined library templates (fmt, std::string), depending on the -march.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  add_compile_options(-Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-restrict)
+endif()
+
+# A file that includes torch/torch.h takes up to 1.5 GB of memory while it compiles.
+cmake_host_system_information(RESULT memory_mib QUERY TOTAL_PHYSICAL_MEMORY)
+math(EXPR torch_jobs "${memory_mib} / 1536")
+if(torch_jobs LESS 1)
+  set(torch_jobs 1)
+endif()
+set_property(GLOBAL PROPERTY JOB_POOLS torch=${torch_jobs})

@@ -1,0 +1,20 @@
+# man/NAME.N.scd -> build/man/manN/NAME.N, by scdoc. A manual that scdoc refuses stops the build.
+function(tessera_manuals)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/man/*.scd)
+  find_program(SCDOC scdoc)
+  if(sources AND NOT SCDOC)
+    message(FATAL_ERROR "scdoc not found; run tools/setup")
+  endif()
+  set(pages "")
+  foreach(source ${sources})
+    get_filename_component(page ${source} NAME_WLE)
+    string(REGEX MATCH "[1-9]$" section ${page})
+    set(output ${CMAKE_BINARY_DIR}/man/man${section}/${page})
+    add_custom_command(OUTPUT ${output} DEPENDS ${source}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/man/man${section}
+      COMMAND ${SCDOC} <${source} >${output} COMMENT "Manual ${page}" VERBATIM)
+    list(APPEND pages ${output})
+  endforeach()
+  add_custom_target(manuals ALL DEPENDS ${pages})
+  set_property(GLOBAL PROPERTY TESSERA_MANUALS ${pages})
+endfunction()

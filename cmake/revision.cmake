@@ -1,0 +1,27 @@
+# cmake -DSOURCE=DIR -DOUTPUT=FILE -P revision.cmake: writes core::build::kGit to FILE where it is not there yet.
+# The revision is git's, or, in a tree that git archive made, the one that it put into cmake/revision.txt.
+set(revision "")
+execute_process(COMMAND git -C ${SOURCE} rev-parse --show-toplevel
+  OUTPUT_VARIABLE top OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(top)
+  file(REAL_PATH ${top} top)
+  file(REAL_PATH ${SOURCE} source)
+  if(top STREQUAL source)
+    execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=7 --exclude *
+      OUTPUT_VARIABLE revision OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+endif()
+if(NOT revision)
+  file(STRINGS ${SOURCE}/cmake/revision.txt revision LIMIT_COUNT 1)
+  if(NOT revision MATCHES "^[0-9a-f]+$")
+    set(revision unknown)
+  endif()
+endif()
+set(text "#include \"core/build_info.h\"\n\nnamespace core::build {\nconst char* const kGit = \"${revision}\";\n}  // namespace core::build\n")
+set(before "")
+if(EXISTS ${OUTPUT})
+  file(READ ${OUTPUT} before)
+endif()
+if(NOT before STREQUAL text)
+  file(WRITE ${OUTPUT} "${text}")
+endif()
