@@ -1,0 +1,66 @@
+#pragma once
+// The model/ folder, as man/model.5 describes it: written by train, read by everything that needs a
+// model.
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/hash.h"
+#include "core/json.h"
+#include "nn/model.h"
+#include "shard/header.h"
+
+namespace model {
+
+/// What a model was trained with, as far as its folder says (a folder of transformers says
+/// nothing).
+struct TrainingFacts {
+  std::string memory = "none";            ///< nn::MemoryRule::parse takes it
+  std::int64_t segment = 0;               ///< tokens a segment; 0: unknown
+  std::string tokenizer_fingerprint;      ///< hex; empty: trained on vectors, or unknown
+  core::Json all = core::Json::object();  ///< every fact that save() was given
+};
+
+/// A folder in memory.
+struct Loaded {
+  std::string folder;
+  std::shared_ptr<nn::Model> model;  ///< in evaluation mode, on the device asked for
+  std::string tokenizer;             ///< tokenizer.json in canonical form; empty: none there
+  core::Json config;                 ///< config.json, whole
+  core::Digest fingerprint;          ///< of weights and architecture; what a store names
+  TrainingFacts facts;
+};
+
+/// Reads a folder of Tessera's or a GPT-2 one of transformers (bare or "transformer."-prefixed
+/// names, any float dtype; tokenizer.json, else vocab.json and merges.txt, else no tokenizer).
+/// Weights become `dtype`. Neither the folder nor torch's generator changes. Throws Error{no_input}
+/// if it is no model folder or not complete yet, Error{bad_config} for a key of config.json that is
+/// missing, unknown or wrong, Error{bad_data} naming the tensor that is missing, superfluous, of a
+/// wrong shape or not finite, or when weights or tokenizer are not those that were written.
+Loaded load(const std::string& folder, torch::Device device = torch::kCPU,
+            torch::Dtype dtype = torch::kFloat32);
+
+/// Writes config.json, tokenizer.json (unless empty), then model.safetensors; each whole or not at
+/// all, and the folder is complete when the last has its name. `facts` stands in config.json:
+/// "memory" (text) and "segment" (number) are known here, anything else is kept as it is. A GPT-2
+/// shaped model is written so that transformers.GPT2LMHeadModel.from_pretrained reads it. Throws
+/// Error{cannot_create}, Error{io}.
+void save(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
+          const std::string& tokenizer);
+
+/// XXH3-128 of weights (name, dtype, shape, bytes) and of the architecture's fields: the same
+/// before save() and after load(), on every device.
+core::Digest fingerprint(const nn::Model& model);
+
+/// XXH3-128 of a tokenizer's canonical JSON, hex; empty for none.
+std::string tokenizer_fingerprint(const std::string& tokenizer);
+
+/// Throws Error{bad_data} naming both fingerprints unless the shard's tokens are the model's. Where
+/// the model or the shard has no tokenizer, only the sizes of the vocabularies are compared. `name`
+/// is the shard's, for messages.
+void check_tokenizer(const Loaded& loaded, const shard::Header& header, const std::string& name);
+
+}  // namespace model
