@@ -21,7 +21,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 export BUILD JOBS
 
-configuration = $(CMAKE_ARGS) $(if $(CI),-DTESSERA_WERROR=ON)
+configuration = $(CMAKE_ARGS) -DTESSERA_WERROR=$(if $(CI),ON,OFF)
 ninja = ninja -C $(BUILD) $(if $(JOBS),-j $(JOBS)) --quiet
 
 all: configure
