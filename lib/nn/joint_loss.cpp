@@ -1,0 +1,158 @@
+#include "nn/joint_loss.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "core/error.h"
+
+namespace nn {
+namespace {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct Problem {
+  Tensor targets, weight;  // (N)
+  Place place;             // (N)
+  Head* head;
+  MemoryRule rule;
+  Entries carried;
+  std::int64_t steps;  // T: rows [n T, (n + 1) T) are one row of the batch
+  std::int64_t block_bytes;
+  bool gradient;
+};
+
+// Rows a block: as many as the budget allows, whole batch rows or equal parts of one, so that a
+// block of a segment sees few entries outside it.
+std::int64_t rows_per_block(const Problem& p, std::int64_t bytes_per_row) {
+  const std::int64_t rows =
+      std::clamp<std::int64_t>(p.block_bytes / std::max<std::int64_t>(1, bytes_per_row), 16, 4096);
+  if (rows >= p.steps) return rows / p.steps * p.steps;
+  const std::int64_t parts = (p.steps + rows - 1) / rows;
+  return (p.steps + parts - 1) / parts;
+}
+
+Entries batch_entries(const Tensor& g, const Problem& p) {
+  Entries own{g, p.targets, p.place};
+  if (p.carried.size() == 0) return own;
+  return {torch::cat({g, p.carried.keys.to(g.dtype())}), torch::cat({p.targets, p.carried.labels}),
+          Place::concatenate({p.place, p.carried.place})};
+}
+
+struct Sums {
+  Tensor loss;  // scalar, double
+  Tensor df, dg;
+  std::vector<Tensor> d_weights;
+};
+
+// Everything in one walk over blocks of rows: a block's scores exist once, and its gradient is
+// taken while they do.
+Sums walk(const Tensor& f, const Tensor& g, const Problem& p) {
+  const bool memory = p.rule.any();
+  const Entries entries = memory ? batch_entries(g, p) : Entries{};
+  Sums sums;
+  sums.loss = torch::zeros({}, f.options().dtype(torch::kFloat64));
+  Tensor d_keys;
+  if (p.gradient) {
+    sums.df = torch::empty_like(f);
+    for (const Tensor& weight : p.head->weights())
+      sums.d_weights.push_back(torch::zeros_like(weight));
+    if (memory) {
+      sums.dg = torch::zeros_like(g);
+      d_keys = torch::zeros_like(entries.keys);
+    }
+  }
+  const std::int64_t rows = f.size(0);
+  const std::int64_t block =
+      rows_per_block(p, p.head->bytes_per_row() + (memory ? 6 * entries.size() : 0));
+  for (std::int64_t begin = 0; begin < rows; begin += block) {
+    const std::int64_t end = std::min(begin + block, rows);
+    const Tensor targets = p.targets.slice(0, begin, end), weight = p.weight.slice(0, begin, end);
+    const auto head = p.head->block(f.slice(0, begin, end), targets, p.gradient);
+    if (!memory) {
+      sums.loss.sub_(head->log_prob.mul(weight).sum(torch::kFloat64));
+      if (p.gradient)
+        sums.df.slice(0, begin, end)
+            .copy_(head->backward(-weight, torch::zeros_like(weight), sums.d_weights));
+      continue;
+    }
+    MemoryBlock seen(g.slice(0, begin, end), p.place.slice(begin, end), targets, entries, p.rule);
+    const Tensor score = head->log_prob + head->log_z;
+    const Tensor log_all = torch::logaddexp(head->log_z, seen.all),
+                 log_target = torch::logaddexp(score, seen.positive);
+    sums.loss.add_((log_all - log_target).mul(weight).sum(torch::kFloat64));
+    if (!p.gradient) continue;
+    const Tensor d_score = -(score - log_target).exp_().mul_(weight);  // through log p_head + z
+    const Tensor d_z = (head->log_z - log_all).exp_().mul_(weight).add_(d_score);
+    sums.df.slice(0, begin, end).copy_(head->backward(d_score, d_z, sums.d_weights));
+    const Tensor d_all = (seen.all - log_all).exp_().mul_(weight);
+    const Tensor d_positive = -(seen.positive - log_target).exp_().mul_(weight);
+    sums.dg.slice(0, begin, end).copy_(seen.backward(d_all, d_positive, d_keys));
+  }
+  if (p.gradient && memory) sums.dg.add_(d_keys.slice(0, 0, rows));
+  return sums;
+}
+
+class JointLoss : public torch::autograd::Function<JointLoss> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& f, const Tensor& g,
+                        at::TensorList weights, const Problem* problem) {
+    Sums sums = walk(f, g, *problem);
+    if (problem->gradient) {
+      variable_list saved{sums.df, sums.dg};
+      saved.insert(saved.end(), sums.d_weights.begin(), sums.d_weights.end());
+      context->saved_data["gradients"] = saved;
+    }
+    return sums.loss.to(f.scalar_type());
+  }
+
+  // The gradients are there; they are scaled where they lie and handed over, so that they exist
+  // once.
+  static variable_list backward(AutogradContext* context, const variable_list& d_loss) {
+    const auto found = context->saved_data.find("gradients");
+    if (found == context->saved_data.end())
+      core::fail(core::Code::bug, "the gradient of this loss was already taken");
+    auto list = found->second.toTensorVector();
+    context->saved_data.erase(found);
+    variable_list gradients;
+    for (Tensor& gradient : list) {
+      if (gradient.defined()) gradient.mul_(d_loss[0].to(gradient.scalar_type()));
+      gradients.push_back(gradient);
+    }
+    gradients.emplace_back();  // problem
+    return gradients;
+  }
+};
+
+}  // namespace
+
+Tensor joint_loss(const Tensor& f, const Tensor& g, const Batch& batch, Head& head,
+                  const MemoryRule& rule, const Entries& carried, std::int64_t block_bytes) {
+  auto weights = head.weights();
+  const auto dtype = weights.at(0).scalar_type();
+  const auto options = torch::TensorOptions().dtype(dtype).device(f.device());
+  Problem problem;
+  problem.targets = batch.targets.flatten();
+  problem.weight = batch.weight.flatten().to(options);
+  problem.place = batch.place.flatten();
+  problem.head = &head;
+  problem.rule = rule;
+  problem.carried = carried;
+  problem.steps = batch.steps();
+  problem.block_bytes = block_bytes;
+  const Tensor rows = f.flatten(0, 1).to(dtype);
+  const Tensor keys = rule.any() ? g.flatten(0, 1).to(dtype) : Tensor(rows.new_empty({0}));
+  problem.gradient = torch::GradMode::is_enabled() &&
+                     (rows.requires_grad() || keys.requires_grad() ||
+                      std::any_of(weights.begin(), weights.end(),
+                                  [](const Tensor& w) { return w.requires_grad(); }));
+  if (!problem.gradient) return walk(rows, keys, problem).loss.to(dtype);
+  return JointLoss::apply(rows, keys, at::TensorList(weights), &problem);
+}
+
+Tensor join(const RowScores& s) {
+  return torch::logaddexp(s.log_prob + s.log_z, s.positive) - torch::logaddexp(s.log_z, s.all);
+}
+
+}  // namespace nn
