@@ -97,7 +97,7 @@ Sums walk(const Tensor& f, const Tensor& g, const Problem& p) {
 class JointLoss : public torch::autograd::Function<JointLoss> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& f, const Tensor& g,
-                        at::TensorList weights, const Problem* problem) {
+                        at::TensorList /*weights*/, const Problem* problem) {
     Sums sums = walk(f, g, *problem);
     if (problem->gradient) {
       variable_list saved{sums.df, sums.dg};
