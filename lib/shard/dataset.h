@@ -40,7 +40,7 @@ class Dataset {
 
  private:
   template <class T>
-  void read_across(std::uint64_t offset, std::span<T> out, std::size_t items_an_element) const;
+  void read_across(std::uint64_t offset, std::span<T> out) const;
 
   std::vector<File> files_;
   std::vector<std::uint64_t> start_;  // of each file; size() last

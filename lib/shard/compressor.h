@@ -1,0 +1,55 @@
+#pragma once
+// Compresses frames side by side and hands them out in the order they came.
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "core/io.h"
+#include "shard/zstd_frame.h"
+
+namespace shard {
+
+/// `emit` is called on the caller's thread, within push() and finish(). At most 2 `jobs` + 1 frames
+/// wait. jobs < 2: no threads.
+class Compressor {
+ public:
+  using Emit = std::function<void(std::span<const std::byte> frame, std::size_t raw_bytes)>;
+  Compressor(int jobs, Emit emit);
+  ~Compressor();
+  Compressor(const Compressor&) = delete;
+  Compressor& operator=(const Compressor&) = delete;
+
+  /// Takes the bytes of `raw` and leaves it empty.
+  void push(core::Bytes& raw);
+  /// Emits all that was pushed.
+  void finish();
+
+ private:
+  struct Task {
+    core::Bytes raw, frame;
+    bool done = false;
+    std::exception_ptr error;
+  };
+  void work();
+  void emit_first();
+
+  Emit emit_;
+  std::size_t most_waiting_;
+  CompressContext context_;                    // without threads
+  std::deque<std::unique_ptr<Task>> waiting_;  // in the order of push(); the caller's alone
+  std::vector<std::unique_ptr<Task>> free_;
+  std::mutex mutex_;
+  std::condition_variable todo_changed_, task_done_;
+  std::deque<Task*> todo_;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace shard

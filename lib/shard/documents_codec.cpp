@@ -1,0 +1,98 @@
+#include "shard/documents_codec.h"
+
+#include "core/error.h"
+#include "shard/layout.h"
+
+namespace shard {
+namespace {
+
+constexpr std::size_t kPieceBytes = 1 << 16;
+
+void put_number(core::Bytes& out, std::uint64_t number) {
+  for (; number >= 0x80; number >>= 7) out.push_back(std::byte(number | 0x80));
+  out.push_back(std::byte(number));
+}
+
+// Takes bytes one by one and says when a number is complete.
+struct NumberReader {
+  std::uint64_t value = 0;
+  int shift = 0;
+  enum class Result { more, done, bad };
+  Result take(std::byte b) {
+    const auto bits = static_cast<std::uint64_t>(b) & 0x7f;
+    if (shift > 63 || (shift == 63 && bits > 1)) return Result::bad;
+    value |= bits << shift;
+    shift += 7;
+    return (b & std::byte{0x80}) != std::byte{0} ? Result::more : Result::done;
+  }
+};
+
+}  // namespace
+
+void DocumentsEncoder::append(std::uint64_t n_elements, std::uint64_t source_bytes,
+                              std::uint64_t source_words) {
+  for (const auto number : {n_elements, source_bytes, source_words}) put_number(raw_, number);
+  if (raw_.size() >= kPieceBytes) compress(false);
+}
+
+void DocumentsEncoder::compress(bool last) {
+  ZSTD_inBuffer in{raw_.data(), raw_.size(), 0};
+  for (;;) {
+    const std::size_t at = out_.size();
+    out_.resize(at + kPieceBytes);
+    ZSTD_outBuffer out{out_.data() + at, kPieceBytes, 0};
+    const std::size_t left =
+        ZSTD_compressStream2(context_.get(), &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
+    out_.resize(at + out.pos);
+    if (ZSTD_isError(left))
+      core::fail(core::Code::bug, "zstd cannot compress: {}", ZSTD_getErrorName(left));
+    if (last ? left == 0 : in.pos == in.size) break;
+  }
+  raw_.clear();
+}
+
+core::Bytes DocumentsEncoder::finish() {
+  compress(true);
+  return std::move(out_);
+}
+
+Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_documents,
+                           std::uint64_t n_elements, std::uint64_t offset,
+                           const std::string& name) {
+  const auto bad = [&] { layout::damaged(name, offset, "the document boundaries"); };
+  const auto context = make_decompress_context();
+  Documents documents;
+  std::vector<std::uint64_t>* const columns[] = {&documents.end, &documents.bytes,
+                                                 &documents.words};
+  std::uint64_t end = 0;
+  NumberReader number;
+  int column = 0;
+  ZSTD_inBuffer source{in.data(), in.size(), 0};
+  core::Bytes piece(kPieceBytes);
+  std::size_t left = 1;
+  for (;;) {
+    ZSTD_outBuffer out{piece.data(), piece.size(), 0};
+    const std::size_t before = source.pos;
+    left = ZSTD_decompressStream(context.get(), &out, &source);
+    if (ZSTD_isError(left)) bad();
+    for (const std::byte b : std::span(piece).first(out.pos)) {
+      const auto result = number.take(b);
+      if (result == NumberReader::Result::more) continue;
+      if (result == NumberReader::Result::bad || documents.words.size() == n_documents) bad();
+      if (column == 0) {
+        if (number.value > n_elements - end) bad();
+        number.value = end += number.value;
+      }
+      columns[column]->push_back(number.value);
+      column = (column + 1) % 3;
+      number = {};
+    }
+    if (left == 0 || (out.pos == 0 && source.pos == before)) break;
+  }
+  if (left != 0 || source.pos != source.size || column != 0 || number.shift != 0 ||
+      documents.size() != n_documents || end != n_elements)
+    bad();
+  return documents;
+}
+
+}  // namespace shard

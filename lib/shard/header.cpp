@@ -1,0 +1,120 @@
+#include "shard/header.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/build_info.h"
+#include "core/error.h"
+#include "shard/header_json.h"
+
+namespace shard {
+namespace {
+
+constexpr std::array<std::string_view, 4> kKinds = {"tokens", "order", "vectors", "pairs"};
+constexpr std::array<std::string_view, 5> kDtypes = {"u8", "u16", "u32", "u64", "f32"};
+constexpr std::array<std::size_t, 5> kSizes = {1, 2, 4, 8, 4};
+constexpr std::array<std::string_view, 3> kUnits = {"segment", "document", "pair"};
+
+template <class Names>
+std::size_t index_of(const Names& names, const std::string& text, const char* what,
+                     const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end())
+    core::fail(core::Code::bad_data, "{}: {} \"{}\" in the header is not known", name, what,
+               text.substr(0, 40));
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+const char* contradiction(const Header& header) {
+  const bool ids = header.kind == Kind::tokens || header.kind == Kind::pairs;
+  const bool order = header.kind == Kind::order;
+  if (ids && (header.vocabulary == 0 || header.vocabulary > std::uint64_t{1} << 32))
+    return "a vocabulary of 1 to 2^32 types is needed";
+  if (ids && header.dtype != dtype_for(header.vocabulary))
+    return "dtype does not fit the vocabulary";
+  if (order && header.dtype != Dtype::u32 && header.dtype != Dtype::u64)
+    return "an order is u32 or u64";
+  if (order && std::find(kUnits.begin(), kUnits.end(), header.unit) == kUnits.end())
+    return "unit is none of segment, document, pair";
+  if (order && (header.unit == "segment") != (header.unit_length > 0))
+    return "unit_length belongs to an order of segments";
+  if (!order &&
+      (!header.unit.empty() || header.unit_length > 0 || !header.data_fingerprint.empty()))
+    return "unit and data_fingerprint belong to an order";
+  if (header.kind == Kind::vectors && (header.dtype != Dtype::f32 || header.vocabulary != 0))
+    return "vectors are f32 without a vocabulary";
+  if (header.kind == Kind::vectors ? header.width < 1 || header.width > (1u << 24)
+                                   : header.width != 1)
+    return "width must be 1 to 2^24 for vectors, 1 otherwise";
+  return nullptr;
+}
+
+}  // namespace
+
+std::string_view name_of(Kind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(Dtype dtype) { return kDtypes[static_cast<std::size_t>(dtype)]; }
+std::size_t size_of(Dtype dtype) { return kSizes[static_cast<std::size_t>(dtype)]; }
+
+Dtype dtype_for(std::uint64_t vocabulary) {
+  return vocabulary <= 256 ? Dtype::u8 : vocabulary <= 65'536 ? Dtype::u16 : Dtype::u32;
+}
+
+core::OrderedJson provenance_entry(std::string_view program, core::OrderedJson options,
+                                   const std::vector<core::Digest>& inputs) {
+  core::OrderedJson entry;
+  entry["program"] = program;
+  entry["version"] = core::build::kVersion;
+  entry["options"] = std::move(options);
+  entry["inputs"] = core::OrderedJson::array();
+  for (const auto& input : inputs) entry["inputs"].push_back(input.hex());
+  return entry;
+}
+
+void expect_kind(const Header& header, const std::vector<Kind>& kinds, const std::string& name) {
+  if (std::find(kinds.begin(), kinds.end(), header.kind) != kinds.end()) return;
+  std::string wanted;
+  for (const Kind kind : kinds) wanted.append(wanted.empty() ? "" : " or ").append(name_of(kind));
+  core::fail(core::Code::bad_data, "{}: a shard of {}; {} wanted", name, name_of(header.kind),
+             wanted);
+}
+
+void check_header(const Header& header, const std::string& name) {
+  if (const char* what = contradiction(header))
+    core::fail(core::Code::bad_data, "{}: bad header: {}", name, what);
+  if (!header.data_fingerprint.empty()) core::Digest::from_hex(header.data_fingerprint);
+}
+
+std::string header_json(const Header& header) {
+  core::Json json = {{"kind", name_of(header.kind)},
+                     {"dtype", name_of(header.dtype)},
+                     {"width", header.width},
+                     {"vocabulary", header.vocabulary}};
+  if (header.kind == Kind::order) {
+    json["unit"] = header.unit;
+    json["unit_length"] = header.unit_length;
+    json["data_fingerprint"] = header.data_fingerprint;
+  }
+  return core::dump(json);
+}
+
+Header header_from_json(std::string_view text, const std::string& name) {
+  const core::Json json = core::parse_json(text, name + ": header", 4);
+  Header header;
+  header.kind = Kind(index_of(kKinds, core::get<std::string>(json, "kind", name), "kind", name));
+  header.dtype =
+      Dtype(index_of(kDtypes, core::get<std::string>(json, "dtype", name), "dtype", name));
+  const auto width = core::get<std::uint64_t>(json, "width", name);
+  header.width = static_cast<std::uint32_t>(std::min<std::uint64_t>(width, UINT32_MAX));
+  header.vocabulary = core::get<std::uint64_t>(json, "vocabulary", name);
+  if (header.kind == Kind::order) {
+    header.unit = core::get<std::string>(json, "unit", name);
+    header.unit_length = core::get<std::uint64_t>(json, "unit_length", name);
+    header.data_fingerprint = core::get<std::string>(json, "data_fingerprint", name);
+  }
+  check_header(header, name);
+  if (header_json(header) != text)
+    core::fail(core::Code::bad_data, "{}: bad header: not in canonical form", name);
+  return header;
+}
+
+}  // namespace shard

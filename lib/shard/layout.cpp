@@ -1,0 +1,224 @@
+#include "shard/layout.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "shard/documents_codec.h"
+#include "shard/header_json.h"
+#include "shard/zstd_frame.h"
+
+namespace shard::layout {
+namespace {
+
+constexpr std::size_t kHeaderFixedBytes = 32, kTrailerFixedBytes = 88, kHashBytes = 8;
+
+void put_hash(core::Bytes& frame) {
+  const auto size = static_cast<std::uint64_t>(frame.size()) + kHashBytes - kFrameHeadBytes;
+  if (size > UINT32_MAX)
+    core::fail(core::Code::bad_data,
+               "too many documents for one shard (their boundaries take {} "
+               "bytes, 4 GiB at most); write several shards",
+               size);
+  const auto size32 = static_cast<std::uint32_t>(size);
+  std::memcpy(frame.data() + 4, &size32, sizeof size32);
+  put(frame, core::hash64(frame));
+}
+
+void check_hash(std::span<const std::byte> frame, std::uint64_t offset, std::string_view what,
+                const std::string& name) {
+  const std::size_t end = frame.size() - kHashBytes;
+  if (core::hash64(frame.first(end)) != get<std::uint64_t>(frame, end)) damaged(name, offset, what);
+}
+
+core::Digest get_digest(std::span<const std::byte> in, std::size_t at) {
+  return {.high = get<std::uint64_t>(in, at + 8), .low = get<std::uint64_t>(in, at)};
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string decompress_text(std::span<const std::byte> in, std::size_t size,
+                            const std::string& name) {
+  if (size == 0 && in.empty()) return {};
+  if (ZSTD_getFrameContentSize(in.data(), in.size()) != size) damaged(name, 0, "the tokenizer");
+  std::string text(size, '\0');
+  if (ZSTD_decompress(text.data(), text.size(), in.data(), in.size()) != size)
+    damaged(name, 0, "the tokenizer");
+  return text;
+}
+
+}  // namespace
+
+void put(core::Bytes& out, const core::Digest& digest) {
+  put(out, digest.low);
+  put(out, digest.high);
+}
+
+void put(core::Bytes& out, std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+core::Bytes encode_header(const Header& header) {
+  const std::string json = header_json(header);
+  core::Bytes frame, tokenizer;
+  if (!header.tokenizer.empty()) {
+    const auto context = make_compress_context();
+    compress_frame(context.get(),
+                   std::as_bytes(std::span(header.tokenizer.data(), header.tokenizer.size())),
+                   tokenizer);
+  }
+  if (header.tokenizer.size() > kMaxHeaderBytes || tokenizer.size() > kMaxHeaderBytes / 2)
+    core::fail(core::Code::bad_data, "the tokenizer is larger than a shard takes ({} bytes)",
+               kMaxHeaderBytes);
+  put(frame, kHeaderMagic);
+  put(frame, std::uint32_t{0});
+  put(frame, kHeaderName);
+  put(frame, kVersion);
+  put(frame, static_cast<std::uint32_t>(json.size()));
+  put(frame, static_cast<std::uint64_t>(header.tokenizer.size()));
+  put(frame, json);
+  frame.insert(frame.end(), tokenizer.begin(), tokenizer.end());
+  put_hash(frame);
+  return frame;
+}
+
+std::size_t check_start(std::span<const std::byte> start, const std::string& name) {
+  core::Bytes expected;
+  put(expected, kHeaderMagic);
+  const auto common = std::min(start.size(), expected.size());
+  if (!std::equal(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(common),
+                  start.begin())) {
+    const bool zstd = start.size() >= 4 && get<std::uint32_t>(start, 0) == kZstdMagic;
+    core::fail(core::Code::bad_data, "{}: not a shard{}", name,
+               zstd ? ", but other data compressed with zstd" : "");
+  }
+  if (start.size() < kVersionEnd) cut_short(name, start.size(), "the header");
+  if (text_of(start.subspan(kFrameHeadBytes, kHeaderName.size())) != kHeaderName)
+    core::fail(core::Code::bad_data, "{}: not a shard", name);
+  const auto version = get<std::uint32_t>(start, kVersionEnd - 4);
+  if (version != kVersion)
+    core::fail(core::Code::bad_data,
+               "{}: a shard of format version {}; this program reads version {}", name, version,
+               kVersion);
+  const auto size = get<std::uint32_t>(start, 4);
+  if (size > kMaxHeaderBytes || size < kHeaderFixedBytes + kHashBytes - kFrameHeadBytes)
+    damaged(name, 4, "the header's size");
+  return kFrameHeadBytes + size;
+}
+
+Header decode_header(std::span<const std::byte> frame, const std::string& name) {
+  check_hash(frame, 0, "the header", name);
+  const auto json_bytes = get<std::uint32_t>(frame, kVersionEnd);
+  const auto tokenizer_bytes = get<std::uint64_t>(frame, kVersionEnd + 4);
+  const std::size_t room = frame.size() - kHeaderFixedBytes - kHashBytes;
+  if (json_bytes > room || tokenizer_bytes > kMaxHeaderBytes) damaged(name, 20, "the header");
+  Header header = header_from_json(text_of(frame.subspan(kHeaderFixedBytes, json_bytes)), name);
+  header.tokenizer =
+      decompress_text(frame.subspan(kHeaderFixedBytes + json_bytes, room - json_bytes),
+                      static_cast<std::size_t>(tokenizer_bytes), name);
+  return header;
+}
+
+core::Bytes encode_trailer(const TrailerFrame& trailer) {
+  core::Bytes frame;
+  put(frame, kTrailerMagic);
+  put(frame, std::uint32_t{0});
+  put(frame, kTrailerName);
+  put(frame, trailer.content.elements);
+  put(frame, trailer.content.documents);
+  put(frame, static_cast<std::uint32_t>(trailer.boundaries.size()));
+  put(frame, static_cast<std::uint32_t>(trailer.provenance.size()));
+  put(frame, trailer.content.data.value());
+  put(frame, trailer.fingerprint);
+  put(frame, trailer.file_hash);
+  frame.insert(frame.end(), trailer.boundaries.begin(), trailer.boundaries.end());
+  put(frame, trailer.provenance);
+  put_hash(frame);
+  return frame;
+}
+
+Trailer decode_trailer(std::span<const std::byte> frame, const Header& header, std::uint64_t offset,
+                       const std::string& name, Content& content) {
+  if (frame.size() < kTrailerFixedBytes + kHashBytes) damaged(name, offset, "the trailer");
+  check_hash(frame, offset, "the trailer", name);
+  if (text_of(frame.subspan(kFrameHeadBytes, kTrailerName.size())) != kTrailerName)
+    damaged(name, offset, "the trailer");
+  Trailer trailer;
+  trailer.elements = get<std::uint64_t>(frame, 16);
+  const auto n_documents = get<std::uint64_t>(frame, 24);
+  const std::uint64_t boundary_bytes = get<std::uint32_t>(frame, 32);
+  const std::uint64_t provenance_bytes = get<std::uint32_t>(frame, 36);
+  const Chain data = Chain::from(get_digest(frame, 40));
+  trailer.fingerprint = get_digest(frame, 56);
+  trailer.file_hash = get_digest(frame, 72);
+  if (boundary_bytes + provenance_bytes != frame.size() - kTrailerFixedBytes - kHashBytes ||
+      trailer.elements > kMaxElements || n_documents > kMaxDocuments ||
+      trailer.elements % header.width != 0 || (header.kind == Kind::pairs && n_documents % 2 != 0))
+    damaged(name, offset, "the trailer's sizes");
+
+  trailer.documents = decode_documents(frame.subspan(kTrailerFixedBytes, boundary_bytes),
+                                       n_documents, trailer.elements, offset, name);
+  content = {};
+  std::uint64_t start = 0;
+  for (std::size_t i = 0; i < trailer.documents.size(); ++i) {
+    const std::uint64_t end = trailer.documents.end[i];
+    if (end % header.width != 0) damaged(name, offset, "the document boundaries");
+    content.append({}, end - start, trailer.documents.bytes[i], trailer.documents.words[i]);
+    start = end;
+  }
+  content.data = data;
+  if (fingerprint(header, content) != trailer.fingerprint) damaged(name, offset, "the fingerprint");
+
+  const auto text = text_of(frame.subspan(kTrailerFixedBytes + boundary_bytes, provenance_bytes));
+  core::parse_json(text, name + ": provenance", 32);  // bounds the depth
+  const auto provenance = core::OrderedJson::parse(text);
+  if (!provenance.is_array()) damaged(name, offset, "the provenance");
+  for (const auto& entry : provenance) trailer.provenance.push_back(entry);
+  return trailer;
+}
+
+core::Bytes encode_seek_table(std::span<const FrameSize> frames) {
+  if (frames.size() > 0x8000000)
+    core::fail(core::Code::bad_data, "too many elements for one shard; write several");
+  core::Bytes table;
+  put(table, kSeekTableMagic);
+  put(table, static_cast<std::uint32_t>(frames.size() * 8 + kSeekFooterBytes));
+  for (const auto& frame : frames) {
+    put(table, frame.compressed);
+    put(table, frame.raw);
+  }
+  put(table, static_cast<std::uint32_t>(frames.size()));
+  put(table, std::uint8_t{0});
+  put(table, kSeekFooterMagic);
+  return table;
+}
+
+std::vector<FrameSize> decode_seek_table(std::span<const std::byte> table, std::uint64_t offset,
+                                         const std::string& name) {
+  std::vector<FrameSize> frames;
+  if (table.size() >= kFrameHeadBytes + kSeekFooterBytes) {
+    frames.resize((table.size() - kFrameHeadBytes - kSeekFooterBytes) / 8);
+    for (std::size_t i = 0; i < frames.size(); ++i)
+      frames[i] = {get<std::uint32_t>(table, kFrameHeadBytes + 8 * i),
+                   get<std::uint32_t>(table, kFrameHeadBytes + 8 * i + 4)};
+  }
+  const auto expected = encode_seek_table(frames);
+  if (!std::equal(expected.begin(), expected.end(), table.begin(), table.end()))
+    damaged(name, offset, "the seek table");
+  return frames;
+}
+
+void cut_short(const std::string& name, std::uint64_t offset, std::string_view where) {
+  core::fail(core::Code::bad_data,
+             "{}: cut short: it ends at byte {}, within {}; write or copy it again", name, offset,
+             where);
+}
+
+void damaged(const std::string& name, std::uint64_t offset, std::string_view what) {
+  core::fail(core::Code::bad_data, "{}: damaged at byte {}: {} is not as it was written", name,
+             offset, what);
+}
+
+}  // namespace shard::layout

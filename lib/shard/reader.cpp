@@ -1,0 +1,155 @@
+#include "shard/reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+#include "shard/elements.h"
+#include "shard/input.h"
+#include "shard/layout.h"
+#include "shard/zstd_frame.h"
+
+namespace shard {
+
+struct Reader::Impl {
+  explicit Impl(core::ByteSource& source) : input(source), name(source.name()) {
+    const std::size_t size = layout::check_start(input.peek(layout::kVersionEnd), name);
+    const auto frame = take_frame(size, "the header");
+    header = layout::decode_header(frame, name);
+    element_bytes = size_of(header.dtype);
+    context = make_decompress_context();
+  }
+
+  // A skippable frame of `size` bytes, whole.
+  core::Bytes take_frame(std::size_t size, std::string_view what) {
+    auto frame = input.take(size);
+    if (frame.size() < size) layout::cut_short(name, input.offset(), what);
+    table.push_back({static_cast<std::uint32_t>(size), 0});
+    return frame;
+  }
+
+  std::size_t skippable_size(std::uint32_t magic, std::string_view what) {
+    const auto head = input.peek(layout::kFrameHeadBytes);
+    if (head.size() < layout::kFrameHeadBytes)
+      layout::cut_short(name, input.offset() + head.size(), what);
+    if (layout::get<std::uint32_t>(head, 0) != magic) layout::damaged(name, input.offset(), what);
+    return layout::kFrameHeadBytes + layout::get<std::uint32_t>(head, 4);
+  }
+
+  // Decompresses the next data frame, or reads to the end. False at the end.
+  bool next_frame() {
+    if (ended) return false;
+    const auto head = input.peek(4);
+    if (head.size() < 4)
+      layout::cut_short(name, input.offset() + head.size(), "the elements, without a trailer");
+    if (layout::get<std::uint32_t>(head, 0) != layout::kZstdMagic) {
+      read_end();
+      return false;
+    }
+    auto in = input.peek(kLookBytes);
+    FrameView frame = look_at_frame(in);
+    if (frame.state == FrameView::State::partial) {
+      in = input.peek(ZSTD_compressBound(layout::kMaxRawBytes));
+      frame = look_at_frame(in);
+    }
+    if (frame.state == FrameView::State::partial &&
+        in.size() < ZSTD_compressBound(layout::kMaxRawBytes))
+      layout::cut_short(name, input.offset() + in.size(), "the elements");
+    if (frame.state != FrameView::State::whole)
+      layout::damaged(name, input.offset(), "a data frame");
+    raw.resize(frame.raw);
+    decompress_frame(context.get(), in.first(frame.compressed), raw, header, input.offset(), name);
+    input.consume(frame.compressed);
+    table.push_back(
+        {static_cast<std::uint32_t>(frame.compressed), static_cast<std::uint32_t>(frame.raw)});
+    n_elements += frame.raw / element_bytes;
+    at = 0;
+    return true;
+  }
+
+  void read_end() {
+    const core::Digest hash = input.hash();
+    const std::uint64_t start = input.offset();
+    const std::size_t size = skippable_size(layout::kTrailerMagic, "a frame");
+    const auto frame = take_frame(size, "the trailer");
+    Content content;
+    trailer = layout::decode_trailer(frame, header, start, name, content);
+    if (trailer.file_hash != hash) layout::damaged(name, 0, "a byte before the trailer");
+    if (trailer.elements != n_elements) layout::damaged(name, start, "the number of elements");
+
+    const auto expected = layout::encode_seek_table(table);
+    const std::uint64_t table_start = input.offset();
+    if (input.peek(1).empty()) layout::cut_short(name, table_start, "the seek table");
+    const auto found = input.take(expected.size());
+    if (!std::equal(found.begin(), found.end(), expected.begin()))
+      layout::damaged(name, table_start, "the seek table");
+    if (found.size() < expected.size()) layout::cut_short(name, input.offset(), "the seek table");
+    if (!input.peek(1).empty())
+      core::fail(core::Code::bad_data,
+                 "{}: bytes after the end of the shard, at byte {}; to join shards use shard merge",
+                 name, input.offset());
+    ended = true;
+  }
+
+  template <class T>
+  std::size_t read(std::span<T> out) {
+    const std::size_t item_bytes = stored_bytes<T>(header.dtype);
+    std::size_t done = 0;
+    while (done < out.size()) {
+      if (at == raw.size() && !next_frame()) {
+        raw.clear();
+        at = 0;
+        break;
+      }
+      const std::size_t n = std::min(out.size() - done, (raw.size() - at) / item_bytes);
+      decode_elements(header.dtype, raw.data() + at, out.subspan(done, n), name);
+      at += n * item_bytes;
+      done += n;
+    }
+    return done;
+  }
+
+  // Enough for a frame as the Writer makes it.
+  static constexpr std::size_t kLookBytes = layout::kRawBytes + (4 << 10);
+
+  Input input;
+  std::string name;
+  Header header;
+  std::size_t element_bytes = 1;
+  DecompressContext context;
+  core::Bytes raw;     // of the current frame
+  std::size_t at = 0;  // bytes of it that were read
+  std::uint64_t n_elements = 0;
+  std::vector<layout::FrameSize> table;
+  Trailer trailer;
+  bool ended = false;
+};
+
+Reader::Reader(core::ByteSource& source) : impl_(std::make_unique<Impl>(source)) {}
+Reader::~Reader() = default;
+Reader::Reader(Reader&&) noexcept = default;
+Reader& Reader::operator=(Reader&&) noexcept = default;
+
+const Header& Reader::header() const { return impl_->header; }
+const std::string& Reader::name() const { return impl_->name; }
+std::size_t Reader::read(std::span<std::uint32_t> out) { return impl_->read(out); }
+std::size_t Reader::read(std::span<std::uint64_t> out) { return impl_->read(out); }
+std::size_t Reader::read(std::span<float> out) { return impl_->read(out); }
+std::size_t Reader::read(std::span<std::byte> out) {
+  return impl_->read(out.first(out.size() / impl_->element_bytes * impl_->element_bytes));
+}
+
+const Trailer& Reader::trailer() const {
+  if (!impl_->ended) core::fail(core::Code::bug, "the trailer was asked for before the end");
+  return impl_->trailer;
+}
+
+Trailer verify(core::ByteSource& source) {
+  Reader reader(source);
+  core::Bytes bytes(layout::kMaxRawBytes);
+  while (reader.read(std::span(bytes)) > 0) {
+  }
+  return reader.trailer();
+}
+
+}  // namespace shard

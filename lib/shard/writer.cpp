@@ -1,0 +1,147 @@
+#include "shard/writer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+#include "shard/compressor.h"
+#include "shard/documents_codec.h"
+#include "shard/header_json.h"
+#include "shard/layout.h"
+
+namespace shard {
+
+struct Writer::Impl {
+  Impl(core::ByteSink& sink_, Header header_, std::vector<core::OrderedJson> provenance_, int jobs)
+      : sink(sink_),
+        header(std::move(header_)),
+        provenance(std::move(provenance_)),
+        element_bytes(size_of(header.dtype)),
+        compressor(jobs, [this](std::span<const std::byte> frame, std::size_t raw_bytes) {
+          emit(frame, raw_bytes);
+        }) {
+    raw.reserve(layout::kRawBytes);
+    emit(layout::encode_header(header), 0);
+  }
+
+  void emit(std::span<const std::byte> frame, std::size_t raw_bytes) {
+    file_hash.update(frame);
+    table.push_back(
+        {static_cast<std::uint32_t>(frame.size()), static_cast<std::uint32_t>(raw_bytes)});
+    sink.write(frame);
+  }
+
+  // Narrows `in` to Stored, a frame's rest at a time.
+  template <class Stored, class T>
+  void append(std::span<const T> in) {
+    while (!in.empty()) {
+      const std::size_t n = std::min(in.size(), (layout::kRawBytes - raw.size()) / sizeof(Stored));
+      const std::size_t at = raw.size();
+      raw.resize(at + n * sizeof(Stored));
+      for (std::size_t i = 0; i < n; ++i) {
+        const auto x = static_cast<Stored>(in[i]);
+        std::memcpy(raw.data() + at + i * sizeof x, &x, sizeof x);
+      }
+      document_hash.update(std::span(raw).subspan(at));
+      in = in.subspan(n);
+      if (raw.size() == layout::kRawBytes) compressor.push(raw);
+    }
+  }
+
+  template <class T>
+  void append_integers(std::span<const T> in) {
+    if (in.empty()) return;
+    if (header.dtype == Dtype::f32)
+      core::fail(core::Code::bug, "integers written to a shard of f32");
+    const T most = *std::max_element(in.begin(), in.end());
+    if (header.vocabulary > 0 && most >= header.vocabulary)
+      core::fail(core::Code::bad_data, "element {} is not below the vocabulary of {}", most,
+                 header.vocabulary);
+    if (header.dtype == Dtype::u32 && most > UINT32_MAX)
+      core::fail(core::Code::bad_data, "element {} does not fit u32", most);
+    switch (header.dtype) {
+      case Dtype::u8:
+        return append<std::uint8_t>(in);
+      case Dtype::u16:
+        return append<std::uint16_t>(in);
+      case Dtype::u32:
+        return append<std::uint32_t>(in);
+      default:
+        return append<std::uint64_t>(in);
+    }
+  }
+
+  void end_document(std::uint64_t source_bytes, std::uint64_t source_words) {
+    if (elements % header.width != 0)
+      core::fail(core::Code::bad_data, "{} numbers end within a row of {}", elements, header.width);
+    documents.append(elements - content.elements, source_bytes, source_words);
+    content.append(document_hash.digest(), elements - content.elements, source_bytes, source_words);
+    document_hash.reset();
+  }
+
+  void finish() {
+    if (elements > content.elements) end_document(0, 0);
+    if (header.kind == Kind::pairs && content.documents % 2 != 0)
+      core::fail(core::Code::bad_data, "a pair without its target");
+    if (!raw.empty()) compressor.push(raw);
+    compressor.finish();
+    layout::TrailerFrame trailer;
+    trailer.content = content;
+    trailer.fingerprint = fingerprint = shard::fingerprint(header, content);
+    trailer.file_hash = file_hash.digest();
+    trailer.boundaries = documents.finish();
+    trailer.provenance = core::dump(core::OrderedJson(provenance));
+    emit(layout::encode_trailer(trailer), 0);
+    sink.write(layout::encode_seek_table(table));
+    finished = true;
+  }
+
+  core::ByteSink& sink;
+  const Header header;
+  const std::vector<core::OrderedJson> provenance;
+  const std::size_t element_bytes;
+  core::Hasher file_hash, document_hash;
+  std::vector<layout::FrameSize> table;
+  DocumentsEncoder documents;
+  Content content;
+  std::uint64_t elements = 0;
+  core::Bytes raw;
+  core::Digest fingerprint;
+  bool finished = false;
+  Compressor compressor;  // last: its threads end first
+};
+
+Writer::Writer(core::ByteSink& sink, Header header, std::vector<core::OrderedJson> provenance,
+               int jobs) {
+  check_header(header, "output");
+  impl_ = std::make_unique<Impl>(sink, std::move(header), std::move(provenance), jobs);
+}
+Writer::~Writer() = default;
+
+void Writer::write(std::span<const std::uint32_t> elements) {
+  impl_->append_integers(elements);
+  impl_->elements += elements.size();
+}
+void Writer::write(std::span<const std::uint64_t> elements) {
+  impl_->append_integers(elements);
+  impl_->elements += elements.size();
+}
+void Writer::write(std::span<const float> elements) {
+  if (impl_->header.dtype != Dtype::f32)
+    core::fail(core::Code::bug, "floats written to a shard of {}", name_of(impl_->header.dtype));
+  impl_->append<float>(elements);
+  impl_->elements += elements.size();
+}
+
+void Writer::end_document(std::uint64_t source_bytes, std::uint64_t source_words) {
+  impl_->end_document(source_bytes, source_words);
+}
+void Writer::finish() { impl_->finish(); }
+
+core::Digest Writer::fingerprint() const {
+  if (!impl_->finished) core::fail(core::Code::bug, "fingerprint of an unfinished shard");
+  return impl_->fingerprint;
+}
+std::uint64_t Writer::elements() const { return impl_->elements; }
+
+}  // namespace shard

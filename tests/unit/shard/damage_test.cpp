@@ -1,0 +1,171 @@
+// No byte can change, go or come unnoticed.
+
+#include <cstring>
+
+#include "sample.h"
+#include "shard/dataset.h"
+#include "shard/layout.h"
+#include "shard/zstd_frame.h"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+void read_through(std::span<const std::byte> bytes) {
+  core::MemorySource source(bytes, "x.shard.zst");
+  shard::verify(source);
+}
+
+// Opens at random and gives the raw elements.
+std::vector<std::byte> read_at_random(std::span<const std::byte> bytes) {
+  const auto file = sample::open(bytes);
+  std::vector<std::byte> all(file.size() * shard::size_of(file.header().dtype));
+  file.read(0, std::span(all));
+  return all;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("every byte flipped is found") {
+  for (const auto& [kind, whole] : sample::of_each_kind()) {
+    DOCTEST_CAPTURE(kind);
+    const auto elements = read_at_random(whole);
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      for (const int bit : {0, 3, 7}) {
+        DOCTEST_CAPTURE(i);
+        core::Bytes bytes = whole;
+        bytes[i] ^= std::byte(1 << bit);
+        const auto streamed = sample::thrown([&] { read_through(bytes); });
+        DOCTEST_REQUIRE(streamed.code == 65);
+        DOCTEST_REQUIRE(sample::has(streamed.text, "x.shard.zst: "));
+        // Random access may miss a bit that changes nothing; it never gives other elements.
+        std::vector<std::byte> random;
+        const auto opened = sample::thrown([&] { random = read_at_random(bytes); });
+        DOCTEST_REQUIRE((opened.code == 65 || random == elements));
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("every prefix is cut short") {
+  for (const auto& [kind, whole] : sample::of_each_kind()) {
+    DOCTEST_CAPTURE(kind);
+    for (std::size_t n = 0; n < whole.size(); ++n) {
+      DOCTEST_CAPTURE(n);
+      const auto prefix = std::span(whole).first(n);
+      for (const auto& error : {sample::thrown([&] { read_through(prefix); }),
+                                sample::thrown([&] { sample::open(prefix); })}) {
+        DOCTEST_REQUIRE(error.code == 65);
+        DOCTEST_REQUIRE(sample::has(error.text, "cut short"));
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("a large shard cut between frames, within one, or of a frame too few") {
+  const auto whole = sample::write({sample::ids(50'257), sample::numbers(300'000, 50'257), {}});
+  for (const double share : {0.1, 0.5, 0.9}) {
+    const auto prefix =
+        std::span(whole).first(static_cast<std::size_t>(share * double(whole.size())));
+    DOCTEST_CHECK(sample::has(sample::thrown([&] { read_through(prefix); }).text, "cut short"));
+    DOCTEST_CHECK(sample::has(sample::thrown([&] { sample::open(prefix); }).text, "cut short"));
+  }
+}
+
+DOCTEST_TEST_CASE("bytes after the end are found, and say what joins shards") {
+  for (const auto& [kind, whole] : sample::of_each_kind()) {
+    DOCTEST_CAPTURE(kind);
+    core::Bytes one = whole, two = whole;
+    one.push_back(std::byte{0});
+    two.insert(two.end(), whole.begin(), whole.end());
+    for (const auto& bytes : {one, two}) {
+      for (const auto& error : {sample::thrown([&] { read_through(bytes); }),
+                                sample::thrown([&] { sample::open(bytes); })}) {
+        DOCTEST_CHECK(error.code == 65);
+        DOCTEST_CHECK(sample::has(error.text, "use shard merge"));
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("an unknown version is refused and both are named") {
+  auto bytes = sample::of_each_kind()[0].second;
+  bytes[16] = std::byte{9};
+  for (const auto& error : {sample::thrown([&] { read_through(bytes); }),
+                            sample::thrown([&] { sample::open(bytes); })}) {
+    DOCTEST_CHECK(error.code == 65);
+    DOCTEST_CHECK(sample::has(error.text, "version 9"));
+    DOCTEST_CHECK(sample::has(error.text, "version 1"));
+  }
+}
+
+DOCTEST_TEST_CASE("what is no shard is told so") {
+  core::Bytes zstd;
+  shard::compress_frame(shard::make_compress_context().get(), std::as_bytes(std::span("text", 4)),
+                        zstd);
+  const std::string text = "It was a bright cold day in April";
+  DOCTEST_CHECK(sample::has(sample::thrown([&] { read_through(zstd); }).text, "zstd"));
+  DOCTEST_CHECK(sample::has(sample::thrown([&] {
+                              sample::open(std::as_bytes(std::span(text.data(), text.size())));
+                            }).text,
+                            "not a shard"));
+}
+
+DOCTEST_TEST_CASE("sizes beyond all bounds are refused, with checksums that are right") {
+  namespace layout = shard::layout;
+  const auto whole = sample::of_each_kind()[0].second;
+  const auto header_bytes = 8 + layout::get<std::uint32_t>(whole, 4);
+  // Changes a number of the header and mends the checksum behind it.
+  const auto with_header = [&](std::size_t at, auto number) {
+    core::Bytes bytes = whole;
+    std::memcpy(bytes.data() + at, &number, sizeof number);
+    const auto hash = core::hash64(std::span(bytes).first(header_bytes - 8));
+    std::memcpy(bytes.data() + header_bytes - 8, &hash, sizeof hash);
+    return sample::thrown([&] { read_through(bytes); }).code;
+  };
+  DOCTEST_CHECK(with_header(24, std::uint64_t{1} << 40) == 65);    // tokenizer of 1 TB
+  DOCTEST_CHECK(with_header(24, std::uint64_t{200} << 20) == 65);  // more than there is
+  DOCTEST_CHECK(with_header(20, std::uint32_t{0xffffffff}) == 65);
+  DOCTEST_CHECK(with_header(4, std::uint32_t{0xffffffff}) == 65);
+
+  // The trailer: elements, documents, sizes.
+  const auto file = sample::open(whole);
+  const std::size_t table_bytes = 17 + 8 * layout::get<std::uint32_t>(whole, whole.size() - 9);
+  const std::size_t table = whole.size() - table_bytes;
+  const std::size_t trailer = table - layout::get<std::uint32_t>(whole, whole.size() - 9 - 8);
+  const auto with_trailer = [&](std::size_t at, auto number) {
+    core::Bytes bytes = whole;
+    std::memcpy(bytes.data() + trailer + at, &number, sizeof number);
+    const auto hash = core::hash64(std::span(bytes).subspan(trailer, table - 8 - trailer));
+    std::memcpy(bytes.data() + table - 8, &hash, sizeof hash);
+    return std::max(sample::thrown([&] { read_through(bytes); }).code,
+                    sample::thrown([&] { sample::open(bytes); }).code);
+  };
+  DOCTEST_CHECK(layout::get<std::uint64_t>(whole, trailer + 16) == 200);
+  DOCTEST_CHECK(with_trailer(16, std::uint64_t{1} << 40) == 65);
+  DOCTEST_CHECK(with_trailer(16, std::uint64_t{201}) == 65);
+  DOCTEST_CHECK(with_trailer(24, std::uint64_t{1} << 40) == 65);
+  DOCTEST_CHECK(with_trailer(24, std::uint64_t{3}) == 65);
+  DOCTEST_CHECK(with_trailer(32, std::uint32_t{0xffffffff}) == 65);
+  DOCTEST_CHECK(with_trailer(36, std::uint32_t{0x7fffffff}) == 65);
+  DOCTEST_CHECK(with_trailer(40, std::uint64_t{0}) == 65);  // the fingerprint no longer fits
+
+  // A seek table that tells of 2^27 frames.
+  core::Bytes bytes = whole;
+  const std::uint32_t many = 1u << 27;
+  std::memcpy(bytes.data() + bytes.size() - 9, &many, sizeof many);
+  DOCTEST_CHECK(sample::thrown([&] { sample::open(bytes); }).code == 65);
+}
+
+DOCTEST_TEST_CASE("elements beyond the vocabulary are found though every checksum is right") {
+  // A writer of vocabulary 300 whose header then says 299, checksums mended.
+  const sample::Data data{sample::ids(300), {0, 299, 5}, {}};
+  core::Bytes bytes = sample::write(data);
+  const std::size_t header_bytes = 8 + shard::layout::get<std::uint32_t>(bytes, 4);
+  auto other = data.header;
+  other.vocabulary = 299;
+  const auto header = shard::layout::encode_header(other);
+  DOCTEST_REQUIRE(header.size() == header_bytes);
+  std::copy(header.begin(), header.end(), bytes.begin());
+  DOCTEST_CHECK(sample::has(sample::thrown([&] { read_through(bytes); }).text, "299"));
+}
