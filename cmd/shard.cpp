@@ -1,0 +1,288 @@
+// shard: look at, check, print, join and cut shards (tokens, orders, vectors, pairs).
+//
+// FILE: shards (man 5 shard); `-` or none is stdin.
+// stdout: figures (info, verify), numbers, text or raw elements (cat, head), a shard (merge).
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/progress.h"
+#include "cli/run.h"
+#include "core/error.h"
+#include "core/io.h"
+#include "shard/copy.h"
+#include "shard/dataset.h"
+#include "shard/reader.h"
+#include "shard/verify.h"
+
+namespace {
+
+using core::OrderedJson;
+
+struct Files {
+  std::vector<std::string> files;
+  std::vector<std::string> paths() const {
+    return files.empty() ? std::vector<std::string>{"-"} : files;
+  }
+  void fields(core::FieldList& f) { f.positional("FILE", files, "shards; - or none is stdin"); }
+};
+
+struct PrintOptions : Files {
+  std::int64_t count = 10;
+  bool whole = true;  // cat, or head
+  bool documents = false;
+  bool raw = false;
+  void fields(core::FieldList& f) {
+    Files::fields(f);
+    if (!whole) f("count", count, "how many elements (rows, documents)").short_name = 'n';
+    f("documents", documents, "one document a line");
+    f("raw", raw, "the elements as they are stored, little-endian");
+  }
+};
+
+struct SplitOptions : Files {
+  std::int64_t parts = 0, documents = 0, bytes = 0;
+  void fields(core::FieldList& f) {
+    Files::fields(f);
+    f("parts", parts, "cut into so many shards of about the same size").short_name = 'n';
+    f("documents", documents, "documents a shard");
+    f("bytes", bytes, "bytes of elements a shard, unless one document has more");
+  }
+};
+
+OrderedJson describe(const std::string& path, const shard::Dataset& data) {
+  const auto& header = data.header();
+  const auto sum = [](const std::vector<std::uint64_t>& numbers) {
+    return std::accumulate(numbers.begin(), numbers.end(), std::uint64_t{0});
+  };
+  OrderedJson report;
+  report["file"] = path;
+  report["kind"] = shard::name_of(header.kind);
+  report["dtype"] = shard::name_of(header.dtype);
+  if (header.kind == shard::Kind::vectors) report["width"] = header.width;
+  if (header.vocabulary > 0) report["vocabulary"] = header.vocabulary;
+  if (header.kind == shard::Kind::order) {
+    report["unit"] = header.unit;
+    if (header.unit_length > 0) report["unit_length"] = header.unit_length;
+    report["data_fingerprint"] = header.data_fingerprint;
+  }
+  report["elements"] = data.size();
+  report["documents"] = data.documents().size();
+  report["bytes"] = sum(data.documents().bytes);
+  report["words"] = sum(data.documents().words);
+  report["fingerprint"] = data.fingerprint().hex();
+  if (!header.tokenizer.empty()) {
+    const auto tokenizer = core::parse_json(header.tokenizer, path + ": tokenizer");
+    const auto model = tokenizer.value("model", core::Json::object());
+    report["tokenizer"] = model.is_object() ? model.value("type", "unknown") : "unknown";
+    report["tokenizer_fingerprint"] = core::hash128(header.tokenizer).hex();
+  }
+  return report;
+}
+
+int show_info(const Files& options, const cli::Context& context) {
+  core::Output out(context.output);
+  for (const auto& path : options.paths()) {
+    const shard::Dataset data({path});
+    OrderedJson report = describe(path, data);
+    if (context.json) {
+      report["provenance"] = data.provenance();
+      out.write(cli::format_report(context, report));
+      continue;
+    }
+    out.write(cli::format_report(context, report));
+    for (const auto& entry : data.provenance()) out.write("made by  " + core::dump(entry) + "\n");
+  }
+  out.commit();
+  return 0;
+}
+
+int verify_all(const Files& options, const cli::Context& context) {
+  core::Output out(context.output);
+  std::vector<std::string> bad;
+  for (const auto& path : options.paths()) {
+    OrderedJson report = {{"file", path}, {"ok", true}};
+    try {
+      const auto trailer = shard::verify(path);
+      report["elements"] = trailer.elements;
+      report["fingerprint"] = trailer.fingerprint.hex();
+    } catch (const core::Error& error) {
+      if (error.code() != core::Code::bad_data) throw;
+      report["ok"] = false;
+      report["error"] = error.what();
+      bad.push_back(error.what());
+    }
+    if (context.json) {
+      out.write(core::dump(report) + "\n");
+    } else if (report["ok"]) {
+      out.write(fmt::format("{}: ok, {} elements, fingerprint {}\n", path,
+                            report["elements"].get<std::uint64_t>(),
+                            report["fingerprint"].get<std::string>()));
+    } else if (options.paths().size() > 1) {
+      out.write(bad.back() + "\n");
+    }
+  }
+  out.commit();
+  if (bad.empty()) return 0;
+  core::fail(core::Code::bad_data, "{}",
+             bad.size() == 1 ? bad[0] : fmt::format("{} (and {} more)", bad[0], bad.size() - 1));
+}
+
+// Prints elements, `per_line` on a line.
+template <class T>
+void print_lines(std::span<const T> elements, std::size_t per_line, core::Output& out) {
+  fmt::memory_buffer text;
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    fmt::format_to(std::back_inserter(text), "{}{}", elements[i],
+                   (i + 1) % per_line == 0 || i + 1 == elements.size() ? '\n' : ' ');
+  out.write(std::string_view(text.data(), text.size()));
+}
+
+// A row of vectors, else one element; up to `rows` of them. Returns how many were left to print.
+template <class T>
+std::uint64_t print_rows(shard::Reader& reader, std::uint64_t rows, core::Output& out) {
+  const std::size_t width = reader.header().width;
+  std::vector<T> buffer(std::max<std::size_t>(1, (1 << 16) / width) * width);
+  while (rows > 0) {
+    const std::size_t want = std::min<std::uint64_t>(rows, buffer.size() / width) * width;
+    const std::size_t n = reader.read(std::span(buffer).first(want));
+    if (n == 0) break;
+    print_lines(std::span<const T>(buffer).first(n), width, out);
+    rows -= n / width;
+  }
+  return rows;
+}
+
+std::uint64_t print_raw(shard::Reader& reader, std::uint64_t rows, core::Output& out) {
+  const std::size_t row_bytes = shard::size_of(reader.header().dtype) * reader.header().width;
+  core::Bytes buffer(std::max<std::size_t>(1, (1 << 18) / row_bytes) * row_bytes);
+  while (rows > 0) {
+    const std::size_t want = std::min<std::uint64_t>(rows, buffer.size() / row_bytes) * row_bytes;
+    const std::size_t n = reader.read(std::span(buffer).first(want));
+    if (n == 0) break;
+    out.write(std::span(buffer).first(n));
+    rows -= n / row_bytes;
+  }
+  return rows;
+}
+
+template <class T>
+void print_documents(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
+  std::vector<T> elements;
+  std::uint64_t start = 0;
+  for (std::size_t i = 0; i < data.documents().size() && i < count; ++i) {
+    const std::uint64_t end = data.documents().end[i];
+    elements.resize(static_cast<std::size_t>(end - start));
+    data.read(start, std::span(elements));
+    print_lines(std::span<const T>(elements), std::max<std::size_t>(1, elements.size()), out);
+    if (elements.empty()) out.write("\n");
+    start = end;
+  }
+}
+
+// Cat, and head: the first `count`.
+int print(const PrintOptions& options, const cli::Context& context) {
+  if (options.raw && options.documents)
+    core::fail(core::Code::usage, "--raw and --documents exclude each other");
+  if (options.count < 0) core::fail(core::Code::usage, "--count: takes a positive number");
+  if (options.raw) cli::refuse_binary_to_terminal(context);
+  std::uint64_t count = options.whole ? UINT64_MAX : static_cast<std::uint64_t>(options.count);
+  core::Output out(context.output);
+  if (options.documents) {
+    const shard::Dataset data(options.paths());
+    data.header().dtype == shard::Dtype::f32 ? print_documents<float>(data, count, out)
+                                             : print_documents<std::uint64_t>(data, count, out);
+  } else {
+    for (const auto& path : options.paths()) {
+      const auto source = core::open_source(path);
+      shard::Reader reader(*source);
+      count = options.raw ? print_raw(reader, count, out)
+              : reader.header().dtype == shard::Dtype::f32
+                  ? print_rows<float>(reader, count, out)
+                  : print_rows<std::uint64_t>(reader, count, out);
+    }
+  }
+  out.commit();
+  return 0;
+}
+
+int merge(const Files& options, const cli::Context& context) {
+  cli::refuse_binary_to_terminal(context);
+  const shard::Dataset data(options.paths());
+  auto provenance = data.provenance();
+  std::vector<core::Digest> inputs;
+  for (const auto& file : data.files()) inputs.push_back(file.trailer().fingerprint);
+  provenance.push_back(shard::provenance_entry("shard merge", OrderedJson::object(), inputs));
+  core::Output out(context.output);
+  shard::Writer writer(out, data.header(), provenance, static_cast<int>(context.jobs));
+  cli::Progress progress(context, "merge", "elements", data.size());
+  shard::copy_documents(data, 0, data.documents().size(), writer,
+                        [&](std::uint64_t done) { progress.update(done); });
+  writer.finish();
+  out.commit();
+  return 0;
+}
+
+int split(const SplitOptions& options, const cli::Context& context) {
+  if (context.output.empty() || context.output == "-")
+    core::fail(core::Code::usage, "-o PREFIX is missing: where the parts go");
+  for (const auto number : {options.parts, options.documents, options.bytes})
+    if (number < 0) core::fail(core::Code::usage, "a part cannot have less than nothing");
+  const shard::Dataset data(options.paths());
+  const auto ends = shard::part_ends(data.header(), data.documents(),
+                                     {.parts = static_cast<std::uint64_t>(options.parts),
+                                      .documents = static_cast<std::uint64_t>(options.documents),
+                                      .bytes = static_cast<std::uint64_t>(options.bytes)});
+  std::size_t first = 0;
+  for (std::size_t part = 0; part < ends.size(); ++part) {
+    auto provenance = data.provenance();
+    provenance.push_back(shard::provenance_entry(
+        "shard split", {{"part", part}, {"parts", ends.size()}}, {data.fingerprint()}));
+    const std::string path = fmt::format("{}{:05}.shard.zst", context.output, part);
+    core::Output out(path);
+    shard::Writer writer(out, data.header(), provenance, static_cast<int>(context.jobs));
+    shard::copy_documents(data, first, ends[part], writer);
+    writer.finish();
+    out.commit();
+    cli::note(context, fmt::format("{}: {} elements in {} documents", path, writer.elements(),
+                                   ends[part] - first));
+    first = ends[part];
+  }
+  return 0;
+}
+
+// A verb of this program.
+template <class Options>
+cli::Command command(const char* name, const char* summary, const char* example, Options& options,
+                     int (*body)(const Options&, const cli::Context&)) {
+  return {{name, summary, example},
+          core::list_fields(options),
+          [&options, body](const cli::Context& context) { return body(options, context); }};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Files info, verify, join;
+  PrintOptions cat, head;
+  head.whole = false;
+  SplitOptions cut;
+  return cli::run(
+      argc, argv,
+      {"shard", "Look at, check, print, join and cut shards.", "  shard info train.shard.zst"},
+      {command("info", "Say what shards hold and where they come from.",
+               "  shard info --json train.shard.zst | jq .elements", info, show_info),
+       command("verify", "Check every byte; exit 65 if one is wrong.", "  shard verify *.shard.zst",
+               verify, verify_all),
+       command("cat", "Print the elements, one (of vectors: one row) a line.",
+               "  shard cat train.shard.zst | sort -n | uniq -c | sort -rn | head", cat, print),
+       command("head", "Print the first elements.", "  shard head -n 3 --documents x.shard.zst",
+               head, print),
+       command("merge", "Join shards of the same kind and tokenizer into one.",
+               "  shard merge a.shard.zst b.shard.zst -o all.shard.zst", join, merge),
+       command("split", "Cut by documents: PREFIX00000.shard.zst, PREFIX00001.shard.zst, ...",
+               "  shard split -n 8 -o part- train.shard.zst", cut, split)});
+}

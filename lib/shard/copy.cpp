@@ -1,0 +1,91 @@
+#include "shard/copy.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace shard {
+namespace {
+
+constexpr std::size_t kPiece = 1 << 16;
+
+template <class T>
+void copy_range(const Dataset& data, std::uint64_t from, std::uint64_t to, std::vector<T>& buffer,
+                Writer& writer) {
+  while (from < to) {
+    buffer.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, to - from)));
+    data.read(from, std::span(buffer));
+    writer.write(std::span<const T>(buffer));
+    from += buffer.size();
+  }
+}
+
+template <class T>
+void copy_as(const Dataset& data, std::size_t first, std::size_t last, Writer& writer,
+             const std::function<void(std::uint64_t)>& progress) {
+  const Documents& documents = data.documents();
+  std::vector<T> buffer;
+  const std::uint64_t begin = first == 0 ? 0 : documents.end[first - 1];
+  std::uint64_t start = begin;
+  for (std::size_t i = first; i < last; ++i) {
+    copy_range(data, start, documents.end[i], buffer, writer);
+    writer.end_document(documents.bytes[i], documents.words[i]);
+    start = documents.end[i];
+    if (progress) progress(start - begin);
+  }
+}
+
+}  // namespace
+
+void copy_documents(const Dataset& data, std::size_t first, std::size_t last, Writer& writer,
+                    const std::function<void(std::uint64_t)>& progress) {
+  switch (data.header().dtype) {
+    case Dtype::f32:
+      return copy_as<float>(data, first, last, writer, progress);
+    case Dtype::u64:
+      return copy_as<std::uint64_t>(data, first, last, writer, progress);
+    default:
+      return copy_as<std::uint32_t>(data, first, last, writer, progress);
+  }
+}
+
+std::vector<std::size_t> part_ends(const Header& header, const Documents& documents,
+                                   const Cut& cut) {
+  if ((cut.parts > 0) + (cut.documents > 0) + (cut.bytes > 0) != 1)
+    core::fail(core::Code::usage, "give one of --parts, --documents, --bytes");
+  // A unit is what stays whole: a document, or the two of a pair.
+  const std::size_t per_unit = header.kind == Kind::pairs ? 2 : 1;
+  const std::size_t n = documents.size() / per_unit;
+  const auto end_of = [&](std::size_t unit) {
+    return documents.end[unit * per_unit + per_unit - 1];
+  };
+  if (cut.parts > n)
+    core::fail(core::Code::usage, "{} parts of {} {}: a document stays whole", cut.parts, n,
+               per_unit == 2 ? "pairs" : "documents");
+  std::vector<std::size_t> ends;
+  const auto add = [&](std::size_t units) { ends.push_back(units * per_unit); };
+  const std::uint64_t total = n == 0 ? 0 : end_of(n - 1);
+  std::size_t done = 0;
+  for (std::uint64_t part = 1; done < n; ++part) {
+    std::size_t next = done + 1;
+    if (cut.parts > 0) {
+      // To the document that reaches this part's share, but a document must remain for each part
+      // that is still to come.
+      const double share =
+          static_cast<double>(total) * static_cast<double>(part) / static_cast<double>(cut.parts);
+      const std::size_t most = n - static_cast<std::size_t>(cut.parts - part);
+      while (next < most && (part == cut.parts || static_cast<double>(end_of(next - 1)) < share))
+        ++next;
+    } else if (cut.documents > 0) {
+      next = done + static_cast<std::size_t>(std::min<std::uint64_t>(cut.documents, n - done));
+    } else {
+      const std::uint64_t begin = done == 0 ? 0 : end_of(done - 1);
+      const std::uint64_t most = cut.bytes / size_of(header.dtype);
+      while (next < n && end_of(next) - begin <= most) ++next;
+    }
+    add(done = next);
+  }
+  return ends;
+}
+
+}  // namespace shard

@@ -1,0 +1,31 @@
+#pragma once
+// Joining and cutting shards by documents.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "shard/dataset.h"
+#include "shard/writer.h"
+
+namespace shard {
+
+/// Appends documents first .. last - 1 of `data`. `progress` is told the elements done so far.
+void copy_documents(const Dataset& data, std::size_t first, std::size_t last, Writer& writer,
+                    const std::function<void(std::uint64_t)>& progress = {});
+
+/// How to cut; one of the three is not 0.
+struct Cut {
+  std::uint64_t parts = 0;      ///< so many, of about as many elements each
+  std::uint64_t documents = 0;  ///< so many documents (of pairs: pairs) a part, fewer in the last
+  std::uint64_t bytes = 0;  ///< as many documents a part as this many bytes of elements hold, at
+                            ///< least one
+};
+
+/// One past the last document of each part; a pair stays whole. Throws Error{usage} if there are
+/// fewer documents than parts, or unless exactly one member of `cut` is set.
+std::vector<std::size_t> part_ends(const Header& header, const Documents& documents,
+                                   const Cut& cut);
+
+}  // namespace shard

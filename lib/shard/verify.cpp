@@ -1,0 +1,52 @@
+#include "shard/verify.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/io.h"
+#include "shard/file.h"
+#include "shard/layout.h"
+#include "shard/reader.h"
+
+namespace shard {
+namespace {
+
+// The chain of the documents' digests, from the elements.
+Chain data_chain(Reader& reader, const Documents& documents) {
+  const std::uint64_t element_bytes = size_of(reader.header().dtype);
+  Chain chain;
+  core::Hasher hash;
+  core::Bytes buffer(layout::kRawBytes);
+  std::uint64_t start = 0;
+  for (const auto end : documents.end) {
+    hash.reset();
+    for (std::uint64_t left = (end - start) * element_bytes; left > 0;) {
+      const auto n = reader.read(std::span(buffer).first(
+          static_cast<std::size_t>(std::min<std::uint64_t>(left, buffer.size()))));
+      if (n == 0) return chain;  // the reader has the reason
+      hash.update(std::span(buffer).first(n));
+      left -= n;
+    }
+    chain.append(hash.digest());
+    start = end;
+  }
+  return chain;
+}
+
+}  // namespace
+
+Trailer verify(const std::string& path) {
+  if (path == "-" || !core::is_regular_file(path)) return verify(*core::open_source(path));
+  const auto bytes = std::make_shared<core::RandomFile>(path);
+  const File file(bytes);
+  core::SequentialSource source(*bytes);
+  Reader reader(source);
+  const Chain data = data_chain(reader, file.trailer().documents);
+  std::byte rest[8];
+  while (reader.read(std::span(rest)) > 0) {
+  }
+  if (data != file.content().data) layout::damaged(path, 0, "the fingerprint of the elements");
+  return reader.trailer();
+}
+
+}  // namespace shard
