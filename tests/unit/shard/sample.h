@@ -122,7 +122,7 @@ inline std::vector<std::pair<std::string, core::Bytes>> of_each_kind() {
       {"bytes", write({ids(256), numbers(100, 256), {}})},
       {"empty", write({ids(100'000), {}, {}})},
       {"order", write({order(shard::Dtype::u32, 64), numbers(64, 64), {}})},
-      {"order u64", write({order(shard::Dtype::u64, 0), numbers(20, 1ull << 60), {}})},
+      {"order-u64", write({order(shard::Dtype::u64, 0), numbers(20, 1ull << 60), {}})},
       {"vectors", write_vectors(2, {1.5f, -2.0f, 0.0f, 1e-30f, 3.0f, 4.0f})},
       {"pairs", write({ids(1000, shard::Kind::pairs), numbers(60, 1000), {10, 20, 0, 30}})},
   };
