@@ -26,6 +26,10 @@ function(tessera_room name)
   if(sources)
     add_library(tessera_${name} STATIC ${sources})
     set(scope PUBLIC)
+    # Loops over raw floats: no torch in them, and sums may be taken in any order so that they vectorise.
+    file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/${name}/*_kernels.cpp)
+    set_source_files_properties(${kernels} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS
+      "-fopenmp-simd;-fno-math-errno;-fno-trapping-math;-fno-signed-zeros;-fassociative-math")
   else()
     add_library(tessera_${name} INTERFACE)
     set(scope INTERFACE)

@@ -25,13 +25,15 @@ enum class Carry {
   constant,  ///< State does not grow (recurrent)
 };
 
-/// Public parameters and submodules are named as config.json's tensors are. forward is not thread safe.
+/// Public parameters and submodules are named as config.json's tensors are. forward is not thread
+/// safe.
 class Architecture : public torch::nn::Module {
  public:
-  /// `state` null: rows start afresh and nothing is kept. Else rows marked batch.fresh are reset, the batch continues
-  /// what the State holds, and the State is updated in place (with gradient; the caller detaches).
-  /// Rows may hold padding (run -1) anywhere; padded places of Hidden are finite and mean nothing, and they
-  /// change nothing else: a row gives the same Hidden whatever padding stands around its tokens.
+  /// `state` null: rows start afresh and nothing is kept. Else rows marked batch.fresh are reset,
+  /// the batch continues what the State holds, and the State is updated in place (with gradient;
+  /// the caller detaches). Rows may hold padding (run -1) anywhere; padded places of Hidden are
+  /// finite and mean nothing, and they change nothing else: a row gives the same Hidden whatever
+  /// padding stands around its tokens.
   virtual Hidden forward(const Batch& batch, State* state) = 0;
 
   virtual std::int64_t d_model() const = 0;

@@ -10,18 +10,22 @@
 namespace nn {
 
 /// Negative log-likelihood of each target under the head and the memories jointly (TRIME, eq. 2):
-///   log p(w|c) = LSE{log p_head(w) + z, scores of visible entries labelled w} - LSE{z, scores of visible entries}
-/// f (B, T, d), g (B, T, d_key), batch.targets, weight and place (B, T). The batch's own (g, target) pairs are memory, followed
-/// by `carried` (may be empty; no gradient reaches it). Returns the scalar sum of weight * nll, in nats; backward
-/// reaches f, g and the head's weights. Holds blocks of at most about `block_bytes`, never (tokens x vocabulary)
-/// or (tokens x memories). Without a visible entry a query gets the head's own log-probability.
-torch::Tensor joint_loss(const torch::Tensor& f, const torch::Tensor& g, const Batch& batch, Head& head,
-                         const MemoryRule& rule, const Entries& carried = {}, std::int64_t block_bytes = 64 << 20);
+///   log p(w|c) = LSE{log p_head(w) + z, scores of visible entries labelled w} - LSE{z, scores of
+///   visible entries}
+/// f (B, T, d), g (B, T, d_key), batch.targets, weight and place (B, T). The batch's own (g,
+/// target) pairs are memory, followed by `carried` (may be empty; no gradient reaches it). Returns
+/// the scalar sum of weight * nll, in nats; backward reaches f, g and the head's weights. Holds
+/// blocks of at most about `block_bytes`, never (tokens x vocabulary) or (tokens x memories).
+/// Without a visible entry a query gets the head's own log-probability.
+torch::Tensor joint_loss(const torch::Tensor& f, const torch::Tensor& g, const Batch& batch,
+                         Head& head, const MemoryRule& rule, const Entries& carried = {},
+                         std::int64_t block_bytes = 64 << 20);
 
-/// What a joint distribution consists of, a row a token, without gradient. All (N) in the order of the flattened batch.
+/// What a joint distribution consists of, a row a token, without gradient. All (N) in the order of
+/// the flattened batch.
 struct RowScores {
-  torch::Tensor log_prob;  ///< log p_head(target)
-  torch::Tensor log_z;     ///< the head's first-level log-sum-exp
+  torch::Tensor log_prob;       ///< log p_head(target)
+  torch::Tensor log_z;          ///< the head's first-level log-sum-exp
   torch::Tensor all, positive;  ///< memory masses (kUnseen: none)
 };
 

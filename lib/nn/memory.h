@@ -22,17 +22,20 @@ struct Entries {
 
 enum class Metric { ip, l2 };
 
-/// Who sees whom, and how a pair scores. A sum of rules is a union: an entry counts once whatever rules show it.
+/// Who sees whom, and how a pair scores. A sum of rules is a union: an entry counts once whatever
+/// rules show it.
 ///   local  entries of the query's own run and segment, at earlier positions
-///   long   entries of the query's run, at earlier positions (own segment included), at most `reach` tokens back
-///   ext    entries of other runs
-/// Score: q.k / (sqrt(d_key) temperature) for ip, -|q - k|^2 / (sqrt(d_key) temperature) for l2 (TRIME, eq. 2);
-/// without `scale_by_width` the sqrt is left out. Padding sees nothing and is seen by nobody.
+///   long   entries of the query's run, at earlier positions (own segment included), at most
+///   `reach` tokens back ext    entries of other runs
+/// Score: q.k / (sqrt(d_key) temperature) for ip, -|q - k|^2 / (sqrt(d_key) temperature) for l2
+/// (TRIME, eq. 2); without `scale_by_width` the sqrt is left out. Padding sees nothing and is seen
+/// by nobody.
 struct MemoryRule {
   bool local = false, far = false, ext = false;  ///< far: "long", which C++ keeps for itself
-  bool drop_own_segment = false;                 ///< hide the query's own segment (TRIME's ext, a coin a micro-batch)
-  std::int64_t reach = 0;                        ///< 0: no limit
-  std::int64_t top_k = 0;                        ///< 0: all; else only the k best visible entries of a query
+  bool drop_own_segment =
+      false;               ///< hide the query's own segment (TRIME's ext, a coin a micro-batch)
+  std::int64_t reach = 0;  ///< 0: no limit
+  std::int64_t top_k = 0;  ///< 0: all; else only the k best visible entries of a query
   double temperature = 1;
   Metric metric = Metric::ip;
   bool scale_by_width = true;
@@ -40,8 +43,8 @@ struct MemoryRule {
 
   bool any() const { return local || far || ext; }
   /// The truth table, for one pair.
-  bool sees(std::int64_t query_run, std::int64_t query_segment, std::int64_t query_position, std::int64_t entry_run,
-            std::int64_t entry_segment, std::int64_t entry_position) const;
+  bool sees(std::int64_t query_run, std::int64_t query_segment, std::int64_t query_position,
+            std::int64_t entry_run, std::int64_t entry_segment, std::int64_t entry_position) const;
   /// "none", or a comma-separated union of local, long, ext. Throws Error{usage}.
   static MemoryRule parse(const std::string& names);
   std::string name() const;
@@ -54,14 +57,16 @@ inline constexpr double kUnseen = -1e30;
 class MemoryBlock {
  public:
   /// queries (R, d_key), their places and targets (R) int64; `entries` must outlive the block.
-  MemoryBlock(const torch::Tensor& queries, const Place& place, const torch::Tensor& targets, const Entries& entries,
-              const MemoryRule& rule);
+  MemoryBlock(const torch::Tensor& queries, const Place& place, const torch::Tensor& targets,
+              const Entries& entries, const MemoryRule& rule);
 
   torch::Tensor all;       ///< (R): log-sum-exp over the visible entries; kUnseen if none
   torch::Tensor positive;  ///< (R): the same over those whose label is the target; kUnseen if none
 
-  /// dL/d all, dL/d positive, each (R) -> dL/d queries (R, d_key); adds to d_keys (M, d_key) if rule.gradient.
-  torch::Tensor backward(const torch::Tensor& d_all, const torch::Tensor& d_positive, torch::Tensor& d_keys);
+  /// dL/d all, dL/d positive, each (R) -> dL/d queries (R, d_key); adds to d_keys (M, d_key) if
+  /// rule.gradient.
+  torch::Tensor backward(const torch::Tensor& d_all, const torch::Tensor& d_positive,
+                         torch::Tensor& d_keys);
 
  private:
   struct Span {
@@ -76,16 +81,20 @@ class MemoryBlock {
   std::vector<Span> spans_;
 };
 
-/// Spans [begin, end) of entries that at least one query may see, coalesced; sorted, disjoint. Cheap: works on
-/// summaries of blocks of `granularity` entries.
-std::vector<std::pair<std::int64_t, std::int64_t>> visible_spans(const Place& queries, const Place& entries,
-                                                                 const MemoryRule& rule, std::int64_t granularity = 128);
+/// Spans [begin, end) of entries that at least one query may see, coalesced; sorted, disjoint.
+/// Cheap: works on summaries of blocks of `granularity` entries.
+std::vector<std::pair<std::int64_t, std::int64_t>> visible_spans(const Place& queries,
+                                                                 const Place& entries,
+                                                                 const MemoryRule& rule,
+                                                                 std::int64_t granularity = 128);
 
 /// (R, end - begin) bool, on the CPU: MemoryRule::sees for every pair.
 torch::Tensor visibility(const Place& queries, const Place& entries, const MemoryRule& rule);
 
-/// Log-mass of every word: (R, V), kUnseen where no visible entry has the label. For sampling and beams.
-torch::Tensor memory_log_masses(const torch::Tensor& queries, const Place& place, const Entries& entries,
-                                const MemoryRule& rule, std::int64_t vocabulary);
+/// Log-mass of every word: (R, V), kUnseen where no visible entry has the label. For sampling and
+/// beams.
+torch::Tensor memory_log_masses(const torch::Tensor& queries, const Place& place,
+                                const Entries& entries, const MemoryRule& rule,
+                                std::int64_t vocabulary);
 
 }  // namespace nn

@@ -13,7 +13,8 @@ namespace nn {
 
 class Model : public torch::nn::Module {
  public:
-  /// Initialises from torch's generator as options.shape.init says. Throws Error{bad_config} naming the option.
+  /// Initialises from torch's generator as options.shape.init says. Throws Error{bad_config} naming
+  /// the option.
   Model(const ModelOptions& options, std::int64_t vocabulary);
 
   ModelOptions options;
@@ -29,6 +30,7 @@ class Model : public torch::nn::Module {
 /// Names that --arch takes.
 std::vector<std::string> architecture_names();
 /// Throws Error{bad_config}.
-std::shared_ptr<Architecture> make_architecture(const ModelOptions& options, std::int64_t vocabulary);
+std::shared_ptr<Architecture> make_architecture(const ModelOptions& options,
+                                                std::int64_t vocabulary);
 
 }  // namespace nn

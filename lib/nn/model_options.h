@@ -14,7 +14,7 @@ struct ShapeOptions {
   std::int64_t layers = 4;
   std::int64_t d_model = 256;
   std::int64_t heads = 4;
-  std::int64_t d_ff = 0;  ///< 0: 4 d_model
+  std::int64_t d_ff = 0;            ///< 0: 4 d_model
   double dropout = 0.1;             ///< residual and embedding
   double attention_dropout = 0.0;   ///< on attention weights
   double activation_dropout = 0.0;  ///< inside the FFN

@@ -8,10 +8,12 @@
 
 namespace nn {
 
-/// Threads, seed, denormals flushed to zero, and the allocator kept from giving memory back between steps.
+/// Threads, seed, denormals flushed to zero, and the allocator kept from giving memory back between
+/// steps.
 void start(std::int64_t threads, std::uint64_t seed);
 
-/// "cpu", "cuda", "cuda:1", or "auto" (cuda if there is one). Throws Error{unavailable} naming what is missing.
+/// "cpu", "cuda", "cuda:1", or "auto" (cuda if there is one). Throws Error{unavailable} naming what
+/// is missing.
 torch::Device device(const std::string& name);
 
 }  // namespace nn

@@ -1,5 +1,6 @@
 #pragma once
-// All that is carried from call to call, for B rows: KV caches, recurrent cells, memory rings, a value still pending.
+// All that is carried from call to call, for B rows: KV caches, recurrent cells, memory rings, a
+// value still pending.
 
 #include <torch/torch.h>
 
@@ -8,9 +9,9 @@
 
 namespace nn {
 
-/// Named tensors whose first dimension is the row. All zeros means "fresh", so that a row is reset by zeroing it:
-/// keep lengths and validity as tensors of the row too. Counts are the same for all rows (slots used of a buffer).
-/// There is no roll-back. Not thread safe.
+/// Named tensors whose first dimension is the row. All zeros means "fresh", so that a row is reset
+/// by zeroing it: keep lengths and validity as tensors of the row too. Counts are the same for all
+/// rows (slots used of a buffer). There is no roll-back. Not thread safe.
 class State {
  public:
   std::map<std::string, torch::Tensor> tensors;
