@@ -1,0 +1,98 @@
+#pragma once
+// Memories at test time: what came before in the stream, joined with the head's scores.
+
+#include <torch/torch.h>
+
+#include <optional>
+#include <vector>
+
+#include "infer/options.h"
+#include "infer/ring.h"
+#include "nn/head.h"
+#include "nn/memory.h"
+
+namespace infer {
+
+/// The head's part of R rows: log p of the target and the first level's log-sum-exp, each (R).
+struct HeadRows {
+  torch::Tensor log_prob, log_z;
+};
+/// In blocks of about `block_bytes`, without gradient. f (R, d), targets (R).
+HeadRows head_rows(nn::Head& head, const torch::Tensor& f, const torch::Tensor& targets,
+                   std::int64_t block_bytes = 64 << 20);
+
+/// Consecutive positions of one stream: a whole window, of which rows from `first_scored` on are
+/// new and the others are context, encoded again.
+struct Window {
+  torch::Tensor f, g;     ///< (T, d_model), (T, d_key)
+  torch::Tensor targets;  ///< (T) int64, on their device
+  nn::Place place;        ///< (T)
+  std::int64_t first_scored = 0;
+};
+
+/// log p of each of R targets by each source, float64 on the CPU. The first dimension is the grid
+/// of temperatures (joint, memory) or thetas (cache); of length 1 unless one tunes.
+struct Parts {
+  torch::Tensor head;    ///< (R): without any memory
+  torch::Tensor joint;   ///< (n_temperatures, R); head's where nothing is joined
+  torch::Tensor memory;  ///< (n_temperatures, R), joint's where nothing is seen; undefined: not used
+  torch::Tensor cache;   ///< (n_thetas, R), the same
+};
+/// log p of the mixture at the options' lambdas and the first point of the grid: (R).
+torch::Tensor mix(const Parts& parts, const MemoryOptions& options);
+
+/// Several values of what is tuned; empty: the options' own.
+struct MemoryGrid {
+  std::vector<double> temperatures, thetas;
+};
+
+/// Remembers streams and scores what follows. A position is one entry, never two: those that stand
+/// in the window are taken from the window, the ring serves those before it. The rules of who sees
+/// whom are nn::MemoryRule's. Not thread safe; keeps keys in float32 (or float64).
+class TestMemory {
+ public:
+  /// `options` resolved, `window` tokens. `streaming`: blocks follow each other without context,
+  /// and local is the last `window` positions, whatever the block. `rows`: streams that advance
+  /// together.
+  TestMemory(const MemoryOptions& options, std::int64_t window, bool streaming, const nn::Model& model,
+             torch::Device device, std::int64_t rows = 1, MemoryGrid grid = {});
+
+  /// The parts of the new rows of a window (of one stream), which are then remembered. `head` has
+  /// their rows, T - first_scored.
+  Parts score(const HeadRows& head, const Window& window);
+
+  /// log p of every word, by all sources together: f (R, d_model), g (R, d_key) and their place
+  /// (R), positions whose labels are not known yet. Returns (R, V), float32 or float64.
+  torch::Tensor log_probs(nn::Head& head, const torch::Tensor& f, const torch::Tensor& g,
+                          const nn::Place& place);
+  /// Remembers T steps of all rows, step by step: f (T * rows, d_model), g (T * rows, d_key),
+  /// labels and place (T * rows). A padded place (run -1) is seen by nobody.
+  void append(const torch::Tensor& f, const torch::Tensor& g, const torch::Tensor& labels,
+              const nn::Place& place);
+
+  /// Row i becomes what row rows[i] was, as Ring::select.
+  void select(const torch::Tensor& rows);
+  /// A stream ends: nothing is remembered.
+  void clear();
+  /// False: scores are the head's own, and append() does nothing.
+  bool any() const { return context_.has_value() || cache_.has_value(); }
+
+ private:
+  // A kind of source: a ring of keys with its rule.
+  struct Source {
+    nn::MemoryRule rule;
+    std::optional<Ring> ring;          // none: nothing outside the window is ever seen
+    std::vector<double> temperatures;  // at least one
+  };
+  // Masses (n_temperatures, R) of entries in the ring and in the window together.
+  struct Masses {
+    torch::Tensor all, positive;
+  };
+  Masses masses(const Source& source, const torch::Tensor& keys, const Window& window) const;
+
+  MemoryOptions options_;
+  torch::Dtype dtype_;
+  std::optional<Source> context_, cache_;
+};
+
+}  // namespace infer

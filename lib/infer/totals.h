@@ -1,0 +1,24 @@
+#pragma once
+// What was scored, and the figures that follow from it.
+
+#include <cstdint>
+
+namespace infer {
+
+/// Sums over scored tokens. Bytes and words are those of the source text: a document counts with
+/// the share of its tokens that was scored (all but the first of a stream, which nothing predicts).
+struct Totals {
+  double nats = 0;  ///< sum of -log p
+  std::uint64_t tokens = 0;
+  double bytes = 0, words = 0;
+  double seconds = 0;
+
+  double loss() const;        ///< nats a token; NaN if there are no tokens
+  double perplexity() const;  ///< exp(loss)
+  double bits_per_token() const;
+  double bits_per_byte() const;  ///< NaN if the data do not say their bytes; the same for words
+  double bits_per_word() const;
+  double tokens_per_s() const;
+};
+
+}  // namespace infer
