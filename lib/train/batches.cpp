@@ -1,0 +1,337 @@
+#include "train/batches.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/rng.h"
+
+namespace train {
+namespace {
+
+// Streams of the run's seed, so that no two uses draw the same numbers.
+constexpr std::uint64_t kEpochStream = std::uint64_t{1} << 32;
+
+// 0 .. n-1, as the epoch shuffles them; remembers one epoch.
+class Permutation {
+ public:
+  Permutation(std::int64_t n, std::uint64_t seed)
+      : items_(static_cast<std::size_t>(n)), seed_(seed) {}
+  const std::vector<std::int64_t>& of(std::int64_t epoch) {
+    if (epoch != epoch_) {
+      std::iota(items_.begin(), items_.end(), 0);
+      core::Rng(seed_, kEpochStream + static_cast<std::uint64_t>(epoch)).shuffle(items_);
+      epoch_ = epoch;
+    }
+    return items_;
+  }
+
+ private:
+  std::vector<std::int64_t> items_;
+  std::uint64_t seed_;
+  std::int64_t epoch_ = -1;
+};
+
+std::int64_t parts(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
+
+// Segments of L of a stream with n targets.
+struct Segments {
+  std::int64_t targets, length;
+  std::int64_t count() const { return parts(targets, length); }
+  Row row(std::int64_t segment, std::int64_t run) const {
+    const std::int64_t begin = segment * length;
+    return {static_cast<std::uint64_t>(begin), std::min(length, targets - begin), run, segment,
+            true};
+  }
+};
+
+// What the orders that cut the stream every L tokens share.
+class SegmentOrder : public Order {
+ public:
+  SegmentOrder(Segments segments, std::int64_t batch) : segments_(segments), batch_(batch) {}
+  std::int64_t batches_per_epoch() const override { return parts(segments_.count(), batch_); }
+  std::int64_t targets_per_epoch() const override { return segments_.targets; }
+
+ protected:
+  Segments segments_;
+  std::int64_t batch_;
+};
+
+class Shuffled : public SegmentOrder {
+ public:
+  Shuffled(Segments segments, std::int64_t batch, std::uint64_t seed)
+      : SegmentOrder(segments, batch), permutation_(segments.count(), seed) {}
+  std::vector<Row> rows(std::int64_t index) override {
+    const auto& items = permutation_.of(index / batches_per_epoch());
+    const std::int64_t begin = index % batches_per_epoch() * batch_;
+    std::vector<Row> rows;
+    for (std::int64_t i = begin; i < std::min(begin + batch_, segments_.count()); ++i) {
+      const auto segment = items[static_cast<std::size_t>(i)];
+      rows.push_back(segments_.row(segment, segment));
+    }
+    return rows;
+  }
+
+ private:
+  Permutation permutation_;
+};
+
+class Kept : public SegmentOrder {
+ public:
+  using SegmentOrder::SegmentOrder;
+  std::vector<Row> rows(std::int64_t index) override {
+    const std::int64_t begin = index % batches_per_epoch() * batch_;
+    std::vector<Row> rows;
+    for (std::int64_t i = begin; i < std::min(begin + batch_, segments_.count()); ++i)
+      rows.push_back(segments_.row(i, 0));
+    return rows;
+  }
+};
+
+class Runs : public SegmentOrder {
+ public:
+  Runs(Segments segments, std::int64_t batch, std::int64_t length, std::uint64_t seed)
+      : SegmentOrder(segments, batch),
+        length_(length),
+        permutation_(parts(segments.count(), length), seed) {}
+  std::int64_t batches_per_epoch() const override {
+    return parts(parts(segments_.count(), length_), batch_ / length_);
+  }
+  std::vector<Row> rows(std::int64_t index) override {
+    const auto& runs = permutation_.of(index / batches_per_epoch());
+    const std::int64_t n = batch_ / length_, begin = index % batches_per_epoch() * n;
+    std::vector<Row> rows;
+    for (std::int64_t i = begin; i < std::min(begin + n, static_cast<std::int64_t>(runs.size()));
+         ++i) {
+      const std::int64_t run = runs[static_cast<std::size_t>(i)];
+      for (std::int64_t s = run * length_; s < std::min((run + 1) * length_, segments_.count());
+           ++s)
+        rows.push_back(segments_.row(s, run));
+    }
+    return rows;
+  }
+
+ private:
+  std::int64_t length_;
+  Permutation permutation_;
+};
+
+class Listed : public SegmentOrder {
+ public:
+  Listed(Segments segments, std::int64_t batch, std::vector<std::uint64_t> list, std::uint64_t seed)
+      : SegmentOrder(segments, batch),
+        list_(std::move(list)),
+        permutation_(batches_per_epoch(), seed) {}
+  std::vector<Row> rows(std::int64_t index) override {
+    const std::int64_t slice = permutation_.of(
+        index / batches_per_epoch())[static_cast<std::size_t>(index % batches_per_epoch())];
+    std::vector<Row> rows;
+    for (std::int64_t i = slice * batch_; i < std::min((slice + 1) * batch_, segments_.count());
+         ++i) {
+      const auto segment = static_cast<std::int64_t>(list_[static_cast<std::size_t>(i)]);
+      rows.push_back(segments_.row(segment, segment));
+    }
+    return rows;
+  }
+
+ private:
+  std::vector<std::uint64_t> list_;
+  Permutation permutation_;
+};
+
+class Documents : public Order {
+ public:
+  Documents(const shard::Documents& documents, std::int64_t length, std::int64_t batch,
+            std::uint64_t seed)
+      : length_(length), batch_(batch) {
+    std::uint64_t begin = 0;
+    for (const auto end : documents.end) {
+      if (end > begin + 1) {
+        const auto targets = static_cast<std::int64_t>(end - begin - 1);
+        documents_.push_back({begin, targets, segments_});
+        segments_ += parts(targets, length);
+        targets_ += targets;
+      }
+      begin = end;
+    }
+    permutation_ = Permutation(static_cast<std::int64_t>(documents_.size()), seed);
+  }
+  std::int64_t batches_per_epoch() const override { return parts(segments_, batch_); }
+  std::int64_t targets_per_epoch() const override { return targets_; }
+
+  std::vector<Row> rows(std::int64_t index) override {
+    lay_out(index / batches_per_epoch());
+    const std::int64_t begin = index % batches_per_epoch() * batch_,
+                       end = std::min(begin + batch_, segments_);
+    // The document that holds the epoch's segment number `begin`.
+    auto at = std::upper_bound(first_.begin(), first_.end(), begin) - first_.begin() - 1;
+    std::vector<Row> rows;
+    for (std::int64_t i = begin; i < end; ++i) {
+      while (at + 1 < std::ssize(first_) && first_[static_cast<std::size_t>(at + 1)] <= i) ++at;
+      const std::int64_t run = permutation_.of(epoch_)[static_cast<std::size_t>(at)];
+      const auto& document = documents_[static_cast<std::size_t>(run)];
+      const std::int64_t part = i - first_[static_cast<std::size_t>(at)], offset = part * length_;
+      rows.push_back({document.begin + static_cast<std::uint64_t>(offset),
+                      std::min(length_, document.targets - offset), run, document.segment + part,
+                      true});
+    }
+    return rows;
+  }
+
+ private:
+  struct Document {
+    std::uint64_t begin;
+    std::int64_t targets, segment;  // how many; the number of its first segment
+  };
+  // first_: for each document in the epoch's order, how many segments stand before it.
+  void lay_out(std::int64_t epoch) {
+    if (epoch == epoch_) return;
+    first_.clear();
+    std::int64_t before = 0;
+    for (const auto document : permutation_.of(epoch)) {
+      first_.push_back(before);
+      before += parts(documents_[static_cast<std::size_t>(document)].targets, length_);
+    }
+    epoch_ = epoch;
+  }
+
+  std::int64_t length_, batch_, segments_ = 0, targets_ = 0, epoch_ = -1;
+  std::vector<Document> documents_;
+  std::vector<std::int64_t> first_;
+  Permutation permutation_{0, 0};
+};
+
+class Columns : public SegmentOrder {
+ public:
+  using SegmentOrder::SegmentOrder;
+  std::int64_t batches_per_epoch() const override {
+    return parts(parts(segments_.targets, batch_), segments_.length);
+  }
+  bool carries() const override { return true; }
+  std::vector<Row> rows(std::int64_t index) override {
+    const std::int64_t step = index % batches_per_epoch();
+    std::vector<Row> rows;
+    for (std::int64_t column = 0; column < batch_; ++column) {
+      const std::int64_t top = begin(column), end = begin(column + 1);
+      const std::int64_t at = std::min(end, top + step * segments_.length);
+      rows.push_back({static_cast<std::uint64_t>(at), std::min(segments_.length, end - at), column,
+                      column * batches_per_epoch() + step, step == 0});
+    }
+    return rows;
+  }
+
+ private:
+  // Lengths of columns differ by one at most.
+  std::int64_t begin(std::int64_t column) const {
+    const std::int64_t whole = segments_.targets / batch_, rest = segments_.targets % batch_;
+    return column * whole + std::min(column, rest);
+  }
+};
+
+std::vector<std::uint64_t> read_list(const shard::Dataset& order, const Segments& segments,
+                                     const shard::Dataset& data) {
+  const auto& header = order.header();
+  shard::expect_kind(header, {shard::Kind::order}, order.name());
+  if (header.data_fingerprint != data.fingerprint().hex())
+    core::fail(core::Code::bad_data,
+               "{}: orders data of fingerprint {}, but {} has {}; make the order from these data",
+               order.name(), header.data_fingerprint, data.name(), data.fingerprint().hex());
+  if (header.unit != "segment")
+    core::fail(core::Code::bad_data, "{}: orders {}s; give an order of segments", order.name(),
+               header.unit);
+  if (header.unit_length != static_cast<std::uint64_t>(segments.length))
+    core::fail(core::Code::usage, "{}: orders segments of {} tokens; use --segment {}",
+               order.name(), header.unit_length, header.unit_length);
+  std::vector<std::uint64_t> list(order.size());
+  order.read(0, std::span(list));
+  // A last segment of one token has no target.
+  const auto count = static_cast<std::uint64_t>(segments.count());
+  std::erase_if(list, [&](std::uint64_t segment) { return segment >= count; });
+  std::vector<bool> seen(count);
+  for (const auto segment : list) {
+    if (seen[segment])
+      core::fail(core::Code::bad_data, "{}: lists segment {} twice", order.name(), segment);
+    seen[segment] = true;
+  }
+  if (list.size() != count)
+    core::fail(core::Code::bad_data, "{}: lists {} of {} segments", order.name(), list.size(),
+               count);
+  return list;
+}
+
+}  // namespace
+
+std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Dataset& data,
+                                  const shard::Dataset* order, std::uint64_t seed) {
+  shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
+  if (data.size() < 2)
+    core::fail(core::Code::bad_data, "{}: has {} tokens; at least 2 are needed", data.name(),
+               data.size());
+  const Segments segments = {static_cast<std::int64_t>(data.size() - 1), options.segment};
+  const std::int64_t batch = options.batch;
+  const std::string& name = options.batches;
+  if (name == "shuffled") return std::make_unique<Shuffled>(segments, batch, seed);
+  if (name == "kept") return std::make_unique<Kept>(segments, batch);
+  if (name == "runs")
+    return std::make_unique<Runs>(segments, batch, options.run_length ? options.run_length : batch,
+                                  seed);
+  if (name == "documents") {
+    auto documents = std::make_unique<Documents>(data.documents(), options.segment, batch, seed);
+    if (documents->targets_per_epoch() == 0)
+      core::fail(core::Code::bad_data, "{}: no document has two tokens; use another --batches",
+                 data.name());
+    return documents;
+  }
+  if (name == "columns") {
+    if (segments.targets < batch)
+      core::fail(core::Code::bad_data, "{}: {} tokens cannot be {} columns; use a smaller --batch",
+                 data.name(), data.size(), batch);
+    return std::make_unique<Columns>(segments, batch);
+  }
+  if (name == "order" && order)
+    return std::make_unique<Listed>(segments, batch, read_list(*order, segments, data), seed);
+  core::fail(core::Code::usage, "--batches: '{}' is not an order of batches", name);
+}
+
+MicroBatch read_batch(const shard::Dataset& data, const std::vector<Row>& rows,
+                      std::int64_t index) {
+  const auto n = static_cast<std::int64_t>(rows.size());
+  std::int64_t steps = 0;
+  for (const auto& row : rows) steps = std::max(steps, row.length);
+  const auto ids = torch::TensorOptions().dtype(torch::kInt64);
+  MicroBatch out;
+  out.index = index;
+  auto& batch = out.batch;
+  batch.inputs = torch::zeros({n, steps}, ids);
+  batch.targets = torch::zeros({n, steps}, ids);
+  batch.weight = torch::zeros({n, steps}, torch::kFloat32);
+  batch.place = {torch::full({n, steps}, -1, ids), torch::zeros({n, steps}, ids),
+                 torch::zeros({n, steps}, ids)};
+  batch.fresh = torch::zeros({n}, torch::kBool);
+  std::vector<std::uint32_t> tokens;
+  for (std::int64_t r = 0; r < n; ++r) {
+    const auto& row = rows[static_cast<std::size_t>(r)];
+    batch.fresh.data_ptr<bool>()[r] = row.fresh;
+    if (row.length == 0) continue;
+    tokens.resize(static_cast<std::size_t>(row.length) + 1);
+    data.read(row.begin, std::span(tokens));
+    const std::int64_t at = r * steps;
+    auto *inputs = batch.inputs.data_ptr<std::int64_t>() + at,
+         *targets = batch.targets.data_ptr<std::int64_t>() + at,
+         *run = batch.place.run.data_ptr<std::int64_t>() + at,
+         *segment = batch.place.segment.data_ptr<std::int64_t>() + at,
+         *position = batch.place.position.data_ptr<std::int64_t>() + at;
+    for (std::int64_t i = 0; i < row.length; ++i) {
+      inputs[i] = tokens[static_cast<std::size_t>(i)];
+      targets[i] = tokens[static_cast<std::size_t>(i) + 1];
+      run[i] = row.run;
+      segment[i] = row.segment;
+      position[i] = static_cast<std::int64_t>(row.begin) + i;
+    }
+    std::fill_n(batch.weight.data_ptr<float>() + at, row.length, 1.0f);
+    out.tokens += row.length;
+  }
+  return out;
+}
+
+}  // namespace train

@@ -1,0 +1,222 @@
+#include "train/optimiser.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+
+// sqrt as one instruction: without errno its loops become vectors.
+#if defined(__GNUC__) && !defined(__clang__)
+#define TRAIN_PLAIN_SQRT __attribute__((optimize("no-math-errno")))
+#else
+#define TRAIN_PLAIN_SQRT
+#endif
+
+namespace train {
+namespace {
+
+constexpr std::int64_t kGrain = 1 << 15;
+
+bool fusable(const torch::Tensor& tensor) {
+  return tensor.device().is_cpu() && tensor.scalar_type() == torch::kFloat32 &&
+         tensor.is_contiguous();
+}
+
+struct AdamNumbers {
+  float keep, b1, b2, rest1, rest2, step, root, epsilon;  // see adam_span
+};
+
+// w = keep w - step m / (root sqrt(v) + epsilon)
+TRAIN_PLAIN_SQRT void adam_span(float* __restrict w, const float* __restrict g, float* __restrict m,
+                                float* __restrict v, std::int64_t n, float scale,
+                                const AdamNumbers& numbers) {
+  const auto [keep, b1, b2, rest1, rest2, step, root, epsilon] = numbers;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float gi = g[i] * scale;
+    m[i] = b1 * m[i] + rest1 * gi;
+    v[i] = b2 * v[i] + rest2 * (gi * gi);
+    w[i] = keep * w[i] - step * m[i] / (root * __builtin_sqrtf(v[i]) + epsilon);
+  }
+}
+
+class Adam : public Optimiser {
+ public:
+  using Optimiser::Optimiser;
+
+  void step(double lr, const torch::Tensor& scale) override {
+    const torch::NoGradGuard no_grad;
+    ++updates_;
+    const double correct1 = 1 - std::pow(options_.beta1, static_cast<double>(updates_));
+    const double correct2 = std::sqrt(1 - std::pow(options_.beta2, static_cast<double>(updates_)));
+    const bool fairseq = options_.optimiser == "adam";
+    const double step = fairseq ? lr * correct2 / correct1 : lr / correct1,
+                 root = fairseq ? 1 : 1 / correct2;
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      auto w = weights_[i].second, m = moment("mean", i), v = moment("square", i);
+      const auto g = w.grad().defined() ? w.grad() : torch::zeros_like(w);
+      const double keep = 1 - lr * decay_of(i);
+      if (fusable(w) && fusable(g)) {
+        const AdamNumbers numbers = {static_cast<float>(keep),
+                                     static_cast<float>(options_.beta1),
+                                     static_cast<float>(options_.beta2),
+                                     static_cast<float>(1 - options_.beta1),
+                                     static_cast<float>(1 - options_.beta2),
+                                     static_cast<float>(step),
+                                     static_cast<float>(root),
+                                     static_cast<float>(options_.epsilon)};
+        const float factor = scale.item<float>();
+        auto *pw = w.data_ptr<float>(), *pm = m.data_ptr<float>(), *pv = v.data_ptr<float>();
+        const auto* pg = g.const_data_ptr<float>();
+        at::parallel_for(0, w.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+          adam_span(pw + begin, pg + begin, pm + begin, pv + begin, end - begin, factor, numbers);
+        });
+      } else {
+        const auto scaled = g * scale.to(g.scalar_type());
+        m.mul_(options_.beta1).add_(scaled, 1 - options_.beta1);
+        v.mul_(options_.beta2).addcmul_(scaled, scaled, 1 - options_.beta2);
+        w.mul_(keep).addcdiv_(m, v.sqrt().mul_(root).add_(options_.epsilon), -step);
+      }
+    }
+  }
+
+  std::vector<double> numbers() const override { return {static_cast<double>(updates_)}; }
+  void set_numbers(const std::vector<double>& numbers) override {
+    if (numbers.size() != 1) core::fail(core::Code::bad_data, "checkpoint: not of this optimiser");
+    updates_ = static_cast<std::int64_t>(numbers[0]);
+  }
+
+ private:
+  std::int64_t updates_ = 0;
+};
+
+class Nag : public Optimiser {
+ public:
+  using Optimiser::Optimiser;
+
+  void step(double lr, const torch::Tensor& scale) override {
+    const torch::NoGradGuard no_grad;
+    const double correct = lr_before_ > 0 ? lr / lr_before_ : lr_before_ < 0 ? 1 : lr;
+    const double pull = options_.momentum * options_.momentum * correct,
+                 push = (1 + options_.momentum) * lr;
+    const double fade = options_.momentum * correct;
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      auto w = weights_[i].second, u = moment("velocity", i);
+      const auto g = w.grad().defined() ? w.grad() : torch::zeros_like(w);
+      const double keep = 1 - lr * decay_of(i);
+      if (fusable(w) && fusable(g)) {
+        const auto k = static_cast<float>(keep), a = static_cast<float>(pull),
+                   b = static_cast<float>(push), c = static_cast<float>(fade),
+                   d = static_cast<float>(lr), factor = scale.item<float>();
+        auto *pw = w.data_ptr<float>(), *pu = u.data_ptr<float>();
+        const auto* pg = g.const_data_ptr<float>();
+        at::parallel_for(0, w.numel(), kGrain, [=](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t j = begin; j < end; ++j) {
+            const float gj = pg[j] * factor;
+            pw[j] = k * pw[j] + a * pu[j] - b * gj;
+            pu[j] = c * pu[j] - d * gj;
+          }
+        });
+      } else {
+        const auto scaled = g * scale.to(g.scalar_type());
+        w.mul_(keep).add_(u, pull).sub_(scaled, push);
+        u.mul_(fade).sub_(scaled, lr);
+      }
+    }
+    lr_before_ = lr;
+  }
+
+  std::vector<double> numbers() const override { return {lr_before_}; }
+  void set_numbers(const std::vector<double>& numbers) override {
+    if (numbers.size() != 1) core::fail(core::Code::bad_data, "checkpoint: not of this optimiser");
+    lr_before_ = numbers[0];
+  }
+
+ private:
+  double lr_before_ = -1;  // no update yet
+};
+
+}  // namespace
+
+Optimiser::Optimiser(const OptimiserOptions& options, NamedWeights weights)
+    : options_(options), weights_(std::move(weights)) {
+  const torch::NoGradGuard no_grad;
+  const auto kinds = options.optimiser == "nag" ? std::vector<std::string>{"velocity"}
+                                                : std::vector<std::string>{"mean", "square"};
+  for (const auto& kind : kinds) {
+    for (const auto& [name, weight] : weights_)
+      tensors_[kind + "." + name] = torch::zeros_like(weight);
+  }
+}
+
+torch::Tensor Optimiser::moment(const std::string& kind, std::size_t weight) {
+  return tensors_.at(kind + "." + weights_[weight].first);
+}
+
+double Optimiser::decay_of(std::size_t weight) const {
+  const bool decays = options_.decay == "all" || weights_[weight].second.dim() >= 2;
+  return decays ? options_.weight_decay : 0;
+}
+
+void Optimiser::restore(const std::map<std::string, torch::Tensor>& tensors) {
+  for (auto& [name, tensor] : tensors_) {
+    const auto found = tensors.find(name);
+    if (found == tensors.end() || found->second.sizes() != tensor.sizes())
+      core::fail(core::Code::bad_data,
+                 "checkpoint: the optimiser's {} is missing or has another shape", name);
+    tensor.copy_(found->second);
+  }
+}
+
+std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights) {
+  if (options.optimiser == "nag") return std::make_unique<Nag>(options, std::move(weights));
+  if (options.optimiser == "adam" || options.optimiser == "adamw")
+    return std::make_unique<Adam>(options, std::move(weights));
+  core::fail(core::Code::usage, "--optimiser: '{}' is not one of adamw, adam, nag",
+             options.optimiser);
+}
+
+torch::Tensor gradient_norm(const NamedWeights& weights) {
+  const torch::NoGradGuard no_grad;
+  constexpr std::int64_t kBlock = 1 << 15;  // partial sums of fixed blocks, added in their order
+  torch::Tensor total;
+  double sum = 0;
+  for (const auto& [name, weight] : weights) {
+    const auto g = weight.grad();
+    if (!g.defined()) continue;
+    if (!fusable(g)) {
+      const auto square = g.to(torch::kFloat32).pow(2).sum(torch::kFloat64);
+      total = total.defined() ? total + square : square;
+      continue;
+    }
+    const auto* p = g.const_data_ptr<float>();
+    const std::int64_t n = g.numel(), blocks = (n + kBlock - 1) / kBlock;
+    std::vector<double> partial(static_cast<std::size_t>(blocks));
+    at::parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t b = begin; b < end; ++b) {
+        constexpr std::int64_t kLanes = 16;
+        double lanes[kLanes] = {};
+        std::int64_t i = b * kBlock;
+        const std::int64_t last = std::min(n, i + kBlock);
+        for (; i + kLanes <= last; i += kLanes) {
+          for (std::int64_t l = 0; l < kLanes; ++l)
+            lanes[l] += static_cast<double>(p[i + l]) * p[i + l];
+        }
+        for (; i < last; ++i) lanes[0] += static_cast<double>(p[i]) * p[i];
+        double block = 0;
+        for (const double lane : lanes) block += lane;
+        partial[static_cast<std::size_t>(b)] = block;
+      }
+    });
+    for (const double block : partial) sum += block;
+  }
+  if (!total.defined()) return torch::tensor(std::sqrt(sum), torch::kFloat64);
+  return (total + sum).sqrt();
+}
+
+std::int64_t moments_per_weight(const OptimiserOptions& options) {
+  return options.optimiser == "nag" ? 1 : 2;
+}
+
+}  // namespace train

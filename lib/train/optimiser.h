@@ -1,0 +1,68 @@
+#pragma once
+// Optimisers: from gradients to new weights, a tensor a pass.
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train/options.h"
+
+namespace train {
+
+using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
+
+/// With g = gradient * scale, and a weight first shrunk by (1 - lr * weight_decay) where it decays:
+///   adamw  m = b1 m + (1-b1) g, v = b2 v + (1-b2) g^2,
+///          w -= lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + epsilon)      (Loshchilov & Hutter 2019;
+///          torch.optim.AdamW)
+///   adam   the same, but epsilon stands beside sqrt(v): w -= lr (sqrt(1-b2^t) / (1-b1^t)) m /
+///   (sqrt(v) + epsilon)
+///          (fairseq's "adam", whose decay is decoupled too)
+///   nag    c = lr / (the update before's lr): w += momentum^2 c u - (1 + momentum) lr g; u =
+///   momentum c u - lr g
+///          (Nesterov in the form of Bengio et al. 2013, the velocity u corrected when the rate
+///          changes: fairseq's "nag")
+/// A weight without gradient is one with gradient 0. Weights are float32 and changed in place. Not
+/// thread safe.
+class Optimiser {
+ public:
+  Optimiser(const OptimiserOptions& options, NamedWeights weights);
+  virtual ~Optimiser() = default;
+
+  /// One update. `scale` multiplies the gradients and is a scalar tensor on their device, so that
+  /// clipping needs no synchronisation. Gradients are left as they are.
+  virtual void step(double lr, const torch::Tensor& scale) = 0;
+
+  /// Moments by name: "KIND.WEIGHT"; restore() throws Error{bad_data} if one is missing or has
+  /// another shape.
+  const std::map<std::string, torch::Tensor>& tensors() const { return tensors_; }
+  void restore(const std::map<std::string, torch::Tensor>& tensors);
+  /// Numbers that go with them, as float64 so that they survive JSON exactly.
+  virtual std::vector<double> numbers() const = 0;
+  virtual void set_numbers(const std::vector<double>& numbers) = 0;
+
+  const NamedWeights& weights() const { return weights_; }
+
+ protected:
+  torch::Tensor moment(const std::string& kind, std::size_t weight);
+  double decay_of(std::size_t weight) const;
+  OptimiserOptions options_;
+  NamedWeights weights_;
+  std::map<std::string, torch::Tensor> tensors_;
+};
+
+std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights);
+
+/// Euclidean norm of all gradients together, a float64 scalar on their device; the same for any
+/// number of threads.
+torch::Tensor gradient_norm(const NamedWeights& weights);
+
+/// Tensors that an optimiser keeps for each weight.
+std::int64_t moments_per_weight(const OptimiserOptions& options);
+
+}  // namespace train

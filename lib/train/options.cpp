@@ -1,0 +1,157 @@
+#include "train/options.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "nn/memory.h"
+
+namespace train {
+
+void BatchOptions::fields(core::FieldList& f) {
+  f.group("Batches");
+  f("segment", segment, "tokens a segment");
+  f("batch", batch, "segments a micro-batch, which is the whole training memory; columns: rows");
+  f("accumulate", accumulate, "micro-batches an update; they never share memory");
+  f("batches", batches,
+    "order of the segments; auto: order if there is one, runs for long memory, else shuffled",
+    {"auto", "shuffled", "kept", "runs", "columns", "documents", "order"});
+  f("run-length", run_length, "runs: consecutive segments a run; 0: the whole micro-batch");
+  f("order", order, "order shard of the data's segments (bm25-pack)");
+}
+
+void ObjectiveOptions::fields(core::FieldList& f) {
+  f.group("Training memory");
+  f("memory", memory, "none, or any of local,long,ext joined by commas");
+  f("memory-gradient", memory_gradient, "gradient into the memory's keys", {"on", "off"});
+  f("memory-temperature", memory_temperature, "divides the memory's scores");
+  f("memory-top-k", memory_top_k, "only the best entries of a token; 0: all");
+  f("memory-previous", memory_previous,
+    "columns with long: earlier segments that stay memory, without gradient");
+  f("drop-local", drop_local, "ext: probability that a micro-batch hides each token's own segment");
+  f("plain-warmup", plain_warmup, "first updates without memory: a share below 1, else a number");
+}
+
+void OptimiserOptions::fields(core::FieldList& f) {
+  f.group("Optimiser");
+  f("optimiser", optimiser, "adamw; adam and nag as fairseq has them", {"adamw", "adam", "nag"});
+  f("lr", lr, "highest learning rate; 0: 1e-3, or 0.1 for nag");
+  f("beta1", beta1, "adam, adamw: decay of the mean gradient");
+  f("beta2", beta2, "adam, adamw: decay of the mean square");
+  f("epsilon", epsilon, "adam, adamw: added to the root mean square");
+  f("momentum", momentum, "nag: momentum");
+  f("weight-decay", weight_decay, "decoupled weight decay, times the learning rate");
+  f("decay", decay, "what decays: tensors of two dimensions and more, or all", {"matrices", "all"});
+  f("clip", clip, "bound of the gradient's norm; 0: none");
+}
+
+void ScheduleOptions::fields(core::FieldList& f) {
+  f.group("Schedule");
+  f("schedule", schedule, "learning rate after the warm-up",
+    {"cosine", "cosine-restarts", "inverse-sqrt", "constant"});
+  f("warmup", warmup, "updates of linear warm-up: a share below 1, else a number");
+  f("warmup-init-lr", warmup_init_lr, "learning rate of the first update of the warm-up");
+  f("min-lr", min_lr, "learning rate where a cosine ends");
+  f("period", period, "cosine-restarts: updates of the first period; 0: all");
+  f("t-mult", t_mult, "cosine-restarts: each period is so many times as long as the one before");
+  f("lr-shrink", lr_shrink, "cosine-restarts: factor of the rates from period to period");
+}
+
+void Recipe::fields(core::FieldList& f) {
+  f.group("Length");
+  f("steps", steps, "updates; 0: by --epochs, else by the size of the data");
+  f("epochs", epochs, "times through the data; 0: by --steps");
+  batches.fields(f);
+  objective.fields(f);
+  optimiser.fields(f);
+  schedule.fields(f);
+  f.group("Run");
+  f("precision", precision, "of the model's products; auto: float32 on the CPU, bfloat16 on a GPU",
+    {"auto", "float32", "bfloat16"});
+  f("valid-every", valid_every, "updates between validations; 0: ten in all");
+  f("log-every", log_every, "updates between lines of metrics.jsonl");
+}
+
+namespace {
+
+void expect(bool holds, const char* flag, const char* what) {
+  if (!holds) core::fail(core::Code::usage, "--{}: {}", flag, what);
+}
+
+void check(const Recipe& recipe) {
+  const auto& [batches, objective, optimiser, schedule, steps, epochs, precision, valid_every,
+               log_every] = recipe;
+  expect(batches.segment > 0 && batches.segment <= 1 << 24, "segment", "takes 1 to 16M");
+  expect(batches.batch > 0 && batches.batch <= 1 << 24, "batch", "takes 1 to 16M");
+  expect(batches.accumulate > 0, "accumulate", "takes a positive number");
+  expect(batches.run_length >= 0, "run-length", "takes 0 or a positive number");
+  expect(steps >= 0, "steps", "takes 0 or a positive number");
+  expect(epochs >= 0 && std::isfinite(epochs), "epochs", "takes 0 or a positive number");
+  expect(steps == 0 || epochs == 0, "epochs", "give either --steps or --epochs");
+  expect(valid_every >= 0, "valid-every", "takes 0 or a positive number");
+  expect(log_every > 0, "log-every", "takes a positive number");
+  expect(objective.memory_temperature > 0, "memory-temperature", "takes a positive number");
+  expect(objective.memory_top_k >= 0, "memory-top-k", "takes 0 or a positive number");
+  expect(objective.memory_previous >= 0, "memory-previous", "takes 0 or a positive number");
+  expect(objective.drop_local >= 0 && objective.drop_local <= 1, "drop-local",
+         "takes a probability");
+  expect(objective.plain_warmup >= 0, "plain-warmup", "takes 0 or a positive number");
+  expect(optimiser.lr >= 0, "lr", "takes a positive number");
+  expect(optimiser.beta1 >= 0 && optimiser.beta1 < 1, "beta1", "takes a number in [0, 1)");
+  expect(optimiser.beta2 >= 0 && optimiser.beta2 < 1, "beta2", "takes a number in [0, 1)");
+  expect(optimiser.epsilon > 0, "epsilon", "takes a positive number");
+  expect(optimiser.momentum >= 0 && optimiser.momentum < 1, "momentum", "takes a number in [0, 1)");
+  expect(optimiser.weight_decay >= 0, "weight-decay", "takes 0 or a positive number");
+  expect(optimiser.clip >= 0, "clip", "takes 0 or a positive number");
+  expect(schedule.warmup >= 0, "warmup", "takes 0 or a positive number");
+  expect(schedule.warmup_init_lr >= 0, "warmup-init-lr", "takes 0 or a positive number");
+  expect(schedule.min_lr >= 0, "min-lr", "takes 0 or a positive number");
+  expect(schedule.period >= 0, "period", "takes 0 or a positive number");
+  expect(schedule.t_mult >= 1, "t-mult", "takes 1 or more");
+  expect(schedule.lr_shrink > 0 && schedule.lr_shrink <= 1, "lr-shrink",
+         "takes a number in (0, 1]");
+}
+
+}  // namespace
+
+void resolve_batches(Recipe& recipe) {
+  check(recipe);
+  auto& batches = recipe.batches;
+  const auto rule = nn::MemoryRule::parse(recipe.objective.memory);
+  if (batches.batches == "auto")
+    batches.batches = !batches.order.empty() ? "order" : rule.far ? "runs" : "shuffled";
+  expect((batches.batches == "order") == !batches.order.empty(), "order",
+         "goes with --batches order, and only with it");
+  if (batches.batches == "runs") {
+    if (batches.run_length == 0) batches.run_length = batches.batch;
+    expect(batches.batch % batches.run_length == 0, "run-length", "must divide --batch");
+  } else {
+    expect(batches.run_length == 0, "run-length", "goes with --batches runs only");
+  }
+  if (recipe.optimiser.lr == 0)
+    recipe.optimiser.lr = recipe.optimiser.optimiser == "nag" ? 0.1 : 1e-3;
+}
+
+void resolve_steps(Recipe& recipe, std::int64_t batches_per_epoch) {
+  // Left to itself a run sees the data ten times, but takes no more than 2,000 updates and no less
+  // than 100.
+  constexpr double kEpochs = 10, kMost = 2000, kLeast = 100;
+  const double per_epoch =
+      static_cast<double>(batches_per_epoch) / static_cast<double>(recipe.batches.accumulate);
+  if (recipe.steps == 0) {
+    const double steps = recipe.epochs > 0 ? recipe.epochs * per_epoch
+                                           : std::clamp(kEpochs * per_epoch, kLeast, kMost);
+    expect(steps < 1e15, "epochs", "is too large");
+    recipe.steps = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(steps - 1e-6)));
+  }
+  recipe.epochs = 0;
+  if (recipe.valid_every == 0) recipe.valid_every = std::max<std::int64_t>(1, recipe.steps / 10);
+}
+
+std::int64_t share_of(double share_or_number, std::int64_t steps) {
+  const double number =
+      share_or_number < 1 ? share_or_number * static_cast<double>(steps) : share_or_number;
+  return static_cast<std::int64_t>(std::llround(std::min(number, 9e15)));
+}
+
+}  // namespace train

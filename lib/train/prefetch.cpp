@@ -1,0 +1,29 @@
+#include "train/prefetch.h"
+
+#include <chrono>
+
+namespace train {
+
+Prefetch::Prefetch(const shard::Dataset& data, Order& order, std::int64_t first)
+    : data_(data), order_(order) {
+  begin(first);
+}
+
+Prefetch::~Prefetch() {
+  if (ahead_.valid()) ahead_.wait();
+}
+
+void Prefetch::begin(std::int64_t index) {
+  ahead_ = std::async(std::launch::async,
+                      [this, index] { return read_batch(data_, order_.rows(index), index); });
+}
+
+MicroBatch Prefetch::next() {
+  const auto start = std::chrono::steady_clock::now();
+  MicroBatch batch = ahead_.get();
+  waited_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  begin(batch.index + 1);
+  return batch;
+}
+
+}  // namespace train

@@ -1,0 +1,34 @@
+#pragma once
+// The next micro-batch is read while this one is trained on.
+
+#include <cstdint>
+#include <future>
+#include <memory>
+
+#include "shard/dataset.h"
+#include "train/batches.h"
+
+namespace train {
+
+/// Hands out micro-batches `first`, first + 1, ... with one always read ahead in a thread. Not
+/// thread safe itself. `data` and `order` must outlive it and are its own while it lives.
+class Prefetch {
+ public:
+  Prefetch(const shard::Dataset& data, Order& order, std::int64_t first);
+  ~Prefetch();
+  Prefetch(const Prefetch&) = delete;
+  Prefetch& operator=(const Prefetch&) = delete;
+  /// Throws what reading threw.
+  MicroBatch next();
+  /// Seconds that next() has waited in all.
+  double waited_s() const { return waited_s_; }
+
+ private:
+  void begin(std::int64_t index);
+  const shard::Dataset& data_;
+  Order& order_;
+  std::future<MicroBatch> ahead_;
+  double waited_s_ = 0;
+};
+
+}  // namespace train

@@ -1,0 +1,79 @@
+#pragma once
+// Small data sets and models for the tests of this room.
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/io.h"
+#include "shard/dataset.h"
+#include "shard/writer.h"
+
+namespace data {
+
+/// A folder that vanishes with the object.
+class Folder {
+ public:
+  Folder() {
+    std::string path = (std::filesystem::temp_directory_path() / "tessera_train.XXXXXX").string();
+    if (!::mkdtemp(path.data())) throw std::runtime_error("no temporary folder");
+    path_ = path;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+inline void write_shard(const std::string& path, const shard::Header& header,
+                        const std::vector<std::uint64_t>& elements,
+                        const std::vector<std::uint64_t>& lengths = {}) {
+  core::Output out(path);
+  shard::Writer writer(out, header);
+  std::size_t at = 0;
+  for (const auto length : lengths) {
+    writer.write(std::span(elements).subspan(at, length));
+    writer.end_document(length, 1);
+    at += length;
+  }
+  writer.write(std::span(elements).subspan(at));
+  writer.finish();
+  out.commit();
+}
+
+inline shard::Header tokens_header(std::uint64_t vocabulary) {
+  shard::Header header;
+  header.dtype = shard::dtype_for(vocabulary);
+  header.vocabulary = vocabulary;
+  return header;
+}
+
+/// Token i is i modulo `vocabulary`; documents of the given lengths.
+inline void write_counting(const std::string& path, std::uint64_t n,
+                           std::uint64_t vocabulary = 1000,
+                           const std::vector<std::uint64_t>& lengths = {}) {
+  std::vector<std::uint64_t> tokens(n);
+  for (std::uint64_t i = 0; i < n; ++i) tokens[i] = i % vocabulary;
+  write_shard(path, tokens_header(vocabulary), tokens, lengths);
+}
+
+inline void write_order(const std::string& path, const std::vector<std::uint64_t>& order,
+                        std::uint64_t units, std::uint64_t segment,
+                        const std::string& fingerprint) {
+  shard::Header header;
+  header.kind = shard::Kind::order;
+  header.dtype = shard::Dtype::u32;
+  header.vocabulary = units;
+  header.unit = "segment";
+  header.unit_length = segment;
+  header.data_fingerprint = fingerprint;
+  write_shard(path, header, order);
+}
+
+}  // namespace data
