@@ -8,6 +8,7 @@
 
 #include "nn/batch.h"
 #include "nn/embedding.h"
+#include "nn/model_options.h"
 #include "nn/state.h"
 
 namespace nn {
@@ -46,5 +47,10 @@ class Architecture : public torch::nn::Module {
   /// The input embedding, which a tied head shares; null for vectors.
   virtual std::shared_ptr<Embedding> embedding() = 0;
 };
+
+/// The bands of the vocabulary, and the input embedding that an architecture makes of them.
+/// Both throw Error{bad_config} naming the option.
+Bands make_bands(const ModelOptions& options, std::int64_t vocabulary);
+std::shared_ptr<Embedding> make_embedding(const ModelOptions& options, std::int64_t vocabulary);
 
 }  // namespace nn

@@ -27,10 +27,10 @@ struct Bands {
   std::int64_t width(std::int64_t band) const;
 };
 
-/// ids (…) int64 -> vectors (…, d_model) float.
+/// ids (…) int64 in [0, vocabulary) -> vectors (…, d_model), times `scale`.
 class Embedding : public torch::nn::Module {
  public:
-  explicit Embedding(Bands bands);
+  explicit Embedding(Bands bands, double scale = 1);
   torch::Tensor forward(const torch::Tensor& ids);
 
   const Bands& bands() const { return bands_; }
@@ -39,6 +39,7 @@ class Embedding : public torch::nn::Module {
 
  private:
   Bands bands_;
+  double scale_;
 };
 
 }  // namespace nn

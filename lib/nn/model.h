@@ -27,6 +27,9 @@ class Model : public torch::nn::Module {
   std::int64_t parameter_count() const;
 };
 
+/// Of a model that is not made: costs no memory, whatever its size. Throws Error{bad_config}.
+std::int64_t parameter_count(const ModelOptions& options, std::int64_t vocabulary);
+
 /// Names that --arch takes.
 std::vector<std::string> architecture_names();
 /// Throws Error{bad_config}.

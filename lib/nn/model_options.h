@@ -21,6 +21,7 @@ struct ShapeOptions {
   double head_dropout = 0.0;        ///< on f before the head
   std::string memory_key = "last-ffn-input";
   std::string init = "gpt2";
+  std::int64_t ffn_width() const { return d_ff > 0 ? d_ff : 4 * d_model; }
   void fields(core::FieldList& f);
 };
 

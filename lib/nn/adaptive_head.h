@@ -1,0 +1,40 @@
+#pragma once
+// Adaptive softmax (Grave et al. 2017; Baevski & Auli 2019): frequent words and one slot for each
+// band of rarer words at the first level, the words of a band at the second.
+
+#include <memory>
+#include <vector>
+
+#include "nn/embedding.h"
+#include "nn/head.h"
+
+namespace nn {
+
+/// First level: f E_0^T for the words of band 0, then f C^T for the slots of bands 1, 2, ...; log_z
+/// is its log-sum-exp. Band i: dropout(f P_i) E_i^T, a softmax of its own. log p(w) = log p(slot of
+/// w's band) + log p(w in its band). Tables E_i (band's size, width) are the embedding's where
+/// tied, projections P_i (d_model, width) too if `tied_projections`; the slots' C (bands - 1,
+/// d_model) are always the head's own. Band 0 has no projection.
+class AdaptiveHead : public Head {
+ public:
+  /// `tied` null: all weights are the head's own.
+  AdaptiveHead(Bands bands, const std::shared_ptr<Embedding>& tied, bool tied_projections,
+               double tail_dropout);
+
+  std::int64_t vocabulary() const override { return bands_.vocabulary; }
+  /// Tables of all bands, the slots, projections of bands 1, 2, ...
+  std::vector<torch::Tensor> weights() override;
+  std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const torch::Tensor& targets,
+                                   bool gradient) override;
+  torch::Tensor log_probs(const torch::Tensor& f, torch::Tensor* log_z) override;
+  /// Reckons with a quarter of the rows in the largest band.
+  std::int64_t bytes_per_row() const override;
+
+ private:
+  Bands bands_;
+  std::vector<torch::Tensor> tables_, projections_;  // projections_[i] is band i + 1's
+  torch::Tensor slots_;
+  double tail_dropout_;
+};
+
+}  // namespace nn

@@ -1,0 +1,56 @@
+#include "nn/init.h"
+
+#include <cmath>
+
+#include "core/error.h"
+
+namespace nn {
+namespace {
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A row a word or a position.
+bool is_table(const std::string& name) {
+  return contains(name, ".table_") || ends_with(name, "wte.weight") ||
+         ends_with(name, "wpe.weight") || ends_with(name, "lm_head.weight");
+}
+
+/// Named as torch's LSTM names them.
+bool is_recurrent(const std::string& name) {
+  return contains(name, "_ih_l") || contains(name, "_hh_l");
+}
+
+void fill(const std::string& name, torch::Tensor& p, bool fairseq, std::int64_t layers) {
+  if (is_recurrent(name)) {
+    const auto bound =
+        1 / std::sqrt(static_cast<double>(p.size(0)) / 4);  // four gates of the cells' width
+    p.uniform_(-bound, bound);
+  } else if (p.dim() == 1) {
+    p.fill_(ends_with(name, "bias") ? 0 : 1);
+  } else if (fairseq && is_table(name)) {
+    p.normal_(0, 1 / std::sqrt(static_cast<double>(p.size(1))));
+  } else if (fairseq) {
+    torch::nn::init::xavier_uniform_(p);
+  } else {
+    const bool residual = ends_with(name, "c_proj.weight");
+    p.normal_(0, residual ? .02 / std::sqrt(2.0 * static_cast<double>(layers)) : .02);
+  }
+}
+
+}  // namespace
+
+void initialise(torch::nn::Module& module, const std::string& scheme, std::int64_t layers) {
+  if (scheme != "gpt2" && scheme != "fairseq")
+    core::fail(core::Code::bad_config, "init: '{}' is none of gpt2, fairseq", scheme);
+  const torch::NoGradGuard no_grad;
+  for (auto& item : module.named_parameters())
+    fill(item.key(), item.value(), scheme == "fairseq", layers);
+}
+
+}  // namespace nn

@@ -1,0 +1,58 @@
+#include "nn/model_options.h"
+
+#include "nn/model.h"
+
+namespace nn {
+
+void ShapeOptions::fields(core::FieldList& f) {
+  f("layers", layers, "number of layers");
+  f("d-model", d_model, "width of the hidden vectors");
+  f("heads", heads, "attention heads");
+  f("d-ff", d_ff, "width inside the feed-forward networks; 0: 4 times d-model");
+  f("dropout", dropout, "dropout on embeddings and on what is added to the residual stream");
+  f("attention-dropout", attention_dropout, "dropout on attention weights");
+  f("activation-dropout", activation_dropout, "dropout inside the feed-forward networks");
+  f("head-dropout", head_dropout, "dropout on the output before the softmax");
+  f("memory-key", memory_key, "what keys the memories", {"last-ffn-input", "output"});
+  f("init", init, "first values of the parameters", {"gpt2", "fairseq"});
+}
+
+void VocabularyOptions::fields(core::FieldList& f) {
+  f("tied", tied, "the softmax shares the input embedding");
+  f("cutoffs", cutoffs,
+    "adaptive input and softmax: first id of each band of rarer words; none: a plain softmax");
+  f("factor", factor, "each band's vectors are narrower by this factor");
+  f("tied-projections", tied_projections, "the bands' projections are shared too, where tied");
+  f("tail-dropout", tail_dropout,
+    "dropout on the projected output of the adaptive softmax's rarer bands");
+  f("scale-embedding", scale_embedding, "multiply embeddings by the square root of d-model");
+}
+
+void TransformerOptions::fields(core::FieldList& f) {
+  f("positions", positions, "how tokens know their place",
+    {"learned", "sinusoidal", "rope", "alibi", "none"});
+  f("context", context, "learned positions: most tokens of a row");
+  f("norm", norm, "LayerNorm before or after each sub-layer", {"pre", "post"});
+  f("final-norm", final_norm, "pre-norm: one more LayerNorm after the last layer");
+  f("activation", activation, "of the feed-forward networks", {"gelu", "gelu-exact", "relu"});
+  f("bias", bias, "biases in matrices and norms");
+  f("norm-epsilon", norm_epsilon, "added to the variance in LayerNorm");
+}
+
+void LstmOptions::fields(core::FieldList& f) {
+  f("d-recurrent", d_recurrent, "width of the LSTM's cells; 0: d-model");
+}
+
+void ModelOptions::fields(core::FieldList& f) {
+  f.group("Model");
+  f("arch", arch, "architecture", architecture_names());
+  shape.fields(f);
+  f.group("Vocabulary");
+  vocabulary.fields(f);
+  f.group("Transformer");
+  transformer.fields(f);
+  f.group("LSTM");
+  lstm.fields(f);
+}
+
+}  // namespace nn

@@ -1,0 +1,44 @@
+// Which architectures there are. Adding one is its maker here and its options in model_options.h.
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "core/error.h"
+#include "nn/model.h"
+#include "nn/transformer.h"
+
+namespace nn {
+namespace {
+
+struct Maker {
+  const char* name;
+  std::shared_ptr<Architecture> (*make)(const ModelOptions& options, std::int64_t vocabulary);
+};
+
+template <class A>
+std::shared_ptr<Architecture> make(const ModelOptions& options, std::int64_t vocabulary) {
+  return std::make_shared<A>(options, vocabulary);
+}
+
+const Maker kMakers[] = {
+    {"transformer", make<Transformer>},
+};
+
+}  // namespace
+
+std::vector<std::string> architecture_names() {
+  std::vector<std::string> names;
+  for (const auto& maker : kMakers) names.emplace_back(maker.name);
+  return names;
+}
+
+std::shared_ptr<Architecture> make_architecture(const ModelOptions& options,
+                                                std::int64_t vocabulary) {
+  for (const auto& maker : kMakers)
+    if (options.arch == maker.name) return maker.make(options, vocabulary);
+  core::fail(core::Code::bad_config, "arch: '{}' is none of {}", options.arch,
+             fmt::join(architecture_names(), ", "));
+}
+
+}  // namespace nn
