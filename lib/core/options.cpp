@@ -111,7 +111,9 @@ OrderedJson fields_to_json(const FieldList& fields) {
 void fields_from_json(const FieldList& fields, const Json& object, const std::string& origin,
                       bool allow_unknown) {
   if (!object.is_object()) fail(Code::bad_config, "{}: not a JSON object", origin);
-  for (const auto& [key, value] : object.items()) {
+  for (const auto& item : object.items()) {
+    const std::string& key = item.key();
+    const Json& value = item.value();
     const auto& all = fields.all();
     const auto field =
         std::find_if(all.begin(), all.end(), [&](const Field& f) { return f.key() == key; });
@@ -120,8 +122,8 @@ void fields_from_json(const FieldList& fields, const Json& object, const std::st
       fail(Code::bad_config, "{}: unknown key \"{}\"", origin, key);
     }
     std::vector<std::string> texts;
-    const auto text_of = [](const Json& item) {
-      return item.is_string() ? item.get<std::string>() : item.dump();
+    const auto text_of = [](const Json& one) {
+      return one.is_string() ? one.get<std::string>() : one.dump();
     };
     if (value.is_array()) {
       for (const auto& item : value) texts.push_back(text_of(item));
