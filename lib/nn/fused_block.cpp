@@ -152,7 +152,7 @@ BlockOutput fused_block(const Tensor& x, const BlockWeights& weights, const Bloc
                                x.size(2),
                                shape.heads,
                                weights.expand.size(0),
-                               shape.activation == Activation::gelu,
+                               shape.gelu,
                                static_cast<float>(shape.norm_epsilon),
                                static_cast<float>(shape.residual_dropout),
                                shape.seed};

@@ -17,11 +17,9 @@ struct BlockWeights {
   torch::Tensor reduce, reduce_bias;    ///< (d, inner), (d)
 };
 
-enum class Activation { gelu, relu };
-
 struct BlockShape {
   std::int64_t heads = 1;
-  Activation activation = Activation::gelu;
+  bool gelu = true;  ///< in its tanh form; else ReLU
   double norm_epsilon = 1e-5;
   double residual_dropout = 0;  ///< after the projection and after the FFN
   std::uint64_t seed = 0;       ///< of this call's dropout masks

@@ -75,7 +75,7 @@ DOCTEST_TEST_CASE("the fused block equals the plain one in values and gradients"
         const Tensor a = torch::randn({rows, steps, d}), b = torch::randn({rows, steps, d});
         nn::BlockShape shape;
         shape.heads = heads;
-        shape.activation = gelu ? nn::Activation::gelu : nn::Activation::relu;
+        shape.gelu = gelu;
         const auto fused = nn::fused_block(x, named(w), shape, true);
         const auto [y, input] = plain(x64, w64, heads, gelu);
         DOCTEST_CHECK(relative(fused.y.detach(), y.detach()) < 1e-5);
