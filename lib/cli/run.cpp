@@ -10,6 +10,7 @@
 #include <new>
 #include <thread>
 
+#include "cli/config.h"
 #include "core/build_info.h"
 #include "core/error.h"
 #include "core/io.h"
@@ -55,6 +56,18 @@ std::string default_text(const core::Field& field) {
   return is_list(field) ? fmt::format("{}", fmt::join(texts, ",")) : texts[0];
 }
 
+// CLI11's help, with a flag's two names plainly (--x,--no-x).
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    std::string name = Formatter::make_option_name(option, is_positional);
+    const std::string mark = "{false}";
+    for (auto at = name.find(mark); at != name.npos; at = name.find(mark))
+      name.erase(at, mark.size());
+    return name;
+  }
+};
+
 void add_field(CLI::App& app, const core::Field& field, Context& context) {
   const auto store = [&field, &context](const std::vector<std::string>& values) {
     core::assign(field, values);
@@ -71,58 +84,64 @@ void add_field(CLI::App& app, const core::Field& field, Context& context) {
           context.given.insert(field.name);
         },
         field.help);
+    if (target) option->default_str("true");
   } else {
     std::string names = field.positional ? field.name : "--" + field.name;
     if (field.short_name) names = std::string("-") + field.short_name + "," + names;
     option =
         app.add_option(names, CLI::callback_t(store), field.help, !core::to_strings(field).empty());
+    option->default_str(default_text(field));
     option->type_name(field.choices.empty() ? type_name(field)
                                             : fmt::format("{}", fmt::join(field.choices, "|")));
+    if (field.positional && field.choices.empty()) option->type_name("");
     if (is_list(field)) {
-      option->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
       if (field.positional) {
-        option->configurable(false);
+        option->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
       } else {
-        option->expected(1)->delimiter(',')->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        // A comma within a text is the text's own: its flag is repeated.
+        if (!std::holds_alternative<std::vector<std::string>*>(field.target))
+          option->delimiter(',');
       }
     } else {
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     }
   }
-  option->default_str(default_text(field));
-  if (field.positional) option->configurable(false);
   if (!field.group.empty()) option->group(field.group);
 }
 
-// Requests that end the program before its body.
+constexpr std::size_t kMaxConfigBytes = 1 << 20;
+
+// Flags for this file alone.
 struct Requests {
   bool version = false, build_info = false, print_config = false;
+  std::string config;
 };
+
+// The fields of a program and those that all programs have and a config file may set.
+core::FieldList with_common(core::FieldList fields, Context& context) {
+  fields.group("");
+  fields("seed", context.seed, "seed of everything random");
+  return fields;
+}
 
 void add_common(CLI::App& app, Context& context, Requests& requests) {
   app.set_help_flag("-h,--help", "print this help and exit");
-  app.add_flag("-V,--version", requests.version, "print the version and exit")->configurable(false);
+  app.add_flag("-V,--version", requests.version, "print the version and exit");
   app.add_flag("--build-info", requests.build_info,
-               "print compiler, flags and library versions and exit")
-      ->configurable(false);
-  app.add_flag("-q,--quiet", context.quiet, "no progress, no notes")->configurable(false);
-  app.add_flag("-v,--verbose", context.verbose, "more notes (repeat for more)")
-      ->configurable(false);
-  app.add_flag("--json", context.json, "figures as JSON lines")->configurable(false);
-  app.add_option("--seed", context.seed, "seed of everything random")->capture_default_str();
-  app.add_option("-j,--jobs", context.jobs, "threads [number of processors]")
-      ->type_name("N")
-      ->configurable(false);
+               "print compiler, flags and library versions and exit");
+  app.add_flag("-q,--quiet", context.quiet, "no progress, no notes");
+  app.add_flag("-v,--verbose", context.verbose, "more notes (repeat for more)");
+  app.add_flag("--json", context.json, "figures as JSON lines");
+  app.add_option("-j,--jobs", context.jobs, "threads [number of processors]")->type_name("N");
   app.add_option("-o,--output", context.output, "where the output goes [stdout]")
-      ->type_name("PATH")
-      ->configurable(false);
-  app.add_flag("--force", context.force, "write binary data to a terminal")->configurable(false);
-  app.set_config("--config", "", "read options from a file (key = value, as --print-config writes)")
+      ->type_name("PATH");
+  app.add_flag("--force", context.force, "write binary data to a terminal");
+  app.add_option("--config", requests.config,
+                 "read options from a file (key = value, as --print-config writes, or JSON)")
       ->type_name("FILE");
   app.add_flag("--print-config", requests.print_config,
-               "print all options as a config file and exit")
-      ->configurable(false);
-  app.allow_config_extras(CLI::config_extras_mode::error);
+               "print all options as a config file and exit");
 }
 
 int print_version(const Context& context, bool details) {
@@ -172,8 +191,6 @@ void check_required(const core::FieldList& fields, const Context& context) {
   }
 }
 
-// A config file that cannot be read or has a bad or unknown key is told from a wrong flag by its
-// exit code.
 int parse_failed(const std::string& name, const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
     core::Output out("-");
@@ -181,12 +198,6 @@ int parse_failed(const std::string& name, const CLI::App& app, const CLI::ParseE
     out.commit();
     return 0;
   }
-  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
-  if (code == CLI::ExitCodes::ConfigError)
-    return complain(name, core::Code::bad_config,
-                    fmt::format("--config: unknown or bad key: {}", error.what()));
-  if (code == CLI::ExitCodes::FileError)
-    return complain(name, core::Code::no_input, fmt::format("--config: {}", error.what()));
   return complain(name, core::Code::usage, fmt::format("{}; see --help", error.what()));
 }
 
@@ -195,15 +206,35 @@ void finish(Context& context) {
   if (context.jobs == 0) context.jobs = std::max(1u, std::thread::hardware_concurrency());
 }
 
+// What follows a successful parse: answers a request, or completes the options and runs the body.
+int answer(const Requests& requests, const core::FieldList& fields, Context& context,
+           const Body& body) {
+  if (requests.version || requests.build_info) return print_version(context, requests.build_info);
+  if (!requests.config.empty())
+    read_config(core::read_text(requests.config, kMaxConfigBytes), requests.config, fields,
+                context.given);
+  if (requests.print_config) {
+    core::Output out("-");
+    out.write(format_config(fields));
+    out.commit();
+    return 0;
+  }
+  check_required(fields, context);
+  finish(context);
+  return body(context);
+}
+
 }  // namespace
 
-int run(int argc, char** argv, const Program& program, const core::FieldList& fields,
+int run(int argc, char** argv, const Program& program, const core::FieldList& own_fields,
         const Body& body) {
   install_handlers();
   CLI::App app(program.summary, program.name);
+  app.formatter(std::make_shared<HelpFormatter>());
   Context context;
   context.program = program;
   Requests requests;
+  const core::FieldList fields = with_common(own_fields, context);
   for (const auto& field : fields.all()) add_field(app, field, context);
   add_common(app, context, requests);
   if (!program.example.empty()) app.footer("Example:\n" + program.example);
@@ -213,22 +244,14 @@ int run(int argc, char** argv, const Program& program, const core::FieldList& fi
     } catch (const CLI::ParseError& error) {
       return parse_failed(program.name, app, error);
     }
-    if (requests.version || requests.build_info) return print_version(context, requests.build_info);
-    if (requests.print_config) {
-      core::Output out("-");
-      out.write(app.config_to_str(true, true));
-      out.commit();
-      return 0;
-    }
-    check_required(fields, context);
-    finish(context);
-    return body(context);
+    return answer(requests, fields, context, body);
   });
 }
 
 int run(int argc, char** argv, const Program& program, const std::vector<Command>& commands) {
   install_handlers();
   CLI::App app(program.summary, program.name);
+  app.formatter(std::make_shared<HelpFormatter>());
   Context top;
   top.program = program;
   Requests requests;
@@ -237,17 +260,22 @@ int run(int argc, char** argv, const Program& program, const std::vector<Command
   app.add_flag("--build-info", requests.build_info,
                "print compiler, flags and library versions and exit");
   if (!program.example.empty()) app.footer("Example:\n" + program.example);
-  std::vector<Context> contexts(commands.size());
-  std::vector<Requests> command_requests(commands.size());
-  std::vector<CLI::App*> apps;
+  struct Verb {
+    CLI::App* app = nullptr;
+    Context context;
+    Requests requests;
+    core::FieldList fields;
+  };
+  std::vector<Verb> verbs(commands.size());
   for (std::size_t i = 0; i < commands.size(); ++i) {
-    CLI::App* command = app.add_subcommand(commands[i].program.name, commands[i].program.summary);
-    contexts[i].program = program;
-    for (const auto& field : commands[i].fields.all()) add_field(*command, field, contexts[i]);
-    add_common(*command, contexts[i], command_requests[i]);
+    Verb& verb = verbs[i];
+    verb.app = app.add_subcommand(commands[i].program.name, commands[i].program.summary);
+    verb.context.program = program;
+    verb.fields = with_common(commands[i].fields, verb.context);
+    for (const auto& field : verb.fields.all()) add_field(*verb.app, field, verb.context);
+    add_common(*verb.app, verb.context, verb.requests);
     if (!commands[i].program.example.empty())
-      command->footer("Example:\n" + commands[i].program.example);
-    apps.push_back(command);
+      verb.app->footer("Example:\n" + commands[i].program.example);
   }
   return guarded(top, [&] {
     try {
@@ -256,20 +284,9 @@ int run(int argc, char** argv, const Program& program, const std::vector<Command
       return parse_failed(program.name, app, error);
     }
     if (requests.version || requests.build_info) return print_version(top, requests.build_info);
-    for (std::size_t i = 0; i < commands.size(); ++i) {
-      if (!apps[i]->parsed()) continue;
-      const auto& asked = command_requests[i];
-      if (asked.version || asked.build_info) return print_version(top, asked.build_info);
-      if (asked.print_config) {
-        core::Output out("-");
-        out.write(apps[i]->config_to_str(true, true));
-        out.commit();
-        return 0;
-      }
-      check_required(commands[i].fields, contexts[i]);
-      finish(contexts[i]);
-      return commands[i].body(contexts[i]);
-    }
+    for (std::size_t i = 0; i < verbs.size(); ++i)
+      if (verbs[i].app->parsed())
+        return answer(verbs[i].requests, verbs[i].fields, verbs[i].context, commands[i].body);
     return complain(program.name, core::Code::usage, "give a command; see --help");
   });
 }

@@ -5,12 +5,8 @@
 namespace core {
 
 Json parse_json(std::string_view text, const std::string& origin, int max_depth) {
-  bool too_deep = false;
   const auto guard = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > max_depth) {
-      too_deep = true;
-      throw Error(Code::bad_data, origin + ": JSON nested too deeply");
-    }
+    if (depth > max_depth) throw Error(Code::bad_data, origin + ": JSON nested too deeply");
     return true;
   };
   try {
