@@ -1,0 +1,41 @@
+#pragma once
+// Byte-level byte-pair encoding, and plain bytes, which is the same without merges.
+
+#include "text/merges.h"
+#include "text/tokenizer.h"
+
+namespace text {
+
+class ByteLevel : public Tokenizer {
+ public:
+  /// Tokens as bytes; merges by rank; special tokens must be in `vocabulary`. With `whole_words` a
+  /// pre-token that is a token is that one, whatever the merges say ("ignore_merges"). Throws
+  /// Error{bad_data} if an id of merges or specials is no token's.
+  ByteLevel(Vocabulary vocabulary, std::vector<Merge> merges, std::vector<SpecialToken> special,
+            bool whole_words = false);
+
+  TokenizerKind kind() const override;
+  std::unique_ptr<Encoder> encoder() const override;
+  const char* cut(const char* begin, const char* end) const override;
+  void decode_token(std::uint32_t id, bool& line_start, std::string& out) const override;
+  std::string json() const override;
+
+  const MergeTable& merges() const { return merges_; }
+  /// Id of a byte, kNoToken if the vocabulary lacks it: such bytes are dropped.
+  std::uint32_t id_of_byte(unsigned char byte) const { return bytes_[byte]; }
+  bool whole_words() const { return whole_words_; }
+  static constexpr std::uint32_t kNoToken = 0xFFFFFFFF;
+
+  /// The name of a token in files: in the byte alphabet, or as it is if it is special.
+  std::string file_name_of(std::uint32_t id) const;
+
+ private:
+  std::uint32_t bytes_[256];
+  MergeTable merges_;
+  bool whole_words_;
+};
+
+/// Ids are the bytes themselves; no special token.
+TokenizerPtr make_bytes_tokenizer();
+
+}  // namespace text

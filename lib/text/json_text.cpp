@@ -1,0 +1,107 @@
+#include "text/json_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace text {
+
+void JsonText::comma() {
+  if (!out_.empty() && out_.back() != '{' && out_.back() != '[') out_ += ',';
+}
+
+JsonText& JsonText::open(char bracket) {
+  out_ += bracket;
+  return *this;
+}
+
+JsonText& JsonText::close(char bracket) {
+  out_ += bracket;
+  return *this;
+}
+
+JsonText& JsonText::item() {
+  // Only called between items and after '[': a string that ends in a bracket is closed by its quote.
+  comma();
+  return *this;
+}
+
+JsonText& JsonText::key(std::string_view name) {
+  comma();
+  string(name);
+  out_ += ':';
+  return *this;
+}
+
+JsonText& JsonText::string(std::string_view text) {
+  out_ += '"';
+  for (const char c : text) {
+    switch (c) {
+      case '"':
+        out_ += "\\\"";
+        break;
+      case '\\':
+        out_ += "\\\\";
+        break;
+      case '\b':
+        out_ += "\\b";
+        break;
+      case '\f':
+        out_ += "\\f";
+        break;
+      case '\n':
+        out_ += "\\n";
+        break;
+      case '\r':
+        out_ += "\\r";
+        break;
+      case '\t':
+        out_ += "\\t";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20) {
+          fmt::format_to(std::back_inserter(out_), "\\u{:04x}", static_cast<unsigned>(c));
+        } else {
+          out_ += c;
+        }
+    }
+  }
+  out_ += '"';
+  return *this;
+}
+
+JsonText& JsonText::raw(std::string_view json) {
+  out_ += json;
+  return *this;
+}
+
+JsonText& JsonText::number(std::uint64_t value) {
+  fmt::format_to(std::back_inserter(out_), "{}", value);
+  return *this;
+}
+
+void append_special_tokens(JsonText& json, const std::vector<SpecialToken>& tokens) {
+  json.key("added_tokens").open('[');
+  for (const auto& token : tokens) {
+    json.item().open('{');
+    json.key("content").string(token.content).key("id").number(token.id);
+    json.key("lstrip").raw("false").key("normalized").raw("false").key("rstrip").raw("false");
+    json.key("single_word").raw("false").key("special").raw("true");
+    json.close('}');
+  }
+  json.close(']');
+}
+
+void append_vocabulary(JsonText& json, const Vocabulary& vocabulary,
+                       const std::vector<std::string>& names) {
+  std::vector<std::pair<std::string_view, std::uint32_t>> sorted;
+  sorted.reserve(vocabulary.count());
+  for (std::uint32_t id = 0; id < vocabulary.size(); ++id)
+    if (vocabulary.has(id)) sorted.emplace_back(names[id], id);
+  std::sort(sorted.begin(), sorted.end());
+  json.open('{');
+  for (const auto& [name, id] : sorted) json.key(name).number(id);
+  json.close('}');
+}
+
+}  // namespace text

@@ -1,0 +1,77 @@
+#pragma once
+// Remembers the tokens of words seen before: what makes encoding fast, since words repeat.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace text {
+
+/// Words of up to kMaxBytes bytes with up to kMaxTokens tokens, in buckets of two; a new word drives
+/// out the older of its bucket. 8 MiB, touched only as far as used. Not thread safe.
+class WordCache {
+ public:
+  static constexpr std::size_t kMaxBytes = 15, kMaxTokens = 3;
+
+  /// A word as two numbers; the length stands in the last byte, so no two words are equal.
+  struct Key {
+    std::uint64_t low = 0, high = 0;
+    bool operator==(const Key&) const = default;
+  };
+  struct Entry {
+    Key key;  ///< zero: free (no word is empty)
+    std::uint32_t tokens[kMaxTokens];
+    std::uint32_t n_tokens;
+  };
+
+  WordCache() : buckets_(kBuckets) {}
+
+  /// `bytes` of 1 to kMaxBytes; `end` is where readable memory ends.
+  static Key key_of(const char* word, std::size_t bytes, const char* end) {
+    Key key;
+    if (end - word >= 16) {
+      std::memcpy(&key, word, 16);
+      const std::uint64_t in_low = std::min<std::size_t>(bytes, 8);
+      const std::uint64_t in_high = bytes - in_low;
+      key.low &= ~std::uint64_t{0} >> (64 - 8 * in_low);
+      key.high = in_high == 0 ? 0 : key.high & (~std::uint64_t{0} >> (64 - 8 * in_high));
+    } else {
+      std::memcpy(&key, word, bytes);
+    }
+    key.high |= static_cast<std::uint64_t>(bytes) << 56;
+    return key;
+  }
+
+  /// nullptr if the word is not here.
+  const Entry* find(const Key& key) const {
+    const Bucket& bucket = buckets_[place(key)];
+    if (bucket.entries[0].key == key) return &bucket.entries[0];
+    if (bucket.entries[1].key == key) return &bucket.entries[1];
+    return nullptr;
+  }
+
+  /// tokens.size() <= kMaxTokens.
+  void insert(const Key& key, std::span<const std::uint32_t> tokens) {
+    Bucket& bucket = buckets_[place(key)];
+    bucket.entries[1] = bucket.entries[0];
+    Entry& entry = bucket.entries[0];
+    entry = {key, {0, 0, 0}, static_cast<std::uint32_t>(tokens.size())};
+    std::copy(tokens.begin(), tokens.end(), entry.tokens);
+  }
+
+ private:
+  struct alignas(64) Bucket {
+    Entry entries[2];
+  };
+  static constexpr int kBits = 17;
+  static constexpr std::size_t kBuckets = std::size_t{1} << kBits;
+  static std::size_t place(const Key& key) {
+    const std::uint64_t mixed = (key.low ^ key.high * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
+    return (mixed ^ mixed >> 29) * 0x9E3779B97F4A7C15u >> (64 - kBits);
+  }
+  std::vector<Bucket> buckets_;
+};
+
+}  // namespace text
