@@ -98,7 +98,7 @@ struct Writer::Impl {
 
   core::ByteSink& sink;
   const Header header;
-  const std::vector<core::OrderedJson> provenance;
+  std::vector<core::OrderedJson> provenance;
   const std::size_t element_bytes;
   core::Hasher file_hash, document_hash;
   std::vector<layout::FrameSize> table;
@@ -135,6 +135,9 @@ void Writer::write(std::span<const float> elements) {
 
 void Writer::end_document(std::uint64_t source_bytes, std::uint64_t source_words) {
   impl_->end_document(source_bytes, source_words);
+}
+void Writer::add_provenance(core::OrderedJson entry) {
+  impl_->provenance.push_back(std::move(entry));
 }
 void Writer::finish() { impl_->finish(); }
 

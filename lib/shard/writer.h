@@ -33,6 +33,9 @@ class Writer {
   /// (0, 0 where there is none). Throws Error{bad_data} within a row of vectors.
   void end_document(std::uint64_t source_bytes = 0, std::uint64_t source_words = 0);
 
+  /// One more entry, of inputs whose fingerprints are known only when they have been read.
+  void add_provenance(core::OrderedJson entry);
+
   /// Writes what must stand last. Elements after the last end_document() become a document. Without
   /// finish() the output is cut short, and every reader says so. Does not commit a core::Output.
   void finish();

@@ -13,9 +13,7 @@
 namespace text {
 namespace {
 
-bool is_ascii_letter(unsigned char c) {
-  return static_cast<unsigned char>((c | 0x20) - 'a') < 26;
-}
+bool is_ascii_letter(unsigned char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
 
 // Skips ASCII letters, the bulk of most texts, 16 at a time.
 const char* skip_ascii_letters(const char* p, const char* end, const char* cap) {
@@ -105,9 +103,8 @@ const char* space_end(const char* p, const char* end, const char* cap) {
 }  // namespace
 
 const char* gpt2_pretoken_end(const char* p, const char* end) {
-  const char* cap = end - p > static_cast<std::ptrdiff_t>(kMaxPretokenBytes)
-                        ? p + kMaxPretokenBytes
-                        : end;
+  const char* cap =
+      end - p > static_cast<std::ptrdiff_t>(kMaxPretokenBytes) ? p + kMaxPretokenBytes : end;
   const char* word = p;
   if (*p == ' ') {
     if (++word == end) return end;

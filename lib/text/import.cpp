@@ -29,7 +29,8 @@ Vocabulary read_gpt2_vocabulary(const NamedText& file) {
   vocabulary.reserve(json.size(), file.text.size());
   for (const auto& [name, value] : json.items()) {
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > 2 * json.size() + 65536)
-      fail(Code::bad_data, "{}: token {} has no id below twice the number of tokens", file.name, name);
+      fail(Code::bad_data, "{}: token {} has no id below twice the number of tokens", file.name,
+           name);
     const auto bytes = bytes_of_alphabet(name);
     if (!vocabulary.set(value.get<std::uint32_t>(), bytes ? *bytes : name))
       fail(Code::bad_data, "{}: token {} or its id is there twice", file.name, name);
@@ -110,7 +111,8 @@ TokenizerPtr import_gpt2(const NamedText& vocabulary_file, const NamedText& merg
     if (line.empty() || (lines.number() == 1 && line.substr(0, 8) == "#version")) continue;
     const std::size_t space = line.find(' ');
     const auto left = bytes_of_alphabet(line.substr(0, space));
-    const auto right = space == line.npos ? std::nullopt : bytes_of_alphabet(line.substr(space + 1));
+    const auto right =
+        space == line.npos ? std::nullopt : bytes_of_alphabet(line.substr(space + 1));
     if (!left || !right) lines.refuse("not two tokens with a space between");
     const auto a = vocabulary.id_of(*left), b = vocabulary.id_of(*right),
                c = vocabulary.id_of(*left + *right);
@@ -125,7 +127,8 @@ TokenizerPtr import_tiktoken(const NamedText& ranks) {
   Vocabulary vocabulary = read_ranks(ranks);
   if (vocabulary.count() > 60000)
     fail(Code::bad_data,
-         "{}: {} ranks: not GPT-2's family (r50k_base, p50k_base), and its pattern is not in the file",
+         "{}: {} ranks: not GPT-2's family (r50k_base, p50k_base), and its pattern is not in the "
+         "file",
          ranks.name, vocabulary.count());
   for (int b = 0; b < 256; ++b) {
     const char c = static_cast<char>(b);
@@ -163,8 +166,9 @@ TokenizerPtr import_tokenizer(const std::vector<std::string>& paths) {
     return is_json(files[0]) ? import_gpt2(files[0], files[1]) : import_gpt2(files[1], files[0]);
   if (files.size() == 1 && is_json(files[0])) return parse_tokenizer(files[0].text, files[0].name);
   if (files.size() == 1) return import_tiktoken(files[0]);
-  fail(Code::usage,
-       "--import takes encoder.json and vocab.bpe, or one .tiktoken file; these are not such files");
+  fail(
+      Code::usage,
+      "--import takes encoder.json and vocab.bpe, or one .tiktoken file; these are not such files");
 }
 
 }  // namespace text

@@ -21,7 +21,8 @@ JsonText& JsonText::close(char bracket) {
 }
 
 JsonText& JsonText::item() {
-  // Only called between items and after '[': a string that ends in a bracket is closed by its quote.
+  // Only called between items and after '[': a string that ends in a bracket is closed by its
+  // quote.
   comma();
   return *this;
 }

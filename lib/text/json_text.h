@@ -1,6 +1,6 @@
 #pragma once
-// Writes the canonical JSON of a tokenizer straight away: a document tree of 100,000 nodes takes ten
-// times as long. The caller puts keys in sorted order; the bytes are those of core::dump.
+// Writes the canonical JSON of a tokenizer straight away: a document tree of 100,000 nodes takes
+// ten times as long. The caller puts keys in sorted order; the bytes are those of core::dump.
 
 #include <string>
 #include <string_view>

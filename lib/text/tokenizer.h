@@ -64,8 +64,8 @@ class Tokenizer {
   std::vector<std::uint32_t> encode(std::string_view text) const;
 
   /// A position in (begin, end] where the text that starts at `begin` may be cut: its ids are those
-  /// of the part before and those of the rest, whatever follows `end`. nullptr: more text is needed.
-  /// There is always one in 2 * kMaxPretokenBytes.
+  /// of the part before and those of the rest, whatever follows `end`. nullptr: more text is
+  /// needed. There is always one in 2 * kMaxPretokenBytes.
   virtual const char* cut(const char* begin, const char* end) const = 0;
 
   /// Appends what `id` prints. `line_start` is true at the start of a text and carried on.
@@ -113,7 +113,8 @@ class StreamEncoder {
   std::size_t try_at_ = 0;  // looking for a cut again makes sense once rest_ is as long
 };
 
-/// Decodes ids one by one: bytes come out as they come, so a character of several tokens may be cut.
+/// Decodes ids one by one: bytes come out as they come, so a character of several tokens may be
+/// cut.
 class StreamDecoder {
  public:
   explicit StreamDecoder(TokenizerPtr tokenizer) : tokenizer_(std::move(tokenizer)) {}

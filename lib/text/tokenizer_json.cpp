@@ -110,7 +110,8 @@ Vocabulary read_vocabulary(const File& file, element model,
   for (const auto& [name, value] : names) put(file.id(value), convert(name));
   for (const auto& token : special) {
     if (vocabulary.token(token.id) == token.content) continue;
-    if (vocabulary.has(token.id)) file.refuse("id {} is {} and another token", token.id, token.content);
+    if (vocabulary.has(token.id))
+      file.refuse("id {} is {} and another token", token.id, token.content);
     put(token.id, token.content);
   }
   return vocabulary;
@@ -118,7 +119,8 @@ Vocabulary read_vocabulary(const File& file, element model,
 
 bool is_gpt2_pattern(const File& file, element split) {
   const auto pattern = file.find(split, "pattern");
-  if (!pattern || file.text(split, "behavior", "") != "Isolated" || file.flag(split, "invert", false))
+  if (!pattern || file.text(split, "behavior", "") != "Isolated" ||
+      file.flag(split, "invert", false))
     return false;
   const std::string_view regex = file.text(*pattern, "Regex", "");
   return std::find(std::begin(kPatterns), std::end(kPatterns), regex) != std::end(kPatterns);
@@ -196,7 +198,8 @@ void refuse_set(const File& file, element model, std::string_view key) {
 }
 
 TokenizerPtr read_bpe(const File& file, element model) {
-  for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"})
+  for (const char* key :
+       {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"})
     refuse_set(file, model, key);
   if (file.find(file.root(), "normalizer")) file.refuse("BPE with a normalizer is not supported");
   const bool split = read_byte_level_split(file);
@@ -216,7 +219,8 @@ TokenizerPtr read_bpe(const File& file, element model) {
   if (!file.text(model, "unk_token", "").empty()) {
     for (int b = 0; b < 256; ++b) {
       const char c = static_cast<char>(b);
-      if (!vocabulary.id_of({&c, 1})) file.refuse("BPE with unknown bytes (unk_token) is not supported");
+      if (!vocabulary.id_of({&c, 1}))
+        file.refuse("BPE with unknown bytes (unk_token) is not supported");
     }
   }
   return std::make_shared<ByteLevel>(std::move(vocabulary), std::move(merges), std::move(special),
@@ -238,9 +242,11 @@ TokenizerPtr read_word_level(const File& file, element model) {
     const auto replaced = normalizer ? file.find(*normalizer, "pattern") : std::nullopt;
     const std::string_view content = normalizer ? file.text(*normalizer, "content", "") : "";
     if (!replaced || file.text(*normalizer, "type", "") != "Replace" ||
-        file.text(*replaced, "String", "") != "\n" || content.size() < 3 || content.front() != ' ' ||
-        content.back() != ' ' || content.substr(1, content.size() - 2).find_first_of(" \n") != content.npos)
-      file.refuse("a WordLevel model split at spaces needs the normalizer that makes newlines a token");
+        file.text(*replaced, "String", "") != "\n" || content.size() < 3 ||
+        content.front() != ' ' || content.back() != ' ' ||
+        content.substr(1, content.size() - 2).find_first_of(" \n") != content.npos)
+      file.refuse(
+          "a WordLevel model split at spaces needs the normalizer that makes newlines a token");
     options.newline = std::string(content.substr(1, content.size() - 2));
   } else if (type != "WhitespaceSplit" || normalizer) {
     file.refuse("WordLevel with pre-tokenizer {}{} is not supported", type,

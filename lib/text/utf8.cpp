@@ -67,15 +67,16 @@ bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
 }  // namespace
 
 const CharClass kAsciiClass[128] = {
-    O, O, O, O, O, O, O, O, O, S, S, S, S, S, O, O, O, O, O, O, O, O, O, O, O, O,
-    O, O, O, O, O, O, S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, N, N, N, N,
-    N, N, N, N, N, N, O, O, O, O, O, O, O, L, L, L, L, L, L, L, L, L, L, L, L, L,
-    L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O, O, L, L, L, L, L, L, L,
-    L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O};
+    O, O, O, O, O, O, O, O, O, S, S, S, S, S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O,
+    S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, N, N, N, N, N, N, N, N, N, N, O, O, O, O, O, O,
+    O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O,
+    O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O};
 
 Char decode_char(const char* p, const char* end) {
   constexpr Char kBad{Char::kInvalid, 1};
-  const auto byte = [p](int i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(p[i])); };
+  const auto byte = [p](int i) {
+    return static_cast<std::uint32_t>(static_cast<unsigned char>(p[i]));
+  };
   const std::uint32_t lead = byte(0);
   if (lead < 0x80) return {lead, 1};
   const std::ptrdiff_t left = end - p;
@@ -92,8 +93,8 @@ Char decode_char(const char* p, const char* end) {
   if (lead >= 0xF0 && lead < 0xF5) {
     if (left < 4 || !is_continuation(p[1]) || !is_continuation(p[2]) || !is_continuation(p[3]))
       return kBad;
-    const std::uint32_t code = (lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 |
-                               (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
+    const std::uint32_t code =
+        (lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
     if (code < 0x10000 || code > 0x10FFFF) return kBad;
     return {code, 4};
   }

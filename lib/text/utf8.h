@@ -1,6 +1,7 @@
 #pragma once
-// UTF-8 as the pre-tokenizers see it: one character after the other, each with its class. Bytes that
-// are not UTF-8 count as characters of one byte and of class `other`, so that nothing is ever lost.
+// UTF-8 as the pre-tokenizers see it: one character after the other, each with its class. Bytes
+// that are not UTF-8 count as characters of one byte and of class `other`, so that nothing is ever
+// lost.
 
 #include <cstddef>
 #include <cstdint>

@@ -48,7 +48,8 @@ bool Vocabulary::set(std::uint32_t id, std::string_view token) {
   if (pool_.size() + token.size() >= kGap)
     core::fail(core::Code::bad_data, "a vocabulary of more than 4 GiB");
   if (id >= tokens_.size()) tokens_.resize(id + std::size_t{1});
-  tokens_[id] = {static_cast<std::uint32_t>(pool_.size()), static_cast<std::uint32_t>(token.size())};
+  tokens_[id] = {static_cast<std::uint32_t>(pool_.size()),
+                 static_cast<std::uint32_t>(token.size())};
   pool_ += token;
   slots_[slot] = id;
   ++count_;

@@ -9,8 +9,8 @@
 
 namespace text {
 
-/// Words of up to kMaxBytes bytes with up to kMaxTokens tokens, in buckets of two; a new word drives
-/// out the older of its bucket. 8 MiB, touched only as far as used. Not thread safe.
+/// Words of up to kMaxBytes bytes with up to kMaxTokens tokens, in buckets of two; a new word
+/// drives out the older of its bucket. 8 MiB, touched only as far as used. Not thread safe.
 class WordCache {
  public:
   static constexpr std::size_t kMaxBytes = 15, kMaxTokens = 3;

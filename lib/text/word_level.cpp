@@ -108,9 +108,10 @@ std::string WordLevel::json() const {
     json.key("pattern").raw(R"({"String":"\n"})").key("type").string("Replace").close('}');
   }
   json.key("padding").raw("null").key("post_processor").raw("null").key("pre_tokenizer");
-  json.raw(options_.newline.empty()
-               ? R"({"type":"WhitespaceSplit"})"
-               : R"({"behavior":"Removed","invert":false,"pattern":{"String":" "},"type":"Split"})");
+  json.raw(
+      options_.newline.empty()
+          ? R"({"type":"WhitespaceSplit"})"
+          : R"({"behavior":"Removed","invert":false,"pattern":{"String":" "},"type":"Split"})");
   json.key("truncation").raw("null").key("version").string("1.0").close('}');
   return std::move(json).text();
 }
