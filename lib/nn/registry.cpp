@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "core/error.h"
+#include "nn/lstm.h"
 #include "nn/model.h"
 #include "nn/transformer.h"
 
@@ -23,6 +24,7 @@ std::shared_ptr<Architecture> make(const ModelOptions& options, std::int64_t voc
 
 const Maker kMakers[] = {
     {"transformer", make<Transformer>},
+    {"lstm", make<Lstm>},
 };
 
 }  // namespace
