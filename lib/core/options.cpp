@@ -14,7 +14,7 @@ void parse_into(const std::string& text, std::string& out) { out = text; }
 void parse_into(const std::string& text, std::int64_t& out) { out = parse_size(text); }
 void parse_into(const std::string& text, double& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty())
+  if (error != std::errc{} || end != text.data() + text.size() || std::isnan(out))
     fail(Code::usage, "'{}' is not a number", text);
 }
 void parse_into(const std::string& text, bool& out) {

@@ -16,7 +16,8 @@
 
 namespace core {
 
-/// One option: its flag is --name, its key in config.json is the name with '_' for '-'.
+/// One option: its flag is --name, its key in config.json is the name with '_' for '-'. The flag of
+/// a vector is repeated, or its numbers stand in one value with commas (texts may have commas).
 struct Field {
   using Target =
       std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<std::string>*,

@@ -35,12 +35,12 @@ DOCTEST_TEST_CASE("every byte flipped is found") {
         DOCTEST_CAPTURE(i);
         core::Bytes bytes = whole;
         bytes[i] ^= std::byte(1 << bit);
-        const auto streamed = sample::thrown([&] { read_through(bytes); });
+        const auto streamed = thrown([&] { read_through(bytes); });
         DOCTEST_REQUIRE(streamed.code == 65);
         DOCTEST_REQUIRE(sample::has(streamed.text, "x.shard.zst: "));
         // Random access may miss a bit that changes nothing; it never gives other elements.
         std::vector<std::byte> random;
-        const auto opened = sample::thrown([&] { random = read_at_random(bytes); });
+        const auto opened = thrown([&] { random = read_at_random(bytes); });
         DOCTEST_REQUIRE((opened.code == 65 || random == elements));
       }
     }
@@ -53,8 +53,8 @@ DOCTEST_TEST_CASE("every prefix is cut short") {
     for (std::size_t n = 0; n < whole.size(); ++n) {
       DOCTEST_CAPTURE(n);
       const auto prefix = std::span(whole).first(n);
-      for (const auto& error : {sample::thrown([&] { read_through(prefix); }),
-                                sample::thrown([&] { sample::open(prefix); })}) {
+      for (const auto& error :
+           {thrown([&] { read_through(prefix); }), thrown([&] { sample::open(prefix); })}) {
         DOCTEST_REQUIRE(error.code == 65);
         DOCTEST_REQUIRE(sample::has(error.text, "cut short"));
       }
@@ -67,8 +67,8 @@ DOCTEST_TEST_CASE("a large shard cut between frames, within one, or of a frame t
   for (const double share : {0.1, 0.5, 0.9}) {
     const auto prefix =
         std::span(whole).first(static_cast<std::size_t>(share * double(whole.size())));
-    DOCTEST_CHECK(sample::has(sample::thrown([&] { read_through(prefix); }).text, "cut short"));
-    DOCTEST_CHECK(sample::has(sample::thrown([&] { sample::open(prefix); }).text, "cut short"));
+    DOCTEST_CHECK(sample::has(thrown([&] { read_through(prefix); }).text, "cut short"));
+    DOCTEST_CHECK(sample::has(thrown([&] { sample::open(prefix); }).text, "cut short"));
   }
 }
 
@@ -79,8 +79,8 @@ DOCTEST_TEST_CASE("bytes after the end are found, and say what joins shards") {
     one.push_back(std::byte{0});
     two.insert(two.end(), whole.begin(), whole.end());
     for (const auto& bytes : {one, two}) {
-      for (const auto& error : {sample::thrown([&] { read_through(bytes); }),
-                                sample::thrown([&] { sample::open(bytes); })}) {
+      for (const auto& error :
+           {thrown([&] { read_through(bytes); }), thrown([&] { sample::open(bytes); })}) {
         DOCTEST_CHECK(error.code == 65);
         DOCTEST_CHECK(sample::has(error.text, "use shard merge"));
       }
@@ -91,8 +91,8 @@ DOCTEST_TEST_CASE("bytes after the end are found, and say what joins shards") {
 DOCTEST_TEST_CASE("an unknown version is refused and both are named") {
   auto bytes = sample::of_each_kind()[0].second;
   bytes[16] = std::byte{9};
-  for (const auto& error : {sample::thrown([&] { read_through(bytes); }),
-                            sample::thrown([&] { sample::open(bytes); })}) {
+  for (const auto& error :
+       {thrown([&] { read_through(bytes); }), thrown([&] { sample::open(bytes); })}) {
     DOCTEST_CHECK(error.code == 65);
     DOCTEST_CHECK(sample::has(error.text, "version 9"));
     DOCTEST_CHECK(sample::has(error.text, "version 1"));
@@ -104,11 +104,10 @@ DOCTEST_TEST_CASE("what is no shard is told so") {
   shard::compress_frame(shard::make_compress_context().get(), std::as_bytes(std::span("text", 4)),
                         zstd);
   const std::string text = "It was a bright cold day in April";
-  DOCTEST_CHECK(sample::has(sample::thrown([&] { read_through(zstd); }).text, "zstd"));
-  DOCTEST_CHECK(sample::has(sample::thrown([&] {
-                              sample::open(std::as_bytes(std::span(text.data(), text.size())));
-                            }).text,
-                            "not a shard"));
+  DOCTEST_CHECK(sample::has(thrown([&] { read_through(zstd); }).text, "zstd"));
+  DOCTEST_CHECK(sample::has(
+      thrown([&] { sample::open(std::as_bytes(std::span(text.data(), text.size()))); }).text,
+      "not a shard"));
 }
 
 DOCTEST_TEST_CASE("sizes beyond all bounds are refused, with checksums that are right") {
@@ -121,7 +120,7 @@ DOCTEST_TEST_CASE("sizes beyond all bounds are refused, with checksums that are 
     std::memcpy(bytes.data() + at, &number, sizeof number);
     const auto hash = core::hash64(std::span(bytes).first(header_bytes - 8));
     std::memcpy(bytes.data() + header_bytes - 8, &hash, sizeof hash);
-    return sample::thrown([&] { read_through(bytes); }).code;
+    return thrown([&] { read_through(bytes); }).code;
   };
   DOCTEST_CHECK(with_header(24, std::uint64_t{1} << 40) == 65);    // tokenizer of 1 TB
   DOCTEST_CHECK(with_header(24, std::uint64_t{200} << 20) == 65);  // more than there is
@@ -138,8 +137,8 @@ DOCTEST_TEST_CASE("sizes beyond all bounds are refused, with checksums that are 
     std::memcpy(bytes.data() + trailer + at, &number, sizeof number);
     const auto hash = core::hash64(std::span(bytes).subspan(trailer, table - 8 - trailer));
     std::memcpy(bytes.data() + table - 8, &hash, sizeof hash);
-    return std::max(sample::thrown([&] { read_through(bytes); }).code,
-                    sample::thrown([&] { sample::open(bytes); }).code);
+    return std::max(thrown([&] { read_through(bytes); }).code,
+                    thrown([&] { sample::open(bytes); }).code);
   };
   DOCTEST_CHECK(layout::get<std::uint64_t>(whole, trailer + 16) == 200);
   DOCTEST_CHECK(with_trailer(16, std::uint64_t{1} << 40) == 65);
@@ -154,7 +153,7 @@ DOCTEST_TEST_CASE("sizes beyond all bounds are refused, with checksums that are 
   core::Bytes bytes = whole;
   const std::uint32_t many = 1u << 27;
   std::memcpy(bytes.data() + bytes.size() - 9, &many, sizeof many);
-  DOCTEST_CHECK(sample::thrown([&] { sample::open(bytes); }).code == 65);
+  DOCTEST_CHECK(thrown([&] { sample::open(bytes); }).code == 65);
 }
 
 DOCTEST_TEST_CASE("elements beyond the vocabulary are found though every checksum is right") {
@@ -167,5 +166,5 @@ DOCTEST_TEST_CASE("elements beyond the vocabulary are found though every checksu
   const auto header = shard::layout::encode_header(other);
   DOCTEST_REQUIRE(header.size() == header_bytes);
   std::copy(header.begin(), header.end(), bytes.begin());
-  DOCTEST_CHECK(sample::has(sample::thrown([&] { read_through(bytes); }).text, "299"));
+  DOCTEST_CHECK(sample::has(thrown([&] { read_through(bytes); }).text, "299"));
 }

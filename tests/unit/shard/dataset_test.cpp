@@ -71,7 +71,7 @@ DOCTEST_TEST_CASE("shards that do not belong together are named, with both finge
   header.tokenizer = R"({"version":"1.0"})";
   const auto b = sample::write({header, {1}, {}});
   const auto path_a = folder.add(a), path_b = folder.add(b);
-  const auto error = sample::thrown([&] { shard::Dataset data({path_a, path_b}); });
+  const auto error = thrown([&] { shard::Dataset data({path_a, path_b}); });
   DOCTEST_CHECK(error.code == 65);
   for (const auto& part : {path_a, path_b, sample::open(a).trailer().fingerprint.hex(),
                            sample::open(b).trailer().fingerprint.hex(), std::string("tokenizers")})
@@ -79,6 +79,6 @@ DOCTEST_TEST_CASE("shards that do not belong together are named, with both finge
 }
 
 DOCTEST_TEST_CASE("stdin may be named once; a missing file is no input") {
-  DOCTEST_CHECK(sample::thrown([] { shard::Dataset data({"-", "-"}); }).code == 64);
-  DOCTEST_CHECK(sample::thrown([] { shard::Dataset data({"/nowhere/x.shard.zst"}); }).code == 66);
+  DOCTEST_CHECK(thrown([] { shard::Dataset data({"-", "-"}); }).code == 64);
+  DOCTEST_CHECK(thrown([] { shard::Dataset data({"/nowhere/x.shard.zst"}); }).code == 66);
 }

@@ -111,16 +111,16 @@ DOCTEST_TEST_CASE("an element of the wrong type or out of the vocabulary is refu
   shard::Writer writer(sink, sample::ids(300));
   const std::vector<std::uint32_t> good = {299}, bad = {1, 300};
   writer.write(std::span(good));
-  const auto out_of_vocabulary = sample::thrown([&] { writer.write(std::span(bad)); });
+  const auto out_of_vocabulary = thrown([&] { writer.write(std::span(bad)); });
   DOCTEST_CHECK(out_of_vocabulary.code == 65);
   DOCTEST_CHECK(sample::has(out_of_vocabulary.text, "300"));
-  DOCTEST_CHECK(sample::thrown([&] { writer.write(std::vector<float>{1.0f}); }).code == 70);
+  DOCTEST_CHECK(thrown([&] { writer.write(std::vector<float>{1.0f}); }).code == 70);
 
   const auto bytes = sample::write_vectors(1, {1.0f});
-  DOCTEST_CHECK(sample::thrown([&] { sample::stream<std::uint32_t>(bytes); }).code == 65);
+  DOCTEST_CHECK(thrown([&] { sample::stream<std::uint32_t>(bytes); }).code == 65);
   const auto order = sample::write({sample::order(shard::Dtype::u64, 0), {1, 2}, {}});
-  DOCTEST_CHECK(sample::thrown([&] { sample::stream<std::uint32_t>(order); }).code == 65);
-  DOCTEST_CHECK(sample::thrown([&] {
+  DOCTEST_CHECK(thrown([&] { sample::stream<std::uint32_t>(order); }).code == 65);
+  DOCTEST_CHECK(thrown([&] {
                   const auto file = sample::open(order);
                   std::vector<std::uint64_t> out(2);
                   file.read(1, std::span(out));
@@ -130,7 +130,7 @@ DOCTEST_TEST_CASE("an element of the wrong type or out of the vocabulary is refu
 DOCTEST_TEST_CASE("headers that contradict themselves are refused") {
   core::MemorySink sink;
   const auto refused = [&](shard::Header header) {
-    return sample::thrown([&] { shard::Writer writer(sink, header); }).code == 65;
+    return thrown([&] { shard::Writer writer(sink, header); }).code == 65;
   };
   auto header = sample::ids(300);
   header.dtype = shard::Dtype::u8;
@@ -146,7 +146,7 @@ DOCTEST_TEST_CASE("headers that contradict themselves are refused") {
   DOCTEST_CHECK(sink.bytes.empty());
   shard::Writer pairs(sink, sample::ids(10, shard::Kind::pairs));
   pairs.end_document();
-  DOCTEST_CHECK(sample::thrown([&] { pairs.finish(); }).code == 65);
+  DOCTEST_CHECK(thrown([&] { pairs.finish(); }).code == 65);
 }
 
 DOCTEST_TEST_CASE("a sink that fails is heard, with and without threads") {
@@ -159,7 +159,7 @@ DOCTEST_TEST_CASE("a sink that fails is heard, with and without threads") {
   };
   for (const int jobs : {1, 4}) {
     Full sink;
-    const auto error = sample::thrown([&] {
+    const auto error = thrown([&] {
       shard::Writer writer(sink, sample::ids(50'257), {}, jobs);
       const auto numbers = sample::numbers(2'000'000, 50'257);
       writer.write(std::span(numbers));

@@ -11,6 +11,7 @@
 #include "shard/file.h"
 #include "shard/reader.h"
 #include "shard/writer.h"
+#include "unit/thrown.h"
 
 namespace sample {
 
@@ -126,20 +127,6 @@ inline std::vector<std::pair<std::string, core::Bytes>> of_each_kind() {
       {"vectors", write_vectors(2, {1.5f, -2.0f, 0.0f, 1e-30f, 3.0f, 4.0f})},
       {"pairs", write({ids(1000, shard::Kind::pairs), numbers(60, 1000), {10, 20, 0, 30}})},
   };
-}
-
-/// The error that `body` throws; empty text if none.
-struct Thrown {
-  int code = 0;
-  std::string text;
-};
-inline Thrown thrown(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const core::Error& error) {
-    return {static_cast<int>(error.code()), error.what()};
-  }
-  return {};
 }
 
 inline bool has(const std::string& text, std::string_view part) {

@@ -1,0 +1,148 @@
+#include "core/io.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+
+#include "unit/thrown.h"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = fs::temp_directory_path() / "io-test.XXXXXX";
+    DOCTEST_REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path = name;
+  }
+  ~Folder() { fs::remove_all(path); }
+  std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(path), fs::directory_iterator()));
+  }
+};
+
+}  // namespace
+
+DOCTEST_TEST_CASE("an output appears whole under its name, or not at all") {
+  const Folder folder;
+  const std::string path = folder.path / "x";
+  {
+    core::Output out(path);
+    out.write("half");
+    out.flush();
+    DOCTEST_CHECK(!fs::exists(path));
+  }
+  DOCTEST_CHECK(folder.files() == 0);
+
+  core::write_file(path, "old");
+  {
+    core::Output out(path);
+    const std::string large(1'000'000, 'a');
+    out.write("b");
+    out.write(large);
+    out.write("c");
+    DOCTEST_CHECK(core::read_text(path) == "old");
+    out.commit();
+    DOCTEST_CHECK(core::read_text(path) == "b" + large + "c");
+  }
+  DOCTEST_CHECK(core::read_text(path).size() == 1'000'002);
+  DOCTEST_CHECK(folder.files() == 1);
+}
+
+DOCTEST_TEST_CASE("a signal's clean-up removes what is not committed") {
+  const Folder folder;
+  core::write_file(folder.path / "done", "done");
+  core::Output out(folder.path / "x");
+  out.write("half");
+  out.flush();
+  DOCTEST_CHECK(folder.files() == 2);
+  core::remove_temporaries();
+  DOCTEST_CHECK(folder.files() == 1);
+}
+
+DOCTEST_TEST_CASE("outputs that cannot be made or written say which") {
+  const auto nowhere = thrown([] { core::Output out("/nowhere/x"); });
+  DOCTEST_CHECK(nowhere.code == 73);
+  DOCTEST_CHECK(nowhere.names("/nowhere/x"));
+  const Folder folder;
+  DOCTEST_CHECK(thrown([&] {
+                  core::Output out(folder.path);
+                  out.commit();
+                }).code == 73);
+  core::write_file(folder.path / "file", "");
+  DOCTEST_CHECK(thrown([&] { core::make_folders(folder.path / "file" / "sub"); }).code == 73);
+  const auto full = thrown([] {
+    core::Output out("/dev/full");
+    out.write("x");
+    out.commit();
+  });
+  DOCTEST_CHECK(full.code == 74);
+  DOCTEST_CHECK(full.names("/dev/full"));
+}
+
+DOCTEST_TEST_CASE("a pipe is written in place") {
+  const Folder folder;
+  const std::string path = folder.path / "pipe";
+  DOCTEST_REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  core::Output out(path);
+  out.write("through");
+  out.commit();
+  std::array<char, 16> text{};
+  DOCTEST_CHECK(::read(reader, text.data(), text.size()) == 7);
+  ::close(reader);
+  DOCTEST_CHECK(fs::is_fifo(path));
+}
+
+DOCTEST_TEST_CASE("inputs that are not there") {
+  DOCTEST_CHECK(thrown([] { core::open_source("/nowhere/x"); }).code == 66);
+  DOCTEST_CHECK(thrown([] { core::open_source("/tmp"); }).code == 66);
+  DOCTEST_CHECK(thrown([] { core::RandomFile file("/dev/null"); }).code == 66);
+  core::MemorySource source(std::string_view("123456"));
+  DOCTEST_CHECK(thrown([&] { core::read_text(source, 5); }).code == 65);
+}
+
+DOCTEST_TEST_CASE("random access: exact ranges, past the end is an error") {
+  const Folder folder;
+  const std::string path = folder.path / "x";
+  core::write_file(path, "0123456789");
+  const core::RandomFile file(path);
+  const std::string text = "0123456789";
+  const core::RandomMemory memory(std::as_bytes(std::span(text.data(), text.size())));
+  const std::array<const core::RandomSource*, 2> sources = {&file, &memory};
+  for (const auto* source : sources) {
+    DOCTEST_CHECK(source->size() == 10);
+    std::array<std::byte, 4> out{};
+    source->read_at(6, out);
+    DOCTEST_CHECK(out[0] == std::byte{'6'});
+    DOCTEST_CHECK(out[3] == std::byte{'9'});
+    DOCTEST_CHECK(thrown([&] { source->read_at(7, out); }).code == 65);
+    DOCTEST_CHECK(thrown([&] { source->read_at(UINT64_MAX - 1, out); }).code != 0);
+    core::SequentialSource sequence(*source);
+    DOCTEST_CHECK(core::read_text(sequence, 100) == text);
+  }
+}
+
+DOCTEST_TEST_CASE("what is spooled can be read at random and leaves no file") {
+  const Folder folder;
+  ::setenv("TMPDIR", folder.path.c_str(), 1);
+  const std::string text(700'000, 'x');
+  core::MemorySource source(text, "a pipe");
+  const auto file = core::RandomFile::spool(source);
+  DOCTEST_CHECK(folder.files() == 0);
+  DOCTEST_CHECK(file->name() == "a pipe");
+  core::SequentialSource sequence(*file);
+  DOCTEST_CHECK(core::read_text(sequence) == text);
+  ::setenv("TMPDIR", "/nowhere", 1);
+  DOCTEST_CHECK(thrown([&] { core::RandomFile::spool(source); }).code == 73);
+  ::unsetenv("TMPDIR");
+}

@@ -1,0 +1,183 @@
+// Options, units, digests, JSON, random numbers.
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/hash.h"
+#include "core/json.h"
+#include "core/options.h"
+#include "core/rng.h"
+#include "core/units.h"
+#include "unit/thrown.h"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+struct Options {
+  bool flag = false;
+  std::int64_t size = 4;
+  double rate = 0.1;
+  std::string mode = "plain";
+  std::vector<std::string> names;
+  std::vector<std::int64_t> sizes = {1, 2};
+  std::vector<double> rates;
+  void fields(core::FieldList& f) {
+    f("flag", flag, "a flag");
+    f("the-size", size, "a size");
+    f("rate", rate, "a rate");
+    f("mode", mode, "a mode", {"plain", "other"});
+    f("names", names, "names");
+    f("sizes", sizes, "sizes");
+    f("rates", rates, "rates");
+  }
+};
+
+}  // namespace
+
+DOCTEST_TEST_CASE("options go to JSON and come back") {
+  DOCTEST_CHECK(rc::check([] {
+    Options options, back;
+    options.flag = *rc::gen::arbitrary<bool>();
+    options.size = *rc::gen::arbitrary<std::int64_t>();
+    options.rate = *rc::gen::inRange(-1000, 1000) / 7.0;
+    options.names = {*rc::gen::nonEmpty<std::string>(), "a,b"};
+    options.sizes = *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange(0, 1 << 30));
+    options.rates = {1e-300, 0.1};
+    for (auto& name : options.names)
+      for (auto& c : name) c = static_cast<char>(c & 0x7f);
+    const auto json = core::parse_json(core::dump(core::to_json(options)), "test");
+    core::fields_from_json(core::list_fields(back), json, "test");
+    RC_ASSERT(back.flag == options.flag);
+    RC_ASSERT(back.size == options.size);
+    RC_ASSERT(back.rate == options.rate);
+    RC_ASSERT(back.names == options.names);
+    RC_ASSERT(back.sizes == options.sizes);
+    RC_ASSERT(back.rates == options.rates);
+  }));
+}
+
+DOCTEST_TEST_CASE("unknown keys and bad values are named") {
+  Options options;
+  const auto set = [&](const char* text, bool allow_unknown = false) {
+    return thrown([&] {
+      core::fields_from_json(core::list_fields(options), core::parse_json(text, "f.json"), "f.json",
+                             allow_unknown);
+    });
+  };
+  DOCTEST_CHECK(set(R"({"the_size": "64K"})").code == 0);
+  DOCTEST_CHECK(options.size == 65'536);
+  const auto unknown = set(R"({"sise": 1})");
+  DOCTEST_CHECK(unknown.code == 78);
+  DOCTEST_CHECK(unknown.names("f.json"));
+  DOCTEST_CHECK(unknown.names("sise"));
+  DOCTEST_CHECK(set(R"({"sise": 1})", true).code == 0);
+  for (const char* bad : {R"({"the_size": "many"})", R"({"the_size": 1.5})", R"({"rate": "x"})",
+                          R"({"rate": null})", R"({"mode": "third"})", R"({"flag": 2})",
+                          R"({"the_size": [1, 2]})", R"({"rates": ["nan"]})", "[]"}) {
+    DOCTEST_CAPTURE(bad);
+    DOCTEST_CHECK(set(bad).code == 78);
+  }
+}
+
+DOCTEST_TEST_CASE("sizes and durations as people type them") {
+  DOCTEST_CHECK(core::parse_size("64") == 64);
+  DOCTEST_CHECK(core::parse_size("64k") == 65'536);
+  DOCTEST_CHECK(core::parse_size("1.5G") == 3ll << 29);
+  DOCTEST_CHECK(core::parse_size("-1") == -1);
+  for (const char* bad : {"", "K", "1.5", "12X", "1 K", "9999999999999T", "0x10", "1e400", "nan"}) {
+    DOCTEST_CAPTURE(bad);
+    DOCTEST_CHECK(thrown([&] { core::parse_size(bad); }).code == 64);
+  }
+  DOCTEST_CHECK(core::parse_duration_s("90") == 90);
+  DOCTEST_CHECK(core::parse_duration_s("1:30") == 90);
+  DOCTEST_CHECK(core::parse_duration_s("2:00:00.5") == 7200.5);
+  for (const char* bad : {"", ":", "1:", "-3", "1:2:3:4", "inf"}) {
+    DOCTEST_CAPTURE(bad);
+    DOCTEST_CHECK(thrown([&] { core::parse_duration_s(bad); }).code == 64);
+  }
+  DOCTEST_CHECK(core::format_bytes(1536) == "1.5 KiB");
+  DOCTEST_CHECK(core::format_bytes(3) == "3 B");
+  DOCTEST_CHECK(core::format_duration(3723) == "1:02:03");
+  DOCTEST_CHECK(core::format_duration(59.6) == "1:00");
+}
+
+DOCTEST_TEST_CASE("digests: known values, pieces, hexadecimal") {
+  DOCTEST_CHECK(core::hash128(std::string_view()).hex() == "99aa06d3014798d86001c324468d497f");
+  DOCTEST_CHECK(core::hash64({}) == 0x2d06800538d394c2u);
+  DOCTEST_CHECK(rc::check([](const std::string& text) {
+    const auto cut = *rc::gen::inRange<std::size_t>(0, text.size() + 1);
+    core::Hasher hasher;
+    hasher.update("forgotten");
+    hasher.reset();
+    hasher.update(std::string_view(text).substr(0, cut));
+    hasher.update(std::string_view(text).substr(cut));
+    RC_ASSERT(hasher.digest() == core::hash128(text));
+    RC_ASSERT(core::Digest::from_hex(hasher.digest().hex()) == hasher.digest());
+  }));
+  for (const char* bad :
+       {"", "99aa06d3014798d86001c324468d497", "99aa06d3014798d86001c324468d497G"})
+    DOCTEST_CHECK(thrown([&] { core::Digest::from_hex(bad); }).code == 65);
+}
+
+DOCTEST_TEST_CASE("JSON: bad text, depth and types are errors, never crashes") {
+  const auto parse = [](const std::string& text) {
+    return thrown([&] { core::parse_json(text, "f.json"); });
+  };
+  DOCTEST_CHECK(parse("{\"a\": [1, 2.5, null]}").code == 0);
+  for (const std::string bad : {"", "{", "{'a': 1}", "1 2", "1e999", "[1,]", "\"\xff\""}) {
+    DOCTEST_CAPTURE(bad);
+    DOCTEST_CHECK(parse(bad).code == 65);
+  }
+  const auto deep = parse(std::string(1'000'000, '['));
+  DOCTEST_CHECK(deep.code == 65);
+  DOCTEST_CHECK(deep.names("f.json"));
+
+  const auto json = core::parse_json(R"({"b": -1, "a": "x", "c": true, "d": 1e300})", "f.json");
+  DOCTEST_CHECK(core::dump(json) == R"({"a":"x","b":-1,"c":true,"d":1e+300})");
+  DOCTEST_CHECK(core::get<std::int64_t>(json, "b", "f.json") == -1);
+  DOCTEST_CHECK(core::get<std::string>(json, "a", "f.json") == "x");
+  DOCTEST_CHECK(thrown([&] { core::get<std::uint64_t>(json, "b", "f.json"); }).code == 65);
+  DOCTEST_CHECK(thrown([&] { core::get<std::int64_t>(json, "d", "f.json"); }).code == 65);
+  DOCTEST_CHECK(thrown([&] { core::get<bool>(json, "a", "f.json"); }).code == 65);
+  const auto missing = thrown([&] { core::get<bool>(json, "zz", "f.json"); });
+  DOCTEST_CHECK(missing.code == 65);
+  DOCTEST_CHECK(missing.names("zz"));
+  DOCTEST_CHECK(core::dump(core::Json("\xff")) == "\"\xef\xbf\xbd\"");
+}
+
+DOCTEST_TEST_CASE("random numbers: fixed, apart, in range, even") {
+  core::Rng a(1), b(1), c(1, 1), d(2);
+  const auto first = a.next();
+  DOCTEST_CHECK(first == b.next());
+  DOCTEST_CHECK(first != c.next());
+  DOCTEST_CHECK(first != d.next());
+  const auto state = a.state();
+  const auto next = a.next();
+  a.set_state(state);
+  DOCTEST_CHECK(a.next() == next);
+
+  std::vector<int> counts(7, 0);
+  double sum = 0, squares = 0;
+  for (int i = 0; i < 70'000; ++i) {
+    ++counts[a.below(7)];
+    const double u = a.uniform(), z = a.normal();
+    DOCTEST_REQUIRE((u >= 0 && u < 1));
+    sum += z;
+    squares += z * z;
+  }
+  for (const int count : counts) DOCTEST_CHECK(std::abs(count - 10'000) < 500);
+  DOCTEST_CHECK(std::abs(sum / 70'000) < 0.02);
+  DOCTEST_CHECK(std::abs(squares / 70'000 - 1) < 0.03);
+
+  std::vector<int> items(100);
+  std::iota(items.begin(), items.end(), 0);
+  auto shuffled = items;
+  a.shuffle(shuffled);
+  DOCTEST_CHECK(shuffled != items);
+  std::sort(shuffled.begin(), shuffled.end());
+  DOCTEST_CHECK(shuffled == items);
+}
