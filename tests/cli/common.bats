@@ -1,0 +1,120 @@
+#!/usr/bin/env bats
+# What every program in $BIN promises: help, version, exit codes, config files, streams.
+
+setup() {
+  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+  BIN=${BIN:-$root/build/bin}
+  cd "$BATS_TEST_TMPDIR"
+}
+
+programs() {
+  find "$BIN" -maxdepth 1 -type f -perm -u+x | sort
+}
+
+# Runs `check PROGRAM [VERB]` for each program; of a program with verbs for each verb too.
+for_each() {
+  local program verb failed=0 seen=0
+  for program in $(programs); do
+    seen=$((seen + 1))
+    "$@" "$program" || { echo "# fails: ${program##*/}" && failed=1; }
+    for verb in $("$program" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
+      "$@" "$program" "$verb" || { echo "# fails: ${program##*/} $verb" && failed=1; }
+    done
+  done
+  [ "$seen" -gt 0 ] && [ "$failed" -eq 0 ]
+}
+
+# Options are a verb's where a program has verbs.
+has_options() {
+  "$@" --help | grep -q -- '--print-config'
+}
+
+# exits CODE COMMAND...: says what came instead.
+exits() {
+  local want=$1 got=0
+  shift
+  "$@" >out 2>err </dev/null || got=$?
+  [ "$got" -eq "$want" ] || { echo "$*: exit $got, not $want: $(head -n 1 err)" && return 1; }
+}
+
+# One line on stderr that begins with the program's name.
+one_line_of() {
+  [ "$(wc -l <err)" -eq 1 ] && grep -q "^${1##*/}: ." err && [ ! -s out ]
+}
+
+@test "--help and -h go to stdout, exit 0, and say how to use it" {
+  check() {
+    exits 0 "$@" -h && cp out short && exits 0 "$@" --help && cmp out short && [ ! -s err ] &&
+      grep -q '^Usage: ' out
+  }
+  for_each check
+}
+
+@test "help has the flags that all programs share" {
+  check() {
+    local flag
+    has_options "$@" || return 0
+    for flag in --help --version --quiet --verbose --json --seed --jobs --config --print-config --output --build-info; do
+      "$@" --help | grep -q -- "$flag" || { echo "no $flag" && return 1; }
+    done
+  }
+  for_each check
+}
+
+@test "--version is one line: name, version, revision" {
+  check() {
+    exits 0 "$@" --version && grep -Eqx "${1##*/} [0-9]+\.[0-9]+\.[0-9]+ \(git [^)]+\)" out && [ "$(wc -l <out)" -eq 1 ] &&
+      cp out version && exits 0 "$@" -V && cmp out version && exits 0 "$@" --build-info && grep -q '^compiler ' out
+  }
+  for_each check
+}
+
+@test "an unknown flag exits 64 with one line on stderr" {
+  check() { exits 64 "$@" --no-such-flag && one_line_of "$1"; }
+  for_each check
+}
+
+@test "an unknown key in a config file exits 78 and is named with its line" {
+  printf '\nno-such-key = 1\n' >bad.conf
+  check() {
+    has_options "$@" || return 0
+    exits 78 "$@" --config bad.conf && one_line_of "$1" && grep -q 'bad.conf:2: .*no_such_key' err
+  }
+  for_each check
+}
+
+@test "a config file that is not there exits 66" {
+  check() { ! has_options "$@" || exits 66 "$@" --config nowhere.conf; }
+  for_each check
+}
+
+@test "--print-config reads back as it was printed" {
+  check() {
+    has_options "$@" || return 0
+    exits 0 "$@" --seed 17 --print-config && cp out first && grep -qx 'seed = 17' first &&
+      exits 0 "$@" --config first --print-config && cmp out first
+  }
+  for_each check
+}
+
+@test "a full disk exits 74" {
+  [ -e /dev/full ] || skip "no /dev/full here"
+  check() {
+    local got=0
+    "$@" --help >/dev/full 2>err </dev/null || got=$?
+    [ "$got" -eq 74 ] && [ "$(wc -l <err)" -eq 1 ]
+  }
+  for_each check
+}
+
+@test "- is stdin: nothing there ends with a documented code" {
+  check() {
+    local got=0
+    timeout 60 "$@" - >out 2>err </dev/null || got=$?
+    case $got in
+      0 | 1 | 64 | 65 | 66 | 69 | 73 | 75 | 78) ;;
+      *) echo "$* -: exit $got: $(head -n 1 err)" && return 1 ;;
+    esac
+  }
+  for_each check
+}
