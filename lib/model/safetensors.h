@@ -37,9 +37,10 @@ inline constexpr const char* kDigestKey = "xxh3_128";
 core::Digest tensors_digest(const NamedTensors& tensors);
 
 /// Writes the tensors (any device, any layout) one at a time, with "format": "pt" and their digest
-/// added to `metadata`. Equal tensors give equal bytes. Throws Error{bug} for a name taken twice or
-/// a dtype that the format lacks, Error{io}.
-void write_safetensors(core::ByteSink& sink, const NamedTensors& tensors, Metadata metadata = {});
+/// added to `metadata`; returns the digest. Equal tensors give equal bytes. Throws Error{bug} for a
+/// name taken twice or a dtype that the format lacks, Error{io}.
+core::Digest write_safetensors(core::ByteSink& sink, const NamedTensors& tensors,
+                               Metadata metadata = {});
 
 /// A safetensors file opened for reading: its header is checked whole, its tensors are read when
 /// asked for. Thread safe.

@@ -1,0 +1,178 @@
+#include "model/checkpoint.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/io.h"
+
+namespace model {
+namespace {
+
+namespace fs = std::filesystem;
+using core::Code;
+using core::fail;
+
+constexpr std::string_view kPrefix = "step-";
+constexpr const char* kTensorsFile = "state.safetensors";
+constexpr const char* kFactsFile = "state.json";
+constexpr std::size_t kFactsLimit = std::size_t{1} << 26;  // bytes
+constexpr std::int64_t kVersion = 1;
+
+bool is_number(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// N of "step-N", or none.
+std::optional<std::int64_t> step_of(const std::string& name) {
+  if (name.rfind(kPrefix, 0) != 0) return std::nullopt;
+  const std::string_view digits = std::string_view(name).substr(kPrefix.size());
+  std::int64_t step = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  if (!is_number(digits) || error != std::errc{} || (digits.size() > 1 && digits[0] == '0'))
+    return std::nullopt;
+  (void)end;
+  return step;
+}
+
+/// A name that no other process takes.
+std::string temporary(const std::string& path) {
+  return path + ".tmp." + std::to_string(::getpid());
+}
+
+bool is_temporary(const std::string& name) {
+  const auto dot = name.rfind('.');
+  return dot != std::string::npos && is_number(std::string_view(name).substr(dot + 1)) &&
+         dot >= 4 && name.compare(dot - 4, 4, ".tmp") == 0;
+}
+
+void remove_folder(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) fail(Code::io, "{}: cannot remove: {}", path, error.message());
+}
+
+/// Gives `from` the name `to`; what had it is gone afterwards.
+void replace_folder(const std::string& from, const std::string& to) {
+  std::error_code error;
+  if (!fs::exists(to, error)) return core::rename_durably(from, to);
+#ifdef RENAME_EXCHANGE
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
+    core::sync_folder(fs::path(to).parent_path().string());
+    return remove_folder(from);
+  }
+#endif
+  // A file system that cannot exchange: for a moment neither stands there, never half of one.
+  const std::string old = temporary(to + ".old");
+  remove_folder(old);
+  core::rename_durably(to, old);
+  core::rename_durably(from, to);
+  remove_folder(old);
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    names.push_back(at->path().filename().string());
+  if (error && error != std::errc::no_such_file_or_directory)
+    fail(Code::io, "{}: cannot read: {}", folder, error.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+std::string save_checkpoint(const std::string& folder, std::int64_t step,
+                            const Checkpoint& checkpoint) {
+  core::make_folders(folder);
+  const std::string path = folder + "/" + std::string(kPrefix) + std::to_string(step);
+  const std::string building = temporary(path);
+  remove_folder(building);
+  core::make_folders(building);
+  try {
+    const NamedTensors tensors(checkpoint.tensors.begin(), checkpoint.tensors.end());
+    core::Output data(building + "/" + kTensorsFile);
+    const core::Digest digest = write_safetensors(data, tensors);
+    data.commit();
+    core::OrderedJson outer = core::OrderedJson::object();
+    const std::string facts = core::dump(checkpoint.facts);
+    outer["version"] = kVersion;
+    outer["tensors"] = digest.hex();
+    outer["facts_digest"] = core::hash128(facts).hex();
+    outer["facts"] = checkpoint.facts;
+    core::write_file(building + "/" + kFactsFile, core::dump(outer) + "\n");
+    core::sync_folder(building);
+    replace_folder(building, path);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(building, ignored);
+    throw;
+  }
+  return path;
+}
+
+Checkpoint load_checkpoint(const std::string& path) {
+  const std::string facts_path = path + "/" + kFactsFile, tensors_path = path + "/" + kTensorsFile;
+  const core::Json outer = core::parse_json(core::read_text(facts_path, kFactsLimit), facts_path);
+  const auto version = core::get<std::int64_t>(outer, "version", facts_path);
+  if (version != kVersion)
+    fail(Code::bad_data, "{}: checkpoint of version {}, this program reads {}", facts_path, version,
+         kVersion);
+  Checkpoint checkpoint;
+  checkpoint.origin = path;
+  checkpoint.facts = core::get<core::Json>(outer, "facts", facts_path);
+  if (core::hash128(core::dump(checkpoint.facts)).hex() !=
+      core::get<std::string>(outer, "facts_digest", facts_path))
+    fail(Code::bad_data, "{}: damaged: its facts are not those that were written", facts_path);
+  const SafetensorsReader reader(tensors_path);
+  reader.verify();
+  const auto digest = reader.metadata().find(kDigestKey);
+  const auto expected = core::get<std::string>(outer, "tensors", facts_path);
+  if (digest == reader.metadata().end() || digest->second != expected)
+    fail(Code::bad_data,
+         "{}: not the tensors that {} belongs to (XXH3 {}); one of them was replaced", tensors_path,
+         kFactsFile, expected);
+  for (const auto& [name, entry] : reader.entries()) checkpoint.tensors[name] = reader.read(name);
+  return checkpoint;
+}
+
+std::vector<CheckpointPath> checkpoints(const std::string& folder) {
+  std::vector<CheckpointPath> found;
+  for (const auto& name : names_in(folder))
+    if (const auto step = step_of(name)) found.push_back({*step, folder + "/" + name});
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.step < b.step; });
+  return found;
+}
+
+std::optional<CheckpointPath> latest_checkpoint(const std::string& folder) {
+  const auto all = checkpoints(folder);
+  if (all.empty()) return std::nullopt;
+  return all.back();
+}
+
+void remove_checkpoints(const std::string& folder, std::int64_t keep) {
+  auto all = checkpoints(folder);
+  if (static_cast<std::int64_t>(all.size()) <= keep) return;
+  all.resize(all.size() - static_cast<std::size_t>(std::max<std::int64_t>(keep, 0)));
+  for (const auto& old : all) {
+    const std::string going = temporary(old.path);
+    remove_folder(going);
+    core::rename_durably(old.path, going);
+    remove_folder(going);
+  }
+}
+
+void remove_leftovers(const std::string& folder) {
+  for (const auto& name : names_in(folder))
+    if (is_temporary(name)) remove_folder(folder + "/" + name);
+}
+
+}  // namespace model

@@ -1,0 +1,276 @@
+#include "model/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <set>
+#include <span>
+
+#include "core/error.h"
+#include "core/json.h"
+
+namespace model {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "tensors are written as they lie");
+
+using core::Code;
+using core::fail;
+
+constexpr std::size_t kLengthBytes = 8;
+constexpr std::size_t kBlockBytes = std::size_t{1} << 22;
+constexpr const char* kMetadata = "__metadata__";
+/// No file of today holds more; keeps products of dimensions inside 64 bits.
+constexpr std::uint64_t kMostElements = std::uint64_t{1} << 53;
+constexpr std::size_t kMostDimensions = 32;
+
+struct DtypeName {
+  torch::Dtype dtype;
+  std::string_view name;
+};
+constexpr std::array kDtypes = {
+    DtypeName{torch::kFloat32, "F32"},
+    DtypeName{torch::kFloat64, "F64"},
+    DtypeName{torch::kFloat16, "F16"},
+    DtypeName{torch::kBFloat16, "BF16"},
+    DtypeName{torch::kInt64, "I64"},
+    DtypeName{torch::kInt32, "I32"},
+    DtypeName{torch::kInt16, "I16"},
+    DtypeName{torch::kInt8, "I8"},
+    DtypeName{torch::kUInt8, "U8"},
+    DtypeName{torch::kUInt16, "U16"},
+    DtypeName{torch::kUInt32, "U32"},
+    DtypeName{torch::kUInt64, "U64"},
+    DtypeName{torch::kBool, "BOOL"},
+    DtypeName{torch::kFloat8_e4m3fn, "F8_E4M3"},
+    DtypeName{torch::kFloat8_e5m2, "F8_E5M2"},
+};
+
+std::string_view name_of(torch::Dtype dtype, const std::string& tensor) {
+  for (const auto& known : kDtypes)
+    if (known.dtype == dtype) return known.name;
+  fail(Code::bug, "tensor {}: safetensors has no name for its dtype", tensor);
+}
+
+torch::Dtype dtype_of(std::string_view name, const std::string& origin, const std::string& tensor) {
+  for (const auto& known : kDtypes)
+    if (known.name == name) return known.dtype;
+  fail(Code::bad_data, "{}: tensor {}: unknown dtype \"{}\"", origin, tensor, name);
+}
+
+std::span<std::byte> bytes_of(const torch::Tensor& contiguous) {
+  return {static_cast<std::byte*>(contiguous.data_ptr()), contiguous.nbytes()};
+}
+
+/// What stands before a tensor's bytes in the digest.
+std::string digest_line(const std::string& name, std::string_view dtype,
+                        std::span<const std::int64_t> shape) {
+  return fmt::format("{}\n{}\n[{}]\n", name, dtype, fmt::join(shape, ","));
+}
+
+std::string header_of(const NamedTensors& tensors, const Metadata& metadata) {
+  auto header = core::OrderedJson::object();
+  header[kMetadata] = metadata;
+  std::uint64_t offset = 0;
+  for (const auto& [name, tensor] : tensors) {
+    if (name.empty() || header.contains(name))
+      fail(Code::bug, "tensor \"{}\" written twice or without a name", name);
+    header[name] = {{"dtype", name_of(tensor.scalar_type(), name)},
+                    {"shape", tensor.sizes().vec()},
+                    {"data_offsets", {offset, offset + tensor.nbytes()}}};
+    offset += tensor.nbytes();
+  }
+  std::string text = core::dump(header);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+}
+
+std::uint64_t as_unsigned(const core::Json& value, const std::string& origin,
+                          const std::string& tensor) {
+  if (!value.is_number_unsigned())
+    fail(Code::bad_data, "{}: tensor {}: a shape or offset that is no whole number", origin,
+         tensor);
+  return value.get<std::uint64_t>();
+}
+
+SafetensorsReader::Entry parse_entry(const core::Json& json, const std::string& origin,
+                                     const std::string& name, std::uint64_t data_bytes) {
+  if (!json.is_object() || json.size() != 3 || !json.contains("dtype") ||
+      !json["dtype"].is_string() || !json.contains("shape") || !json["shape"].is_array() ||
+      !json.contains("data_offsets") || !json["data_offsets"].is_array() ||
+      json["data_offsets"].size() != 2)
+    fail(Code::bad_data, "{}: tensor {}: not described by dtype, shape and data_offsets", origin,
+         name);
+  SafetensorsReader::Entry entry;
+  entry.dtype = dtype_of(json["dtype"].get_ref<const std::string&>(), origin, name);
+  if (json["shape"].size() > kMostDimensions)
+    fail(Code::bad_data, "{}: tensor {}: {} dimensions", origin, name, json["shape"].size());
+  std::uint64_t extent = 1;  // with dimensions of 0 counted as 1: bounds the strides too
+  bool none = false;
+  for (const auto& item : json["shape"]) {
+    const std::uint64_t n = as_unsigned(item, origin, name);
+    none = none || n == 0;
+    if (n > kMostElements / extent)
+      fail(Code::bad_data, "{}: tensor {}: its shape is larger than any file", origin, name);
+    extent *= std::max<std::uint64_t>(n, 1);
+    entry.shape.push_back(static_cast<std::int64_t>(n));
+  }
+  entry.begin = as_unsigned(json["data_offsets"][0], origin, name);
+  entry.end = as_unsigned(json["data_offsets"][1], origin, name);
+  if (entry.begin > entry.end || entry.end > data_bytes)
+    fail(Code::bad_data, "{}: tensor {}: bytes {} to {} of {}", origin, name, entry.begin,
+         entry.end, data_bytes);
+  const std::uint64_t expected = none ? 0 : extent * c10::elementSize(entry.dtype);
+  if (entry.end - entry.begin != expected)
+    fail(Code::bad_data, "{}: tensor {}: its shape takes {} bytes, its offsets hold {}", origin,
+         name, expected, entry.end - entry.begin);
+  return entry;
+}
+
+/// The entries must cover `data_bytes` without overlap or hole.
+void expect_tight(const std::map<std::string, SafetensorsReader::Entry>& entries,
+                  const std::string& origin, std::uint64_t data_bytes) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
+  for (const auto& [name, entry] : entries) spans.emplace_back(entry.begin, entry.end);
+  std::sort(spans.begin(), spans.end());
+  std::uint64_t at = 0;
+  for (const auto& [begin, end] : spans) {
+    if (begin != at)
+      fail(Code::bad_data, "{}: tensors {} at data byte {}", origin,
+           begin < at ? "overlap" : "leave a hole", std::min(begin, at));
+    at = end;
+  }
+  if (at != data_bytes)
+    fail(Code::bad_data, "{}: {} bytes that belong to no tensor", origin, data_bytes - at);
+}
+
+}  // namespace
+
+core::Digest tensors_digest(const NamedTensors& tensors) {
+  std::map<std::string, torch::Tensor> sorted(tensors.begin(), tensors.end());
+  core::Hasher hasher;
+  for (const auto& [name, tensor] : sorted) {
+    hasher.update(digest_line(name, name_of(tensor.scalar_type(), name), tensor.sizes()));
+    hasher.update(bytes_of(tensor.detach().cpu().contiguous()));
+  }
+  return hasher.digest();
+}
+
+core::Digest write_safetensors(core::ByteSink& sink, const NamedTensors& tensors,
+                               Metadata metadata) {
+  // Wide elements first, so that each tensor is aligned for those who map the file.
+  NamedTensors ordered = tensors;
+  std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
+    return a.second.element_size() > b.second.element_size();
+  });
+  metadata["format"] = "pt";
+  const core::Digest digest = tensors_digest(ordered);
+  metadata[kDigestKey] = digest.hex();
+  const std::string header = header_of(ordered, metadata);
+  const std::uint64_t length = header.size();
+  sink.write(std::as_bytes(std::span(&length, 1)));
+  sink.write(header);
+  for (const auto& [name, tensor] : ordered)
+    sink.write(bytes_of(tensor.detach().cpu().contiguous()));
+  return digest;
+}
+
+std::int64_t SafetensorsReader::Entry::elements() const {
+  std::int64_t n = 1;
+  for (const auto dimension : shape) n *= dimension;
+  return n;
+}
+
+SafetensorsReader::SafetensorsReader(const std::string& path)
+    : SafetensorsReader(std::make_unique<core::RandomFile>(path)) {}
+
+SafetensorsReader::SafetensorsReader(std::unique_ptr<core::RandomSource> source)
+    : source_(std::move(source)) {
+  parse();
+}
+
+void SafetensorsReader::parse() {
+  const std::string& origin = name();
+  const std::uint64_t size = source_->size();
+  if (size < kLengthBytes) fail(Code::bad_data, "{}: cut short, or not safetensors", origin);
+  std::uint64_t length = 0;
+  source_->read_at(0, std::as_writable_bytes(std::span(&length, 1)));
+  if (length > kHeaderLimit)
+    fail(Code::bad_data, "{}: a header of {} bytes: not safetensors", origin, length);
+  if (length > size - kLengthBytes)
+    fail(Code::bad_data, "{}: cut short in its header ({} of {} bytes)", origin,
+         size - kLengthBytes, length);
+  std::string text(length, '\0');
+  source_->read_at(kLengthBytes, std::as_writable_bytes(std::span(text.data(), text.size())));
+  if (text.empty() || text[0] != '{')
+    fail(Code::bad_data, "{}: no JSON header: not safetensors", origin);
+  const core::Json header = core::parse_json(text, origin, 4);
+  const std::uint64_t data_start = kLengthBytes + length;
+  for (const auto& [name, json] : header.items()) {
+    if (name != kMetadata) {
+      entries_[name] = parse_entry(json, origin, name, size - data_start);
+      continue;
+    }
+    if (!json.is_object()) fail(Code::bad_data, "{}: {} is no object", origin, kMetadata);
+    for (const auto& [key, value] : json.items()) {
+      if (!value.is_string())
+        fail(Code::bad_data, "{}: \"{}\" in {} is no text", origin, key, kMetadata);
+      metadata_[key] = value.get<std::string>();
+    }
+  }
+  expect_tight(entries_, origin, size - data_start);
+  for (auto& [name, entry] : entries_) {
+    entry.begin += data_start;
+    entry.end += data_start;
+  }
+}
+
+const SafetensorsReader::Entry& SafetensorsReader::entry(const std::string& tensor) const {
+  const auto found = entries_.find(tensor);
+  if (found == entries_.end()) fail(Code::bad_data, "{}: no tensor {} in it", name(), tensor);
+  return found->second;
+}
+
+std::int64_t SafetensorsReader::elements() const {
+  std::int64_t n = 0;
+  for (const auto& [name, entry] : entries_) n += entry.elements();
+  return n;
+}
+
+torch::Tensor SafetensorsReader::read(const std::string& tensor) const {
+  const Entry& at = entry(tensor);
+  auto out = torch::empty(at.shape, at.dtype);
+  source_->read_at(at.begin, bytes_of(out));
+  return out;
+}
+
+void SafetensorsReader::verify() const {
+  const auto expected = metadata_.find(kDigestKey);
+  if (expected == metadata_.end()) return;
+  core::Hasher hasher;
+  core::Bytes block(kBlockBytes);
+  for (const auto& [tensor, at] : entries_) {
+    hasher.update(digest_line(tensor, name_of(at.dtype, tensor), at.shape));
+    for (std::uint64_t offset = at.begin; offset < at.end; offset += block.size()) {
+      const auto part =
+          std::span(block).first(std::min<std::uint64_t>(block.size(), at.end - offset));
+      source_->read_at(offset, part);
+      hasher.update(part);
+    }
+  }
+  if (hasher.digest().hex() != expected->second)
+    fail(Code::bad_data,
+         "{}: damaged: its tensors are not those that were written (XXH3 {}, expected {})", name(),
+         hasher.digest().hex(), expected->second);
+}
+
+TensorMap read_safetensors(const std::string& path) {
+  const SafetensorsReader reader(path);
+  reader.verify();
+  TensorMap tensors;
+  for (const auto& [name, entry] : reader.entries()) tensors[name] = reader.read(name);
+  return tensors;
+}
+
+}  // namespace model

@@ -1,0 +1,51 @@
+#pragma once
+// A folder of a test's own, gone with it; and bytes as a source to read.
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "core/error.h"
+#include "core/io.h"
+
+struct TestFolder {
+  std::string path;
+  TestFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "model_test.XXXXXX").string();
+    path = ::mkdtemp(name.data());
+  }
+  ~TestFolder() { std::filesystem::remove_all(path); }
+  std::string operator/(const std::string& name) const { return path + "/" + name; }
+};
+
+/// Bytes that the source owns.
+class OwnedMemory : public core::RandomSource {
+ public:
+  explicit OwnedMemory(core::Bytes bytes) : bytes_(std::move(bytes)), memory_(bytes_, "memory") {}
+  std::uint64_t size() const override { return memory_.size(); }
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    memory_.read_at(offset, out);
+  }
+  const std::string& name() const override { return memory_.name(); }
+
+ private:
+  core::Bytes bytes_;
+  core::RandomMemory memory_;
+};
+
+/// The Error that `body` throws: its code, and whether its text holds `part`.
+template <class Body>
+void expect_error(core::Code code, const std::string& part, const Body& body) {
+  try {
+    body();
+    DOCTEST_FAIL_CHECK("no error; expected one with: " << part);
+  } catch (const core::Error& error) {
+    const std::string text = error.what();
+    DOCTEST_CHECK_MESSAGE(static_cast<int>(error.code()) == static_cast<int>(code), text);
+    DOCTEST_CHECK_MESSAGE(text.find(part) != std::string::npos, text);
+    DOCTEST_CHECK_MESSAGE(text.find('\n') == std::string::npos, text);
+  }
+}
