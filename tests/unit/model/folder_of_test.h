@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,11 @@ struct TestFolder {
   ~TestFolder() { std::filesystem::remove_all(path); }
   std::string operator/(const std::string& name) const { return path + "/" + name; }
 };
+
+/// Without the fsync of core::write_file.
+inline void overwrite(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
 
 /// Bytes that the source owns.
 class OwnedMemory : public core::RandomSource {
