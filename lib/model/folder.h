@@ -10,19 +10,12 @@
 
 #include "core/hash.h"
 #include "core/json.h"
+#include "model/config.h"
+#include "model/weights.h"
 #include "nn/model.h"
 #include "shard/header.h"
 
 namespace model {
-
-/// What a model was trained with, as far as its folder says (a folder of transformers says
-/// nothing).
-struct TrainingFacts {
-  std::string memory = "none";            ///< nn::MemoryRule::parse takes it
-  std::int64_t segment = 0;               ///< tokens a segment; 0: unknown
-  std::string tokenizer_fingerprint;      ///< hex; empty: trained on vectors, or unknown
-  core::Json all = core::Json::object();  ///< every fact that save() was given
-};
 
 /// A folder in memory.
 struct Loaded {
@@ -50,10 +43,6 @@ Loaded load(const std::string& folder, torch::Device device = torch::kCPU,
 /// Error{cannot_create}, Error{io}.
 void save(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
           const std::string& tokenizer);
-
-/// XXH3-128 of weights (name, dtype, shape, bytes) and of the architecture's fields: the same
-/// before save() and after load(), on every device.
-core::Digest fingerprint(const nn::Model& model);
 
 /// XXH3-128 of a tokenizer's canonical JSON, hex; empty for none.
 std::string tokenizer_fingerprint(const std::string& tokenizer);

@@ -1,0 +1,104 @@
+#include "model/folder.h"
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/io.h"
+#include "model/gpt2.h"
+#include "model/safetensors.h"
+#include "model/tokenizer_file.h"
+#include "model/weights.h"
+
+namespace model {
+namespace {
+
+using core::Code;
+using core::fail;
+
+constexpr std::size_t kConfigLimit = std::size_t{1} << 24;  // bytes
+
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+void expect_folder(const std::string& folder, const std::string& config,
+                   const std::string& weights) {
+  if (!is_there(config))
+    fail(Code::no_input, "{}: no config.json in it: not a model's folder", folder);
+  if (is_there(weights)) return;
+  for (const char* other : {"model.safetensors.index.json", "pytorch_model.bin"}) {
+    if (is_there(folder + "/" + other))
+      fail(Code::no_input, "{}: {} is not read; save the model as one model.safetensors", folder,
+           other);
+  }
+  fail(Code::no_input,
+       "{}: no model.safetensors in it; its training has not finished: run it again", folder);
+}
+
+void expect_written(const std::string& what, const std::string& path, const std::string& found,
+                    const std::string& expected) {
+  if (!expected.empty() && found != expected)
+    fail(Code::bad_data, "{}: not the {} that was saved with this model ({}, expected {})", path,
+         what, found, expected);
+}
+
+}  // namespace
+
+Loaded load(const std::string& folder, torch::Device device, torch::Dtype dtype) {
+  const std::string config_path = folder + "/config.json",
+                    weights_path = folder + "/model.safetensors";
+  expect_folder(folder, config_path, weights_path);
+  Loaded loaded;
+  loaded.folder = folder;
+  loaded.config = core::parse_json(core::read_text(config_path, kConfigLimit), config_path);
+  Config config = parse_config(loaded.config, config_path);
+  loaded.facts = std::move(config.facts);
+  loaded.tokenizer = read_tokenizer(folder);
+  if (!loaded.tokenizer.empty())
+    expect_written("tokenizer", folder + "/tokenizer.json", tokenizer_fingerprint(loaded.tokenizer),
+                   loaded.facts.tokenizer_fingerprint);
+  const SafetensorsReader reader(weights_path);
+  reader.verify();
+  loaded.model = read_model(config, config_path, reader);
+  loaded.fingerprint = fingerprint(*loaded.model);
+  if (const auto saved = reader.metadata().find(kFingerprintKey); saved != reader.metadata().end())
+    expect_written("configuration", config_path, loaded.fingerprint.hex(), saved->second);
+  loaded.model->to(device, dtype);
+  loaded.model->eval();
+  return loaded;
+}
+
+void save(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
+          const std::string& tokenizer) {
+  core::make_folders(folder);
+  const auto config = make_config(model.options, model.vocabulary, facts,
+                                  tokenizer_fingerprint(tokenizer), end_of_document(tokenizer));
+  core::write_file(folder + "/config.json", core::dump_pretty(config));
+  if (!tokenizer.empty()) core::write_file(folder + "/tokenizer.json", tokenizer + "\n");
+  core::Output weights(folder + "/model.safetensors");
+  write_safetensors(weights, weights_to_write(model, is_gpt2_shaped(model.options)),
+                    {{kFingerprintKey, fingerprint(model).hex()}});
+  weights.commit();
+}
+
+std::string tokenizer_fingerprint(const std::string& tokenizer) {
+  return tokenizer.empty() ? "" : core::hash128(tokenizer).hex();
+}
+
+void check_tokenizer(const Loaded& loaded, const shard::Header& header, const std::string& name) {
+  const std::string own = loaded.facts.tokenizer_fingerprint.empty()
+                              ? tokenizer_fingerprint(loaded.tokenizer)
+                              : loaded.facts.tokenizer_fingerprint;
+  const std::string theirs = tokenizer_fingerprint(header.tokenizer);
+  if (!own.empty() && !theirs.empty() && own != theirs)
+    fail(Code::bad_data,
+         "{}: made with tokenizer {}, but {} was trained with {}; tokenize the text with the "
+         "model's",
+         name, theirs, loaded.folder, own);
+  if (header.vocabulary != static_cast<std::uint64_t>(loaded.model->vocabulary))
+    fail(Code::bad_data, "{}: a vocabulary of {}, but {} has one of {}", name, header.vocabulary,
+         loaded.folder, loaded.model->vocabulary);
+}
+
+}  // namespace model

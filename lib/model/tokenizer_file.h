@@ -1,0 +1,16 @@
+#pragma once
+// The tokenizer that stands in a model's folder.
+
+#include <cstdint>
+#include <string>
+
+namespace model {
+
+/// Canonical JSON of the folder's tokenizer.json, else of its vocab.json and merges.txt, else
+/// empty. Throws Error{bad_data} for a tokenizer that Tessera does not have.
+std::string read_tokenizer(const std::string& folder);
+
+/// The id of the token after each document; -1: none.
+std::int64_t end_of_document(const std::string& tokenizer);
+
+}  // namespace model
