@@ -1,0 +1,44 @@
+// Every architecture of the registry, in every variant listed here, holds every property.
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <utility>
+
+#include "properties.h"
+
+namespace {
+
+using Change = std::function<void(nn::ModelOptions&)>;
+
+/// Beside its defaults: an architecture's variants, a line each.
+const std::vector<std::pair<std::string, Change>> kVariants = {
+    {"transformer", [](auto& o) { o.transformer.positions = "sinusoidal"; }},
+    {"transformer", [](auto& o) { o.transformer.positions = "rope"; }},
+    {"transformer", [](auto& o) { o.transformer.positions = "alibi"; }},
+    {"transformer", [](auto& o) { o.transformer.positions = "none"; }},
+    {"transformer", [](auto& o) { o.transformer.norm = "post"; }},
+    {"transformer", [](auto& o) { o.shape.memory_key = "output"; }},
+    {"transformer",
+     [](auto& o) {
+       o.vocabulary.cutoffs = {4, 9};
+     }},
+    {"lstm", [](auto& o) { o.lstm.d_recurrent = 5; }},
+    {"lstm", [](auto& o) { o.shape.layers = 1; }},
+};
+
+}  // namespace
+
+DOCTEST_TEST_CASE(
+    "every architecture is causal, streams, and is blind to padding and to other rows") {
+  for (const auto& arch : nn::architecture_names())
+    properties::check_all(arch, properties::small_options(arch));
+}
+
+DOCTEST_TEST_CASE("so is every variant") {
+  for (std::size_t i = 0; i < kVariants.size(); ++i) {
+    auto options = properties::small_options(kVariants[i].first);
+    kVariants[i].second(options);
+    properties::check_all(kVariants[i].first + ", variant " + std::to_string(i), options);
+  }
+}

@@ -1,0 +1,42 @@
+#pragma once
+// What every architecture must hold, checked through its interface alone.
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nn/model.h"
+
+namespace properties {
+
+inline constexpr std::int64_t kVocabulary = 13;
+inline constexpr std::int64_t kPad = -1;
+using Ids = std::vector<std::int64_t>;
+
+/// Rows of one length; kPad is padding. Row r is run r, one segment; `fresh` marks all rows or
+/// none.
+nn::Batch batch_of(const std::vector<Ids>& rows, bool fresh = true);
+Ids random_ids(std::int64_t n, std::uint64_t seed);
+
+/// A model in float64 and evaluation mode whose weights are large enough for every part to matter.
+std::shared_ptr<nn::Model> strong_model(const nn::ModelOptions& options, std::uint64_t seed = 1);
+/// Two layers, four heads, d 8, no dropout.
+nn::ModelOptions small_options(const std::string& arch = "transformer");
+
+/// Largest difference of f and g at row `a_row`, steps from `a_begin` of one and at row `b_row`,
+/// steps from `b_begin` of the other, over n steps.
+double difference(const nn::Hidden& a, std::int64_t a_row, std::int64_t a_begin,
+                  const nn::Hidden& b, std::int64_t b_row, std::int64_t b_begin, std::int64_t n);
+
+/// The properties. Each makes doctest assertions that name `name`.
+void check_all(const std::string& name, const nn::ModelOptions& options);
+void check_causality(nn::Model& model);
+void check_streaming(nn::Model& model);
+void check_padding(nn::Model& model);
+void check_rows(nn::Model& model);
+void check_gradient_through_state(nn::Model& model);
+void check_padding_gradient(nn::Model& model);
+
+}  // namespace properties
