@@ -37,42 +37,68 @@ class BpeEncoder : public Encoder {
 
   void encode(std::string_view text, std::vector<std::uint32_t>& out) override {
     seen_ += text.size();
-    // The cache costs a few milliseconds to set up: short texts do without.
-    if (!cache_ && seen_ > kTextForCache) cache_ = std::make_unique<WordCache>();
     const char* p = text.data();
     const char* const end = p + text.size();
-    std::size_t filled = 0;
-    while (p < end) {
-      if (filled + WordCache::kMaxTokens > kBuffer) flush(filled, out);
-      const char* const stop = gpt2_pretoken_end(p, end);
-      const auto bytes = static_cast<std::size_t>(stop - p);
-      if (cache_ && bytes <= WordCache::kMaxBytes) {
-        const auto key = WordCache::key_of(p, bytes, end);
-        if (const auto* entry = cache_->find(key)) {
-          std::memcpy(buffer_ + filled, entry->tokens, sizeof entry->tokens);
-          filled += entry->n_tokens;
-        } else {
-          merge(p, stop);
-          if (symbols_.size() <= WordCache::kMaxTokens) cache_->insert(key, symbols_);
-          flush(filled, out);
-          out.insert(out.end(), symbols_.begin(), symbols_.end());
-        }
-      } else {
+    // The cache costs a few milliseconds to set up: short texts do without.
+    if (!cache_ && seen_ <= kTextForCache) {
+      while (p < end) {
+        const char* const stop = gpt2_pretoken_end(p, end);
         merge(p, stop);
-        flush(filled, out);
         out.insert(out.end(), symbols_.begin(), symbols_.end());
+        p = stop;
       }
-      p = stop;
+      return;
     }
-    flush(filled, out);
+    if (!cache_) cache_ = std::make_unique<WordCache>();
+    while (p < end) p = encode_some(p, end, out);
   }
 
  private:
-  static constexpr std::size_t kBuffer = 1024, kTextForCache = 16384;
+  static constexpr std::size_t kTextForCache = 16384, kWords = 64;
 
-  void flush(std::size_t& filled, std::vector<std::uint32_t>& out) {
-    out.insert(out.end(), buffer_, buffer_ + filled);
-    filled = 0;
+  // Up to kWords pre-tokens: first all are split and their places in the cache asked for, then they
+  // are looked up, so that the waits for memory overlap.
+  const char* encode_some(const char* p, const char* end, std::vector<std::uint32_t>& out) {
+    struct {
+      const char* begin;
+      std::size_t bytes, place;
+      WordCache::Key key;
+    } words[kWords];
+    std::size_t n = 0;
+    for (; n < kWords && p < end; ++n) {
+      auto& word = words[n];
+      word.begin = p;
+      p = gpt2_pretoken_end_quick(p, end);
+      word.bytes = static_cast<std::size_t>(p - word.begin);
+      if (word.bytes > WordCache::kMaxBytes) continue;
+      word.key = WordCache::key_of(word.begin, word.bytes, end);
+      word.place = WordCache::place_of(word.key);
+      cache_->prefetch(word.place);
+    }
+    std::uint32_t ids[kWords * WordCache::kMaxTokens];
+    std::size_t filled = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto& word = words[i];
+      const bool is_short = word.bytes <= WordCache::kMaxBytes;
+      const auto* entry = is_short ? cache_->find(word.key, word.place) : nullptr;
+      if (entry != nullptr) {
+        std::memcpy(ids + filled, entry->tokens, sizeof entry->tokens);
+        filled += entry->n_tokens;
+        continue;
+      }
+      merge(word.begin, word.begin + word.bytes);
+      if (symbols_.size() <= WordCache::kMaxTokens) {
+        if (is_short) cache_->insert(word.key, word.place, symbols_);
+        std::copy(symbols_.begin(), symbols_.end(), ids + filled);
+        filled += symbols_.size();
+      } else {
+        out.insert(out.end(), ids, ids + filled);
+        filled = 0;
+        out.insert(out.end(), symbols_.begin(), symbols_.end());
+      }
+    }
+    out.insert(out.end(), ids, ids + filled);
+    return p;
   }
 
   void merge(const char* p, const char* stop) {
@@ -95,7 +121,6 @@ class BpeEncoder : public Encoder {
   std::size_t seen_ = 0;
   std::vector<std::uint32_t> symbols_;
   MergeTable::Scratch scratch_;
-  std::uint32_t buffer_[kBuffer];
 };
 
 }  // namespace

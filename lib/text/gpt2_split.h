@@ -6,7 +6,12 @@
 //
 // A byte that is not UTF-8 is a character of class other ([^\s\p{L}\p{N}]).
 
+#include <bit>
 #include <cstddef>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 namespace text {
 
@@ -16,6 +21,23 @@ inline constexpr std::size_t kMaxPretokenBytes = std::size_t{4} << 20;
 
 /// The end of the pre-token that starts at p < end, where `end` is the end of the text.
 const char* gpt2_pretoken_end(const char* p, const char* end);
+
+/// The same, with the common case, an ASCII word with or without a space before it, in line.
+inline const char* gpt2_pretoken_end_quick(const char* p, const char* end) {
+#ifdef __SSE2__
+  if (end - p >= 17) {
+    const char* const word = p + (*p == ' ');
+    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(word));
+    const __m128i moved = _mm_add_epi8(_mm_or_si128(v, _mm_set1_epi8(0x20)),
+                                       _mm_set1_epi8(static_cast<char>(-'a' - 128)));
+    const __m128i letters = _mm_cmplt_epi8(moved, _mm_set1_epi8(static_cast<char>(26 - 128)));
+    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(letters));
+    const int n = std::countr_one(mask);
+    if (n > 0 && n < 16 && word[n] >= 0) return word + n;
+  }
+#endif
+  return gpt2_pretoken_end(p, end);
+}
 
 /// True if a pre-token that gpt2_pretoken_end() found to end at `found` ends there whatever text
 /// follows `end`.

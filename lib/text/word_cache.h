@@ -44,17 +44,24 @@ class WordCache {
     return key;
   }
 
+  /// Where to look for a key: to be asked for ahead of find(), since memory is the cost.
+  static std::size_t place_of(const Key& key) {
+    const std::uint64_t mixed = (key.low ^ key.high * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
+    return (mixed ^ mixed >> 29) * 0x9E3779B97F4A7C15u >> (64 - kBits);
+  }
+  void prefetch(std::size_t place) const { __builtin_prefetch(&buckets_[place]); }
+
   /// nullptr if the word is not here.
-  const Entry* find(const Key& key) const {
-    const Bucket& bucket = buckets_[place(key)];
+  const Entry* find(const Key& key, std::size_t place) const {
+    const Bucket& bucket = buckets_[place];
     if (bucket.entries[0].key == key) return &bucket.entries[0];
     if (bucket.entries[1].key == key) return &bucket.entries[1];
     return nullptr;
   }
 
   /// tokens.size() <= kMaxTokens.
-  void insert(const Key& key, std::span<const std::uint32_t> tokens) {
-    Bucket& bucket = buckets_[place(key)];
+  void insert(const Key& key, std::size_t place, std::span<const std::uint32_t> tokens) {
+    Bucket& bucket = buckets_[place];
     bucket.entries[1] = bucket.entries[0];
     Entry& entry = bucket.entries[0];
     entry = {key, {0, 0, 0}, static_cast<std::uint32_t>(tokens.size())};
@@ -67,10 +74,6 @@ class WordCache {
   };
   static constexpr int kBits = 17;
   static constexpr std::size_t kBuckets = std::size_t{1} << kBits;
-  static std::size_t place(const Key& key) {
-    const std::uint64_t mixed = (key.low ^ key.high * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
-    return (mixed ^ mixed >> 29) * 0x9E3779B97F4A7C15u >> (64 - kBits);
-  }
   std::vector<Bucket> buckets_;
 };
 

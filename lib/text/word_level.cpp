@@ -48,9 +48,10 @@ class WordEncoder : public Encoder {
     if (!cache_ || bytes > WordCache::kMaxBytes)
       return tokenizer_.id_of({p, bytes}).value_or(tokenizer_.unknown());
     const auto key = WordCache::key_of(p, bytes, end);
-    if (const auto* entry = cache_->find(key)) return entry->tokens[0];
+    const std::size_t place = WordCache::place_of(key);
+    if (const auto* entry = cache_->find(key, place)) return entry->tokens[0];
     const std::uint32_t id = tokenizer_.id_of({p, bytes}).value_or(tokenizer_.unknown());
-    cache_->insert(key, {&id, 1});
+    cache_->insert(key, place, {&id, 1});
     return id;
   }
 
