@@ -16,7 +16,9 @@
 #include "text/decode_documents.h"
 #include "text/documents.h"
 #include "text/encode_documents.h"
+#include "text/export.h"
 #include "text/import.h"
+#include "text/learn.h"
 #include "text/tokenizer.h"
 
 namespace {
@@ -29,6 +31,8 @@ struct Options {
   bool decode = false, pairs = false, import = false;
   std::string format = "text", field = "text", document_separator, end_of_document;
   bool count_newlines = false;
+  std::string learn, export_as;
+  std::int64_t vocab_size = 0, min_count = 0;
 
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "text; a shard with --decode; - or none is stdin");
@@ -44,10 +48,16 @@ struct Options {
     f("count-newlines", count_newlines,
       "count each newline as a source word (word tokenizers always do)");
     f.group("Other jobs");
+    f("learn", learn, "learn a tokenizer from the texts", {"word", "bpe"});
+    f("vocab-size", vocab_size, "learn: tokens in all [bpe: 32768, word: all words]");
+    f("min-count", min_count,
+      "learn: leave out words (word: 1) or pairs (bpe: 2) seen less often [0: that]");
     f("decode", decode, "print the text of a shard");
     f("pairs", pairs, "two files: line n of the first and line n of the second are a pair");
     f("import", import,
       "make tokenizer.json of encoder.json and vocab.bpe, or of a .tiktoken file");
+    f("export", export_as,
+      "write the tokenizer as GPT-2's vocab.json and merges.txt into folder -o", {"gpt2"});
   }
 
   text::DocumentOptions documents() const {
@@ -62,6 +72,34 @@ int write_tokenizer(const cli::Context& context, const text::Tokenizer& tokenize
   out.commit();
   cli::note(context,
             fmt::format("{} tokenizer of {} tokens", name_of(tokenizer.kind()), tokenizer.size()));
+  return 0;
+}
+
+int learn_tokenizer(const Options& options, const cli::Context& context) {
+  if (options.vocab_size < 0 || options.min_count < 0)
+    core::fail(Code::usage, "--vocab-size and --min-count take positive numbers");
+  const bool bpe = options.learn == "bpe";
+  const auto kind = bpe ? text::WordKind::gpt2 : text::WordKind::plain;
+  const auto reader = text::read_documents(options.files, options.documents(), text::cut_for(kind));
+  cli::Progress reading(context, "count words", "bytes", text::total_bytes(options.files));
+  const auto counts =
+      text::count_words(*reader, kind, options.field, static_cast<int>(context.jobs),
+                        [&](std::uint64_t done) { reading.update(done); });
+  text::LearnOptions how;
+  how.vocabulary_size = static_cast<std::size_t>(options.vocab_size);
+  how.min_count = static_cast<std::uint64_t>(options.min_count);
+  if (how.min_count == 0) how.min_count = bpe ? 2 : 1;
+  if (!bpe) return write_tokenizer(context, *text::learn_words(counts, how));
+  if (how.vocabulary_size == 0) how.vocabulary_size = 32768;
+  cli::Progress learning(context, "learn", "tokens", how.vocabulary_size);
+  return write_tokenizer(
+      context, *text::learn_bpe(counts, how, [&](std::uint64_t done) { learning.update(done); }));
+}
+
+int export_tokenizer(const Options& options, const cli::Context& context) {
+  if (options.tokenizer.empty() || context.output.empty())
+    core::fail(Code::usage, "--export takes -t tokenizer.json and -o FOLDER");
+  text::export_gpt2(*text::load_tokenizer(options.tokenizer), context.output);
   return 0;
 }
 
@@ -151,6 +189,12 @@ int encode_files(const Options& options, const cli::Context& context) {
 }
 
 int tokenize(const Options& options, const cli::Context& context) {
+  const int jobs = options.import + options.decode + options.pairs + !options.learn.empty() +
+                   !options.export_as.empty();
+  if (jobs > 1)
+    core::fail(Code::usage, "give one of --learn, --import, --export, --decode and --pairs");
+  if (!options.learn.empty()) return learn_tokenizer(options, context);
+  if (!options.export_as.empty()) return export_tokenizer(options, context);
   if (options.import) return write_tokenizer(context, *text::import_tokenizer(options.files));
   if (options.decode) return decode_shard(options, context);
   return encode_files(options, context);
@@ -162,6 +206,7 @@ int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"tokenize", "Text into a shard of token ids, and back.",
+                   "  tokenize --learn bpe --vocab-size 16000 book.txt -o tokenizer.json\n"
                    "  tokenize --import encoder.json vocab.bpe -o gpt2.json\n"
                    "  tokenize -t gpt2.json --format jsonl news.jsonl -o news.shard.zst\n"
                    "  tokenize --decode news.shard.zst | less"},

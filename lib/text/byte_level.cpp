@@ -157,11 +157,7 @@ std::unique_ptr<Encoder> ByteLevel::encoder() const {
 }
 
 const char* ByteLevel::cut(const char* begin, const char* end) const {
-  if (kind() == TokenizerKind::bytes) return end;
-  if (const char* found = gpt2_last_cut(begin, end)) return found;
-  if (end - begin <= static_cast<std::ptrdiff_t>(kMaxPretokenBytes)) return nullptr;
-  const char* found = gpt2_pretoken_end(begin, end);
-  return gpt2_is_certain(found, end) ? found : nullptr;
+  return kind() == TokenizerKind::bytes ? end : gpt2_cut(begin, end);
 }
 
 void ByteLevel::decode_token(std::uint32_t id, bool& line_start, std::string& out) const {

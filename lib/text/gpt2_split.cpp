@@ -139,4 +139,11 @@ const char* gpt2_last_cut(const char* begin, const char* end) {
   return nullptr;
 }
 
+const char* gpt2_cut(const char* begin, const char* end) {
+  if (const char* found = gpt2_last_cut(begin, end)) return found;
+  if (end - begin <= static_cast<std::ptrdiff_t>(kMaxPretokenBytes)) return nullptr;
+  const char* found = gpt2_pretoken_end(begin, end);
+  return gpt2_is_certain(found, end) ? found : nullptr;
+}
+
 }  // namespace text

@@ -43,6 +43,9 @@ inline const char* gpt2_pretoken_end_quick(const char* p, const char* end) {
 /// follows `end`.
 inline bool gpt2_is_certain(const char* found, const char* end) { return end - found >= 8; }
 
+/// A position where the text may be cut; see Tokenizer::cut.
+const char* gpt2_cut(const char* begin, const char* end);
+
 /// The last position in (begin, end) where a pre-token starts whatever stands before `begin` and
 /// after `end`, and where the text before it splits as if it ended there; nullptr if there is none.
 /// `begin` must be the start of a pre-token.
