@@ -54,7 +54,8 @@ bench: all
 	@tools/setup bench
 	@tools/bench
 
-fuzz: setup-check
+fuzz: setup
+	@tools/setup fuzz
 	@tools/fuzz
 
 # The unit tests once more, with AddressSanitizer and UndefinedBehaviorSanitizer.

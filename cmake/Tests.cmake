@@ -36,13 +36,13 @@ function(tessera_unit_tests)
   endforeach()
 endfunction()
 
-# tests/fuzz/NAME.cpp: with TESSERA_FUZZ a libFuzzer program build/bin/fuzz_NAME; otherwise its corpus,
-# tests/fuzz/corpus/NAME/*, is replayed as the test fuzz_NAME.
+# tests/fuzz/NAME_fuzz.cpp: with TESSERA_FUZZ a libFuzzer program build/bin/fuzz_NAME; otherwise its inputs, those of
+# tests/fuzz/corpus/NAME and tests/golden/NAME that exist, are replayed as the test fuzz_NAME.
 function(tessera_fuzz_tests)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*.cpp)
-  list(FILTER sources EXCLUDE REGEX /replay.cpp$)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cpp)
   foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
+    string(REGEX REPLACE "_fuzz$" "" name ${name})
     if(TESSERA_FUZZ)
       add_executable(fuzz_${name} EXCLUDE_FROM_ALL ${source})
       target_link_libraries(fuzz_${name} PRIVATE tessera_text tessera_task -fsanitize=fuzzer)
@@ -50,7 +50,13 @@ function(tessera_fuzz_tests)
     else()
       tessera_test_binary(fuzz_${name} SOURCES ${source} ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.cpp
         LIBRARIES tessera_text tessera_task)
-      add_test(NAME fuzz_${name} COMMAND fuzz_${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
+      set(folders "")
+      foreach(folder fuzz/corpus golden)
+        if(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/${folder}/${name})
+          list(APPEND folders ${CMAKE_SOURCE_DIR}/tests/${folder}/${name})
+        endif()
+      endforeach()
+      add_test(NAME fuzz_${name} COMMAND fuzz_${name} ${folders})
     endif()
   endforeach()
   if(TESSERA_FUZZ)
