@@ -17,6 +17,8 @@
 #include "shard/dataset.h"
 #include "shard/reader.h"
 #include "shard/verify.h"
+#include "text/decode_documents.h"
+#include "text/tokenizer.h"
 
 namespace {
 
@@ -34,11 +36,15 @@ struct PrintOptions : Files {
   std::int64_t count = 10;
   bool whole = true;  // cat, or head
   bool documents = false;
+  bool text = false;
   bool raw = false;
   void fields(core::FieldList& f) {
     Files::fields(f);
-    if (!whole) f("count", count, "how many elements (rows, documents)").short_name = 'n';
+    if (!whole)
+      f("count", count, "how many elements or rows; with --documents or --text, documents")
+          .short_name = 'n';
     f("documents", documents, "one document a line");
+    f("text", text, "the text of each document, by the tokenizer in the shard");
     f("raw", raw, "the elements as they are stored, little-endian");
   }
 };
@@ -183,15 +189,43 @@ void print_documents(const shard::Dataset& data, std::uint64_t count, core::Outp
   }
 }
 
+// The text of the first `count` documents, each ended by a newline.
+void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
+  shard::expect_kind(data.header(), {shard::Kind::tokens, shard::Kind::pairs}, data.name());
+  if (data.header().tokenizer.empty())
+    core::fail(core::Code::bad_data, "{}: no tokenizer in it; --documents prints ids", data.name());
+  const auto tokenizer = text::parse_tokenizer(data.header().tokenizer, data.name());
+  const auto end_of_document = text::end_of_document_of(data, *tokenizer);
+  text::StreamDecoder decoder(tokenizer);
+  std::vector<std::uint32_t> ids;
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < data.documents().size() && i < count; ++i) {
+    decoder.restart();
+    bool line_ended = false;
+    for (const std::uint64_t end = data.documents().end[i]; at < end; at += ids.size()) {
+      ids.resize(std::min<std::uint64_t>(end - at, 1 << 16));
+      data.read(at, std::span(ids));
+      std::string text;
+      for (const auto id : ids)
+        if (id != end_of_document) decoder.push(id, text);
+      out.write(text);
+      if (!text.empty()) line_ended = text.back() == '\n';
+    }
+    if (!line_ended) out.write("\n");
+  }
+}
+
 // Cat, and head: the first `count`.
 int print(const PrintOptions& options, const cli::Context& context) {
-  if (options.raw && options.documents)
-    core::fail(core::Code::usage, "--raw and --documents exclude each other");
+  if (options.raw + options.documents + options.text > 1)
+    core::fail(core::Code::usage, "--raw, --documents and --text exclude each other");
   if (options.count < 0) core::fail(core::Code::usage, "--count: takes a positive number");
   if (options.raw) cli::refuse_binary_to_terminal(context);
   std::uint64_t count = options.whole ? UINT64_MAX : static_cast<std::uint64_t>(options.count);
   core::Output out(context.output);
-  if (options.documents) {
+  if (options.text) {
+    print_text(shard::Dataset(options.paths()), count, out);
+  } else if (options.documents) {
     const shard::Dataset data(options.paths());
     data.header().dtype == shard::Dtype::f32 ? print_documents<float>(data, count, out)
                                              : print_documents<std::uint64_t>(data, count, out);

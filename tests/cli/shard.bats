@@ -99,6 +99,18 @@ fingerprint() {
   shard cat tokens.shard.zst | head -n 1 # whoever stops reading is no error
 }
 
+@test "cat --text: the text of each document, one after the other" {
+  printf 'One two.\nThree\n\nf\303\274r\n' >lines
+  tokenize -q -t bytes --format lines lines -o lines.shard.zst
+  cmp lines <(shard cat --text lines.shard.zst)
+  [ "$(shard head --text -n 2 <lines.shard.zst)" = $'One two.\nThree' ]
+  run shard cat --text bytes.shard.zst
+  [ "$status" -eq 65 ]
+  [[ $output == *"no tokenizer"* ]]
+  run shard cat --text vectors.shard.zst
+  [ "$status" -eq 65 ]
+}
+
 @test "merge: the parts' elements and documents, the fingerprint of the data set" {
   shard merge tokens.shard.zst tokens.shard.zst -o twice.shard.zst
   shard verify twice.shard.zst
