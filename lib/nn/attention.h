@@ -43,6 +43,8 @@ class Attention : public torch::nn::Module {
   /// `name` is the prefix of this layer's keys and values in the State.
   torch::Tensor forward(const torch::Tensor& x, const Sight& sight, KvCache& cache,
                         const std::string& name);
+  const Linear& c_attn() const { return *c_attn_; }
+  const Linear& c_proj() const { return *c_proj_; }
 
  private:
   std::int64_t heads_;

@@ -1,5 +1,12 @@
 #include "nn/block.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "nn/fused_block.h"
+
 namespace nn {
 
 FeedForward::FeedForward(const ShapeOptions& shape, Activation activation, bool bias)
@@ -15,7 +22,11 @@ torch::Tensor FeedForward::forward(const torch::Tensor& x) {
 }
 
 Block::Block(const ShapeOptions& shape, const TransformerOptions& options)
-    : pre_norm_(options.norm == "pre"), dropout_(shape.dropout) {
+    : pre_norm_(options.norm == "pre"),
+      activation_(parse_activation(options.activation)),
+      heads_(shape.heads),
+      dropout_(shape.dropout),
+      inner_dropout_(std::max(shape.attention_dropout, shape.activation_dropout)) {
   const auto norm = [&] {
     return std::make_shared<LayerNorm>(shape.d_model, options.norm_epsilon, options.bias);
   };
@@ -30,6 +41,7 @@ Block::Block(const ShapeOptions& shape, const TransformerOptions& options)
 
 torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KvCache& cache,
                              const std::string& name, torch::Tensor* ffn_input) {
+  if (fuses(x, sight, cache)) return forward_fused(x, ffn_input);
   const auto drop = [&](const torch::Tensor& y) { return dropped(y, dropout_, is_training()); };
   const auto attended = pre_norm_ ? ln_1_->forward(x) : x;
   x = x + drop(attn_->forward(attended, sight, cache, name));
@@ -38,6 +50,34 @@ torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KvCache& cache
   if (ffn_input != nullptr) *ffn_input = fed;
   x = x + drop(mlp_->forward(fed));
   return pre_norm_ ? x : ln_2_->forward(x);
+}
+
+bool Block::fuses(const torch::Tensor& x, const Sight& sight, const KvCache& cache) const {
+  const bool plain_attention = sight.causal && !sight.mask.defined() && !sight.rotation;
+  const bool drops_inside = is_training() && inner_dropout_ > 0;
+  return pre_norm_ && plain_attention && !cache.keeps() && !drops_inside &&
+         activation_ != Activation::gelu_exact && fused_block_fits(x);
+}
+
+torch::Tensor Block::forward_fused(const torch::Tensor& x, torch::Tensor* ffn_input) const {
+  const Linear &qkv = attn_->c_attn(), &project = attn_->c_proj();
+  const Linear &expand = mlp_->c_fc(), &reduce = mlp_->c_proj();
+  const BlockWeights weights{ln_1_->weight,  ln_1_->bias,  qkv.weight,    qkv.bias,
+                             project.weight, project.bias, ln_2_->weight, ln_2_->bias,
+                             expand.weight,  expand.bias,  reduce.weight, reduce.bias};
+  BlockShape shape;
+  shape.heads = heads_;
+  shape.gelu = activation_ == Activation::gelu;
+  shape.norm_epsilon = ln_1_->epsilon();
+  if (is_training() && dropout_ > 0) {
+    shape.residual_dropout = dropout_;
+    auto generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    shape.seed = at::check_generator<at::CPUGeneratorImpl>(generator)->random64();
+  }
+  const BlockOutput out = fused_block(x, weights, shape, ffn_input != nullptr);
+  if (ffn_input != nullptr) *ffn_input = out.ffn_input;
+  return out.y;
 }
 
 }  // namespace nn

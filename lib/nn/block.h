@@ -17,6 +17,8 @@ class FeedForward : public torch::nn::Module {
  public:
   FeedForward(const ShapeOptions& shape, Activation activation, bool bias);
   torch::Tensor forward(const torch::Tensor& x);
+  const Linear& c_fc() const { return *c_fc_; }
+  const Linear& c_proj() const { return *c_proj_; }
 
  private:
   Activation activation_;
@@ -34,8 +36,14 @@ class Block : public torch::nn::Module {
                         const std::string& name, torch::Tensor* ffn_input);
 
  private:
+  /// The one place where the fused block is chosen over the modules, which stay its reference.
+  bool fuses(const torch::Tensor& x, const Sight& sight, const KvCache& cache) const;
+  torch::Tensor forward_fused(const torch::Tensor& x, torch::Tensor* ffn_input) const;
+
   bool pre_norm_;
-  double dropout_;
+  Activation activation_;
+  std::int64_t heads_;
+  double dropout_, inner_dropout_;  // inner: on attention weights or inside the FFN
   std::shared_ptr<LayerNorm> ln_1_, ln_2_;
   std::shared_ptr<Attention> attn_;
   std::shared_ptr<FeedForward> mlp_;

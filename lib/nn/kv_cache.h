@@ -32,6 +32,7 @@ class KvCache {
   /// Drops the oldest tokens so that at most `keep` remain a row.
   static void forget(State& state, std::int64_t keep);
 
+  bool keeps() const { return state_ != nullptr; }         ///< a State is carried
   std::int64_t slots() const { return length_ + steps_; }  ///< S
   bool all_valid() const { return all_valid_; }            ///< no padding in any slot of any row
   /// Real tokens of the row before each of the batch's tokens since it was fresh: (B, T) int64 on

@@ -40,6 +40,7 @@ class LayerNorm : public torch::nn::Module {
   LayerNorm(std::int64_t d, double epsilon, bool bias);
   torch::Tensor forward(const torch::Tensor& x) const;
   torch::Tensor weight, bias;
+  double epsilon() const { return epsilon_; }
 
  private:
   double epsilon_;
