@@ -97,9 +97,12 @@ int learn_tokenizer(const Options& options, const cli::Context& context) {
 }
 
 int export_tokenizer(const Options& options, const cli::Context& context) {
-  if (options.tokenizer.empty() || context.output.empty())
-    core::fail(Code::usage, "--export takes -t tokenizer.json and -o FOLDER");
-  text::export_gpt2(*text::load_tokenizer(options.tokenizer), context.output);
+  if (options.tokenizer.empty())
+    core::fail(Code::usage, "--export takes -t tokenizer.json");
+  const auto tokenizer = text::load_tokenizer(options.tokenizer);
+  if (options.export_as == "json") return write_tokenizer(context, *tokenizer);
+  if (context.output.empty()) core::fail(Code::usage, "--export gpt2 takes -o FOLDER");
+  text::export_gpt2(*tokenizer, context.output);
   return 0;
 }
 
