@@ -151,7 +151,8 @@ core::Digest options_digest(const nn::ModelOptions& options, std::int64_t vocabu
   if (normal.shape.d_ff == 4 * normal.shape.d_model) normal.shape.d_ff = 0;
   const auto defaults = core::to_json(nn::ModelOptions());
   core::Json counted = {{"vocabulary_size", vocabulary}, {"arch", options.arch}};
-  for (const auto& [key, value] : core::to_json(normal).items()) {
+  const auto all = core::to_json(normal);
+  for (const auto& [key, value] : all.items()) {
     const bool training_only =
         std::find(kTrainingOnly.begin(), kTrainingOnly.end(), key) != kTrainingOnly.end();
     if (!training_only && value != defaults[key]) counted[key] = value;
