@@ -6,7 +6,7 @@
 namespace shard {
 namespace {
 
-constexpr std::size_t kPieceBytes = 256 << 10;
+constexpr std::size_t kPieceBytes = 128 << 10;
 
 }  // namespace
 

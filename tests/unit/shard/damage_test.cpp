@@ -145,6 +145,7 @@ DOCTEST_TEST_CASE("sizes beyond all bounds are refused, with checksums that are 
   DOCTEST_CHECK(with_trailer(16, std::uint64_t{201}) == 65);
   DOCTEST_CHECK(with_trailer(24, std::uint64_t{1} << 40) == 65);
   DOCTEST_CHECK(with_trailer(24, std::uint64_t{3}) == 65);
+  DOCTEST_CHECK(with_trailer(24, std::uint64_t{5}) == 65);
   DOCTEST_CHECK(with_trailer(32, std::uint32_t{0xffffffff}) == 65);
   DOCTEST_CHECK(with_trailer(36, std::uint32_t{0x7fffffff}) == 65);
   DOCTEST_CHECK(with_trailer(40, std::uint64_t{0}) == 65);  // the fingerprint no longer fits
@@ -167,4 +168,39 @@ DOCTEST_TEST_CASE("elements beyond the vocabulary are found though every checksu
   DOCTEST_REQUIRE(header.size() == header_bytes);
   std::copy(header.begin(), header.end(), bytes.begin());
   DOCTEST_CHECK(sample::has(thrown([&] { read_through(bytes); }).text, "299"));
+}
+
+DOCTEST_TEST_CASE("elements too many or too few are found though every checksum is right") {
+  namespace layout = shard::layout;
+  // Header and data of one shard, trailer of another with more elements, hashes made to fit.
+  const auto parts = [](std::size_t n) {
+    const auto bytes = sample::write({sample::ids(300), sample::numbers(n, 300), {}});
+    const std::size_t n_frames = layout::get<std::uint32_t>(bytes, bytes.size() - 9);
+    const std::size_t table = bytes.size() - 17 - 8 * n_frames;
+    const std::size_t trailer = table - layout::get<std::uint32_t>(bytes, bytes.size() - 17);
+    return std::tuple{
+        core::Bytes(bytes.begin(), bytes.begin() + std::ptrdiff_t(trailer)),
+        core::Bytes(bytes.begin() + std::ptrdiff_t(trailer), bytes.begin() + std::ptrdiff_t(table)),
+        core::Bytes(bytes.begin() + std::ptrdiff_t(table), bytes.end())};
+  };
+  const auto join = [&](std::size_t n_data, std::size_t n_trailer) {
+    auto [bytes, ignored, table] = parts(n_data);
+    auto trailer = std::get<1>(parts(n_trailer));
+    const auto put = [](core::Bytes& out, std::size_t at, auto number) {
+      std::memcpy(out.data() + at, &number, sizeof number);
+    };
+    const auto hash = core::hash128(bytes);
+    put(trailer, 72, hash.low);
+    put(trailer, 80, hash.high);
+    put(trailer, trailer.size() - 8, core::hash64(std::span(trailer).first(trailer.size() - 8)));
+    put(table, table.size() - 17, static_cast<std::uint32_t>(trailer.size()));
+    for (const auto& part : {trailer, table}) bytes.insert(bytes.end(), part.begin(), part.end());
+    return bytes;
+  };
+  read_through(join(100, 100));
+  for (const std::size_t other : {99, 101}) {
+    const auto bytes = join(100, other);
+    DOCTEST_CHECK(thrown([&] { read_through(bytes); }).code == 65);
+    DOCTEST_CHECK(thrown([&] { sample::open(bytes); }).code == 65);
+  }
 }
