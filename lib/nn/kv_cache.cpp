@@ -29,39 +29,50 @@ torch::Tensor relocated(const torch::Tensor& old, std::int64_t dim, std::int64_t
 
 }  // namespace
 
-KvCache::KvCache(const Batch& batch, State* state) : state_(state), steps_(batch.steps()) {
+KvCache::KvCache(const Batch& batch, State* state, std::optional<std::int64_t> context)
+    : state_(state), steps_(batch.steps()) {
   real_ = batch.place.run >= 0;
-  if (state_ != nullptr) {
-    open(batch);
-    return;
-  }
   all_valid_ = real_.all().item<bool>();
-  const auto counted =
-      all_valid_ ? real_.narrow(0, 0, std::min<std::int64_t>(1, real_.size(0))) : real_;
+  const bool alike =
+      all_valid_ && state_ == nullptr && real_.size(0) > 0;  // one row stands for all
+  const auto counted = alike ? real_.narrow(0, 0, 1) : real_;
   before_ = counted.cumsum(1) - counted.to(torch::kInt64);
+  torch::Tensor seen;
+  if (state_ != nullptr) {
+    seen = state_->has("seen") ? state_->tensors["seen"].cpu()
+                               : torch::zeros({batch.rows()}, torch::kInt64);
+    if (seen.size(0) != batch.rows())
+      core::fail(core::Code::bug, "a State of {} rows cannot go on with a batch of {} rows",
+                 seen.size(0), batch.rows());
+    if (batch.fresh.defined()) seen = seen.masked_fill(batch.fresh, 0);
+    before_ = before_ + seen.unsqueeze(1);
+  }
+  before_ = before_.masked_fill(counted.logical_not(), 0);
+  if (context && before_.numel() > 0 && before_.max().item<std::int64_t>() >= *context) {
+    core::fail(core::Code::bad_data,
+               "a row of {} tokens is longer than the {} positions the model learned; use a "
+               "shorter window",
+               before_.max().item<std::int64_t>() + 1, *context);
+  }
   valid_ = real_;
   position_ = before_;
+  if (state_ == nullptr) return;
+  state_->reset(batch.fresh);
+  state_->tensors["seen"] = seen + real_.sum(1);
+  open();
 }
 
-void KvCache::open(const Batch& batch) {
+void KvCache::open() {
   auto& tensors = state_->tensors;
   auto& begin = state_->counts["begin"];
   auto& end = state_->counts["end"];
-  const auto rows = batch.rows();
-  if (!state_->has("seen")) {
-    tensors["seen"] = torch::zeros({rows}, torch::kInt64);
-    tensors["valid"] = torch::zeros({rows, 0}, torch::kBool);
-    tensors["position"] = torch::zeros({rows, 0}, torch::kInt64);
+  if (!state_->has("valid")) {
+    tensors["valid"] = torch::zeros({real_.size(0), 0}, torch::kBool);
+    tensors["position"] = torch::zeros({real_.size(0), 0}, torch::kInt64);
     begin = end = 0;
   }
-  auto& seen = tensors["seen"];
   auto& valid = tensors["valid"];
   auto& position = tensors["position"];
-  if (seen.size(0) != rows)
-    core::fail(core::Code::bug, "a State of {} rows cannot go on with a batch of {} rows",
-               seen.size(0), rows);
-  state_->reset(batch.fresh);
-  seen = seen.cpu();
   valid = valid.cpu();
   position = position.cpu();
 
@@ -77,8 +88,6 @@ void KvCache::open(const Batch& batch) {
     position = relocated(position, 1, begin_, length_, capacity_);
     begin = 0;
   }
-  before_ = seen.unsqueeze(1) + real_.cumsum(1) - real_.to(torch::kInt64);
-  seen = seen + real_.sum(1);
   valid.narrow(1, begin + length_, steps_).copy_(real_);
   position.narrow(1, begin + length_, steps_).copy_(before_);
   end = begin + slots();

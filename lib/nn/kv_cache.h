@@ -12,6 +12,7 @@
 
 #include <torch/torch.h>
 
+#include <optional>
 #include <string>
 
 #include "nn/batch.h"
@@ -22,8 +23,8 @@ namespace nn {
 class KvCache {
  public:
   /// Resets the batch's fresh rows and makes room for its T tokens. `state` may be null: nothing is
-  /// kept.
-  KvCache(const Batch& batch, State* state);
+  /// kept. Throws Error{bad_data}, the State untouched, if a row would exceed `context` tokens.
+  KvCache(const Batch& batch, State* state, std::optional<std::int64_t> context = std::nullopt);
 
   /// Appends fresh (B, heads, T, width); returns all S slots in use: (B, heads, S, width). Once a
   /// name and call.
@@ -43,7 +44,7 @@ class KvCache {
   const torch::Tensor& real() const { return real_; }  ///< (B, T) bool on the CPU: not padding
 
  private:
-  void open(const Batch& batch);
+  void open();
 
   State* state_;
   std::int64_t steps_;

@@ -10,8 +10,11 @@ void State::reset(const torch::Tensor& fresh) {
   if (!fresh.defined() || !fresh.any().item<bool>()) return;
   const auto rows = fresh.nonzero().flatten();
   for (auto& [name, tensor] : tensors) {
-    tensor = tensor.detach();
-    tensor.index_fill_(0, rows.to(tensor.device()), 0);
+    const auto at = rows.to(tensor.device());
+    if (tensor.requires_grad())
+      tensor = tensor.index_fill(0, at, 0);  // the other rows keep their gradient
+    else
+      tensor.index_fill_(0, at, 0);
   }
 }
 

@@ -44,8 +44,7 @@ Transformer::Transformer(const ModelOptions& options, std::int64_t vocabulary)
 }
 
 Hidden Transformer::forward(const Batch& batch, State* state) {
-  KvCache cache(batch, state);
-  check_context(cache);
+  KvCache cache(batch, state, context());
   auto x = dropped(embed(batch, cache), shape_.dropout, is_training());
   const bool drops = is_training() && shape_.attention_dropout > 0;
   const auto sight = make_sight(cache, positions_, shape_.heads, shape_.d_model / shape_.heads,
@@ -68,18 +67,6 @@ torch::Tensor Transformer::embed(const Batch& batch, const KvCache& cache) {
   if (positions_ == Positions::sinusoidal)
     x = x + sinusoids(cache.before(), shape_.d_model).to(x.options().requires_grad(false));
   return x;
-}
-
-void Transformer::check_context(const KvCache& cache) const {
-  if (!context() || cache.before().numel() == 0) return;
-  const auto last =
-      cache.before().masked_fill(cache.real().logical_not(), 0).max().item<std::int64_t>();
-  if (last >= *context()) {
-    core::fail(core::Code::bad_data,
-               "a row of {} tokens is longer than the {} positions the model learned; use a "
-               "shorter window",
-               last + 1, *context());
-  }
 }
 
 Carry Transformer::carry() const {

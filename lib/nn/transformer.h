@@ -29,7 +29,6 @@ class Transformer : public Architecture {
 
  private:
   torch::Tensor embed(const Batch& batch, const KvCache& cache);
-  void check_context(const KvCache& cache) const;
 
   ShapeOptions shape_;
   TransformerOptions options_;

@@ -1,0 +1,30 @@
+#pragma once
+// A transformer written out word by word from its definition: one row, one token and one head at a
+// time.
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nn/model_options.h"
+
+namespace plain {
+
+using Weights = std::map<std::string, torch::Tensor>;
+
+struct Output {
+  torch::Tensor f, g;  // (T, d)
+};
+
+/// One row of tokens without padding, in evaluation.
+Output transformer(const nn::ModelOptions& options, const Weights& weights,
+                   const std::vector<std::int64_t>& ids);
+
+/// The input vector of one word, (d): its row of its band, projected; or of the one table.
+torch::Tensor word_vector(const nn::ModelOptions& options, const Weights& weights,
+                          const std::string& prefix, std::int64_t id);
+
+}  // namespace plain

@@ -1,0 +1,239 @@
+// The transformer against the plain one, option by option; its limits; what it forgets.
+
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "core/error.h"
+#include "plain_transformer.h"
+#include "properties.h"
+
+namespace {
+
+using properties::batch_of;
+using properties::random_ids;
+using properties::small_options;
+using properties::strong_model;
+
+plain::Weights weights_of(const nn::Model& model) {
+  plain::Weights weights;
+  for (const auto& [name, weight] : model.named_weights()) weights[name] = weight;
+  return weights;
+}
+
+std::vector<torch::Tensor> gradients(nn::Model& model, const torch::Tensor& f,
+                                     const torch::Tensor& g) {
+  model.zero_grad();
+  torch::manual_seed(9);
+  const auto type = f.scalar_type();
+  ((f * torch::randn(f.sizes(), torch::kFloat64).to(type)).sum() +
+   (g * torch::randn(g.sizes(), torch::kFloat64).to(type)).sum())
+      .backward();
+  std::vector<torch::Tensor> all;
+  for (const auto& [name, weight] : model.named_weights())
+    all.push_back(weight.grad().defined() ? weight.grad().clone() : torch::zeros_like(weight));
+  return all;
+}
+
+void check_against_plain(nn::Model& model, torch::ScalarType type, double close) {
+  model.to(type);
+  const auto ids = random_ids(7, 20);
+  const auto hidden = model.architecture->forward(batch_of({ids}), nullptr);
+  const auto expected = plain::transformer(model.options, weights_of(model), ids);
+  const auto gap = [](const torch::Tensor& a, const torch::Tensor& b) {
+    return ((a - b).abs() / (1 + b.abs())).max().item<double>();
+  };
+  DOCTEST_CHECK(gap(hidden.f[0], expected.f) < close);
+  DOCTEST_CHECK(gap(hidden.g[0], expected.g) < close);
+  const auto got = gradients(model, hidden.f[0], hidden.g[0]);
+  const auto want = gradients(model, expected.f, expected.g);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    DOCTEST_CAPTURE(model.named_weights()[i].first);
+    DOCTEST_CHECK(gap(got[i], want[i]) < 20 * close);
+  }
+}
+
+template <class F>
+std::string error_of(core::Code code, F&& f) {
+  try {
+    f();
+  } catch (const core::Error& error) {
+    DOCTEST_CHECK(error.code() == code);
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE(
+    "the transformer equals the plain one in values and gradients, for every option") {
+  using Change = std::function<void(nn::ModelOptions&)>;
+  const std::vector<Change> changes = {
+      [](auto&) {},
+      [](auto& o) { o.transformer.positions = "sinusoidal"; },
+      [](auto& o) { o.transformer.positions = "rope"; },
+      [](auto& o) { o.transformer.positions = "alibi"; },
+      [](auto& o) { o.transformer.positions = "none"; },
+      [](auto& o) { o.transformer.norm = "post"; },
+      [](auto& o) { o.transformer.activation = "relu"; },
+      [](auto& o) { o.transformer.activation = "gelu-exact"; },
+      [](auto& o) { o.transformer.final_norm = false; },
+      [](auto& o) { o.transformer.bias = false; },
+      [](auto& o) { o.transformer.norm_epsilon = 0.1; },
+      [](auto& o) { o.vocabulary.scale_embedding = true; },
+      [](auto& o) { o.shape.memory_key = "output"; },
+      [](auto& o) { o.shape.d_ff = 0; },
+      [](auto& o) {
+        o.vocabulary.cutoffs = {3, 8}, o.vocabulary.factor = 2;
+      },
+  };
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    DOCTEST_CAPTURE(i);
+    auto options = small_options();
+    changes[i](options);
+    const auto model = strong_model(options);
+    check_against_plain(*model, torch::kFloat64, 1e-10);
+    check_against_plain(*model, torch::kFloat32, 1e-5);
+  }
+}
+
+DOCTEST_TEST_CASE("attention with dropout goes the long way to the same result") {
+  for (const std::string positions : {"learned", "alibi", "rope"}) {
+    auto options = small_options();
+    options.transformer.positions = positions;
+    options.shape.attention_dropout = 1e-12;  // in effect none, but not zero
+    const auto model = strong_model(options);
+    const auto batch = batch_of({random_ids(7, 21), random_ids(7, 22)});
+    const auto expected = model->architecture->forward(batch, nullptr);
+    model->train();
+    const auto got = model->architecture->forward(batch, nullptr);
+    DOCTEST_CHECK((got.f - expected.f).abs().max().item<double>() < 1e-10);
+  }
+}
+
+DOCTEST_TEST_CASE("each dropout acts in training, and in training alone") {
+  for (const auto member :
+       {&nn::ShapeOptions::dropout, &nn::ShapeOptions::attention_dropout,
+        &nn::ShapeOptions::activation_dropout, &nn::ShapeOptions::head_dropout}) {
+    auto options = small_options();
+    const auto sure = strong_model(options);
+    options.shape.*member = 0.3;
+    const auto model = strong_model(options);
+    const auto batch = batch_of({random_ids(7, 23)});
+    const auto expected = sure->architecture->forward(batch, nullptr).f;
+    DOCTEST_CHECK(torch::equal(model->architecture->forward(batch, nullptr).f, expected));
+    model->train();
+    DOCTEST_CHECK_FALSE(torch::allclose(model->architecture->forward(batch, nullptr).f, expected));
+  }
+}
+
+DOCTEST_TEST_CASE("learned positions end with one clear line") {
+  auto options = small_options();
+  options.transformer.context = 6;
+  const auto model = strong_model(options);
+  DOCTEST_CHECK(model->architecture->context() == 6);
+  model->architecture->forward(batch_of({random_ids(6, 1)}), nullptr);
+  const auto long_row = error_of(core::Code::bad_data, [&] {
+    model->architecture->forward(batch_of({random_ids(7, 1)}), nullptr);
+  });
+  DOCTEST_CHECK(
+      long_row ==
+      "a row of 7 tokens is longer than the 6 positions the model learned; use a shorter window");
+  const auto p = properties::kPad;  // padding does not count
+  model->architecture->forward(batch_of({{p, p, 1, 2, 3, 4, 5, 6, p}}), nullptr);
+  nn::State state;
+  model->architecture->forward(batch_of({random_ids(4, 1)}), &state);
+  error_of(core::Code::bad_data,
+           [&] { model->architecture->forward(batch_of({random_ids(3, 1)}, false), &state); });
+}
+
+DOCTEST_TEST_CASE("a State is as it was when a batch is refused") {
+  auto options = small_options();
+  options.transformer.context = 6;
+  const auto model = strong_model(options);
+  const torch::NoGradGuard no_grad;
+  const auto ids = random_ids(6, 2);
+  const auto whole = model->architecture->forward(batch_of({ids}), nullptr);
+  nn::State state;
+  model->architecture->forward(batch_of({{ids[0], ids[1], ids[2], ids[3]}}), &state);
+  DOCTEST_CHECK_THROWS_AS(model->architecture->forward(batch_of({random_ids(3, 1)}, false), &state),
+                          core::Error);
+  const auto rest = model->architecture->forward(batch_of({{ids[4], ids[5]}}, false), &state);
+  DOCTEST_CHECK(properties::difference(whole, 0, 4, rest, 0, 0, 2) < 1e-10);
+}
+
+DOCTEST_TEST_CASE("forgetting leaves what a window of the newest tokens would know") {
+  for (const std::string positions : {"rope", "alibi", "none"}) {
+    DOCTEST_CAPTURE(positions);
+    auto options = small_options();
+    options.shape.layers = 1;  // keys and values then depend on their own token alone
+    options.transformer.positions = positions;
+    const auto model = strong_model(options);
+    DOCTEST_CHECK(model->architecture->carry() == nn::Carry::forget);
+    const torch::NoGradGuard no_grad;
+    const auto p = properties::kPad;
+    const properties::Ids a = {1, 2, 3, 4, 5, 6, 7, 8}, b = {9, p, 8, p, 7, 6, p, 5};
+    nn::State state;
+    model->architecture->forward(batch_of({a, b}), &state);
+    model->architecture->forget(state, 3);
+    const auto next = model->architecture->forward(batch_of({{9, 10}, {11, 12}}, false), &state);
+    const auto fresh_a = model->architecture->forward(batch_of({{6, 7, 8, 9, 10}}), nullptr);
+    const auto fresh_b = model->architecture->forward(batch_of({{7, 6, 5, 11, 12}}), nullptr);
+    DOCTEST_CHECK(properties::difference(next, 0, 0, fresh_a, 0, 3, 2) < 1e-10);
+    DOCTEST_CHECK(properties::difference(next, 1, 0, fresh_b, 0, 3, 2) < 1e-10);
+
+    model->architecture->forget(state, 0);
+    const auto anew = model->architecture->forward(batch_of({{1, 2}, {3, 4}}, false), &state);
+    const auto fresh = model->architecture->forward(batch_of({{1, 2}}), nullptr);
+    DOCTEST_CHECK(properties::difference(anew, 0, 0, fresh, 0, 0, 2) < 1e-10);
+  }
+  DOCTEST_CHECK(strong_model(small_options())->architecture->carry() == nn::Carry::reencode);
+}
+
+DOCTEST_TEST_CASE("a State that forgets does not grow") {
+  auto options = small_options();
+  options.transformer.positions = "rope";
+  const auto model = strong_model(options);
+  const torch::NoGradGuard no_grad;
+  nn::State state;
+  std::int64_t most = 0;
+  for (int i = 0; i < 400; ++i) {
+    model->architecture->forward(batch_of({{i % 7}, {i % 5}}, i == 0), &state);
+    model->architecture->forget(state, 20);
+    if (i < 100) most = std::max(most, state.bytes());
+  }
+  DOCTEST_CHECK(state.bytes() <= most);
+}
+
+DOCTEST_TEST_CASE("options that make no model name themselves") {
+  const auto refused = [](auto change) {
+    auto options = small_options();
+    change(options);
+    return error_of(core::Code::bad_config, [&] { nn::Model(options, properties::kVocabulary); });
+  };
+  DOCTEST_CHECK(refused([](auto& o) { o.shape.heads = 3; }) ==
+                "heads: 3 does not divide d-model 8");
+  DOCTEST_CHECK(refused([](auto& o) { o.shape.layers = 0; }) == "layers: 0 is not positive");
+  DOCTEST_CHECK(refused([](auto& o) { o.shape.dropout = 1; }) == "dropout: 1 is not in [0, 1)");
+  DOCTEST_CHECK(refused([](auto& o) { o.transformer.norm = "mid"; }) ==
+                "norm: 'mid' is none of pre, post");
+  DOCTEST_CHECK(
+      refused([](auto& o) { o.transformer.positions = "x"; }).rfind("positions: 'x'", 0) == 0);
+  DOCTEST_CHECK(
+      refused([](auto& o) { o.transformer.activation = "x"; }).rfind("activation: 'x'", 0) == 0);
+  DOCTEST_CHECK(refused([](auto& o) { o.transformer.context = 0; }).rfind("context: 0", 0) == 0);
+  DOCTEST_CHECK(
+      refused([](auto& o) { o.arch = "x"; }).rfind("arch: 'x' is none of transformer", 0) == 0);
+  DOCTEST_CHECK(refused([](auto& o) { o.shape.init = "x"; }).rfind("init: 'x'", 0) == 0);
+  DOCTEST_CHECK(refused([](auto& o) { o.shape.memory_key = "x"; }).rfind("memory-key: 'x'", 0) ==
+                0);
+  DOCTEST_CHECK(refused([](auto& o) {
+                  o.vocabulary.cutoffs = {13};
+                }).rfind("cutoffs: 13 is not below", 0) == 0);
+  DOCTEST_CHECK(refused([](auto& o) {
+                  o.vocabulary.cutoffs = {4, 4};
+                }) == "cutoffs: 4 does not follow 4 upwards");
+  DOCTEST_CHECK(refused([](auto& o) { o.transformer.positions = "rope", o.shape.heads = 8; }) ==
+                "positions: rope needs heads of even width, not 1");
+}
