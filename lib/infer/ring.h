@@ -11,8 +11,9 @@
 namespace infer {
 
 /// The last `capacity` steps of `rows` streams that advance together (one, or the rows of a batch
-/// being decoded). Tensors are allocated once, half as long again as needed, so that what is held
-/// always lies in one piece, oldest first, a step's rows side by side. Not thread safe.
+/// being decoded). Tensors are allocated once, twice as long as needed, so that what is held always
+/// lies in one piece, oldest first, a step's rows side by side, and a step is moved once at most
+/// on average. Not thread safe.
 class Ring {
  public:
   /// `options`: dtype and device of the keys.

@@ -35,7 +35,7 @@ struct Window {
 struct Parts {
   torch::Tensor head;    ///< (R): without any memory
   torch::Tensor joint;   ///< (n_temperatures, R); head's where nothing is joined
-  torch::Tensor memory;  ///< (n_temperatures, R), joint's where nothing is seen; undefined: not used
+  torch::Tensor memory;  ///< (n_temperatures, R), NaN where nothing is seen; undefined: not used
   torch::Tensor cache;   ///< (n_thetas, R), the same
 };
 /// log p of the mixture at the options' lambdas and the first point of the grid: (R).
@@ -52,8 +52,8 @@ struct MemoryGrid {
 class TestMemory {
  public:
   /// `options` resolved, `window` tokens. `streaming`: blocks follow each other without context,
-  /// and local is the last `window` positions, whatever the block. `rows`: streams that advance
-  /// together.
+  /// and local is the last `window` positions, whatever the block (log_probs needs it: it sees the
+  /// ring only). `rows`: streams that advance together, told apart by their run.
   TestMemory(const MemoryOptions& options, std::int64_t window, bool streaming, const nn::Model& model,
              torch::Device device, std::int64_t rows = 1, MemoryGrid grid = {});
 
