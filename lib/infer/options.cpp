@@ -17,8 +17,7 @@ constexpr const char* kDefaultReach = "4seg";
 
 // "12288" tokens, or "4seg", "4segments" of so many tokens.
 std::int64_t reach_of(const std::string& text, std::int64_t segment) {
-  const std::size_t digits =
-      std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string unit = text.substr(digits);
   try {
     const bool segments = unit == "seg" || unit == "segment" || unit == "segments";
@@ -50,8 +49,7 @@ void resolve_windows(WindowOptions& windows, const nn::Model& model,
          "window; use --carry off with a smaller --stride");
   if (windows.stride == 0) {
     // A State that forgets keeps window - stride tokens: with stride = window it would keep none.
-    const bool forgets =
-        windows.carry == "on" && architecture.carry() == nn::Carry::forget;
+    const bool forgets = windows.carry == "on" && architecture.carry() == nn::Carry::forget;
     windows.stride = forgets ? std::max<std::int64_t>(1, windows.window / 2) : windows.window;
   }
   if (windows.window < 1) fail(Code::usage, "--window: takes a positive number of tokens");
@@ -97,8 +95,7 @@ void MemoryOptions::fields(core::FieldList& f) {
   f("memory", memory,
     "none, or a sum of local and long [local and long as the model was trained with]");
   f("long", long_reach, "how far long reaches back: 12288 (tokens) or 4seg (segments) [4seg]");
-  f("combine", combine,
-    "local and long in the head's softmax, or as a distribution of their own",
+  f("combine", combine, "local and long in the head's softmax, or as a distribution of their own",
     {"joint", "interpolate"});
   f("joint-temperature", joint_temperature, "divides the scores of local and long");
   f("memory-lambda", memory_lambda, "share of local and long with --combine interpolate");
@@ -125,8 +122,7 @@ void resolve(WindowOptions& windows, MemoryOptions& memory, const nn::Model& mod
     nn::MemoryRule trained = nn::MemoryRule::parse(facts.memory);
     trained.ext = false;
     memory.memory = trained.name();
-    if (!memory.long_reach.empty() && !trained.far)
-      memory.memory = add_name(memory.memory, "long");
+    if (!memory.long_reach.empty() && !trained.far) memory.memory = add_name(memory.memory, "long");
   }
   const nn::MemoryRule rule = memory.rule();
   if (!memory.long_reach.empty() && !rule.far)

@@ -34,7 +34,7 @@ struct WindowOptions {
 /// p_cache: softmax of theta f.f over the `cache` previous positions (Grave et al. 2017).
 /// A source that sees nothing yet gives its share to p_joint.
 struct MemoryOptions {
-  std::string memory;      ///< none, or a sum of local, long; empty: what the model was trained with
+  std::string memory;  ///< none, or a sum of local, long; empty: what the model was trained with
   std::string long_reach;  ///< --long: "12288" tokens or "4seg" segments; empty: 4seg
   std::string combine = "joint";
   double joint_temperature = 1;  ///< divides the scores of local and long, however combined

@@ -59,10 +59,10 @@ void Ring::append(const Tensor& keys, const Tensor& labels, const nn::Place& pla
 nn::Entries Ring::view(std::int64_t skip, std::int64_t at_most) const {
   const std::int64_t last = std::max(begin_, end_ - skip);
   const std::int64_t begin = (last - std::min(last - begin_, at_most)) * rows_, end = last * rows_;
-  return {keys_.slice(0, begin, end),
-          labels_.slice(0, begin, end),
-          {run_.slice(0, begin, end), segment_.slice(0, begin, end),
-           position_.slice(0, begin, end)}};
+  return {
+      keys_.slice(0, begin, end),
+      labels_.slice(0, begin, end),
+      {run_.slice(0, begin, end), segment_.slice(0, begin, end), position_.slice(0, begin, end)}};
 }
 
 void Ring::select(const Tensor& rows) {

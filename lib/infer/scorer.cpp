@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "infer/windows.h"
-#include "text/tokenizer.h"
 
 namespace infer {
 namespace {
@@ -106,8 +105,8 @@ class Walk {
       targets.push_back(batch.targets[row].slice(0, spans[i].first_scored, spans[i].length));
     }
     const bool one = spans.size() == 1;
-    const HeadRows head = head_rows(*model_.head, one ? f[0] : torch::cat(f),
-                                    one ? targets[0] : torch::cat(targets));
+    const HeadRows head =
+        head_rows(*model_.head, one ? f[0] : torch::cat(f), one ? targets[0] : torch::cat(targets));
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < spans.size(); ++i) {
       const std::int64_t end = begin + spans[i].length - spans[i].first_scored;
@@ -183,16 +182,6 @@ Totals walk(nn::Model& model, const shard::Dataset& data, WindowOptions windows,
             MemoryOptions memory, const MemoryGrid& grid, torch::Device device,
             const Watch& watch) {
   return run(model, data, std::move(windows), std::move(memory), grid, device, watch, false);
-}
-
-std::int64_t beginning_token(const shard::Dataset& data) {
-  const auto& documents = data.documents();
-  if (data.header().tokenizer.empty() || documents.size() == 0 || documents.end[0] == 0) return -1;
-  const auto tokenizer = text::parse_tokenizer(data.header().tokenizer, data.name());
-  const auto mark = tokenizer->end_of_document();
-  std::uint32_t last = 0;
-  data.read(documents.end[0] - 1, std::span(&last, 1));
-  return mark && last == *mark ? static_cast<std::int64_t>(last) : -1;
 }
 
 }  // namespace infer

@@ -24,7 +24,7 @@ struct Scored {
 };
 
 struct Watch {
-  std::function<void(const Scored&)> scored = {};         ///< each block
+  std::function<void(const Scored&)> scored = {};           ///< each block
   std::function<void(std::uint64_t tokens)> progress = {};  ///< tokens so far; may throw to stop
 };
 

@@ -29,8 +29,8 @@ Tensor alone(const Tensor& positive, const Tensor& all) {
 // Adds share * source to a mixture; where the source sees nothing, its share goes to joint.
 void add_share(Tensor& log_prob, const Tensor& source, const Tensor& joint, double share) {
   if (share > 0)
-    log_prob = torch::logaddexp(
-        log_prob, torch::where(source.isnan(), joint, source).add(std::log(share)));
+    log_prob = torch::logaddexp(log_prob,
+                                torch::where(source.isnan(), joint, source).add(std::log(share)));
 }
 
 struct Shares {
@@ -47,8 +47,8 @@ struct Shares {
 HeadRows head_rows(nn::Head& head, const Tensor& f, const Tensor& targets,
                    std::int64_t block_bytes) {
   const std::int64_t rows = f.size(0);
-  const std::int64_t block = std::max<std::int64_t>(
-      16, block_bytes / std::max<std::int64_t>(1, head.bytes_per_row()));
+  const std::int64_t block =
+      std::max<std::int64_t>(16, block_bytes / std::max<std::int64_t>(1, head.bytes_per_row()));
   std::vector<Tensor> log_prob, log_z;
   for (std::int64_t begin = 0; begin < rows; begin += block) {
     const std::int64_t end = std::min(begin + block, rows);
@@ -63,8 +63,7 @@ HeadRows head_rows(nn::Head& head, const Tensor& f, const Tensor& targets,
 Tensor mix(const Parts& parts, const MemoryOptions& options) {
   const Shares shares(options);
   Tensor log_prob = parts.joint[0] + std::log(shares.joint);
-  if (parts.memory.defined())
-    add_share(log_prob, parts.memory[0], parts.joint[0], shares.memory);
+  if (parts.memory.defined()) add_share(log_prob, parts.memory[0], parts.joint[0], shares.memory);
   if (parts.cache.defined()) add_share(log_prob, parts.cache[0], parts.joint[0], shares.cache);
   return log_prob;
 }
@@ -93,8 +92,8 @@ TestMemory::TestMemory(const MemoryOptions& options, std::int64_t window, bool s
     std::vector<double> temperatures;
     for (const double theta : grid.thetas) temperatures.push_back(1 / theta);
     cache.temperature = temperatures[0];
-    cache_ = Source{cache, Ring(options.cache, model.architecture->d_model(), keys, rows),
-                    temperatures};
+    cache_ =
+        Source{cache, Ring(options.cache, model.architecture->d_model(), keys, rows), temperatures};
   }
 }
 

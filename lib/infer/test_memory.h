@@ -54,8 +54,9 @@ class TestMemory {
   /// `options` resolved, `window` tokens. `streaming`: blocks follow each other without context,
   /// and local is the last `window` positions, whatever the block (log_probs needs it: it sees the
   /// ring only). `rows`: streams that advance together, told apart by their run.
-  TestMemory(const MemoryOptions& options, std::int64_t window, bool streaming, const nn::Model& model,
-             torch::Device device, std::int64_t rows = 1, MemoryGrid grid = {});
+  TestMemory(const MemoryOptions& options, std::int64_t window, bool streaming,
+             const nn::Model& model, torch::Device device, std::int64_t rows = 1,
+             MemoryGrid grid = {});
 
   /// The parts of the new rows of a window (of one stream), which are then remembered. `head` has
   /// their rows, T - first_scored.

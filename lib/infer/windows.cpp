@@ -79,8 +79,9 @@ nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
     batch.fresh[row].fill_(span.fresh);
     batch.place.run[row].slice(0, 0, span.length).fill_(span.stream);
     batch.place.segment[row].slice(0, 0, span.length).fill_(span.number);
-    batch.place.position[row].slice(0, 0, span.length).copy_(
-        torch::arange(position, position + span.length));
+    batch.place.position[row]
+        .slice(0, 0, span.length)
+        .copy_(torch::arange(position, position + span.length));
   }
   return batch;
 }

@@ -34,11 +34,11 @@ class Windows {
   const WindowOptions& options_;
   const shard::Documents& documents_;
   std::uint64_t elements_;
-  std::size_t document_ = 0;      // the next one
-  std::int64_t stream_ = -1;      // the current one
-  std::uint64_t target_ = 0;      // of the stream's first input
-  std::int64_t inputs_ = 0;       // of the stream
-  std::int64_t scored_ = 0;       // of them
+  std::size_t document_ = 0;  // the next one
+  std::int64_t stream_ = -1;  // the current one
+  std::uint64_t target_ = 0;  // of the stream's first input
+  std::int64_t inputs_ = 0;   // of the stream
+  std::int64_t scored_ = 0;   // of them
   std::int64_t number_ = 0;
 };
 

@@ -1,0 +1,67 @@
+#include "infer/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "core/build_info.h"
+
+namespace infer {
+namespace {
+
+core::OrderedJson figure(double value) {
+  return std::isfinite(value) ? core::OrderedJson(value) : core::OrderedJson(nullptr);
+}
+
+}  // namespace
+
+std::string short_fingerprint(const core::Digest& digest) { return digest.hex().substr(0, 12); }
+
+std::string signature(const core::Digest& data, const core::Digest& model,
+                      const WindowOptions& windows, const MemoryOptions& memory,
+                      const std::string& precision) {
+  std::string text = fmt::format("data:{}|model:{}|window:{}|stride:{}|restart:{}|carry:{}",
+                                 short_fingerprint(data), short_fingerprint(model), windows.window,
+                                 windows.stride, windows.restart, windows.carry);
+  const auto add = [&](const char* name, const auto& value) {
+    fmt::format_to(std::back_inserter(text), "|{}:{}", name, value);
+  };
+  add("first", windows.beginning >= 0 ? "scored" : "skipped");
+  const nn::MemoryRule rule = memory.rule();
+  std::string names = rule.name();
+  std::replace(names.begin(), names.end(), ',', '+');
+  add("memory", names);
+  if (rule.any()) {
+    if (rule.far) add("long", memory.long_tokens);
+    add("combine", memory.combine);
+    add("temperature", memory.joint_temperature);
+    if (memory.interpolated()) add("memory-lambda", memory.memory_lambda);
+  }
+  if (memory.cache > 0) {
+    add("cache", memory.cache);
+    add("theta", memory.cache_theta);
+    add("cache-lambda", memory.cache_lambda);
+  }
+  if (!memory.tuned_on.empty()) add("tuned-on", memory.tuned_on);
+  add("precision", precision);
+  add("version", core::build::kVersion);
+  return text;
+}
+
+core::OrderedJson figures(const Totals& totals) {
+  core::OrderedJson report;
+  report["loss"] = figure(totals.loss());
+  report["perplexity"] = figure(totals.perplexity());
+  report["bits_per_token"] = figure(totals.bits_per_token());
+  report["bits_per_byte"] = figure(totals.bits_per_byte());
+  report["bits_per_word"] = figure(totals.bits_per_word());
+  report["tokens"] = totals.tokens;
+  report["bytes"] = std::llround(totals.bytes);
+  report["words"] = std::llround(totals.words);
+  report["tokens_per_s"] = figure(totals.tokens_per_s());
+  return report;
+}
+
+}  // namespace infer

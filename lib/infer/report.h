@@ -1,0 +1,29 @@
+#pragma once
+// Figures as they are printed, and the signature that says what they depend on.
+
+#include <string>
+
+#include "core/hash.h"
+#include "core/json.h"
+#include "infer/options.h"
+#include "infer/totals.h"
+
+namespace infer {
+
+/// The first 12 hexadecimal digits.
+std::string short_fingerprint(const core::Digest& digest);
+
+/// All that changes a figure, in one string (the idea is sacreBLEU's), options resolved:
+///   data:…|model:…|window:512|stride:512|restart:none|carry:off|first:skipped|memory:local+long|
+///   long:2048|combine:joint|temperature:1.1|cache:2000|theta:0.06|cache-lambda:0.1|tuned-on:…|
+///   precision:float32|version:0.1.0
+/// What is not used is left out.
+std::string signature(const core::Digest& data, const core::Digest& model,
+                      const WindowOptions& windows, const MemoryOptions& memory,
+                      const std::string& precision);
+
+/// loss, perplexity, bits_per_token, bits_per_byte, bits_per_word, tokens, bytes, words,
+/// tokens_per_s; null where the data do not say.
+core::OrderedJson figures(const Totals& totals);
+
+}  // namespace infer

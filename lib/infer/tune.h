@@ -1,0 +1,46 @@
+#pragma once
+// Temperatures, thetas and shares chosen on a validation text, in one pass of the model.
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "infer/options.h"
+#include "infer/scorer.h"
+
+namespace infer {
+
+/// The points to try. Empty: the defaults, kTemperatures and so on; thetas by default are
+/// kThetaSteps times 1 / sqrt(d_model).
+struct TuneOptions {
+  std::vector<double> temperatures, thetas, lambdas;
+  void fields(core::FieldList& f);
+};
+
+inline const std::vector<double> kTemperatures = {0.5,  0.7, 0.8,  0.9, 1,   1.05, 1.1,
+                                                  1.15, 1.2, 1.25, 1.3, 1.5, 1.75, 2};
+inline const std::vector<double> kThetaSteps = {0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 4};
+inline const std::vector<double> kLambdas = {0,    0.01, 0.02, 0.05, 0.1, 0.15, 0.2,
+                                             0.25, 0.3,  0.4,  0.5,  0.6, 0.7,  0.8};
+
+/// One point of the grid and its loss, nats a token.
+struct TunePoint {
+  double temperature, theta, memory_lambda, cache_lambda, loss;
+};
+
+struct Tuned {
+  MemoryOptions memory;           ///< resolved, with the best values and tuned_on
+  WindowOptions windows;          ///< resolved
+  TunePoint best;                 ///< the first of the best
+  std::vector<TunePoint> points;  ///< all, in the order of the grid
+  Totals totals;                  ///< at the best point
+};
+
+/// Every combination of what `memory` uses: the temperature of local and long, the shares of what
+/// is interpolated, theta. The model goes over the data once; sums are kept, no scores. Throws
+/// Error{usage} if `memory` has nothing to tune, and as score().
+Tuned tune(nn::Model& model, const shard::Dataset& data, WindowOptions windows,
+           MemoryOptions memory, const TuneOptions& options, torch::Device device,
+           const std::function<void(std::uint64_t)>& progress = {});
+
+}  // namespace infer

@@ -1,0 +1,157 @@
+#include "task/token_scores.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+#include "core/error.h"
+
+namespace task {
+namespace {
+
+using core::Code;
+using core::fail;
+
+constexpr std::string_view kHeading =
+    "position\tdocument\ttoken\ttext\thead\tjoint\tmemory\tcache\tnats";
+constexpr std::size_t kPieceBytes = 1 << 16;
+constexpr std::size_t kLongestLine = 1 << 20;
+
+// Bytes of the UTF-8 character at the front, 0 if there is none.
+std::size_t utf8_length(std::string_view s) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
+  const std::size_t n = byte(0) >= 0xF0 && byte(0) < 0xF5   ? 4
+                        : byte(0) >= 0xE0 && byte(0) < 0xF0 ? 3
+                        : byte(0) >= 0xC2 && byte(0) < 0xE0 ? 2
+                                                            : 0;
+  if (n == 0 || n > s.size()) return 0;
+  for (std::size_t i = 1; i < n; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  // Too long a form, surrogates, beyond the last character; and the controls U+0080-9F.
+  if ((byte(0) == 0xE0 && byte(1) < 0xA0) || (byte(0) == 0xED && byte(1) > 0x9F) ||
+      (byte(0) == 0xF0 && byte(1) < 0x90) || (byte(0) == 0xF4 && byte(1) > 0x8F) ||
+      (byte(0) == 0xC2 && byte(1) < 0xA0))
+    return 0;
+  return n;
+}
+
+std::string_view field(std::string_view line, std::size_t column) {
+  for (; column > 0; --column) {
+    const std::size_t tab = line.find('\t');
+    if (tab == line.npos) return {};
+    line.remove_prefix(tab + 1);
+  }
+  return line.substr(0, line.find('\t'));
+}
+
+}  // namespace
+
+std::string escape_text(std::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const auto c = static_cast<unsigned char>(bytes[0]);
+    std::size_t n = 1;
+    if (c == '\t') {
+      text += "\\t";
+    } else if (c == '\n') {
+      text += "\\n";
+    } else if (c == '\r') {
+      text += "\\r";
+    } else if (c == '\\') {
+      text += "\\\\";
+    } else if (c >= 0x20 && c < 0x7F) {
+      text += bytes[0];
+    } else if ((n = utf8_length(bytes)) > 0) {
+      text += bytes.substr(0, n);
+    } else {
+      fmt::format_to(std::back_inserter(text), "\\x{:02X}", c);
+      n = 1;
+    }
+    bytes.remove_prefix(n);
+  }
+  return text;
+}
+
+TokenScoreWriter::TokenScoreWriter(core::ByteSink& sink) : sink_(sink) {
+  sink_.write(std::string(kHeading) + "\n");
+}
+
+void TokenScoreWriter::write(const TokenScore& score) {
+  line_.clear();
+  const auto out = std::back_inserter(line_);
+  fmt::format_to(out, "{}\t{}\t{}\t{}", score.position, score.document, score.token, score.text);
+  for (const double nats : {score.head, score.joint, score.memory, score.cache, score.nats}) {
+    if (std::isnan(nats)) {
+      line_ += "\t-";
+    } else {
+      fmt::format_to(out, "\t{:.12g}", nats);
+    }
+  }
+  line_ += '\n';
+  sink_.write(line_);
+}
+
+TokenScoreReader::TokenScoreReader(core::ByteSource& source) : source_(source) { read_heading(); }
+
+bool TokenScoreReader::read_line() {
+  std::size_t end;
+  while ((end = buffer_.find('\n', at_)) == buffer_.npos) {
+    if (buffer_.size() - at_ > kLongestLine)
+      fail(Code::bad_data, "{}:{}: no end of the line; not a --per-token file", name(),
+           line_number_ + 1);
+    buffer_.erase(0, at_);
+    at_ = 0;
+    const std::size_t held = buffer_.size();
+    buffer_.resize(held + kPieceBytes);
+    const std::size_t n =
+        source_.read(std::as_writable_bytes(std::span(buffer_.data() + held, kPieceBytes)));
+    buffer_.resize(held + n);
+    if (n > 0) continue;
+    if (held > 0)
+      fail(Code::bad_data, "{}:{}: the last line has no end; the file is cut short", name(),
+           line_number_ + 1);
+    return false;
+  }
+  line_ = std::string_view(buffer_).substr(at_, end - at_);
+  at_ = end + 1;
+  ++line_number_;
+  return true;
+}
+
+void TokenScoreReader::read_heading() {
+  if (!read_line()) fail(Code::bad_data, "{}: empty; not a --per-token file", name());
+  const auto find = [&](std::string_view wanted) {
+    const auto columns = static_cast<std::size_t>(std::count(line_.begin(), line_.end(), '\t')) + 1;
+    for (std::size_t i = 0; i < columns; ++i)
+      if (field(line_, i) == wanted) return i;
+    fail(Code::bad_data, "{}:1: no column \"{}\"; not a --per-token file of eval-ppl", name(),
+         wanted);
+  };
+  position_ = find("position"), document_ = find("document"), token_ = find("token");
+  nats_ = find("nats");
+}
+
+template <class T>
+T TokenScoreReader::number(std::size_t column, const char* what) const {
+  const std::string_view text = field(line_, column);
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty())
+    fail(Code::bad_data, "{}:{}: {} '{}' is not a number", name(), line_number_, what, text);
+  return value;
+}
+
+bool TokenScoreReader::next(TokenScore& score) {
+  if (!read_line()) return false;
+  score.position = number<std::uint64_t>(position_, "position");
+  score.document = number<std::uint64_t>(document_, "document");
+  score.token = number<std::uint32_t>(token_, "token");
+  score.nats = number<double>(nats_, "nats");
+  if (!std::isfinite(score.nats))
+    fail(Code::bad_data, "{}:{}: nats is not finite", name(), line_number_);
+  return true;
+}
+
+}  // namespace task
