@@ -1,0 +1,228 @@
+// eval-ppl: the perplexity of a model, with its memories, on a text.
+//
+// FILE: token shards (man 5 shard), several as one; `-` or none is stdin. -m: a model's folder.
+// stdout: one record of figures; with --by a table after it; with --tune alone, a config file.
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/config.h"
+#include "cli/progress.h"
+#include "cli/run.h"
+#include "core/error.h"
+#include "core/io.h"
+#include "infer/breakdown.h"
+#include "infer/report.h"
+#include "infer/scorer.h"
+#include "infer/tune.h"
+#include "model/folder.h"
+#include "nn/runtime.h"
+#include "task/token_scores.h"
+#include "text/tokenizer.h"
+
+namespace {
+
+using core::Code;
+using core::fail;
+
+struct Options {
+  std::vector<std::string> files;
+  std::string model;
+  infer::WindowOptions windows;
+  infer::MemoryOptions memory;
+  std::string tune, tune_output;
+  infer::TuneOptions grid;
+  std::string per_token, by = "none", counts;
+  double fail_above = 0;
+  std::string device = "auto", precision = "float32";
+  void fields(core::FieldList& f) {
+    f.positional("FILE", files, "token shards; - or none is stdin");
+    auto& folder = f("model", model, "folder of the model");
+    folder.short_name = 'm', folder.required = true;
+    windows.fields(f);
+    memory.fields(f);
+    f.group("Tuning");
+    f("tune", tune, "validation shard: choose temperatures, thetas and shares on it");
+    f("tune-output", tune_output, "write what was chosen to this file, for --config");
+    grid.fields(f);
+    f.group("Reports");
+    f("per-token", per_token, "write the scores of every token to this file");
+    f("by", by, "a table of the loss by parts of the text",
+      {"none", "frequency", "position", "document"});
+    f("counts", counts, "shard whose words --by frequency counts, the training data");
+    f("fail-above", fail_above, "exit 1 if the perplexity is above this; 0: never");
+    f.group("Computing");
+    f("device", device, "cpu, cuda, cuda:1, or auto");
+    f("precision", precision, "of the weights", {"float32", "float64", "bfloat16"});
+  }
+};
+
+torch::Dtype dtype_of(const std::string& precision) {
+  if (precision == "float64") return torch::kFloat64;
+  return precision == "bfloat16" ? torch::kBFloat16 : torch::kFloat32;
+}
+
+// What one run works with.
+struct Run {
+  const Options& options;
+  const cli::Context& context;
+  torch::Device device;
+  model::Loaded loaded;
+
+  shard::Dataset open(const std::vector<std::string>& paths) const {
+    shard::Dataset data(paths);
+    shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
+    model::check_tokenizer(loaded, data.header(), data.name());
+    return data;
+  }
+  std::string signature(const shard::Dataset& data, const infer::WindowOptions& windows,
+                        const infer::MemoryOptions& memory) const {
+    return infer::signature(data.fingerprint(), loaded.fingerprint, windows, memory,
+                            options.precision);
+  }
+};
+
+// The values chosen on the validation shard; written to --tune-output, or to the output itself
+// where there is nothing else to write there.
+infer::MemoryOptions tune(const Run& run, infer::WindowOptions windows,
+                          const infer::MemoryOptions& memory, bool alone) {
+  const auto& options = run.options;
+  const shard::Dataset data = run.open({options.tune});
+  windows.beginning = infer::beginning_token(data);
+  infer::Tuned tuned;
+  {
+    cli::Progress progress(run.context, "tuning", "tokens", data.size());
+    tuned = infer::tune(*run.loaded.model, data, windows, memory, options.grid, run.device,
+                        [&](std::uint64_t tokens) { progress.update(tokens); });
+  }
+  cli::note(run.context, fmt::format("tuned on {}: perplexity {:.4f}, the best of {} points ({})",
+                                     data.name(), std::exp(tuned.best.loss), tuned.points.size(),
+                                     run.signature(data, tuned.windows, tuned.memory)));
+  const std::string config = cli::format_config(core::list_fields(tuned.memory));
+  if (!options.tune_output.empty()) core::write_file(options.tune_output, config);
+  if (alone && options.tune_output.empty()) {
+    core::Output out(run.context.output);
+    out.write(config);
+    out.commit();
+  }
+  return tuned.memory;
+}
+
+// Writes each token of a block to the file of --per-token.
+class PerToken {
+ public:
+  PerToken(const std::string& path, const shard::Dataset& data)
+      : out_(path), writer_(out_), documents_(data.documents()) {
+    if (!data.header().tokenizer.empty())
+      tokenizer_ = text::parse_tokenizer(data.header().tokenizer, data.name());
+  }
+  void add(const infer::Scored& scored) {
+    const auto targets = scored.targets.accessor<std::int64_t, 1>();
+    const auto& parts = scored.parts;
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const auto value = [&](const torch::Tensor& part, std::int64_t i) {
+      return part.defined() ? -part.const_data_ptr<double>()[i] : nan;
+    };
+    for (std::int64_t i = 0; i < targets.size(0); ++i) {
+      task::TokenScore row;
+      row.position = scored.first + static_cast<std::uint64_t>(i);
+      while (documents_.end[document_] <= row.position) ++document_;
+      row.document = document_;
+      row.token = static_cast<std::uint32_t>(targets[i]);
+      if (tokenizer_) row.text = task::escape_text(tokenizer_->token(row.token));
+      row.head = value(parts.head, i), row.joint = value(parts.joint, i);
+      row.memory = value(parts.memory, i), row.cache = value(parts.cache, i);
+      row.nats = value(scored.log_prob, i);
+      writer_.write(row);
+    }
+  }
+  void commit() { out_.commit(); }
+
+ private:
+  core::Output out_;
+  task::TokenScoreWriter writer_;
+  const shard::Documents& documents_;
+  std::size_t document_ = 0;
+  text::TokenizerPtr tokenizer_;
+};
+
+std::optional<infer::Breakdown> make_breakdown(const Run& run, const shard::Dataset& data) {
+  const std::string& by = run.options.by;
+  if (by == "position") return infer::Breakdown::by_position(data);
+  if (by == "document") return infer::Breakdown::by_document(data);
+  if (by == "frequency")
+    return infer::Breakdown::by_frequency(data, run.open({run.options.counts}));
+  return std::nullopt;
+}
+
+int evaluate(const Run& run, infer::WindowOptions windows, const infer::MemoryOptions& memory) {
+  const auto& options = run.options;
+  const shard::Dataset data =
+      run.open(options.files.empty() ? std::vector<std::string>{"-"} : options.files);
+  windows.beginning = infer::beginning_token(data);
+  auto breakdown = make_breakdown(run, data);
+  std::optional<PerToken> per_token;
+  if (!options.per_token.empty()) per_token.emplace(options.per_token, data);
+
+  infer::Watch watch;
+  if (breakdown || per_token) {
+    watch.scored = [&](const infer::Scored& scored) {
+      if (breakdown) breakdown->add(scored);
+      if (per_token) per_token->add(scored);
+    };
+  }
+  infer::Totals totals;
+  {
+    cli::Progress progress(run.context, "scoring", "tokens", data.size());
+    watch.progress = [&](std::uint64_t tokens) { progress.update(tokens); };
+    totals = infer::score(*run.loaded.model, data, windows, memory, run.device, watch);
+  }
+  core::OrderedJson report = infer::figures(totals);
+  report["signature"] = run.signature(data, windows, memory);
+  if (per_token) per_token->commit();
+  core::Output out(run.context.output);
+  out.write(cli::format_report(run.context, report));
+  if (breakdown)
+    out.write((run.context.json ? "" : "\n") + cli::format_table(run.context, breakdown->rows()));
+  out.commit();
+  const bool above = options.fail_above > 0 && totals.perplexity() > options.fail_above;
+  return static_cast<int>(above ? Code::no : Code::ok);
+}
+
+int eval_ppl(const Options& options, const cli::Context& context) {
+  if ((options.by == "frequency") != !options.counts.empty())
+    fail(Code::usage, "--by frequency takes --counts SHARD, and only it does");
+  if (!options.tune_output.empty() && options.tune.empty())
+    fail(Code::usage, "--tune-output: there is no --tune");
+  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed));
+  const torch::Device device = nn::device(options.device);
+  const Run run{options, context, device,
+                model::load(options.model, device, dtype_of(options.precision))};
+  infer::WindowOptions windows = options.windows;
+  infer::MemoryOptions memory = options.memory;
+  infer::resolve(windows, memory, *run.loaded.model, run.loaded.facts);
+  if (!options.tune.empty()) {
+    const bool alone = options.files.empty();
+    memory = tune(run, windows, memory, alone);
+    if (alone) return 0;
+  }
+  return evaluate(run, windows, memory);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return cli::run(argc, argv,
+                  {"eval-ppl",
+                   "Scores a text with a language model and its memories: perplexity, bits per "
+                   "byte, and what they depend on.",
+                   "  eval-ppl -m model --tune valid.shard.zst --cache 2000 -o tuned.conf\n"
+                   "  eval-ppl -m model --config tuned.conf --json test.shard.zst"},
+                  options, eval_ppl);
+}

@@ -1,0 +1,83 @@
+#!/usr/bin/env bats
+# compare-ppl: the difference of two models, its interval, and what it refuses.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+  BIN=${BIN:-$root/build/bin}
+  PATH=$BIN:$PATH
+  cd "$BATS_TEST_TMPDIR"
+  scores a 0 0 >a.tsv
+  scores a 0.2 0.1 >better.tsv
+  scores a 0 0.5 >chance.tsv
+}
+
+# scores NAME BETTER NOISE: 60 documents of 20 tokens
+scores() {
+  python3 - "$2" "$3" <<'EOF'
+import random, sys
+base, noise = random.Random(1), random.Random(2)
+better, spread = float(sys.argv[1]), float(sys.argv[2])
+print("position\tdocument\ttoken\ttext\thead\tjoint\tmemory\tcache\tnats")
+for i in range(1200):
+    nats = base.expovariate(0.3) + 1
+    token = base.randrange(100)
+    nats += spread * noise.gauss(0, 1) - better
+    print(f"{i}\t{i // 20}\t{token}\tx\t{nats}\t{nats}\t-\t-\t{nats}")
+EOF
+}
+
+field() {
+  python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"
+}
+
+@test "a better model: the size of the difference, an interval, a small p" {
+  run compare-ppl --json a.tsv better.tsv
+  [ "$status" -eq 0 ]
+  python3 - "$output" <<'EOF'
+import json, math, sys
+r = json.loads(sys.argv[1])
+assert r["tokens"] == 1200 and r["blocks"] == 60 and r["block"] == "document", r
+assert abs(r["difference"] + 0.2) < 0.02 and r["low"] < r["difference"] < r["high"] < 0, r
+assert abs(r["perplexity_ratio"] - math.exp(r["difference"])) < 1e-12
+assert abs(r["perplexity_b"] / r["perplexity_a"] - r["perplexity_ratio"]) < 1e-9
+assert r["p"] < 0.001, r
+EOF
+}
+
+@test "the answer as an exit code, and the same whatever -j; another seed draws anew" {
+  run compare-ppl --fail-unless-better a.tsv better.tsv
+  [ "$status" -eq 0 ]
+  run compare-ppl --fail-unless-better better.tsv a.tsv
+  [ "$status" -eq 1 ]
+  run compare-ppl --fail-unless-better a.tsv chance.tsv
+  [ "$status" -eq 1 ]
+  [ "$(compare-ppl -j 1 --resamples 999 a.tsv chance.tsv)" = "$(compare-ppl -j 2 --resamples 999 a.tsv chance.tsv)" ]
+  [ "$(compare-ppl --json a.tsv chance.tsv | field low)" != "$(compare-ppl --seed 5 --json a.tsv chance.tsv | field low)" ]
+}
+
+@test "blocks of tokens" {
+  [ "$(compare-ppl --json --block 100 a.tsv chance.tsv | field blocks)" -eq 12 ]
+  [ "$(compare-ppl --json --block document - chance.tsv <a.tsv | field blocks)" -eq 60 ]
+  run compare-ppl --block 5000 a.tsv chance.tsv
+  [ "$status" -eq 65 ]
+  [[ $output == *"smaller --block"* ]]
+}
+
+@test "files of different tokens are refused by name and line" {
+  sed '7s/\t0\t[0-9]*\t/\t0\t999\t/' better.tsv >other.tsv
+  run compare-ppl a.tsv other.tsv
+  [ "$status" -eq 65 ]
+  [[ $output == "compare-ppl: a.tsv:7: token "*"other.tsv:7 has token 999"*"different tokens" ]]
+  head -n 1000 better.tsv >short.tsv
+  run compare-ppl a.tsv short.tsv
+  [ "$status" -eq 65 ]
+  [[ $output == *"short.tsv ends after line 1000, a.tsv goes on"* ]]
+  run compare-ppl a.tsv /dev/null
+  [ "$status" -eq 65 ]
+  run compare-ppl a.tsv nothing.tsv
+  [ "$status" -eq 66 ]
+  run compare-ppl - -
+  [ "$status" -eq 64 ]
+}

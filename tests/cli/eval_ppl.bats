@@ -1,0 +1,146 @@
+#!/usr/bin/env bats
+# eval-ppl: figures that belong together, memories, tuning, reports, and what it refuses.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+  BIN=${BIN:-$root/build/bin}
+  export root PATH=$BIN:$PATH
+  cd "$BATS_FILE_TMPDIR"
+  "$root"/tests/cli/tiny_gpt2 model
+  for ((i = 0; i < 30; ++i)); do
+    echo "The cat sat on the mat; cat $i, mat $((i * i)), and the cat sat again."
+  done >text
+  head -n 15 text | tokenize -t bytes --format lines -o valid.shard.zst
+  tail -n 15 text | tokenize -t bytes --format lines -o test.shard.zst
+}
+
+setup() {
+  cd "$BATS_FILE_TMPDIR"
+}
+
+field() { # name: of a JSON line on stdin
+  python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"
+}
+
+# same A B TOLERANCE
+same() {
+  python3 -c 'import sys; a, b, t = map(float, sys.argv[1:]); sys.exit(not abs(a - b) <= t * abs(b))' "$@"
+}
+
+@test "perplexity, bits per token, byte and word are one loss; the signature says what they depend on" {
+  run --separate-stderr eval-ppl -m model --json test.shard.zst
+  [ "$status" -eq 0 ]
+  python3 - "$output" <<'EOF'
+import json, math, sys
+r = json.loads(sys.argv[1])
+tokens, words = 0, 0
+assert r["tokens"] == r["bytes"] > 900, r
+close = lambda a, b: abs(a - b) < 1e-9 * abs(b)
+assert close(r["perplexity"], math.exp(r["loss"]))
+assert close(r["bits_per_token"], r["loss"] / math.log(2))
+assert close(r["bits_per_byte"], r["bits_per_token"])
+assert abs(r["bits_per_word"] * r["words"] - r["bits_per_token"] * r["tokens"]) < r["bits_per_word"]
+assert r["tokens_per_s"] > 0
+parts = dict(p.split(":", 1) for p in r["signature"].split("|"))
+assert parts["window"] == parts["stride"] == "64" and parts["memory"] == "none", parts
+assert parts["restart"] == "none" and parts["precision"] == "float32" and "version" in parts
+EOF
+}
+
+@test "more context helps no less than less; stdin is read; the figure does not depend on how windows are batched" {
+  a=$(eval-ppl -m model --json --window 64 --stride 16 test.shard.zst | field loss)
+  b=$(eval-ppl -m model --json --window 64 --stride 16 --batch-tokens 1 -j 1 <test.shard.zst | field loss)
+  same "$a" "$b" 1e-5
+}
+
+@test "a cache and long memory help on a text that repeats itself" {
+  plain=$(eval-ppl -m model --json test.shard.zst | field loss)
+  cache=$(eval-ppl -m model --json --cache 500 --cache-lambda 0.3 test.shard.zst | field loss)
+  memory=$(eval-ppl -m model --json --memory local,long --long 8seg test.shard.zst | field loss)
+  python3 -c "assert $cache < $plain and $memory < $plain, ($plain, $cache, $memory)"
+  run eval-ppl -m model --json --memory local,long --long 100 --joint-temperature 1.5 --cache 20 test.shard.zst
+  [[ $output == *"|memory:local+long|long:100|combine:joint|temperature:1.5|cache:20|"* ]]
+}
+
+@test "--tune alone writes a config that gives the tuned figure, and the signature names the data" {
+  run --separate-stderr eval-ppl -m model --memory local --cache 200 --tune valid.shard.zst --tune-lambdas 0,0.2,0.4 -o tuned.conf
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+  [[ $stderr == *"perplexity "*"the best of "* ]]
+  tuned=$(sed -nE 's/.*perplexity ([0-9.]+), the best.*/\1/p' <<<"$stderr")
+  again=$(eval-ppl -m model --config tuned.conf --json valid.shard.zst | field perplexity)
+  same "$tuned" "$again" 1e-4
+  run eval-ppl -m model --config tuned.conf --json test.shard.zst
+  [[ $output == *"|tuned-on:$(shard info --json valid.shard.zst | field fingerprint | head -c 12)|"* ]]
+}
+
+@test "--tune with a test shard evaluates it with the tuned values and keeps them in --tune-output" {
+  run --separate-stderr eval-ppl -m model --memory local --tune valid.shard.zst --tune-temperatures 0.8,1.6 \
+    --tune-output kept.conf --json test.shard.zst
+  [ "$status" -eq 0 ]
+  both=$(field loss <<<"$output")
+  same "$both" "$(eval-ppl -m model --config kept.conf --json test.shard.zst | field loss)" 1e-9
+  run --separate-stderr eval-ppl -m model --tune valid.shard.zst test.shard.zst
+  [ "$status" -eq 64 ]
+  [[ $stderr == *"nothing to tune"* ]]
+}
+
+@test "--per-token has a line for each scored token, and they sum to the loss" {
+  eval-ppl -m model --json --memory local --cache 50 --restart document --per-token scores.tsv test.shard.zst >figures
+  python3 - "$(cat figures)" scores.tsv <<'EOF'
+import json, sys
+r = json.loads(sys.argv[1])
+rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[2])]
+heading, rows = rows[0], rows[1:]
+assert heading == "position document token text head joint memory cache nats".split()
+assert len(rows) == r["tokens"]
+assert abs(sum(float(x[-1]) for x in rows) / len(rows) - r["loss"]) < 1e-9
+assert {x[1] for x in rows} == {str(i) for i in range(15)}
+assert rows[0][3] == "h" and rows[0][0] == "1" and rows[0][6] == rows[0][7] == "-", rows[0]
+EOF
+}
+
+@test "--by: tables by frequency, position and document" {
+  run --separate-stderr eval-ppl -m model --by document --json test.shard.zst
+  [ "${#lines[@]}" -eq 16 ]
+  [ "$(field bucket <<<"${lines[15]}")" = 14 ]
+  run --separate-stderr eval-ppl -m model --by position test.shard.zst
+  [[ $output == *"bucket "*"tokens "*"loss "* && $output == *"16-31 "* ]]
+  run --separate-stderr eval-ppl -m model --by frequency --counts valid.shard.zst --json test.shard.zst
+  [ "$status" -eq 0 ]
+  [ "$(field bucket <<<"${lines[-1]}")" = 100-999 ]
+  run eval-ppl -m model --by frequency test.shard.zst
+  [ "$status" -eq 64 ]
+}
+
+@test "--fail-above answers with the exit code" {
+  run eval-ppl -m model --fail-above 1e9 test.shard.zst
+  [ "$status" -eq 0 ]
+  run eval-ppl -m model --fail-above 2 test.shard.zst
+  [ "$status" -eq 1 ]
+  [[ $output == *perplexity* ]]
+}
+
+@test "a shard of other tokens, a missing model, contradicting options: one line and a documented code" {
+  tokenize --learn word text -o words.json
+  tokenize -t words.json text -o words.shard.zst
+  run --separate-stderr eval-ppl -m model words.shard.zst
+  [ "$status" -eq 65 ]
+  [ -z "$output" ]
+  [ "$(wc -l <<<"$stderr")" -eq 1 ]
+  run eval-ppl -m nothing test.shard.zst
+  [ "$status" -eq 66 ]
+  run eval-ppl -m model nothing.shard.zst
+  [ "$status" -eq 66 ]
+  run eval-ppl -m model --window 65 test.shard.zst
+  [ "$status" -eq 64 ]
+  run eval-ppl -m model --memory local --long 5 test.shard.zst
+  [ "$status" -eq 64 ]
+  run eval-ppl -m model --per-token scores2.tsv nothing.shard.zst
+  [ ! -e scores2.tsv ]
+  printf 'cache = 5\nchache = 6\n' >bad.conf
+  run eval-ppl -m model --config bad.conf test.shard.zst
+  [ "$status" -eq 78 ]
+}

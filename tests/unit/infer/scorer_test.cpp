@@ -1,0 +1,310 @@
+// Perplexities that are known beforehand, and what belongs to them.
+#include <doctest/doctest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <set>
+
+#include "core/error.h"
+#include "infer/breakdown.h"
+#include "infer/report.h"
+#include "infer/tune.h"
+#include "nn/plain_head.h"
+#include "tiny.h"
+
+namespace {
+
+using torch::Tensor;
+
+// f is the last token, one-hot: with log-probabilities of pairs as the head's weights, a bigram
+// model.
+class LastToken : public nn::Architecture {
+ public:
+  explicit LastToken(std::int64_t vocabulary) : vocabulary_(vocabulary) {}
+  nn::Hidden forward(const nn::Batch& batch, nn::State*) override {
+    const Tensor f = torch::one_hot(batch.inputs, vocabulary_).to(torch::kFloat32);
+    return {f, f};
+  }
+  std::int64_t d_model() const override { return vocabulary_; }
+  std::int64_t d_key() const override { return vocabulary_; }
+  nn::Carry carry() const override { return nn::Carry::reencode; }
+  std::shared_ptr<nn::Embedding> embedding() override { return nullptr; }
+
+ private:
+  std::int64_t vocabulary_;
+};
+
+nn::Model bigram_model(const Tensor& probabilities) {  // (previous, next)
+  nn::ModelOptions options;
+  options.shape.layers = 1, options.shape.d_model = probabilities.size(0);
+  options.shape.heads = 1;
+  options.vocabulary.tied = false;
+  nn::Model model(options, probabilities.size(0));
+  model.architecture = std::make_shared<LastToken>(probabilities.size(0));
+  const torch::NoGradGuard no_gradient;
+  model.head->weights().at(0).copy_(probabilities.log().t());
+  return model;
+}
+
+int code_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const core::Error& error) {
+    return static_cast<int>(error.code());
+  }
+  return 0;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("a uniform model's perplexity is the size of its vocabulary") {
+  for (const char* arch : {"transformer", "lstm"}) {
+    nn::Model model = tiny::model_of(arch);
+    const torch::NoGradGuard no_gradient;
+    for (auto& weight : model.head->weights()) weight.zero_();
+    const tiny::Shard shard(tiny::text_of({200}));
+    const auto totals = infer::score(model, shard.data(), tiny::windows_of(16, 4), {}, torch::kCPU);
+    DOCTEST_CHECK(totals.tokens == 199);
+    DOCTEST_CHECK(totals.perplexity() == doctest::Approx(23).epsilon(1e-6));
+  }
+}
+
+DOCTEST_TEST_CASE("a bigram model by hand: loss, perplexity, bits, all from one sum") {
+  // p(1|0) = 0.5, p(2|1) = 0.25, p(0|2) = 0.8; the text walks 0 1 2 0 1 2 ...
+  const Tensor p = torch::tensor({{0.3, 0.5, 0.2}, {0.5, 0.25, 0.25}, {0.8, 0.1, 0.1}});
+  nn::Model model = bigram_model(p);
+  tiny::Text text;
+  text.vocabulary = 3;
+  text.bytes_per_token = 4, text.words_per_token = 2;
+  auto& document = text.documents.emplace_back();
+  for (std::uint32_t i = 0; i < 31; ++i) document.push_back(i % 3);
+  const tiny::Shard shard(text);
+  const double nats = -10 * (std::log(0.5) + std::log(0.25) + std::log(0.8));
+  for (const std::int64_t stride : {1, 5, 8}) {
+    const auto totals =
+        infer::score(model, shard.data(), tiny::windows_of(8, stride), {}, torch::kCPU);
+    DOCTEST_CHECK(totals.tokens == 30);
+    DOCTEST_CHECK(totals.nats == doctest::Approx(nats).epsilon(1e-6));
+    DOCTEST_CHECK(totals.perplexity() == doctest::Approx(std::pow(10, 1.0 / 3)).epsilon(1e-6));
+    DOCTEST_CHECK(totals.bits_per_token() == doctest::Approx(nats / 30 / std::log(2)));
+    // 31 tokens of 4 bytes and 2 words; the first was not scored.
+    DOCTEST_CHECK(totals.bytes == doctest::Approx(120));
+    DOCTEST_CHECK(totals.bits_per_byte() == doctest::Approx(nats / 120 / std::log(2)));
+    DOCTEST_CHECK(totals.bits_per_word() == doctest::Approx(nats / 60 / std::log(2)));
+  }
+}
+
+DOCTEST_TEST_CASE("a beginning token has the first token scored too, once a stream") {
+  const Tensor p = torch::tensor({{0.3, 0.5, 0.2}, {0.5, 0.25, 0.25}, {0.8, 0.1, 0.1}});
+  nn::Model model = bigram_model(p);
+  tiny::Text text;
+  text.vocabulary = 3;
+  text.documents = {{0, 1, 2}, {1, 0, 2}};  // 2 ends each
+  const tiny::Shard shard(text);
+  auto windows = tiny::windows_of(4, 4);
+  windows.beginning = 2;
+  const double first = std::log(0.8) + std::log(0.5) + std::log(0.25);
+  const double second = std::log(0.1) + std::log(0.5) + std::log(0.2);
+  for (const char* restart : {"none", "document"}) {
+    windows.restart = restart;
+    const auto totals = infer::score(model, shard.data(), windows, {}, torch::kCPU);
+    DOCTEST_CHECK(totals.tokens == 6);
+    DOCTEST_CHECK(totals.bytes == doctest::Approx(24));
+    DOCTEST_CHECK(totals.nats == doctest::Approx(-first - second).epsilon(1e-6));
+  }
+}
+
+DOCTEST_TEST_CASE("every token but the first is scored once, whatever windows") {
+  nn::Model model = tiny::model_of("transformer");
+  const tiny::Shard shard(tiny::text_of({50, 0, 13, 40}));
+  for (const char* restart : {"none", "document"}) {
+    for (const auto& [window, stride] :
+         std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {7, 7}, {7, 2}, {96, 50}}) {
+      auto windows = tiny::windows_of(window, stride);
+      windows.restart = restart;
+      std::vector<std::uint64_t> scored;
+      infer::Watch watch;
+      watch.scored = [&](const infer::Scored& block) {
+        for (std::int64_t i = 0; i < block.targets.numel(); ++i)
+          scored.push_back(block.first + static_cast<std::uint64_t>(i));
+      };
+      const auto totals = infer::score(model, shard.data(), windows, {}, torch::kCPU, watch);
+      std::set<std::uint64_t> skipped = {0};
+      if (windows.by_document()) skipped = {0, 50, 63};
+      std::vector<std::uint64_t> expected;
+      for (std::uint64_t i = 0; i < 103; ++i)
+        if (!skipped.count(i)) expected.push_back(i);
+      DOCTEST_CHECK(scored == expected);
+      DOCTEST_CHECK(totals.tokens == expected.size());
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("scoring leaves a model in training as it was") {
+  nn::Model model = tiny::model_of("transformer");
+  model.train();
+  const tiny::Shard shard(tiny::text_of({40}));
+  const Tensor before =
+      torch::get_num_threads() > 0 ? at::detail::getDefaultCPUGenerator().get_state() : Tensor();
+  const auto first = infer::score(model, shard.data(), tiny::windows_of(8, 8), {}, torch::kCPU);
+  const auto second = infer::score(model, shard.data(), tiny::windows_of(8, 8), {}, torch::kCPU);
+  DOCTEST_CHECK(model.is_training());
+  DOCTEST_CHECK(first.nats == second.nats);  // no dropout
+  DOCTEST_CHECK(torch::equal(before, at::detail::getDefaultCPUGenerator().get_state()));
+  DOCTEST_CHECK(torch::GradMode::is_enabled());
+}
+
+DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives") {
+  const tiny::Shard shard(tiny::text_of({150}));
+  nn::Model model = tiny::model_of("transformer", "learned", 23, torch::kFloat64);
+  for (const char* combine : {"joint", "interpolate"}) {
+    auto memory = tiny::memory_of("local,long", 60);
+    memory.cache = 40;
+    memory.combine = combine;
+    infer::TuneOptions options;
+    options.temperatures = {0.7, 1.4};
+    options.thetas = {0.03, 0.3};
+    options.lambdas = {0, 0.2, 0.6};
+    const auto windows = tiny::windows_of(16, 8);
+    const auto tuned = infer::tune(model, shard.data(), windows, memory, options, torch::kCPU);
+    // Shares of 0.6 and 0.6 do not fit together.
+    DOCTEST_CHECK(tuned.points.size() == (memory.interpolated() ? 2u * 2 * 8 : 2u * 2 * 3));
+    double best = 1e9;
+    for (const auto& point : tuned.points) {
+      auto at = memory;
+      at.joint_temperature = point.temperature, at.cache_theta = point.theta;
+      at.memory_lambda = point.memory_lambda, at.cache_lambda = point.cache_lambda;
+      const auto totals = infer::score(model, shard.data(), windows, at, torch::kCPU);
+      DOCTEST_CHECK(std::abs(totals.loss() - point.loss) < 1e-9);
+      best = std::min(best, totals.loss());
+    }
+    DOCTEST_CHECK(std::abs(tuned.best.loss - best) < 1e-9);
+    const auto again = infer::score(model, shard.data(), windows, tuned.memory, torch::kCPU);
+    DOCTEST_CHECK(std::abs(again.loss() - best) < 1e-9);
+    DOCTEST_CHECK(tuned.memory.tuned_on == infer::short_fingerprint(shard.data().fingerprint()));
+  }
+  DOCTEST_CHECK(code_of([&] {
+                  infer::tune(model, shard.data(), tiny::windows_of(16, 8), tiny::memory_of("none"),
+                              {}, torch::kCPU);
+                }) == 64);
+}
+
+DOCTEST_TEST_CASE("breakdowns hold every token and the whole loss") {
+  const tiny::Shard shard(tiny::text_of({50, 0, 13, 40})), counts(tiny::text_of({400, 30}, 23, 9));
+  nn::Model model = tiny::model_of("transformer");
+  std::vector<infer::Breakdown> all;
+  all.push_back(infer::Breakdown::by_frequency(shard.data(), counts.data()));
+  all.push_back(infer::Breakdown::by_position(shard.data()));
+  all.push_back(infer::Breakdown::by_document(shard.data()));
+  infer::Watch watch;
+  watch.scored = [&](const infer::Scored& scored) {
+    for (auto& breakdown : all) breakdown.add(scored);
+  };
+  const auto totals =
+      infer::score(model, shard.data(), tiny::windows_of(16, 8), {}, torch::kCPU, watch);
+  for (const auto& breakdown : all) {
+    double nats = 0;
+    std::uint64_t tokens = 0;
+    for (const auto& row : breakdown.rows()) {
+      nats += row["loss"].get<double>() * row["tokens"].get<double>();
+      tokens += row["tokens"].get<std::uint64_t>();
+    }
+    DOCTEST_CHECK(tokens == totals.tokens);
+    DOCTEST_CHECK(nats == doctest::Approx(totals.nats));
+  }
+  const auto documents = all[2].rows();
+  DOCTEST_REQUIRE(documents.size() == 3);
+  DOCTEST_CHECK(documents[0]["tokens"] == 49);  // its first is the stream's first
+  DOCTEST_CHECK(documents[1]["bucket"] == "2");
+  DOCTEST_CHECK(documents[1]["tokens"] == 13);
+  const auto positions = all[1].rows();
+  DOCTEST_CHECK(positions[0]["bucket"] == "0");
+  DOCTEST_CHECK(positions[0]["tokens"] == 2);  // of documents 2 and 3
+  DOCTEST_CHECK(positions[2]["bucket"] == "2-3");
+  DOCTEST_CHECK(positions[2]["tokens"] == 6);
+}
+
+DOCTEST_TEST_CASE("the signature names what changes the figure, and no more") {
+  const nn::Model model = tiny::model_of("transformer");
+  auto windows = tiny::windows_of(32, 8);
+  auto memory = tiny::memory_of("local,long", 500);
+  memory.joint_temperature = 1.25;
+  infer::resolve(windows, memory, model);
+  const core::Digest a{1, 2}, b{3, 4};
+  const std::string text = infer::signature(a, b, windows, memory, "float32");
+  for (const char* part :
+       {"data:000000000000|", "window:32|", "stride:8|", "restart:none|", "carry:off|",
+        "memory:local+long|", "long:500|", "temperature:1.25|", "precision:float32|", "version:"})
+    DOCTEST_CHECK(text.find(part) != text.npos);
+  DOCTEST_CHECK(text.find("cache") == text.npos);
+  memory.cache = 10;
+  DOCTEST_CHECK(infer::signature(a, b, windows, memory, "float32").find("cache:10|") != text.npos);
+}
+
+DOCTEST_TEST_CASE("options that are left open come from the model") {
+  const nn::Model model = tiny::model_of("transformer");
+  model::TrainingFacts facts;
+  facts.memory = "local,long,ext", facts.segment = 24;
+  infer::WindowOptions windows;
+  infer::MemoryOptions memory;
+  infer::resolve(windows, memory, model, facts);
+  DOCTEST_CHECK(windows.window == 24);
+  DOCTEST_CHECK(windows.stride == 24);
+  DOCTEST_CHECK(windows.carry == "off");
+  DOCTEST_CHECK(memory.memory == "local,long");
+  DOCTEST_CHECK(memory.long_tokens == 96);
+  const auto again = memory;
+  infer::resolve(windows, memory, model);  // nothing changes
+  DOCTEST_CHECK(memory.long_tokens == again.long_tokens);
+  DOCTEST_CHECK(memory.memory == again.memory);
+
+  infer::MemoryOptions reach;
+  reach.long_reach = "3seg";
+  facts.memory = "local";
+  infer::resolve(windows, reach, model, facts);
+  DOCTEST_CHECK(reach.memory == "local,long");
+  DOCTEST_CHECK(reach.long_tokens == 72);
+
+  infer::WindowOptions carried;
+  infer::MemoryOptions none;
+  infer::resolve(carried, none, tiny::model_of("lstm"));
+  DOCTEST_CHECK(carried.carry == "on");
+}
+
+DOCTEST_TEST_CASE("what contradicts itself or the model is refused") {
+  const nn::Model learned = tiny::model_of("transformer");
+  const auto refused =
+      [&](const std::function<void(infer::WindowOptions&, infer::MemoryOptions&)>& change) {
+        infer::WindowOptions windows = tiny::windows_of(16, 8);
+        infer::MemoryOptions memory;
+        change(windows, memory);
+        return code_of([&] { infer::resolve(windows, memory, learned); });
+      };
+  DOCTEST_CHECK(refused([](auto&, auto&) {}) == 0);
+  DOCTEST_CHECK(refused([](auto& w, auto&) { w.window = 97; }) == 64);  // 96 positions
+  DOCTEST_CHECK(refused([](auto& w, auto&) { w.stride = 17; }) == 64);
+  DOCTEST_CHECK(refused([](auto& w, auto&) { w.stride = -1; }) == 64);
+  DOCTEST_CHECK(refused([](auto& w, auto&) { w.carry = "on"; }) == 64);
+  DOCTEST_CHECK(refused([](auto&, auto& m) { m.memory = "ext"; }) == 64);
+  DOCTEST_CHECK(refused([](auto&, auto& m) { m.memory = "far"; }) == 64);
+  DOCTEST_CHECK(refused([](auto&, auto& m) { m.memory = "local", m.long_reach = "5"; }) == 64);
+  for (const char* reach : {"0", "x", "4sag", "seg", "-3", "99999999999999seg"})
+    DOCTEST_CHECK(refused([&](auto&, auto& m) { m.memory = "long", m.long_reach = reach; }) == 64);
+  DOCTEST_CHECK(refused([](auto&, auto& m) { m.joint_temperature = 0; }) == 64);
+  DOCTEST_CHECK(refused([](auto&, auto& m) { m.cache = 5, m.cache_lambda = 1; }) == 64);
+  DOCTEST_CHECK(refused([](auto&, auto& m) { m.cache = 5, m.cache_theta = -1; }) == 64);
+  DOCTEST_CHECK(refused([](auto&, auto& m) { m.combine = "interpolate"; }) == 64);
+}
+
+DOCTEST_TEST_CASE("data that cannot be scored") {
+  nn::Model model = tiny::model_of("transformer");
+  const auto windows = tiny::windows_of(8, 8);
+  for (const auto& lengths : std::vector<std::vector<std::size_t>>{{}, {0}, {1}}) {
+    const tiny::Shard shard(tiny::text_of(lengths));
+    DOCTEST_CHECK(code_of([&] { infer::score(model, shard.data(), windows, {}, torch::kCPU); }) ==
+                  65);
+  }
+  const tiny::Shard larger(tiny::text_of({50}, 60));
+  DOCTEST_CHECK(code_of([&] { infer::score(model, larger.data(), windows, {}, torch::kCPU); }) ==
+                65);
+}

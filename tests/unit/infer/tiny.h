@@ -1,0 +1,128 @@
+#pragma once
+// Small models and texts for the tests of scoring.
+
+#include <stdlib.h>
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/io.h"
+#include "core/rng.h"
+#include "infer/scorer.h"
+#include "nn/model.h"
+#include "shard/dataset.h"
+#include "shard/writer.h"
+
+namespace tiny {
+
+/// Documents as token ids, with source bytes and words.
+struct Text {
+  std::uint64_t vocabulary = 23;
+  std::vector<std::vector<std::uint32_t>> documents;
+  std::uint64_t bytes_per_token = 4, words_per_token = 1;
+
+  std::vector<std::uint32_t> tokens() const {
+    std::vector<std::uint32_t> all;
+    for (const auto& document : documents) all.insert(all.end(), document.begin(), document.end());
+    return all;
+  }
+};
+
+/// Words that repeat, so that memories have something to say.
+inline Text text_of(std::vector<std::size_t> lengths, std::uint64_t vocabulary = 23,
+                    std::uint64_t seed = 3) {
+  core::Rng rng(seed);
+  Text text;
+  text.vocabulary = vocabulary;
+  for (const std::size_t length : lengths) {
+    auto& document = text.documents.emplace_back();
+    for (std::size_t i = 0; i < length; ++i) {
+      const bool repeat = i > 6 && rng.uniform() < 0.5;
+      document.push_back(repeat ? document[i - 5]
+                                : static_cast<std::uint32_t>(rng.below(vocabulary)));
+    }
+  }
+  return text;
+}
+
+/// A text as a shard in a temporary file that goes with it.
+class Shard {
+ public:
+  explicit Shard(const Text& text, const std::string& tokenizer = {}) {
+    const int fd = ::mkstemp(path_.data());
+    ::close(fd);
+    core::Output out(path_);
+    shard::Header header;
+    header.dtype = shard::dtype_for(text.vocabulary);
+    header.vocabulary = text.vocabulary;
+    header.tokenizer = tokenizer;
+    shard::Writer writer(out, header);
+    for (const auto& document : text.documents) {
+      writer.write(std::span(document));
+      writer.end_document(document.size() * text.bytes_per_token,
+                          document.size() * text.words_per_token);
+    }
+    writer.finish();
+    out.commit();
+    data_ = std::make_unique<shard::Dataset>(std::vector<std::string>{path_});
+  }
+  ~Shard() { ::unlink(path_.c_str()); }
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+  const shard::Dataset& data() const { return *data_; }
+
+ private:
+  std::string path_ = "/tmp/tessera-infer.XXXXXX";
+  std::unique_ptr<shard::Dataset> data_;
+};
+
+/// Weights larger than at the start of a training, so that predictions differ.
+inline nn::Model model_of(const std::string& arch, const std::string& positions = "learned",
+                          std::int64_t vocabulary = 23, torch::Dtype dtype = torch::kFloat32) {
+  torch::manual_seed(7);
+  nn::ModelOptions options;
+  options.arch = arch;
+  options.shape.layers = 2, options.shape.d_model = 16, options.shape.heads = 2;
+  options.transformer.positions = positions;
+  options.transformer.context = 96;
+  nn::Model model(options, vocabulary);
+  model.to(dtype);
+  const torch::NoGradGuard no_gradient;
+  for (auto& [name, weight] : model.named_weights()) weight.mul_(3);
+  model.eval();
+  return model;
+}
+
+/// log p of every scored token in order, float64.
+inline torch::Tensor log_probs(nn::Model& model, const shard::Dataset& data,
+                               const infer::WindowOptions& windows,
+                               const infer::MemoryOptions& memory) {
+  std::vector<torch::Tensor> blocks;
+  infer::Watch watch;
+  watch.scored = [&](const infer::Scored& scored) { blocks.push_back(scored.log_prob); };
+  infer::score(model, data, windows, memory, torch::kCPU, watch);
+  return torch::cat(blocks);
+}
+
+inline infer::WindowOptions windows_of(std::int64_t window, std::int64_t stride,
+                                       const std::string& carry = "off") {
+  infer::WindowOptions windows;
+  windows.window = window, windows.stride = stride, windows.carry = carry;
+  return windows;
+}
+
+inline infer::MemoryOptions memory_of(const std::string& names, std::int64_t reach = 0) {
+  infer::MemoryOptions memory;
+  memory.memory = names;
+  if (reach > 0) memory.long_reach = std::to_string(reach);
+  return memory;
+}
+
+inline double largest_difference(const torch::Tensor& a, const torch::Tensor& b) {
+  return (a - b).abs().max().item<double>();
+}
+
+}  // namespace tiny
