@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# train/step: tokens a second and peak memory of a training step beside PyTorch's, and the price of a local memory.
+# Turn by turn: each round runs every program once; the medians of three rounds are compared.
+set -euo pipefail
+# shellcheck source=tests/bench/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+top=$(cd "$(dirname "$0")/../.." && pwd)
+for novel in "$top"/examples/novels/*.zst; do zstdcat "$novel"; done >"$work/text"
+tokenize -q --learn bpe --vocab-size 8000 "$work/text" -o "$work/tokenizer.json"
+tokenize -q -t "$work/tokenizer.json" "$work/text" -o "$work/text.shard.zst"
+
+ours() { # NAME FLAG...: tokens/s and peak bytes, the median of the reports after the first
+  local name=$1
+  shift
+  rm -rf "$work/model"
+  train -q --layers 4 --d-model 256 --heads 4 --batch 8 --segment 512 --dropout 0 --steps 30 --log-every 5 \
+    --plain-warmup 0 "$@" -o "$work/model" "$work/text.shard.zst"
+  sed 1d "$work/model/timings.jsonl" | member tokens_per_s | median >>"$work/$name.speed"
+  tail -n 1 "$work/model/timings.jsonl" | member peak_bytes >>"$work/$name.bytes"
+}
+theirs() { # NAME MODE [LD_PRELOAD]
+  LD_PRELOAD=${3:-} "$PEERS" "$(dirname "$0")/train_step_peer.py" "$2" >"$work/peer"
+  member tokens_per_s <"$work/peer" >>"$work/$1.speed"
+  member peak_bytes <"$work/peer" >>"$work/$1.bytes"
+}
+
+jemalloc=$(find /usr/lib -name 'libjemalloc.so.2' -print -quit 2>/dev/null)
+peers=()
+if has_peer torch; then peers=(eager compile); fi
+for _ in 1 2 3; do
+  ours plain
+  ours local --memory local
+  for peer in "${peers[@]}"; do theirs "$peer" "$peer"; done
+  if [ ${#peers[@]} -gt 0 ] && [ -n "$jemalloc" ]; then theirs compile-jemalloc compile "$jemalloc"; fi
+done
+speed() { median <"$work/$1.speed"; }
+bytes() { median <"$work/$1.bytes"; }
+for peer in eager compile compile-jemalloc; do
+  [ -e "$work/$peer.speed" ] || continue
+  figure train/step tokens/s "$(speed plain)" "torch $peer" "$(speed "$peer")"
+  figure train/memory bytes "$(bytes plain)" "torch $peer" "$(bytes "$peer")" lower
+done
+figure train/trime-step tokens/s "$(speed local)" "train --memory none" "$(speed plain)"

@@ -1,0 +1,68 @@
+"""The training step that train/step is measured against, written with PyTorch's own modules.
+
+usage: train_step_peer.py eager|compile [updates]
+4 layers, d 256, 4 heads, 8 x 512 tokens, 8,000 types, tied softmax, float32, AdamW, no dropout.
+Prints one JSON line: tokens_per_s (median of the updates after the first five), peak_bytes.
+"""
+
+import json
+import resource
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+LAYERS, D, HEADS, ROWS, STEPS, TYPES = 4, 256, 4, 8, 512, 8000
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(D), nn.LayerNorm(D)
+        self.qkv, self.project = nn.Linear(D, 3 * D), nn.Linear(D, D)
+        self.expand, self.reduce = nn.Linear(D, 4 * D), nn.Linear(4 * D, D)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm1(x)).view(ROWS, STEPS, 3, HEADS, D // HEADS).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.project(y.transpose(1, 2).reshape(ROWS, STEPS, D))
+        return x + self.reduce(F.gelu(self.expand(self.norm2(x)), approximate="tanh"))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(TYPES, D), nn.Embedding(STEPS, D)
+        self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
+        self.norm = nn.LayerNorm(D)
+
+    def forward(self, ids, targets):
+        x = self.tokens(ids) + self.positions.weight
+        logits = F.linear(self.norm(self.blocks(x)), self.tokens.weight)
+        return F.cross_entropy(logits.view(-1, TYPES), targets.view(-1))
+
+
+def main():
+    mode, updates = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    torch.manual_seed(1)
+    torch.set_flush_denormal(True)
+    model = Model()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    step = torch.compile(model) if mode == "compile" else model
+    times = []
+    for _ in range(updates + 5):
+        ids = torch.randint(TYPES, (ROWS, STEPS + 1))
+        begin = time.perf_counter()
+        loss = step(ids[:, :-1], ids[:, 1:])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        times.append(time.perf_counter() - begin)
+    median = sorted(times[5:])[updates // 2]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"tokens_per_s": ROWS * STEPS / median, "peak_bytes": peak}))
+
+
+main()
