@@ -12,7 +12,7 @@ function(tessera_manuals)
     set(output ${CMAKE_BINARY_DIR}/man/man${section}/${page})
     add_custom_command(OUTPUT ${output} DEPENDS ${source}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/man/man${section}
-      COMMAND ${SCDOC} <${source} >${output} COMMENT "Manual ${page}" VERBATIM)
+      COMMAND sh -c "\"$0\" <\"$1\" >\"$2.new\" && mv \"$2.new\" \"$2\"" ${SCDOC} ${source} ${output} COMMENT "Manual ${page}" VERBATIM)
     list(APPEND pages ${output})
   endforeach()
   add_custom_target(manuals ALL DEPENDS ${pages})
