@@ -9,9 +9,11 @@
 namespace shard {
 namespace {
 
-File open_shard(const std::string& path) {
-  if (path != "-" && core::is_regular_file(path)) return File(path);
-  return File(core::RandomFile::spool(*core::open_source(path)));
+constexpr std::size_t kCacheBytes = std::size_t{64} << 20;  // of all files together
+
+File open_shard(const std::string& path, std::size_t cache_bytes) {
+  if (path != "-" && core::is_regular_file(path)) return File(path, cache_bytes);
+  return File(core::RandomFile::spool(*core::open_source(path)), cache_bytes);
 }
 
 std::string difference(const Header& a, const Header& b) {
@@ -41,17 +43,25 @@ void expect_same_header(const File& a, const File& b) {
 Dataset::Dataset(const std::vector<std::string>& paths) {
   if (std::count(paths.begin(), paths.end(), "-") > 1)
     core::fail(core::Code::usage, "two inputs are -; stdin can be read only once");
-  for (const auto& path : paths) files_.push_back(open_shard(path));
-  if (paths.empty()) files_.push_back(open_shard("-"));
+  const std::vector<std::string> sources = paths.empty() ? std::vector<std::string>{"-"} : paths;
+  for (const auto& path : sources) files_.push_back(open_shard(path, kCacheBytes / sources.size()));
 
   Content content;
   start_.push_back(0);
-  for (const auto& file : files_) {
+  for (auto& file : files_) {
     expect_same_header(files_.front(), file);
-    const Documents& documents = file.trailer().documents;
-    for (const auto end : documents.end) documents_.end.push_back(start_.back() + end);
-    documents_.bytes.insert(documents_.bytes.end(), documents.bytes.begin(), documents.bytes.end());
-    documents_.words.insert(documents_.words.end(), documents.words.begin(), documents.words.end());
+    Documents documents = file.take_documents();
+    if (documents_.size() == 0) {
+      documents_ = std::move(documents);
+    } else {
+      for (const auto end : documents.end) documents_.end.push_back(start_.back() + end);
+      const auto append = [](std::vector<std::uint64_t>& to,
+                             const std::vector<std::uint64_t>& from) {
+        to.insert(to.end(), from.begin(), from.end());
+      };
+      append(documents_.bytes, documents.bytes);
+      append(documents_.words, documents.words);
+    }
     start_.push_back(start_.back() + file.size());
     content.append(file.content());
     for (const auto& entry : file.trailer().provenance)

@@ -36,6 +36,7 @@ class Dataset {
   void read(std::uint64_t offset, std::span<float> out) const;
   void read(std::uint64_t offset, std::span<std::byte> out) const;
 
+  /// Their trailers are without documents, which are all in documents().
   const std::vector<File>& files() const { return files_; }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "core/error.h"
 #include "shard/elements.h"
@@ -191,6 +192,7 @@ File& File::operator=(File&&) noexcept = default;
 
 const Header& File::header() const { return impl_->header; }
 const Trailer& File::trailer() const { return impl_->trailer; }
+Documents File::take_documents() { return std::exchange(impl_->trailer.documents, {}); }
 const Content& File::content() const { return impl_->content; }
 const std::string& File::name() const { return impl_->name; }
 std::uint64_t File::size() const { return impl_->trailer.elements; }

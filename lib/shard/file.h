@@ -38,6 +38,9 @@ class File {
   /// As they lie in the file, little-endian; out.size() is a multiple of the element's size.
   void read(std::uint64_t offset, std::span<std::byte> out) const;
 
+  /// Moves the documents out of the trailer, which has none afterwards: for who keeps them itself.
+  Documents take_documents();
+
   /// The part of the fingerprint that composes; see Dataset.
   const Content& content() const;
 
