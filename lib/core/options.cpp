@@ -66,6 +66,10 @@ Field& FieldList::operator()(std::string name, Field::Target target, std::string
 
 void assign(const Field& field, const std::vector<std::string>& values) {
   const std::string flag = field.positional ? field.name : "--" + field.name;
+  // A choice that was not made reads back as such.
+  if (!field.choices.empty() && values == std::vector<std::string>{""} &&
+      to_strings(field) == values)
+    return;
   for (const auto& value : values) {
     if (!field.choices.empty() &&
         std::find(field.choices.begin(), field.choices.end(), value) == field.choices.end())

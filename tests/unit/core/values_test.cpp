@@ -21,7 +21,7 @@ struct Options {
   bool flag = false;
   std::int64_t size = 4;
   double rate = 0.1;
-  std::string mode = "plain";
+  std::string mode = "plain", choice;
   std::vector<std::string> names;
   std::vector<std::int64_t> sizes = {1, 2};
   std::vector<double> rates;
@@ -30,6 +30,7 @@ struct Options {
     f("the-size", size, "a size");
     f("rate", rate, "a rate");
     f("mode", mode, "a mode", {"plain", "other"});
+    f("choice", choice, "no default", {"a", "b"});
     f("names", names, "names");
     f("sizes", sizes, "sizes");
     f("rates", rates, "rates");
@@ -43,6 +44,7 @@ DOCTEST_TEST_CASE("options go to JSON and come back") {
     Options options, back;
     options.flag = *rc::gen::arbitrary<bool>();
     options.size = *rc::gen::arbitrary<std::int64_t>();
+    options.choice = *rc::gen::element<std::string>("", "a", "b");
     options.rate = *rc::gen::inRange(-1000, 1000) / 7.0;
     options.names = {*rc::gen::nonEmpty<std::string>(), "a,b"};
     options.sizes = *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange(0, 1 << 30));
@@ -54,6 +56,7 @@ DOCTEST_TEST_CASE("options go to JSON and come back") {
     RC_ASSERT(back.flag == options.flag);
     RC_ASSERT(back.size == options.size);
     RC_ASSERT(back.rate == options.rate);
+    RC_ASSERT(back.choice == options.choice);
     RC_ASSERT(back.names == options.names);
     RC_ASSERT(back.sizes == options.sizes);
     RC_ASSERT(back.rates == options.rates);
@@ -75,9 +78,10 @@ DOCTEST_TEST_CASE("unknown keys and bad values are named") {
   DOCTEST_CHECK(unknown.names("f.json"));
   DOCTEST_CHECK(unknown.names("sise"));
   DOCTEST_CHECK(set(R"({"sise": 1})", true).code == 0);
-  for (const char* bad : {R"({"the_size": "many"})", R"({"the_size": 1.5})", R"({"rate": "x"})",
-                          R"({"rate": null})", R"({"mode": "third"})", R"({"flag": 2})",
-                          R"({"the_size": [1, 2]})", R"({"rates": ["nan"]})", "[]"}) {
+  for (const char* bad :
+       {R"({"the_size": "many"})", R"({"the_size": 1.5})", R"({"rate": "x"})", R"({"rate": null})",
+        R"({"mode": "third"})", R"({"mode": ""})", R"({"flag": 2})", R"({"the_size": [1, 2]})",
+        R"({"rates": ["nan"]})", "[]"}) {
     DOCTEST_CAPTURE(bad);
     DOCTEST_CHECK(set(bad).code == 78);
   }
