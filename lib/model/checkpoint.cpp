@@ -158,16 +158,18 @@ std::optional<CheckpointPath> latest_checkpoint(const std::string& folder) {
   return all.back();
 }
 
+void remove_checkpoint(const CheckpointPath& checkpoint) {
+  const std::string going = temporary(checkpoint.path);
+  remove_folder(going);
+  core::rename_durably(checkpoint.path, going);
+  remove_folder(going);
+}
+
 void remove_checkpoints(const std::string& folder, std::int64_t keep) {
   auto all = checkpoints(folder);
   if (static_cast<std::int64_t>(all.size()) <= keep) return;
   all.resize(all.size() - static_cast<std::size_t>(std::max<std::int64_t>(keep, 0)));
-  for (const auto& old : all) {
-    const std::string going = temporary(old.path);
-    remove_folder(going);
-    core::rename_durably(old.path, going);
-    remove_folder(going);
-  }
+  for (const auto& old : all) remove_checkpoint(old);
 }
 
 void remove_leftovers(const std::string& folder) {

@@ -55,8 +55,9 @@ struct CheckpointPath {
 /// Sorted by step; none if the folder is not there.
 std::vector<CheckpointPath> checkpoints(const std::string& folder);
 std::optional<CheckpointPath> latest_checkpoint(const std::string& folder);
-/// Removes all but the `keep` latest; a folder that is going is renamed first, so that none is ever
-/// seen in part.
+/// A folder that is going is renamed first, so that none is ever seen in part.
+void remove_checkpoint(const CheckpointPath& checkpoint);
+/// Removes all but the `keep` latest.
 void remove_checkpoints(const std::string& folder, std::int64_t keep);
 /// Removes what interrupted writers left in the folder (NAME.tmp.PID). Only where no other process
 /// writes to it.

@@ -1,0 +1,125 @@
+#include "train/job.h"
+
+#include "core/error.h"
+#include "core/json.h"
+#include "model/config.h"
+#include "model/folder.h"
+#include "nn/memory.h"
+
+namespace train {
+namespace {
+
+// Options of the model that another may differ in: they only work in training.
+const std::set<std::string> kTrainingOnly = {"dropout", "attention-dropout", "activation-dropout",
+                                             "head-dropout", "tail-dropout"};
+
+// The model of --from, with the dropouts that were asked for.
+std::shared_ptr<nn::Model> model_from(const Job& job, const shard::Dataset& data,
+                                      std::string& tokenizer, std::string& fingerprint) {
+  const auto loaded = model::load(job.from);
+  model::check_tokenizer(loaded, data.header(), data.name());
+  if (!loaded.tokenizer.empty()) tokenizer = loaded.tokenizer;
+  fingerprint = loaded.fingerprint.hex();
+  nn::ModelOptions options = loaded.model->options, asked = job.model;
+  const auto mine = core::list_fields(options), theirs = core::list_fields(asked);
+  for (std::size_t i = 0; i < mine.all().size(); ++i) {
+    const auto& field = mine.all()[i];
+    if (!job.given.count(field.name)) continue;
+    const auto now = core::to_strings(theirs.all()[i]);
+    if (kTrainingOnly.count(field.name)) {
+      core::assign(field, now);
+    } else if (now != core::to_strings(field)) {
+      core::fail(core::Code::usage, "--{}: {} has {}, not {}; leave the flag out", field.name,
+                 job.from, fmt::join(core::to_strings(field), ","), fmt::join(now, ","));
+    }
+  }
+  auto model = std::make_shared<nn::Model>(options, loaded.model->vocabulary);
+  const torch::NoGradGuard no_grad;
+  const auto from = loaded.model->named_weights(), to = model->named_weights();
+  for (std::size_t i = 0; i < to.size(); ++i) torch::Tensor(to[i].second).copy_(from[i].second);
+  return model;
+}
+
+// A vocabulary that the head and all ids of the data share.
+void expect_vocabulary(const shard::Dataset& data, const std::string& valid_name,
+                       const shard::Header& valid) {
+  shard::expect_kind(valid, {shard::Kind::tokens}, valid_name);
+  if (valid.tokenizer != data.header().tokenizer || valid.vocabulary != data.header().vocabulary)
+    core::fail(core::Code::bad_data,
+               "{} (tokenizer {}, {} types) does not belong to {} (tokenizer {}, {} types)",
+               valid_name, model::tokenizer_fingerprint(valid.tokenizer), valid.vocabulary,
+               data.name(), model::tokenizer_fingerprint(data.header().tokenizer),
+               data.header().vocabulary);
+}
+
+core::OrderedJson training_facts(const Job& job, const Run& run, const std::string& from) {
+  core::OrderedJson training;
+  // The data first: where they differ, other things differ because of them.
+  training["data"] = run.data->fingerprint().hex();
+  training["tokenizer"] = model::tokenizer_fingerprint(run.data->header().tokenizer);
+  training["valid"] = run.valid ? run.valid->fingerprint().hex() : "";
+  training["order"] = run.order_shard ? run.order_shard->fingerprint().hex() : "";
+  training["from"] = from;
+  training["seed"] = job.seed;
+  training["device"] = run.device.is_cpu() ? "cpu" : "cuda";
+  const auto model = core::to_json(run.model->options), recipe = core::to_json(run.recipe);
+  for (const auto& [key, value] : model.items()) training[key] = value;
+  for (const auto& [key, value] : recipe.items()) {
+    if (key != "order") training[key] = value;  // a path; its fingerprint counts
+  }
+  return training;
+}
+
+}  // namespace
+
+Run prepare(const Job& job) {
+  Run run;
+  run.recipe = job.recipe;
+  run.seed = job.seed;
+  run.device = job.device;
+  resolve_batches(run.recipe);
+  auto& batches = run.recipe.batches;
+  run.data = std::make_unique<shard::Dataset>(job.shards);
+  shard::expect_kind(run.data->header(), {shard::Kind::tokens}, run.data->name());
+  if (run.data->header().vocabulary == 0)
+    core::fail(core::Code::bad_data, "{}: does not say how many types its tokens have",
+               run.data->name());
+  if (!batches.order.empty()) {
+    run.order_shard = std::make_unique<shard::Dataset>(std::vector{batches.order});
+    // The order's own segment is as good as a default.
+    if (!job.given.count("segment") && run.order_shard->header().unit_length > 0)
+      batches.segment = static_cast<std::int64_t>(run.order_shard->header().unit_length);
+  }
+  if (!job.valid.empty()) {
+    run.valid = std::make_unique<shard::Dataset>(std::vector{job.valid});
+    expect_vocabulary(*run.data, run.valid->name(), run.valid->header());
+  }
+  run.order = make_order(batches, *run.data, run.order_shard.get(), job.seed);
+  resolve_steps(run.recipe, run.order->batches_per_epoch());
+
+  run.tokenizer = run.data->header().tokenizer;
+  std::string from;
+  if (job.from.empty()) {
+    nn::ModelOptions options = job.model;
+    // Learned positions for one segment are enough.
+    run.model = std::make_shared<nn::Model>(
+        options, static_cast<std::int64_t>(run.data->header().vocabulary));
+  } else {
+    run.model = model_from(job, *run.data, run.tokenizer, from);
+  }
+  const auto context = run.model->architecture->context();
+  if (context && batches.segment > *context)
+    core::fail(core::Code::usage,
+               "--segment: {} is longer than the {} positions of the model; raise --context",
+               batches.segment, *context);
+
+  const auto rule = nn::MemoryRule::parse(run.recipe.objective.memory);
+  run.facts["memory"] = rule.name();
+  run.facts["segment"] = batches.segment;
+  run.facts["training"] = training_facts(job, run, from);
+  run.config = model::make_config(run.model->options, run.model->vocabulary, run.facts,
+                                  model::tokenizer_fingerprint(run.tokenizer), -1);
+  return run;
+}
+
+}  // namespace train

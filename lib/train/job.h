@@ -1,0 +1,50 @@
+#pragma once
+// A training run from its options: data, order, model and configuration put together.
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "nn/model.h"
+#include "shard/dataset.h"
+#include "train/batches.h"
+#include "train/options.h"
+
+namespace train {
+
+/// What the user asks for.
+struct Job {
+  Recipe recipe;
+  nn::ModelOptions model;
+  std::set<std::string> given;      ///< options that were given, not left at their default
+  std::vector<std::string> shards;  ///< data; no "-": see RunFolder::spool_stdin
+  std::string from;                 ///< a model folder to start from, or empty
+  std::string valid;                ///< a shard, or empty
+  std::uint64_t seed = 1;
+  torch::Device device = torch::kCPU;
+};
+
+/// A job with everything opened, checked and resolved.
+struct Run {
+  Recipe recipe;
+  std::unique_ptr<shard::Dataset> data, valid, order_shard;
+  std::unique_ptr<Order> order;
+  std::shared_ptr<nn::Model> model;
+  std::string tokenizer;
+  std::uint64_t seed = 1;
+  torch::Device device = torch::kCPU;
+  core::OrderedJson facts;   ///< for model::save: memory, segment, training
+  core::OrderedJson config;  ///< config.json as it stands before the model is there
+};
+
+/// Draws the weights from torch's generator, which nn::start() seeds. Throws what opening, reading
+/// and checking throw: Error{no_input}, Error{bad_data} for what does not belong together (naming
+/// both), Error{usage}, Error{bad_config}.
+Run prepare(const Job& job);
+
+}  // namespace train

@@ -1,0 +1,72 @@
+#include "train/log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/io.h"
+
+namespace train {
+namespace {
+
+// Bytes of the lines that stay.
+std::size_t kept_bytes(std::string_view text, std::int64_t through, const std::string& path) {
+  std::size_t at = 0;
+  for (std::int64_t number = 1;; ++number) {
+    const auto end = text.find('\n', at);
+    if (end == text.npos) return at;
+    const auto origin = fmt::format("{}:{}", path, number);
+    const auto line = core::parse_json(text.substr(at, end - at), origin);
+    if (core::get<std::int64_t>(line, "step", origin) > through) return at;
+    at = end + 1;
+  }
+}
+
+}  // namespace
+
+Log::Log(const std::string& path, std::int64_t through) : path_(path) {
+  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd_ < 0)
+    core::fail(core::Code::cannot_create, "{}: cannot create: {}", path, core::error_text(errno));
+  try {
+    const auto size = kept_bytes(core::read_text(path), through, path);
+    if (::ftruncate(fd_, static_cast<off_t>(size)) != 0)
+      core::fail(core::Code::io, "{}: cannot write: {}", path, core::error_text(errno));
+  } catch (...) {
+    ::close(fd_);
+    throw;
+  }
+}
+
+Log::~Log() { ::close(fd_); }
+
+void Log::write(const core::OrderedJson& line) {
+  const std::string text = core::dump(line) + "\n";
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t n = ::write(fd_, rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) core::fail(core::Code::io, "{}: cannot write: {}", path_, core::error_text(errno));
+    rest.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+void Log::sync() {
+  if (::fsync(fd_) != 0)
+    core::fail(core::Code::io, "{}: cannot write: {}", path_, core::error_text(errno));
+}
+
+double rounded(double value) {
+  if (!std::isfinite(value)) return value;
+  const std::string text = fmt::format("{:.7g}", value);
+  double result = value;
+  std::from_chars(text.data(), text.data() + text.size(), result);
+  return result;
+}
+
+}  // namespace train

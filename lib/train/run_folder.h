@@ -1,0 +1,48 @@
+#pragma once
+// The folder of a run: one process at a time, one configuration, its data from stdin kept beside
+// it.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+
+namespace train {
+
+/// Holds the folder while it lives; the lock goes with the process, however it ends.
+class RunFolder {
+ public:
+  /// Makes the folder if need be. Throws Error{cannot_create}, Error{usage} if another process
+  /// trains in it.
+  explicit RunFolder(const std::string& path);
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+  /// model.safetensors is there.
+  bool finished() const;
+
+  /// "-" (or no path at all) becomes the copy of stdin in the folder, which is made if it is not
+  /// there. If it is, stdin must be empty or hold the same bytes: Error{bad_data} otherwise.
+  std::vector<std::string> spool_stdin(std::vector<std::string> paths) const;
+  void remove_spool() const;
+
+  /// Throws Error{usage} naming the first difference if the run that was begun here had another
+  /// configuration; keeps `config` (config.json, whose "tessera"."training" is compared) if none
+  /// was begun.
+  void expect_configuration(const core::OrderedJson& config) const;
+
+  /// Removes checkpoints: all but the latest (unless `done`) and the `keep` latest whose number
+  /// `every` divides.
+  void prune(std::int64_t keep, std::int64_t every, bool done) const;
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
+}  // namespace train

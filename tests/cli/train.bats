@@ -1,0 +1,207 @@
+#!/usr/bin/env bats
+# train: what it writes, how it stops and goes on, what it refuses.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+  local root
+  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+  export BIN=${BIN:-$root/build/bin}
+  export PATH=$BIN:$PATH
+  cd "$BATS_FILE_TMPDIR"
+  head -c 6000 "$root/LICENSE" >train.txt
+  tail -c 2000 "$root/LICENSE" >valid.txt
+  tokenize -q -t bytes train.txt -o train.shard.zst
+  tokenize -q -t bytes valid.txt -o valid.shard.zst
+}
+
+setup() {
+  data=$BATS_FILE_TMPDIR
+  tiny=(--layers 1 --d-model 16 --heads 2 --context 32 --segment 32 --batch 4 --lr 0.01 -q -j 1)
+  cd "$BATS_TEST_TMPDIR"
+}
+
+# same A B: every file but timings.jsonl has the same bytes in both folders.
+same() {
+  diff -r -x timings.jsonl "$1" "$2"
+}
+
+# die_after N COMMAND...: kill -9 once metrics.jsonl has N lines more than it had, or the command ended.
+die_after() {
+  local more=$1 pid lines
+  shift
+  lines=$(wc -l 2>/dev/null <parts/metrics.jsonl || echo 0)
+  "$@" &
+  pid=$!
+  while [ "$(wc -l 2>/dev/null <parts/metrics.jsonl || echo 0)" -lt $((lines + more)) ] && kill -0 "$pid" 2>/dev/null; do
+    sleep 0.02
+  done
+  kill -9 "$pid" 2>/dev/null || return 0
+  wait "$pid" || true
+}
+
+@test "options are optional: a model of a shard alone, whole in its folder" {
+  train --steps 3 --layers 1 --d-model 16 --heads 2 --segment 32 -q -j 1 -o model "$data/train.shard.zst"
+  [ "$(find model -type f -printf '%f\n' | sort | tr '\n' ' ')" = \
+    "config.json metrics.jsonl model.safetensors timings.jsonl tokenizer.json " ]
+  python3 - <<'END'
+import json
+line = json.loads(open('model/metrics.jsonl').readlines()[-1])
+assert list(line) == ['step', 'loss', 'perplexity', 'lr', 'gradient_norm'] and line['step'] == 3, line
+line = json.loads(open('model/timings.jsonl').readlines()[-1])
+assert line['tokens_per_s'] > 0 and line['peak_bytes'] > 1e6, line
+config = json.load(open('model/config.json'))['tessera']
+assert config['segment'] == 32 and config['training']['batches'] == 'shuffled', config
+END
+}
+
+@test "the loss falls, with each memory and optimiser" {
+  local flags
+  for flags in "--memory local" "--memory local,long" "--memory ext --drop-local 0.5" \
+    "--optimiser nag --lr 0.2 --momentum 0.9" "--optimiser adam --schedule inverse-sqrt" "--batches columns --positions rope"; do
+    rm -rf model
+    # shellcheck disable=SC2086  # words
+    train "${tiny[@]}" --steps 60 --log-every 5 $flags -o model "$data/train.shard.zst"
+    python3 -c '
+import json
+loss = [json.loads(line)["loss"] for line in open("model/metrics.jsonl")]
+assert loss[0] > 5 and loss[-1] < 3.9, loss'
+  done
+}
+
+@test "the same command, seed and threads give the same bytes; another seed does not" {
+  train "${tiny[@]}" --steps 10 --memory local,long -o a "$data/train.shard.zst"
+  train "${tiny[@]}" --steps 10 --memory local,long -o b "$data/train.shard.zst"
+  train "${tiny[@]}" --steps 10 --memory local,long --seed 2 -o c "$data/train.shard.zst"
+  same a b
+  run ! cmp -s a/model.safetensors c/model.safetensors
+}
+
+@test "killed with -9 at any moment and continued, a run ends in the same bytes" {
+  local round command=(train "${tiny[@]}" --steps 120 --log-every 2 --checkpoint-every 7 --keep 2 --memory local,long --valid
+    "$data/valid.shard.zst" --valid-every 30)
+  "${command[@]}" -o whole "$data/train.shard.zst"
+  for round in 3 1 8 $((RANDOM % 12 + 1)) $((RANDOM % 12 + 1)) $((RANDOM % 12 + 1)); do
+    die_after "$round" "${command[@]}" -o parts "$data/train.shard.zst"
+  done
+  "${command[@]}" -o parts "$data/train.shard.zst"
+  same whole parts
+}
+
+@test "SIGTERM saves and exits 75; the same command goes on to the same bytes, then has nothing to do" {
+  local pid code=0 command=(train "${tiny[@]}" --steps 100 --log-every 1 --batches columns --positions alibi --dropout 0.1)
+  "${command[@]}" -o whole "$data/train.shard.zst"
+  "${command[@]}" -o parts "$data/train.shard.zst" &
+  pid=$!
+  while [ ! -s parts/metrics.jsonl ]; do sleep 0.02; done
+  kill -TERM "$pid"
+  wait "$pid" || code=$?
+  [ "$code" -eq 75 ]
+  [ ! -e parts/model.safetensors ]
+  [ "$(find parts -maxdepth 1 -name 'step-*' | wc -l)" -eq 1 ]
+  "${command[@]}" -o parts "$data/train.shard.zst"
+  same whole parts
+  cp -r parts before
+  run "${command[@]/-q/-v}" -o parts "$data/train.shard.zst"
+  [ "$status" -eq 0 ]
+  [[ $output == *"finished before"* ]]
+  diff -r parts before
+}
+
+@test "--max-time saves and exits 75, as often as it takes" {
+  local code=75 rounds=0 command=(train "${tiny[@]}" --steps 400)
+  "${command[@]}" -o whole "$data/train.shard.zst"
+  while [ "$code" -eq 75 ]; do
+    code=0
+    "${command[@]}" --max-time 1 -o parts "$data/train.shard.zst" || code=$?
+    rounds=$((rounds + 1))
+  done
+  [ "$code" -eq 0 ]
+  same whole parts
+}
+
+@test "a piped run keeps its data and goes on, with the pipe or without" {
+  local command=(train "${tiny[@]}" --steps 40)
+  "${command[@]}" -o whole "$data/train.shard.zst"
+  run -75 "${command[@]}" --max-time 0 -o parts <"$data/train.shard.zst"
+  [ -e parts/stdin.shard.zst ]
+  run -75 "${command[@]}" --max-time 0 -o parts - < <(cat "$data/train.shard.zst")
+  run -65 "${command[@]}" -o parts - <"$data/valid.shard.zst"
+  [[ $output == *"stdin: not the data"* ]]
+  "${command[@]}" -o parts </dev/null
+  same whole parts
+  "${command[@]}" -o parts - <"$data/train.shard.zst"
+}
+
+@test "another configuration or other data in the folder are refused by name, nothing changes" {
+  run -75 train "${tiny[@]}" --steps 40 --max-time 0 -o model "$data/train.shard.zst"
+  cp -r model before
+  run -64 train "${tiny[@]}" --steps 41 -o model "$data/train.shard.zst"
+  [[ $output == *"steps 40, now it is 41"* ]]
+  run -64 train "${tiny[@]}" --steps 40 --memory local -o model "$data/train.shard.zst"
+  [[ $output == *'memory "none", now it is "local"'* ]]
+  run -64 train "${tiny[@]}" --steps 40 -o model "$data/valid.shard.zst"
+  [[ $output == *"begun with data"* ]]
+  diff -r model before
+}
+
+@test "a second process in the folder is refused, the first one goes on" {
+  local pid
+  train "${tiny[@]}" --steps 300 --log-every 1 -o model "$data/train.shard.zst" &
+  pid=$!
+  while [ ! -s model/metrics.jsonl ]; do sleep 0.02; done
+  run -64 train "${tiny[@]}" --steps 300 --log-every 1 -o model "$data/train.shard.zst"
+  [[ $output == *"another process"* ]]
+  wait "$pid"
+  [ -e model/model.safetensors ]
+}
+
+@test "--from starts from a model, with another objective; what contradicts it is refused" {
+  train "${tiny[@]}" --steps 60 -o plain "$data/train.shard.zst"
+  train --from plain --segment 32 --batch 4 --steps 20 --lr 0.003 --log-every 5 --memory local,long -q -j 1 -o trime \
+    "$data/train.shard.zst"
+  python3 -c '
+import json
+first = json.loads(open("trime/metrics.jsonl").readline())["loss"]
+assert first < 3.9, first
+config = json.load(open("trime/config.json"))["tessera"]
+assert config["model"]["d_model"] == 16 and config["memory"] == "local,long", config'
+  run -64 train --from plain --layers 2 --steps 20 -o other "$data/train.shard.zst"
+  [[ $output == *"--layers: plain has 1, not 2"* ]]
+  head -c 3000 "$data/train.txt" >small.txt
+  tokenize -q --learn bpe --vocab-size 300 small.txt -o tokenizer.json
+  tokenize -q -t tokenizer.json small.txt -o small.shard.zst
+  run -65 train --from plain --steps 20 -o other small.shard.zst
+}
+
+@test "--plan says what a run takes and leaves nothing behind" {
+  run train "${tiny[@]}" --memory long --plan --json "$data/train.shard.zst"
+  [ "$status" -eq 0 ]
+  python3 -c '
+import json, sys
+plan = json.loads(sys.argv[1])
+assert plan["parameters"] == 256 * 16 + 32 * 16 + 12 * 16 * 16 + 13 * 16 + 2 * 16, plan
+assert plan["optimiser_bytes"] == 2 * plan["weights_bytes"] and plan["updates"] == 470, plan
+assert plan["hours"] > 0 and plan["peak_memory_bytes"] > 1e6 and plan["disk_bytes"] > 0, plan' "$output"
+  [ -z "$(ls)" ]
+}
+
+@test "inputs that are wrong or not there: one line, its exit code, no model" {
+  run -66 train -q -o model missing.shard.zst
+  run -65 train -q -o model "$data/train.txt"
+  [ "${#lines[@]}" -eq 1 ]
+  run -64 train -q "$data/train.shard.zst"
+  run -64 train -q --batches runs --run-length 3 --batch 8 -o model "$data/train.shard.zst"
+  [[ $output == *"--run-length"* ]]
+  run -64 train -q --memory sideways -o model "$data/train.shard.zst"
+  run -64 train -q --segment 64 --context 32 -o model "$data/train.shard.zst"
+  [[ $output == *"--segment"* ]]
+  run -64 train -q --keep 2 -o model "$data/train.shard.zst"
+  [ ! -e model/model.safetensors ]
+}
+
+@test "a run that diverges says so and leaves no model" {
+  run -65 train "${tiny[@]}" --lr 1e30 --steps 20 -o model "$data/train.shard.zst"
+  [[ $output == *"not finite"* ]]
+  [ ! -e model/model.safetensors ]
+}

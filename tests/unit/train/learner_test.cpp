@@ -1,0 +1,203 @@
+#include "train/learner.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "core/error.h"
+#include "train/plan.h"
+#include "unit/train/tiny.h"
+
+namespace {
+
+// The weights after some updates of a learner on its own order.
+std::vector<torch::Tensor> after(const train::Job& job, std::int64_t updates) {
+  nn::start(1, job.seed);
+  auto run = train::prepare(job);
+  train::Learner learner(run.model, run.recipe, run.order->carries(), run.seed, torch::kCPU);
+  std::int64_t index = 0;
+  for (std::int64_t step = 0; step < updates; ++step) {
+    std::vector<train::MicroBatch> micro;
+    for (std::int64_t k = 0; k < run.recipe.batches.accumulate; ++k, ++index)
+      micro.push_back(train::read_batch(*run.data, run.order->rows(index), index));
+    learner.update(step, micro);
+  }
+  std::vector<torch::Tensor> weights;
+  for (const auto& [name, weight] : learner.model().named_weights())
+    weights.push_back(weight.detach().clone());
+  return weights;
+}
+
+double distance(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    most = std::max(most, (a[i] - b[i]).abs().max().item<double>());
+  return most;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("without memory, accumulated micro-batches are one batch, whatever their sizes") {
+  const data::Folder folder;
+  tiny::write_text(folder / "text");
+  auto whole = tiny::job(folder);
+  whole.recipe.batches.batches = "kept";
+  whole.model.shape.dropout = 0;
+  whole.recipe.objective.plain_warmup = 0;
+  auto parts = whole;
+  parts.recipe.batches.batch = 2;
+  parts.recipe.batches.accumulate = 3;
+  DOCTEST_CHECK(distance(after(whole, 3), after(parts, 3)) < 1e-5);
+  // With memory they are not: micro-batches do not see each other.
+  whole.recipe.objective.memory = parts.recipe.objective.memory = "long";
+  DOCTEST_CHECK(distance(after(whole, 3), after(parts, 3)) > 1e-4);
+}
+
+DOCTEST_TEST_CASE(
+    "the first updates are plain, the coin falls as often as it should, once a micro-batch") {
+  const data::Folder folder;
+  tiny::write_text(folder / "text");
+  auto job = tiny::job(folder);
+  job.recipe.objective.memory = "local,ext";
+  job.recipe.objective.plain_warmup = 0.25;
+  job.recipe.steps = 40;
+  nn::start(1, 1);
+  auto run = train::prepare(job);
+  const train::Learner learner(run.model, run.recipe, false, 1, torch::kCPU);
+  DOCTEST_CHECK(!learner.rule(9, 9).any());
+  DOCTEST_CHECK(learner.rule(10, 10).any());
+  int dropped = 0;
+  for (std::int64_t i = 0; i < 2000; ++i) {
+    dropped += learner.rule(20, i).drop_own_segment;
+    DOCTEST_CHECK(learner.rule(20, i).drop_own_segment == learner.rule(30, i).drop_own_segment);
+  }
+  DOCTEST_CHECK(dropped == doctest::Approx(1800).epsilon(0.02));
+}
+
+DOCTEST_TEST_CASE("clipping bounds the update, and the norm reported is that before it") {
+  const data::Folder folder;
+  tiny::write_text(folder / "text");
+  auto job = tiny::job(folder);
+  job.recipe.optimiser.optimiser = "nag";
+  job.recipe.optimiser.weight_decay = 0;
+  job.recipe.optimiser.momentum = 0;
+  job.recipe.optimiser.lr = 1;
+  job.recipe.optimiser.clip = 1e-3;
+  job.recipe.schedule.warmup = 0;
+  nn::start(1, 1);
+  auto run = train::prepare(job);
+  train::Learner learner(run.model, run.recipe, false, 1, torch::kCPU);
+  std::vector<torch::Tensor> before;
+  for (const auto& [name, weight] : run.model->named_weights())
+    before.push_back(weight.detach().clone());
+  const auto update = learner.update(0, {train::read_batch(*run.data, run.order->rows(0), 0)});
+  double square = 0;
+  std::size_t i = 0;
+  for (const auto& [name, weight] : run.model->named_weights())
+    square += (weight.detach() - before[i++]).to(torch::kFloat64).pow(2).sum().item<double>();
+  DOCTEST_CHECK(std::sqrt(square) == doctest::Approx(1e-3).epsilon(1e-3));
+  DOCTEST_CHECK(update.norm.item<double>() > 0.1);
+  DOCTEST_CHECK(update.tokens == 72);
+  DOCTEST_CHECK(update.nats.item<double>() / 72 == doctest::Approx(std::log(40)).epsilon(0.1));
+}
+
+DOCTEST_TEST_CASE("bfloat16 products learn much the same") {
+  const data::Folder folder;
+  tiny::write_text(folder / "text");
+  auto job = tiny::job(folder);
+  job.recipe.steps = 40;
+  tiny::train(folder / "float32", job);
+  job.recipe.precision = "bfloat16";
+  tiny::train(folder / "bfloat16", job);
+  const double a = tiny::losses(folder / "float32").back(),
+               b = tiny::losses(folder / "bfloat16").back();
+  DOCTEST_CHECK(a != b);
+  DOCTEST_CHECK(a == doctest::Approx(b).epsilon(0.05));
+}
+
+DOCTEST_TEST_CASE("a run that diverges says so") {
+  const data::Folder folder;
+  tiny::write_text(folder / "text");
+  auto job = tiny::job(folder);
+  job.recipe.optimiser.lr = 1e30;
+  try {
+    tiny::train(folder / "run", job);
+    DOCTEST_FAIL("not noticed");
+  } catch (const core::Error& error) {
+    DOCTEST_CHECK(std::string(error.what()).find("not finite") != std::string::npos);
+  }
+}
+
+DOCTEST_TEST_CASE(
+    "the loss falls on real text, with and without memory, and the best model by validation is "
+    "kept") {
+  std::ifstream file("LICENSE");
+  std::stringstream text;
+  text << file.rdbuf();
+  if (text.str().size() < 8000) {
+    DOCTEST_MESSAGE("SKIP: no LICENSE to learn from in the working folder");
+    return;
+  }
+  const data::Folder folder;
+  const std::string all = text.str();
+  const auto bytes = [&](std::size_t begin, std::size_t end) {
+    return std::vector<std::uint64_t>(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                                      all.begin() + static_cast<std::ptrdiff_t>(end));
+  };
+  data::write_shard(folder / "text", data::tokens_header(256), bytes(0, 6000));
+  data::write_shard(folder / "valid", data::tokens_header(256), bytes(6000, 8000));
+  for (const std::string memory : {"none", "local,long"}) {
+    auto job = tiny::job(folder);
+    job.model.shape.d_model = 32;
+    job.model.transformer.context = 64;
+    job.recipe.batches.segment = 48;
+    job.recipe.steps = 60;
+    job.recipe.objective.memory = memory;
+    job.valid = folder / "valid";
+    tiny::train(folder / memory, job);
+    const auto losses = tiny::losses(folder / memory);
+    DOCTEST_CHECK(losses.front() > 4.5);
+    DOCTEST_CHECK(losses.back() < 3.3);
+    const auto valid = tiny::losses(folder / memory, "valid_loss");
+    DOCTEST_REQUIRE(valid.size() == 10);
+    DOCTEST_CHECK(valid.back() < valid.front());
+  }
+}
+
+DOCTEST_TEST_CASE("validation that grows worse leaves the best weights") {
+  const data::Folder folder;
+  tiny::write_text(folder / "text");
+  data::write_counting(folder / "valid", 300, 40);  // nothing that the text teaches
+  auto job = tiny::job(folder);
+  job.recipe.steps = 40;
+  tiny::train(folder / "last", job);
+  job.valid = folder / "valid";
+  job.recipe.valid_every = 10;
+  tiny::train(folder / "best", job);
+  const auto valid = tiny::losses(folder / "best", "valid_loss");
+  DOCTEST_REQUIRE(valid.size() == 4);
+  DOCTEST_CHECK(valid.back() > valid.front());
+  DOCTEST_CHECK(tiny::files(folder / "best").at("model.safetensors") !=
+                tiny::files(folder / "last").at("model.safetensors"));
+  // Validation itself changes nothing of the training.
+  DOCTEST_CHECK(tiny::losses(folder / "best") == tiny::losses(folder / "last"));
+}
+
+DOCTEST_TEST_CASE("a plan counts what the run will take") {
+  const data::Folder folder;
+  tiny::write_text(folder / "text", 1500);
+  auto job = tiny::job(folder);
+  job.recipe.steps = 0;
+  job.recipe.epochs = 2;
+  nn::start(1, 1);
+  auto run = train::prepare(job);
+  const auto plan = train::plan(run, {});
+  DOCTEST_CHECK(plan["parameters"].get<std::int64_t>() == run.model->parameter_count());
+  DOCTEST_CHECK(plan["updates"].get<std::int64_t>() ==
+                42);  // 1,499 targets: 125 segments, 21 batches
+  DOCTEST_CHECK(plan["tokens"].get<std::int64_t>() == 2998);
+  DOCTEST_CHECK(plan["optimiser_bytes"].get<std::int64_t>() == 8 * run.model->parameter_count());
+  DOCTEST_CHECK(plan["hours"].get<double>() > 0);
+}

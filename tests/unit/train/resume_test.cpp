@@ -1,0 +1,193 @@
+// A run that was stopped or killed, and went on, leaves the same bytes as one that never stopped.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.h"
+#include "model/checkpoint.h"
+#include "unit/train/tiny.h"
+
+namespace {
+
+using train::Job;
+using train::KeepOptions;
+using train::Outcome;
+
+struct Case {
+  const char *batches, *memory, *arch, *positions;
+};
+
+// Every order of batches, with a memory that it serves; State carried and not.
+constexpr Case kCases[] = {
+    {"shuffled", "none", "transformer", "learned"},
+    {"shuffled", "local", "transformer", "learned"},
+    {"kept", "local,long", "transformer", "learned"},
+    {"runs", "long", "transformer", "rope"},
+    {"documents", "local,long", "transformer", "alibi"},
+    {"order", "local,ext", "transformer", "learned"},
+    {"columns", "none", "transformer", "rope"},
+    {"columns", "local,long", "transformer", "learned"},
+    {"columns", "none", "lstm", "learned"},
+    {"columns", "local,long", "lstm", "learned"},
+};
+
+bool known(const std::string& arch) {
+  const auto names = nn::architecture_names();
+  return std::find(names.begin(), names.end(), arch) != names.end();
+}
+
+Job job_of(const Case& test, const data::Folder& folder) {
+  tiny::write_text(folder / "text");
+  tiny::write_text(folder / "valid", 200, 2);
+  Job job = tiny::job(folder);
+  job.model.arch = test.arch;
+  job.model.transformer.positions = test.positions;
+  job.recipe.batches.batches = test.batches;
+  job.recipe.objective.memory = test.memory;
+  job.recipe.batches.accumulate = 2;
+  if (std::string(test.batches) == "order") {
+    const shard::Dataset data({folder / "text"});
+    std::vector<std::uint64_t> list((data.size() - 1 + 11) / 12);
+    for (std::uint64_t i = 0; i < list.size(); ++i) list[i] = (i * 7) % list.size();
+    data::write_order(folder / "order", list, list.size(), 12, data.fingerprint().hex());
+    job.recipe.batches.order = folder / "order";
+  }
+  return job;
+}
+
+// A checkpoint of update `step`, changed by `change` and written back.
+template <class F>
+void tamper(const std::string& path, std::int64_t step, F change) {
+  auto checkpoint = model::load_checkpoint(path + "/step-" + std::to_string(step));
+  change(checkpoint);
+  model::save_checkpoint(path, step, checkpoint);
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE(
+    "stopped at any update and continued: the same bytes, for every order of batches") {
+  for (const auto& test : kCases) {
+    if (!known(test.arch)) continue;
+    DOCTEST_CAPTURE(test.batches);
+    DOCTEST_CAPTURE(test.memory);
+    DOCTEST_CAPTURE(test.arch);
+    const data::Folder folder;
+    Job job = job_of(test, folder);
+    job.valid = folder / "valid";
+    job.recipe.valid_every = 4;
+    DOCTEST_CHECK(tiny::train(folder / "whole", job) == Outcome::finished);
+    for (const std::int64_t at : {0, 5, 6, 13})
+      DOCTEST_CHECK(tiny::train(folder / "parts", job, at == 0 ? -2 : at) != Outcome::was_finished);
+    const auto whole = tiny::files(folder / "whole"), parts = tiny::files(folder / "parts");
+    DOCTEST_CHECK((whole == parts));
+    DOCTEST_CHECK(whole.count("model.safetensors") == 1);
+  }
+}
+
+DOCTEST_TEST_CASE("killed between checkpoints and continued: the same bytes, logs cut back") {
+  const data::Folder folder;
+  const Job job = job_of(kCases[1], folder);
+  const KeepOptions keep = {.checkpoint_every = 4, .keep = 2, .deadline = {}};
+  tiny::train(folder / "whole", job, -1, false, keep);
+  for (const std::int64_t at : {3, 7, 9, 10, 13})
+    DOCTEST_CHECK(tiny::train(folder / "parts", job, at, /*kill=*/true, keep) == Outcome::stopped);
+  // A line that was being written when the process died.
+  std::ofstream(folder / "parts/metrics.jsonl", std::ios::app) << "{\"step\": 1";
+  DOCTEST_CHECK(tiny::train(folder / "parts", job, -1, false, keep) == Outcome::finished);
+  const auto whole = tiny::files(folder / "whole"), parts = tiny::files(folder / "parts");
+  DOCTEST_CHECK((whole == parts));
+  DOCTEST_CHECK(whole.count("step-8/state.json") == 1);
+  DOCTEST_CHECK(whole.count("step-12/state.json") == 1);
+  DOCTEST_CHECK(whole.count("step-4/state.json") == 0);
+  DOCTEST_CHECK(tiny::train(folder / "parts", job, -1, false, keep) == Outcome::was_finished);
+}
+
+DOCTEST_TEST_CASE("the comparison above notices what a checkpoint could forget") {
+  const data::Folder folder;
+  const Job plain = job_of(kCases[0], folder);
+  tiny::train(folder / "whole", plain);
+  const auto whole = tiny::files(folder / "whole");
+  const auto differs = [&](const char* what, auto change) {
+    DOCTEST_CAPTURE(what);
+    std::filesystem::remove_all(folder / "broken");
+    tiny::train(folder / "broken", plain, 5);
+    tamper(folder / "broken", 5, change);
+    DOCTEST_CHECK(tiny::train(folder / "broken", plain) == Outcome::finished);
+    const auto broken = tiny::files(folder / "broken");
+    DOCTEST_CHECK(broken.at("model.safetensors") != whole.at("model.safetensors"));
+  };
+  differs("moments", [](model::Checkpoint& checkpoint) {
+    for (auto& [name, tensor] : checkpoint.tensors)
+      if (name.rfind("optimiser.", 0) == 0) tensor.zero_();
+  });
+  differs("the optimiser's count",
+          [](model::Checkpoint& checkpoint) { checkpoint.facts["optimiser"] = {4.0}; });
+  differs("the place in the data and in the random numbers",
+          [](model::Checkpoint& checkpoint) { checkpoint.facts["step"] = 6; });
+  tiny::train(folder / "window", plain, 5);
+  tamper(folder / "window", 5,
+         [](model::Checkpoint& checkpoint) { checkpoint.facts["window_nats"] = 1.0; });
+  tiny::train(folder / "window", plain);
+  DOCTEST_CHECK(tiny::files(folder / "window").at("metrics.jsonl") != whole.at("metrics.jsonl"));
+}
+
+DOCTEST_TEST_CASE("the comparison above notices a State or a memory that is not carried on") {
+  for (const std::size_t i : {std::size_t{6}, std::size_t{7}}) {
+    const data::Folder folder;
+    Job job = job_of(kCases[i], folder);
+    job.recipe.batches.accumulate = 1;
+    tiny::train(folder / "whole", job);
+    tiny::train(folder / "broken", job, 5);
+    tamper(folder / "broken", 5, [](model::Checkpoint& checkpoint) {
+      for (auto& [name, tensor] : checkpoint.tensors)
+        if (name.rfind("state.", 0) == 0 || name == "previous.0.keys") tensor.zero_();
+    });
+    tiny::train(folder / "broken", job);
+    DOCTEST_CHECK(tiny::files(folder / "whole").at("model.safetensors") !=
+                  tiny::files(folder / "broken").at("model.safetensors"));
+  }
+}
+
+DOCTEST_TEST_CASE(
+    "another configuration, other data, another model in the same folder are refused by name") {
+  const data::Folder folder;
+  const Job job = job_of(kCases[0], folder);
+  tiny::train(folder / "run", job, 3);
+  const auto refusal = [&](Job other) -> std::string {
+    const auto before = tiny::files(folder / "run");
+    try {
+      tiny::train(folder / "run", other);
+    } catch (const core::Error& error) {
+      DOCTEST_CHECK(error.code() == core::Code::usage);
+      DOCTEST_CHECK((tiny::files(folder / "run") == before));
+      return error.what();
+    }
+    return "not refused";
+  };
+  Job other = job;
+  other.recipe.optimiser.lr = 0.02;
+  DOCTEST_CHECK(refusal(other).find("lr 0.01, now it is 0.02") != std::string::npos);
+  other = job;
+  other.seed = 7;
+  DOCTEST_CHECK(refusal(other).find("seed 1, now it is 7") != std::string::npos);
+  other = job;
+  other.model.shape.layers = 3;
+  DOCTEST_CHECK(refusal(other).find("layers 2, now it is 3") != std::string::npos);
+  other = job;
+  other.shards = {folder / "valid"};
+  DOCTEST_CHECK(refusal(other).find("data \"") != std::string::npos);
+}
+
+DOCTEST_TEST_CASE("a second run in the same folder is refused while the first one goes on") {
+  const data::Folder folder;
+  const train::RunFolder first(folder / "run");
+  try {
+    const train::RunFolder second(folder / "run");
+    DOCTEST_FAIL("not refused");
+  } catch (const core::Error& error) {
+    DOCTEST_CHECK(std::string(error.what()).find("another process") != std::string::npos);
+  }
+}
