@@ -57,7 +57,8 @@ struct Options {
     f("import", import,
       "make tokenizer.json of encoder.json and vocab.bpe, or of a .tiktoken file");
     f("export", export_as,
-      "write the tokenizer as GPT-2's vocab.json and merges.txt into folder -o", {"gpt2"});
+      "json: write the tokenizer as tokenizer.json; gpt2: vocab.json and merges.txt into folder -o",
+      {"json", "gpt2"});
   }
 
   text::DocumentOptions documents() const {
@@ -97,8 +98,7 @@ int learn_tokenizer(const Options& options, const cli::Context& context) {
 }
 
 int export_tokenizer(const Options& options, const cli::Context& context) {
-  if (options.tokenizer.empty())
-    core::fail(Code::usage, "--export takes -t tokenizer.json");
+  if (options.tokenizer.empty()) core::fail(Code::usage, "--export takes -t tokenizer.json");
   const auto tokenizer = text::load_tokenizer(options.tokenizer);
   if (options.export_as == "json") return write_tokenizer(context, *tokenizer);
   if (context.output.empty()) core::fail(Code::usage, "--export gpt2 takes -o FOLDER");

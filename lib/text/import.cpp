@@ -101,6 +101,34 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> last_pair(const Vocabular
   return std::pair(*left, *right);
 }
 
+// What a file is, by how it begins.
+bool is_json(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != text.npos && text[first] == '{';
+}
+
+bool is_merges(std::string_view text) { return text.starts_with("#version"); }
+
+// The number at the end of line `n` (0: the first); nothing if there is none.
+std::optional<std::uint64_t> number_in_line(std::string_view text, int n) {
+  Lines lines(text, "");
+  std::string_view line;
+  for (int i = 0; i <= n; ++i)
+    if (!lines.next(line)) return std::nullopt;
+  const std::size_t space = line.rfind(' ');
+  return space == line.npos ? std::nullopt : parse_count(line.substr(space + 1));
+}
+
+// Ranks count up from 0; counts of words go down.
+bool is_ranks(std::string_view text) {
+  return number_in_line(text, 0) == 0u && number_in_line(text, 1) == 1u;
+}
+
+bool is_counts(std::string_view text) {
+  return text.find('\n') != text.npos && !is_merges(text) && !is_ranks(text) && !is_json(text) &&
+         text.substr(0, text.find('\n')).find(' ') != text.npos;
+}
+
 }  // namespace
 
 TokenizerPtr import_gpt2(const NamedText& vocabulary_file, const NamedText& merges_file) {
@@ -158,17 +186,26 @@ TokenizerPtr import_tokenizer(const std::vector<std::string>& paths) {
   std::vector<NamedText> files;
   for (const auto& path : paths)
     files.push_back({path == "-" ? "stdin" : path, core::read_text(path, kLimit)});
-  const auto is_json = [](const NamedText& file) {
-    const std::size_t first = file.text.find_first_not_of(" \t\r\n");
-    return first != file.text.npos && file.text[first] == '{';
+  const auto find = [&](bool (*test)(std::string_view)) -> const NamedText* {
+    for (const auto& file : files)
+      if (test(file.text)) return &file;
+    return nullptr;
   };
-  if (files.size() == 2 && is_json(files[0]) != is_json(files[1]))
-    return is_json(files[0]) ? import_gpt2(files[0], files[1]) : import_gpt2(files[1], files[0]);
-  if (files.size() == 1 && is_json(files[0])) return parse_tokenizer(files[0].text, files[0].name);
-  if (files.size() == 1) return import_tiktoken(files[0]);
-  fail(
-      Code::usage,
-      "--import takes encoder.json and vocab.bpe, or one .tiktoken file; these are not such files");
+  const NamedText *json = find(is_json), *merges = find(is_merges), *ranks = find(is_ranks),
+                  *counts = find(is_counts);
+  if (files.size() == 1) {
+    if (json) return parse_tokenizer(json->text, json->name);
+    if (merges) return import_codes(*merges, nullptr);
+    if (ranks) return import_tiktoken(*ranks);
+    if (counts) return import_fairseq(*counts);
+  } else if (files.size() == 2) {
+    if (json && merges) return import_gpt2(*json, *merges);
+    if (merges && counts) return import_codes(*merges, counts);
+  }
+  fail(Code::bad_data,
+       "{}: none of the files that can be imported: encoder.json and vocab.bpe, .tiktoken ranks, "
+       "fairseq's dict.txt, subword-nmt's codes (with or without dict.txt)",
+       files.empty() ? "--import" : files[0].name);
 }
 
 }  // namespace text

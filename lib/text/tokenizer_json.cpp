@@ -10,6 +10,7 @@
 #include "text/byte_level.h"
 #include "text/gpt2_split.h"
 #include "text/tokenizer.h"
+#include "text/units.h"
 #include "text/word_level.h"
 
 namespace text {
@@ -158,12 +159,15 @@ std::uint32_t merge_part(const File& file, const Vocabulary& vocabulary, std::si
   return *id;
 }
 
-std::vector<Merge> read_merges(const File& file, element model, const Vocabulary& vocabulary) {
+// `convert(name)` makes a token of a name in the file, nothing of a damaged one.
+template <class Convert>
+std::vector<Merge> read_merges(const File& file, element model, const Vocabulary& vocabulary,
+                               Convert convert) {
   std::vector<Merge> merges;
-  const auto as_bytes = [&](std::string_view name) {
-    auto bytes = bytes_of_alphabet(name);
-    if (!bytes || bytes->empty()) file.refuse("merge {} is damaged", merges.size());
-    return *std::move(bytes);
+  const auto as_token = [&](std::string_view name) {
+    std::optional<std::string> token = convert(name);
+    if (!token || token->empty()) file.refuse("merge {} is damaged", merges.size());
+    return *std::move(token);
   };
   for (const element entry : file.list(model, "merges")) {
     std::string_view left, right, pair;
@@ -178,7 +182,7 @@ std::vector<Merge> read_merges(const File& file, element model, const Vocabulary
                parts.at(1).get(right) != simdjson::SUCCESS) {
       file.refuse("merge {} is damaged", merges.size());
     }
-    const std::string a = as_bytes(left), b = as_bytes(right);
+    const std::string a = as_token(left), b = as_token(right);
     merges.push_back({merge_part(file, vocabulary, merges.size(), a),
                       merge_part(file, vocabulary, merges.size(), b),
                       merge_part(file, vocabulary, merges.size(), a + b)});
@@ -197,9 +201,26 @@ void refuse_set(const File& file, element model, std::string_view key) {
   if (!empty) file.refuse("BPE with \"{}\" is not supported", key);
 }
 
-TokenizerPtr read_bpe(const File& file, element model) {
+TokenizerPtr read_units(const File& file, element model) {
   for (const char* key :
-       {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"})
+       {"dropout", "continuing_subword_prefix", "byte_fallback", "fuse_unk", "ignore_merges"})
+    refuse_set(file, model, key);
+  const auto split = file.find(file.root(), "pre_tokenizer");
+  if (file.text(model, "end_of_word_suffix", "") != Units::kEndOfWord || !split ||
+      file.text(*split, "type", "") != "WhitespaceSplit" || file.find(file.root(), "normalizer"))
+    file.refuse("BPE with \"end_of_word_suffix\" is supported with </w> and WhitespaceSplit only");
+  const auto as_is = [](std::string_view name) { return std::optional(std::string(name)); };
+  auto special = read_special(file);
+  auto vocabulary = read_vocabulary(file, model, special,
+                                    [](std::string_view name) { return std::string(name); });
+  auto merges = read_merges(file, model, vocabulary, as_is);
+  return std::make_shared<Units>(std::move(vocabulary), std::move(merges), std::move(special),
+                                 std::string(file.text(model, "unk_token", "")));
+}
+
+TokenizerPtr read_bpe(const File& file, element model) {
+  if (!file.text(model, "end_of_word_suffix", "").empty()) return read_units(file, model);
+  for (const char* key : {"dropout", "continuing_subword_prefix", "byte_fallback"})
     refuse_set(file, model, key);
   if (file.find(file.root(), "normalizer")) file.refuse("BPE with a normalizer is not supported");
   const bool split = read_byte_level_split(file);
@@ -212,7 +233,7 @@ TokenizerPtr read_bpe(const File& file, element model) {
     if (!bytes) file.refuse("token {} is not of GPT-2's byte alphabet", name);
     return *std::move(bytes);
   });
-  auto merges = read_merges(file, model, vocabulary);
+  auto merges = read_merges(file, model, vocabulary, bytes_of_alphabet);
   const bool whole_words = file.flag(model, "ignore_merges", false);
   if (!split && (whole_words || !merges.empty()))
     file.refuse("BPE without GPT-2's pattern (use_regex false) is not supported");
