@@ -209,7 +209,10 @@ TokenizerPtr read_units(const File& file, element model) {
   if (file.text(model, "end_of_word_suffix", "") != Units::kEndOfWord || !split ||
       file.text(*split, "type", "") != "WhitespaceSplit" || file.find(file.root(), "normalizer"))
     file.refuse("BPE with \"end_of_word_suffix\" is supported with </w> and WhitespaceSplit only");
-  const auto as_is = [](std::string_view name) { return std::optional(std::string(name)); };
+  // Merges are written with a space between their sides.
+  const auto as_is = [](std::string_view name) {
+    return name.find(' ') == name.npos ? std::optional(std::string(name)) : std::nullopt;
+  };
   auto special = read_special(file);
   auto vocabulary = read_vocabulary(file, model, special,
                                     [](std::string_view name) { return std::string(name); });

@@ -1,0 +1,215 @@
+#!/usr/bin/env bats
+# tokenize: documents into shards and back, learned and imported tokenizers, what it refuses.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+  BIN=${BIN:-$root/build/bin}
+  PATH=$BIN:$PATH
+  golden=$root/tests/golden/tokenizers
+  cd "$BATS_TEST_TMPDIR"
+  printf 'one two\n\nthree four five\n' >lines.txt
+}
+
+numbers() { shard cat "$@" | tr '\n' ' ' | sed 's/ $//'; }
+
+field() { # name, of a JSON line on stdin
+  python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"
+}
+
+@test "the ids of stored files are those of Hugging Face's tokenizers" {
+  for name in bpe word; do
+    for text in sample hard; do
+      tokenize -q -t "$golden/$name.json" --end-of-document none "$golden/$text.txt" -o x.shard.zst
+      [ "$(numbers x.shard.zst)" = "$(tr '\n' ' ' <"$golden/$text.$name.ids" | sed 's/ $//')" ]
+    done
+  done
+}
+
+@test "bytes and bpe: any bytes come back, through pipes too" {
+  head -c 200000 /dev/urandom >any
+  for tokenizer in bytes "$golden/bpe.json"; do
+    tokenize -q -t "$tokenizer" any -o any.shard.zst
+    tokenize --decode any.shard.zst | cmp - any
+    tokenize -q -t "$tokenizer" <any | tokenize -t "$tokenizer" --decode - -o back
+    cmp any back
+  done
+  if command -v zstd >/dev/null; then
+    tokenize -q -t bytes any | zstd -dc | cmp - any
+  fi
+}
+
+@test "word: WikiText's convention" {
+  printf ' = Title = \n \n a rare <unk> word \n' >train.txt
+  tokenize -q --learn word train.txt -o word.json
+  printf ' a word never seen \n' | tokenize --json -t word.json -o x.shard.zst 2>report
+  [ "$(field tokens <report)" -eq 5 ]
+  [ "$(field words <report)" -eq 5 ]
+  [ "$(tokenize --decode x.shard.zst)" = 'a word <unk> <unk>' ]
+  [ "$(tokenize -q -t word.json train.txt | tokenize --decode | tail -n 1)" = 'a rare <unk> word' ]
+}
+
+@test "text: a file is a document; a separator parts it; special tokens in text are text" {
+  printf 'one<|endoftext|>two<|endoftext|>' >a.txt
+  tokenize --json -q -t "$golden/bpe.json" a.txt lines.txt -o x.shard.zst 2>report
+  [ "$(field documents <report)" -eq 2 ]
+  cat a.txt lines.txt | cmp - <(tokenize --decode x.shard.zst)
+  tokenize --json -q -t "$golden/bpe.json" --document-separator '<|endoftext|>' a.txt -o y.shard.zst 2>report
+  [ "$(field documents <report)" -eq 2 ]
+  [ "$(field bytes <report)" -eq 6 ]
+  [ "$(tokenize --decode y.shard.zst)" = onetwo ]
+  tokenize --decode y.shard.zst --document-separator '<|endoftext|>' | cmp - a.txt
+}
+
+@test "after each document stands the tokenizer's mark, another, or none" {
+  tokenize -q -t "$golden/bpe.json" --format lines lines.txt -o x.shard.zst
+  mark=$(shard cat --documents x.shard.zst | sed -n 2p)
+  [ "$(shard cat --documents x.shard.zst | awk -v m="$mark" '$NF == m' | wc -l)" -eq 3 ]
+  [ "$(tokenize --decode --end-of-document none x.shard.zst)" = \
+    'one two<|endoftext|><|endoftext|>three four five<|endoftext|>' ]
+  tokenize -q -t "$golden/bpe.json" --format lines --end-of-document none lines.txt -o y.shard.zst
+  [ "$(shard cat y.shard.zst | wc -l)" -eq $(($(shard cat x.shard.zst | wc -l) - 3)) ]
+  tokenize -q -t "$golden/word.json" --format lines --end-of-document '<eos>' lines.txt | tail -c 1 >/dev/null
+  [ "$(tokenize -q -t "$golden/bpe.json" --end-of-document '!' lines.txt | tokenize --decode)" = "$(cat lines.txt)" ]
+  run --separate-stderr tokenize -t "$golden/bpe.json" --end-of-document '</s>' lines.txt -o z.shard.zst
+  [ "$status" -eq 64 ]
+  [[ $stderr == *'</s>'* ]]
+  [ ! -e z.shard.zst ]
+}
+
+@test "lines and JSON lines, there and back" {
+  printf '{"id": 1, "text": "one\\ntwo \\u00e9"}\n\n{"text": ""}\n' >a.jsonl
+  tokenize -q -t bytes --format jsonl a.jsonl -o x.shard.zst
+  [ "$(tokenize --decode --format jsonl x.shard.zst)" = $'{"text":"one\\ntwo é"}\n{"text":""}' ]
+  tokenize -q -t bytes --format lines lines.txt -o y.shard.zst
+  tokenize --decode --format lines y.shard.zst | cmp - lines.txt
+  printf '{"body": "b"}\n' | tokenize -q -t bytes --format jsonl --field body | tokenize --decode | grep -qx b
+}
+
+@test "a bad JSON line: file and line, exit 65, no output" {
+  printf '{"text": "a"}\n{"text": 3}\n' >bad.jsonl
+  run --separate-stderr tokenize -t bytes --format jsonl bad.jsonl -o x.shard.zst
+  [ "$status" -eq 65 ]
+  [[ $stderr == 'tokenize: bad.jsonl:2: '* ]]
+  [ -z "$output" ]
+  [ -z "$(find . -name 'x.shard*')" ]
+  run --separate-stderr tokenize -t bytes --format jsonl --field other bad.jsonl -o x.shard.zst
+  [[ $stderr == 'tokenize: bad.jsonl:1: '*other* ]]
+}
+
+@test "pairs: source, target, source, target; sides of different length are an error" {
+  printf 'ein Haus\nzwei\n' >de
+  printf 'a house\ntwo\n' >en
+  tokenize -q -t bytes --pairs de en -o x.shard.zst
+  [ "$(shard info --json x.shard.zst | field kind)" = pairs ]
+  [ "$(tokenize --decode --format lines x.shard.zst)" = $'ein Haus\na house\nzwei\ntwo' ]
+  printf 'three\n' >>en
+  run --separate-stderr tokenize -t bytes --pairs de en -o y.shard.zst
+  [ "$status" -eq 65 ]
+  [[ $stderr == *en:3*de* ]]
+  [ ! -e y.shard.zst ]
+  run tokenize -t bytes --pairs de -o y.shard.zst
+  [ "$status" -eq 64 ]
+}
+
+@test "any -j: the same bytes" {
+  for _ in $(seq 400); do cat "$golden/sample.txt" "$golden/hard.txt"; done >big.txt
+  for tokenizer in bytes "$golden/bpe.json" "$golden/word.json"; do
+    tokenize -q -j1 -t "$tokenizer" big.txt -o one.shard.zst
+    tokenize -q -j4 -t "$tokenizer" - -o four.shard.zst <big.txt
+    cmp one.shard.zst four.shard.zst
+  done
+  for kind in word bpe; do
+    tokenize -q -j1 --learn $kind --vocab-size 500 big.txt -o one.json
+    tokenize -q -j4 --learn $kind --vocab-size 500 big.txt -o four.json
+    cmp one.json four.json
+  done
+}
+
+@test "a shard says which program made it of what, and nothing of where" {
+  tokenize -q -t "$golden/bpe.json" --format lines lines.txt -o x.shard.zst
+  entry=$(shard info --json x.shard.zst | python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["provenance"]))')
+  [[ $entry == *'"program": "tokenize"'* && $entry == *'"format": "lines"'* && $entry == *'"end_of_document": "<|endoftext|>"'* ]]
+  [[ $entry != *lines.txt* && $entry != *jobs* ]]
+  cp lines.txt other.txt
+  tokenize -q -t "$golden/bpe.json" --format lines <other.txt >y.shard.zst
+  cmp x.shard.zst y.shard.zst
+}
+
+@test "learn: sizes, counts, defaults" {
+  tokenize --learn bpe --vocab-size 300 "$golden/sample.txt" -o a.json 2>notes
+  grep -q '300 tokens' notes
+  tokenize --learn word --min-count 3 "$golden/sample.txt" -o b.json 2>notes
+  tokenize --learn word --vocab-size 10 "$golden/sample.txt" -o c.json 2>notes
+  grep -q '10 tokens' notes
+  tokenize -q --learn bpe "$golden/sample.txt" -o d.json
+  cmp <(tokenize -q --learn bpe --min-count 2 --vocab-size 32768 "$golden/sample.txt") d.json
+  cmp d.json <(tokenize -q --export json -t "$golden/bpe.json")
+  run tokenize --learn bpe --vocab-size 200 "$golden/sample.txt"
+  [ "$status" -eq 64 ]
+  run tokenize --learn unigram "$golden/sample.txt"
+  [ "$status" -eq 64 ]
+}
+
+@test "import and export: GPT-2's files in either order, dict.txt, codes" {
+  tokenize -q --export gpt2 -t "$golden/bpe.json" -o gpt2
+  [ "$(ls gpt2)" = $'merges.txt\nvocab.json' ]
+  tokenize -q --import gpt2/vocab.json gpt2/merges.txt -o a.json
+  tokenize -q --import gpt2/merges.txt gpt2/vocab.json -o b.json
+  cmp a.json b.json
+  cmp a.json <(tokenize -q --export json -t "$golden/bpe.json")
+
+  printf 'the 500\nof 3 #fairseq:overwrite\n' >dict.txt
+  tokenize -q --import dict.txt -o dict.json
+  [ "$(printf 'of the sea\n' | tokenize -q -t dict.json | numbers)" = '5 4 3 2' ]
+
+  printf '#version: 0.2\nl o\nlo w</w>\n' >codes
+  tokenize -q --import codes -o codes.json
+  [ "$(printf 'low l lol\n' | tokenize -q --format lines -t codes.json | tokenize --decode)" = 'low l lol' ]
+  [ "$(printf 'low' | tokenize -q --end-of-document none -t codes.json | numbers | wc -w)" -eq 1 ]
+  printf 'low 9\nlo@@ 5\nl 2\n' >units.txt
+  tokenize -q --import codes units.txt -o units.json
+  [ "$(printf 'low lol\n' | tokenize -q --format lines -t units.json | numbers)" = '4 5 6 2' ]
+
+  run --separate-stderr tokenize --import lines.txt
+  [ "$status" -eq 65 ]
+  run --separate-stderr tokenize --import codes codes
+  [ "$status" -eq 65 ]
+  [[ $stderr == *'can be imported'* ]]
+}
+
+@test "wrong usage: 64; missing: 66; not a tokenizer: 65; each in one line" {
+  expect() { # code, pattern, arguments
+    local code=$1 pattern=$2
+    shift 2
+    run --separate-stderr tokenize "$@"
+    [ "$status" -eq "$code" ] && [ "${#stderr_lines[@]}" -eq 1 ] && [[ $stderr == tokenize:*$pattern* ]] && [ -z "$output" ] ||
+      { echo "tokenize $*: $status: $stderr" && return 1; }
+  }
+  expect 64 -t lines.txt
+  expect 64 'one of' --decode --import lines.txt
+  expect 64 format -t bytes --format xml lines.txt
+  expect 66 absent -t absent.json lines.txt
+  expect 66 absent -t bytes absent.txt -o x
+  expect 65 JSON -t lines.txt lines.txt
+  expect 64 stdin -t bytes - - -o x
+  echo '{"model":{"type":"Unigram"}}' >unigram.json
+  expect 65 Unigram -t unigram.json lines.txt
+  tokenize -q -t bytes lines.txt -o x.shard.zst
+  expect 65 'made by another' -t "$golden/bpe.json" --decode x.shard.zst
+  expect 73 nowhere -t bytes lines.txt -o nowhere/x
+  head -c 100 x.shard.zst >cut.shard.zst
+  expect 65 cut --decode cut.shard.zst
+  run tokenize -t bytes lines.txt -o /dev/full
+  [ "$status" -eq 74 ]
+  [ -z "$(find . -name '*.tmp.*')" ]
+}
+
+@test "one megabyte of one character: every byte comes back" {
+  for unit in a ' ' 7 😀 $'\xff' $'\n'; do
+    printf '%s' "$unit" >big
+    while [ "$(stat -c %s big)" -lt 1000000 ]; do cat big big >bigger && mv bigger big; done
+    tokenize -q -t "$golden/bpe.json" big | tokenize --decode | cmp - big
+  done
+}

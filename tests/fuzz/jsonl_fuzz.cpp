@@ -1,0 +1,73 @@
+// Whatever the bytes are, reading them as documents (text with a separator, lines, JSON lines)
+// gives texts or an Error{bad_data}; encoded in pieces they are what they are as a whole.
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "text/documents.h"
+#include "text/gpt2_split.h"
+#include "text/tokenizer.h"
+
+namespace {
+
+std::string folder_file() {
+  const char* folder = std::getenv("TMPDIR");
+  return std::string(folder ? folder : "/tmp") + "/jsonl_fuzz." + std::to_string(::getpid());
+}
+
+// All documents, each followed by a byte that ends it.
+std::string read_all(const std::string& path, text::DocumentOptions options) {
+  std::string all;
+  try {
+    const auto reader = text::read_documents({path}, options, text::gpt2_cut);
+    text::PartTexts texts("text");
+    text::Batch batch;
+    while (reader->next(batch)) {
+      texts.each(batch, [&](const text::Batch::Part& part, std::string_view text) {
+        all += text;
+        if (part.closes) all += options.separator;
+      });
+    }
+  } catch (const core::Error& error) {
+    if (error.code() != core::Code::bad_data) std::abort();
+  }
+  return all;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const std::string path = folder_file();
+  static const auto tokenizer = text::load_tokenizer("bytes");
+  const std::string all(reinterpret_cast<const char*>(data), size);
+  {
+    std::ofstream out(path, std::ios::binary);
+    out << all;
+  }
+  read_all(path, {text::Format::jsonl, "text", ""});
+  // What stands between separators, with the separators, is the text itself.
+  std::string joined = read_all(path, {text::Format::text, "text", "ab"});
+  const bool ends = all.empty() || all.ends_with("ab");
+  if (joined != (ends ? all : all + "ab")) std::abort();
+  ::unlink(path.c_str());
+
+  // Pre-tokens cover the text, and a cut leaves them as they are.
+  const char* const begin = all.data();
+  const char* const end = begin + all.size();
+  std::vector<const char*> whole, parts;
+  for (const char* p = begin; p < end; whole.push_back(p)) p = text::gpt2_pretoken_end(p, end);
+  const char* cut = text::gpt2_cut(begin, end);
+  if (cut != nullptr) {
+    for (const char* p = begin; p < cut; parts.push_back(p)) p = text::gpt2_pretoken_end(p, cut);
+    for (const char* p = cut; p < end; parts.push_back(p))
+      p = text::gpt2_pretoken_end_quick(p, end);
+    if (parts != whole) std::abort();
+  }
+  return 0;
+}

@@ -1,0 +1,68 @@
+// Whatever the bytes are, reading a tokenizer (tokenizer.json and the files of --import) gives one
+// or an Error{bad_data}; one that was read encodes, decodes, and is the same after it is written.
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "text/import.h"
+#include "text/tokenizer.h"
+
+namespace {
+
+void use(const text::Tokenizer& tokenizer) {
+  const std::string json = tokenizer.json();
+  if (core::dump(core::parse_json(json, "json")) != json) std::abort();
+  if (text::parse_tokenizer(json, "again")->json() != json) std::abort();
+  std::vector<std::uint32_t> ids;
+  tokenizer.encode("The lamp's 42 \xff\n\n  \u00e9nd <unk>", ids);
+  std::string out;
+  for (const std::uint32_t id : ids)
+    if (id >= tokenizer.size()) std::abort();
+  out = tokenizer.decode(ids);
+}
+
+template <class Read>
+void try_reading(Read read) {
+  text::TokenizerPtr tokenizer;
+  try {
+    tokenizer = read();
+  } catch (const core::Error& error) {
+    if (error.code() != core::Code::bad_data) std::abort();
+    return;
+  }
+  use(*tokenizer);
+}
+
+}  // namespace
+
+// The first byte says what the rest is; 0xff parts two files.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string all(reinterpret_cast<const char*>(data + 1), size - 1);
+  const std::size_t middle = std::min(all.find('\xff'), all.size());
+  const text::NamedText one{"one", all.substr(0, middle)};
+  const text::NamedText two{"two", all.substr(std::min(middle + 1, all.size()))};
+  switch (data[0]) {
+    case '2':
+      try_reading([&] { return text::import_gpt2(one, two); });
+      break;
+    case 't':
+      try_reading([&] { return text::import_tiktoken(one); });
+      break;
+    case 'f':
+      try_reading([&] { return text::import_fairseq(one); });
+      break;
+    case 'c':
+      try_reading([&] { return text::import_codes(one, middle < all.size() ? &two : nullptr); });
+      break;
+    default:
+      try_reading([&] {
+        return text::parse_tokenizer({reinterpret_cast<const char*>(data), size}, "x");
+      });
+  }
+  return 0;
+}
