@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "core/io.h"
-#include "core/json.h"
+#include "text/import.h"
+#include "text/tokenizer.h"
 
 namespace model {
 namespace {
@@ -16,16 +16,17 @@ bool is_there(const std::string& path) {
 }  // namespace
 
 std::string read_tokenizer(const std::string& folder) {
-  const std::string path = folder + "/tokenizer.json";
-  return is_there(path) ? core::dump(core::parse_json(core::read_text(path), path)) : "";
+  const std::string whole = folder + "/tokenizer.json";
+  const std::string vocabulary = folder + "/vocab.json", merges = folder + "/merges.txt";
+  if (is_there(whole)) return text::load_tokenizer(whole)->json();
+  if (!is_there(vocabulary) || !is_there(merges)) return "";
+  return text::import_tokenizer({vocabulary, merges})->json();
 }
 
 std::int64_t end_of_document(const std::string& tokenizer) {
   if (tokenizer.empty()) return -1;
-  const auto json = core::parse_json(tokenizer, "tokenizer.json");
-  for (const auto& token : json.value("added_tokens", core::Json::array()))
-    if (token.value("content", "") == "<|endoftext|>") return token.value("id", -1);
-  return -1;
+  const auto id = text::parse_tokenizer(tokenizer, "tokenizer.json")->end_of_document();
+  return id ? static_cast<std::int64_t>(*id) : -1;
 }
 
 }  // namespace model

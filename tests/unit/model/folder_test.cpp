@@ -1,0 +1,207 @@
+#include "model/folder.h"
+
+#include "folder_of_test.h"
+#include "model/safetensors.h"
+#include "small_models.h"
+#include "text/word_level.h"
+
+namespace {
+
+using core::Code;
+
+/// A tokenizer of a few words, its canonical JSON.
+std::string tokenizer_of(const std::string& word) {
+  text::Vocabulary words;
+  for (const auto& token : {std::string("<unk>"), std::string("<eos>"), word}) words.add(token);
+  return text::WordLevel(std::move(words), {}).json();
+}
+const std::string kTokenizer = tokenizer_of("castle");
+
+core::OrderedJson facts() {
+  return {{"memory", "local,long"}, {"segment", 16}, {"training", {{"steps", 3}}}};
+}
+
+/// Reads, changes and writes config.json.
+template <class Change>
+void change_config(const TestFolder& folder, const Change& change) {
+  auto json = core::parse_json(core::read_text(folder / "config.json"), "config.json");
+  change(json);
+  overwrite(folder / "config.json", core::dump(json));
+}
+
+/// Writes model.safetensors anew, without digest or fingerprint of Tessera's, as others would.
+template <class Change>
+void change_weights(const TestFolder& folder, const Change& change) {
+  model::TensorMap tensors = model::read_safetensors(folder / "model.safetensors");
+  change(tensors);
+  core::Output out(folder / "model.safetensors");
+  model::write_safetensors(out, {tensors.begin(), tensors.end()});
+  out.commit();
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("a folder gives back the model, its tokenizer and facts, whatever its shape") {
+  auto untied = small_gpt2();
+  untied.vocabulary.tied = false;
+  untied.shape.d_ff = 24;
+  auto rope = small_gpt2();
+  rope.transformer.positions = "rope";
+  rope.transformer.bias = false;
+  for (const auto& options : {small_gpt2(), small_adaptive(), untied, rope}) {
+    const TestFolder folder;
+    const auto model = random_model(options);
+    model::save(folder.path, *model, facts(), kTokenizer);
+    torch::manual_seed(3);
+    const auto before = at::globalContext().defaultGenerator(torch::kCPU).get_state();
+    const auto loaded = model::load(folder.path);
+    DOCTEST_CHECK(at::globalContext().defaultGenerator(torch::kCPU).get_state().equal(before));
+    DOCTEST_CHECK(!loaded.model->is_training());
+    const auto expected = model->named_weights(), found = loaded.model->named_weights();
+    DOCTEST_REQUIRE(found.size() == expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      DOCTEST_CHECK(found[i].first == expected[i].first);
+      DOCTEST_CHECK_MESSAGE(found[i].second.equal(expected[i].second), found[i].first);
+    }
+    DOCTEST_CHECK(loss_of(*loaded.model, some_ids()) == loss_of(*model, some_ids()));
+    DOCTEST_CHECK(core::to_json(loaded.model->options) == core::to_json(options));
+    DOCTEST_CHECK(loaded.model->vocabulary == 64);
+    DOCTEST_CHECK(loaded.facts.memory == "local,long");
+    DOCTEST_CHECK(loaded.facts.segment == 16);
+    DOCTEST_CHECK(loaded.facts.all["training"]["steps"] == 3);
+    DOCTEST_CHECK(loaded.facts.tokenizer_fingerprint ==
+                  model::tokenizer_fingerprint(loaded.tokenizer));
+    DOCTEST_CHECK((loaded.fingerprint == model::fingerprint(*model)));
+  }
+}
+
+DOCTEST_TEST_CASE(
+    "equal models give equal bytes; weights and what matters of the options change the "
+    "fingerprint") {
+  const TestFolder a, b;
+  const auto model = random_model(small_gpt2());
+  model::save(a.path, *model, facts(), "");
+  model::save(b.path, *random_model(small_gpt2()), facts(), "");
+  for (const char* name : {"config.json", "model.safetensors"})
+    DOCTEST_CHECK_MESSAGE(core::read_text(a / name) == core::read_text(b / name), name);
+  DOCTEST_CHECK(!std::filesystem::exists(a / "tokenizer.json"));
+
+  const auto fingerprint = model::fingerprint(*model);
+  const auto with = [&](auto change) {
+    const auto other = random_model(small_gpt2());
+    change(*other);
+    return model::fingerprint(*other);
+  };
+  DOCTEST_CHECK((with([](nn::Model& m) { m.options.shape.dropout = .5; }) == fingerprint));
+  DOCTEST_CHECK(
+      (with([](nn::Model& m) { m.options.shape.d_ff = 64; }) == fingerprint));  // 4 d_model anyway
+  DOCTEST_CHECK((with([](nn::Model& m) { m.options.shape.heads = 4; }) != fingerprint));
+  DOCTEST_CHECK(
+      (with([](nn::Model& m) { m.options.transformer.norm_epsilon = 1e-6; }) != fingerprint));
+  DOCTEST_CHECK((with([](nn::Model& m) {
+                   const torch::NoGradGuard no_grad;
+                   m.named_weights().back().second.flatten()[0].add_(1e-3);
+                 }) != fingerprint));
+}
+
+DOCTEST_TEST_CASE("half-precision weights are read as float32, and as what is asked for") {
+  const TestFolder folder;
+  const auto model = random_model(small_gpt2());
+  model::save(folder.path, *model, facts(), "");
+  change_weights(folder, [](auto& tensors) {
+    for (auto& [name, tensor] : tensors)
+      tensor = tensor.to(name.find("wte") != name.npos ? torch::kFloat16 : torch::kBFloat16);
+  });
+  const auto loaded = model::load(folder.path);
+  const auto weights = loaded.model->named_weights(), expected = model->named_weights();
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    DOCTEST_CHECK(weights[i].second.scalar_type() == torch::kFloat32);
+    const auto rounded = expected[i].second.to(
+        weights[i].first.find("wte") != std::string::npos ? torch::kFloat16 : torch::kBFloat16);
+    DOCTEST_CHECK(weights[i].second.equal(rounded.to(torch::kFloat32)));
+  }
+  const auto half = model::load(folder.path, torch::kCPU, torch::kBFloat16);
+  DOCTEST_CHECK(half.model->named_weights()[0].second.scalar_type() == torch::kBFloat16);
+  DOCTEST_CHECK((half.fingerprint == loaded.fingerprint));
+}
+
+DOCTEST_TEST_CASE("what is missing in a folder is named") {
+  const TestFolder folder;
+  const auto refused = [&](Code code, const std::string& part) {
+    expect_error(code, part, [&] { model::load(folder.path); });
+  };
+  refused(Code::no_input, "no config.json");
+  expect_error(Code::no_input, "no config.json", [&] { model::load(folder / "absent"); });
+  model::save(folder.path, *random_model(small_gpt2()), facts(), kTokenizer);
+  std::filesystem::rename(folder / "model.safetensors", folder / "pytorch_model.bin");
+  refused(Code::no_input, "pytorch_model.bin is not read");
+  std::filesystem::remove(folder / "pytorch_model.bin");
+  refused(Code::no_input, "no model.safetensors");
+}
+
+DOCTEST_TEST_CASE("a tokenizer that is not the model's is refused") {
+  const TestFolder folder;
+  model::save(folder.path, *random_model(small_gpt2()), facts(), kTokenizer);
+  overwrite(folder / "tokenizer.json", tokenizer_of("tower"));
+  expect_error(Code::bad_data, "tokenizer.json: not the tokenizer",
+               [&] { model::load(folder.path); });
+}
+
+DOCTEST_TEST_CASE("shards of another tokenizer are refused, both fingerprints named") {
+  const TestFolder folder;
+  model::save(folder.path, *random_model(small_gpt2()), facts(), kTokenizer);
+  const auto loaded = model::load(folder.path);
+  shard::Header header;
+  header.tokenizer = loaded.tokenizer;
+  header.vocabulary = 64;
+  model::check_tokenizer(loaded, header, "x.shard.zst");
+  header.tokenizer += " ";
+  const auto check = [&] { model::check_tokenizer(loaded, header, "x.shard.zst"); };
+  expect_error(Code::bad_data, model::tokenizer_fingerprint(header.tokenizer), check);
+  expect_error(Code::bad_data, loaded.facts.tokenizer_fingerprint, check);
+  header.tokenizer.clear();
+  check();
+  header.vocabulary = 65;
+  expect_error(Code::bad_data, "a vocabulary of 65", check);
+}
+
+DOCTEST_TEST_CASE("weights that do not fit the configuration are named") {
+  for (const bool gpt2 : {true, false}) {
+    const TestFolder folder;
+    const auto refused = [&](const std::string& part, auto change) {
+      model::save(folder.path, *random_model(gpt2 ? small_gpt2() : small_adaptive()), facts(), "");
+      change_weights(folder, change);
+      expect_error(Code::bad_data, part, [&] { model::load(folder.path); });
+    };
+    const std::string name = "transformer.h.1.mlp.c_fc.weight";
+    refused("no tensor " + name + (gpt2 ? " (16, 64)" : " (64, 16)"),
+            [&](auto& t) { t.erase(name); });
+    refused("tensor " + name + " is (2, 3)", [&](auto& t) { t[name] = torch::zeros({2, 3}); });
+    refused("tensor extra (4) belongs to no part",
+            [&](auto& t) { t["extra"] = torch::zeros({4}); });
+    refused("tensor " + name + " holds a value that is not finite",
+            [&](auto& t) { t[name][1][1] = NAN; });
+    refused("tensor " + name + " holds a value that is not finite",
+            [&](auto& t) { t[name][1][1] = INFINITY; });
+    refused("tensor " + name + " is of type Int",
+            [&](auto& t) { t[name] = t[name].to(torch::kInt32); });
+    refused("4 tensors for", [&](auto& t) {
+      while (t.size() > 1) t.erase(t.begin());
+      t["b"] = t["c"] = t["d"] = torch::zeros({1});
+    });
+  }
+}
+
+DOCTEST_TEST_CASE(
+    "a flipped bit in the weights, or a configuration that was changed under them, is found") {
+  const TestFolder folder;
+  model::save(folder.path, *random_model(small_adaptive()), facts(), "");
+  const std::string path = folder / "model.safetensors", whole = core::read_text(path);
+  std::string flipped = whole;
+  flipped[whole.size() - 100] = static_cast<char>(flipped[whole.size() - 100] ^ 1);
+  overwrite(path, flipped);
+  expect_error(Code::bad_data, "damaged", [&] { model::load(folder.path); });
+  overwrite(path, whole);
+  change_config(folder, [](core::Json& c) { c["tessera"]["model"]["heads"] = 4; });
+  expect_error(Code::bad_data, "not the configuration", [&] { model::load(folder.path); });
+}
