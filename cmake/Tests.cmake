@@ -39,19 +39,31 @@ function(tessera_unit_tests)
 endfunction()
 
 # tests/fuzz/NAME_fuzz.cpp: with TESSERA_FUZZ a libFuzzer program build/bin/fuzz_NAME; otherwise its inputs, those of
-# tests/fuzz/corpus/NAME and tests/golden/NAME that exist, are replayed as the test fuzz_NAME.
+# tests/fuzz/corpus/NAME and tests/golden/NAME that exist, are replayed as the test fuzz_NAME. One that
+# includes torch links the model's room.
 function(tessera_fuzz_tests)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cpp)
   foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
     string(REGEX REPLACE "_fuzz$" "" name ${name})
+    set(torch "")
+    set(libraries tessera_text tessera_task)
+    file(STRINGS ${source} includes_torch REGEX "^#include <torch/")
+    if(includes_torch)
+      set(torch TORCH)
+      set(libraries tessera_model)
+    endif()
     if(TESSERA_FUZZ)
       add_executable(fuzz_${name} EXCLUDE_FROM_ALL ${source})
-      target_link_libraries(fuzz_${name} PRIVATE tessera_text tessera_task -fsanitize=fuzzer)
+      if(torch)
+        target_link_libraries(fuzz_${name} PRIVATE dep::torch)
+        tessera_torch_target(fuzz_${name})
+      endif()
+      target_link_libraries(fuzz_${name} PRIVATE ${libraries} -fsanitize=fuzzer)
       set_property(GLOBAL APPEND PROPERTY TESSERA_FUZZERS fuzz_${name})
     else()
-      tessera_test_binary(fuzz_${name} SOURCES ${source} ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.cpp
-        LIBRARIES tessera_text tessera_task)
+      tessera_test_binary(fuzz_${name} ${torch} SOURCES ${source} ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.cpp
+        LIBRARIES ${libraries})
       set(folders "")
       foreach(folder fuzz/corpus golden)
         if(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/${folder}/${name})

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "model/gpt2.h"
+#include "nn/init.h"
 #include "nn/layers.h"
 
 namespace model {
@@ -45,6 +46,7 @@ struct Expected {
 std::vector<Expected> expected_tensors(const Config& config, const std::string& origin, bool bare) {
   const auto shapes = made(origin, [&] {
     const nn::ShapesOnly shapes_only;
+    const nn::NoFirstValues unset;
     return nn::Model(config.options, config.vocabulary).named_weights();
   });
   std::vector<Expected> expected;
@@ -93,25 +95,6 @@ void check_tensors(const SafetensorsReader& reader, const std::vector<Expected>&
   }
 }
 
-/// Puts torch's generator back to where it was.
-class KeepGenerator {
- public:
-  KeepGenerator() : generator_(at::globalContext().defaultGenerator(torch::kCPU)) {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    state_ = generator_.get_state();
-  }
-  ~KeepGenerator() {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    generator_.set_state(state_);
-  }
-  KeepGenerator(const KeepGenerator&) = delete;
-  KeepGenerator& operator=(const KeepGenerator&) = delete;
-
- private:
-  at::Generator generator_;
-  torch::Tensor state_;
-};
-
 bool is_finite(const torch::Tensor& tensor) {
   if (tensor.numel() == 0) return true;
   const auto [least, most] = tensor.aminmax();  // NaN stays NaN; no copy is made
@@ -138,7 +121,7 @@ std::shared_ptr<nn::Model> read_model(const Config& config, const std::string& c
   check_tensors(reader, expected, config, bare);
 
   const torch::NoGradGuard no_grad;
-  const KeepGenerator keep;
+  const nn::NoFirstValues unset;  // torch's generator stays as it is
   const auto model = std::make_shared<nn::Model>(config.options, config.vocabulary);
   const auto weights = model->named_weights();
   for (std::size_t i = 0; i < weights.size(); ++i) {

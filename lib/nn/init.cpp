@@ -7,6 +7,8 @@
 namespace nn {
 namespace {
 
+thread_local bool no_first_values = false;
+
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
@@ -48,9 +50,13 @@ void fill(const std::string& name, torch::Tensor& p, bool fairseq, std::int64_t 
 void initialise(torch::nn::Module& module, const std::string& scheme, std::int64_t layers) {
   if (scheme != "gpt2" && scheme != "fairseq")
     core::fail(core::Code::bad_config, "init: '{}' is none of gpt2, fairseq", scheme);
+  if (no_first_values) return;
   const torch::NoGradGuard no_grad;
   for (auto& item : module.named_parameters())
     fill(item.key(), item.value(), scheme == "fairseq", layers);
 }
+
+NoFirstValues::NoFirstValues() : before_(no_first_values) { no_first_values = true; }
+NoFirstValues::~NoFirstValues() { no_first_values = before_; }
 
 }  // namespace nn

@@ -16,4 +16,17 @@ namespace nn {
 /// Throws Error{bad_config} for another scheme.
 void initialise(torch::nn::Module& module, const std::string& scheme, std::int64_t layers);
 
+/// While one lives, initialise() does nothing in this thread: for models whose values are read from
+/// a file.
+class NoFirstValues {
+ public:
+  NoFirstValues();
+  ~NoFirstValues();
+  NoFirstValues(const NoFirstValues&) = delete;
+  NoFirstValues& operator=(const NoFirstValues&) = delete;
+
+ private:
+  bool before_;
+};
+
 }  // namespace nn

@@ -65,7 +65,7 @@ DOCTEST_TEST_CASE("a wrong config.json is refused by key") {
           [](auto& c) { c["tessera"]["model"]["d_model"] = std::int64_t{1} << 40; });
   refused("\"cutoffs\": 1099511627776 is out of range", own,
           [](auto& c) { c["tessera"]["model"]["cutoffs"] = {std::int64_t{1} << 40}; });
-  refused("\"norm_epsilon\" is not a finite", own,
+  refused("--norm-epsilon: 'nan' is not a number", own,
           [](auto& c) { c["tessera"]["model"]["norm_epsilon"] = "nan"; });
   refused("\"vocabulary_size\" has the wrong type", own,
           [](auto& c) { c["tessera"]["vocabulary_size"] = "64"; });

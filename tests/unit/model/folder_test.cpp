@@ -115,13 +115,13 @@ DOCTEST_TEST_CASE("half-precision weights are read as float32, and as what is as
   const auto loaded = model::load(folder.path);
   const auto weights = loaded.model->named_weights(), expected = model->named_weights();
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    DOCTEST_CHECK(weights[i].second.scalar_type() == torch::kFloat32);
+    DOCTEST_CHECK((weights[i].second.scalar_type() == torch::kFloat32));
     const auto rounded = expected[i].second.to(
         weights[i].first.find("wte") != std::string::npos ? torch::kFloat16 : torch::kBFloat16);
     DOCTEST_CHECK(weights[i].second.equal(rounded.to(torch::kFloat32)));
   }
   const auto half = model::load(folder.path, torch::kCPU, torch::kBFloat16);
-  DOCTEST_CHECK(half.model->named_weights()[0].second.scalar_type() == torch::kBFloat16);
+  DOCTEST_CHECK((half.model->named_weights()[0].second.scalar_type() == torch::kBFloat16));
   DOCTEST_CHECK((half.fingerprint == loaded.fingerprint));
 }
 
@@ -185,10 +185,7 @@ DOCTEST_TEST_CASE("weights that do not fit the configuration are named") {
             [&](auto& t) { t[name][1][1] = INFINITY; });
     refused("tensor " + name + " is of type Int",
             [&](auto& t) { t[name] = t[name].to(torch::kInt32); });
-    refused("4 tensors for", [&](auto& t) {
-      while (t.size() > 1) t.erase(t.begin());
-      t["b"] = t["c"] = t["d"] = torch::zeros({1});
-    });
+    refused("1 tensors for 2 layers", [&](auto& t) { t.erase(std::next(t.begin()), t.end()); });
   }
 }
 
