@@ -85,4 +85,8 @@ def main(command, folder, *rest):
         GPT2LMHeadModel.from_pretrained(folder).save_pretrained(rest[0])
 
 
-main(*sys.argv[1:])
+try:
+    main(*sys.argv[1:])
+except Exception as error:  # stderr is full of progress bars
+    print(f"{type(error).__name__}: {error}")
+    sys.exit(1)
