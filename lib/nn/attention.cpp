@@ -20,7 +20,7 @@ Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, 
   auto visible = torch::arange(slots).unsqueeze(0).le(query).unsqueeze(0);  // (1, T, S)
   if (!cache.all_valid()) visible = (visible & cache.valid().unsqueeze(1)) | own;
   visible.unsqueeze_(1);  // (B or 1, 1, T, S)
-  auto mask = torch::zeros(visible.sizes(), torch::kFloat64);
+  auto mask = torch::zeros(visible.sizes(), options.device(torch::kCPU));
   if (positions == Positions::alibi) {
     auto distance = cache.before().unsqueeze(2) - cache.position().unsqueeze(1);  // (B or 1, T, S)
     if (cache.all_valid()) distance = distance.narrow(0, 0, 1);
