@@ -8,10 +8,13 @@
 
 namespace nn {
 
-/// Fills all parameters of `module` from torch's generator, in the order of their names'
-/// registration.
-///   gpt2     matrices and tables normal(0, .02); the projections back to the residual stream
-///   (c_proj) .02 / sqrt(2 layers) fairseq  tables normal(0, width^-0.5), matrices Xavier uniform
+/// Fills all parameters of `module` from torch's generator, in the order they were registered.
+///
+/// "gpt2": matrices and tables normal(0, .02), the projections back to the residual stream (c_proj)
+/// normal(0, .02 / sqrt(2 layers)).
+///
+/// "fairseq": tables normal(0, width^-0.5), matrices Xavier uniform.
+///
 /// Both: norms 1, biases 0, recurrent weights and biases uniform in +-1/sqrt(width of the cells).
 /// Throws Error{bad_config} for another scheme.
 void initialise(torch::nn::Module& module, const std::string& scheme, std::int64_t layers);
