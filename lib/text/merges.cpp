@@ -63,7 +63,10 @@ void MergeTable::apply_short(std::vector<std::uint32_t>& symbols) const {
 
 void MergeTable::apply_long(std::vector<std::uint32_t>& symbols, Scratch& scratch) const {
   const auto n = static_cast<std::uint32_t>(symbols.size());
-  auto& [next, previous, found, heap] = scratch;
+  auto& next = scratch.next;
+  auto& previous = scratch.previous;
+  auto& found = scratch.found;
+  auto& heap = scratch.heap;
   found.resize(n);
   next.resize(n);
   previous.resize(n);
