@@ -27,7 +27,6 @@ if(TESSERA_SANITIZE)
   string(APPEND build_flags " -fsanitize=address,undefined")
 endif()
 string(REGEX REPLACE " +" " " build_flags "${build_flags}")
-get_filename_component(faiss_name ${FAISS_LIBRARY} NAME)
 
 configure_file(${CMAKE_CURRENT_LIST_DIR}/build_info.cpp.in ${generated}/build_info.cpp)
 

@@ -3,24 +3,27 @@
 # The AVX2 build is taken where there is one (four to six times as fast as Debian's, see tools/build-faiss). OpenBLAS is
 # the OpenMP build and static, so that only the LAPACK routines that torch lacks are taken from it. Its OpenMP, and
 # FAISS's, is torch's libgomp where torch is linked, else the compiler's: hence --as-needed.
+# Without FAISS dep::faiss is empty and FAISS_VERSION is "none".
 set(faiss_hints ${faiss_ROOT} $ENV{faiss_ROOT} ${CMAKE_SOURCE_DIR}/.deps/faiss)
 find_path(FAISS_INCLUDE faiss/Index.h HINTS ${faiss_hints} PATH_SUFFIXES include)
 find_library(FAISS_LIBRARY NAMES libfaiss_avx2.a libfaiss.a NAMES_PER_DIR HINTS ${faiss_hints} PATH_SUFFIXES lib)
 file(GLOB openblas_dirs /usr/lib/*/openblas-openmp)
 find_library(OPENBLAS_LIBRARY NAMES libopenblas.a HINTS ${openblas_dirs} PATH_SUFFIXES openblas-openmp)
-foreach(variable FAISS_INCLUDE FAISS_LIBRARY OPENBLAS_LIBRARY)
-  if(NOT ${variable})
-    message(FATAL_ERROR "${variable} not found; run tools/setup, or give -Dfaiss_ROOT=DIR or -D${variable}=FILE")
-  endif()
-endforeach()
+set(FAISS_VERSION none)
+add_library(dep_faiss INTERFACE)
+add_library(dep::faiss ALIAS dep_faiss)
+if(NOT FAISS_INCLUDE OR NOT FAISS_LIBRARY OR NOT OPENBLAS_LIBRARY)
+  message(STATUS "FAISS: not found, built without; -Dfaiss_ROOT=DIR names one")
+  return()
+endif()
 
 file(STRINGS ${FAISS_INCLUDE}/faiss/Index.h lines REGEX "#define FAISS_VERSION_(MAJOR|MINOR|PATCH) ")
 string(REGEX REPLACE "[^0-9;]" "" numbers "${lines}")
 list(JOIN numbers . FAISS_VERSION)
+get_filename_component(faiss_name ${FAISS_LIBRARY} NAME)
+string(APPEND FAISS_VERSION " (${faiss_name})")
 message(STATUS "FAISS ${FAISS_VERSION}: ${FAISS_LIBRARY}")
 
-add_library(dep_faiss INTERFACE)
 target_include_directories(dep_faiss SYSTEM INTERFACE ${FAISS_INCLUDE})
 target_link_libraries(dep_faiss INTERFACE ${FAISS_LIBRARY} ${OPENBLAS_LIBRARY} -Wl,--push-state,--as-needed
   -l:libgfortran.so.5 -lgomp -Wl,--pop-state Threads::Threads)
-add_library(dep::faiss ALIAS dep_faiss)

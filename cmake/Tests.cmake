@@ -85,6 +85,9 @@ function(tessera_tests)
   tessera_fuzz_tests()
 
   tessera_test_binary(link_order TORCH SOURCES ${CMAKE_SOURCE_DIR}/tests/link/link_order.cpp LIBRARIES dep::faiss ${CMAKE_DL_LIBS})
+  if(NOT FAISS_VERSION STREQUAL none)
+    target_compile_definitions(link_order PRIVATE TESSERA_FAISS)
+  endif()
   add_test(NAME link_order COMMAND link_order)
   get_property(programs GLOBAL PROPERTY TESSERA_PROGRAMS)
   add_test(NAME linked_libraries COMMAND ${CMAKE_SOURCE_DIR}/tests/link/linked_libraries ${CMAKE_BINARY_DIR}/bin
