@@ -123,7 +123,7 @@ class Trainer {
     const auto& recipe = run_.recipe;
     infer::WindowOptions windows;
     infer::MemoryOptions memory;
-    memory.long_reach = reach();
+    if (nn::MemoryRule::parse(recipe.objective.memory).far) memory.long_reach = reach();
     memory.joint_temperature = recipe.objective.memory_temperature;
     model::TrainingFacts facts;
     facts.memory = run_.facts["memory"];

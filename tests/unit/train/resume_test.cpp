@@ -71,16 +71,16 @@ DOCTEST_TEST_CASE(
     "stopped at any update and continued: the same bytes, for every order of batches") {
   for (const auto& test : kCases) {
     if (!known(test.arch)) continue;
-    DOCTEST_CAPTURE(test.batches);
-    DOCTEST_CAPTURE(test.memory);
-    DOCTEST_CAPTURE(test.arch);
+    const std::string name = fmt::format("{} {} {}", test.batches, test.memory, test.arch);
+    DOCTEST_CAPTURE(name);
     const data::Folder folder;
     Job job = job_of(test, folder);
     job.valid = folder / "valid";
     job.recipe.valid_every = 4;
     DOCTEST_CHECK(tiny::train(folder / "whole", job) == Outcome::finished);
-    for (const std::int64_t at : {0, 5, 6, 13})
-      DOCTEST_CHECK(tiny::train(folder / "parts", job, at == 0 ? -2 : at) != Outcome::was_finished);
+    for (const std::int64_t at : {1, 6, 13})
+      DOCTEST_CHECK(tiny::train(folder / "parts", job, at) == Outcome::stopped);
+    DOCTEST_CHECK(tiny::train(folder / "parts", job) == Outcome::finished);
     const auto whole = tiny::files(folder / "whole"), parts = tiny::files(folder / "parts");
     DOCTEST_CHECK((whole == parts));
     DOCTEST_CHECK(whole.count("model.safetensors") == 1);
