@@ -66,14 +66,20 @@ nn::Entries Ring::view(std::int64_t skip, std::int64_t at_most) const {
 }
 
 void Ring::select(const Tensor& rows) {
-  const std::int64_t begin = begin_ * rows_, end = end_ * rows_;
+  const std::int64_t begin = begin_ * rows_, end = end_ * rows_, steps = size(), n = rows.size(0);
   for (Tensor* tensor : {&keys_, &labels_, &run_, &segment_, &position_}) {
-    Tensor held = tensor->slice(0, begin, end);
-    const Tensor by_step = held.unflatten(0, {size(), rows_});
-    held.copy_(by_step.index_select(1, rows.to(held.device())).flatten(0, 1));
+    const Tensor by_step = tensor->slice(0, begin, end).unflatten(0, {steps, rows_});
+    const Tensor chosen = by_step.index_select(1, rows.to(tensor->device())).flatten(0, 1);
+    if (n != rows_) {
+      auto sizes = tensor->sizes().vec();
+      sizes[0] = 2 * capacity_ * n;
+      *tensor = torch::empty(sizes, tensor->options());
+    }
+    tensor->slice(0, 0, steps * n).copy_(chosen);
   }
-  Tensor runs = run_.slice(0, begin, end).unflatten(0, {size(), rows_});
-  runs.copy_(torch::where(runs < 0, runs, torch::arange(rows_).expand_as(runs)));
+  rows_ = n, begin_ = 0, end_ = steps;
+  Tensor runs = run_.slice(0, 0, steps * n).unflatten(0, {steps, n});
+  runs.copy_(torch::where(runs < 0, runs, torch::arange(n).expand_as(runs)));
 }
 
 void Ring::clear() { begin_ = end_ = 0; }

@@ -29,8 +29,8 @@ class Ring {
   /// until the next call of append, select or clear.
   nn::Entries view(std::int64_t skip = 0,
                    std::int64_t at_most = std::numeric_limits<std::int64_t>::max()) const;
-  /// Row i becomes what row rows[i] was (beam search): rows (rows) int64. Runs become the row's
-  /// number.
+  /// Row i becomes what row rows[i] was: rows int64, as many as there are to be from now on (beam
+  /// search, rows that ended). Runs become the row's number.
   void select(const torch::Tensor& rows);
   void clear();
 

@@ -1,0 +1,241 @@
+#include "infer/generator.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "infer/generator_draw.h"
+#include "infer/generator_stop.h"
+
+namespace infer {
+namespace {
+
+using core::Code;
+
+std::span<const float> row_of(const torch::Tensor& rows, std::int64_t row) {
+  const auto words = rows.size(1);
+  return {rows.const_data_ptr<float>() + row * words, static_cast<std::size_t>(words)};
+}
+
+}  // namespace
+
+// A text that grows by drawing.
+struct Generator::Growing {
+  core::Rng rng;
+  StopText text;
+  text::StreamDecoder decoder;
+  Sample sample;
+  std::size_t told = 0;  // bytes of the text that were told
+};
+
+// Hypotheses of one prompt.
+struct Generator::Search {
+  struct Text {
+    StopText text;
+    text::StreamDecoder decoder;
+  };
+  std::uint64_t prompt;
+  Beam beam;
+  Text start;               // what decoding continues
+  std::vector<Text> texts;  // of the live hypotheses
+};
+
+Generator::Generator(model::Loaded loaded, GeneratorOptions options, MemoryOptions memory,
+                     torch::Device device)
+    : loaded_(std::move(loaded)), options_(std::move(options)), memory_(std::move(memory)) {
+  options_.check();
+  if (loaded_.tokenizer.empty())
+    core::fail(Code::bad_data, "{}: no tokenizer in it to read a prompt with; give --tokenizer",
+               loaded_.folder);
+  tokenizer_ = text::parse_tokenizer(loaded_.tokenizer, loaded_.folder + ": tokenizer");
+  if (static_cast<std::int64_t>(tokenizer_->size()) > loaded_.model->vocabulary)
+    core::fail(Code::bad_data, "{}: the tokenizer has {} tokens, the model {} words",
+               loaded_.folder, tokenizer_->size(), loaded_.model->vocabulary);
+  end_ = tokenizer_->end_of_document();
+  WindowOptions windows;
+  windows.window = options_.window;
+  resolve(windows, memory_, *loaded_.model, loaded_.facts);
+  window_ = windows.window;
+  engine_ = make_engine(*loaded_.model, device, parse_precision(options_.weights));
+  session_.emplace(*engine_, *loaded_.model, window_, memory_, device);
+}
+
+std::vector<std::int64_t> Generator::encode(const std::string& prompt) const {
+  const auto ids = tokenizer_->encode(prompt);
+  std::vector<std::int64_t> tokens(ids.begin(), ids.end());
+  if (!tokens.empty()) return tokens;
+  if (end_) return {*end_};
+  const auto newline = tokenizer_->encode("\n");
+  if (newline.size() != 1)
+    core::fail(Code::usage,
+               "an empty prompt: the tokenizer has no token that documents start with");
+  return {newline[0]};
+}
+
+void Generator::count(std::size_t tokens, const GeneratorWatch& watch) {
+  tokens_ += tokens;
+  if (watch.progress) watch.progress(tokens_);
+}
+
+// Takes one more token of a text; tells how that ends it, or that it goes on.
+std::optional<Finish> Generator::ends(StopText& text, text::StreamDecoder& decoder,
+                                      std::int64_t token) const {
+  const auto id = static_cast<std::uint32_t>(token);
+  if (end_ && id == *end_ && !options_.ignore_end) return Finish::end;
+  std::string piece;
+  if (id < tokenizer_->size()) decoder.push(id, piece);  // a model may have words to spare
+  if (text.push(piece)) return Finish::stop;
+  return std::nullopt;
+}
+
+void Generator::run(const std::vector<std::string>& prompts, const GeneratorWatch& watch) {
+  const auto each = options_.searches() ? options_.beam : options_.samples;  // rows of a prompt
+  const auto together = static_cast<std::size_t>(std::max<std::int64_t>(1, options_.batch / each));
+  std::vector<Prompt> batch;
+  const auto flush = [&] {
+    if (batch.empty()) return;
+    if (options_.searches()) {
+      search(batch, watch);
+    } else {
+      for (std::int64_t first = 0; first < options_.samples; first += options_.batch)
+        draw(batch, first, std::min(options_.samples, first + options_.batch), watch);
+    }
+    batch.clear();
+  };
+  for (const auto& prompt : prompts) {
+    batch.push_back({prompts_++, encode(prompt)});
+    const bool alone = session_->alone(batch.back().tokens.size());
+    if (alone && batch.size() > 1) {
+      auto last = std::move(batch.back());
+      batch.pop_back();
+      flush();
+      batch.push_back(std::move(last));
+    }
+    if (alone || batch.size() == together) flush();
+  }
+  flush();
+}
+
+// Samples [first, last) of each prompt.
+void Generator::draw(const std::vector<Prompt>& prompts, std::int64_t first, std::int64_t last,
+                     const GeneratorWatch& watch) {
+  std::vector<Growing> texts;
+  std::vector<std::vector<std::int64_t>> starts;
+  std::vector<std::int64_t> rows;
+  for (const auto& prompt : prompts) {
+    text::StreamDecoder decoder(tokenizer_);
+    std::string before;
+    for (const auto id : prompt.tokens) decoder.push(static_cast<std::uint32_t>(id), before);
+    for (auto i = first; i < last; ++i) {
+      const auto stream = (prompt.number << 32) | static_cast<std::uint64_t>(i);
+      texts.push_back({core::Rng(options_.seed, stream), StopText(options_.stop), decoder, {}});
+      texts.back().sample.prompt = prompt.number;
+      texts.back().sample.sample = i;
+      rows.push_back(static_cast<std::int64_t>(starts.size()));
+    }
+    starts.push_back(prompt.tokens);
+  }
+  session_->start(starts);
+  session_->select(rows);
+  Draw draw(options_.draw);
+  while (!texts.empty()) {
+    const torch::Tensor log_p = session_->log_probs();
+    std::vector<std::int64_t> tokens, going_on;
+    std::vector<Growing> rest;
+    count(texts.size(), watch);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      auto& text = texts[i];
+      auto& sample = text.sample;
+      const auto row = row_of(log_p, static_cast<std::int64_t>(i));
+      const auto token = draw(row, text.rng);
+      sample.tokens.push_back(token);
+      sample.log_prob += static_cast<double>(row[static_cast<std::size_t>(token)]);
+      auto finish = ends(text.text, text.decoder, token);
+      if (!finish && static_cast<std::int64_t>(sample.tokens.size()) == options_.max_tokens)
+        finish = Finish::length;
+      const auto known = finish ? text.text.text().size() : text.text.settled();
+      if (watch.piece && known > text.told)
+        watch.piece(sample.prompt, sample.sample,
+                    std::string_view(text.text.text()).substr(text.told, known - text.told));
+      text.told = std::max(text.told, known);
+      if (finish) {
+        sample.finish = *finish;
+        sample.text = text.text.text();
+        if (watch.finished) watch.finished(sample);
+        continue;
+      }
+      tokens.push_back(token);
+      going_on.push_back(static_cast<std::int64_t>(i));
+      rest.push_back(std::move(text));
+    }
+    texts = std::move(rest);
+    if (texts.empty()) break;
+    session_->select(going_on);
+    session_->advance(tokens);
+  }
+}
+
+void Generator::search(const std::vector<Prompt>& prompts, const GeneratorWatch& watch) {
+  std::vector<Search> searches;
+  std::vector<std::vector<std::int64_t>> starts;
+  for (const auto& prompt : prompts) {
+    Search::Text start{StopText(options_.stop), text::StreamDecoder(tokenizer_)};
+    std::string before;
+    for (const auto id : prompt.tokens) start.decoder.push(static_cast<std::uint32_t>(id), before);
+    searches.push_back({prompt.number,
+                        Beam(options_.beam, options_.length_penalty, options_.max_tokens),
+                        start,
+                        {start}});
+    starts.push_back(prompt.tokens);
+  }
+  session_->start(starts);
+  const auto tell = [&](const Search& search) {
+    std::int64_t rank = 0;
+    for (auto& hypothesis : search.beam.best(options_.samples)) {
+      Sample sample{search.prompt,       rank++,           {}, std::move(hypothesis.tokens),
+                    hypothesis.log_prob, hypothesis.finish};
+      auto text = search.start;
+      for (const auto token : sample.tokens) ends(text.text, text.decoder, token);
+      sample.text = text.text.text();
+      if (watch.finished) watch.finished(sample);
+    }
+  };
+  while (!searches.empty()) {
+    const torch::Tensor log_p = session_->log_probs();
+    count(static_cast<std::size_t>(log_p.size(0)), watch);
+    std::vector<std::int64_t> parents, tokens;
+    std::vector<Search> rest;
+    std::int64_t first = 0;  // row of the search's first hypothesis
+    for (auto& search : searches) {
+      std::vector<std::span<const float>> rows;
+      const auto live = static_cast<std::int64_t>(search.beam.live().size());
+      for (std::int64_t i = 0; i < live; ++i) rows.push_back(row_of(log_p, first + i));
+      best_word(rows[0]);  // throws if the model gives no numbers
+      const auto continued = search.beam.advance(
+          rows, [&](std::size_t parent, std::int64_t word) -> std::optional<Finish> {
+            auto text = search.texts[parent];
+            return ends(text.text, text.decoder, word);
+          });
+      if (search.beam.done()) {
+        tell(search);
+      } else {
+        std::vector<Search::Text> texts;
+        for (std::size_t i = 0; i < continued.size(); ++i) {
+          const auto word = search.beam.live()[i].tokens.back();
+          texts.push_back(search.texts[static_cast<std::size_t>(continued[i])]);
+          ends(texts.back().text, texts.back().decoder, word);
+          parents.push_back(first + continued[i]);
+          tokens.push_back(word);
+        }
+        search.texts = std::move(texts);
+        rest.push_back(std::move(search));
+      }
+      first += live;
+    }
+    searches = std::move(rest);
+    if (searches.empty()) break;
+    session_->select(parents);
+    session_->advance(tokens);
+  }
+}
+
+}  // namespace infer

@@ -1,0 +1,89 @@
+#pragma once
+// Continues prompts with a model and its memories: sample's work.
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "infer/decode_session.h"
+#include "infer/generator_beam.h"
+#include "infer/generator_options.h"
+#include "infer/generator_stop.h"
+#include "infer/options.h"
+#include "model/folder.h"
+#include "text/tokenizer.h"
+
+namespace infer {
+
+/// A continuation of a prompt.
+struct Sample {
+  std::uint64_t prompt = 0;          ///< its number
+  std::int64_t sample = 0;           ///< of that prompt; of a beam, the rank
+  std::string text;                  ///< without the prompt, the end token and the stop string
+  std::vector<std::int64_t> tokens;  ///< all that were drawn, those of end and stop included
+  double log_prob = 0;               ///< of the tokens, nats, by model and memories as they are
+  Finish finish = Finish::length;
+};
+
+/// What run() tells as it goes. Samples of one prompt, and prompts, come in any order.
+struct GeneratorWatch {
+  /// More of a text, as soon as no stop string can take it back (not of beams). May be cut within
+  /// a character.
+  std::function<void(std::uint64_t prompt, std::int64_t sample, std::string_view piece)> piece = {};
+  std::function<void(const Sample&)> finished = {};
+  std::function<void(std::uint64_t tokens)> progress = {};  ///< so far, of all texts; may throw
+};
+
+/// A text depends on the model, the options, the seed, the prompt, its number and the sample's, and
+/// on nothing else: not on what is decoded beside it (to the last bit with TransformerEngine,
+/// elsewhere as far as sums of floats do not depend on the size of a batch). Not thread safe.
+class Generator {
+ public:
+  /// Keeps the model. Throws Error{usage} for options that contradict themselves or the model,
+  /// Error{bad_data} for a model without a tokenizer, Error{unavailable}.
+  Generator(model::Loaded loaded, GeneratorOptions options, MemoryOptions memory,
+            torch::Device device);
+
+  /// Continues prompts, which are numbered from where the last call ended. An empty prompt stands
+  /// for the token after which documents start. Throws Error{usage} if there is none.
+  void run(const std::vector<std::string>& prompts, const GeneratorWatch& watch);
+
+  const MemoryOptions& memory() const { return memory_; }  ///< resolved
+  std::int64_t window() const { return window_; }
+  Engine& engine() { return *engine_; }
+  nn::Model& model() { return *loaded_.model; }
+  const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+  std::vector<std::int64_t> encode(const std::string& prompt) const;
+
+ private:
+  struct Prompt {
+    std::uint64_t number;
+    std::vector<std::int64_t> tokens;
+  };
+  struct Growing;
+  struct Search;
+  void draw(const std::vector<Prompt>& prompts, std::int64_t first, std::int64_t last,
+            const GeneratorWatch& watch);
+  void search(const std::vector<Prompt>& prompts, const GeneratorWatch& watch);
+  std::optional<Finish> ends(StopText& text, text::StreamDecoder& decoder,
+                             std::int64_t token) const;
+  void count(std::size_t tokens, const GeneratorWatch& watch);
+
+  model::Loaded loaded_;
+  GeneratorOptions options_;
+  MemoryOptions memory_;
+  text::TokenizerPtr tokenizer_;
+  std::optional<std::uint32_t> end_;
+  std::int64_t window_ = 0;
+  std::unique_ptr<Engine> engine_;
+  std::optional<Session> session_;
+  std::uint64_t prompts_ = 0, tokens_ = 0;
+};
+
+}  // namespace infer

@@ -1,0 +1,138 @@
+#!/usr/bin/env bats
+# sample: prompts in, texts out, in the same words whatever the batch; and what it refuses.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+  BIN=${BIN:-$root/build/bin}
+  export root PATH=$BIN:$PATH
+  cd "$BATS_FILE_TMPDIR"
+  "$root"/tests/cli/tiny_gpt2 model
+  printf 'The cat\n\nsat on the mat, which was long\nx\n' >prompts.txt
+  printf '{"prompt": "The cat"}\n{"prompt": ""}\n{"prompt": "sat on the mat, which was long"}\n{"prompt": "x"}\n' >prompts.jsonl
+}
+
+setup() {
+  cd "$BATS_FILE_TMPDIR"
+}
+
+draw() {
+  sample -m model -t bytes "$@"
+}
+
+@test "--prompt, a file of lines, JSON lines and stdin give the same texts" {
+  draw --max-tokens 20 --json prompts.txt >lines
+  draw --max-tokens 20 --json prompts.jsonl >jsonl
+  draw --max-tokens 20 --json <prompts.txt >stdin
+  draw --max-tokens 20 --json --format jsonl --field prompt - <prompts.jsonl >dash
+  cmp lines jsonl && cmp lines stdin && cmp lines dash
+  [ "$(wc -l <lines)" -eq 4 ]
+  draw --max-tokens 20 --json --prompt "The cat" >one
+  cmp one <(head -n 1 lines)
+}
+
+@test "a JSON line has the prompt, the text, its tokens, their log-probability and the reason of its end" {
+  draw --max-tokens 30 --stop e --json -n 3 prompts.txt >lines
+  python3 - <<'EOF'
+import json
+rows = [json.loads(line) for line in open("lines")]
+assert [(r["prompt"], r["sample"]) for r in rows[:4]] == [("The cat", 0), ("The cat", 1), ("The cat", 2), ("", 0)]
+assert len(rows) == 12
+for r in rows:
+    assert list(r) == ["prompt", "sample", "text", "tokens", "log_prob", "finish"], r
+    assert r["log_prob"] < 0 and 0 < len(r["tokens"]) <= 30
+    raw = bytes(r["tokens"])
+    if r["finish"] == "stop":
+        assert raw.endswith(b"e")
+        raw = raw[:-1]
+    else:
+        assert r["finish"] == "length" and len(raw) == 30
+    assert b"e" not in raw
+    if raw.isascii():
+        assert raw.decode() == r["text"]
+EOF
+}
+
+@test "texts do not depend on --batch or -n, and do on --seed" {
+  draw --max-tokens 100 --json -n 3 prompts.txt >all
+  draw --max-tokens 100 --json -n 3 --batch 1 prompts.txt | cmp all
+  draw --max-tokens 100 --json -n 3 --batch 5 -j 1 prompts.txt | cmp all
+  draw --max-tokens 100 --json prompts.txt | cmp - <(grep '"sample":0' all)
+  ! draw --max-tokens 100 --json -n 3 --seed 2 prompts.txt | cmp -s all
+}
+
+@test "the text is the bytes of its tokens, whatever they are" {
+  draw --max-tokens 60 --json --prompt x >line
+  draw --max-tokens 60 --prompt x >text
+  python3 -c 'import json; assert bytes(json.load(open("line"))["tokens"]) + b"\n" == open("text", "rb").read()'
+  draw --max-tokens 60 --prompt x --echo | cmp - <(printf x && cat text)
+  draw --max-tokens 60 --prompt x -o file
+  cmp file text
+  draw --max-tokens 5 --temperature 0 --separator ---- -n 2 --prompt x >two
+  [ "$(grep -ac '^----$' two)" -eq 1 ]
+}
+
+@test "the first text streams; the others wait for it" {
+  mkfifo in out
+  draw --max-tokens 5 <in >out 3>&- &
+  exec 7>in 8<out
+  echo "The cat" >&7
+  read -r -t 60 -n 1 -u 8 _ # something comes while stdin is still open
+  exec 7>&- 8<&-
+  wait $! || true
+}
+
+@test "a beam is at least as probable as greedy, and its best come in order" {
+  greedy=$(draw --max-tokens 12 --temperature 0 --json --prompt "The cat")
+  draw --max-tokens 12 --beam 8 -n 4 --json --prompt "The cat" >beam
+  python3 - "$greedy" <<'EOF'
+import json, sys
+greedy = json.loads(sys.argv[1])
+rows = [json.loads(line) for line in open("beam")]
+assert [r["sample"] for r in rows] == [0, 1, 2, 3]
+assert rows[0]["log_prob"] >= greedy["log_prob"] - 1e-6
+scores = [r["log_prob"] / len(r["tokens"]) for r in rows]
+assert scores == sorted(scores, reverse=True)
+EOF
+}
+
+@test "memories change the words, and a tuned config is read" {
+  printf 'memory = "local"\ncache = 20\ncache-lambda = 0.5\n' >tuned.conf
+  draw --max-tokens 40 --temperature 0 --prompt "abcabcabcabc" >plain
+  draw --max-tokens 40 --temperature 0 --prompt "abcabcabcabc" --config tuned.conf >memory
+  ! cmp -s plain memory
+}
+
+@test "narrow weights write, and -v says how far they are off" {
+  for weights in float32 bfloat16 int8; do
+    run --separate-stderr draw --max-tokens 10 --weights "$weights" -v --prompt "The cat sat"
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"--weights $weights: log-probabilities differ by"*" a second"* ]]
+  done
+}
+
+@test "a text goes on past the window" {
+  draw --max-tokens 300 --json --prompt "$(head -c 150 "$root/LICENSE")" |
+    python3 -c 'import json, sys; assert len(json.load(sys.stdin)["tokens"]) == 300'
+}
+
+@test "exit codes: usage 64, bad data 65, no input 66" {
+  refuses() { # CODE PART ARGUMENT...
+    local code=$1 part=$2
+    shift 2
+    run --separate-stderr sample "$@" </dev/null
+    [ "$status" -eq "$code" ] && [ -z "$output" ] && [[ $stderr == "sample: "*"$part"* ]] && [ "${#stderr_lines[@]}" -eq 1 ]
+  }
+  refuses 64 --top-p -m model -t bytes --top-p 0 --prompt x
+  refuses 64 --beam -m model -t bytes --beam 2 --top-k 3 --prompt x
+  refuses 64 "not both" -m model -t bytes --prompt x prompts.txt
+  refuses 64 --window -m model -t bytes --window 100 --prompt x
+  refuses 65 --tokenizer -m model --prompt x
+  refuses 66 nowhere -m nowhere --prompt x
+  refuses 66 nowhere -m model -t bytes nowhere
+  printf '{"prompt": "a"}\n{"text": "b"}\n' >bad.jsonl
+  run sample -m model -t bytes bad.jsonl
+  [ "$status" -eq 65 ]
+  [[ $output == *"bad.jsonl:2"* ]]
+}

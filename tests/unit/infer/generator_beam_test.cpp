@@ -1,0 +1,162 @@
+// Beam search beside one that keeps every hypothesis in a list.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/rng.h"
+#include "infer/generator_beam.h"
+
+namespace {
+
+using infer::Finish;
+using infer::Hypothesis;
+using Tokens = std::vector<std::int64_t>;
+
+constexpr std::int64_t kWords = 5, kEnd = 0;
+
+// A language model that remembers all: log p of the next word after any tokens.
+std::vector<float> row_after(const Tokens& tokens, std::uint64_t seed) {
+  std::uint64_t hash = seed;
+  for (const auto token : tokens) hash = hash * 1000003 + static_cast<std::uint64_t>(token) + 1;
+  core::Rng rng(hash);
+  std::vector<float> row;
+  double total = 0;
+  for (std::int64_t w = 0; w < kWords; ++w) {
+    row.push_back(static_cast<float>(rng.normal()));
+    total += std::exp(row.back());
+  }
+  for (auto& x : row) x -= static_cast<float>(std::log(total));
+  return row;
+}
+
+double log_prob_of(const Tokens& tokens, std::uint64_t seed) {
+  double sum = 0;
+  Tokens before;
+  for (const auto token : tokens) {
+    sum += row_after(before, seed)[static_cast<std::size_t>(token)];
+    before.push_back(token);
+  }
+  return sum;
+}
+
+double score(const Tokens& tokens, std::uint64_t seed, double penalty) {
+  return log_prob_of(tokens, seed) / std::pow(static_cast<double>(tokens.size()), penalty);
+}
+
+// The search as it is defined, with all extensions of all hypotheses ranked at each step.
+std::vector<Tokens> plain_search(std::size_t width, double penalty, std::size_t most,
+                                 std::uint64_t seed) {
+  std::vector<Tokens> live{{}}, ended;
+  for (std::size_t length = 1; length <= most && ended.size() < width && !live.empty(); ++length) {
+    std::vector<Tokens> all;
+    for (const auto& tokens : live) {
+      for (std::int64_t w = 0; w < kWords; ++w) {
+        all.push_back(tokens);
+        all.back().push_back(w);
+      }
+    }
+    std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+      return log_prob_of(a, seed) > log_prob_of(b, seed);
+    });
+    live.clear();
+    for (std::size_t rank = 0; rank < all.size() && live.size() < width; ++rank) {
+      if (all[rank].back() != kEnd) {
+        live.push_back(all[rank]);
+      } else if (rank < width) {
+        ended.push_back(all[rank]);
+      }
+    }
+  }
+  if (ended.size() < width) ended.insert(ended.end(), live.begin(), live.end());
+  std::stable_sort(ended.begin(), ended.end(), [&](const auto& a, const auto& b) {
+    return score(a, seed, penalty) > score(b, seed, penalty);
+  });
+  return ended;
+}
+
+std::vector<Hypothesis> search(std::int64_t width, double penalty, std::int64_t most,
+                               std::uint64_t seed) {
+  infer::Beam beam(width, penalty, most);
+  while (!beam.done()) {
+    std::vector<std::vector<float>> rows;
+    std::vector<std::span<const float>> views;
+    for (const auto& hypothesis : beam.live()) rows.push_back(row_after(hypothesis.tokens, seed));
+    for (const auto& row : rows) views.emplace_back(row);
+    const auto before = beam.live();
+    const auto parents =
+        beam.advance(views, [](std::size_t, std::int64_t word) -> std::optional<Finish> {
+          if (word == kEnd) return Finish::end;
+          return std::nullopt;
+        });
+    for (std::size_t i = 0; i < parents.size(); ++i) {
+      Tokens expected = before[static_cast<std::size_t>(parents[i])].tokens;
+      expected.push_back(beam.live()[i].tokens.back());
+      DOCTEST_REQUIRE(beam.live()[i].tokens == expected);
+    }
+  }
+  return beam.best(width);
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("beam search finds what a search that ranks everything finds") {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    for (const std::int64_t width : {1, 2, 3, 4}) {
+      for (const double penalty : {0.0, 0.6, 1.0, 2.0}) {
+        const auto found = search(width, penalty, 6, seed);
+        const auto expected = plain_search(static_cast<std::size_t>(width), penalty, 6, seed);
+        DOCTEST_REQUIRE(found.size() == std::min(expected.size(), static_cast<std::size_t>(width)));
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          DOCTEST_CHECK(found[i].tokens == expected[i]);
+          DOCTEST_CHECK(std::abs(found[i].log_prob - log_prob_of(expected[i], seed)) < 1e-9);
+          DOCTEST_CHECK((found[i].finish == Finish::end) == (expected[i].back() == kEnd));
+        }
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("a beam that holds everything finds the best text of all") {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    std::vector<Tokens> texts{{}};  // all of three words, none of which ends them
+    for (int length = 0; length < 3; ++length) {
+      std::vector<Tokens> longer;
+      for (const auto& text : texts) {
+        for (std::int64_t w = 1; w < kWords; ++w) {
+          longer.push_back(text);
+          longer.back().push_back(w);
+        }
+      }
+      texts = longer;
+    }
+    const auto best = *std::max_element(texts.begin(), texts.end(), [&](auto& a, auto& b) {
+      return log_prob_of(a, seed) < log_prob_of(b, seed);
+    });
+    infer::Beam beam(125, 1, 3);
+    while (!beam.done()) {
+      std::vector<std::vector<float>> rows;
+      std::vector<std::span<const float>> views;
+      for (const auto& live : beam.live()) {
+        rows.push_back(row_after(live.tokens, seed));
+        rows.back()[kEnd] = -1e9f;
+      }
+      for (const auto& row : rows) views.emplace_back(row);
+      beam.advance(views, [](auto, auto) { return std::optional<Finish>(); });
+    }
+    DOCTEST_CHECK(beam.best(1)[0].tokens == best);
+    DOCTEST_CHECK(beam.best(1)[0].finish == Finish::length);
+  }
+}
+
+DOCTEST_TEST_CASE("a search of width one is greedy") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    Tokens greedy;
+    while (greedy.size() < 8 && (greedy.empty() || greedy.back() != kEnd)) {
+      const auto row = row_after(greedy, seed);
+      greedy.push_back(std::max_element(row.begin(), row.end()) - row.begin());
+    }
+    DOCTEST_CHECK(search(1, 1, 8, seed)[0].tokens == greedy);
+  }
+}

@@ -1,0 +1,214 @@
+// The decoder's own loops beside the model's modules.
+#include <doctest/doctest.h>
+#include <torch/torch.h>
+
+#include "core/rng.h"
+#include "infer/decode_check.h"
+#include "infer/decode_transformer.h"
+#include "tiny.h"
+
+namespace {
+
+using torch::Tensor;
+
+nn::Model model_of(const std::function<void(nn::ModelOptions&)>& change, std::int64_t vocabulary) {
+  torch::manual_seed(3);
+  nn::ModelOptions options;
+  options.shape.layers = 2, options.shape.d_model = 32, options.shape.heads = 2;
+  options.transformer.context = 200;
+  change(options);
+  nn::Model model(options, vocabulary);
+  const torch::NoGradGuard no_gradient;
+  for (auto& [name, weight] : model.named_weights()) weight.add_(torch::randn_like(weight), 0.1);
+  model.eval();
+  return model;
+}
+
+std::vector<std::pair<const char*, std::function<void(nn::ModelOptions&)>>> variants() {
+  using Options = nn::ModelOptions;
+  return {
+      {"gpt2", [](Options&) {}},
+      {"odd widths",
+       [](Options& o) { o.shape.d_model = 18, o.shape.heads = 3, o.shape.d_ff = 37; }},
+      {"post-norm, relu, sinusoidal, no bias",
+       [](Options& o) {
+         o.transformer.norm = "post", o.transformer.activation = "relu";
+         o.transformer.positions = "sinusoidal", o.transformer.bias = false;
+       }},
+      {"rope, exact gelu, untied, output key",
+       [](Options& o) {
+         o.transformer.positions = "rope", o.transformer.activation = "gelu-exact";
+         o.vocabulary.tied = false, o.shape.memory_key = "output";
+       }},
+      {"alibi, three heads",
+       [](Options& o) {
+         o.transformer.positions = "alibi", o.shape.heads = 3, o.shape.d_model = 48;
+       }},
+      {"no positions, adaptive, scaled, no final norm",
+       [](Options& o) {
+         o.transformer.positions = "none", o.transformer.final_norm = false;
+         o.vocabulary.cutoffs = {10, 20}, o.vocabulary.factor = 2;
+         o.vocabulary.scale_embedding = true;
+       }},
+  };
+}
+
+double difference(const Tensor& a, const Tensor& b) {
+  return a.numel() == 0 ? 0 : (a - b).abs().max().item<double>();
+}
+
+// Pieces of random length for some of the rows.
+std::vector<infer::Feed> random_feeds(core::Rng& rng, std::size_t rows, std::size_t longest,
+                                      std::uint64_t words) {
+  std::vector<infer::Feed> feeds(rows);
+  for (auto& feed : feeds) {
+    feed.fresh = rng.below(12) == 0;
+    const std::size_t n = feed.fresh ? 1 + rng.below(4) : rng.below(longest + 1);
+    for (std::size_t i = 0; i < n; ++i)
+      feed.tokens.push_back(static_cast<std::int64_t>(rng.below(words)));
+  }
+  if (feeds[0].tokens.empty()) feeds[0].tokens.push_back(1);
+  return feeds;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("the decoder's loops give what the modules give, for every kind of transformer") {
+  const torch::NoGradGuard no_gradient;
+  for (const auto& [name, change] : variants()) {
+    DOCTEST_CAPTURE(name);
+    nn::Model model = model_of(change, 37);
+    DOCTEST_REQUIRE(infer::TransformerEngine::fits(model, torch::kCPU));
+    infer::ModuleEngine modules(model, torch::kCPU);
+    infer::TransformerEngine loops(model, infer::Precision::float32);
+    const bool forgets = model.architecture->carry() == nn::Carry::forget;
+    core::Rng rng(5);
+    std::size_t rows = 3;
+    modules.open(3);
+    loops.open(3);
+    for (int call = 0; call < 14; ++call) {
+      const auto feeds = random_feeds(rng, rows, call % 3 == 0 ? 20 : 2, 37);
+      const auto expected = modules.feed(feeds), got = loops.feed(feeds);
+      DOCTEST_REQUIRE(expected.f.sizes() == got.f.sizes());
+      DOCTEST_CHECK(difference(expected.f, got.f) < 1e-4);
+      DOCTEST_CHECK(difference(expected.g, got.g) < 1e-4);
+      Tensor z, own_z;
+      const auto p = modules.head().log_probs(got.f, &z);
+      DOCTEST_CHECK(difference(p, loops.head().log_probs(got.f, &own_z)) < 1e-4);
+      DOCTEST_CHECK(difference(z, own_z) < 1e-4);
+      if (call % 4 == 3) {
+        std::vector<std::int64_t> chosen;
+        const std::size_t next = 1 + rng.below(4);
+        for (std::size_t i = 0; i < next; ++i)
+          chosen.push_back(static_cast<std::int64_t>(rng.below(rows)));
+        rows = next;
+        modules.select(chosen);
+        loops.select(chosen);
+      }
+      if (forgets && call % 5 == 4) {
+        modules.forget(9);
+        loops.forget(9);
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE(
+    "a row is the same to the last bit whatever stands beside it and however it is fed") {
+  for (const auto precision :
+       {infer::Precision::float32, infer::Precision::bfloat16, infer::Precision::int8}) {
+    nn::Model model = model_of([](nn::ModelOptions& o) { o.shape.d_model = 64; }, 37);
+    infer::TransformerEngine engine(model, precision);
+    core::Rng rng(8);
+    std::vector<std::vector<std::int64_t>> texts;
+    for (const std::size_t length : {70, 3, 19, 1, 50, 33, 8}) {
+      auto& text = texts.emplace_back();
+      for (std::size_t i = 0; i < length; ++i)
+        text.push_back(static_cast<std::int64_t>(rng.below(37)));
+    }
+    std::vector<infer::Feed> all;
+    for (const auto& text : texts) all.push_back({text, false});
+    engine.open(static_cast<std::int64_t>(texts.size()));
+    const auto together = engine.feed(all);
+    const auto p = engine.head().log_probs(together.f, nullptr);
+    std::int64_t begin = 0;
+    for (const auto& text : texts) {
+      engine.open(1);
+      for (const auto token : text) {
+        const auto one = engine.feed({infer::Feed{{token}, false}});
+        DOCTEST_REQUIRE(torch::equal(one.f[0], together.f[begin]));
+        DOCTEST_REQUIRE(torch::equal(one.g[0], together.g[begin]));
+        DOCTEST_REQUIRE(torch::equal(engine.head().log_probs(one.f, nullptr)[0], p[begin]));
+        ++begin;
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("rows that share a past part without touching each other") {
+  nn::Model model = model_of([](nn::ModelOptions&) {}, 37);
+  infer::TransformerEngine engine(model, infer::Precision::float32);
+  engine.open(1);
+  const std::vector<std::int64_t> past{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+  engine.feed({infer::Feed{past, false}});
+  engine.select({0, 0, 0});
+  Tensor last;
+  for (std::int64_t step = 0; step < 6; ++step)
+    last = engine
+               .feed({infer::Feed{{step}, false}, infer::Feed{{step + 10}, false},
+                      infer::Feed{{step + 20}, false}})
+               .f;
+  for (std::int64_t row = 0; row < 3; ++row) {
+    auto text = past;
+    for (std::int64_t step = 0; step < 6; ++step) text.push_back(step + 10 * row);
+    engine.open(1);
+    DOCTEST_CHECK(torch::equal(engine.feed({infer::Feed{text, false}}).f[19], last[row]));
+  }
+}
+
+DOCTEST_TEST_CASE("narrow weights are off by what rounding them says, and no more") {
+  nn::Model model = model_of([](nn::ModelOptions& o) { o.shape.d_model = 128; }, 300);
+  std::vector<std::int64_t> text;
+  core::Rng rng(2);
+  for (int i = 0; i < 20; ++i) text.push_back(static_cast<std::int64_t>(rng.below(300)));
+  infer::ModuleEngine modules(model, torch::kCPU);
+  const auto error = [&](infer::Precision precision) {
+    infer::TransformerEngine engine(model, precision);
+    return infer::compare(modules, engine, text);
+  };
+  const auto exact = error(infer::Precision::float32), half = error(infer::Precision::bfloat16),
+             byte = error(infer::Precision::int8);
+  DOCTEST_CHECK(exact.max < 1e-4);
+  DOCTEST_CHECK(exact.same_best == 1);
+  DOCTEST_CHECK(half.rms > exact.rms);
+  DOCTEST_CHECK(half.rms < 0.02);
+  DOCTEST_CHECK(byte.rms > half.rms);
+  DOCTEST_CHECK(byte.rms < 0.1);
+  DOCTEST_CHECK(byte.divergence < 0.01);
+}
+
+DOCTEST_TEST_CASE("a packed product is the plain one, for any shape") {
+  core::Rng rng(6);
+  for (const auto& [out, in] :
+       std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {4, 16}, {7, 33}, {50, 64}}) {
+    for (const std::int64_t rows : {1, 2, 5, 6, 7, 13}) {
+      const Tensor weight = torch::randn({out, in}), x = torch::randn({rows, in});
+      const auto packed = [&](infer::Precision precision) {
+        const infer::PackedMatrix matrix(weight.const_data_ptr<float>(), out, in, precision);
+        const auto stride = matrix.padded_in();
+        const Tensor padded = torch::constant_pad_nd(x, {0, stride - in}).contiguous();
+        const Tensor y = torch::zeros({rows, out});
+        matrix.multiply(padded.const_data_ptr<float>(), rows, stride, 0, matrix.panels(),
+                        y.data_ptr<float>(), out);
+        return y;
+      };
+      const Tensor exact = torch::mm(x, weight.t());
+      DOCTEST_CHECK(difference(packed(infer::Precision::float32), exact) < 1e-4);
+      const Tensor halves = torch::mm(x, weight.to(torch::kBFloat16).to(torch::kFloat32).t());
+      DOCTEST_CHECK(difference(packed(infer::Precision::bfloat16), halves) < 1e-4);
+      const Tensor scale = weight.abs().amax(1, true) / 127;
+      const Tensor bytes = torch::mm(x, ((weight / scale).round() * scale).t());
+      DOCTEST_CHECK(difference(packed(infer::Precision::int8), bytes) < 1e-3);
+    }
+  }
+}

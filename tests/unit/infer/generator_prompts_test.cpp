@@ -1,0 +1,62 @@
+// Prompts out of lines and JSON lines.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "infer/generator_prompts.h"
+#include "unit/thrown.h"
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+// All prompts of a file with this content.
+Texts prompts(const std::string& content, const std::string& format, std::size_t most = 3,
+              const std::string& suffix = "") {
+  const std::string path = "/tmp/tessera-prompts." + std::to_string(::getpid()) + suffix;
+  std::ofstream(path) << content;
+  infer::PromptReader reader(path, format, "prompt");
+  ::unlink(path.c_str());
+  Texts all;
+  for (auto some = reader.next(most); !some.empty(); some = reader.next(most)) {
+    DOCTEST_REQUIRE(some.size() <= most);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("every line is a prompt, the empty and the last one too") {
+  DOCTEST_CHECK(prompts("a b\n\nc", "lines") == Texts{"a b", "", "c"});
+  DOCTEST_CHECK(prompts("a\nb\nc\nd\ne\n", "auto") == Texts{"a", "b", "c", "d", "e"});
+  DOCTEST_CHECK(prompts("", "lines").empty());
+  DOCTEST_CHECK(prompts("\n", "lines") == Texts{""});
+  const std::string bytes = "\xFF\xFE{\"prompt\"}";
+  DOCTEST_CHECK(prompts(bytes + "\n", "lines") == Texts{bytes});
+  const std::string wide(200000, 'x');
+  DOCTEST_CHECK(prompts(wide + "\ny\n", "lines", 1) == Texts{wide, "y"});
+}
+
+DOCTEST_TEST_CASE("JSON lines give a member; what is none is named with its line") {
+  const std::string two = "{\"prompt\": \"a\\nb\", \"x\": 1}\n\n  \n{\"prompt\": \"\\u00e9\"}";
+  DOCTEST_CHECK(prompts(two, "jsonl") == Texts{"a\nb", "\xC3\xA9"});
+  DOCTEST_CHECK(prompts(two, "auto", 3, ".jsonl") == Texts{"a\nb", "\xC3\xA9"});
+  DOCTEST_CHECK(prompts(two, "lines").size() == 4);
+  for (const char* bad : {"{\"prompt\": \"a\"}\n{\"text\": \"b\"}", "{\"prompt\": \"a\"}\n[1",
+                          "{\"prompt\": \"a\"}\n{\"prompt\": 3}"}) {
+    const auto error = thrown([&] { prompts(bad, "jsonl"); });
+    DOCTEST_CHECK(error.code == 65);
+    DOCTEST_CHECK(error.names(":2"));
+  }
+  DOCTEST_CHECK(thrown([] { infer::PromptReader("/nowhere/at/all", "auto", "prompt"); }).code ==
+                66);
+}
+
+DOCTEST_TEST_CASE("given prompts are handed out in order") {
+  infer::PromptReader reader(Texts{"a", "b", "c"});
+  DOCTEST_CHECK(reader.next(2) == Texts{"a", "b"});
+  DOCTEST_CHECK(reader.next(2) == Texts{"c"});
+  DOCTEST_CHECK(reader.next(2).empty());
+}

@@ -1,0 +1,361 @@
+// Texts that a model writes, beside what whole re-encoding says.
+#include <doctest/doctest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "infer/decode_transformer.h"
+#include "infer/generator.h"
+#include "infer/generator_output.h"
+#include "tiny.h"
+#include "unit/thrown.h"
+
+namespace {
+
+using torch::Tensor;
+using Tokens = std::vector<std::int64_t>;
+
+model::Loaded loaded_of(const std::string& arch, const std::string& positions = "learned") {
+  model::Loaded loaded;
+  loaded.folder = "tiny";
+  loaded.model = std::make_shared<nn::Model>(tiny::model_of(arch, positions, 256));
+  loaded.tokenizer = text::load_tokenizer("bytes")->json();
+  return loaded;
+}
+
+infer::GeneratorOptions options_of(std::int64_t max_tokens, double temperature = 1) {
+  infer::GeneratorOptions options;
+  options.max_tokens = max_tokens;
+  options.draw.temperature = temperature;
+  return options;
+}
+
+infer::MemoryOptions no_memory() { return tiny::memory_of("none"); }
+
+using Key = std::pair<std::uint64_t, std::int64_t>;
+
+std::map<Key, infer::Sample> samples(const model::Loaded& loaded,
+                                     const infer::GeneratorOptions& options,
+                                     const infer::MemoryOptions& memory,
+                                     const std::vector<std::string>& prompts) {
+  infer::Generator generator(loaded, options, memory, torch::kCPU);
+  std::map<Key, infer::Sample> all;
+  std::map<Key, std::string> pieces;
+  infer::GeneratorWatch watch;
+  watch.piece = [&](auto prompt, auto sample, auto piece) { pieces[{prompt, sample}] += piece; };
+  watch.finished = [&](const infer::Sample& sample) {
+    all[{sample.prompt, sample.sample}] = sample;
+  };
+  generator.run(prompts, watch);
+  if (!options.searches())
+    for (const auto& [key, sample] : all) DOCTEST_REQUIRE(pieces[key] == sample.text);
+  return all;
+}
+
+// log p of the next word after tokens, encoded whole.
+Tensor next_word(nn::Model& model, const Tokens& tokens) {
+  const torch::NoGradGuard no_gradient;
+  const auto n = static_cast<std::int64_t>(tokens.size());
+  nn::Batch batch;
+  batch.inputs = batch.targets = torch::tensor(tokens).unsqueeze(0);
+  batch.weight = torch::ones({1, n});
+  batch.place = {torch::zeros({1, n}, torch::kInt64), torch::zeros({1, n}, torch::kInt64),
+                 torch::arange(n).unsqueeze(0)};
+  batch.fresh = torch::ones({1}, torch::kBool);
+  const auto hidden = model.architecture->forward(batch, nullptr);
+  return model.head->log_probs(hidden.f[0].slice(0, n - 1))[0];
+}
+
+Tokens bytes_of(const std::string& text) {
+  Tokens tokens;
+  for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+  return tokens;
+}
+
+void check_same(const std::map<Key, infer::Sample>& a, const std::map<Key, infer::Sample>& b) {
+  DOCTEST_REQUIRE(a.size() == b.size());
+  for (const auto& [key, sample] : a) {
+    const auto found = b.find(key);
+    DOCTEST_REQUIRE(found != b.end());
+    DOCTEST_CHECK(sample.tokens == found->second.tokens);
+    DOCTEST_CHECK(sample.text == found->second.text);
+    DOCTEST_CHECK(std::abs(sample.log_prob - found->second.log_prob) < 1e-3);
+  }
+}
+
+const std::vector<std::string> kPrompts = {"The cat sat on", "a", "12 34 56 78 90 12 34",
+                                           "\xC3\xA9t\xC3\xA9", "zz"};
+
+}  // namespace
+
+DOCTEST_TEST_CASE("greedy takes the best word of the whole text encoded again, step by step") {
+  for (const auto& [arch, positions] : std::vector<std::pair<std::string, std::string>>{
+           {"transformer", "learned"}, {"transformer", "alibi"}, {"lstm", ""}}) {
+    const auto loaded = loaded_of(arch, positions.empty() ? "learned" : positions);
+    auto options = options_of(30, 0);
+    options.window = 90;
+    for (const auto& [key, sample] : samples(loaded, options, no_memory(), kPrompts)) {
+      Tokens text = bytes_of(kPrompts[key.first]);
+      double log_prob = 0;
+      for (const auto token : sample.tokens) {
+        const Tensor p = next_word(*loaded.model, text);
+        DOCTEST_CHECK(token == p.argmax().item<std::int64_t>());
+        log_prob += p[token].item<double>();
+        text.push_back(token);
+      }
+      DOCTEST_CHECK(sample.tokens.size() == 30);
+      DOCTEST_CHECK(sample.finish == infer::Finish::length);
+      DOCTEST_CHECK(std::abs(sample.log_prob - log_prob) < 1e-3);
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("with absolute positions a full window keeps its newer half, in the prompt too") {
+  const auto loaded = loaded_of("transformer");
+  auto options = options_of(50, 0);
+  options.window = 12;
+  for (const auto& [key, sample] : samples(loaded, options, no_memory(), kPrompts)) {
+    Tokens text = bytes_of(kPrompts[key.first]), seen;
+    const auto take = [&](std::int64_t token) {
+      if (seen.size() == 12) seen.erase(seen.begin(), seen.begin() + 6);
+      seen.push_back(token);
+    };
+    for (const auto token : text) take(token);
+    for (const auto token : sample.tokens) {
+      DOCTEST_REQUIRE(token == next_word(*loaded.model, seen).argmax().item<std::int64_t>());
+      take(token);
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("a text does not depend on the batch it was in") {
+  for (const auto& [arch, positions] : std::vector<std::pair<std::string, std::string>>{
+           {"transformer", "learned"}, {"transformer", "rope"}, {"lstm", "learned"}}) {
+    const auto loaded = loaded_of(arch, positions);
+    for (const char* names : {"none", "local,long"}) {
+      auto memory = tiny::memory_of(names);
+      memory.cache = 7;
+      auto options = options_of(14);
+      options.window = 16, options.samples = 2, options.draw.top_p = 0.95;
+      auto alone = options, some = options;
+      alone.batch = 1, some.batch = 3;
+      const auto all = samples(loaded, options, memory, kPrompts);
+      DOCTEST_CHECK(all.size() == 10);
+      check_same(all, samples(loaded, alone, memory, kPrompts));
+      check_same(all, samples(loaded, some, memory, kPrompts));
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("a sample is the same however many there are; another seed gives another") {
+  const auto loaded = loaded_of("transformer");
+  auto two = options_of(20), five = two, other = two;
+  two.samples = 2, five.samples = 5, other.seed = 2;
+  const auto many = samples(loaded, five, no_memory(), {"x", "y"});
+  for (const auto& [key, sample] : samples(loaded, two, no_memory(), {"x", "y"}))
+    DOCTEST_CHECK(sample.tokens == many.at(key).tokens);
+  DOCTEST_CHECK(samples(loaded, other, no_memory(), {"x"}).at({0, 0}).tokens !=
+                many.at({0, 0}).tokens);
+}
+
+DOCTEST_TEST_CASE("memories join as by hand, each row with its own") {
+  const torch::NoGradGuard no_gradient;
+  const auto loaded = loaded_of("transformer");
+  nn::Model& model = *loaded.model;
+  for (const char* combine : {"joint", "interpolate"}) {
+    infer::MemoryOptions memory = tiny::memory_of("local,long", 6);
+    memory.combine = combine, memory.cache = 4, memory.joint_temperature = 0.7;
+    infer::WindowOptions windows = tiny::windows_of(8, 8);
+    infer::resolve(windows, memory, model);
+    windows.window = 64;  // the State holds all, so that encoding whole is the reference
+    infer::TransformerEngine engine(model, infer::Precision::float32);
+    infer::Session session(engine, model, 64, memory, torch::kCPU);
+    std::vector<Tokens> texts{bytes_of("abcabcabcab"), bytes_of("x"), bytes_of("hello he")};
+    session.start(texts);
+    for (int step = 0; step < 12; ++step) {
+      const Tensor p = session.log_probs();
+      DOCTEST_CHECK((p.exp().sum(1) - 1).abs().max().item<double>() < 1e-4);
+      for (std::size_t row = 0; row < texts.size(); ++row) {
+        const auto& text = texts[row];
+        const auto n = static_cast<std::int64_t>(text.size());
+        nn::Batch batch;
+        batch.inputs = batch.targets = torch::tensor(text).unsqueeze(0);
+        batch.weight = torch::ones({1, n});
+        const Tensor zero = torch::zeros({1, n}, torch::kInt64);
+        batch.place = {zero, zero, torch::arange(n).unsqueeze(0)};
+        batch.fresh = torch::ones({1}, torch::kBool);
+        const auto hidden = model.architecture->forward(batch, nullptr);
+        Tensor z;
+        const Tensor words = model.head->log_probs(hidden.f[0].slice(0, n - 1), &z)[0].exp();
+        // Mass of every word: a loop over what came before. Local reaches the window, 64.
+        const auto masses = [&](const Tensor& keys, std::int64_t reach, double scale) {
+          Tensor sums = torch::zeros({256}, torch::kFloat64);
+          for (std::int64_t i = std::max<std::int64_t>(0, n - 1 - reach); i + 1 < n; ++i) {
+            const auto score = (keys[n - 1] * keys[i]).sum().item<double>() * scale;
+            sums[text[static_cast<std::size_t>(i + 1)]] += std::exp(score);
+          }
+          return sums;
+        };
+        const Tensor context = masses(hidden.g[0], 64, 1 / (std::sqrt(16.0) * 0.7));
+        const Tensor cache = masses(hidden.f[0], 4, memory.cache_theta);
+        const double head_mass = std::exp(z.item<double>());
+        const bool joint = memory.combine == "joint", any = n > 1;
+        Tensor expected =
+            joint ? (words * head_mass + context) / (head_mass + context.sum()) : words;
+        const Tensor base = expected;
+        const double l_m = joint ? 0 : memory.memory_lambda, l_c = memory.cache_lambda;
+        expected = (1 - l_m - l_c) * base + l_c * (any ? cache / cache.sum() : base) +
+                   l_m * (any ? context / context.sum() : base);
+        DOCTEST_CHECK(
+            (p[static_cast<std::int64_t>(row)].exp() - expected).abs().max().item<double>() < 1e-5);
+      }
+      if (step == 5) {  // rows part and swap
+        session.select({2, 0, 2, 1});
+        texts = {texts[2], texts[0], texts[2], texts[1]};
+      }
+      Tokens next;
+      for (std::size_t row = 0; row < texts.size(); ++row) {
+        next.push_back(
+            static_cast<std::int64_t>('a' + (static_cast<std::size_t>(step) * 3 + row) % 5));
+        texts[row].push_back(next.back());
+      }
+      session.advance(next);
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("beam search over a model is the plain search over whole encodings") {
+  for (const char* arch : {"transformer", "lstm"}) {
+    const auto loaded = loaded_of(arch);
+    auto options = options_of(6);
+    options.beam = 3, options.samples = 3, options.stop = {"t", "qu"};
+    const auto found = samples(loaded, options, no_memory(), kPrompts);
+    for (std::size_t prompt = 0; prompt < kPrompts.size(); ++prompt) {
+      struct Text {
+        Tokens tokens;
+        double log_prob = 0;
+      };
+      const auto text_of = [](const Tokens& tokens) {
+        return std::string(tokens.begin(), tokens.end());
+      };
+      const auto stops = [&](const Tokens& tokens) {
+        const auto text = text_of(tokens);
+        return text.ends_with("t") || text.ends_with("qu");
+      };
+      std::vector<Text> live{{}}, ended;
+      for (int length = 1; length <= 6 && ended.size() < 3; ++length) {
+        std::vector<Text> all;
+        for (const auto& text : live) {
+          Tokens whole = bytes_of(kPrompts[prompt]);
+          whole.insert(whole.end(), text.tokens.begin(), text.tokens.end());
+          const Tensor p = next_word(*loaded.model, whole);
+          for (std::int64_t w = 0; w < 256; ++w) {
+            all.push_back(text);
+            all.back().tokens.push_back(w);
+            all.back().log_prob += p[w].item<double>();
+          }
+        }
+        std::stable_sort(all.begin(), all.end(),
+                         [](auto& a, auto& b) { return a.log_prob > b.log_prob; });
+        live.clear();
+        for (std::size_t rank = 0; live.size() < 3; ++rank) {
+          if (!stops(all[rank].tokens))
+            live.push_back(all[rank]);
+          else if (rank < 3)
+            ended.push_back(all[rank]);
+        }
+      }
+      if (ended.size() < 3) ended.insert(ended.end(), live.begin(), live.end());
+      std::stable_sort(ended.begin(), ended.end(), [](auto& a, auto& b) {
+        return a.log_prob / static_cast<double>(a.tokens.size()) >
+               b.log_prob / static_cast<double>(b.tokens.size());
+      });
+      for (std::int64_t rank = 0; rank < 3; ++rank) {
+        const auto& sample = found.at({prompt, rank});
+        DOCTEST_CHECK(sample.tokens == ended[static_cast<std::size_t>(rank)].tokens);
+        DOCTEST_CHECK(std::abs(sample.log_prob - ended[static_cast<std::size_t>(rank)].log_prob) <
+                      1e-3);
+        DOCTEST_CHECK((sample.finish == infer::Finish::stop) == stops(sample.tokens));
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("a beam takes its memories along") {
+  const auto loaded = loaded_of("transformer");
+  auto memory = tiny::memory_of("local");
+  memory.cache = 5, memory.cache_lambda = 0.4;
+  auto options = options_of(12);
+  options.beam = 4, options.samples = 4;
+  for (const auto& [key, sample] : samples(loaded, options, memory, kPrompts)) {
+    infer::WindowOptions windows;
+    auto resolved = memory;
+    infer::resolve(windows, resolved, *loaded.model);
+    infer::ModuleEngine engine(*loaded.model, torch::kCPU);
+    infer::Session session(engine, *loaded.model, windows.window, resolved, torch::kCPU);
+    session.start({bytes_of(kPrompts[key.first])});
+    double log_prob = 0;
+    for (const auto token : sample.tokens) {
+      log_prob += session.log_probs()[0][token].item<double>();
+      session.advance({token});
+    }
+    DOCTEST_CHECK(std::abs(log_prob - sample.log_prob) < 1e-3);
+  }
+}
+
+DOCTEST_TEST_CASE("a stop string ends a text, its own letters left out") {
+  const auto loaded = loaded_of("transformer");
+  auto options = options_of(400);
+  const auto whole = samples(loaded, options, no_memory(), {"x"}).at({0, 0});
+  DOCTEST_REQUIRE(whole.text.size() == 400);
+  options.stop = {whole.text.substr(50, 3), "not in it, certainly"};
+  const auto at = whole.text.find(options.stop[0]);
+  const auto cut = samples(loaded, options, no_memory(), {"x"}).at({0, 0});
+  DOCTEST_CHECK(cut.text == whole.text.substr(0, at));
+  DOCTEST_CHECK(cut.tokens.size() == at + 3);
+  DOCTEST_CHECK(cut.finish == infer::Finish::stop);
+}
+
+DOCTEST_TEST_CASE("output keeps the order of prompts, streams the first and holds the others") {
+  core::MemorySink sink;
+  infer::SampleOutput output(sink, {false, true, "--"}, 2, {});
+  output.begin({"P", "Q"});
+  output.piece(1, 0, "late");
+  output.piece(0, 0, "\xC3");
+  DOCTEST_CHECK(sink.text() == "P\xC3");
+  output.piece(0, 0, "\xA9");
+  DOCTEST_CHECK(sink.text() == "P\xC3\xA9");
+  infer::Sample sample;
+  sample.prompt = 1;
+  output.finished(sample);
+  sample.prompt = 0;
+  output.finished(sample);
+  output.piece(0, 1, "b");
+  DOCTEST_CHECK(sink.text() == "P\xC3\xA9\n--\nPb");
+  sample.sample = 1;
+  output.finished(sample);
+  output.end();
+  DOCTEST_CHECK(sink.text() == "P\xC3\xA9\n--\nPb\n--\nQlate\n");
+}
+
+DOCTEST_TEST_CASE("options that contradict themselves or the model are refused") {
+  const auto loaded = loaded_of("lstm");
+  const auto code = [&](const std::function<void(infer::GeneratorOptions&)>& change) {
+    auto options = options_of(5);
+    change(options);
+    return thrown([&] { infer::Generator(loaded, options, no_memory(), torch::kCPU); }).code;
+  };
+  using Options = infer::GeneratorOptions;
+  DOCTEST_CHECK(code([](Options&) {}) == 0);
+  DOCTEST_CHECK(code([](Options& o) { o.draw.temperature = -1; }) == 64);
+  DOCTEST_CHECK(code([](Options& o) { o.draw.top_p = 0; }) == 64);
+  DOCTEST_CHECK(code([](Options& o) { o.beam = 2, o.samples = 3; }) == 64);
+  DOCTEST_CHECK(code([](Options& o) { o.stop = {""}; }) == 64);
+  DOCTEST_CHECK(code([](Options& o) { o.weights = "int8"; }) == 69);  // no loops of its own
+  auto bare = loaded;
+  bare.tokenizer.clear();
+  DOCTEST_CHECK(
+      thrown([&] { infer::Generator(bare, options_of(5), no_memory(), torch::kCPU); }).code == 65);
+}
