@@ -6,13 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
-
-// sqrt as one instruction: without errno its loops become vectors.
-#if defined(__GNUC__) && !defined(__clang__)
-#define TRAIN_PLAIN_SQRT __attribute__((optimize("no-math-errno")))
-#else
-#define TRAIN_PLAIN_SQRT
-#endif
+#include "train/optimiser_kernels.h"
 
 namespace train {
 namespace {
@@ -22,23 +16,6 @@ constexpr std::int64_t kGrain = 1 << 15;
 bool fusable(const torch::Tensor& tensor) {
   return tensor.device().is_cpu() && tensor.scalar_type() == torch::kFloat32 &&
          tensor.is_contiguous();
-}
-
-struct AdamNumbers {
-  float keep, b1, b2, rest1, rest2, step, root, epsilon;  // see adam_span
-};
-
-// w = keep w - step m / (root sqrt(v) + epsilon)
-TRAIN_PLAIN_SQRT void adam_span(float* __restrict w, const float* __restrict g, float* __restrict m,
-                                float* __restrict v, std::int64_t n, float scale,
-                                const AdamNumbers& numbers) {
-  const auto [keep, b1, b2, rest1, rest2, step, root, epsilon] = numbers;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float gi = g[i] * scale;
-    m[i] = b1 * m[i] + rest1 * gi;
-    v[i] = b2 * v[i] + rest2 * (gi * gi);
-    w[i] = keep * w[i] - step * m[i] / (root * __builtin_sqrtf(v[i]) + epsilon);
-  }
 }
 
 class Adam : public Optimiser {
@@ -58,19 +35,19 @@ class Adam : public Optimiser {
       const auto g = w.grad().defined() ? w.grad() : torch::zeros_like(w);
       const double keep = 1 - lr * decay_of(i);
       if (fusable(w) && fusable(g)) {
-        const AdamNumbers numbers = {static_cast<float>(keep),
-                                     static_cast<float>(options_.beta1),
-                                     static_cast<float>(options_.beta2),
-                                     static_cast<float>(1 - options_.beta1),
-                                     static_cast<float>(1 - options_.beta2),
-                                     static_cast<float>(step),
-                                     static_cast<float>(root),
-                                     static_cast<float>(options_.epsilon)};
-        const float factor = scale.item<float>();
+        const AdamNumbers numbers = {.scale = scale.item<float>(),
+                                     .keep = static_cast<float>(keep),
+                                     .b1 = static_cast<float>(options_.beta1),
+                                     .b2 = static_cast<float>(options_.beta2),
+                                     .rest1 = static_cast<float>(1 - options_.beta1),
+                                     .rest2 = static_cast<float>(1 - options_.beta2),
+                                     .step = static_cast<float>(step),
+                                     .root = static_cast<float>(root),
+                                     .epsilon = static_cast<float>(options_.epsilon)};
         auto *pw = w.data_ptr<float>(), *pm = m.data_ptr<float>(), *pv = v.data_ptr<float>();
         const auto* pg = g.const_data_ptr<float>();
         at::parallel_for(0, w.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-          adam_span(pw + begin, pg + begin, pm + begin, pv + begin, end - begin, factor, numbers);
+          adam_span(pw + begin, pg + begin, pm + begin, pv + begin, end - begin, numbers);
         });
       } else {
         const auto scaled = g * scale.to(g.scalar_type());
@@ -106,17 +83,16 @@ class Nag : public Optimiser {
       const auto g = w.grad().defined() ? w.grad() : torch::zeros_like(w);
       const double keep = 1 - lr * decay_of(i);
       if (fusable(w) && fusable(g)) {
-        const auto k = static_cast<float>(keep), a = static_cast<float>(pull),
-                   b = static_cast<float>(push), c = static_cast<float>(fade),
-                   d = static_cast<float>(lr), factor = scale.item<float>();
+        const NagNumbers numbers = {.scale = scale.item<float>(),
+                                    .keep = static_cast<float>(keep),
+                                    .pull = static_cast<float>(pull),
+                                    .push = static_cast<float>(push),
+                                    .fade = static_cast<float>(fade),
+                                    .lr = static_cast<float>(lr)};
         auto *pw = w.data_ptr<float>(), *pu = u.data_ptr<float>();
         const auto* pg = g.const_data_ptr<float>();
-        at::parallel_for(0, w.numel(), kGrain, [=](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t j = begin; j < end; ++j) {
-            const float gj = pg[j] * factor;
-            pw[j] = k * pw[j] + a * pu[j] - b * gj;
-            pu[j] = c * pu[j] - d * gj;
-          }
+        at::parallel_for(0, w.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+          nag_span(pw + begin, pg + begin, pu + begin, end - begin, numbers);
         });
       } else {
         const auto scaled = g * scale.to(g.scalar_type());
@@ -195,18 +171,8 @@ torch::Tensor gradient_norm(const NamedWeights& weights) {
     std::vector<double> partial(static_cast<std::size_t>(blocks));
     at::parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t b = begin; b < end; ++b) {
-        constexpr std::int64_t kLanes = 16;
-        double lanes[kLanes] = {};
-        std::int64_t i = b * kBlock;
-        const std::int64_t last = std::min(n, i + kBlock);
-        for (; i + kLanes <= last; i += kLanes) {
-          for (std::int64_t l = 0; l < kLanes; ++l)
-            lanes[l] += static_cast<double>(p[i + l]) * p[i + l];
-        }
-        for (; i < last; ++i) lanes[0] += static_cast<double>(p[i]) * p[i];
-        double block = 0;
-        for (const double lane : lanes) block += lane;
-        partial[static_cast<std::size_t>(b)] = block;
+        partial[static_cast<std::size_t>(b)] =
+            square_sum(p + b * kBlock, std::min(kBlock, n - b * kBlock));
       }
     });
     for (const double block : partial) sum += block;
