@@ -95,13 +95,25 @@ void append_special_tokens(JsonText& json, const std::vector<SpecialToken>& toke
 
 void append_vocabulary(JsonText& json, const Vocabulary& vocabulary,
                        const std::vector<std::string>& names) {
-  std::vector<std::pair<std::string_view, std::uint32_t>> sorted;
+  // Most names differ in their first bytes: those are compared as one number.
+  struct Name {
+    std::uint64_t start;
+    std::uint32_t id;
+  };
+  std::vector<Name> sorted;
   sorted.reserve(vocabulary.count());
-  for (std::uint32_t id = 0; id < vocabulary.size(); ++id)
-    if (vocabulary.has(id)) sorted.emplace_back(names[id], id);
-  std::sort(sorted.begin(), sorted.end());
+  for (std::uint32_t id = 0; id < vocabulary.size(); ++id) {
+    if (!vocabulary.has(id)) continue;
+    std::uint64_t start = 0;
+    for (std::size_t i = 0; i < 8; ++i)
+      start = start << 8 | (i < names[id].size() ? static_cast<unsigned char>(names[id][i]) : 0);
+    sorted.push_back({start, id});
+  }
+  std::sort(sorted.begin(), sorted.end(), [&](const Name& a, const Name& b) {
+    return a.start != b.start ? a.start < b.start : names[a.id] < names[b.id];
+  });
   json.open('{');
-  for (const auto& [name, id] : sorted) json.key(name).number(id);
+  for (const Name& name : sorted) json.key(names[name.id]).number(name.id);
   json.close('}');
 }
 

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "text/huge_array.h"
+
 namespace text {
 
 /// One merge: two neighbouring symbols become one. Its place in the list is its rank.
@@ -17,7 +19,10 @@ struct Merge {
 /// until none is left. O(n log n) for n symbols. Const calls are thread safe.
 class MergeTable {
  public:
+  static constexpr std::uint32_t kMaxIds = 1u << 21, kMaxMerges = (1u << 22) - 1;
+
   MergeTable() = default;
+  /// Throws Error{bad_data} for an id that is not below kMaxIds, or more than kMaxMerges merges.
   explicit MergeTable(std::vector<Merge> merges);
 
   const std::vector<Merge>& list() const { return merges_; }
@@ -25,47 +30,49 @@ class MergeTable {
 
   /// Memory of apply(), to be used again. One a thread.
   struct Scratch {
-    std::vector<std::uint32_t> next, previous;
-    std::vector<std::uint64_t> found, heap;
+    std::vector<std::uint32_t> next, previous, rank;
+    std::vector<std::uint64_t> heap;
   };
-  /// Merges `symbols` in place.
+  /// Merges `symbols`, all below kMaxIds, in place.
   void apply(std::vector<std::uint32_t>& symbols, Scratch& scratch) const;
 
  private:
-  // Rank << 32 | result of a pair, so that the smaller comes first; kNone if it is no merge.
-  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
-  struct Slot {
-    std::uint64_t pair = kNone, found = kNone;
-  };
-  std::uint64_t look_up(std::uint32_t left, std::uint32_t right) const {
-    const std::uint64_t pair = static_cast<std::uint64_t>(left) << 32 | right;
-    const std::uint64_t hash = hash_of(pair), bit = hash >> (64 - kFilterBits);
-    return filter_[bit >> 6] >> (bit & 63) & 1 ? find(pair, hash) : kNone;
-  }
-  // Without the filter, for pairs of bytes: most of those are merges.
-  std::uint64_t look_up_bytes(std::uint32_t left, std::uint32_t right) const {
-    const std::uint64_t pair = static_cast<std::uint64_t>(left) << 32 | right;
-    return find(pair, hash_of(pair));
-  }
-  std::uint64_t find(std::uint64_t pair, std::uint64_t hash) const {
-    for (std::size_t at = hash >> shift_;; at = (at + 1) & (slots_.size() - 1)) {
-      if (slots_[at].pair == pair) return slots_[at].found;
-      if (slots_[at].found == kNone) return kNone;
-    }
+  static constexpr std::uint32_t kNone = 0xFFFFFFFF;  // the rank of a pair that is no merge
+  static std::uint64_t pair_of(std::uint32_t left, std::uint32_t right) {
+    return static_cast<std::uint64_t>(left) << 21 | right;
   }
   static std::uint64_t hash_of(std::uint64_t pair) {
-    return (pair * 0x9E3779B97F4A7C15u ^ pair >> 32) * 0xD6E8FEB86659FD93u;
+    return (pair * 0x9E3779B97F4A7C15u ^ pair >> 20) * 0xD6E8FEB86659FD93u;
+  }
+  std::uint32_t rank_of(std::uint32_t left, std::uint32_t right) const {
+    const std::uint64_t pair = pair_of(left, right), hash = hash_of(pair);
+    const std::uint64_t bit = hash >> (64 - kFilterBits);
+    if (!(filter_[bit >> 6] >> (bit & 63) & 1)) return kNone;
+    for (std::size_t at = hash >> shift_;; at = (at + 1) & (slots_.size() - 1)) {
+      if (slots_[at] >> 22 == pair + 1) return static_cast<std::uint32_t>(slots_[at] & kMaxMerges);
+      if (slots_[at] == 0) return kNone;
+    }
+  }
+  // For the symbols a word starts with: their pairs stand close together in small_.
+  std::uint32_t first_rank_of(std::uint32_t left, std::uint32_t right) const {
+    return (left | right) < kSmall ? small_[left * kSmall + right] : rank_of(left, right);
   }
   void apply_short(std::vector<std::uint32_t>& symbols) const;
   void apply_long(std::vector<std::uint32_t>& symbols, Scratch& scratch) const;
 
   std::vector<Merge> merges_;
-  std::vector<Slot> slots_;  // open addressing, a power of two, at most half full
-  int shift_ = 0;            // a hash's top bits choose the slot
+  std::vector<std::uint32_t> results_;  // of each rank
+  // (pair + 1) << 22 | rank, 0 if free; open addressing, a power of two, at most half full. Memory
+  // is what merging costs, so a slot has 8 bytes.
+  HugeArray<std::uint64_t> slots_;
+  int shift_ = 0;  // a hash's top bits choose the slot
   // A bit for each hash that is there: most pairs asked for are no merge, and these 128 KiB stay in
   // the processor's cache where the slots do not.
   static constexpr int kFilterBits = 20;
   std::vector<std::uint64_t> filter_;
+  // Ranks of the pairs of the first ids, which are the bytes in most tokenizers.
+  static constexpr std::uint32_t kSmall = 256;
+  std::vector<std::uint32_t> small_;
 };
 
 }  // namespace text

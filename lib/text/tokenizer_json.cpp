@@ -71,7 +71,7 @@ class File {
       refuse("a token's id is not a number below {}", kMaxIds);
     return static_cast<std::uint32_t>(number);
   }
-  static constexpr std::uint64_t kMaxIds = std::uint64_t{1} << 26;
+  static constexpr std::uint64_t kMaxIds = MergeTable::kMaxIds;
 
  private:
   element root_;

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <vector>
+
+#include "text/huge_array.h"
 
 namespace text {
 
@@ -17,7 +18,7 @@ class WordCache {
 
   /// A word as two numbers; the length stands in the last byte, so no two words are equal.
   struct Key {
-    std::uint64_t low = 0, high = 0;
+    std::uint64_t low, high;
     bool operator==(const Key&) const = default;
   };
   struct Entry {
@@ -30,7 +31,7 @@ class WordCache {
 
   /// `bytes` of 1 to kMaxBytes; `end` is where readable memory ends.
   static Key key_of(const char* word, std::size_t bytes, const char* end) {
-    Key key;
+    Key key{0, 0};
     if (end - word >= 16) {
       std::memcpy(&key, word, 16);
       const std::uint64_t in_low = std::min<std::size_t>(bytes, 8);
@@ -74,7 +75,7 @@ class WordCache {
   };
   static constexpr int kBits = 17;
   static constexpr std::size_t kBuckets = std::size_t{1} << kBits;
-  std::vector<Bucket> buckets_;
+  HugeArray<Bucket> buckets_;
 };
 
 }  // namespace text
