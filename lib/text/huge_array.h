@@ -4,14 +4,15 @@
 
 #include <sys/mman.h>
 
-#include <bit>
-#include <cstdlib>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
+#include <type_traits>
 
 namespace text {
 
-/// `n` objects of T, all bytes zero; T must mean "free" so.
+/// `n` objects of T, all bytes zero at first.
 template <class T>
 class HugeArray {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# tokenize/*: MB of text a second. The whole program, from JSON lines to a shard, one thread, beside tiktoken's and
+# tokenizers' encode alone; every kind of tokenizer; decoding; learning a BPE beside tokenizers' trainer. CPU seconds are
+# compared where one thread works, since whatever else runs then counts less.
+#
+# TESSERA_DATA: a folder with enwiki-text/train.jsonl.zst and gpt2-tokenizer; without it nothing is measured.
+set -euo pipefail
+# shellcheck source=tests/bench/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+data=${TESSERA_DATA:-$root/../shared/data}
+[ -e "$data/enwiki-text/train.jsonl.zst" ] || {
+  echo "tokenize.sh: $data/enwiki-text is missing (TESSERA_DATA): its figures are left out" >&2
+  exit 0
+}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+peer=$(dirname "$0")/tokenize_peer.py
+gpt2=$data/gpt2-tokenizer
+zstd -dcq "$data/enwiki-text/train.jsonl.zst" >"$work/text.jsonl"
+tokenize -q --import "$gpt2/encoder.json" "$gpt2/vocab.bpe" -o "$work/gpt2.json"
+tokenize -q --learn word --vocab-size 50000 --format jsonl "$work/text.jsonl" -o "$work/word.json"
+bytes=$(tokenize --json -q -t bytes --format jsonl "$work/text.jsonl" -o "$work/bytes.shard.zst" 2>&1 | member bytes)
+
+TIMEFORMAT='%U %S %R'
+# rate NAME WHICH COMMAND...: MB of text a second of CPU time (cpu) or of the clock (real), added to the file NAME.
+rate() {
+  local name=$1 which=$2
+  shift 2
+  { time "$@" >/dev/null 2>&1; } 2>&1 | awk -v bytes="$bytes" -v which="$which" \
+    '{ print bytes / 1e6 / (which == "cpu" ? $1 + $2 : $3) }' >>"$work/$name.rates"
+}
+best() { sort -g "$work/$1.rates" | tail -n 1; }
+theirs() { "$PEERS" "$peer" "$@" "$work/text.jsonl" >>"$work/$1.rates"; }
+
+jsonl=(--format jsonl "$work/text.jsonl")
+for _ in 1 2 3; do
+  rate gpt2 cpu tokenize -q -j1 -t "$work/gpt2.json" "${jsonl[@]}" -o "$work/gpt2.shard.zst"
+  has_peer tiktoken && theirs tiktoken "$gpt2/r50k_base.tiktoken"
+  rate gpt2-j1 real tokenize -q -j1 -t "$work/gpt2.json" "${jsonl[@]}" -o "$work/x.shard.zst"
+  rate gpt2-all real tokenize -q -t "$work/gpt2.json" "${jsonl[@]}" -o "$work/x.shard.zst"
+  rate bytes cpu tokenize -q -j1 -t bytes "${jsonl[@]}" -o "$work/x.shard.zst"
+  rate word cpu tokenize -q -j1 -t "$work/word.json" "${jsonl[@]}" -o "$work/x.shard.zst"
+  rate decode cpu tokenize -q --decode "$work/gpt2.shard.zst" -o "$work/back"
+  rate copy cpu shard merge "$work/gpt2.shard.zst" -o "$work/x.shard.zst"
+done
+rate learn real tokenize -q -j1 --learn bpe --vocab-size 32000 "${jsonl[@]}" -o "$work/learned.json"
+
+if has_peer tiktoken; then
+  figure tokenize/gpt2 MB/s "$(best gpt2)" "tiktoken encode" "$(best tiktoken)"
+fi
+figure "tokenize/gpt2-$(nproc)-threads" MB/s "$(best gpt2-all)" "one thread" "$(best gpt2-j1)"
+# What reading and writing the same shard costs is the bound of these.
+for name in bytes word decode; do
+  figure "tokenize/$name" MB/s "$(best "$name")" "shard merge of GPT-2's ids" "$(best copy)"
+done
+if has_peer tokenizers; then
+  theirs tokenizers "$work/gpt2.json"
+  figure tokenize/gpt2-tokenizers MB/s "$(best gpt2)" "tokenizers encode" "$(best tokenizers)"
+  theirs train 32000
+  figure tokenize/learn-bpe MB/s "$(best learn)" "tokenizers trainer" "$(best train)"
+fi

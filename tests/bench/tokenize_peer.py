@@ -1,0 +1,63 @@
+"""MB of text a second that other programs encode or learn from; the text is the member of JSON lines.
+
+tokenize_peer.py tiktoken RANKS FILE      CPU seconds of encode_ordinary, one thread
+tokenize_peer.py tokenizers JSON FILE     CPU seconds of encode, one thread, the first 4 MB
+tokenize_peer.py train SIZE FILE          seconds of BPE training
+"""
+
+import json
+import os
+import sys
+import time
+
+PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
+def main():
+    what, with_what, path = sys.argv[1:]
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    with open(path, encoding="utf-8") as file:
+        texts = [json.loads(line)["text"] for line in file]
+    if what == "tokenizers":
+        texts = texts[: max(1, len(texts) // 10)]
+    megabytes = sum(len(text.encode("utf-8")) for text in texts) / 1e6
+    if what == "tiktoken":
+        import base64
+
+        import tiktoken
+
+        with open(with_what, "rb") as file:
+            ranks = {base64.b64decode(t): int(r) for t, r in (line.split() for line in file)}
+        encoding = tiktoken.Encoding("gpt2", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens={})
+        start = time.process_time()
+        for text in texts:
+            encoding.encode_ordinary(text)
+        seconds = time.process_time() - start
+    elif what == "tokenizers":
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(with_what)
+        start = time.process_time()
+        for text in texts:
+            tokenizer.encode(text)
+        seconds = time.process_time() - start
+    else:
+        from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        trainer = trainers.BpeTrainer(
+            vocab_size=int(with_what),
+            min_frequency=2,
+            show_progress=False,
+            special_tokens=["<|endoftext|>"],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        )
+        start = time.time()
+        tokenizer.train_from_iterator(texts, trainer)
+        seconds = time.time() - start
+    print(megabytes / seconds)
+
+
+if __name__ == "__main__":
+    main()
