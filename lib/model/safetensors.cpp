@@ -241,8 +241,16 @@ std::int64_t SafetensorsReader::elements() const {
 torch::Tensor SafetensorsReader::read(const std::string& tensor) const {
   const Entry& at = entry(tensor);
   auto out = torch::empty(at.shape, at.dtype);
-  source_->read_at(at.begin, bytes_of(out));
+  read_into(tensor, out);
   return out;
+}
+
+void SafetensorsReader::read_into(const std::string& tensor, torch::Tensor out) const {
+  const Entry& at = entry(tensor);
+  if (!out.is_contiguous() || !out.device().is_cpu() || out.scalar_type() != at.dtype ||
+      out.sizes() != at.shape)
+    fail(Code::bug, "tensor {}: read into another one", tensor);
+  source_->read_at(at.begin, bytes_of(out));
 }
 
 void SafetensorsReader::verify() const {

@@ -70,6 +70,9 @@ class SafetensorsReader {
 
   /// The tensor as it is stored, on the CPU. Throws Error{bad_data} if it is not there.
   torch::Tensor read(const std::string& tensor) const;
+  /// Into `out`, which is contiguous, on the CPU and of the tensor's dtype and shape: else
+  /// Error{bug}.
+  void read_into(const std::string& tensor, torch::Tensor out) const;
   /// Throws Error{bad_data} if the metadata hold a digest that the tensors do not have. Reads all
   /// bytes.
   void verify() const;

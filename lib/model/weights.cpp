@@ -125,12 +125,17 @@ std::shared_ptr<nn::Model> read_model(const Config& config, const std::string& c
   const auto model = std::make_shared<nn::Model>(config.options, config.vocabulary);
   const auto weights = model->named_weights();
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    const auto tensor = reader.read(expected[i].file_name).to(torch::kFloat32);
-    if (!is_finite(tensor))
-      fail(Code::bad_data, "{}: tensor {} holds a value that is not finite", reader.name(),
-           expected[i].file_name);
+    const std::string& name = expected[i].file_name;
+    const bool transposed = is_transposed(config.gpt2_layout, expected[i].name);
     torch::Tensor target = weights[i].second;
-    target.copy_(is_transposed(config.gpt2_layout, expected[i].name) ? tensor.t() : tensor);
+    if (!transposed && reader.entry(name).dtype == target.scalar_type()) {
+      reader.read_into(name, target);  // without a copy: embeddings are large
+    } else {
+      const auto tensor = reader.read(name);
+      target.copy_(transposed ? tensor.t() : tensor);
+    }
+    if (!is_finite(target))
+      fail(Code::bad_data, "{}: tensor {} holds a value that is not finite", reader.name(), name);
   }
   return model;
 }

@@ -1,9 +1,10 @@
 """What transformers makes of a GPT-2 folder, and GPT-2 folders as transformers makes them.
 
 hf_gpt2.py loss FOLDER ID...     prints GPT2LMHeadModel's mean loss on the ids, in nats
-hf_gpt2.py make FOLDER ID...     writes FOLDER/NAME for each kind of folder seen in the wild, a model at random of 64 types, and
-                                 prints a line for each: NAME and its loss on the ids
+hf_gpt2.py make FOLDER ID...     writes FOLDER/NAME for each kind of folder seen in the wild, a model of bytes at
+                                 random, and prints a line for each: NAME and its loss on the ids
 hf_gpt2.py resave FOLDER OTHER   reads FOLDER, writes it to OTHER
+hf_gpt2.py tokenizer A B         a small byte-level BPE: A/tokenizer.json, and B/vocab.json with B/merges.txt
 Exit 77 and a reason where transformers is missing.
 """
 
@@ -15,6 +16,7 @@ os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 try:
     import torch
     from safetensors.torch import load_file, save_file
+    from tokenizers import ByteLevelBPETokenizer
     from transformers import GPT2Config, GPT2LMHeadModel
 except ImportError as error:
     print(f"no module {error.name}")
@@ -62,7 +64,9 @@ KINDS = {
 def make(folder, ids):
     for name, (options, change) in KINDS.items():
         torch.manual_seed(7)
-        config = GPT2Config(vocab_size=64, n_positions=24, n_embd=16, n_layer=2, n_head=2, initializer_range=0.3, **options)
+        config = GPT2Config(
+            vocab_size=256, n_positions=24, n_embd=16, n_layer=2, n_head=2, initializer_range=0.3, **options
+        )
         model = GPT2LMHeadModel(config)
         with torch.no_grad():
             for parameter in model.parameters():
@@ -76,11 +80,21 @@ def make(folder, ids):
         print(name, repr(loss(model, ids)))
 
 
+def make_tokenizer(whole, parts):
+    tokenizer = ByteLevelBPETokenizer(add_prefix_space=False)
+    text = ["the cat sat on the mat and the cat sat on the cat", "a mat, a cat: that is that"]
+    tokenizer.train_from_iterator(text, vocab_size=280, min_frequency=2, special_tokens=["<|endoftext|>"])
+    tokenizer.save(os.path.join(whole, "tokenizer.json"))
+    tokenizer.save_model(parts)
+
+
 def main(command, folder, *rest):
     if command == "loss":
         print(repr(loss(GPT2LMHeadModel.from_pretrained(folder), [int(i) for i in rest])))
     elif command == "make":
         make(folder, [int(i) for i in rest])
+    elif command == "tokenizer":
+        make_tokenizer(folder, rest[0])
     elif command == "resave":
         GPT2LMHeadModel.from_pretrained(folder).save_pretrained(rest[0])
 

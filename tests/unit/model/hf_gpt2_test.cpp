@@ -106,3 +106,24 @@ DOCTEST_TEST_CASE(
   }
   DOCTEST_CHECK(kinds == 7);
 }
+
+DOCTEST_TEST_CASE(
+    "a folder's tokenizer is the same from tokenizer.json and from vocab.json with merges.txt") {
+  if (!peer_is_there()) return;
+  const TestFolder folder;
+  for (const char* name : {"whole", "parts"}) {
+    model::save(folder / name, *random_model(small_gpt2(), 280), {}, "");
+    auto config = core::parse_json(core::read_text(folder / name + "/config.json"), "config.json");
+    config.erase("tessera");
+    overwrite(folder / name + "/config.json", core::dump(config));
+  }
+  const Answer answer = ask_peer("tokenizer " + (folder / "whole") + " " + (folder / "parts"));
+  DOCTEST_REQUIRE_MESSAGE(answer.status == 0, answer.text);
+  const auto whole = model::load(folder / "whole"), parts = model::load(folder / "parts");
+  DOCTEST_CHECK(!whole.tokenizer.empty());
+  DOCTEST_CHECK(whole.tokenizer == parts.tokenizer);
+  shard::Header header;
+  header.tokenizer = whole.tokenizer;
+  header.vocabulary = 280;
+  model::check_tokenizer(parts, header, "x.shard.zst");
+}
