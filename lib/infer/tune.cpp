@@ -105,7 +105,7 @@ std::vector<TunePoint> points_of(const Grid& grid, std::uint64_t tokens) {
 void TuneOptions::fields(core::FieldList& f) {
   f.group("Tuning");
   f("tune-temperatures", temperatures, "joint temperatures to try [0.5 to 2]");
-  f("tune-thetas", thetas, "thetas of the cache to try [1/8 to 4, over sqrt(width of f)]");
+  f("tune-thetas", thetas, "thetas of the cache to try [1/8 to 8, over sqrt(width of f)]");
   f("tune-lambdas", lambdas, "shares to try [0 to 0.8]");
 }
 

@@ -19,7 +19,7 @@ struct TuneOptions {
 
 inline const std::vector<double> kTemperatures = {0.5,  0.7, 0.8,  0.9, 1,   1.05, 1.1,
                                                   1.15, 1.2, 1.25, 1.3, 1.5, 1.75, 2};
-inline const std::vector<double> kThetaSteps = {0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 4};
+inline const std::vector<double> kThetaSteps = {0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 4, 8};
 inline const std::vector<double> kLambdas = {0,    0.01, 0.02, 0.05, 0.1, 0.15, 0.2,
                                              0.25, 0.3,  0.4,  0.5,  0.6, 0.7,  0.8};
 

@@ -140,7 +140,7 @@ DOCTEST_TEST_CASE("memories equal the plain double loop, float64") {
 }
 
 DOCTEST_TEST_CASE("memories equal the plain double loop, float32") {
-  agree_with_plain(torch::kFloat32, 1e-4);
+  agree_with_plain(torch::kFloat32, 2e-5);
 }
 
 DOCTEST_TEST_CASE("windows in one forward or one by one: the same scores") {

@@ -82,6 +82,7 @@ class Shard {
 /// Weights larger than at the start of a training, so that predictions differ.
 inline nn::Model model_of(const std::string& arch, const std::string& positions = "learned",
                           std::int64_t vocabulary = 23, torch::Dtype dtype = torch::kFloat32) {
+  at::set_num_threads(1);  // these tensors are too small to share
   torch::manual_seed(7);
   nn::ModelOptions options;
   options.arch = arch;
