@@ -41,7 +41,9 @@ configure: setup
 	  echo "$$arguments" >$(BUILD)/.arguments; \
 	fi
 
+# What was configured before the tests' libraries were there has no unit tests yet.
 tests: setup-check configure
+	@grep -q unit_core $(BUILD)/build.ninja || cmake -S . -B $(BUILD) --log-level=WARNING
 	@$(ninja) all unit-tests
 
 check: tests

@@ -14,8 +14,15 @@ function(tessera_test_binary name)
   add_dependencies(unit-tests ${name})
 endfunction()
 
-# tests/unit/ROOM/*.cpp with tests/unit/main.cpp as unit_ROOM.
+# tests/unit/ROOM/*.cpp with tests/unit/main.cpp as unit_ROOM; none where doctest and RapidCheck are not installed (who
+# only builds does not need them).
 function(tessera_unit_tests)
+  find_path(DOCTEST_INCLUDE doctest/doctest.h)
+  find_path(RAPIDCHECK_INCLUDE rapidcheck.h)
+  if(NOT DOCTEST_INCLUDE OR NOT RAPIDCHECK_INCLUDE)
+    return()
+  endif()
+  dep_plain(rapidcheck rapidcheck.h rapidcheck)
   get_property(rooms GLOBAL PROPERTY TESSERA_ROOMS)
   get_property(torch_rooms GLOBAL PROPERTY TESSERA_TORCH_ROOMS)
   foreach(room ${rooms})
