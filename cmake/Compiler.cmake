@@ -12,7 +12,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   add_compile_options(-Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-restrict)
 endif()
 
-# A file that includes torch/torch.h takes up to 1.5 GB of memory while it compiles.
+# A file that includes torch takes up to 1.5 GB of memory while it compiles.
 cmake_host_system_information(RESULT memory_mib QUERY TOTAL_PHYSICAL_MEMORY)
 math(EXPR torch_jobs "${memory_mib} / 1536")
 if(torch_jobs LESS 1)

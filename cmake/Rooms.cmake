@@ -1,12 +1,12 @@
 # Rooms, programs and tests by convention; see CMakeLists.txt.
 
-# One precompiled torch/torch.h (10 s) for every target that links torch. They all compile with the same flags, the
+# One precompiled lib/nn/torch.h (20 s) for every target that links torch. They all compile with the same flags, the
 # defaults, or the compiler would refuse it.
 file(WRITE ${CMAKE_BINARY_DIR}/generated/torch_pch.cpp.new "")
 file(COPY_FILE ${CMAKE_BINARY_DIR}/generated/torch_pch.cpp.new ${CMAKE_BINARY_DIR}/generated/torch_pch.cpp ONLY_IF_DIFFERENT)
 add_library(torch_pch STATIC ${CMAKE_BINARY_DIR}/generated/torch_pch.cpp)
 target_link_libraries(torch_pch PUBLIC dep::torch dep::fmt)
-target_precompile_headers(torch_pch PRIVATE <torch/torch.h>)
+target_precompile_headers(torch_pch PRIVATE ${CMAKE_SOURCE_DIR}/lib/nn/torch.h)
 
 # tessera_torch_target(TARGET): with the precompiled header, and no more such compilers at once than memory allows.
 function(tessera_torch_target target)

@@ -2,14 +2,13 @@
 // The loss by parts of the text: by how frequent the word is, by how much came before it, by
 // document.
 
-#include <torch/torch.h>
-
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/json.h"
 #include "infer/scorer.h"
+#include "nn/torch.h"
 #include "shard/dataset.h"
 
 namespace infer {

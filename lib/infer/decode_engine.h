@@ -1,14 +1,13 @@
 #pragma once
 // Rows of text that grow a few tokens at a time: what carries a model's State while decoding.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "infer/decode_kernels.h"
 #include "nn/model.h"
+#include "nn/torch.h"
 
 namespace infer {
 

@@ -1,14 +1,13 @@
 #pragma once
 // Texts that grow together, and what the model with its memories expects next in each.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <vector>
 
 #include "infer/decode_engine.h"
 #include "infer/options.h"
 #include "infer/test_memory.h"
+#include "nn/torch.h"
 
 namespace infer {
 

@@ -1,8 +1,6 @@
 #pragma once
 // Continues prompts with a model and its memories: sample's work.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,6 +15,7 @@
 #include "infer/generator_stop.h"
 #include "infer/options.h"
 #include "model/folder.h"
+#include "nn/torch.h"
 #include "text/tokenizer.h"
 
 namespace infer {

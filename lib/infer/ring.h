@@ -1,12 +1,11 @@
 #pragma once
 // The last positions of a stream, as memory entries.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <limits>
 
 #include "nn/memory.h"
+#include "nn/torch.h"
 
 namespace infer {
 

@@ -2,8 +2,6 @@
 // Scores a data set with a model and its memories, window by window: eval-ppl's work, and the
 // validation of train.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <functional>
 
@@ -11,6 +9,7 @@
 #include "infer/test_memory.h"
 #include "infer/totals.h"
 #include "nn/model.h"
+#include "nn/torch.h"
 #include "shard/dataset.h"
 
 namespace infer {

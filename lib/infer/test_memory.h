@@ -1,8 +1,6 @@
 #pragma once
 // Memories at test time: what came before in the stream, joined with the head's scores.
 
-#include <torch/torch.h>
-
 #include <optional>
 #include <vector>
 
@@ -10,6 +8,7 @@
 #include "infer/ring.h"
 #include "nn/head.h"
 #include "nn/memory.h"
+#include "nn/torch.h"
 
 namespace infer {
 

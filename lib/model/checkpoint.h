@@ -1,8 +1,6 @@
 #pragma once
 // step-N/ folders: all that a run needs to go on to the same bytes as if it had never stopped.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +11,7 @@
 #include "model/safetensors.h"
 #include "nn/model.h"
 #include "nn/state.h"
+#include "nn/torch.h"
 
 namespace model {
 

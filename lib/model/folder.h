@@ -2,8 +2,6 @@
 // The model/ folder, as man/model.5 describes it: written by train, read by everything that needs a
 // model.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,6 +11,7 @@
 #include "model/config.h"
 #include "model/weights.h"
 #include "nn/model.h"
+#include "nn/torch.h"
 #include "shard/header.h"
 
 namespace model {

@@ -7,8 +7,6 @@
 //   the rest  the tensors' bytes, little-endian, row-major; offsets count from here, cover every
 //             byte once and leave no hole
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -18,6 +16,7 @@
 
 #include "core/hash.h"
 #include "core/io.h"
+#include "nn/torch.h"
 
 namespace model {
 

@@ -1,8 +1,6 @@
 #pragma once
 // What every architecture is: Batch and State in, Hidden out.
 
-#include <torch/torch.h>
-
 #include <memory>
 #include <optional>
 
@@ -10,6 +8,7 @@
 #include "nn/embedding.h"
 #include "nn/model_options.h"
 #include "nn/state.h"
+#include "nn/torch.h"
 
 namespace nn {
 

@@ -2,8 +2,6 @@
 // Causal self-attention with several heads: the plain reference that faster paths are measured
 // against.
 
-#include <torch/torch.h>
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +9,7 @@
 #include "nn/kv_cache.h"
 #include "nn/layers.h"
 #include "nn/positions.h"
+#include "nn/torch.h"
 
 namespace nn {
 

@@ -2,8 +2,7 @@
 // What flows from the order of batches to the models: tokens (or vectors) with their place in the
 // stream.
 
-#include <torch/torch.h>
-
+#include "nn/torch.h"
 namespace nn {
 
 /// Where tokens stand in the stream. Three int64 CPU tensors of one shape, (B, T) or (N).

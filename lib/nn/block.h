@@ -1,14 +1,13 @@
 #pragma once
 // One layer of a transformer: attention and feed-forward network, each with a residual connection.
 
-#include <torch/torch.h>
-
 #include <memory>
 #include <string>
 
 #include "nn/attention.h"
 #include "nn/layers.h"
 #include "nn/model_options.h"
+#include "nn/torch.h"
 
 namespace nn {
 

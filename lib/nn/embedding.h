@@ -1,11 +1,11 @@
 #pragma once
 // Token embeddings: plain, or adaptive (Baevski & Auli 2019, section 3).
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <memory>
 #include <vector>
+
+#include "nn/torch.h"
 
 namespace nn {
 

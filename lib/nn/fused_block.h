@@ -1,9 +1,9 @@
 #pragma once
 // A whole pre-norm transformer block as one autograd function on the CPU.
 
-#include <torch/torch.h>
-
 #include <cstdint>
+
+#include "nn/torch.h"
 
 namespace nn {
 

@@ -1,10 +1,10 @@
 #pragma once
 // From hidden vectors to log-probabilities, a block of rows at a time.
 
-#include <torch/torch.h>
-
 #include <memory>
 #include <vector>
+
+#include "nn/torch.h"
 
 namespace nn {
 

@@ -1,10 +1,10 @@
 #pragma once
 // First values of parameters.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <string>
+
+#include "nn/torch.h"
 
 namespace nn {
 

@@ -1,11 +1,10 @@
 #pragma once
 // The loss of a vocabulary and memories together, in blocks, with the gradient in the same pass.
 
-#include <torch/torch.h>
-
 #include "nn/batch.h"
 #include "nn/head.h"
 #include "nn/memory.h"
+#include "nn/torch.h"
 
 namespace nn {
 

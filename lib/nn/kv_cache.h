@@ -10,13 +10,12 @@
 //                   (B, heads, C, width) for each name given to extend()
 //   State::counts   "begin", "end": the slots in use
 
-#include <torch/torch.h>
-
 #include <optional>
 #include <string>
 
 #include "nn/batch.h"
 #include "nn/state.h"
+#include "nn/torch.h"
 
 namespace nn {
 

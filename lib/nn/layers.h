@@ -1,11 +1,11 @@
 #pragma once
 // The smallest parts of all architectures: parameters, matrix, norm, dropout, activation.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
+
+#include "nn/torch.h"
 
 namespace nn {
 

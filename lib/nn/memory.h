@@ -1,13 +1,12 @@
 #pragma once
 // Memories: entries (key, label) that give mass to words, and the rules of who sees whom.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "nn/batch.h"
+#include "nn/torch.h"
 
 namespace nn {
 

@@ -1,13 +1,12 @@
 #pragma once
 // A language model: an architecture with its head, made from options alone.
 
-#include <torch/torch.h>
-
 #include <memory>
 
 #include "nn/architecture.h"
 #include "nn/head.h"
 #include "nn/model_options.h"
+#include "nn/torch.h"
 
 namespace nn {
 

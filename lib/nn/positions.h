@@ -1,9 +1,9 @@
 #pragma once
 // Where a token stands, in the ways that transformers are told.
 
-#include <torch/torch.h>
-
 #include <string>
+
+#include "nn/torch.h"
 
 namespace nn {
 

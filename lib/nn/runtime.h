@@ -1,10 +1,10 @@
 #pragma once
 // What every program that computes with torch sets first.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <string>
+
+#include "nn/torch.h"
 
 namespace nn {
 

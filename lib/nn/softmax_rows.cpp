@@ -1,7 +1,5 @@
 #include "nn/softmax_rows.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,8 +1,7 @@
 #pragma once
 // A softmax over rows of scores, in place: the arithmetic that all heads share.
 
-#include <torch/torch.h>
-
+#include "nn/torch.h"
 namespace nn {
 
 /// What row_softmax_ leaves of R rows of n scores.

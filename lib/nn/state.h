@@ -2,10 +2,10 @@
 // All that is carried from call to call, for B rows: KV caches, recurrent cells, memory rings, a
 // value still pending.
 
-#include <torch/torch.h>
-
 #include <map>
 #include <string>
+
+#include "nn/torch.h"
 
 namespace nn {
 

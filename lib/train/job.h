@@ -1,8 +1,6 @@
 #pragma once
 // A training run from its options: data, order, model and configuration put together.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -11,6 +9,7 @@
 
 #include "core/json.h"
 #include "nn/model.h"
+#include "nn/torch.h"
 #include "shard/dataset.h"
 #include "train/batches.h"
 #include "train/options.h"

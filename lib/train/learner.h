@@ -1,8 +1,6 @@
 #pragma once
 // One update: micro-batches through the model and the loss, gradients, clipping, the optimiser.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -11,6 +9,7 @@
 #include "model/checkpoint.h"
 #include "nn/memory.h"
 #include "nn/model.h"
+#include "nn/torch.h"
 #include "train/batches.h"
 #include "train/optimiser.h"
 #include "train/options.h"

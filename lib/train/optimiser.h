@@ -1,8 +1,6 @@
 #pragma once
 // Optimisers: from gradients to new weights, a tensor a pass.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -10,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "nn/torch.h"
 #include "train/options.h"
 
 namespace train {

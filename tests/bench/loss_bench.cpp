@@ -6,6 +6,7 @@
 
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <torch/nn/functional/loss.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,8 +1,6 @@
 // Whatever config.json says, it is understood, or refused with an Error; and a model is not made of
 // it before the weights agree.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -12,6 +10,7 @@
 #include "core/io.h"
 #include "model/config.h"
 #include "model/weights.h"
+#include "nn/torch.h"
 
 namespace {
 

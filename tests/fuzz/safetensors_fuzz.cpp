@@ -1,8 +1,6 @@
 // Whatever the bytes are, a safetensors file gives tensors or an Error{bad_data}; what was read and
 // written again is the same.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -11,6 +9,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "model/safetensors.h"
+#include "nn/torch.h"
 
 namespace {
 

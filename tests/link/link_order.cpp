@@ -1,7 +1,6 @@
 // Torch and FAISS in one process, linked as the programs are: one OpenMP runtime, and the matrix
 // product is torch's. (With OpenBLAS first, torch's own product runs at a fifth of its speed.)
 #include <dlfcn.h>
-#include <torch/torch.h>
 #ifdef TESSERA_FAISS
 #include <faiss/IndexFlat.h>
 #include <faiss/VectorTransform.h>
@@ -13,6 +12,8 @@
 #include <set>
 #include <string>
 #include <vector>
+
+#include "nn/torch.h"
 
 extern "C" void sgemm_();
 extern "C" void sgesvd_();

@@ -1,10 +1,10 @@
 // The decoder's own loops beside the model's modules.
 #include <doctest/doctest.h>
-#include <torch/torch.h>
 
 #include "core/rng.h"
 #include "infer/decode_check.h"
 #include "infer/decode_transformer.h"
+#include "nn/torch.h"
 #include "tiny.h"
 
 namespace {

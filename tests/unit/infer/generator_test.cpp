@@ -1,6 +1,5 @@
 // Texts that a model writes, beside what whole re-encoding says.
 #include <doctest/doctest.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include "infer/decode_transformer.h"
 #include "infer/generator.h"
 #include "infer/generator_output.h"
+#include "nn/torch.h"
 #include "tiny.h"
 #include "unit/thrown.h"
 

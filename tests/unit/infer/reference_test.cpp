@@ -1,10 +1,10 @@
 // Test memories against a plain version that writes every pair out, and scorers that must agree.
 #include <doctest/doctest.h>
-#include <torch/torch.h>
 
 #include <cmath>
 #include <map>
 
+#include "nn/torch.h"
 #include "tiny.h"
 
 namespace {

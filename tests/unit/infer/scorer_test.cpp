@@ -1,6 +1,5 @@
 // Perplexities that are known beforehand, and what belongs to them.
 #include <doctest/doctest.h>
-#include <torch/torch.h>
 
 #include <cmath>
 #include <set>
@@ -10,6 +9,7 @@
 #include "infer/report.h"
 #include "infer/tune.h"
 #include "nn/plain_head.h"
+#include "nn/torch.h"
 #include "tiny.h"
 
 namespace {

@@ -1,12 +1,12 @@
 // The ring, and the distribution over all words that sampling draws from.
 #include <doctest/doctest.h>
-#include <torch/torch.h>
 
 #include <cmath>
 #include <deque>
 
 #include "core/rng.h"
 #include "infer/test_memory.h"
+#include "nn/torch.h"
 #include "tiny.h"
 
 namespace {

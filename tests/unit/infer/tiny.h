@@ -2,7 +2,6 @@
 // Small models and texts for the tests of scoring.
 
 #include <stdlib.h>
-#include <torch/torch.h>
 #include <unistd.h>
 
 #include <memory>
@@ -13,6 +12,7 @@
 #include "core/rng.h"
 #include "infer/scorer.h"
 #include "nn/model.h"
+#include "nn/torch.h"
 #include "shard/dataset.h"
 #include "shard/writer.h"
 

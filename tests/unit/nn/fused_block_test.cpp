@@ -1,15 +1,14 @@
 // The fused block against the same block written with torch's own functions in double precision.
 #include <doctest/doctest.h>
-#include <torch/torch.h>
 
 #include <cmath>
 
 #include "nn/fused_block.h"
+#include "nn/torch.h"
 
 namespace {
 
 using torch::Tensor;
-namespace F = torch::nn::functional;
 
 std::vector<Tensor> weights_of(std::int64_t d, std::int64_t inner, bool bias) {
   const auto matrix = [](std::int64_t out, std::int64_t in) {

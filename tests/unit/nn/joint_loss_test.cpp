@@ -1,13 +1,13 @@
 // The blocked loss against a plain one that holds every matrix, values and gradients, for every
 // rule.
 #include <doctest/doctest.h>
-#include <torch/torch.h>
 
 #include <cmath>
 #include <string>
 
 #include "core/error.h"
 #include "nn/joint_loss.h"
+#include "nn/torch.h"
 
 namespace {
 

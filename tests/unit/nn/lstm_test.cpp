@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <torch/nn/modules/rnn.h>
+
 #include "nn/lstm.h"
 #include "properties.h"
 

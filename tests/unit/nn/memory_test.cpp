@@ -1,11 +1,11 @@
 // Who sees whom, element by element, and the mass of every word.
 #include <doctest/doctest.h>
-#include <torch/torch.h>
 
 #include <cmath>
 
 #include "core/error.h"
 #include "nn/memory.h"
+#include "nn/torch.h"
 
 namespace {
 

@@ -2,14 +2,13 @@
 // A transformer written out word by word from its definition: one row, one token and one head at a
 // time.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "nn/model_options.h"
+#include "nn/torch.h"
 
 namespace plain {
 

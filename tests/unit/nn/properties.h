@@ -1,13 +1,12 @@
 #pragma once
 // What every architecture must hold, checked through its interface alone.
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "nn/model.h"
+#include "nn/torch.h"
 
 namespace properties {
 

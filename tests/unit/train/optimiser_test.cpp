@@ -1,6 +1,7 @@
 #include "train/optimiser.h"
 
 #include <doctest/doctest.h>
+#include <torch/optim/adamw.h>
 
 #include <cmath>
 
