@@ -25,5 +25,6 @@ string(APPEND FAISS_VERSION " (${faiss_name})")
 message(STATUS "FAISS ${FAISS_VERSION}: ${FAISS_LIBRARY}")
 
 target_include_directories(dep_faiss SYSTEM INTERFACE ${FAISS_INCLUDE})
+target_compile_definitions(dep_faiss INTERFACE TESSERA_FAISS)
 target_link_libraries(dep_faiss INTERFACE ${FAISS_LIBRARY} ${OPENBLAS_LIBRARY} -Wl,--push-state,--as-needed
   -l:libgfortran.so.5 -lgomp -Wl,--pop-state Threads::Threads)

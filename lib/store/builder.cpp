@@ -1,0 +1,291 @@
+#include "store/builder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <set>
+
+#include "core/error.h"
+#include "core/io.h"
+#include "core/rng.h"
+#include "store/exact_search.h"
+
+namespace store {
+namespace {
+
+namespace fs = std::filesystem;
+using core::Code;
+using core::fail;
+using core::Json;
+
+constexpr std::uint64_t kBatchBytes = 64 << 20;  // of float32 keys given to FAISS at once
+constexpr std::int64_t kRecallQueries = 200;
+constexpr std::int64_t kRecallNeighbours = 1024, kRecallProbes = 32;
+
+bool finite(Half half) { return (half & 0x7c00U) != 0x7c00U; }
+
+void say(const Watch& watch, const std::string& what, std::uint64_t done, std::uint64_t total) {
+  if (watch) watch(what, done, total);
+}
+
+// `count` different rows, ascending.
+std::vector<std::uint64_t> sample_rows(std::uint64_t rows, std::uint64_t count,
+                                       std::uint64_t seed) {
+  core::Rng rng(seed);
+  std::vector<std::uint64_t> chosen;
+  chosen.reserve(count);
+  // One from each of `count` equal parts: spread over the store, read from front to back.
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto edge = [&](std::uint64_t part) {
+      return static_cast<std::uint64_t>(static_cast<unsigned __int128>(rows) * part / count);
+    };
+    chosen.push_back(edge(i) + rng.below(edge(i + 1) - edge(i)));
+  }
+  return chosen;
+}
+
+std::vector<float> gather(std::span<const Half> keys, std::uint64_t width,
+                          const std::vector<std::uint64_t>& rows) {
+  std::vector<float> out(rows.size() * width);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    to_float(&keys[rows[i] * width], std::span(out).subspan(i * width, width));
+  return out;
+}
+
+}  // namespace
+
+core::Digest row_digest(std::span<const Half> key, std::int32_t label) {
+  const std::uint64_t key_hash = core::hash64(std::as_bytes(key));
+  std::array<std::uint64_t, 2> both{key_hash, static_cast<std::uint32_t>(label)};
+  return core::hash128(std::as_bytes(std::span(both)));
+}
+
+void add_rows(Index& index, std::span<const Half> keys, std::uint64_t width, std::uint64_t from,
+              const Watch& watch) {
+  const std::uint64_t rows = keys.size() / width;
+  const std::uint64_t batch = std::max<std::uint64_t>(1, kBatchBytes / (width * 4));
+  std::vector<float> floats;
+  for (std::uint64_t begin = from; begin < rows; begin += batch) {
+    say(watch, "indexing", begin, rows);
+    const std::uint64_t n = std::min(batch, rows - begin);
+    floats.resize(n * width);
+    to_float(&keys[begin * width], floats);
+    index.add(floats);
+  }
+}
+
+Recall measure_recall(const Index& index, std::span<const Half> keys, std::uint64_t width,
+                      Metric metric, std::int64_t queries, std::int64_t k, std::int64_t nprobe) {
+  const std::uint64_t rows = keys.size() / width;
+  Recall recall;
+  recall.k = std::min(k, static_cast<std::int64_t>(rows));
+  recall.nprobe = nprobe;
+  recall.queries = std::min(queries, static_cast<std::int64_t>(rows));
+  if (rows == 0) return recall;
+  const auto asked =
+      gather(keys, width, sample_rows(rows, static_cast<std::uint64_t>(recall.queries), 1));
+  const auto n = static_cast<std::size_t>(recall.queries * recall.k);
+  std::vector<std::int64_t> found(n), nearest(n);
+  std::vector<float> scores(n);
+  index.search(asked, recall.k, nprobe, found, scores);
+  ExactSearch(keys, static_cast<std::int64_t>(width), metric)
+      .search(asked, recall.k, 0, nearest, scores);
+  std::uint64_t hits = 0;
+  const auto kept = static_cast<std::size_t>(recall.k);
+  for (std::size_t q = 0; q < n; q += kept) {
+    std::sort(&nearest[q], &nearest[q] + kept);
+    for (std::size_t i = q; i < q + kept; ++i)
+      hits += std::binary_search(&nearest[q], &nearest[q] + kept, found[i]) ? 1 : 0;
+  }
+  recall.recall = static_cast<double>(hits) / static_cast<double>(n);
+  return recall;
+}
+
+void remove_stale_files(const std::string& folder, const Manifest& manifest) {
+  std::set<std::string> named{manifest.keys_file, manifest.values_file, manifest.documents_file,
+                              manifest.index_file, kManifestName};
+  if (const auto progress = read_progress(folder);
+      progress && progress->plan.value("generation", std::uint64_t{0}) > manifest.generation)
+    named.insert({kProgressName, kTrainedName});
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    const bool ours = name.starts_with("keys.") || name.starts_with("values.") ||
+                      name.starts_with("documents.") || name.starts_with("index.") ||
+                      name.starts_with(kManifestName) || name.starts_with(kProgressName);
+    if (ours && entry.is_regular_file() && !named.contains(name)) fs::remove(entry.path());
+  }
+}
+
+Builder::Builder(std::string folder, Plan plan, bool append)
+    : folder_(std::move(folder)), plan_(std::move(plan)), append_(append) {
+  const bool there = fs::exists(folder_ + "/" + kManifestName);
+  if (append_ || there) {
+    base_ = read_manifest(folder_);
+  } else {
+    core::make_folders(folder_);
+  }
+  lock_.emplace(folder_);
+  if (there) base_ = read_manifest(folder_);  // what it is now that nobody else changes it
+  if (there) {
+    if (plan_.model != base_.model)
+      fail(Code::bad_data, "{}: its keys are of the model {}, this one is {}", folder_, base_.model,
+           plan_.model);
+    if (plan_.tokenizer != base_.tokenizer)
+      fail(Code::bad_data, "{}: its labels are of the tokenizer '{}', these are of '{}'", folder_,
+           base_.tokenizer, plan_.tokenizer);
+    for (const Source& source : base_.sources)
+      complete_ = complete_ || (source.data == plan_.data && source.windows == plan_.windows);
+    const bool same = plan_.width == base_.width && plan_.metric == base_.metric &&
+                      (plan_.index.empty() || plan_.index == base_.index);
+    if (!append_ && (!complete_ || !same))
+      fail(Code::usage, "{}: there is a store of other data or options; --append adds to it",
+           folder_);
+    if (!same)
+      fail(Code::usage,
+           "{}: it has keys of width {}, metric {}, index {}; an addition has the same", folder_,
+           base_.width, name_of(base_.metric), base_.index);
+    plan_.index = base_.index;
+  }
+  if (complete_) {
+    remove_stale_files(folder_, base_);
+    return;
+  }
+  go_on();
+}
+
+Json Builder::plan_json() const {
+  Json json;
+  json["model"] = plan_.model, json["tokenizer"] = plan_.tokenizer, json["width"] = plan_.width;
+  json["vocabulary"] = plan_.vocabulary, json["metric"] = name_of(plan_.metric);
+  json["index"] = plan_.index, json["data"] = plan_.data, json["windows"] = plan_.windows;
+  json["generation"] = append_ ? base_.generation + 1 : 1;
+  return json;
+}
+
+void Builder::go_on() {
+  const Json plan = plan_json();
+  if (auto begun = read_progress(folder_)) {
+    for (const auto& [key, value] : plan.items())
+      if (begun->plan.value(key, Json()) != value)
+        fail(Code::usage,
+             "{}: it was begun with {} {}, now it is {}; go on with that, or remove {}", folder_,
+             key, core::dump(begun->plan.value(key, Json())), core::dump(value), kProgressName);
+    progress_ = std::move(*begun);
+    if (progress_.rows < base_.rows)
+      fail(Code::bad_data, "{}/{}: damaged: {} rows, the store has {}", folder_, kProgressName,
+           progress_.rows, base_.rows);
+  } else {
+    progress_.plan = plan;
+    progress_.rows = base_.rows;
+    progress_.digest = base_.digest;
+  }
+  keys_.emplace(folder_ + "/" + base_.keys_file, "<f2", progress_.rows, plan_.width, true);
+  values_.emplace(folder_ + "/" + base_.values_file, "<i4", progress_.rows, 1, false);
+  write_progress(folder_, progress_);
+}
+
+void Builder::add(std::span<const float> keys, std::span<const std::int32_t> labels) {
+  halves_.resize(keys.size());
+  to_half(keys.data(), halves_);
+  const std::size_t width = plan_.width;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto key = std::span<const Half>(halves_).subspan(i * width, width);
+    if (!std::all_of(key.begin(), key.end(), finite))
+      fail(Code::bad_data, "{}: the key of row {} is not finite in float16; is the model damaged?",
+           folder_, progress_.rows + added_ + i);
+    if (labels[i] < 0 || static_cast<std::uint64_t>(labels[i]) >= plan_.vocabulary)
+      fail(Code::bad_data, "{}: label {} is outside the vocabulary of {}", folder_, labels[i],
+           plan_.vocabulary);
+    progress_.digest.append(row_digest(key, labels[i]));
+  }
+  keys_->write(std::span<const Half>(halves_));
+  values_->write(labels);
+  added_ += labels.size();
+}
+
+void Builder::commit(Json place) {
+  keys_->commit();
+  values_->commit();
+  progress_.rows += std::exchange(added_, 0);
+  progress_.place = std::move(place);
+  write_progress(folder_, progress_);
+}
+
+std::unique_ptr<Index> Builder::make_index(const Manifest& manifest, std::span<const Half> keys,
+                                           const Watch& watch) {
+  if (append_) {
+    const MappedFile file(folder_ + "/" + base_.index_file);
+    if (core::hash128(file.bytes()).hex() != base_.index_hash)
+      fail(Code::bad_data, "{}: damaged: its hash is another", file.name());
+    auto index = Index::parse(file.bytes(), file.name(), base_.width, base_.metric, base_.rows);
+    add_rows(*index, keys, manifest.width, base_.rows, watch);
+    return index;
+  }
+  const std::string trained = folder_ + "/" + kTrainedName;
+  std::unique_ptr<Index> index;
+  if (!progress_.trained_hash.empty() && fs::exists(trained)) {
+    const MappedFile file(trained);
+    if (core::hash128(file.bytes()).hex() == progress_.trained_hash)
+      index = Index::parse(file.bytes(), trained, manifest.width, manifest.metric, 0);
+  }
+  if (!index) {
+    index = Index::make(manifest.index, manifest.width, manifest.metric);
+    const std::uint64_t sample = std::min(index->training_rows(), manifest.rows);
+    say(watch, "training the index", 0, sample);
+    index->train(gather(keys, manifest.width, sample_rows(manifest.rows, sample, 1)));
+    progress_.trained_hash = index->write(trained).hex();
+    write_progress(folder_, progress_);
+  }
+  add_rows(*index, keys, manifest.width, 0, watch);
+  return index;
+}
+
+Manifest Builder::finish(std::span<const std::int64_t> first_rows, const Watch& watch) {
+  if (added_ > 0) fail(Code::bug, "rows were added and not committed");
+  Manifest manifest = base_;
+  if (append_) {
+    ++manifest.generation;
+  } else {
+    manifest.model = plan_.model, manifest.tokenizer = plan_.tokenizer;
+    manifest.width = plan_.width, manifest.metric = plan_.metric;
+    manifest.index = plan_.index.empty() ? default_index(progress_.rows, plan_.width) : plan_.index;
+  }
+  manifest.vocabulary = std::max(manifest.vocabulary, plan_.vocabulary);
+  manifest.rows = progress_.rows;
+  manifest.digest = progress_.digest;
+  manifest.documents += first_rows.size();
+  manifest.sources.push_back({plan_.data, rows(), first_rows.size(), plan_.windows});
+
+  std::vector<std::int64_t> documents(first_rows.begin(), first_rows.end());
+  for (std::int64_t& row : documents) row += static_cast<std::int64_t>(base_.rows);
+  const std::string documents_path = folder_ + "/" + manifest.documents_file;
+  {
+    NpyWriter writer(documents_path, "<i8", base_.documents, 1, false);
+    writer.write(std::span<const std::int64_t>(documents));
+    writer.commit();
+  }
+  const NpyArray all(documents_path, "<i8", manifest.documents, 1, false);
+  manifest.documents_hash = core::hash128(std::as_bytes(all.values<std::int64_t>())).hex();
+
+  const NpyArray stored(folder_ + "/" + manifest.keys_file, "<f2", manifest.rows, manifest.width,
+                        true);
+  const auto keys = stored.values<Half>();
+  manifest.index_file.clear(), manifest.index_hash.clear();
+  manifest.recall = Recall{kRecallNeighbours, 0, 0, 1};
+  if (!manifest.exact()) {
+    const auto index = make_index(manifest, keys, watch);
+    manifest.index_file = manifest.generation == 1
+                              ? "index.faiss"
+                              : fmt::format("index.{}.faiss", manifest.generation);
+    manifest.index_hash = index->write(folder_ + "/" + manifest.index_file).hex();
+    say(watch, "measuring recall", 0, kRecallQueries);
+    manifest.recall = measure_recall(*index, keys, manifest.width, manifest.metric, kRecallQueries,
+                                     kRecallNeighbours, kRecallProbes);
+  }
+  core::sync_folder(folder_);
+  write_manifest(folder_, manifest);
+  remove_stale_files(folder_, manifest);
+  return manifest;
+}
+
+}  // namespace store

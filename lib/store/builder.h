@@ -1,0 +1,91 @@
+#pragma once
+// Makes a store, or adds to one, so that it can be stopped at any moment and goes on: rows go to
+// disk, then building.json counts them; store.json comes last.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/half.h"
+#include "store/index.h"
+#include "store/manifest.h"
+#include "store/npy.h"
+#include "store/progress.h"
+
+namespace store {
+
+/// What a command puts into a store.
+struct Plan {
+  std::string model, tokenizer;  ///< fingerprints
+  std::uint64_t width = 0, vocabulary = 0;
+  Metric metric = Metric::ip;
+  std::string index;  ///< exact, a factory string, or empty: default_index()
+  std::string data;   ///< fingerprint of the shards
+  core::OrderedJson windows;
+};
+
+/// Called with what is being done, how much is done and of how much; may throw to stop.
+using Watch = std::function<void(const std::string& what, std::uint64_t done, std::uint64_t total)>;
+
+/// One command's rows. Not thread safe; the folder is locked while it lives.
+class Builder {
+ public:
+  /// Begins a store in `folder` (made if it is not there), or goes on with one that an equal plan
+  /// began. With `append` the rows go behind those of a complete store, of which model, tokenizer,
+  /// width, metric and index must be equal (an empty index takes the store's). Throws Error{usage}
+  /// naming what differs from a plan that was begun, or if there is a store and no `append`,
+  /// Error{bad_data} naming both models or tokenizers.
+  Builder(std::string folder, Plan plan, bool append);
+
+  /// The store has these rows already: there is nothing to add or to finish.
+  bool complete() const { return complete_; }
+  /// Rows of this command that are on disk.
+  std::uint64_t rows() const { return progress_.rows - base_.rows; }
+  /// What the last commit() was given; null at the start.
+  const core::Json& place() const { return progress_.place; }
+
+  /// keys (n, width), labels (n): appended. Throws Error{bad_data} for a key that is not finite in
+  /// float16 or a label outside the vocabulary.
+  void add(std::span<const float> keys, std::span<const std::int32_t> labels);
+  /// What was added is on disk and will not be asked for again.
+  void commit(core::Json place);
+  /// Documents, index, recall, and store.json last. `first_rows`: of each document of this command,
+  /// counted from the command's first row.
+  Manifest finish(std::span<const std::int64_t> first_rows, const Watch& watch = {});
+
+ private:
+  core::Json plan_json() const;
+  void go_on();
+  std::unique_ptr<Index> make_index(const Manifest& manifest, std::span<const Half> keys,
+                                    const Watch& watch);
+  std::string folder_;
+  Plan plan_;
+  bool append_, complete_ = false;
+  Manifest base_;  // the store that is there; rows 0: none
+  std::optional<FolderLock> lock_;
+  Progress progress_;
+  std::uint64_t added_ = 0;  // rows that are not committed
+  std::optional<NpyWriter> keys_, values_;
+  std::vector<Half> halves_;
+};
+
+/// Digest of a row, of which a store's is made.
+core::Digest row_digest(std::span<const Half> key, std::int32_t label);
+
+/// Adds rows from .. end of keys (N, width) to an index, in batches of bounded memory.
+void add_rows(Index& index, std::span<const Half> keys, std::uint64_t width, std::uint64_t from,
+              const Watch& watch);
+
+/// Of `queries` rows of the store, chosen by a fixed seed, the share of the k nearest that the
+/// index finds.
+Recall measure_recall(const Index& index, std::span<const Half> keys, std::uint64_t width,
+                      Metric metric, std::int64_t queries, std::int64_t k, std::int64_t nprobe);
+
+/// Removes files of earlier generations and of interrupted commands, those that neither the
+/// manifest nor a command in progress names.
+void remove_stale_files(const std::string& folder, const Manifest& manifest);
+
+}  // namespace store

@@ -1,0 +1,147 @@
+#include "store/datastore.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "core/error.h"
+#include "store/builder.h"
+
+namespace store {
+namespace {
+
+using core::Code;
+using core::fail;
+
+constexpr std::int64_t kMostNeighbours = 65'536;
+
+float score_of(Metric metric, const float* query, const float* key, std::int64_t width) {
+  float sum = 0;
+  for (std::int64_t j = 0; j < width; ++j) {
+    const float difference = query[j] - key[j];
+    sum += metric == Metric::ip ? query[j] * key[j] : -difference * difference;
+  }
+  return sum;
+}
+
+void expect_range(std::int64_t k, std::int64_t nprobe) {
+  if (k < 1 || k > kMostNeighbours)
+    fail(Code::usage, "k is {}; it takes 1 to {}", k, kMostNeighbours);
+  if (nprobe < 1) fail(Code::usage, "nprobe is {}; it takes 1 or more", nprobe);
+}
+
+// Rows count up, and are below n.
+void expect_documents(std::span<const std::int64_t> first, std::uint64_t rows,
+                      const std::string& name) {
+  std::int64_t last = 0;
+  for (const std::int64_t row : first) {
+    if (row < last || static_cast<std::uint64_t>(row) > rows)
+      fail(Code::bad_data, "{}: damaged: first row {} after {} of {}", name, row, last, rows);
+    last = row;
+  }
+}
+
+}  // namespace
+
+Datastore::Datastore(const std::string& folder)
+    : folder_(folder), manifest_(read_manifest(folder)) {
+  const Manifest& m = manifest_;
+  keys_ = NpyArray(folder + "/" + m.keys_file, "<f2", m.rows, m.width, true);
+  values_ = NpyArray(folder + "/" + m.values_file, "<i4", m.rows, 1, false);
+  documents_ = NpyArray(folder + "/" + m.documents_file, "<i8", m.documents, 1, false);
+  const auto first = documents();
+  if (core::hash128(std::as_bytes(first)).hex() != m.documents_hash)
+    fail(Code::bad_data, "{}/{}: damaged: its hash is another", folder, m.documents_file);
+  expect_documents(first, m.rows, folder + "/" + m.documents_file);
+  exact_.emplace(keys(), width(), m.metric);
+  if (m.exact()) return;
+  const MappedFile file(folder + "/" + m.index_file);
+  if (core::hash128(file.bytes()).hex() != m.index_hash)
+    fail(Code::bad_data, "{}: damaged, or of another generation: its hash is not that of {}",
+         file.name(), kManifestName);
+  index_ = Index::parse(file.bytes(), file.name(), m.width, m.metric, m.rows);
+}
+
+void Datastore::expect_model(const std::string& model, const std::string& tokenizer,
+                             const std::string& model_name) const {
+  if (!model.empty() && model != manifest_.model)
+    fail(Code::bad_data,
+         "{}: its keys are of the model {}, {} is {}; build a store with this model", folder_,
+         manifest_.model, model_name, model);
+  if (!tokenizer.empty() && !manifest_.tokenizer.empty() && tokenizer != manifest_.tokenizer)
+    fail(Code::bad_data, "{}: its labels are of the tokenizer {}, that of {} is {}", folder_,
+         manifest_.tokenizer, model_name, tokenizer);
+}
+
+std::int64_t Datastore::document_of(std::int64_t row) const {
+  const auto first = documents();
+  return std::upper_bound(first.begin(), first.end(), row) - first.begin() - 1;
+}
+
+Hits Datastore::empty_hits(std::span<const float> queries, const SearchOptions& options) const {
+  expect_range(options.k, options.nprobe);
+  if (!std::all_of(queries.begin(), queries.end(), [](float x) { return std::isfinite(x); }))
+    fail(Code::bad_data, "{}: a query is not finite; the model's weights may be damaged", folder_);
+  const std::size_t n = queries.size() / manifest_.width * static_cast<std::size_t>(options.k);
+  Hits hits;
+  hits.k = options.k;
+  hits.ids.resize(n), hits.scores.resize(n), hits.labels.resize(n);
+  return hits;
+}
+
+void Datastore::add_labels(Hits& hits) const {
+  const auto labels = this->labels();
+  for (std::size_t i = 0; i < hits.ids.size(); ++i)
+    hits.labels[i] = hits.ids[i] < 0 ? -1 : labels[static_cast<std::size_t>(hits.ids[i])];
+}
+
+void Datastore::rescore(std::span<const float> queries, Hits& hits) const {
+  std::vector<float> key(manifest_.width);
+  const auto k = static_cast<std::size_t>(hits.k);
+  std::vector<std::size_t> order(k);
+  std::vector<std::pair<float, std::int64_t>> sorted(k);
+  for (std::size_t q = 0; q * k < hits.ids.size(); ++q) {
+    for (std::size_t i = 0; i < k; ++i) {
+      const std::int64_t id = hits.ids[q * k + i];
+      float score = -std::numeric_limits<float>::infinity();
+      if (id >= 0) {
+        to_float(&keys()[static_cast<std::size_t>(id) * manifest_.width], key);
+        score = score_of(manifest_.metric, &queries[q * manifest_.width], key.data(), width());
+      }
+      sorted[i] = {score, id};
+    }
+    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
+    for (std::size_t i = 0; i < k; ++i)
+      hits.scores[q * k + i] = sorted[i].first, hits.ids[q * k + i] = sorted[i].second;
+  }
+}
+
+Hits Datastore::search(std::span<const float> queries, const SearchOptions& options) const {
+  if (!index_) return search_exactly(queries, options);
+  Hits hits = empty_hits(queries, options);
+  index_->search(queries, options.k, options.nprobe, hits.ids, hits.scores);
+  if (options.rescore) rescore(queries, hits);
+  add_labels(hits);
+  return hits;
+}
+
+Hits Datastore::search_exactly(std::span<const float> queries, const SearchOptions& options) const {
+  Hits hits = empty_hits(queries, options);
+  exact_->search(queries, options.k, options.threads, hits.ids, hits.scores);
+  add_labels(hits);
+  return hits;
+}
+
+Recall measure_recall(const Datastore& store, std::int64_t queries, std::int64_t k,
+                      std::int64_t nprobe) {
+  if (queries < 1) fail(Code::usage, "queries is {}; it takes 1 or more", queries);
+  expect_range(k, nprobe);
+  if (store.index() == nullptr) return {std::min(k, store.size()), 0, 0, 1};
+  return measure_recall(*store.index(), store.keys(), store.manifest().width, store.metric(),
+                        queries, k, nprobe);
+}
+
+}  // namespace store

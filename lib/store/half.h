@@ -1,0 +1,17 @@
+#pragma once
+// IEEE half precision, as the keys of a store lie on disk.
+
+#include <cstdint>
+#include <span>
+
+namespace store {
+
+/// A float16's bits.
+using Half = std::uint16_t;
+
+/// Exact. out.size() values.
+void to_float(const Half* in, std::span<float> out);
+/// To the nearest, ties to even; beyond 65,504 infinite. out.size() values.
+void to_half(const float* in, std::span<Half> out);
+
+}  // namespace store

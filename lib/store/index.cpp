@@ -1,0 +1,290 @@
+#include "store/index.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "core/error.h"
+
+namespace store {
+
+std::string default_index(std::uint64_t rows, std::uint64_t width) {
+#ifdef TESSERA_FAISS
+  // Up to here looking at all keys costs no more than a few hundred microseconds a query, or the
+  // training of lists would want more rows than there are.
+  constexpr std::uint64_t kFew = 65'536;
+  if (rows <= kFew) return "exact";
+  // Lists: about 2 sqrt(N), as a power of 2. Codes: 4 bits for 4 coordinates, where the width
+  // allows.
+  std::uint64_t lists = 256;
+  while (lists * lists * 4 <= rows * 4 && lists < 65'536) lists *= 2;
+  for (std::uint64_t part = 4; part <= 8; part += 2)
+    if (width % part == 0 && width / part % 2 == 0)
+      return fmt::format("IVF{},PQ{}x4fs", lists, width / part);
+  return fmt::format("IVF{},SQ8", lists);
+#else
+  (void)rows, (void)width;
+  return "exact";
+#endif
+}
+
+}  // namespace store
+
+#ifdef TESSERA_FAISS
+
+#include <faiss/IndexHNSW.h>
+#include <faiss/IndexIVF.h>
+#include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexIVFPQ.h>
+#include <faiss/IndexIVFPQFastScan.h>
+#include <faiss/IndexPQ.h>
+#include <faiss/IndexPQFastScan.h>
+#include <faiss/IndexPreTransform.h>
+#include <faiss/IndexScalarQuantizer.h>
+#include <faiss/impl/FaissException.h>
+#include <faiss/impl/io.h>
+#include <faiss/index_factory.h>
+#include <faiss/index_io.h>
+
+#include <cstring>
+#include <mutex>
+#include <typeinfo>
+
+#include "core/io.h"
+
+namespace store {
+namespace {
+
+using core::Code;
+using core::fail;
+
+faiss::MetricType faiss_metric(Metric metric) {
+  return metric == Metric::ip ? faiss::METRIC_INNER_PRODUCT : faiss::METRIC_L2;
+}
+
+// The last line of what FAISS says; the first name source files.
+std::string short_text(const std::exception& error) {
+  std::string text = error.what();
+  if (const auto at = text.find("failed: "); at != std::string::npos) text = text.substr(at + 8);
+  if (const auto at = text.rfind("Error: "); at != std::string::npos) text = text.substr(at + 7);
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+struct BytesReader : faiss::IOReader {
+  explicit BytesReader(std::span<const std::byte> all) : bytes(all) {}
+  std::size_t operator()(void* to, std::size_t size, std::size_t n) override {
+    if (size == 0) return n;
+    n = std::min(n, bytes.size() / size);
+    std::memcpy(to, bytes.data(), n * size);
+    bytes = bytes.subspan(n * size);
+    return n;
+  }
+  std::span<const std::byte> bytes;
+};
+
+struct HashingWriter : faiss::IOWriter {
+  explicit HashingWriter(const std::string& path) : out(path) {}
+  std::size_t operator()(const void* from, std::size_t size, std::size_t n) override {
+    const std::span bytes(static_cast<const std::byte*>(from), size * n);
+    out.write(bytes);
+    hash.update(bytes);
+    return n;
+  }
+  core::Output out;
+  core::Hasher hash;
+};
+
+// FAISS warns on stderr of fewer than 39 rows a centroid; how good an index is, recall says.
+void silence(faiss::Index* index) {
+  const auto product = [](auto* with_codes) {
+    if (with_codes != nullptr) with_codes->pq.cp.min_points_per_centroid = 1;
+  };
+  if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(index)) ivf->cp.min_points_per_centroid = 1;
+  product(dynamic_cast<faiss::IndexIVFPQ*>(index));
+  product(dynamic_cast<faiss::IndexIVFPQFastScan*>(index));
+  product(dynamic_cast<faiss::IndexPQ*>(index));
+  product(dynamic_cast<faiss::IndexPQFastScan*>(index));
+}
+
+// What lies below transformations of the vectors.
+faiss::Index* inner(faiss::Index* index) {
+  while (auto* transform = dynamic_cast<faiss::IndexPreTransform*>(index)) index = transform->index;
+  return index;
+}
+
+// Types whose inverted lists hold all there is of a row.
+bool lists_are_all(const faiss::IndexIVF& index) {
+  const auto& type = typeid(index);
+  return (type == typeid(faiss::IndexIVFFlat) || type == typeid(faiss::IndexIVFPQ) ||
+          type == typeid(faiss::IndexIVFScalarQuantizer)) &&
+         dynamic_cast<const faiss::ArrayInvertedLists*>(index.invlists) != nullptr;
+}
+
+}  // namespace
+
+struct Index::Impl {
+  std::unique_ptr<faiss::Index> index;
+  mutable std::mutex searching;
+};
+
+Index::Index(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Index::~Index() = default;
+
+std::unique_ptr<Index> Index::make(const std::string& factory, std::uint64_t width, Metric metric) {
+  auto impl = std::make_unique<Impl>();
+  try {
+    impl->index.reset(
+        faiss::index_factory(static_cast<int>(width), factory.c_str(), faiss_metric(metric)));
+  } catch (const std::exception& error) {
+    fail(Code::usage, "--index {}: FAISS does not take it for keys of width {}: {}", factory, width,
+         short_text(error));
+  }
+  silence(inner(impl->index.get()));
+  return std::unique_ptr<Index>(new Index(std::move(impl)));
+}
+
+std::unique_ptr<Index> Index::parse(std::span<const std::byte> bytes, const std::string& origin,
+                                    std::uint64_t width, Metric metric, std::uint64_t rows) {
+  auto impl = std::make_unique<Impl>();
+  try {
+    BytesReader reader(bytes);
+    impl->index.reset(faiss::read_index(&reader));
+  } catch (const std::exception& error) {
+    fail(Code::bad_data, "{}: no index that this FAISS reads: {}", origin, short_text(error));
+  }
+  const faiss::Index& index = *impl->index;
+  if (static_cast<std::uint64_t>(index.d) != width ||
+      static_cast<std::uint64_t>(index.ntotal) != rows || index.metric_type != faiss_metric(metric))
+    fail(Code::bad_data,
+         "{}: an index of {} rows of width {}, where {} of {} with metric {} belong", origin,
+         index.ntotal, index.d, rows, width, name_of(metric));
+  return std::unique_ptr<Index>(new Index(std::move(impl)));
+}
+
+std::uint64_t Index::training_rows() const {
+  // FAISS's k-means looks at 256 rows a centroid at most, and wants 39.
+  std::uint64_t rows = 65'536;
+  if (const auto* ivf = dynamic_cast<faiss::IndexIVF*>(inner(impl_->index.get())))
+    rows = std::max<std::uint64_t>(rows, ivf->nlist * 64);
+  return rows;
+}
+
+bool Index::trained() const { return impl_->index->is_trained; }
+std::uint64_t Index::size() const { return static_cast<std::uint64_t>(impl_->index->ntotal); }
+void Index::reset() { impl_->index->reset(); }
+
+void Index::train(std::span<const float> keys) {
+  auto& index = *impl_->index;
+  try {
+    index.train(static_cast<std::int64_t>(keys.size()) / index.d, keys.data());
+  } catch (const std::exception& error) {
+    fail(Code::bad_data, "training the index failed: {}; take a smaller --index, or exact",
+         short_text(error));
+  }
+}
+
+void Index::add(std::span<const float> keys) {
+  auto& index = *impl_->index;
+  try {
+    index.add(static_cast<std::int64_t>(keys.size()) / index.d, keys.data());
+  } catch (const faiss::FaissException& error) {
+    fail(Code::unavailable, "adding to the index failed: {}", short_text(error));
+  }
+}
+
+bool Index::remove(const std::vector<bool>& gone) {
+  auto* ivf = dynamic_cast<faiss::IndexIVF*>(inner(impl_->index.get()));
+  if (ivf == nullptr || !lists_are_all(*ivf)) return false;
+  std::vector<std::int64_t> number(gone.size());
+  std::int64_t left = 0;
+  for (std::size_t i = 0; i < gone.size(); ++i) number[i] = gone[i] ? -1 : left++;
+  auto& lists = *dynamic_cast<faiss::ArrayInvertedLists*>(ivf->invlists);
+  const std::size_t size = lists.code_size;
+  for (std::size_t list = 0; list < lists.nlist; ++list) {
+    auto& ids = lists.ids[list];
+    auto& codes = lists.codes[list];
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const std::int64_t id = number.at(static_cast<std::size_t>(ids[i]));
+      if (id < 0) continue;
+      std::memmove(codes.data() + kept * size, codes.data() + i * size, size);
+      ids[kept++] = id;
+    }
+    lists.resize(list, kept);
+  }
+  for (faiss::Index* index = impl_->index.get(); index != nullptr;) {
+    index->ntotal = left;
+    auto* transform = dynamic_cast<faiss::IndexPreTransform*>(index);
+    index = transform == nullptr ? nullptr : transform->index;
+  }
+  return true;
+}
+
+void Index::search(std::span<const float> queries, std::int64_t k, std::int64_t nprobe,
+                   std::span<std::int64_t> ids, std::span<float> scores) const {
+  const std::lock_guard lock(impl_->searching);  // nprobe is the index's, not the call's
+  faiss::Index& index = *impl_->index;
+  faiss::Index* searched = inner(&index);
+  if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(searched))
+    ivf->nprobe = std::min<std::size_t>(static_cast<std::size_t>(nprobe), ivf->nlist);
+  if (auto* graph = dynamic_cast<faiss::IndexHNSW*>(searched))
+    graph->hnsw.efSearch = static_cast<int>(std::max(k, nprobe));
+  try {
+    index.search(static_cast<std::int64_t>(queries.size()) / index.d, queries.data(), k,
+                 scores.data(), ids.data());
+  } catch (const faiss::FaissException& error) {
+    fail(Code::unavailable, "searching the index failed: {}", short_text(error));
+  }
+  const float sign = index.metric_type == faiss::METRIC_L2 ? -1.0F : 1.0F;
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    scores[i] = ids[i] < 0 ? -std::numeric_limits<float>::infinity() : sign * scores[i];
+}
+
+core::Digest Index::write(const std::string& path) const {
+  HashingWriter writer(path);
+  try {
+    faiss::write_index(impl_->index.get(), &writer);
+  } catch (const faiss::FaissException& error) {
+    fail(Code::io, "{}: {}", path, short_text(error));
+  }
+  writer.out.commit();
+  return writer.hash.digest();
+}
+
+}  // namespace store
+
+#else  // without FAISS: stores are exact
+
+namespace store {
+namespace {
+[[noreturn]] void absent() {
+  core::fail(core::Code::unavailable,
+             "this build has no FAISS; use --index exact, or configure with -Dfaiss_ROOT=DIR");
+}
+}  // namespace
+
+struct Index::Impl {};
+Index::Index(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Index::~Index() = default;
+std::unique_ptr<Index> Index::make(const std::string&, std::uint64_t, Metric) { absent(); }
+std::unique_ptr<Index> Index::parse(std::span<const std::byte>, const std::string&, std::uint64_t,
+                                    Metric, std::uint64_t) {
+  absent();
+}
+std::uint64_t Index::training_rows() const { absent(); }
+bool Index::trained() const { absent(); }
+void Index::train(std::span<const float>) { absent(); }
+void Index::add(std::span<const float>) { absent(); }
+std::uint64_t Index::size() const { absent(); }
+void Index::reset() { absent(); }
+bool Index::remove(const std::vector<bool>&) { absent(); }
+void Index::search(std::span<const float>, std::int64_t, std::int64_t, std::span<std::int64_t>,
+                   std::span<float>) const {
+  absent();
+}
+core::Digest Index::write(const std::string&) const { absent(); }
+
+}  // namespace store
+
+#endif

@@ -1,0 +1,168 @@
+#include "store/manifest.h"
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/io.h"
+#include "store/progress.h"
+
+namespace store {
+namespace {
+
+using core::Code;
+using core::fail;
+using core::Json;
+using core::OrderedJson;
+
+constexpr const char* kFormat = "tessera-store";
+constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kMostRows = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMostWidth = std::uint64_t{1} << 20;
+
+OrderedJson to_json(const Recall& recall) {
+  OrderedJson json;
+  json["k"] = recall.k, json["nprobe"] = recall.nprobe, json["queries"] = recall.queries;
+  json["recall"] = recall.recall;
+  return json;
+}
+
+OrderedJson to_json(const Source& source) {
+  OrderedJson json;
+  json["data"] = source.data, json["rows"] = source.rows, json["documents"] = source.documents;
+  json["windows"] = source.windows;
+  return json;
+}
+
+// Of all members but "hash" itself.
+std::string hash_of(Json json) {
+  json.erase("hash");
+  return core::hash128(core::dump(json)).hex();
+}
+
+std::string file_name(const Json& files, const char* key, const std::string& origin) {
+  auto name = core::get<std::string>(files, key, origin);
+  if (name.find('/') != std::string::npos || name == "." || name == "..")
+    fail(Code::bad_data, "{}: \"{}\" is no name of a file in the folder", origin, key);
+  return name;
+}
+
+std::uint64_t bounded(const Json& json, const char* key, std::uint64_t most,
+                      const std::string& origin) {
+  const auto value = core::get<std::uint64_t>(json, key, origin);
+  if (value > most) fail(Code::bad_data, "{}: \"{}\" is too large", origin, key);
+  return value;
+}
+
+}  // namespace
+
+std::string_view name_of(Metric metric) { return metric == Metric::ip ? "ip" : "l2"; }
+
+Metric metric_from(std::string_view name, const std::string& origin) {
+  if (name == "ip") return Metric::ip;
+  if (name == "l2") return Metric::l2;
+  fail(Code::bad_data, "{}: metric \"{}\"; ip and l2 are known", origin, name);
+}
+
+std::string Manifest::fingerprint() const {
+  Json all;
+  all["rows"] = rows, all["digest"] = digest.value().hex(), all["documents"] = documents_hash;
+  all["model"] = model, all["metric"] = name_of(metric), all["index"] = index;
+  all["index_hash"] = index_hash;
+  return core::hash128(core::dump(all)).hex();
+}
+
+OrderedJson to_json(const Receipt& receipt) {
+  OrderedJson json;
+  json["document"] = receipt.document, json["rows"] = receipt.rows;
+  json["values"] = receipt.values, json["generation"] = receipt.generation;
+  return json;
+}
+
+OrderedJson to_json(const Manifest& m) {
+  OrderedJson json;
+  json["format"] = kFormat, json["version"] = kVersion, json["generation"] = m.generation;
+  json["rows"] = m.rows, json["width"] = m.width, json["documents"] = m.documents;
+  json["vocabulary"] = m.vocabulary, json["metric"] = name_of(m.metric);
+  json["index"] = m.index, json["model"] = m.model, json["tokenizer"] = m.tokenizer;
+  json["files"]["keys"] = m.keys_file, json["files"]["values"] = m.values_file;
+  json["files"]["documents"] = m.documents_file, json["files"]["index"] = m.index_file;
+  json["digest"] = m.digest.value().hex(), json["documents_hash"] = m.documents_hash;
+  json["index_hash"] = m.index_hash;
+  json["recall"] = to_json(m.recall);
+  json["sources"] = OrderedJson::array(), json["removed"] = OrderedJson::array();
+  for (const Source& source : m.sources) json["sources"].push_back(to_json(source));
+  for (const Receipt& receipt : m.removed) json["removed"].push_back(to_json(receipt));
+  json["hash"] = hash_of(Json::parse(core::dump(json)));
+  return json;
+}
+
+Manifest manifest_from(const Json& json, const std::string& origin) {
+  if (!json.is_object() || core::get<std::string>(json, "format", origin) != kFormat)
+    fail(Code::bad_data, "{}: not a store's", origin);
+  const auto version = core::get<std::uint64_t>(json, "version", origin);
+  if (version != kVersion)
+    fail(Code::bad_data, "{}: format version {}; this program knows {}", origin, version, kVersion);
+  if (core::get<std::string>(json, "hash", origin) != hash_of(json))
+    fail(Code::bad_data, "{}: damaged: its hash is another", origin);
+  Manifest m;
+  m.generation = core::get<std::uint64_t>(json, "generation", origin);
+  m.rows = bounded(json, "rows", kMostRows, origin);
+  m.width = bounded(json, "width", kMostWidth, origin);
+  m.documents = bounded(json, "documents", kMostRows, origin);
+  m.vocabulary = bounded(json, "vocabulary", std::uint64_t{1} << 31, origin);
+  if (m.width == 0 || m.documents == 0)
+    fail(Code::bad_data, "{}: keys of width {} in {} documents", origin, m.width, m.documents);
+  m.metric = metric_from(core::get<std::string>(json, "metric", origin), origin);
+  m.index = core::get<std::string>(json, "index", origin);
+  m.model = core::get<std::string>(json, "model", origin);
+  m.tokenizer = core::get<std::string>(json, "tokenizer", origin);
+  const auto files = core::get<Json>(json, "files", origin);
+  m.keys_file = file_name(files, "keys", origin);
+  m.values_file = file_name(files, "values", origin);
+  m.documents_file = file_name(files, "documents", origin);
+  m.index_file = file_name(files, "index", origin);
+  if (m.exact() != m.index_file.empty())
+    fail(Code::bad_data, "{}: index \"{}\" in the file \"{}\"", origin, m.index, m.index_file);
+  m.digest =
+      shard::Chain::from(core::Digest::from_hex(core::get<std::string>(json, "digest", origin)));
+  m.documents_hash = core::get<std::string>(json, "documents_hash", origin);
+  m.index_hash = core::get<std::string>(json, "index_hash", origin);
+  const auto recall = core::get<Json>(json, "recall", origin);
+  m.recall.k = core::get<std::int64_t>(recall, "k", origin);
+  m.recall.nprobe = core::get<std::int64_t>(recall, "nprobe", origin);
+  m.recall.queries = core::get<std::int64_t>(recall, "queries", origin);
+  m.recall.recall = core::get<double>(recall, "recall", origin);
+  for (const Json& entry : core::get<std::vector<Json>>(json, "sources", origin)) {
+    Source source;
+    source.data = core::get<std::string>(entry, "data", origin);
+    source.rows = core::get<std::uint64_t>(entry, "rows", origin);
+    source.documents = core::get<std::uint64_t>(entry, "documents", origin);
+    source.windows = core::get<Json>(entry, "windows", origin);
+    m.sources.push_back(std::move(source));
+  }
+  for (const Json& entry : core::get<std::vector<Json>>(json, "removed", origin)) {
+    Receipt receipt;
+    receipt.document = core::get<std::uint64_t>(entry, "document", origin);
+    receipt.rows = core::get<std::uint64_t>(entry, "rows", origin);
+    receipt.values = core::get<std::string>(entry, "values", origin);
+    receipt.generation = core::get<std::uint64_t>(entry, "generation", origin);
+    m.removed.push_back(std::move(receipt));
+  }
+  return m;
+}
+
+Manifest read_manifest(const std::string& folder) {
+  const std::string path = folder + "/" + kManifestName;
+  if (!std::filesystem::exists(path)) {
+    if (std::filesystem::exists(folder + "/" + kProgressName))
+      fail(Code::no_input, "{}: not complete yet; run its build-datastore again", folder);
+    fail(Code::no_input, "{}: no store: there is no {} in it", folder, kManifestName);
+  }
+  return manifest_from(core::parse_json(core::read_text(path), path), path);
+}
+
+void write_manifest(const std::string& folder, const Manifest& manifest) {
+  core::write_file(folder + "/" + kManifestName, core::dump_pretty(to_json(manifest)) + "\n");
+}
+
+}  // namespace store

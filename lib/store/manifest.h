@@ -1,0 +1,82 @@
+#pragma once
+// store.json: what a store holds, of which model, in which files. Renamed into place last, it is
+// what makes rows count.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/hash.h"
+#include "core/json.h"
+#include "shard/fingerprint.h"
+
+namespace store {
+
+/// How near a key is to a query; the larger score is the nearer.
+enum class Metric {
+  ip,  ///< q . k
+  l2,  ///< -|q - k|^2
+};
+std::string_view name_of(Metric metric);
+/// Throws Error{bad_data} naming `origin`.
+Metric metric_from(std::string_view name, const std::string& origin);
+
+/// Share of the k true nearest that the index finds.
+struct Recall {
+  std::int64_t k = 0, nprobe = 0;
+  std::int64_t queries = 0;  ///< rows of the store that served as queries; 0: not measured
+  double recall = 0;
+};
+
+/// What the keys are of: one entry for each call that added rows.
+struct Source {
+  std::string data;  ///< fingerprint of the shards
+  std::uint64_t rows = 0, documents = 0;
+  core::OrderedJson windows;  ///< options that change keys: window, stride, restart, precision
+};
+
+/// A document that was removed; see removal.h.
+struct Receipt {
+  std::uint64_t document = 0;  ///< its number at the time
+  std::uint64_t rows = 0;
+  std::string values;            ///< XXH3-128 of its labels, int32 little-endian
+  std::uint64_t generation = 0;  ///< the first without it
+};
+
+struct Manifest {
+  std::uint64_t generation = 1;  ///< counts what was committed: building, additions, removals
+  std::uint64_t rows = 0, width = 0, documents = 0;
+  std::uint64_t vocabulary = 0;  ///< labels are below it
+  Metric metric = Metric::ip;
+  std::string index = "exact";             ///< or FAISS's factory string
+  std::string model;                       ///< fingerprint
+  std::string tokenizer;                   ///< fingerprint of its canonical JSON; empty: none
+  shard::Chain digest;                     ///< of every row's XXH3-128 of (key, label)
+  std::string documents_hash, index_hash;  ///< XXH3-128 of the files' bytes; of none: empty
+  std::string keys_file = "keys.npy", values_file = "values.npy";
+  std::string documents_file = "documents.npy";
+  std::string index_file;  ///< empty: exact
+  Recall recall;
+  std::vector<Source> sources;
+  std::vector<Receipt> removed;
+
+  bool exact() const { return index == "exact"; }
+  /// XXH3-128 of all that changes what a search finds: rows, their order and documents, model,
+  /// metric, index.
+  std::string fingerprint() const;
+};
+
+inline constexpr const char* kManifestName = "store.json";
+
+core::OrderedJson to_json(const Receipt& receipt);
+core::OrderedJson to_json(const Manifest& manifest);
+/// Nothing in it is trusted: names of files have no folder, sizes are bounded, and it carries a
+/// hash of itself. Throws Error{bad_data} naming `origin`, or both versions.
+Manifest manifest_from(const core::Json& json, const std::string& origin);
+
+/// Throws Error{no_input} if the folder is no store, or not complete yet.
+Manifest read_manifest(const std::string& folder);
+/// Whole or not at all.
+void write_manifest(const std::string& folder, const Manifest& manifest);
+
+}  // namespace store

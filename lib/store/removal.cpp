@@ -1,0 +1,169 @@
+#include "store/removal.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/io.h"
+#include "store/datastore.h"
+
+namespace store {
+namespace {
+
+using core::Code;
+using core::fail;
+
+constexpr std::size_t kBlockRows = 16'384;  // copied or checked at once
+
+void say(const Watch& watch, const std::string& what, std::size_t done, std::size_t total) {
+  if (watch) watch(what, done, total);
+}
+
+std::string file_name(const std::string& what, std::uint64_t generation,
+                      const std::string& ending) {
+  return fmt::format("{}.{}.{}", what, generation, ending);
+}
+
+struct Range {
+  std::size_t begin, end;  // rows
+};
+
+Range rows_of(const Datastore& store, std::size_t document) {
+  const auto first = store.documents();
+  const auto end = document + 1 < first.size() ? first[document + 1] : store.size();
+  return {static_cast<std::size_t>(first[document]), static_cast<std::size_t>(end)};
+}
+
+// The source that a document came with.
+Source& source_of(Manifest& manifest, std::uint64_t document) {
+  for (Source& source : manifest.sources) {
+    if (document < source.documents) return source;
+    document -= source.documents;
+  }
+  fail(Code::bad_data, "{}: its sources have fewer documents than it has", kManifestName);
+}
+
+// Copies the rows that stay; gives the manifest their files, number and digest.
+void copy_rows(const Datastore& old, const std::vector<bool>& gone, Manifest& next,
+               const Watch& watch) {
+  const std::string& folder = old.name();
+  const std::size_t width = next.width;
+  next.keys_file = file_name("keys", next.generation, "npy");
+  next.values_file = file_name("values", next.generation, "npy");
+  next.digest = {};
+  NpyWriter keys(folder + "/" + next.keys_file, "<f2", 0, width, true);
+  NpyWriter values(folder + "/" + next.values_file, "<i4", 0, 1, false);
+  for (std::size_t row = 0; row < gone.size();) {
+    std::size_t end = row;
+    while (end < gone.size() && end - row < kBlockRows && !gone[end]) ++end;
+    for (std::size_t i = row; i < end; ++i)
+      next.digest.append(row_digest(old.keys().subspan(i * width, width), old.labels()[i]));
+    keys.write(old.keys().subspan(row * width, (end - row) * width));
+    values.write(old.labels().subspan(row, end - row));
+    row = end;
+    while (row < gone.size() && gone[row]) ++row;
+    say(watch, "copying", row, gone.size());
+  }
+  keys.commit();
+  values.commit();
+  next.rows = keys.rows();
+}
+
+void write_documents(const Datastore& old, const std::vector<std::int64_t>& removed,
+                     Manifest& next) {
+  std::vector<std::int64_t> first;
+  std::int64_t shift = 0;
+  for (std::size_t i = 0; i < old.documents().size(); ++i) {
+    if (std::binary_search(removed.begin(), removed.end(), static_cast<std::int64_t>(i))) {
+      const Range rows = rows_of(old, i);
+      shift += static_cast<std::int64_t>(rows.end - rows.begin);
+    } else {
+      first.push_back(old.documents()[i] - shift);
+    }
+  }
+  next.documents_file = file_name("documents", next.generation, "npy");
+  NpyWriter writer(old.name() + "/" + next.documents_file, "<i8", 0, 1, false);
+  writer.write(std::span<const std::int64_t>(first));
+  writer.commit();
+  next.documents = first.size();
+  next.documents_hash = core::hash128(std::as_bytes(std::span(first))).hex();
+}
+
+void write_index(const Datastore& old, const std::vector<bool>& gone, Manifest& next,
+                 const Watch& watch) {
+  const MappedFile file(old.name() + "/" + old.manifest().index_file);
+  const auto index =
+      Index::parse(file.bytes(), file.name(), next.width, next.metric, old.manifest().rows);
+  const NpyArray keys(old.name() + "/" + next.keys_file, "<f2", next.rows, next.width, true);
+  if (!index->remove(gone)) {
+    index->reset();
+    add_rows(*index, keys.values<Half>(), next.width, 0, watch);
+  }
+  next.index_file = file_name("index", next.generation, "faiss");
+  next.index_hash = index->write(old.name() + "/" + next.index_file).hex();
+  if (next.recall.queries > 0)
+    next.recall = measure_recall(*index, keys.values<Half>(), next.width, next.metric,
+                                 next.recall.queries, next.recall.k, next.recall.nprobe);
+}
+
+}  // namespace
+
+std::vector<Receipt> remove_documents(const std::string& folder,
+                                      std::vector<std::int64_t> documents, const Watch& watch) {
+  std::sort(documents.begin(), documents.end());
+  documents.erase(std::unique(documents.begin(), documents.end()), documents.end());
+  const FolderLock lock(folder);
+  const Datastore old(folder);
+  const auto count = static_cast<std::int64_t>(old.documents().size());
+  for (const std::int64_t document : documents)
+    if (document < 0 || document >= count)
+      fail(Code::usage, "{}: there is no document {}; it has {}, from 0", folder, document, count);
+  if (static_cast<std::int64_t>(documents.size()) == count)
+    fail(Code::usage, "{}: no document would be left; remove the folder", folder);
+
+  Manifest next = old.manifest();
+  ++next.generation;
+  std::vector<Receipt> receipts;
+  std::vector<bool> gone(old.manifest().rows);
+  for (const std::int64_t document : documents) {
+    const Range rows = rows_of(old, static_cast<std::size_t>(document));
+    std::fill(gone.begin() + static_cast<std::ptrdiff_t>(rows.begin),
+              gone.begin() + static_cast<std::ptrdiff_t>(rows.end), true);
+    const auto labels = old.labels().subspan(rows.begin, rows.end - rows.begin);
+    receipts.push_back({static_cast<std::uint64_t>(document), labels.size(),
+                        core::hash128(std::as_bytes(labels)).hex(), next.generation});
+  }
+  // From the last on, so that the numbers before it still count.
+  for (std::size_t i = receipts.size(); i-- > 0;) {
+    Source& source = source_of(next, receipts[i].document);
+    --source.documents, source.rows -= std::min(source.rows, receipts[i].rows);
+  }
+  copy_rows(old, gone, next, watch);
+  write_documents(old, documents, next);
+  if (!next.exact()) write_index(old, gone, next, watch);
+  next.removed.insert(next.removed.end(), receipts.begin(), receipts.end());
+  core::sync_folder(folder);
+  write_manifest(folder, next);
+  remove_stale_files(folder, next);
+  return receipts;
+}
+
+void verify(const std::string& folder, const Watch& watch) {
+  const Datastore store(folder);
+  const Manifest& manifest = store.manifest();
+  const std::size_t width = manifest.width, rows = manifest.rows;
+  shard::Chain digest;
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (row % kBlockRows == 0) say(watch, "verifying", row, rows);
+    const std::int32_t label = store.labels()[row];
+    if (label < 0 || static_cast<std::uint64_t>(label) >= manifest.vocabulary)
+      fail(Code::bad_data, "{}/{}: damaged: row {} has label {}, the vocabulary {} words", folder,
+           manifest.values_file, row, label, manifest.vocabulary);
+    digest.append(row_digest(store.keys().subspan(row * width, width), label));
+  }
+  if (!(digest == manifest.digest))
+    fail(Code::bad_data, "{}: damaged: the rows of {} and {} have the digest {}, {} says {}",
+         folder, manifest.keys_file, manifest.values_file, digest.value().hex(), kManifestName,
+         manifest.digest.value().hex());
+}
+
+}  // namespace store

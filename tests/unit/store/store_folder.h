@@ -1,0 +1,63 @@
+#pragma once
+// A folder that goes with the test, and stores of random keys in it.
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/rng.h"
+#include "store/builder.h"
+
+struct StoreFolder {
+  std::filesystem::path path;
+  StoreFolder() {
+    std::string name = std::filesystem::temp_directory_path() / "store-test.XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    path = std::filesystem::path(name) / "store";
+  }
+  ~StoreFolder() { std::filesystem::remove_all(path.parent_path()); }
+  StoreFolder(const StoreFolder&) = delete;
+  StoreFolder& operator=(const StoreFolder&) = delete;
+};
+
+struct StoreRows {
+  std::vector<float> keys;
+  std::vector<std::int32_t> labels;
+};
+
+inline constexpr std::uint64_t kStoreWidth = 16, kStoreVocabulary = 100;
+
+/// Normal keys of width kStoreWidth, labels below kStoreVocabulary.
+inline StoreRows random_rows(std::size_t n, std::uint64_t seed) {
+  core::Rng rng(seed);
+  StoreRows rows;
+  for (std::size_t i = 0; i < n * kStoreWidth; ++i)
+    rows.keys.push_back(static_cast<float>(rng.normal()));
+  for (std::size_t i = 0; i < n; ++i)
+    rows.labels.push_back(static_cast<std::int32_t>(rng.below(kStoreVocabulary)));
+  return rows;
+}
+
+inline store::Plan make_plan(const std::string& index = "exact", const std::string& data = "data") {
+  store::Plan plan;
+  plan.model = "model-a", plan.tokenizer = "tokenizer-a";
+  plan.width = kStoreWidth, plan.vocabulary = kStoreVocabulary;
+  plan.index = index, plan.data = data;
+  plan.windows["window"] = 64;
+  return plan;
+}
+
+/// Adds rows in blocks, commits each; documents start at `first_rows`.
+inline store::Manifest build_store(const std::string& folder, const store::Plan& plan,
+                                   const StoreRows& rows,
+                                   const std::vector<std::int64_t>& first_rows, bool append = false,
+                                   std::size_t block = 100) {
+  store::Builder builder(folder, plan, append);
+  for (std::size_t begin = builder.rows(); begin < rows.labels.size(); begin += block) {
+    const std::size_t n = std::min(block, rows.labels.size() - begin);
+    builder.add({&rows.keys[begin * kStoreWidth], n * kStoreWidth}, {&rows.labels[begin], n});
+    builder.commit(begin + n);
+  }
+  return builder.finish(first_rows);
+}
