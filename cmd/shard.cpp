@@ -1,7 +1,9 @@
-// shard: look at, check, print, join and cut shards (tokens, orders, vectors, pairs).
+// shard: look at, check, print, join and cut shards (tokens, orders, vectors, pairs); import and
+// export token files of other programs.
 //
-// FILE: shards (man 5 shard); `-` or none is stdin.
-// stdout: figures (info, verify), numbers, text or raw elements (cat, head), a shard (merge).
+// FILE: shards (man 5 shard), of import llm.c's, nanoGPT's and .npy files; `-` or none is stdin.
+// stdout: figures (info, verify), numbers, text or raw elements (cat, head), a shard (merge,
+// import), an array (export).
 
 #include <algorithm>
 #include <numeric>
@@ -13,11 +15,15 @@
 #include "cli/run.h"
 #include "core/error.h"
 #include "core/io.h"
+#include "core/units.h"
+#include "shard/array_file.h"
 #include "shard/copy.h"
 #include "shard/dataset.h"
 #include "shard/reader.h"
 #include "shard/verify.h"
 #include "text/decode_documents.h"
+#include "text/encode_documents.h"
+#include "text/import_tokens.h"
 #include "text/tokenizer.h"
 
 namespace {
@@ -56,6 +62,30 @@ struct SplitOptions : Files {
     f("parts", parts, "cut into so many shards of about the same size").short_name = 'n';
     f("documents", documents, "documents a shard");
     f("bytes", bytes, "bytes of elements a shard, unless one document has more");
+  }
+};
+
+struct ImportOptions : Files {
+  std::string format = "auto", tokenizer, end_of_document, mark = "auto";
+  std::int64_t vocabulary = 0;
+  void fields(core::FieldList& f) {
+    Files::fields(f);
+    f("format", format, "auto: llm.c or npy, by how a file begins",
+      {"auto", "llm.c", "nanogpt", "npy"});
+    f("tokenizer", tokenizer, "whose ids they are: tokenizer.json, or `bytes`").short_name = 't';
+    f("vocabulary", vocabulary, "without a tokenizer: every id is below it");
+    f("end-of-document", end_of_document,
+      "token that parts documents, or none; without a tokenizer its id [the tokenizer's]");
+    f("mark", mark, "where that token stands in a document (auto: as the data begin)",
+      {"auto", "first", "last"});
+  }
+};
+
+struct ExportOptions : Files {
+  std::string format = "npy";
+  void fields(core::FieldList& f) {
+    Files::fields(f);
+    f("format", format, "what to write", {"llm.c", "nanogpt", "npy"});
   }
 };
 
@@ -288,6 +318,55 @@ int split(const SplitOptions& options, const cli::Context& context) {
   return 0;
 }
 
+// The id that --end-of-document means.
+std::optional<std::uint64_t> mark_of(const ImportOptions& options,
+                                     const text::TokenizerPtr& tokenizer) {
+  if (tokenizer) return text::end_of_document_id(*tokenizer, options.end_of_document);
+  if (options.end_of_document.empty() || options.end_of_document == "none") return std::nullopt;
+  return static_cast<std::uint64_t>(core::parse_size(options.end_of_document));
+}
+
+int import_arrays(const ImportOptions& options, const cli::Context& context) {
+  cli::refuse_binary_to_terminal(context);
+  if (options.vocabulary < 0 || (options.vocabulary > 0 && !options.tokenizer.empty()))
+    core::fail(core::Code::usage, "give -t or a positive --vocabulary, not both");
+  text::ImportTokensOptions how;
+  if (options.format != "auto") how.format = shard::array_format_of(options.format);
+  if (!options.tokenizer.empty()) how.tokenizer = text::load_tokenizer(options.tokenizer);
+  how.vocabulary = static_cast<std::uint64_t>(options.vocabulary);
+  how.mark = mark_of(options, how.tokenizer);
+  how.mark_at = options.mark == "first"  ? text::MarkAt::first
+                : options.mark == "last" ? text::MarkAt::last
+                                         : text::MarkAt::by_data;
+  how.jobs = static_cast<int>(context.jobs);
+  core::Output out(context.output);
+  cli::Progress progress(context, "import", "elements");
+  const auto totals = text::import_tokens(options.paths(), how, out,
+                                          [&](std::uint64_t done) { progress.update(done); });
+  out.commit();
+  if (context.json) {
+    fmt::print(stderr, "{}",
+               cli::format_report(context, {{"documents", totals.documents},
+                                            {"elements", totals.elements},
+                                            {"fingerprint", totals.fingerprint.hex()}}));
+  } else {
+    cli::note(context,
+              fmt::format("{} elements in {} documents", totals.elements, totals.documents));
+  }
+  return 0;
+}
+
+int export_array(const ExportOptions& options, const cli::Context& context) {
+  cli::refuse_binary_to_terminal(context);
+  const shard::Dataset data(options.paths());
+  core::Output out(context.output);
+  cli::Progress progress(context, "export", "elements", data.size());
+  shard::write_array(data, shard::array_format_of(options.format), out,
+                     [&](std::uint64_t done) { progress.update(done); });
+  out.commit();
+  return 0;
+}
+
 // A verb of this program.
 template <class Options>
 cli::Command command(const char* name, const char* summary, const char* example, Options& options,
@@ -304,9 +383,12 @@ int main(int argc, char** argv) {
   PrintOptions cat, head;
   head.whole = false;
   SplitOptions cut;
+  ImportOptions bring;
+  ExportOptions give;
   return cli::run(
       argc, argv,
-      {"shard", "Look at, check, print, join and cut shards.", "  shard info train.shard.zst"},
+      {"shard", "Look at, check, print, join, cut, import and export shards.",
+       "  shard info train.shard.zst"},
       {command("info", "Say what shards hold and where they come from.",
                "  shard info --json train.shard.zst | jq .elements", info, show_info),
        command("verify", "Check every byte; exit 65 if one is wrong.", "  shard verify *.shard.zst",
@@ -318,5 +400,10 @@ int main(int argc, char** argv) {
        command("merge", "Join shards of the same kind and tokenizer into one.",
                "  shard merge a.shard.zst b.shard.zst -o all.shard.zst", join, merge),
        command("split", "Cut by documents: PREFIX00000.shard.zst, PREFIX00001.shard.zst, ...",
-               "  shard split -n 8 -o part- train.shard.zst", cut, split)});
+               "  shard split -n 8 -o part- train.shard.zst", cut, split),
+       command("import", "Make a shard of token files of llm.c or nanoGPT, or of .npy arrays.",
+               "  shard import -t gpt2.json fineweb_train_*.bin -o train.shard.zst", bring,
+               import_arrays),
+       command("export", "Write the elements as llm.c, nanoGPT or NumPy read them.",
+               "  shard export --format llm.c train.shard.zst -o train.bin", give, export_array)});
 }
