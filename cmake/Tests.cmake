@@ -54,7 +54,7 @@ function(tessera_fuzz_tests)
     get_filename_component(name ${source} NAME_WE)
     string(REGEX REPLACE "_fuzz$" "" name ${name})
     set(torch "")
-    set(libraries tessera_text tessera_task tessera_store)
+    set(libraries tessera_cli tessera_text tessera_task tessera_store)
     file(STRINGS ${source} includes_torch REGEX "^#include \"nn/torch.h\"")
     if(includes_torch)
       set(torch TORCH)
@@ -93,6 +93,13 @@ function(tessera_tests)
 
   tessera_test_binary(link_order TORCH SOURCES ${CMAKE_SOURCE_DIR}/tests/link/link_order.cpp LIBRARIES tessera_nn dep::faiss ${CMAKE_DL_LIBS})
   add_test(NAME link_order COMMAND link_order)
+
+  # What the program tests preload to make calls fail.
+  add_library(faults SHARED EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/faults/faults.cpp)
+  target_link_libraries(faults PRIVATE ${CMAKE_DL_LIBS})
+  set_target_properties(faults PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_dependencies(unit-tests faults)
+
   get_property(programs GLOBAL PROPERTY TESSERA_PROGRAMS)
   add_test(NAME linked_libraries COMMAND ${CMAKE_SOURCE_DIR}/tests/link/linked_libraries ${CMAKE_BINARY_DIR}/bin
     "${TORCH_PROGRAMS}" ${programs})

@@ -1,6 +1,7 @@
 #include "core/io.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,6 +68,40 @@ void write_all(int fd, const std::string& name, std::span<const std::byte> in) {
 std::string parent_of(const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path();
   return parent.empty() ? "." : parent.string();
+}
+
+void rename_file(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    fail(Code::cannot_create, "{}: cannot create: {}", to, error_text(errno));
+}
+
+// The file at `path`, empty and locked, so that no two processes write it; where a killed one left
+// it, that is taken over. On a file system without locks, a file of this process alone, whose name
+// goes to `path`. Throws Error{cannot_create} naming `name`.
+int open_alone(std::string& path, const std::string& name) {
+  for (;;) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) fail(Code::cannot_create, "{}: cannot create: {}", name, error_text(errno));
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      const int error = errno;
+      ::close(fd);
+      if (error == EWOULDBLOCK)
+        fail(Code::cannot_create, "{}: another process is writing it; wait for it", name);
+      if (error == EINTR) continue;
+      path += "." + std::to_string(::getpid());
+      const int own = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+      if (own < 0) fail(Code::cannot_create, "{}: cannot create: {}", name, error_text(errno));
+      return own;
+    }
+    // Who had the lock before may have renamed or removed the file since it was opened here.
+    struct stat here, there;
+    const bool same = ::fstat(fd, &here) == 0 && ::stat(path.c_str(), &there) == 0 &&
+                      here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+    if (same && ::ftruncate(fd, 0) == 0) return fd;
+    const int error = errno;
+    ::close(fd);
+    if (same) fail(Code::cannot_create, "{}: cannot create: {}", name, error_text(error));
+  }
 }
 
 // Temporary files to remove if a signal ends the process: fixed slots, so that a handler may walk
@@ -165,18 +200,19 @@ Output::Output(const std::string& path) : name_(path) {
     if (fd_ < 0) fail(Code::cannot_create, "{}: cannot open: {}", path, error_text(errno));
     return;
   }
-  temporary_ = path + ".tmp." + std::to_string(::getpid());
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd_ < 0) fail(Code::cannot_create, "{}: cannot create: {}", path, error_text(errno));
+  std::string temporary = path + ".tmp.tessera";
+  fd_ = open_alone(temporary, path);
+  temporary_ = temporary;
   remember(temporary_);
 }
 
 Output::~Output() {
-  if (fd_ >= 0 && fd_ != STDOUT_FILENO) ::close(fd_);
+  // While it is locked: afterwards it may be another's.
   if (!temporary_.empty()) {
     ::unlink(temporary_.c_str());
     forget(temporary_);
   }
+  if (fd_ >= 0 && fd_ != STDOUT_FILENO) ::close(fd_);
 }
 
 void Output::write_through(std::span<const std::byte> in) { write_all(fd_, name_, in); }
@@ -198,15 +234,20 @@ void Output::flush() {
 void Output::commit() {
   flush();
   if (fd_ == STDOUT_FILENO) return;
-  if (!temporary_.empty() && ::fsync(fd_) != 0)
-    fail(Code::io, "{}: cannot write: {}", name_, error_text(errno));
-  const int closed = ::close(fd_);
-  fd_ = -1;
-  if (closed != 0) fail(Code::io, "{}: cannot write: {}", name_, error_text(errno));
-  if (temporary_.empty()) return;
-  rename_durably(temporary_, name_);
+  if (temporary_.empty()) {
+    const int closed = ::close(fd_);
+    fd_ = -1;
+    if (closed != 0) fail(Code::io, "{}: cannot write: {}", name_, error_text(errno));
+    return;
+  }
+  if (::fsync(fd_) != 0) fail(Code::io, "{}: cannot write: {}", name_, error_text(errno));
+  rename_file(temporary_, name_);
+  // From here on the name is taken: what fails now fails with the output whole.
   forget(temporary_);
   temporary_.clear();
+  ::close(fd_);  // and the lock with it; fsync has said what there was to say
+  fd_ = -1;
+  sync_folder(parent_of(name_));
 }
 
 void write_file(const std::string& path, std::string_view text) {
@@ -284,8 +325,7 @@ void sync_folder(const std::string& folder) {
 }
 
 void rename_durably(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0)
-    fail(Code::cannot_create, "{}: cannot create: {}", to, error_text(errno));
+  rename_file(from, to);
   sync_folder(parent_of(to));
 }
 

@@ -71,12 +71,14 @@ std::size_t read_fully(ByteSource& source, std::span<std::byte> out);
 std::string read_text(const std::string& path, std::size_t limit = std::size_t{1} << 30);
 std::string read_text(ByteSource& source, std::size_t limit = std::size_t{1} << 30);
 
-/// An output that appears under its name only when complete: bytes go to PATH.tmp.PID, commit()
-/// writes them to disk, renames, and syncs the folder. Without commit() the temporary file is
-/// removed. "-" or "" is stdout: commit() flushes.
+/// An output that appears under its name only when complete: bytes go to PATH.tmp.tessera, locked,
+/// commit() writes them to disk, renames, and syncs the folder. Without commit() the temporary file
+/// is removed; where the process was killed it stays until the next Output of that path takes it
+/// over.
+/// "-" or "" is stdout: commit() flushes.
 class Output : public ByteSink {
  public:
-  /// Throws Error{cannot_create}.
+  /// Throws Error{cannot_create}, also if another process is writing to that path.
   explicit Output(const std::string& path);
   ~Output() override;
   Output(const Output&) = delete;

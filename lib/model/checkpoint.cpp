@@ -46,7 +46,9 @@ std::string temporary(const std::string& path) {
   return path + ".tmp." + std::to_string(::getpid());
 }
 
+/// Those of core::Output, and those of temporary().
 bool is_temporary(const std::string& name) {
+  if (name.ends_with(".tmp.tessera")) return true;
   const auto dot = name.rfind('.');
   return dot != std::string::npos && is_number(std::string_view(name).substr(dot + 1)) &&
          dot >= 4 && name.compare(dot - 4, 4, ".tmp") == 0;

@@ -58,8 +58,8 @@ std::optional<CheckpointPath> latest_checkpoint(const std::string& folder);
 void remove_checkpoint(const CheckpointPath& checkpoint);
 /// Removes all but the `keep` latest.
 void remove_checkpoints(const std::string& folder, std::int64_t keep);
-/// Removes what interrupted writers left in the folder (NAME.tmp.PID). Only where no other process
-/// writes to it.
+/// Removes what interrupted writers left in the folder (NAME.tmp.tessera, NAME.tmp.PID). Only where
+/// no other process writes to it.
 void remove_leftovers(const std::string& folder);
 
 }  // namespace model

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "unit/thrown.h"
 
@@ -55,6 +56,27 @@ DOCTEST_TEST_CASE("an output appears whole under its name, or not at all") {
     DOCTEST_CHECK(core::read_text(path) == "b" + large + "c");
   }
   DOCTEST_CHECK(core::read_text(path).size() == 1'000'002);
+  DOCTEST_CHECK(folder.files() == 1);
+}
+
+DOCTEST_TEST_CASE("one output at a time has a path; what a killed process left is taken over") {
+  const Folder folder;
+  const std::string path = folder.path / "x";
+  {
+    core::Output first(path);
+    const auto second = thrown([&] { core::Output out(path); });
+    DOCTEST_CHECK(second.code == 73);
+    DOCTEST_CHECK(second.names(path + ": another process is writing it"));
+    first.write("first");
+    first.commit();
+  }
+  DOCTEST_CHECK(core::read_text(path) == "first");
+  {
+    std::ofstream left(path + ".tmp.tessera");
+    left << std::string(1000, 'x');
+  }
+  core::write_file(path, "next");
+  DOCTEST_CHECK(core::read_text(path) == "next");
   DOCTEST_CHECK(folder.files() == 1);
 }
 

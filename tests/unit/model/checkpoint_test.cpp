@@ -68,11 +68,13 @@ DOCTEST_TEST_CASE("the latest is the highest whole step, and only the latest are
   DOCTEST_CHECK(!model::latest_checkpoint(folder.path));
   for (const int step : {9, 10, 100})
     model::save_checkpoint(folder.path, step, some_checkpoint(step));
-  for (const char* other : {"step-200.tmp.77", "step-", "step-x", "step-0300", "metrics.jsonl"})
+  for (const char* other :
+       {"step-200.tmp.77", "x.tmp.tessera", "step-", "step-x", "step-0300", "metrics.jsonl"})
     fs::create_directory(folder / other);
   DOCTEST_CHECK(model::latest_checkpoint(folder.path)->step == 100);
   model::remove_leftovers(folder.path);
   DOCTEST_CHECK(!fs::exists(folder / "step-200.tmp.77"));
+  DOCTEST_CHECK(!fs::exists(folder / "x.tmp.tessera"));
   DOCTEST_CHECK(fs::exists(folder / "step-x"));
   model::remove_checkpoints(folder.path, 2);
   const auto left = model::checkpoints(folder.path);

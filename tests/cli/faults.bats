@@ -1,0 +1,162 @@
+#!/usr/bin/env bats
+# What stays when a call fails or the process is killed: a whole output or none, a documented exit code, one line of
+# error, and a next run that works.
+#
+# FAULTS_EVERY=N: look at every N-th call only [tokenize 1, shard 3]. FAULTS_EVERY=1 is the full loop.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+  BIN=${BIN:-$root/build/bin}
+  PATH=$BIN:$PATH
+  faults=$BIN/../tests/libfaults.so
+  [ -e "$faults" ] || skip "no $faults (make tests)"
+  ! grep -q 'TESSERA_SANITIZE:BOOL=ON' "$BIN/../CMakeCache.txt" || skip "sanitizers want to be preloaded first"
+  export OMP_NUM_THREADS=1
+  cd "$BATS_TEST_TMPDIR"
+  # Several buffers of output, though it is compressed.
+  awk 'BEGIN { for (i = 1; i < 200000; ++i) print i * 48271 % 2147483647 }' >x.txt
+}
+
+# with_fault CALL N HOW COMMAND...: its exit code in $code.
+with_fault() {
+  local call=$1 n=$2 how=$3
+  shift 3
+  code=0
+  LD_PRELOAD=$faults FAULT_CALL=$call FAULT_AT=$n FAULT_ERRNO=$how FAULT_COUNT=$PWD/count "$@" >stdout 2>stderr </dev/null || code=$?
+}
+
+# calls CALL COMMAND...: how many it makes.
+calls() {
+  local call=$1
+  shift
+  rm -f count
+  with_fault "$call" 0 5 "$@"
+  [ "$code" -eq 0 ] && cat count
+}
+
+# Exit codes of man tessera that a failing system can give; 0 where the call was not needed; 137: killed.
+documented() { # how
+  case $code in
+    0) ;;
+    66 | 71 | 73 | 74) [ "$1" != kill ] && [ "$(wc -l <stderr)" -eq 1 ] ;;
+    137) [ "$1" = kill ] ;;
+    *) false ;;
+  esac
+}
+
+# loop CALLS EVERY COMMAND...: with a fault at every EVERY-th call of each kind the command, which writes `out`, leaves
+# nothing there, or what stood there before, or all of it; and run again it is as if nothing had been.
+loop() {
+  local kinds=$1 every=$2 call how n most seen=0
+  shift 2
+  rm -rf out && "$@" 2>stderr && mv out whole
+  for call in $kinds; do
+    most=$(calls "$call" "$@")
+    for ((n = 1; n <= most; n += every)); do
+      for how in 5 28 kill; do
+        rm -rf out out.*
+        with_fault "$call" "$n" "$how" "$@"
+        documented "$how" || { echo "$call $n $how: exit $code: $(head -n 3 stderr)" && return 1; }
+        left_whole || { echo "$call $n $how: exit $code, and a part of the output" && return 1; }
+        [ "$how" = kill ] || no_leftovers || { echo "$call $n $how: $(ls)" && return 1; }
+        "$@" >stdout 2>stderr || { echo "after $call $n $how: exit $?: $(head -n 3 stderr)" && return 1; }
+        same_as_whole || { echo "after $call $n $how: another output" && return 1; }
+        seen=$((seen + 1))
+      done
+    done
+  done
+  echo "# $1: $seen faults" >&3
+  [ "$seen" -gt 0 ]
+}
+
+left_whole() { { [ "$code" -ne 0 ] && [ ! -e out ]; } || cmp -s out whole; }
+same_as_whole() { cmp out whole; }
+no_leftovers() { [ -z "$(find . -name '*.tmp*')" ]; }
+
+@test "tokenize: whole or nothing, at every call" {
+  loop "write fsync rename open mmap read" "${FAULTS_EVERY:-1}" tokenize -q -j 2 -t bytes x.txt -o out
+}
+
+@test "tokenize --learn: whole or nothing, at every call" {
+  loop "write fsync rename open mmap read" "${FAULTS_EVERY:-1}" tokenize -q -j 1 --learn word x.txt -o out
+}
+
+@test "shard merge: whole or nothing, at every call" {
+  tokenize -q -t bytes x.txt -o a.shard.zst
+  loop "write fsync rename open mmap read" "${FAULTS_EVERY:-3}" shard merge -q a.shard.zst a.shard.zst -o out
+}
+
+@test "shard import and export: whole or nothing, at every call" {
+  tokenize -q -t bytes x.txt -o a.shard.zst
+  shard export -q a.shard.zst -o a.npy
+  loop "write fsync rename open mmap read" "${FAULTS_EVERY:-3}" shard import -q -t bytes a.npy -o out
+  rm -r whole
+  loop "write fsync rename open mmap read" "${FAULTS_EVERY:-3}" shard export -q a.shard.zst -o out
+}
+
+@test "an output that is replaced stays what it was until the new one is whole" {
+  printf old >old
+  for call in write fsync rename open; do
+    most=$(calls "$call" tokenize -q -t bytes x.txt -o out)
+    for ((n = 1; n <= most; ++n)); do
+      for how in 28 kill; do
+        cp old out
+        with_fault "$call" "$n" "$how" tokenize -q -t bytes x.txt -o out
+        if ! cmp -s out old; then shard verify -q out; fi
+      done
+    done
+  done
+}
+
+@test "a full disk: exit 74, nothing under the name, and room again is enough" {
+  mkdir disk
+  mount -t tmpfs -o size=256k tmpfs disk 2>/dev/null || skip "cannot mount a small tmpfs here (root is needed)"
+  head -c 2000000 /dev/urandom >noise
+  code=0
+  tokenize -q -t bytes noise -o disk/x.shard.zst 2>stderr || code=$?
+  left=$(ls disk)
+  head -c 1000 x.txt | tokenize -q -t bytes -o disk/y.shard.zst 2>>stderr || code=$((code + 1000))
+  shard verify -q disk/y.shard.zst || code=$((code + 1000))
+  umount disk
+  [ "$code" -eq 74 ]
+  [ -z "$left" ]
+  [ "$(wc -l <stderr)" -eq 1 ]
+  grep -q '^tokenize: disk/x.shard.zst: cannot write: No space left' stderr
+}
+
+@test "two processes on one output: one wins whole, the other says so" {
+  mkfifo pipe
+  tokenize -q -t bytes - -o out <pipe &
+  exec 9>pipe
+  printf 'begun' >&9
+  for _ in {1..100}; do [ ! -e out.tmp.tessera ] || break && sleep 0.05; done
+  code=0
+  tokenize -q -t bytes x.txt -o out 2>stderr || code=$?
+  [ "$code" -eq 73 ]
+  [ "$(cat stderr)" = "tokenize: out: another process is writing it; wait for it" ]
+  [ ! -e out ]
+  exec 9>&-
+  wait $!
+  [ "$(shard cat --text out)" = begun ]
+  no_leftovers
+
+  # And at any moment of the first.
+  tr 0-9 a-j <x.txt >y.txt
+  tokenize -q -t bytes x.txt -o a
+  tokenize -q -t bytes y.txt -o b
+  for _ in 1 2 3 4 5; do
+    rm -f out
+    first=0 second=0
+    tokenize -q -t bytes x.txt -o out 2>stderr &
+    tokenize -q -t bytes y.txt -o out 2>stderr2 || second=$?
+    wait $! || first=$?
+    case $first,$second in
+      0,0 | 0,73 | 73,0) ;;
+      *) echo "exit $first and $second: $(cat stderr stderr2)" && return 1 ;;
+    esac
+    cmp -s out a || cmp out b
+    no_leftovers
+  done
+}

@@ -1,0 +1,237 @@
+// A library to preload: the n-th call of a kind fails, or the process dies there.
+//
+//   FAULT_CALL   write, fsync, rename, open, mmap, read, truncate, mkdir; or several with commas
+//   FAULT_AT     which call of those kinds, from 1; 0 or none: only count
+//   FAULT_ERRNO  the number the call fails with [5, EIO]; `kill`: SIGKILL, after half of a write
+//   FAULT_COUNT  a file to which the number of calls is written when the process ends
+//
+// Calls count from just before main on; files of the system (/proc, /usr, ...), standard streams
+// and devices are left alone. What the C library does within itself (stdio, malloc, the loader)
+// does not pass here.
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+namespace {
+
+enum Kind : unsigned {
+  kWrite = 1,
+  kFsync = 2,
+  kRename = 4,
+  kOpen = 8,
+  kMmap = 16,
+  kRead = 32,
+  kTruncate = 64,
+  kMkdir = 128
+};
+constexpr const char* kNames[] = {"write", "fsync", "rename",   "open",
+                                  "mmap",  "read",  "truncate", "mkdir"};
+
+struct Plan {
+  bool on = false, kill = false;
+  unsigned kinds = 0;
+  long at = 0;
+  int error = EIO;
+  const char* count_file = nullptr;
+};
+Plan g_plan;
+std::atomic<long> g_calls{0};
+
+const char* variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? text : "";
+}
+
+unsigned kinds_of(const char* list) {
+  unsigned kinds = 0;
+  for (unsigned i = 0; i < 8; ++i)
+    if (std::strstr(list, kNames[i]) != nullptr) kinds |= 1u << i;
+  return kinds;
+}
+
+[[gnu::constructor]] void start() {
+  g_plan.kinds = kinds_of(variable("FAULT_CALL"));
+  g_plan.at = std::atol(variable("FAULT_AT"));
+  const char* error = variable("FAULT_ERRNO");
+  g_plan.kill = std::strcmp(error, "kill") == 0;
+  if (*error != '\0' && !g_plan.kill) g_plan.error = std::atoi(error);
+  const char* file = variable("FAULT_COUNT");
+  g_plan.count_file = *file != '\0' ? file : nullptr;
+  g_plan.on = true;
+}
+
+[[gnu::destructor]] void end() {
+  if (!g_plan.on || g_plan.count_file == nullptr) return;
+  g_plan.on = false;
+  if (std::FILE* file = std::fopen(g_plan.count_file, "w")) {
+    std::fprintf(file, "%ld\n", g_calls.load());
+    std::fclose(file);
+  }
+}
+
+// True if this call is the one.
+bool strikes(Kind kind) {
+  if (!g_plan.on || (g_plan.kinds & kind) == 0) return false;
+  return ++g_calls == g_plan.at;
+}
+
+[[noreturn]] void die() {
+  ::kill(::getpid(), SIGKILL);
+  for (;;) ::pause();
+}
+
+// What the struck call returns.
+long fail() {
+  if (g_plan.kill) die();
+  errno = g_plan.error;
+  return -1;
+}
+
+bool of_system(const char* path) {
+  for (const char* folder : {"/proc/", "/sys/", "/dev/", "/usr/", "/etc/", "/lib"})
+    if (std::strncmp(path, folder, std::strlen(folder)) == 0) return true;
+  return false;
+}
+
+// A terminal, a pipe or a standard stream is none of ours.
+bool ours(int fd) {
+  struct stat info;
+  return fd > 2 && ::fstat(fd, &info) == 0 && !S_ISCHR(info.st_mode);
+}
+
+template <class Function>
+Function next(const char* name) {
+  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
+mode_t mode_of(int flags, va_list list) {
+  return (flags & (O_CREAT | O_TMPFILE)) != 0 ? static_cast<mode_t>(va_arg(list, int)) : 0;
+}
+
+int open_as(const char* name, const char* path, int flags, mode_t mode) {
+  if (!of_system(path) && strikes(kOpen)) return static_cast<int>(fail());
+  return next<int (*)(const char*, int, ...)>(name)(path, flags, mode);
+}
+
+void* map_as(const char* name, void* at, std::size_t bytes, int protection, int flags, int fd,
+             off_t offset) {
+  if (strikes(kMmap)) {
+    fail();
+    return MAP_FAILED;
+  }
+  return next<void* (*)(void*, std::size_t, int, int, int, off_t)>(name)(at, bytes, protection,
+                                                                         flags, fd, offset);
+}
+
+ssize_t write_at_as(const char* name, int fd, const void* bytes, std::size_t n, off_t offset) {
+  const auto real = next<ssize_t (*)(int, const void*, std::size_t, off_t)>(name);
+  if (ours(fd) && strikes(kWrite)) {
+    if (g_plan.kill) real(fd, bytes, n / 2, offset);
+    return fail();
+  }
+  return real(fd, bytes, n, offset);
+}
+
+ssize_t read_at_as(const char* name, int fd, void* bytes, std::size_t n, off_t offset) {
+  if (ours(fd) && strikes(kRead)) return fail();
+  return next<ssize_t (*)(int, void*, std::size_t, off_t)>(name)(fd, bytes, n, offset);
+}
+
+}  // namespace
+
+extern "C" {
+
+ssize_t write(int fd, const void* bytes, std::size_t n) {
+  const auto real = next<ssize_t (*)(int, const void*, std::size_t)>("write");
+  if (ours(fd) && strikes(kWrite)) {
+    if (g_plan.kill) real(fd, bytes, n / 2);
+    return fail();
+  }
+  return real(fd, bytes, n);
+}
+ssize_t pwrite(int fd, const void* bytes, std::size_t n, off_t offset) {
+  return write_at_as("pwrite", fd, bytes, n, offset);
+}
+ssize_t pwrite64(int fd, const void* bytes, std::size_t n, off64_t offset) {
+  return write_at_as("pwrite64", fd, bytes, n, offset);
+}
+ssize_t writev(int fd, const struct iovec* pieces, int n) {
+  if (ours(fd) && strikes(kWrite)) return fail();
+  return next<ssize_t (*)(int, const struct iovec*, int)>("writev")(fd, pieces, n);
+}
+
+ssize_t read(int fd, void* bytes, std::size_t n) {
+  if (ours(fd) && strikes(kRead)) return fail();
+  return next<ssize_t (*)(int, void*, std::size_t)>("read")(fd, bytes, n);
+}
+ssize_t pread(int fd, void* bytes, std::size_t n, off_t offset) {
+  return read_at_as("pread", fd, bytes, n, offset);
+}
+ssize_t pread64(int fd, void* bytes, std::size_t n, off64_t offset) {
+  return read_at_as("pread64", fd, bytes, n, offset);
+}
+
+int fsync(int fd) {
+  if (strikes(kFsync)) return static_cast<int>(fail());
+  return next<int (*)(int)>("fsync")(fd);
+}
+int fdatasync(int fd) {
+  if (strikes(kFsync)) return static_cast<int>(fail());
+  return next<int (*)(int)>("fdatasync")(fd);
+}
+
+int rename(const char* from, const char* to) noexcept {
+  if (strikes(kRename)) return static_cast<int>(fail());
+  return next<int (*)(const char*, const char*)>("rename")(from, to);
+}
+
+int open(const char* path, int flags, ...) {
+  va_list list;
+  va_start(list, flags);
+  const mode_t mode = mode_of(flags, list);
+  va_end(list);
+  return open_as("open", path, flags, mode);
+}
+int open64(const char* path, int flags, ...) {
+  va_list list;
+  va_start(list, flags);
+  const mode_t mode = mode_of(flags, list);
+  va_end(list);
+  return open_as("open64", path, flags, mode);
+}
+int mkostemp(char* path, int flags) {
+  if (strikes(kOpen)) return static_cast<int>(fail());
+  return next<int (*)(char*, int)>("mkostemp")(path, flags);
+}
+
+void* mmap(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
+  return map_as("mmap", at, bytes, protection, flags, fd, offset);
+}
+void* mmap64(void* at, std::size_t bytes, int protection, int flags, int fd,
+             off64_t offset) noexcept {
+  return map_as("mmap64", at, bytes, protection, flags, fd, offset);
+}
+
+int ftruncate(int fd, off_t bytes) noexcept {
+  if (strikes(kTruncate)) return static_cast<int>(fail());
+  return next<int (*)(int, off_t)>("ftruncate")(fd, bytes);
+}
+int mkdir(const char* path, mode_t mode) noexcept {
+  if (strikes(kMkdir)) return static_cast<int>(fail());
+  return next<int (*)(const char*, mode_t)>("mkdir")(path, mode);
+}
+
+}  // extern "C"

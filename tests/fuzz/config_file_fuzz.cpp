@@ -1,0 +1,56 @@
+// Whatever the bytes are, a --config file sets options or is refused with an Error{bad_config};
+// what it set and --print-config printed sets the same.
+
+#include <cstdint>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/config.h"
+#include "core/error.h"
+
+namespace {
+
+// One of each type.
+struct Options {
+  bool flag = false;
+  std::int64_t size = 4;
+  double rate = 0.1;
+  std::string mode = "plain", text;
+  std::vector<std::string> names;
+  std::vector<std::int64_t> sizes = {1, 2};
+  std::vector<double> rates;
+  void fields(core::FieldList& f) {
+    f("flag", flag, "a flag");
+    f("size", size, "a size");
+    f("rate", rate, "a rate");
+    f("mode", mode, "a mode", {"plain", "other"});
+    f("text", text, "a text");
+    f("names", names, "names");
+    f("sizes", sizes, "sizes");
+    f("rates", rates, "rates");
+  }
+};
+
+void read(const std::string& text, Options& options) {
+  std::set<std::string> given;
+  cli::read_config(text, "x.conf", core::list_fields(options), given);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Options options;
+  try {
+    read(std::string(reinterpret_cast<const char*>(data), size), options);
+  } catch (const core::Error& error) {
+    if (error.code() != core::Code::bad_config) std::abort();
+    return 0;
+  }
+  const std::string printed = cli::format_config(core::list_fields(options));
+  Options again;
+  read(printed, again);
+  if (cli::format_config(core::list_fields(again)) != printed) std::abort();
+  return 0;
+}
