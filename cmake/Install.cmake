@@ -25,6 +25,7 @@ function(tessera_install)
     string(REGEX MATCH "[1-9]$" section ${name})
     install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} RENAME ${TESSERA_PROGRAM_PREFIX}${name})
   endforeach()
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/man/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera)
 
   cmake_path(IS_PREFIX CMAKE_SOURCE_DIR ${TORCH_ROOT} NORMALIZE torch_is_ours)
   if(torch_is_ours)
