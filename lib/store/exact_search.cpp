@@ -1,12 +1,14 @@
 #include "store/exact_search.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 #include "store/exact_kernels.h"
@@ -22,10 +24,38 @@ constexpr float kLowest = -std::numeric_limits<float>::infinity();
 constexpr std::size_t kBatch = 4096;  // queries whose hits are held at once
 constexpr std::size_t kFewest = 4;    // fewer queries go one by one: a panel would be mostly empty
 constexpr std::size_t kProductsPerThread = 1 << 20;  // of coordinates; less is not worth a thread
-constexpr std::size_t kSample = 8'192, kLargestSample = 65'536;
+constexpr std::size_t kSample = 4'096, kLargestSample = 65'536;
 
 std::size_t sample_size(std::size_t rows) {
-  return std::min(std::max(kSample, rows / 32), kLargestSample);
+  return std::min(std::max(kSample, rows / 64), kLargestSample);
+}
+
+// The best first. By the digits of the scores, 11 bits at a time, which takes a fifth of the time
+// of std::sort; then runs of equal scores by row.
+void sort_hits(std::vector<Hit>& hits, std::vector<Hit>& spare) {
+  constexpr int kBits = 11, kDigits = 3;
+  constexpr std::size_t kValues = 1 << kBits;
+  if (hits.size() < 256) {
+    std::sort(hits.begin(), hits.end(), std::greater<>());
+    return;
+  }
+  const auto digit = [](Hit hit, int i) { return ~(hit >> (32 + i * kBits)) % kValues; };
+  std::array<std::array<std::uint32_t, kValues>, kDigits> place{};
+  for (const Hit hit : hits)
+    for (int i = 0; i < kDigits; ++i) ++place[i][digit(hit, i)];
+  spare.resize(hits.size());
+  for (int i = 0; i < kDigits; ++i) {
+    std::uint32_t next = 0;
+    for (auto& count : place[i]) next += std::exchange(count, next);
+    for (const Hit hit : hits) spare[place[i][digit(hit, i)]++] = hit;
+    hits.swap(spare);
+  }
+  for (std::size_t begin = 0, end = 0; begin < hits.size(); begin = end) {
+    for (end = begin + 1; end < hits.size() && hits[end] >> 32 == hits[begin] >> 32;) ++end;
+    if (end - begin > 1)
+      std::sort(hits.begin() + static_cast<std::ptrdiff_t>(begin),
+                hits.begin() + static_cast<std::ptrdiff_t>(end), std::greater<>());
+  }
 }
 
 // body(0) .. body(n - 1), each on a thread of its own. Throws what one of them threw.
@@ -135,7 +165,7 @@ std::vector<Job> run_jobs(std::span<const float> queries, const Half* keys, std:
 
 // The best `keep` of one query, the best first.
 void collect(const std::vector<Job>& jobs, std::size_t query, std::size_t keep,
-             std::vector<Hit>& out) {
+             std::vector<Hit>& out, std::vector<Hit>& spare) {
   out.clear();
   for (const Job& job : jobs) {
     if (query < job.first_query || query >= job.first_query + job.n) continue;
@@ -147,7 +177,7 @@ void collect(const std::vector<Job>& jobs, std::size_t query, std::size_t keep,
                      std::greater<>());
     out.resize(keep);
   }
-  std::sort(out.begin(), out.end(), std::greater<>());
+  sort_hits(out, spare);
 }
 
 }  // namespace
@@ -183,9 +213,9 @@ std::vector<float> ExactSearch::sampled_thresholds(std::span<const float> querie
   const auto jobs = run_jobs(queries, sample().data(), size, width_, metric_ == Metric::l2, rank,
                              nullptr, threads);
   std::vector<float> thresholds(queries.size() / width_);
-  std::vector<Hit> best;
+  std::vector<Hit> best, spare;
   for (std::size_t q = 0; q < thresholds.size(); ++q) {
-    collect(jobs, q, rank, best);
+    collect(jobs, q, rank, best, spare);
     thresholds[q] =
         best.size() < rank ? kLowest : std::nextafter(exact::score_of(best.back()), kLowest);
   }
@@ -200,12 +230,12 @@ void ExactSearch::search_batch(std::span<const float> queries, std::size_t k, st
   const auto jobs = run_jobs(queries, keys_.data(), rows_, width_, l2, keep,
                              thresholds.empty() ? nullptr : thresholds.data(), threads);
   const std::size_t n = queries.size() / width_;
-  const auto finish = [&](std::size_t q, std::vector<Hit>& best) {
+  const auto finish = [&](std::size_t q, std::vector<Hit>& best, std::vector<Hit>& spare) {
     const auto query = queries.subspan(q * width_, width_);
-    collect(jobs, q, keep, best);
+    collect(jobs, q, keep, best, spare);
     if (best.size() < keep && !thresholds.empty())  // the sample misled
       collect(run_jobs(query, keys_.data(), rows_, width_, l2, keep, nullptr, threads), 0, keep,
-              best);
+              best, spare);
     float norm = 0;
     for (const float x : query) norm += x * x;
     for (std::size_t i = 0; i < k; ++i) {
@@ -216,8 +246,8 @@ void ExactSearch::search_batch(std::span<const float> queries, std::size_t k, st
     }
   };
   parallel(std::min(threads, n), [&](std::size_t t) {
-    std::vector<Hit> best;
-    for (std::size_t q = t; q < n; q += threads) finish(q, best);
+    std::vector<Hit> best, spare;
+    for (std::size_t q = t; q < n; q += threads) finish(q, best, spare);
   });
 }
 

@@ -32,7 +32,7 @@ std::string default_index(std::uint64_t rows, std::uint64_t width) {
 
 #ifdef TESSERA_FAISS
 
-#include <faiss/IndexHNSW.h>
+#include <faiss/AutoTune.h>
 #include <faiss/IndexIVF.h>
 #include <faiss/IndexIVFFlat.h>
 #include <faiss/IndexIVFPQ.h>
@@ -228,9 +228,11 @@ void Index::search(std::span<const float> queries, std::int64_t k, std::int64_t 
   faiss::Index* searched = inner(&index);
   if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(searched))
     ivf->nprobe = std::min<std::size_t>(static_cast<std::size_t>(nprobe), ivf->nlist);
-  if (auto* graph = dynamic_cast<faiss::IndexHNSW*>(searched))
-    graph->hnsw.efSearch = static_cast<int>(std::max(k, nprobe));
   try {
+    // By its name: FAISS's header of graphs wants OpenMP's, which clang may lack.
+    if (std::strstr(typeid(*searched).name(), "HNSW") != nullptr)
+      faiss::ParameterSpace().set_index_parameter(&index, "efSearch",
+                                                  static_cast<double>(std::max(k, nprobe)));
     index.search(static_cast<std::int64_t>(queries.size()) / index.d, queries.data(), k,
                  scores.data(), ids.data());
   } catch (const faiss::FaissException& error) {
