@@ -97,7 +97,8 @@ void MemoryOptions::fields(core::FieldList& f) {
   f("long", long_reach, "how far long reaches back: 12288 (tokens) or 4seg (segments) [4seg]");
   f("combine", combine, "local and long in the head's softmax, or as a distribution of their own",
     {"joint", "interpolate"});
-  f("joint-temperature", joint_temperature, "divides the scores of local and long");
+  f("joint-temperature", joint_temperature,
+    "divides the scores of local and long; 0: as the model was trained");
   f("memory-lambda", memory_lambda, "share of local and long with --combine interpolate");
   f("cache", cache, "positions of the continuous cache; 0: none");
   f("cache-theta", cache_theta, "its scores are theta f.f; 0: 1/sqrt(width of f)");
@@ -134,6 +135,7 @@ void resolve(WindowOptions& windows, MemoryOptions& memory, const nn::Model& mod
     fail(Code::usage, "--combine: '{}' is neither joint nor interpolate", memory.combine);
   if (memory.interpolated() && !rule.any())
     fail(Code::usage, "--combine interpolate: there is nothing to interpolate; add --memory");
+  if (memory.joint_temperature == 0) memory.joint_temperature = facts.memory_temperature;
   if (memory.cache_theta == 0)
     memory.cache_theta = 1 / std::sqrt(static_cast<double>(model.architecture->d_model()));
   check_shares(memory);

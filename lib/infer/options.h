@@ -37,7 +37,8 @@ struct MemoryOptions {
   std::string memory;  ///< none, or a sum of local, long; empty: what the model was trained with
   std::string long_reach;  ///< --long: "12288" tokens or "4seg" segments; empty: 4seg
   std::string combine = "joint";
-  double joint_temperature = 1;  ///< divides the scores of local and long, however combined
+  /// Divides the scores of local and long, however combined; 0: what the model was trained with.
+  double joint_temperature = 0;
   double memory_lambda = 0.25;
   std::int64_t cache = 0;  ///< positions; 0: no cache
   double cache_theta = 0;  ///< 0: 1 / sqrt(d_model)

@@ -59,25 +59,29 @@ void check_points(const char* flag, const std::vector<double>& points, bool shar
                  share ? "share from 0 on and below 1" : "number above 0");
 }
 
+// The points that were given; or the steps, in this unit.
+std::vector<double> scaled(std::vector<double> given, const std::vector<double>& steps,
+                           double unit) {
+  if (given.empty())
+    for (const double step : steps) given.push_back(step * unit);
+  return given;
+}
+
 Grid make_grid(const MemoryOptions& memory, const TuneOptions& options, const nn::Model& model) {
   const bool context = memory.rule().any(), cache = memory.cache > 0;
   if (!context && !cache)
     core::fail(core::Code::usage,
                "--tune: there is nothing to tune; add --memory local,long or --cache N");
   Grid grid;
-  const auto or_default = [](const std::vector<double>& given, const std::vector<double>& points) {
-    return given.empty() ? points : given;
-  };
-  const std::vector<double> lambdas = or_default(options.lambdas, kLambdas);
+  const std::vector<double> lambdas = scaled(options.lambdas, kLambdas, 1);
   grid.sources.temperatures = {memory.joint_temperature};
   grid.sources.thetas = {memory.cache_theta};
-  if (context) grid.sources.temperatures = or_default(options.temperatures, kTemperatures);
-  if (cache) {
-    grid.sources.thetas = options.thetas;
-    const double unit = 1 / std::sqrt(static_cast<double>(model.architecture->d_model()));
-    if (options.thetas.empty())
-      for (const double step : kThetaSteps) grid.sources.thetas.push_back(step * unit);
-  }
+  if (context)
+    grid.sources.temperatures =
+        scaled(options.temperatures, kTemperatureSteps, memory.joint_temperature);
+  if (cache)
+    grid.sources.thetas = scaled(options.thetas, kThetaSteps,
+                                 1 / std::sqrt(static_cast<double>(model.architecture->d_model())));
   const std::vector<double> none = {0};
   grid.shares = combinations(memory.interpolated() ? lambdas : none, cache ? lambdas : none);
   grid.nats =
@@ -104,7 +108,8 @@ std::vector<TunePoint> points_of(const Grid& grid, std::uint64_t tokens) {
 
 void TuneOptions::fields(core::FieldList& f) {
   f.group("Tuning");
-  f("tune-temperatures", temperatures, "joint temperatures to try [0.5 to 2]");
+  f("tune-temperatures", temperatures,
+    "joint temperatures to try [0.5 to 3 times --joint-temperature]");
   f("tune-thetas", thetas, "thetas of the cache to try [1/8 to 8, over sqrt(width of f)]");
   f("tune-lambdas", lambdas, "shares to try [0 to 0.8]");
 }

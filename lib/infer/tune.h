@@ -10,15 +10,15 @@
 
 namespace infer {
 
-/// The points to try. Empty: the defaults, kTemperatures and so on; thetas by default are
-/// kThetaSteps times 1 / sqrt(d_model).
+/// The points to try. Empty: the defaults: kTemperatureSteps times the temperature before tuning,
+/// kThetaSteps times 1 / sqrt(d_model), kLambdas.
 struct TuneOptions {
   std::vector<double> temperatures, thetas, lambdas;
   void fields(core::FieldList& f);
 };
 
-inline const std::vector<double> kTemperatures = {0.5,  0.7, 0.8,  0.9, 1,   1.05, 1.1,
-                                                  1.15, 1.2, 1.25, 1.3, 1.5, 1.75, 2};
+inline const std::vector<double> kTemperatureSteps = {0.5,  0.7, 0.8,  0.9, 1,   1.1, 1.2,
+                                                      1.35, 1.5, 1.75, 2,   2.5, 3};
 inline const std::vector<double> kThetaSteps = {0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 4, 8};
 inline const std::vector<double> kLambdas = {0,    0.01, 0.02, 0.05, 0.1, 0.15, 0.2,
                                              0.25, 0.3,  0.4,  0.5,  0.6, 0.7,  0.8};

@@ -65,12 +65,17 @@ TrainingFacts parse_facts(const core::Json& own, const std::string& origin) {
   for (const char* key : {"version", "model", "vocabulary_size", "tokenizer_fingerprint"})
     facts.all.erase(key);
   if (own.contains("memory")) facts.memory = get<std::string>(own, "memory", origin);
+  if (own.contains("memory_temperature"))
+    facts.memory_temperature = get<double>(own, "memory_temperature", origin);
   if (own.contains("segment")) facts.segment = get<std::int64_t>(own, "segment", origin);
   try {
     facts.memory = nn::MemoryRule::parse(facts.memory).name();
   } catch (const core::Error& error) {
     fail(Code::bad_config, "{}: \"memory\": {}", origin, error.what());
   }
+  if (!(facts.memory_temperature > 0) || !std::isfinite(facts.memory_temperature))
+    fail(Code::bad_config, "{}: \"memory_temperature\": {} is no number above 0", origin,
+         facts.memory_temperature);
   if (facts.segment < 0 || facts.segment > kLargest)
     fail(Code::bad_config, "{}: \"segment\": {} is out of range", origin, facts.segment);
   facts.tokenizer_fingerprint = get<std::string>(own, "tokenizer_fingerprint", origin);

@@ -115,6 +115,7 @@ Run prepare(const Job& job) {
 
   const auto rule = nn::MemoryRule::parse(run.recipe.objective.memory);
   run.facts["memory"] = rule.name();
+  run.facts["memory_temperature"] = job.recipe.objective.memory_temperature;
   run.facts["segment"] = batches.segment;
   run.facts["training"] = training_facts(job, run, from);
   run.config = model::make_config(run.model->options, run.model->vocabulary, run.facts,

@@ -244,7 +244,7 @@ DOCTEST_TEST_CASE("the signature names what changes the figure, and no more") {
 DOCTEST_TEST_CASE("options that are left open come from the model") {
   const nn::Model model = tiny::model_of("transformer");
   model::TrainingFacts facts;
-  facts.memory = "local,long,ext", facts.segment = 24;
+  facts.memory = "local,long,ext", facts.segment = 24, facts.memory_temperature = 3;
   infer::WindowOptions windows;
   infer::MemoryOptions memory;
   infer::resolve(windows, memory, model, facts);
@@ -253,6 +253,7 @@ DOCTEST_TEST_CASE("options that are left open come from the model") {
   DOCTEST_CHECK(windows.carry == "off");
   DOCTEST_CHECK(memory.memory == "local,long");
   DOCTEST_CHECK(memory.long_tokens == 96);
+  DOCTEST_CHECK(memory.joint_temperature == 3);
   const auto again = memory;
   infer::resolve(windows, memory, model);  // nothing changes
   DOCTEST_CHECK(memory.long_tokens == again.long_tokens);
@@ -290,7 +291,7 @@ DOCTEST_TEST_CASE("what contradicts itself or the model is refused") {
   DOCTEST_CHECK(refused([](auto&, auto& m) { m.memory = "local", m.long_reach = "5"; }) == 64);
   for (const char* reach : {"0", "x", "4sag", "seg", "-3", "99999999999999seg"})
     DOCTEST_CHECK(refused([&](auto&, auto& m) { m.memory = "long", m.long_reach = reach; }) == 64);
-  DOCTEST_CHECK(refused([](auto&, auto& m) { m.joint_temperature = 0; }) == 64);
+  DOCTEST_CHECK(refused([](auto&, auto& m) { m.joint_temperature = -1; }) == 64);
   DOCTEST_CHECK(refused([](auto&, auto& m) { m.cache = 5, m.cache_lambda = 1; }) == 64);
   DOCTEST_CHECK(refused([](auto&, auto& m) { m.cache = 5, m.cache_theta = -1; }) == 64);
   DOCTEST_CHECK(refused([](auto&, auto& m) { m.combine = "interpolate"; }) == 64);
