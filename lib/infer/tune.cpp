@@ -1,7 +1,10 @@
 #include "infer/tune.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "core/error.h"
 #include "infer/report.h"
@@ -59,11 +62,11 @@ void check_points(const char* flag, const std::vector<double>& points, bool shar
                  share ? "share from 0 on and below 1" : "number above 0");
 }
 
-// The points that were given; or the steps, in this unit.
+// The points that were given; or the steps, in this unit, to four digits: a signature quotes them.
 std::vector<double> scaled(std::vector<double> given, const std::vector<double>& steps,
                            double unit) {
   if (given.empty())
-    for (const double step : steps) given.push_back(step * unit);
+    for (const double step : steps) given.push_back(std::stod(fmt::format("{:.4g}", step * unit)));
   return given;
 }
 
