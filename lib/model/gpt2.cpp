@@ -89,6 +89,7 @@ nn::ModelOptions options_of_gpt2(const core::Json& config, const std::string& or
   nn::ModelOptions options;
   auto& shape = options.shape;
   options.arch = "transformer";
+  options.vocabulary.scale_embedding = false;
   *vocabulary = required(config, "vocab_size", origin);
   options.transformer.context = required(config, "n_positions", origin);
   shape.d_model = required(config, "n_embd", origin);

@@ -20,7 +20,7 @@ struct ShapeOptions {
   double activation_dropout = 0.0;  ///< inside the FFN
   double head_dropout = 0.0;        ///< on f before the head
   std::string memory_key = "last-ffn-input";
-  std::string init = "gpt2";
+  std::string init = "fairseq";
   std::int64_t ffn_width() const { return d_ff > 0 ? d_ff : 4 * d_model; }
   void fields(core::FieldList& f);
 };
@@ -32,7 +32,7 @@ struct VocabularyOptions {
   double factor = 4;                  ///< width of band i is d_model / factor^i
   bool tied_projections = true;
   double tail_dropout = 0;
-  bool scale_embedding = false;  ///< times sqrt(d_model), as fairseq
+  bool scale_embedding = true;  ///< times sqrt(d_model), as fairseq
   void fields(core::FieldList& f);
 };
 

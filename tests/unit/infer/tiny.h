@@ -87,6 +87,7 @@ inline nn::Model model_of(const std::string& arch, const std::string& positions 
   nn::ModelOptions options;
   options.arch = arch;
   options.shape.layers = 2, options.shape.d_model = 16, options.shape.heads = 2;
+  options.shape.init = "gpt2", options.vocabulary.scale_embedding = false;
   options.transformer.positions = positions;
   options.transformer.context = 96;
   nn::Model model(options, vocabulary);

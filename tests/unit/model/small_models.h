@@ -11,6 +11,8 @@ inline nn::ModelOptions small_gpt2() {
   options.shape.d_model = 16;
   options.shape.heads = 2;
   options.transformer.context = 24;
+  options.shape.init = "gpt2";
+  options.vocabulary.scale_embedding = false;
   return options;
 }
 

@@ -15,6 +15,7 @@ using properties::random_ids;
 nn::ModelOptions lstm_options() {
   auto options = properties::small_options("lstm");
   options.shape.layers = 3;
+  options.vocabulary.scale_embedding = false;
   return options;
 }
 

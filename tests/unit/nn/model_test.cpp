@@ -50,7 +50,9 @@ void check_constant(const nn::Model& model, const std::string& name, double valu
 
 DOCTEST_TEST_CASE("first values of GPT-2") {
   torch::manual_seed(1);
-  const nn::Model model(medium(), 500);
+  auto options = medium();
+  options.shape.init = "gpt2";
+  const nn::Model model(options, 500);
   for (const std::string name :
        {"wte.weight", "wpe.weight", "h.3.attn.c_attn.weight", "h.3.mlp.c_fc.weight"})
     check_normal(model, "transformer." + name, .02);

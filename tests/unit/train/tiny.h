@@ -34,6 +34,7 @@ inline train::Job job(const data::Folder& folder) {
   train::Job job;
   job.shards = {folder / "text"};
   job.model.shape.layers = 2;
+  job.model.shape.init = "gpt2", job.model.vocabulary.scale_embedding = false;
   job.model.shape.d_model = 16;
   job.model.shape.heads = 2;
   job.model.shape.dropout = 0.2;
