@@ -24,7 +24,7 @@ struct Plan {
   Metric metric = Metric::ip;
   std::string index;  ///< exact, a factory string, or empty: default_index()
   std::string data;   ///< fingerprint of the shards
-  core::OrderedJson windows;
+  core::Json windows;
 };
 
 /// Called with what is being done, how much is done and of how much; may throw to stop.

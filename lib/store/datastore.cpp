@@ -44,19 +44,31 @@ void expect_documents(std::span<const std::int64_t> first, std::uint64_t rows,
 
 }  // namespace
 
-Datastore::Datastore(const std::string& folder)
-    : folder_(folder), manifest_(read_manifest(folder)) {
+Datastore::Datastore(const std::string& folder) : folder_(folder) {
+  constexpr int kAttempts = 5;
+  for (int attempt = 1;; ++attempt) {
+    manifest_ = read_manifest(folder);
+    try {
+      open_files();
+      return;
+    } catch (const core::Error&) {  // a removal may have replaced them in between
+      if (attempt == kAttempts || read_manifest(folder).generation == manifest_.generation) throw;
+    }
+  }
+}
+
+void Datastore::open_files() {
   const Manifest& m = manifest_;
-  keys_ = NpyArray(folder + "/" + m.keys_file, "<f2", m.rows, m.width, true);
-  values_ = NpyArray(folder + "/" + m.values_file, "<i4", m.rows, 1, false);
-  documents_ = NpyArray(folder + "/" + m.documents_file, "<i8", m.documents, 1, false);
+  keys_ = NpyArray(folder_ + "/" + m.keys_file, "<f2", m.rows, m.width, true);
+  values_ = NpyArray(folder_ + "/" + m.values_file, "<i4", m.rows, 1, false);
+  documents_ = NpyArray(folder_ + "/" + m.documents_file, "<i8", m.documents, 1, false);
   const auto first = documents();
   if (core::hash128(std::as_bytes(first)).hex() != m.documents_hash)
-    fail(Code::bad_data, "{}/{}: damaged: its hash is another", folder, m.documents_file);
-  expect_documents(first, m.rows, folder + "/" + m.documents_file);
+    fail(Code::bad_data, "{}/{}: damaged: its hash is another", folder_, m.documents_file);
+  expect_documents(first, m.rows, folder_ + "/" + m.documents_file);
   exact_.emplace(keys(), width(), m.metric);
   if (m.exact()) return;
-  const MappedFile file(folder + "/" + m.index_file);
+  const MappedFile file(folder_ + "/" + m.index_file);
   if (core::hash128(file.bytes()).hex() != m.index_hash)
     fail(Code::bad_data, "{}: damaged, or of another generation: its hash is not that of {}",
          file.name(), kManifestName);

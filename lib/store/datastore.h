@@ -70,6 +70,7 @@ class Datastore {
   const Index* index() const { return index_.get(); }
 
  private:
+  void open_files();
   void rescore(std::span<const float> queries, Hits& hits) const;
   void add_labels(Hits& hits) const;
   Hits empty_hits(std::span<const float> queries, const SearchOptions& options) const;

@@ -32,7 +32,7 @@ struct Recall {
 struct Source {
   std::string data;  ///< fingerprint of the shards
   std::uint64_t rows = 0, documents = 0;
-  core::OrderedJson windows;  ///< options that change keys: window, stride, restart, precision
+  core::Json windows;  ///< options that change keys: window, stride, restart, precision
 };
 
 /// A document that was removed; see removal.h.

@@ -44,7 +44,7 @@ inline store::Plan make_plan(const std::string& index = "exact", const std::stri
   plan.model = "model-a", plan.tokenizer = "tokenizer-a";
   plan.width = kStoreWidth, plan.vocabulary = kStoreVocabulary;
   plan.index = index, plan.data = data;
-  plan.windows["window"] = 64;
+  plan.windows["window"] = 64, plan.windows["stride"] = 32;
   return plan;
 }
 

@@ -1,0 +1,203 @@
+// build-datastore: a memory of a text that a model can search: the keys of every position, and the
+// tokens that followed.
+//
+// FILE: token shards (man 5 shard), several as one; `-` or none is stdin. -m: a model's folder.
+// -o, --append: the store (man 5 store). stdout: a record of what the store holds.
+
+#include <string>
+#include <vector>
+
+#include "cli/progress.h"
+#include "cli/run.h"
+#include "core/error.h"
+#include "core/io.h"
+#include "infer/fill_store.h"
+#include "infer/scorer.h"
+#include "model/folder.h"
+#include "nn/runtime.h"
+#include "store/builder.h"
+#include "store/datastore.h"
+#include "store/removal.h"
+
+namespace {
+
+using core::Code;
+using core::fail;
+
+struct Options {
+  std::vector<std::string> files;
+  std::string model, append, index, metric = "ip";
+  infer::WindowOptions windows;
+  std::vector<std::int64_t> remove_documents;
+  bool verify = false, recall = false;
+  std::int64_t k = 1024, nprobe = 32, queries = 200;
+  std::string device = "auto", precision = "float32";
+  void fields(core::FieldList& f) {
+    f.positional("FILE", files, "token shards, - or none is stdin; or a store to look after");
+    f("model", model, "folder of the model whose keys these are").short_name = 'm';
+    f("index", index, "exact, or FAISS's factory string (IVF1024,PQ64x4fs) [chosen from the rows]");
+    f("metric", metric, "how near a key is: product, or squared distance", {"ip", "l2"});
+    f("append", append, "add to this store");
+    windows.fields(f);
+    f.group("Looking after a store");
+    f("remove-document", remove_documents, "take this document out of the store (from 0)");
+    f("verify", verify, "check every byte of the store");
+    f("recall", recall, "the share of the nearest keys that the index finds");
+    f("k", k, "nearest keys to compare");
+    f("nprobe", nprobe, "inverted lists the index looks into");
+    f("queries", queries, "rows of the store that serve as queries");
+    f.group("Computing");
+    f("device", device, "cpu, cuda, cuda:1, or auto");
+    f("precision", precision, "of the weights", {"float32", "float64", "bfloat16"});
+  }
+};
+
+torch::Dtype dtype_of(const std::string& precision) {
+  if (precision == "float64") return torch::kFloat64;
+  return precision == "bfloat16" ? torch::kBFloat16 : torch::kFloat32;
+}
+
+void write(const cli::Context& context, const std::string& path, const core::OrderedJson& report) {
+  core::Output out(path);
+  out.write(cli::format_report(context, report));
+  out.commit();
+}
+
+core::OrderedJson describe(const std::string& folder, const store::Manifest& manifest) {
+  core::OrderedJson report;
+  report["store"] = folder, report["generation"] = manifest.generation;
+  report["rows"] = manifest.rows, report["width"] = manifest.width;
+  report["documents"] = manifest.documents, report["metric"] = name_of(manifest.metric);
+  report["index"] = manifest.index;
+  report["recall"] = manifest.recall.recall, report["k"] = manifest.recall.k;
+  report["nprobe"] = manifest.recall.nprobe, report["queries"] = manifest.recall.queries;
+  report["model"] = manifest.model, report["tokenizer"] = manifest.tokenizer;
+  report["fingerprint"] = manifest.fingerprint();
+  return report;
+}
+
+// A line of progress for each thing that is done, between which a signal stops the program.
+store::Watch watch_with(cli::Progress& progress) {
+  return [&](const std::string& what, std::uint64_t done, std::uint64_t total) {
+    if (cli::stop_requested())
+      fail(Code::stopped, "stopped; what was added is kept: run it again to go on");
+    progress.set_total(total);
+    progress.update(done, what);
+  };
+}
+
+// The FILE of the options is a store.
+int look_after(const Options& options, const cli::Context& context) {
+  const int asked = (options.remove_documents.empty() ? 0 : 1) + (options.verify ? 1 : 0) +
+                    (options.recall ? 1 : 0);
+  if (asked != 1 || options.files.size() != 1 || !options.append.empty())
+    fail(Code::usage, "--remove-document, --verify and --recall: one of them, and one store");
+  const std::string& folder = options.files[0];
+  if (!options.remove_documents.empty()) {
+    std::vector<store::Receipt> receipts;
+    {
+      cli::Progress progress(context, "removing", "rows");
+      receipts = store::remove_documents(folder, options.remove_documents, watch_with(progress));
+    }
+    std::vector<core::OrderedJson> rows;
+    for (const auto& receipt : receipts) {
+      rows.push_back(store::to_json(receipt));
+      rows.back()["fingerprint"] = store::read_manifest(folder).fingerprint();
+    }
+    core::Output out(context.output);
+    out.write(cli::format_table(context, rows));
+    out.commit();
+    return 0;
+  }
+  const store::Datastore opened(folder);
+  core::OrderedJson report = describe(folder, opened.manifest());
+  if (options.verify) {
+    cli::Progress progress(context, "verifying", "rows");
+    store::verify(folder, watch_with(progress));
+    report["verified"] = true;
+  } else {
+    const auto recall = store::measure_recall(opened, options.queries, options.k, options.nprobe);
+    report["recall"] = recall.recall, report["k"] = recall.k;
+    report["nprobe"] = recall.nprobe, report["queries"] = recall.queries;
+  }
+  write(context, context.output, report);
+  return 0;
+}
+
+int build(const Options& options, const cli::Context& context) {
+  if (!options.remove_documents.empty() || options.verify || options.recall)
+    return look_after(options, context);
+  const bool append = !options.append.empty();
+  const std::string folder = append ? options.append : context.output;
+  if (folder.empty() || (append && !context.output.empty()))
+    fail(Code::usage, "it takes -o STORE, or --append STORE");
+  if (options.model.empty()) fail(Code::usage, "it takes -m MODEL, whose keys are to be stored");
+  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed));
+  const torch::Device device = nn::device(options.device);
+  const auto loaded = model::load(options.model, device, dtype_of(options.precision));
+  const shard::Dataset data(options.files);
+  shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
+  model::check_tokenizer(loaded, data.header(), data.name());
+  infer::WindowOptions windows = options.windows;
+  windows.beginning = infer::beginning_token(data);
+  infer::MemoryOptions no_memory;
+  no_memory.memory = "none";
+  infer::resolve(windows, no_memory, *loaded.model, loaded.facts);
+
+  store::Plan plan;
+  plan.model = loaded.fingerprint.hex();
+  plan.tokenizer = model::tokenizer_fingerprint(loaded.tokenizer);
+  plan.width = static_cast<std::uint64_t>(loaded.model->architecture->d_key());
+  plan.vocabulary = static_cast<std::uint64_t>(loaded.model->vocabulary);
+  plan.index = options.index;
+  plan.data = data.fingerprint().hex();
+  plan.windows = core::Json(core::to_json(windows));
+  plan.windows["precision"] = options.precision;
+  plan.metric = store::metric_from(options.metric, "--metric");
+  if (append && !context.was_given("metric")) plan.metric = store::read_manifest(folder).metric;
+  if (!plan.index.empty() && plan.index != "exact")
+    store::Index::make(plan.index, plan.width, plan.metric);  // refused now, not after the rows
+
+  store::Builder builder(folder, plan, append);
+  if (builder.complete()) {
+    cli::note(context, fmt::format("{} has these rows: nothing to do", folder));
+    write(context, "", describe(folder, store::read_manifest(folder)));
+    return 0;
+  }
+  infer::EntryWalk walk(*loaded.model, data, windows, device);
+  cli::catch_stop_signals();
+  {
+    cli::Progress progress(context, "storing", "tokens", infer::count_entries(data, windows));
+    infer::FillWatch watch;
+    watch.progress = [&](std::uint64_t rows) { progress.update(rows); };
+    watch.stop = cli::stop_requested;
+    if (!infer::fill_store(builder, walk, folder, device, watch)) {
+      cli::note(context,
+                fmt::format("stopped after {} rows; run it again to go on", builder.rows()));
+      return static_cast<int>(Code::stopped);
+    }
+  }
+  store::Manifest manifest;
+  {
+    cli::Progress progress(context, "indexing", "rows");
+    manifest = builder.finish(infer::first_entries(data, windows), watch_with(progress));
+  }
+  cli::note(context, fmt::format("{}: {} rows, index {}{}", folder, manifest.rows, manifest.index,
+                                 options.index.empty() && !append ? ", chosen from the rows" : ""));
+  write(context, "", describe(folder, manifest));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return cli::run(argc, argv,
+                  {"build-datastore",
+                   "Makes a datastore of a text: the model's key of every position, and the token "
+                   "that followed it.",
+                   "  build-datastore -m model train.shard.zst -o store\n"
+                   "  build-datastore -m model --append store more.shard.zst\n"
+                   "  build-datastore --remove-document 12 store"},
+                  options, build);
+}

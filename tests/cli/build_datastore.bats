@@ -1,0 +1,154 @@
+#!/usr/bin/env bats
+# build-datastore: what a store holds, killing and going on, adding, removing, checking, and what is refused.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+  BIN=${BIN:-$root/build/bin}
+  export root PATH=$BIN:$PATH
+  cd "$BATS_FILE_TMPDIR"
+  "$root"/tests/cli/tiny_gpt2 model
+  "$root"/tests/cli/tiny_gpt2 other 2
+  for ((i = 0; i < 40; ++i)); do
+    echo "The cat sat on the mat; cat $i, mat $((i * i)), and the cat sat again."
+  done >text
+  head -n 20 text | tokenize -t bytes --format lines -o a.shard.zst
+  tail -n 20 text | tokenize -t bytes --format lines -o b.shard.zst
+  build-datastore -q -m model a.shard.zst -o store >record
+}
+
+setup() {
+  cd "$BATS_FILE_TMPDIR"
+  rm -rf s
+}
+
+field() { # name: of a JSON line on stdin
+  python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"
+}
+
+elements() { # FILE.npy: without its header
+  tail -c +129 "$1"
+}
+
+@test "labels are the tokens that follow, a key for each; the record says what there is" {
+  zstdcat a.shard.zst | python3 -c '
+import sys, struct
+tokens = sys.stdin.buffer.read()[1:]
+labels = open("store/values.npy", "rb").read()[128:]
+assert struct.unpack(f"<{len(tokens)}i", labels) == tuple(tokens)
+assert len(open("store/keys.npy", "rb").read()) == 128 + len(tokens) * 16 * 2
+documents = struct.unpack("<20q", open("store/documents.npy", "rb").read()[128:])
+assert documents[0] == 0 and list(documents) == sorted(set(documents))'
+  grep -q '^index  *exact$' record
+  grep -q '^metric  *ip$' record
+  grep -q '^documents  *20$' record
+  build-datastore --verify --json store | grep -q '"verified":true'
+}
+
+@test "the window and the stride change keys, not labels; stdin is read" {
+  build-datastore -q -m model --window 32 --stride 8 -o s <a.shard.zst
+  cmp store/values.npy s/values.npy
+  run ! cmp -s store/keys.npy s/keys.npy
+}
+
+@test "killed at any moment, the same command goes on to the same bytes; done, it has nothing to do" {
+  for delay in 0.1 0.3 0.5 0.7; do
+    build-datastore -q -m model --batch-tokens 64 a.shard.zst -o s >/dev/null &
+    sleep "$delay"
+    kill -9 $! 2>/dev/null || true # it may be done already
+    wait $! || [ $? -eq 137 ]
+  done
+  build-datastore -q -m model --batch-tokens 64 a.shard.zst -o s
+  build-datastore -q -m model --batch-tokens 64 a.shard.zst -o whole
+  diff -r s whole
+  run --separate-stderr build-datastore -m model --batch-tokens 64 a.shard.zst -o s
+  [ "$status" -eq 0 ]
+  [[ "$stderr" == *"nothing to do"* ]]
+  diff -r s whole
+  run build-datastore -q -m model --batch-tokens 64 --window 32 a.shard.zst -o s
+  [ "$status" -eq 64 ]
+  rm -r whole
+}
+
+@test "an addition is the rows behind those that are there, once" {
+  cp -r store s
+  build-datastore -q -m model --append s b.shard.zst
+  cmp <(elements s/values.npy) <(zstdcat a.shard.zst | python3 -c '
+import subprocess, sys, struct
+out = b""
+for shard in "a", "b":
+    tokens = subprocess.run(["zstdcat", shard + ".shard.zst"], stdout=subprocess.PIPE).stdout[1:]
+    out += struct.pack(f"<{len(tokens)}i", *tokens)
+sys.stdout.buffer.write(out)')
+  [ "$(build-datastore --verify --json s | field documents)" -eq 40 ]
+  run --separate-stderr build-datastore -m model --append s b.shard.zst
+  [ "$status" -eq 0 ]
+  [[ "$stderr" == *"nothing to do"* ]]
+  run build-datastore -q -m other --append s b.shard.zst
+  [ "$status" -eq 65 ]
+  model=$(python3 -c 'import json; print(json.load(open("s/store.json"))["model"])')
+  [[ "$output" == *"$model"*" is "* ]]
+}
+
+@test "a removed document is gone, its receipt says what it was" {
+  for index in exact IVF4,Flat IVF4,PQ8x4fs; do
+    rm -rf s
+    build-datastore -q -m model --index "$index" a.shard.zst -o s
+    before=$(python3 -c 'import json; print(json.load(open("s/store.json"))["rows"])')
+    receipt=$(build-datastore --json --remove-document 3 s)
+    rows=$(field rows <<<"$receipt")
+    [ "$(field document <<<"$receipt")" -eq 3 ]
+    [ "$(build-datastore --verify --json s | field rows)" -eq $((before - rows)) ]
+    [ "$(build-datastore --verify --json s | field documents)" -eq 19 ]
+    [ ! -e s/keys.npy ] && [ ! -e s/index.faiss ]
+    run build-datastore --remove-document 19 s
+    [ "$status" -eq 64 ]
+  done
+}
+
+@test "damage is found: in a row by --verify, in the index whenever the store is opened" {
+  damage() { # FILE OFFSET
+    python3 -c '
+import sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(int(sys.argv[2]))
+    byte = file.read(1)[0]
+    file.seek(int(sys.argv[2]))
+    file.write(bytes([byte ^ 16]))' "$@"
+  }
+  cp -r store s
+  damage s/keys.npy 1000
+  run build-datastore --verify s
+  [ "$status" -eq 65 ]
+  [[ "$output" == *keys.npy* ]]
+  rm -r s
+  build-datastore -q -m model --index IVF4,Flat a.shard.zst -o s
+  build-datastore --recall --k 10 --nprobe 4 --json s | python3 -c '
+import json, sys
+r = json.loads(sys.stdin.readline())
+assert r["recall"] > 0.99 and r["k"] == 10 and r["nprobe"] == 4, r'
+  for offset in 0 5 500; do
+    damage s/index.faiss "$offset"
+    run build-datastore --recall s
+    [ "$status" -eq 65 ]
+    [[ "$output" == *index.faiss* ]]
+    damage s/index.faiss "$offset"
+  done
+  rm s/store.json
+  run build-datastore --recall s
+  [ "$status" -eq 66 ]
+}
+
+@test "what does not go together is refused before anything is done" {
+  for arguments in "-m model a.shard.zst" "a.shard.zst -o s" "-m model --index Bogus7 a.shard.zst -o s" \
+    "-m model --metric cosine a.shard.zst -o s" "--verify --recall store" "--verify" "--recall --k 0 store" \
+    "-m model --append store -o s b.shard.zst"; do
+    # shellcheck disable=SC2086
+    run build-datastore $arguments
+    [ "$status" -eq 64 ]
+    [ ! -e s ]
+  done
+  run build-datastore -m model a.shard.zst -o store/keys.npy
+  [ "$status" -eq 73 ]
+}
