@@ -1,0 +1,91 @@
+// Cut by documents and joined again, data are what they were.
+
+#include "shard/copy.h"
+
+#include <rapidcheck.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "sample.h"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / ("copy-test." + std::to_string(::getpid()))) {
+    fs::create_directories(path_);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  std::string add(const core::Bytes& bytes) {
+    const std::string name = path_ / std::to_string(n_++);
+    core::write_file(name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    return name;
+  }
+
+ private:
+  fs::path path_;
+  int n_ = 0;
+};
+
+core::Bytes part_of(const shard::Dataset& data, std::size_t first, std::size_t last) {
+  core::MemorySink sink;
+  shard::Writer writer(sink, data.header(), data.provenance());
+  shard::copy_documents(data, first, last, writer);
+  writer.finish();
+  return std::move(sink.bytes);
+}
+
+// Some documents, of pairs an even number, whose lengths may be 0.
+sample::Data arbitrary_data(bool pairs) {
+  auto lengths = *rc::gen::nonEmpty(
+      rc::gen::container<std::vector<std::uint64_t>>(rc::gen::inRange<std::uint64_t>(0, 50)));
+  if (pairs && lengths.size() % 2 != 0) lengths.push_back(7);
+  std::uint64_t n = 0;
+  for (const auto length : lengths) n += length;
+  const auto kind = pairs ? shard::Kind::pairs : shard::Kind::tokens;
+  return {sample::ids(300, kind), sample::numbers(n, 300), lengths};
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("however data are cut, the parts merge into what they were") {
+  DOCTEST_CHECK(rc::check([] {
+    Folder folder;
+    const bool pairs = *rc::gen::arbitrary<bool>();
+    const shard::Dataset data({folder.add(sample::write(arbitrary_data(pairs)))});
+    const std::size_t per_unit = pairs ? 2 : 1, units = data.documents().size() / per_unit;
+    shard::Cut cut;
+    const auto way = *rc::gen::inRange(0, 3);
+    if (way == 0) cut.parts = *rc::gen::inRange<std::uint64_t>(1, units + 1);
+    if (way == 1) cut.documents = *rc::gen::inRange<std::uint64_t>(1, units + 3);
+    if (way == 2) cut.bytes = *rc::gen::inRange<std::uint64_t>(1, 400);
+    const auto ends = shard::part_ends(data.header(), data.documents(), cut);
+
+    std::vector<std::string> paths;
+    std::size_t first = 0;
+    for (const auto end : ends) {
+      const auto n = end - first;
+      RC_ASSERT(n > 0 && n % per_unit == 0);
+      const std::uint64_t begin = first == 0 ? 0 : data.documents().end[first - 1];
+      const std::uint64_t bytes = (data.documents().end[end - 1] - begin) * 2;
+      if (way == 1) RC_ASSERT(n == cut.documents * per_unit || end == data.documents().size());
+      if (way == 2) RC_ASSERT(bytes <= cut.bytes || n == per_unit);
+      paths.push_back(folder.add(part_of(data, first, end)));
+      first = end;
+    }
+    RC_ASSERT(first == data.documents().size());
+    if (way == 0) RC_ASSERT(ends.size() == cut.parts);
+
+    const shard::Dataset back(paths);
+    RC_ASSERT(back.fingerprint() == data.fingerprint());
+    const shard::Dataset merged({folder.add(part_of(back, 0, back.documents().size()))});
+    RC_ASSERT(merged.fingerprint() == data.fingerprint());
+    RC_ASSERT(merged.documents() == data.documents());
+  }));
+}
