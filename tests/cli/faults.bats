@@ -2,7 +2,7 @@
 # What stays when a call fails or the process is killed: a whole output or none, a documented exit code, one line of
 # error, and a next run that works.
 #
-# FAULTS_EVERY=N: look at every N-th call only [tokenize 1, shard 3]. FAULTS_EVERY=1 is the full loop.
+# FAULTS_EVERY=N: look at every N-th call only [tokenize 1, shard 3, train 9]. FAULTS_EVERY=1 is the full loop.
 
 bats_require_minimum_version 1.5.0
 
@@ -31,7 +31,7 @@ with_fault() {
 calls() {
   local call=$1
   shift
-  rm -f count
+  rm -rf count out
   with_fault "$call" 0 5 "$@"
   [ "$code" -eq 0 ] && cat count
 }
@@ -108,6 +108,25 @@ no_leftovers() { [ -z "$(find . -name '*.tmp*')" ]; }
       done
     done
   done
+}
+
+@test "train: whole or nothing, at every call; the next run ends in the same bytes" {
+  [ -x "$BIN/train" ] || skip "train is not built"
+  head -c 4000 x.txt | tokenize -q -t bytes -o tiny.shard.zst
+  head -c 300 x.txt | tokenize -q -t bytes -o v.shard.zst
+  files="config.json metrics.jsonl model.safetensors tokenizer.json"
+  left_whole() {
+    { [ "$code" -ne 0 ] && [ ! -e out/model.safetensors ]; } || same_as_whole
+  }
+  same_as_whole() {
+    local file
+    for file in $files; do cmp -s "out/$file" "whole/$file" || return 1; done
+    [ "$(find out -name 'step-*' | sort)" = "$(find whole -name 'step-*' | sed 's/^whole/out/' | sort)" ]
+  }
+  no_leftovers() { true; } # the next run removes them
+  loop "write fsync rename open mmap read truncate mkdir" "${FAULTS_EVERY:-9}" train -q -j 1 --layers 1 --d-model 8 \
+    --heads 1 --segment 16 --batch 2 --steps 4 --checkpoint-every 2 --keep 1 --valid v.shard.zst tiny.shard.zst -o out
+  [ -z "$(find out -name '*.tmp*')" ]
 }
 
 @test "a full disk: exit 74, nothing under the name, and room again is enough" {

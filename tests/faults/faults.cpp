@@ -11,9 +11,11 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -106,10 +108,13 @@ bool of_system(const char* path) {
   return false;
 }
 
-// A terminal, a pipe or a standard stream is none of ours.
+// None of ours: standard streams, devices, and what libraries read in /proc and /sys.
 bool ours(int fd) {
   struct stat info;
-  return fd > 2 && ::fstat(fd, &info) == 0 && !S_ISCHR(info.st_mode);
+  struct statfs system;
+  return fd > 2 && ::fstat(fd, &info) == 0 && !S_ISCHR(info.st_mode) &&
+         ::fstatfs(fd, &system) == 0 && system.f_type != PROC_SUPER_MAGIC &&
+         system.f_type != SYSFS_MAGIC;
 }
 
 template <class Function>
