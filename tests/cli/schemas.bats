@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# What --json prints follows man/schemas; each schema is held against a real output.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+  export ROOT
+  ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+  export BIN=${BIN:-$ROOT/build/bin} OMP_NUM_THREADS=1
+  export PATH=$BIN:$PATH
+  cd "$BATS_FILE_TMPDIR"
+  mkdir held
+  head -c 4000 "$ROOT/tests/golden/tokenizers/sample.txt" >x.txt
+  tokenize -t bytes --format lines --json x.txt -o x.shard.zst 2>tokenize.json
+}
+
+setup() {
+  cd "$BATS_FILE_TMPDIR"
+}
+
+# follows NAME <LINES: and NAME was held against something.
+follows() {
+  "$ROOT/tests/cli/follows_schema" "$ROOT/man/schemas/$1.json" && touch "held/$1"
+}
+
+needs() {
+  [ -x "$BIN/$1" ] || skip "$1 is not built"
+}
+
+@test "tokenize and shard" {
+  follows tokenize <tokenize.json
+  shard info --json x.shard.zst "$ROOT"/tests/golden/shard/*.shard.zst | follows shard-info
+  head -c 300 x.shard.zst >cut
+  run --separate-stderr shard verify --json x.shard.zst cut
+  [ "${#lines[@]}" -eq 2 ]
+  follows shard-verify <<<"$output"
+  shard export -q x.shard.zst -o x.npy
+  shard import --json -t bytes x.npy -o y.shard.zst 2>import.json
+  follows shard-import <import.json
+}
+
+@test "train, eval-ppl, compare-ppl and sample" {
+  needs train
+  needs eval-ppl
+  needs sample
+  small=(--layers 1 --d-model 8 --heads 1 --segment 16 --batch 2 --steps 4 --log-every 2 --valid x.shard.zst)
+  train "${small[@]}" --plan --json x.shard.zst -o model | follows train-plan
+  train -q "${small[@]}" x.shard.zst -o model
+  follows metrics <model/metrics.jsonl
+  follows timings <model/timings.jsonl
+  eval-ppl -m model --per-token a.tsv --by document --json x.shard.zst | follows eval-ppl
+  shard import -q --vocabulary 256 x.npy -o unknown.shard.zst
+  eval-ppl -m model --json unknown.shard.zst | follows eval-ppl
+  eval-ppl -q -m model --cache 100 --per-token b.tsv x.shard.zst -o /dev/null
+  compare-ppl --json a.tsv b.tsv | follows compare-ppl
+  sample -m model --prompt "A" --max-tokens 4 -n 2 --json | follows sample
+}
+
+@test "every schema was held against an output" {
+  needs train
+  [ "$(ls held)" = "$(basename -as .json "$ROOT"/man/schemas/*.json)" ]
+}
+
+@test "an output that does not follow its schema is told" {
+  told() { # words line
+    run follows shard-verify <<<"$2"
+    [ "$status" -eq 1 ] && [[ $output == *"$1"* ]] || { echo "$2: $output" && return 1; }
+  }
+  whole='"file": "x", "ok": true, "elements": 1, "fingerprint": "00000000000000000000000000000000"'
+  follows shard-verify <<<"{$whole}"
+  told "more is not described" "{$whole, \"more\": 1}"
+  told "-1 is below 0" "{${whole/1/-1}}"
+  told "no fingerprint" '{"file": "x", "ok": true, "elements": 1}'
+  told "is no integer" "{${whole/1/1.5}}"
+  told "is not ^[0-9a-f]{32}\$" "{${whole/0000/xyz}}"
+}
+
+@test "the README's lines for TensorBoard write what TensorBoard reads" {
+  [ -n "${TESSERA_PEERS:-}" ] || skip "TESSERA_PEERS is not set"
+  "$TESSERA_PEERS" -c 'import tensorboard, tensorboardX' || skip "TESSERA_PEERS has no tensorboard and tensorboardX"
+  mkdir -p trime
+  printf '%s\n' '{"step":2,"loss":2.5,"lr":0.1}' '{"step":2,"valid_loss":3}' '{"step":4,"loss":2.25,"lr":0.1}' >trime/metrics.jsonl
+  sed -n "/python3 -c 'import json, tensorboardX/,/'\$/p" "$ROOT/README.md" | sed "s/^    //; s|^python3|$TESSERA_PEERS|" >lines
+  [ "$(wc -l <lines)" -gt 2 ]
+  bash lines
+  "$TESSERA_PEERS" - <<'END'
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+events = EventAccumulator("runs/trime").Reload()
+assert [(e.step, e.value) for e in events.Scalars("loss")] == [(2, 2.5), (4, 2.25)]
+assert [(e.step, e.value) for e in events.Scalars("valid_loss")] == [(2, 3)]
+END
+}
