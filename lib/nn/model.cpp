@@ -12,19 +12,27 @@
 namespace nn {
 namespace {
 
+// More than any machine holds; their products stay within 63 bits.
+constexpr std::int64_t kMostLayers = 1 << 16, kMostWidth = 1 << 24;
+
 void check_probability(const char* name, double p) {
   if (!(p >= 0 && p < 1)) core::fail(core::Code::bad_config, "{}: {} is not in [0, 1)", name, p);
 }
 
 void check(const ModelOptions& options, std::int64_t vocabulary) {
   const auto& shape = options.shape;
-  const auto positive = [](const char* name, std::int64_t value) {
-    if (value < 1) core::fail(core::Code::bad_config, "{}: {} is not positive", name, value);
+  const auto within = [](const char* name, std::int64_t value, std::int64_t least,
+                         std::int64_t most) {
+    if (value < least)
+      core::fail(core::Code::bad_config, "{}: {} is {}", name, value,
+                 least == 0 ? "negative" : "not positive");
+    if (value > most)
+      core::fail(core::Code::bad_config, "{}: {} is more than {}", name, value, most);
   };
-  positive("vocabulary", vocabulary);
-  positive("layers", shape.layers);
-  positive("d-model", shape.d_model);
-  if (shape.d_ff < 0) core::fail(core::Code::bad_config, "d-ff: {} is negative", shape.d_ff);
+  within("vocabulary", vocabulary, 1, std::int64_t{1} << 32);
+  within("layers", shape.layers, 1, kMostLayers);
+  within("d-model", shape.d_model, 1, kMostWidth);
+  within("d-ff", shape.d_ff, 0, kMostWidth);
   check_probability("dropout", shape.dropout);
   check_probability("attention-dropout", shape.attention_dropout);
   check_probability("activation-dropout", shape.activation_dropout);

@@ -215,6 +215,10 @@ DOCTEST_TEST_CASE("options that make no model name themselves") {
   DOCTEST_CHECK(refused([](auto& o) { o.shape.heads = 3; }) ==
                 "heads: 3 does not divide d-model 8");
   DOCTEST_CHECK(refused([](auto& o) { o.shape.layers = 0; }) == "layers: 0 is not positive");
+  DOCTEST_CHECK(refused([](auto& o) { o.shape.layers = 1 << 30; }) ==
+                "layers: 1073741824 is more than 65536");
+  DOCTEST_CHECK(refused([](auto& o) { o.shape.d_ff = std::int64_t{1} << 60; }) ==
+                "d-ff: 1152921504606846976 is more than 16777216");
   DOCTEST_CHECK(refused([](auto& o) { o.shape.dropout = 1; }) == "dropout: 1 is not in [0, 1)");
   DOCTEST_CHECK(refused([](auto& o) { o.transformer.norm = "mid"; }) ==
                 "norm: 'mid' is none of pre, post");
