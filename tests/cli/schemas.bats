@@ -39,6 +39,14 @@ needs() {
   follows shard-import <import.json
 }
 
+@test "bm25-pack" {
+  needs bm25-pack
+  bm25-pack --segment 16 --json x.shard.zst -o order.shard.zst 2>pack.json
+  bm25-pack --segment 16 --method random --json x.shard.zst -o order.shard.zst 2>>pack.json
+  bm25-pack --segment 16 --dump hits --json x.shard.zst -o hits 2>>pack.json
+  follows bm25-pack <pack.json
+}
+
 @test "train, eval-ppl, compare-ppl and sample" {
   needs train
   needs eval-ppl
@@ -54,10 +62,17 @@ needs() {
   eval-ppl -q -m model --cache 100 --per-token b.tsv x.shard.zst -o /dev/null
   compare-ppl --json a.tsv b.tsv | follows compare-ppl
   sample -m model --prompt "A" --max-tokens 4 -n 2 --json | follows sample
+  needs build-datastore
+  {
+    build-datastore -m model --index exact --json x.shard.zst -o store
+    build-datastore --verify --json store
+    build-datastore --remove-document 1 --json store
+  } | follows build-datastore
 }
 
 @test "every schema was held against an output" {
   needs train
+  needs build-datastore
   [ "$(ls held)" = "$(basename -as .json "$ROOT"/man/schemas/*.json)" ]
 }
 
