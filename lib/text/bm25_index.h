@@ -43,6 +43,14 @@ class IndexBlock {
     add_postings(units_.data() + begin, impacts_.data() + begin, begin_[term + 1] - begin, weight,
                  scores);
   }
+  /// Asks for the first postings of a term that is added soon.
+  void prefetch(std::uint32_t term) const {
+    const auto begin = begin_[term];
+    for (std::size_t line = 0; line < 2; ++line)
+      __builtin_prefetch(units_.data() + begin + line * 32);
+    for (std::size_t line = 0; line < 3; ++line)
+      __builtin_prefetch(impacts_.data() + begin + line * 16);
+  }
   /// The rows (kinds.rows(), kTile) of a tile.
   const float* rows(std::uint32_t tile) const { return &rows_[tile * tile_floats_]; }
 

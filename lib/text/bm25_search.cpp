@@ -17,6 +17,9 @@ constexpr std::size_t kBatch =
     128;  // queries that share a block of the index while it is in the cache
 constexpr std::size_t kGroup = 16;  // of them as many as have their scores in the cache
 
+// Postings are asked for so many terms ahead: half of their cost is the wait for the first ones.
+constexpr std::size_t kAhead = 6;
+
 struct SparseTerm {
   std::uint32_t term;
   float weight;
@@ -72,7 +75,11 @@ class Searcher {
     for (std::size_t q = 0; q < queries.size(); ++q) {
       float* scores = &scores_[q * IndexBlock::kUnits];
       std::fill_n(scores, tiles * kTile, 0.0f);
-      for (const auto& [term, weight] : queries[q].sparse) block.add(term, weight, scores);
+      const auto& terms = queries[q].sparse;
+      for (std::size_t t = 0; t < terms.size(); ++t) {
+        if (t + kAhead < terms.size()) block.prefetch(terms[t + kAhead].term);
+        block.add(terms[t].term, terms[t].weight, scores);
+      }
     }
     for (std::uint32_t tile = 0; tile < tiles; ++tile) {
       const float* rows = block.rows(tile);
