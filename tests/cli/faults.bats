@@ -2,7 +2,7 @@
 # What stays when a call fails or the process is killed: a whole output or none, a documented exit code, one line of
 # error, and a next run that works.
 #
-# FAULTS_EVERY=N: look at every N-th call only [tokenize 1, shard 3, train 9]. FAULTS_EVERY=1 is the full loop.
+# FAULTS_EVERY=N: look at every N-th call only [tokenize 1, shard 3, train and build-datastore 9]; 1 is the full loop.
 
 bats_require_minimum_version 1.5.0
 
@@ -127,6 +127,19 @@ no_leftovers() { [ -z "$(find . -name '*.tmp*')" ]; }
   loop "write fsync rename open mmap read truncate mkdir" "${FAULTS_EVERY:-9}" train -q -j 1 --layers 1 --d-model 8 \
     --heads 1 --segment 16 --batch 2 --steps 4 --checkpoint-every 2 --keep 1 --valid v.shard.zst tiny.shard.zst -o out
   [ -z "$(find out -name '*.tmp*')" ]
+}
+
+@test "build-datastore: the store is there, whole, or it is not; the next run ends in the same bytes" {
+  [ -x "$BIN/build-datastore" ] || skip "build-datastore is not built"
+  "$root"/tests/cli/tiny_gpt2 model
+  head -c 500 x.txt | tokenize -q -t bytes --format lines -o tiny.shard.zst
+  same_as_whole() { diff -r out whole; }
+  left_whole() {
+    { [ "$code" -ne 0 ] && [ ! -e out/store.json ]; } || build-datastore -q --verify out
+  }
+  no_leftovers() { true; } # the next run removes them
+  loop "write fsync rename open mmap read truncate mkdir" "${FAULTS_EVERY:-9}" build-datastore -q -j 1 -m model \
+    --batch-tokens 64 tiny.shard.zst -o out
 }
 
 @test "a full disk: exit 74, nothing under the name, and room again is enough" {
