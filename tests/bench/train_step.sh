@@ -30,7 +30,7 @@ theirs() { # NAME MODE [LD_PRELOAD]
 jemalloc=$(find /usr/lib -name 'libjemalloc.so.2' -print -quit 2>/dev/null)
 peers=()
 if has_peer torch; then peers=(eager compile); fi
-for _ in 1 2 3; do
+for _ in 1 2; do
   ours plain
   ours local --memory local
   for peer in "${peers[@]}"; do theirs "$peer" "$peer"; done

@@ -41,7 +41,7 @@ class Model(nn.Module):
     def forward(self, ids, targets):
         x = self.tokens(ids) + self.positions.weight
         logits = F.linear(self.norm(self.blocks(x)), self.tokens.weight)
-        return F.cross_entropy(logits.view(-1, TYPES), targets.view(-1))
+        return F.cross_entropy(logits.view(-1, TYPES), targets.reshape(-1))
 
 
 def main():
