@@ -3,6 +3,7 @@
 // FILE: token shards (man 5 shard), several as one; `-` or none is stdin. -m: a model's folder.
 // stdout: one record of figures; with --by a table after it; with --tune alone, a config file.
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -93,6 +94,10 @@ infer::MemoryOptions tune(const Run& run, infer::WindowOptions windows,
                           const infer::MemoryOptions& memory, bool alone) {
   const auto& options = run.options;
   const shard::Dataset data = run.open({options.tune});
+  std::optional<core::Output>
+      out;  // opened before the work: a place that cannot be written is said at once
+  if (!options.tune_output.empty() || alone)
+    out.emplace(options.tune_output.empty() ? run.context.output : options.tune_output);
   windows.beginning = infer::beginning_token(data);
   infer::Tuned tuned;
   {
@@ -103,12 +108,9 @@ infer::MemoryOptions tune(const Run& run, infer::WindowOptions windows,
   cli::note(run.context, fmt::format("tuned on {}: perplexity {:.4f}, the best of {} points ({})",
                                      data.name(), std::exp(tuned.best.loss), tuned.points.size(),
                                      run.signature(data, tuned.windows, tuned.memory)));
-  const std::string config = cli::format_config(core::list_fields(tuned.memory));
-  if (!options.tune_output.empty()) core::write_file(options.tune_output, config);
-  if (alone && options.tune_output.empty()) {
-    core::Output out(run.context.output);
-    out.write(config);
-    out.commit();
+  if (out) {
+    out->write(cli::format_config(core::list_fields(tuned.memory)));
+    out->commit();
   }
   return tuned.memory;
 }
@@ -168,6 +170,7 @@ int evaluate(const Run& run, infer::WindowOptions windows, const infer::MemoryOp
   auto breakdown = make_breakdown(run, data);
   std::optional<PerToken> per_token;
   if (!options.per_token.empty()) per_token.emplace(options.per_token, data);
+  core::Output out(run.context.output);
 
   infer::Watch watch;
   if (breakdown || per_token) {
@@ -185,7 +188,6 @@ int evaluate(const Run& run, infer::WindowOptions windows, const infer::MemoryOp
   core::OrderedJson report = infer::figures(totals);
   report["signature"] = run.signature(data, windows, memory);
   if (per_token) per_token->commit();
-  core::Output out(run.context.output);
   out.write(cli::format_report(run.context, report));
   if (breakdown)
     out.write((run.context.json ? "" : "\n") + cli::format_table(run.context, breakdown->rows()));
@@ -199,6 +201,14 @@ int eval_ppl(const Options& options, const cli::Context& context) {
     fail(Code::usage, "--by frequency takes --counts SHARD, and only it does");
   if (!options.tune_output.empty() && options.tune.empty())
     fail(Code::usage, "--tune-output: there is no --tune");
+  const auto& files = options.files;
+  if (options.tune == "-" &&
+      (files.empty() || std::find(files.begin(), files.end(), "-") != files.end()))
+    fail(Code::usage, "--tune: two inputs are -; stdin can be read only once");
+  if (!options.per_token.empty() &&
+      (options.per_token == context.output || (options.per_token == "-" && context.output.empty())))
+    fail(Code::usage, "--per-token {}: the figures go there too; give them another place with -o",
+         options.per_token);
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed));
   const torch::Device device = nn::device(options.device);
   const Run run{options, context, device,

@@ -201,8 +201,11 @@ int parse_failed(const std::string& name, const CLI::App& app, const CLI::ParseE
   return complain(name, core::Code::usage, fmt::format("{}; see --help", error.what()));
 }
 
+constexpr int kMostJobs = 1024;
+
 void finish(Context& context) {
-  if (context.jobs < 0) core::fail(core::Code::usage, "--jobs: takes a positive number");
+  if (context.jobs < 0 || context.jobs > kMostJobs)
+    core::fail(core::Code::usage, "--jobs: takes 1 to {} threads; 0: one a processor", kMostJobs);
   if (context.jobs == 0) context.jobs = std::max(1u, std::thread::hardware_concurrency());
 }
 

@@ -196,6 +196,7 @@ void Generator::search(const std::vector<Prompt>& prompts, const GeneratorWatch&
       auto text = search.start;
       for (const auto token : sample.tokens) ends(text.text, text.decoder, token);
       sample.text = text.text.text();
+      if (watch.piece) watch.piece(sample.prompt, sample.sample, sample.text);
       if (watch.finished) watch.finished(sample);
     }
   };

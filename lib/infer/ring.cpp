@@ -1,6 +1,7 @@
 #include "infer/ring.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 
@@ -8,6 +9,9 @@ namespace infer {
 namespace {
 
 using torch::Tensor;
+
+// A ring begins small and doubles: how far it may reach says nothing of how long the text is.
+constexpr std::int64_t kFirstSlots = 64;
 
 // The last `keep` of `end` steps of `n` rows each go to the front; they do not overlap.
 void move_to_front(Tensor& tensor, std::int64_t end, std::int64_t keep, std::int64_t n) {
@@ -20,24 +24,38 @@ Ring::Ring(std::int64_t capacity, std::int64_t width, torch::TensorOptions optio
            std::int64_t rows)
     : capacity_(capacity), rows_(rows) {
   if (capacity < 1 || rows < 1) core::fail(core::Code::bug, "a ring of {} steps", capacity);
-  const std::int64_t slots = 2 * capacity * rows;
-  keys_ = torch::empty({slots, width}, options);
-  labels_ = torch::empty({slots}, options.dtype(torch::kInt64));
-  for (Tensor* ids : {&run_, &segment_, &position_}) *ids = torch::empty({slots}, torch::kInt64);
+  slots_ = std::min(kFirstSlots, 2 * capacity);
+  keys_ = torch::empty({slots_ * rows, width}, options);
+  labels_ = torch::empty({slots_ * rows}, options.dtype(torch::kInt64));
+  for (Tensor* ids : {&run_, &segment_, &position_})
+    *ids = torch::empty({slots_ * rows}, torch::kInt64);
 }
 
 Ring Ring::clone() const {
   Ring copy;
-  copy.capacity_ = capacity_, copy.rows_ = rows_, copy.begin_ = begin_, copy.end_ = end_;
+  copy.capacity_ = capacity_, copy.rows_ = rows_, copy.slots_ = slots_, copy.begin_ = begin_,
+  copy.end_ = end_;
   copy.keys_ = keys_.clone();
   copy.labels_ = labels_.clone();
   copy.run_ = run_.clone(), copy.segment_ = segment_.clone(), copy.position_ = position_.clone();
   return copy;
 }
 
+void Ring::resize(std::int64_t slots) {
+  for (Tensor* tensor : {&keys_, &labels_, &run_, &segment_, &position_}) {
+    auto sizes = tensor->sizes().vec();
+    sizes[0] = slots * rows_;
+    const Tensor before = std::exchange(*tensor, torch::empty(sizes, tensor->options()));
+    tensor->slice(0, 0, end_ * rows_).copy_(before.slice(0, 0, end_ * rows_));
+  }
+  slots_ = slots;
+}
+
 void Ring::append(const Tensor& keys, const Tensor& labels, const nn::Place& place) {
   const std::int64_t given = keys.size(0) / rows_, steps = std::min(given, capacity_);
-  if (end_ + steps > 2 * capacity_) {
+  if (end_ + steps > slots_ && slots_ < 2 * capacity_)
+    resize(std::min(2 * capacity_, std::max(2 * slots_, end_ + steps)));
+  if (end_ + steps > slots_) {
     const std::int64_t keep = std::min(size(), capacity_ - steps);
     for (Tensor* tensor : {&keys_, &labels_, &run_, &segment_, &position_})
       move_to_front(*tensor, end_, keep, rows_);
@@ -72,7 +90,7 @@ void Ring::select(const Tensor& rows) {
     const Tensor chosen = by_step.index_select(1, rows.to(tensor->device())).flatten(0, 1);
     if (n != rows_) {
       auto sizes = tensor->sizes().vec();
-      sizes[0] = 2 * capacity_ * n;
+      sizes[0] = slots_ * n;
       *tensor = torch::empty(sizes, tensor->options());
     }
     tensor->slice(0, 0, steps * n).copy_(chosen);

@@ -38,8 +38,9 @@ class Ring {
   std::int64_t rows() const { return rows_; }
 
  private:
+  void resize(std::int64_t slots);
   Ring() = default;
-  std::int64_t capacity_ = 0, rows_ = 1, begin_ = 0, end_ = 0;  // in steps
+  std::int64_t capacity_ = 0, rows_ = 1, slots_ = 0, begin_ = 0, end_ = 0;  // in steps
   torch::Tensor keys_, labels_, run_, segment_, position_;
 };
 

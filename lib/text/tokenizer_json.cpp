@@ -281,6 +281,15 @@ TokenizerPtr read_word_level(const File& file, element model) {
   return std::make_shared<WordLevel>(std::move(vocabulary), std::move(options));
 }
 
+// Parts of a tokenizer.json beside the model that would give other ids than the model alone.
+void refuse_what_changes_ids(const File& file) {
+  for (const char* part : {"truncation", "padding"})
+    if (file.find(file.root(), part)) file.refuse("{} is not supported", part);
+  const auto after = file.find(file.root(), "post_processor");
+  if (after && file.text(*after, "type", "") != "ByteLevel")
+    file.refuse("post_processor {} is not supported (ByteLevel is)", file.text(*after, "type", ""));
+}
+
 }  // namespace
 
 TokenizerPtr parse_tokenizer(std::string_view json, const std::string& origin) {
@@ -295,6 +304,7 @@ TokenizerPtr parse_tokenizer(std::string_view json, const std::string& origin) {
   const File file(root, origin);
   const auto model = file.find(root, "model");
   if (!model) file.refuse("not a tokenizer.json: no \"model\" in it");
+  refuse_what_changes_ids(file);
   const std::string_view type =
       file.text(*model, "type", file.find(*model, "merges") ? "BPE" : "none");
   try {

@@ -46,7 +46,7 @@ std::string text_of(const core::Json& object, const std::string& key) {
 
 }  // namespace
 
-RunFolder::RunFolder(const std::string& path) : path_(path) {
+RunFolder::RunFolder(const std::string& path) : path_(path), made_(!fs::exists(path)) {
   core::make_folders(path);
   fd_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd_ < 0)
@@ -62,7 +62,10 @@ RunFolder::RunFolder(const std::string& path) : path_(path) {
   model::remove_leftovers(path);
 }
 
-RunFolder::~RunFolder() { ::close(fd_); }
+RunFolder::~RunFolder() {
+  if (made_) ::rmdir(path_.c_str());  // fails where something is in it
+  ::close(fd_);
+}
 
 bool RunFolder::finished() const { return fs::exists(file("model.safetensors")); }
 
@@ -93,8 +96,10 @@ void RunFolder::remove_spool() const {
 
 void RunFolder::expect_configuration(const core::OrderedJson& config) const {
   const std::string path = file(kConfig);
-  if (!fs::exists(path)) {
-    if (finished() || !model::checkpoints(path_).empty())
+  // A run that saved nothing has nothing to go on from: another may begin.
+  const bool begun = finished() || !model::checkpoints(path_).empty();
+  if (!begun || !fs::exists(path)) {
+    if (begun)
       core::fail(core::Code::bad_data,
                  "{}: is not there, but a run was begun in the folder; use another folder", path);
     core::write_file(path, core::dump_pretty(config) + "\n");

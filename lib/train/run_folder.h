@@ -33,7 +33,7 @@ class RunFolder {
 
   /// Throws Error{usage} naming the first difference if the run that was begun here had another
   /// configuration; keeps `config` (config.json, whose "tessera"."training" is compared) if none
-  /// was begun.
+  /// was begun (no checkpoint is there).
   void expect_configuration(const core::OrderedJson& config) const;
 
   /// Removes checkpoints: all but the latest (unless `done`) and the `keep` latest whose number
@@ -43,6 +43,7 @@ class RunFolder {
  private:
   std::string path_;
   int fd_ = -1;
+  bool made_ = false;  // by this process; a folder that stayed empty goes again
 };
 
 }  // namespace train

@@ -144,3 +144,11 @@ EOF
   run eval-ppl -m model --config bad.conf test.shard.zst
   [ "$status" -eq 78 ]
 }
+
+@test "a place that cannot be written is said before the work; one place takes one output" {
+  run -73 eval-ppl -m model --per-token tokens.tsv -o nowhere/x test.shard.zst
+  [ ! -e tokens.tsv ]
+  run -64 eval-ppl -m model --per-token - test.shard.zst
+  run -64 eval-ppl -m model --per-token same -o same test.shard.zst
+  run -64 eval-ppl -m model --tune - --cache 5 -
+}

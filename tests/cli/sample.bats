@@ -86,6 +86,7 @@ EOF
 @test "a beam is at least as probable as greedy, and its best come in order" {
   greedy=$(draw --max-tokens 12 --temperature 0 --json --prompt "The cat")
   draw --max-tokens 12 --beam 8 -n 4 --json --prompt "The cat" >beam
+  draw --max-tokens 12 --beam 8 -n 4 --prompt "The cat" >text
   python3 - "$greedy" <<'EOF'
 import json, sys
 greedy = json.loads(sys.argv[1])
@@ -94,6 +95,7 @@ assert [r["sample"] for r in rows] == [0, 1, 2, 3]
 assert rows[0]["log_prob"] >= greedy["log_prob"] - 1e-6
 scores = [r["log_prob"] / len(r["tokens"]) for r in rows]
 assert scores == sorted(scores, reverse=True)
+assert open("text", "rb").read() == b"".join(bytes(r["tokens"]) + b"\n" for r in rows)
 EOF
 }
 

@@ -205,3 +205,11 @@ assert plan["hours"] > 0 and plan["peak_memory_bytes"] > 1e6 and plan["disk_byte
   [[ $output == *"not finite"* ]]
   [ ! -e model/model.safetensors ]
 }
+
+@test "a run that was refused before it saved anything leaves its folder free" {
+  run -65 train "${tiny[@]}" --lr 1e30 --steps 20 -o model "$data/train.shard.zst"
+  train "${tiny[@]}" --steps 3 -o model "$data/train.shard.zst"
+  [ -e model/model.safetensors ]
+  run -66 train -q -o other missing.shard.zst
+  [ ! -e other ]
+}
