@@ -23,8 +23,8 @@
 
 namespace {
 
-constexpr std::int64_t kWidth = 256, kNeighbours = 1024, kQueries = 1000, kAlone = 20;
-constexpr int kTurns = 5;
+constexpr std::int64_t kWidth = 256, kNeighbours = 1024, kQueries = 1000, kAlone = 10;
+constexpr int kTurns = 3;
 
 struct Problem {
   std::vector<store::Half> halves;
@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
     times["ours single"].push_back(single_ms(p, ours));
     times["faiss single"].push_back(single_ms(p, faiss));
     double batch = 0, single = 0;
-    if (turn < 2 && (python = python && ask_python(rows, batch, single))) {
+    if (turn == 1 && (python = python && ask_python(rows, batch, single))) {
       times["python batch"].push_back(batch);
       times["python single"].push_back(single);
     }

@@ -1,0 +1,150 @@
+// A store of a text: which entries, whose keys, and going on after a stop.
+#include "infer/entries.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "infer/fill_store.h"
+#include "store/datastore.h"
+#include "tiny.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using torch::Tensor;
+
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = fs::temp_directory_path() / "entries-test.XXXXXX";
+    DOCTEST_REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path = name;
+  }
+  ~Folder() { fs::remove_all(path); }
+};
+
+infer::WindowOptions resolved(infer::WindowOptions windows, const nn::Model& model) {
+  infer::MemoryOptions memory;
+  memory.memory = "none";
+  infer::resolve(windows, memory, model);
+  return windows;
+}
+
+// All keys and labels, walked through.
+infer::EntryBlock walk_all(nn::Model& model, const shard::Dataset& data,
+                           const infer::WindowOptions& windows) {
+  infer::EntryWalk walk(model, data, windows, torch::kCPU);
+  std::vector<Tensor> keys, labels;
+  while (const auto block = walk.next()) {
+    keys.push_back(block->keys);
+    labels.push_back(block->labels);
+  }
+  return {torch::cat(keys), torch::cat(labels)};
+}
+
+// The forward of one row of tokens [begin, end).
+Tensor keys_of(nn::Model& model, const std::vector<std::uint32_t>& tokens, std::int64_t begin,
+               std::int64_t end) {
+  const torch::NoGradGuard no_gradient;
+  model.eval();
+  nn::Batch batch;
+  const std::vector<std::int64_t> ids(tokens.begin() + begin, tokens.begin() + end);
+  batch.inputs = torch::tensor(ids).unsqueeze(0);
+  batch.targets = torch::zeros_like(batch.inputs);
+  batch.weight = torch::ones({1, end - begin});
+  batch.fresh = torch::ones({1}, torch::kBool);
+  const Tensor zero = torch::zeros_like(batch.inputs);
+  batch.place = {zero, zero, torch::arange(begin, end).unsqueeze(0)};
+  return model.architecture->forward(batch, nullptr).g[0];
+}
+
+store::Manifest build(nn::Model& model, const shard::Dataset& data,
+                      const infer::WindowOptions& windows, const std::string& folder,
+                      const std::function<bool()>& stop) {
+  store::Plan plan;
+  plan.model = "m", plan.data = data.fingerprint().hex(), plan.index = "exact";
+  plan.width = static_cast<std::uint64_t>(model.architecture->d_key());
+  plan.vocabulary = static_cast<std::uint64_t>(model.vocabulary);
+  plan.windows = core::Json(core::to_json(windows));
+  for (;;) {
+    store::Builder builder(folder, plan, false);
+    infer::EntryWalk walk(model, data, windows, torch::kCPU);
+    infer::FillWatch watch;
+    watch.stop = stop;
+    if (infer::fill_store(builder, walk, folder, torch::kCPU, watch))
+      return builder.finish(infer::first_entries(data, windows));
+  }
+}
+
+std::map<std::string, std::string> contents(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    files[entry.path().filename()] = entry.is_directory() ? "" : core::read_text(entry.path());
+  return files;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("an entry is a position's key in the window that scores it, and the next token") {
+  nn::Model model = tiny::model_of("transformer");
+  const auto text = tiny::text_of({50, 1, 40});
+  const auto tokens = text.tokens();
+  const tiny::Shard shard(text);
+  const auto windows = resolved(tiny::windows_of(16, 4), model);
+  const auto all = walk_all(model, shard.data(), windows);
+  DOCTEST_REQUIRE(all.keys.size(0) == 90);
+  DOCTEST_CHECK(infer::count_entries(shard.data(), windows) == 90);
+  for (std::int64_t i = 0; i < 90; ++i) {
+    DOCTEST_CHECK(all.labels[i].item<std::int32_t>() ==
+                  static_cast<std::int32_t>(tokens[static_cast<std::size_t>(i) + 1]));
+    // Windows end at inputs 16, 20, 24, ...
+    const std::int64_t end = i < 16 ? 16 : std::min<std::int64_t>(90, 16 + (i - 16) / 4 * 4 + 4);
+    const std::int64_t begin = i < 16 ? 0 : 16 + (i - 16) / 4 * 4 - 12;
+    const Tensor key = keys_of(model, tokens, begin, end)[i - begin];
+    DOCTEST_CHECK(torch::allclose(all.keys[i], key, 1e-4, 1e-5));
+  }
+  DOCTEST_CHECK(infer::first_entries(shard.data(), windows) ==
+                std::vector<std::int64_t>{0, 49, 50});
+}
+
+DOCTEST_TEST_CASE(
+    "documents that start afresh lose their first token, unless something stands before") {
+  nn::Model model = tiny::model_of("transformer");
+  const tiny::Shard shard(tiny::text_of({20, 1, 9}));
+  auto windows = tiny::windows_of(8, 8);
+  windows.restart = "document";
+  windows = resolved(windows, model);
+  DOCTEST_CHECK(walk_all(model, shard.data(), windows).keys.size(0) == 27);
+  DOCTEST_CHECK(infer::count_entries(shard.data(), windows) == 27);
+  DOCTEST_CHECK(infer::first_entries(shard.data(), windows) ==
+                std::vector<std::int64_t>{0, 19, 19});
+  windows.beginning = 0;
+  DOCTEST_CHECK(walk_all(model, shard.data(), windows).keys.size(0) == 30);
+  DOCTEST_CHECK(infer::count_entries(shard.data(), windows) == 30);
+  DOCTEST_CHECK(infer::first_entries(shard.data(), windows) ==
+                std::vector<std::int64_t>{0, 20, 21});
+}
+
+DOCTEST_TEST_CASE(
+    "a store that was stopped after every forward has the bytes of one that was not") {
+  for (const char* arch : {"transformer", "lstm"}) {
+    nn::Model model = tiny::model_of(arch);
+    const tiny::Shard shard(tiny::text_of({150, 60}));
+    auto windows = tiny::windows_of(16, 8, "auto");
+    windows.batch_tokens = 32;
+    windows = resolved(windows, model);
+    const Folder whole, stopped;
+    build(model, shard.data(), windows, whole.path, nullptr);
+    int stops = 0;
+    build(model, shard.data(), windows, stopped.path, [&] { return ++stops > 0; });
+    DOCTEST_CHECK(stops > 5);
+    DOCTEST_CHECK(contents(whole.path) == contents(stopped.path));
+    const store::Datastore opened(stopped.path);
+    DOCTEST_CHECK(opened.size() == 209);
+    DOCTEST_CHECK(opened.document_of(148) == 0);
+    DOCTEST_CHECK(opened.document_of(149) == 1);
+  }
+}
