@@ -23,11 +23,16 @@ struct Problem {
   bool gradient;
 };
 
+// Most rows of a block. The scores of a block against its own rows are half hidden, and more than
+// half where it holds several segments: small blocks waste less.
+constexpr std::int64_t kRows = 4096, kRowsWithMemory = 256;
+
 // Rows a block: as many as the budget allows, whole batch rows or equal parts of one, so that a
 // block of a segment sees few entries outside it.
 std::int64_t rows_per_block(const Problem& p, std::int64_t bytes_per_row) {
+  const std::int64_t most = p.rule.any() ? kRowsWithMemory : kRows;
   const std::int64_t rows =
-      std::clamp<std::int64_t>(p.block_bytes / std::max<std::int64_t>(1, bytes_per_row), 16, 4096);
+      std::clamp<std::int64_t>(p.block_bytes / std::max<std::int64_t>(1, bytes_per_row), 16, most);
   if (rows >= p.steps) return rows / p.steps * p.steps;
   const std::int64_t parts = (p.steps + rows - 1) / rows;
   return (p.steps + parts - 1) / parts;
