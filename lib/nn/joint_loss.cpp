@@ -25,7 +25,7 @@ struct Problem {
 
 // Most rows of a block. The scores of a block against its own rows are half hidden, and more than
 // half where it holds several segments: small blocks waste less.
-constexpr std::int64_t kRows = 4096, kRowsWithMemory = 256;
+constexpr std::int64_t kRows = 4096, kRowsWithMemory = 512;
 
 // Rows a block: as many as the budget allows, whole batch rows or equal parts of one, so that a
 // block of a segment sees few entries outside it.
