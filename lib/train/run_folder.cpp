@@ -98,19 +98,22 @@ void RunFolder::expect_configuration(const core::OrderedJson& config) const {
   const std::string path = file(kConfig);
   // A run that saved nothing has nothing to go on from: another may begin.
   const bool begun = finished() || !model::checkpoints(path_).empty();
-  if (!begun || !fs::exists(path)) {
-    if (begun)
-      core::fail(core::Code::bad_data,
-                 "{}: is not there, but a run was begun in the folder; use another folder", path);
+  core::Json own = core::Json::object();
+  if (fs::exists(path)) {
+    const auto both = core::parse_json(core::read_text(path), path);
+    if (both.contains("tessera")) own = both["tessera"];
+    if (!own.is_object() || !own.contains("training"))
+      core::fail(core::Code::usage,
+                 "{}: the folder holds a model that was not trained in it; use another folder",
+                 path_);
+  } else if (begun) {
+    core::fail(core::Code::bad_data,
+               "{}: is not there, but a run was begun in the folder; use another folder", path);
+  }
+  if (!begun) {
     core::write_file(path, core::dump_pretty(config) + "\n");
     return;
   }
-  const auto both = core::parse_json(core::read_text(path), path);
-  const auto own = both.contains("tessera") ? both["tessera"] : core::Json::object();
-  if (!own.is_object() || !own.contains("training"))
-    core::fail(core::Code::usage,
-               "{}: the folder holds a model that was not trained in it; use another folder",
-               path_);
   const core::Json& before = own["training"];
   const core::Json now = core::parse_json(core::dump(config["tessera"]["training"]), path);
   for (const auto& item : config["tessera"]["training"].items()) {

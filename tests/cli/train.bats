@@ -212,4 +212,8 @@ assert plan["hours"] > 0 and plan["peak_memory_bytes"] > 1e6 and plan["disk_byte
   [ -e model/model.safetensors ]
   run -66 train -q -o other missing.shard.zst
   [ ! -e other ]
+  mkdir foreign
+  echo '{"model_type": "gpt2"}' >foreign/config.json
+  run -64 train "${tiny[@]}" --steps 3 -o foreign "$data/train.shard.zst"
+  [ "$(cat foreign/config.json)" = '{"model_type": "gpt2"}' ]
 }
