@@ -50,8 +50,9 @@ foreach(name c10 torch_cpu)
 endforeach()
 
 # -fopenmp when compiling only: at::parallel_for is a plain loop without it, and linking with it would add a second OpenMP.
+# What clang compiles needs a runtime of its own beside torch's libgomp: there (fuzzing) the loops stay serial.
 add_library(dep_torch INTERFACE)
-target_compile_options(dep_torch INTERFACE -fopenmp "SHELL:-idirafter ${TORCH_ROOT}/include"
+target_compile_options(dep_torch INTERFACE $<IF:$<CXX_COMPILER_ID:Clang>,-fopenmp-simd,-fopenmp> "SHELL:-idirafter ${TORCH_ROOT}/include"
   "SHELL:-idirafter ${TORCH_ROOT}/include/torch/csrc/api/include")
 target_link_options(dep_torch INTERFACE -Wl,--no-as-needed ${TORCH_ROOT}/lib/libtorch_cpu.so ${TORCH_ROOT}/lib/libc10.so
   ${TORCH_OPENMP} -Wl,-rpath-link,${openmp_dir})

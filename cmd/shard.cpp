@@ -6,8 +6,6 @@
 // import), an array (export).
 
 #include <algorithm>
-#include <numeric>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -19,11 +17,11 @@
 #include "shard/array_file.h"
 #include "shard/copy.h"
 #include "shard/dataset.h"
-#include "shard/reader.h"
+#include "shard/describe.h"
 #include "shard/verify.h"
-#include "text/decode_documents.h"
 #include "text/encode_documents.h"
 #include "text/import_tokens.h"
+#include "text/print_shard.h"
 #include "text/tokenizer.h"
 
 namespace {
@@ -33,6 +31,8 @@ using core::OrderedJson;
 struct Files {
   std::vector<std::string> files;
   std::vector<std::string> paths() const {
+    if (std::count(files.begin(), files.end(), "-") > 1)
+      core::fail(core::Code::usage, "two inputs are -; stdin can be read only once");
     return files.empty() ? std::vector<std::string>{"-"} : files;
   }
   void fields(core::FieldList& f) { f.positional("FILE", files, "shards; - or none is stdin"); }
@@ -89,41 +89,11 @@ struct ExportOptions : Files {
   }
 };
 
-OrderedJson describe(const std::string& path, const shard::Dataset& data) {
-  const auto& header = data.header();
-  const auto sum = [](const std::vector<std::uint64_t>& numbers) {
-    return std::accumulate(numbers.begin(), numbers.end(), std::uint64_t{0});
-  };
-  OrderedJson report;
-  report["file"] = path;
-  report["kind"] = shard::name_of(header.kind);
-  report["dtype"] = shard::name_of(header.dtype);
-  if (header.kind == shard::Kind::vectors) report["width"] = header.width;
-  if (header.vocabulary > 0) report["vocabulary"] = header.vocabulary;
-  if (header.kind == shard::Kind::order) {
-    report["unit"] = header.unit;
-    if (header.unit_length > 0) report["unit_length"] = header.unit_length;
-    report["data_fingerprint"] = header.data_fingerprint;
-  }
-  report["elements"] = data.size();
-  report["documents"] = data.documents().size();
-  report["bytes"] = sum(data.documents().bytes);
-  report["words"] = sum(data.documents().words);
-  report["fingerprint"] = data.fingerprint().hex();
-  if (!header.tokenizer.empty()) {
-    const auto tokenizer = core::parse_json(header.tokenizer, path + ": tokenizer");
-    const auto model = tokenizer.value("model", core::Json::object());
-    report["tokenizer"] = model.is_object() ? model.value("type", "unknown") : "unknown";
-    report["tokenizer_fingerprint"] = core::hash128(header.tokenizer).hex();
-  }
-  return report;
-}
-
 int show_info(const Files& options, const cli::Context& context) {
   core::Output out(context.output);
   for (const auto& path : options.paths()) {
     const shard::Dataset data({path});
-    OrderedJson report = describe(path, data);
+    OrderedJson report = shard::describe(path, data);
     if (context.json) {
       report["provenance"] = data.provenance();
       out.write(cli::format_report(context, report));
@@ -167,107 +137,21 @@ int verify_all(const Files& options, const cli::Context& context) {
              bad.size() == 1 ? bad[0] : fmt::format("{} (and {} more)", bad[0], bad.size() - 1));
 }
 
-// Prints elements, `per_line` on a line.
-template <class T>
-void print_lines(std::span<const T> elements, std::size_t per_line, core::Output& out) {
-  fmt::memory_buffer text;
-  for (std::size_t i = 0; i < elements.size(); ++i)
-    fmt::format_to(std::back_inserter(text), "{}{}", elements[i],
-                   (i + 1) % per_line == 0 || i + 1 == elements.size() ? '\n' : ' ');
-  out.write(std::string_view(text.data(), text.size()));
-}
-
-// A row of vectors, else one element; up to `rows` of them. Returns how many were left to print.
-template <class T>
-std::uint64_t print_rows(shard::Reader& reader, std::uint64_t rows, core::Output& out) {
-  const std::size_t width = reader.header().width;
-  std::vector<T> buffer(std::max<std::size_t>(1, (1 << 16) / width) * width);
-  while (rows > 0) {
-    const std::size_t want = std::min<std::uint64_t>(rows, buffer.size() / width) * width;
-    const std::size_t n = reader.read(std::span(buffer).first(want));
-    if (n == 0) break;
-    print_lines(std::span<const T>(buffer).first(n), width, out);
-    rows -= n / width;
-  }
-  return rows;
-}
-
-std::uint64_t print_raw(shard::Reader& reader, std::uint64_t rows, core::Output& out) {
-  const std::size_t row_bytes = shard::size_of(reader.header().dtype) * reader.header().width;
-  core::Bytes buffer(std::max<std::size_t>(1, (1 << 18) / row_bytes) * row_bytes);
-  while (rows > 0) {
-    const std::size_t want = std::min<std::uint64_t>(rows, buffer.size() / row_bytes) * row_bytes;
-    const std::size_t n = reader.read(std::span(buffer).first(want));
-    if (n == 0) break;
-    out.write(std::span(buffer).first(n));
-    rows -= n / row_bytes;
-  }
-  return rows;
-}
-
-template <class T>
-void print_documents(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
-  std::vector<T> elements;
-  std::uint64_t start = 0;
-  for (std::size_t i = 0; i < data.documents().size() && i < count; ++i) {
-    const std::uint64_t end = data.documents().end[i];
-    elements.resize(static_cast<std::size_t>(end - start));
-    data.read(start, std::span(elements));
-    print_lines(std::span<const T>(elements), std::max<std::size_t>(1, elements.size()), out);
-    if (elements.empty()) out.write("\n");
-    start = end;
-  }
-}
-
-// The text of the first `count` documents, each ended by a newline.
-void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
-  shard::expect_kind(data.header(), {shard::Kind::tokens, shard::Kind::pairs}, data.name());
-  if (data.header().tokenizer.empty())
-    core::fail(core::Code::bad_data, "{}: no tokenizer in it; --documents prints ids", data.name());
-  const auto tokenizer = text::parse_tokenizer(data.header().tokenizer, data.name());
-  const auto end_of_document = text::end_of_document_of(data, *tokenizer);
-  text::StreamDecoder decoder(tokenizer);
-  std::vector<std::uint32_t> ids;
-  std::uint64_t at = 0;
-  for (std::size_t i = 0; i < data.documents().size() && i < count; ++i) {
-    decoder.restart();
-    bool line_ended = false;
-    for (const std::uint64_t end = data.documents().end[i]; at < end; at += ids.size()) {
-      ids.resize(std::min<std::uint64_t>(end - at, 1 << 16));
-      data.read(at, std::span(ids));
-      std::string text;
-      for (const auto id : ids)
-        if (id != end_of_document) decoder.push(id, text);
-      out.write(text);
-      if (!text.empty()) line_ended = text.back() == '\n';
-    }
-    if (!line_ended) out.write("\n");
-  }
-}
-
 // Cat, and head: the first `count`.
 int print(const PrintOptions& options, const cli::Context& context) {
   if (options.raw + options.documents + options.text > 1)
     core::fail(core::Code::usage, "--raw, --documents and --text exclude each other");
   if (options.count < 0) core::fail(core::Code::usage, "--count: takes a positive number");
   if (options.raw) cli::refuse_binary_to_terminal(context);
-  std::uint64_t count = options.whole ? UINT64_MAX : static_cast<std::uint64_t>(options.count);
+  const std::uint64_t count =
+      options.whole ? UINT64_MAX : static_cast<std::uint64_t>(options.count);
   core::Output out(context.output);
   if (options.text) {
-    print_text(shard::Dataset(options.paths()), count, out);
+    text::print_text(shard::Dataset(options.paths()), count, out);
   } else if (options.documents) {
-    const shard::Dataset data(options.paths());
-    data.header().dtype == shard::Dtype::f32 ? print_documents<float>(data, count, out)
-                                             : print_documents<std::uint64_t>(data, count, out);
+    text::print_documents(shard::Dataset(options.paths()), count, out);
   } else {
-    for (const auto& path : options.paths()) {
-      const auto source = core::open_source(path);
-      shard::Reader reader(*source);
-      count = options.raw ? print_raw(reader, count, out)
-              : reader.header().dtype == shard::Dtype::f32
-                  ? print_rows<float>(reader, count, out)
-                  : print_rows<std::uint64_t>(reader, count, out);
-    }
+    text::print_elements(options.paths(), count, options.raw, out);
   }
   out.commit();
   return 0;

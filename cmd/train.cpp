@@ -73,6 +73,9 @@ int plan_only(const Options& options, const cli::Context& context) {
 
 int train_model(const Options& options, const cli::Context& context) {
   auto keep = options.keep;
+  if (keep.checkpoint_every < 0 || keep.keep < 0)
+    core::fail(core::Code::usage, "--{}: takes 0 or a positive number",
+               keep.keep < 0 ? "keep" : "checkpoint-every");
   if (!options.max_time.empty())
     keep.deadline = std::chrono::steady_clock::now() +
                     std::chrono::milliseconds(

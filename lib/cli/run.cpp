@@ -158,8 +158,23 @@ int print_version(const Context& context, bool details) {
   return 0;
 }
 
+// One line whatever is in the text (the name of a file may hold anything): control characters as
+// \xNN.
+std::string one_line(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      line += fmt::format("\\x{:02x}", byte);
+    } else {
+      line += c;
+    }
+  }
+  return line;
+}
+
 int complain(const std::string& name, core::Code code, std::string_view text) {
-  fmt::print(stderr, "{}: {}\n", name, text.substr(0, text.find('\n')));
+  fmt::print(stderr, "{}: {}\n", name, one_line(text));
   return static_cast<int>(code);
 }
 

@@ -26,18 +26,16 @@ struct Row {
 /// All orders score each target exactly once an epoch; the stream's first token is no target. A new
 /// epoch begins with a micro-batch of its own, so the last of an epoch may have fewer rows. L is
 /// the segment, B the batch.
-///   shuffled   segments of L, each epoch in a new order; a segment is a run
-///   kept       segments in the order of the text; all are one run
-///   runs       runs of M consecutive segments, the runs in a new order each epoch, B / M of them a
-///   micro-batch documents  segments that never leave their document, whose first token is no
-///   target; documents in a new order each
-///              epoch, their segments in the order of the text; a document is a run
-///   columns    the stream in B equal columns, L tokens of each a micro-batch, in the order of the
-///   text: State is
-///              carried, rows are fresh only where an epoch begins; a column is a run
-///   order      segments as an order shard lists them, B at a time; each epoch these micro-batches
-///   come in a new order, so
-///              that neighbours stay together (TRIME's ext); a segment is a run
+/// - shuffled: segments of L, each epoch in a new order; a segment is a run.
+/// - kept: segments in the order of the text; all are one run.
+/// - runs: runs of M consecutive segments, the runs in a new order each epoch, B / M of them a
+///   micro-batch.
+/// - documents: segments that never leave their document, whose first token is no target; documents
+///   in a new order each epoch, their segments in the order of the text; a document is a run.
+/// - columns: the stream in B equal columns, L tokens of each a micro-batch, in the order of the
+///   text: State is carried, rows are fresh only where an epoch begins; a column is a run.
+/// - order: segments as an order shard lists them, B at a time; each epoch these micro-batches come
+///   in a new order, so that neighbours stay together (TRIME's ext); a segment is a run.
 /// Segments are numbered in the order of the text; the number is the same in every epoch.
 class Order {
  public:

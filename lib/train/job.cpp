@@ -40,6 +40,16 @@ std::shared_ptr<nn::Model> model_from(const Job& job, const shard::Dataset& data
   return model;
 }
 
+// A shape that cannot be is here the fault of a flag, not of a model's config.json.
+std::shared_ptr<nn::Model> new_model(const nn::ModelOptions& options, std::int64_t vocabulary) {
+  try {
+    return std::make_shared<nn::Model>(options, vocabulary);
+  } catch (const core::Error& error) {
+    if (error.code() != core::Code::bad_config) throw;
+    core::fail(core::Code::usage, "--{}", error.what());
+  }
+}
+
 // A vocabulary that the head and all ids of the data share.
 void expect_vocabulary(const shard::Dataset& data, const std::string& valid_name,
                        const shard::Header& valid) {
@@ -100,10 +110,7 @@ Run prepare(const Job& job) {
   run.tokenizer = run.data->header().tokenizer;
   std::string from;
   if (job.from.empty()) {
-    nn::ModelOptions options = job.model;
-    // Learned positions for one segment are enough.
-    run.model = std::make_shared<nn::Model>(
-        options, static_cast<std::int64_t>(run.data->header().vocabulary));
+    run.model = new_model(job.model, static_cast<std::int64_t>(run.data->header().vocabulary));
   } else {
     run.model = model_from(job, *run.data, run.tokenizer, from);
   }

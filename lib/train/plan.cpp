@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <vector>
 
 #include "train/learner.h"
@@ -48,9 +49,8 @@ core::OrderedJson plan(Run& run, const KeepOptions& keep) {
   core::OrderedJson report;
   report["parameters"] = parameters;
   report["updates"] = recipe.steps;
-  report["tokens_per_update"] =
-      static_cast<std::int64_t>(tokens / static_cast<double>(recipe.steps));
-  report["tokens"] = static_cast<std::int64_t>(tokens);
+  report["tokens_per_update"] = std::llround(tokens / static_cast<double>(recipe.steps));
+  report["tokens"] = std::llround(tokens);
   report["epochs"] = rounded(epochs);
   report["weights_bytes"] = weights;
   report["gradient_bytes"] = weights;

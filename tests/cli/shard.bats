@@ -197,3 +197,11 @@ fingerprint() {
   cmp x.shard.zst y.shard.zst
   [ -z "$(find . -name '*.tmp.*' -o -path './tmp/*')" ]
 }
+
+@test "an error is one line whatever a file's name holds; stdin is read only once" {
+  run -66 --separate-stderr shard info $'no\nsuch\e[31mfile'
+  [ "$(wc -l <<<"$stderr")" -eq 1 ]
+  [[ $stderr == *'no\x0asuch\x1b[31mfile'* ]]
+  run -64 shard info - - <tokens.shard.zst
+  run -64 shard cat - - <tokens.shard.zst
+}

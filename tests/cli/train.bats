@@ -197,6 +197,9 @@ assert plan["hours"] > 0 and plan["peak_memory_bytes"] > 1e6 and plan["disk_byte
   run -64 train -q --segment 64 --context 32 -o model "$data/train.shard.zst"
   [[ $output == *"--segment"* ]]
   run -64 train -q --keep 2 -o model "$data/train.shard.zst"
+  run -64 train -q --heads 3 -o model "$data/train.shard.zst"
+  [[ $output == *"--heads: 3 does not divide"* ]]
+  run -64 train -q --checkpoint-every -1 -o model "$data/train.shard.zst"
   [ ! -e model/model.safetensors ]
 }
 
