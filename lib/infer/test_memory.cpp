@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "nn/joint_loss.h"
+#include "nn/memory_block.h"
 
 namespace infer {
 namespace {

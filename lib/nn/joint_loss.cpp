@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/error.h"
+#include "nn/memory_block.h"
 
 namespace nn {
 namespace {

@@ -60,50 +60,6 @@ bool may_see(const Summary& q, const Summary& e, const MemoryRule& rule) {
          e.segment_min <= q.segment_max;
 }
 
-// (R, M) scores, temperature and width applied.
-Tensor scores_of(const Tensor& queries, const Tensor& keys, Metric metric, double scale) {
-  Tensor scores = torch::mm(queries, keys.t());
-  if (metric == Metric::ip) return scores.mul_(scale);
-  scores.mul_(2 * scale);
-  scores.sub_(queries.square().sum(1, /*keepdim=*/true).mul_(scale));
-  return scores.sub_(keys.square().sum(1).mul_(scale));
-}
-
-double scale_of(const MemoryRule& rule, std::int64_t width) {
-  return 1 /
-         (rule.temperature * (rule.scale_by_width ? std::sqrt(static_cast<double>(width)) : 1.0));
-}
-
-// Hides all but the k best of each row (ties with the k-th stay).
-void keep_top_k(Tensor& scores, std::int64_t k) {
-  if (k <= 0 || scores.size(1) <= k) return;
-  const Tensor threshold = std::get<0>(scores.topk(k, 1)).select(1, k - 1).unsqueeze(1);
-  scores.masked_fill_(scores < threshold, kUnseen);
-}
-
-// x becomes e^x. What float32 cannot hold is 0, without MKL's slow path for it: masked scores are
-// half of a causal block, and took a sixth of a training step there (perf: vsexp_cout_rare,
-// sError).
-void exp_in_place(Tensor& x) {
-  if (x.scalar_type() != torch::kFloat32 || !x.is_cpu()) {
-    x.exp_();
-    return;
-  }
-  constexpr double kLeast = -87;  // e^-87 is a normal number still
-  const Tensor vanishes = x < kLeast;
-  x.clamp_min_(kLeast).exp_().masked_fill_(vanishes, 0);
-}
-
-// sum of exp -> log-mass, finite where nothing was seen.
-Tensor log_mass(const Tensor& sum, const Tensor& max) {
-  return torch::where(sum > 0, sum.log() + max, torch::full_like(sum, kUnseen));
-}
-
-// d / sum, 0 where nothing was seen.
-Tensor share(const Tensor& d, const Tensor& sum) {
-  return torch::where(sum > 0, d / sum, torch::zeros_like(sum)).unsqueeze(1);
-}
-
 }  // namespace
 
 bool MemoryRule::sees(std::int64_t query_run, std::int64_t query_segment,
@@ -197,65 +153,6 @@ Tensor visibility(const Place& queries, const Place& entries, const MemoryRule& 
         }
       });
   return visible;
-}
-
-MemoryBlock::MemoryBlock(const Tensor& queries, const Place& place, const Tensor& targets,
-                         const Entries& entries, const MemoryRule& rule)
-    : entries_(entries), rule_(rule), queries_(queries), scale_(scale_of(rule, queries.size(1))) {
-  auto ranges = visible_spans(place, entries.place, rule);
-  if (rule.top_k > 0 && ranges.size() > 1) ranges = {{ranges.front().first, ranges.back().second}};
-  Tensor max = torch::full({queries.size(0)}, kUnseen / 2, queries.options());
-  for (const auto& [begin, end] : ranges) {
-    Tensor scores = scores_of(queries, entries.keys.slice(0, begin, end), rule.metric, scale_);
-    const Tensor hidden = visibility(place, entries.place.slice(begin, end), rule).logical_not_();
-    scores.masked_fill_(hidden.to(scores.device()), kUnseen);
-    keep_top_k(scores, rule.top_k);
-    max = torch::maximum(max, scores.amax(1));
-    const Tensor match = targets.unsqueeze(1) == entries.labels.slice(0, begin, end).unsqueeze(0);
-    spans_.push_back({begin, end, scores, match});
-  }
-  sum_all_ = torch::zeros_like(max);
-  sum_positive_ = torch::zeros_like(max);
-  for (auto& span : spans_) {
-    exp_in_place(span.exp_scores.sub_(max.unsqueeze(1)));
-    sum_all_.add_(span.exp_scores.sum(1));
-    sum_positive_.add_(span.exp_scores.mul(span.match).sum(1));
-  }
-  all = log_mass(sum_all_, max);
-  positive = log_mass(sum_positive_, max);
-}
-
-Tensor MemoryBlock::backward(const Tensor& d_all, const Tensor& d_positive, Tensor& d_keys) {
-  Tensor d_queries = torch::zeros_like(queries_);
-  const Tensor every = share(d_all, sum_all_).mul_(scale_),
-               matching = share(d_positive, sum_positive_).mul_(scale_);
-  const double sign = rule_.metric == Metric::ip ? 1 : 2;
-  for (auto& span : spans_) {
-    const Tensor d = span.exp_scores.mul_(
-        torch::where(span.match, every + matching, every));  // dL/d (q.k) for ip
-    const Tensor keys = entries_.keys.slice(0, span.begin, span.end);
-    d_queries.addmm_(d, keys, 1, sign);
-    if (rule_.metric == Metric::l2) d_queries.sub_(queries_ * d.sum(1, true), sign);
-    if (!rule_.gradient) continue;
-    Tensor d_span = d_keys.slice(0, span.begin, span.end);
-    d_span.addmm_(d.t(), queries_, 1, sign);
-    if (rule_.metric == Metric::l2) d_span.sub_(keys * d.sum(0).unsqueeze(1), sign);
-  }
-  return d_queries;
-}
-
-Tensor memory_log_masses(const Tensor& queries, const Place& place, const Entries& entries,
-                         const MemoryRule& rule, std::int64_t vocabulary) {
-  Tensor masses = torch::zeros({queries.size(0), vocabulary}, queries.options());
-  if (entries.size() == 0 || !rule.any()) return masses.fill_(kUnseen);
-  Tensor scores = scores_of(queries, entries.keys, rule.metric, scale_of(rule, queries.size(1)));
-  const Tensor hidden = visibility(place, entries.place, rule).logical_not_();
-  scores.masked_fill_(hidden.to(scores.device()), kUnseen);
-  keep_top_k(scores, rule.top_k);
-  const Tensor max = scores.amax(1, true).clamp_min_(kUnseen / 2);
-  exp_in_place(scores.sub_(max));
-  masses.index_add_(1, entries.labels, scores);
-  return log_mass(masses, max);
 }
 
 }  // namespace nn

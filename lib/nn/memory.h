@@ -52,34 +52,6 @@ struct MemoryRule {
 /// Log-mass below which a query has seen nothing: finite, so that no mask makes NaN.
 inline constexpr double kUnseen = -1e30;
 
-/// Masses of one block of queries, with what its backward pass needs. No autograd graph is made.
-class MemoryBlock {
- public:
-  /// queries (R, d_key), their places and targets (R) int64; `entries` must outlive the block.
-  MemoryBlock(const torch::Tensor& queries, const Place& place, const torch::Tensor& targets,
-              const Entries& entries, const MemoryRule& rule);
-
-  torch::Tensor all;       ///< (R): log-sum-exp over the visible entries; kUnseen if none
-  torch::Tensor positive;  ///< (R): the same over those whose label is the target; kUnseen if none
-
-  /// dL/d all, dL/d positive, each (R) -> dL/d queries (R, d_key); adds to d_keys (M, d_key) if
-  /// rule.gradient.
-  torch::Tensor backward(const torch::Tensor& d_all, const torch::Tensor& d_positive,
-                         torch::Tensor& d_keys);
-
- private:
-  struct Span {
-    std::int64_t begin, end;   // of entries
-    torch::Tensor exp_scores;  // (R, end - begin): exp(score - max), 0 where unseen
-    torch::Tensor match;       // (R, end - begin) bool: the label is the target
-  };
-  const Entries& entries_;
-  MemoryRule rule_;
-  torch::Tensor queries_, sum_all_, sum_positive_;
-  double scale_ = 1;
-  std::vector<Span> spans_;
-};
-
 /// Spans [begin, end) of entries that at least one query may see, coalesced; sorted, disjoint.
 /// Cheap: works on summaries of blocks of `granularity` entries.
 std::vector<std::pair<std::int64_t, std::int64_t>> visible_spans(const Place& queries,
@@ -89,11 +61,5 @@ std::vector<std::pair<std::int64_t, std::int64_t>> visible_spans(const Place& qu
 
 /// (R, end - begin) bool, on the CPU: MemoryRule::sees for every pair.
 torch::Tensor visibility(const Place& queries, const Place& entries, const MemoryRule& rule);
-
-/// Log-mass of every word: (R, V), kUnseen where no visible entry has the label. For sampling and
-/// beams.
-torch::Tensor memory_log_masses(const torch::Tensor& queries, const Place& place,
-                                const Entries& entries, const MemoryRule& rule,
-                                std::int64_t vocabulary);
 
 }  // namespace nn

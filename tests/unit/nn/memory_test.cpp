@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "nn/memory.h"
+#include "nn/memory_block.h"
 #include "nn/torch.h"
 
 namespace {

@@ -1,0 +1,92 @@
+// MemoryBlock in float32 (tiles of entries, see memory_kernels.h) against float64 (whole masks), on
+// places with many tiles: seen whole, in part and not at all.
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "nn/memory_block.h"
+#include "nn/torch.h"
+
+namespace {
+
+using torch::Tensor;
+
+// Runs of `lengths` tokens, cut in segments of `segment`; every 50th token is padding.
+nn::Place place_of(const std::vector<std::int64_t>& lengths, std::int64_t segment, bool padded) {
+  std::vector<std::int64_t> run, part, position;
+  for (std::size_t r = 0; r < lengths.size(); ++r) {
+    for (std::int64_t i = 0; i < lengths[r]; ++i) {
+      const bool padding = padded && run.size() % 50 == 49;
+      run.push_back(padding ? -1 : static_cast<std::int64_t>(r));
+      part.push_back(static_cast<std::int64_t>(1000 * r) + i / segment);
+      position.push_back(static_cast<std::int64_t>(10000 * r) + i);
+    }
+  }
+  return {torch::tensor(run), torch::tensor(part), torch::tensor(position)};
+}
+
+struct Result {
+  Tensor all, positive, d_queries, d_keys;
+};
+
+Result result_of(const Tensor& queries, const Tensor& keys, const Tensor& targets,
+                 const nn::Place& place, const nn::MemoryRule& rule) {
+  const nn::Entries entries{keys, targets, place};
+  nn::MemoryBlock block(queries, place, targets, entries, rule);
+  Result result{block.all, block.positive, {}, torch::zeros_like(keys)};
+  const Tensor d_all = torch::linspace(-1, 1, queries.size(0), queries.options());
+  result.d_queries = block.backward(d_all, d_all.cos(), result.d_keys);
+  return result;
+}
+
+void expect_near(const Tensor& fast, const Tensor& plain) {
+  DOCTEST_CHECK(torch::allclose(fast.to(torch::kFloat64), plain, 1e-4, 2e-5));
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("tiles of entries give the masses and gradients of whole masks, for every rule") {
+  torch::manual_seed(11);
+  for (const bool padded : {false, true}) {
+    for (const std::int64_t segment : {40, 128}) {
+      const nn::Place place = place_of({300, 1, 70, 129}, segment, padded);
+      const auto size = place.size();
+      const Tensor queries = torch::randn({size, 8}, torch::kFloat64),
+                   keys = torch::randn({size, 8}, torch::kFloat64),
+                   targets = torch::randint(5, {size}, torch::kInt64);
+      for (const char* names : {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
+        for (const std::int64_t reach : {0, 100}) {
+          for (const bool drop : {false, true}) {
+            for (const auto metric : {nn::Metric::ip, nn::Metric::l2}) {
+              nn::MemoryRule rule = nn::MemoryRule::parse(names);
+              rule.reach = reach, rule.drop_own_segment = drop, rule.metric = metric;
+              DOCTEST_CAPTURE(names);
+              DOCTEST_CAPTURE(reach);
+              DOCTEST_CAPTURE(drop);
+              const Result plain = result_of(queries, keys, targets, place, rule);
+              const Result fast = result_of(queries.to(torch::kFloat32), keys.to(torch::kFloat32),
+                                            targets, place, rule);
+              expect_near(fast.all, plain.all);
+              expect_near(fast.positive, plain.positive);
+              expect_near(fast.d_queries, plain.d_queries);
+              expect_near(fast.d_keys, plain.d_keys);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("scores too far below the largest give no mass, and no infinity") {
+  const nn::Place place = place_of({100}, 100, false);
+  Tensor keys = torch::zeros({100, 4});
+  keys.select(0, 0).fill_(1000);
+  const Tensor queries = torch::ones({100, 4}), targets = torch::arange(100);
+  nn::MemoryRule rule = nn::MemoryRule::parse("local");
+  const nn::Entries entries{keys, targets.roll(-1), place};
+  const nn::MemoryBlock block(queries, place, targets, entries, rule);
+  DOCTEST_CHECK(block.all.isfinite().all().item<bool>());
+  DOCTEST_CHECK(block.all[99].item<float>() == doctest::Approx(2000));
+  DOCTEST_CHECK(block.positive.slice(0, 2).lt(-1e29).all().item<bool>());
+}
