@@ -17,7 +17,8 @@ std::span<const std::byte> Input::peek(std::size_t n) {
       end_ -= begin_;
       begin_ = 0;
     }
-    if (buffer_.size() < n + kPieceBytes) buffer_.resize(n + kPieceBytes);
+    if (buffer_.size() < n + piece_) buffer_.resize(n + piece_);
+    piece_ = std::min(2 * piece_, kPieceBytes);
     while (end_ < n) {
       const std::size_t got = source_.read(std::span(buffer_).subspan(end_));
       if (got == 0) break;

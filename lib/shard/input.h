@@ -27,6 +27,7 @@ class Input {
  private:
   core::ByteSource& source_;
   core::Bytes buffer_;
+  std::size_t piece_ = 1 << 10;  // to read at once; grows, so that small inputs stay cheap
   std::size_t begin_ = 0, end_ = 0;
   std::uint64_t offset_ = 0;
   core::Hasher hash_;
