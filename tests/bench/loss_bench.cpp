@@ -1,12 +1,14 @@
-// loss/memory and loss/time: the blocked loss beside the same loss with whole matrices, and beside
-// torch's linear + cross_entropy. Each variant runs in a process of its own, so that its peak
-// memory is its own.
+// loss/memory and loss/time: the blocked loss, with a plain and an adaptive softmax, beside the
+// same loss with whole matrices, and beside torch's linear + cross_entropy and
+// AdaptiveLogSoftmaxWithLoss. Targets follow Zipf's law. Each variant runs in a process of its own,
+// so that its peak memory is its own.
 //
 // usage: bench_loss [TOKENS]; prints JSON lines
 
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/adaptive.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "nn/adaptive_head.h"
 #include "nn/joint_loss.h"
 #include "nn/plain_head.h"
 #include "nn/runtime.h"
@@ -28,31 +31,49 @@ using torch::Tensor;
 
 struct Shape {
   std::int64_t tokens, segment, vocabulary, width,
-      memories;  // memories: entries a token may see before its segment
+      memories;                       // memories: entries a token may see before its segment
+  std::vector<std::int64_t> cutoffs;  // empty: plain softmax
 };
 
 struct Problem {
   nn::Batch batch;
   Tensor f, g;
-  std::shared_ptr<nn::PlainHead> head;
+  std::shared_ptr<nn::Head> head;
+  nn::Bands bands;
+  torch::nn::AdaptiveLogSoftmaxWithLoss theirs{nullptr};
   nn::MemoryRule rule;
   nn::Entries carried;
 };
+
+std::shared_ptr<nn::Head> head_of(const nn::Bands& bands) {
+  if (bands.count() == 1) return std::make_shared<nn::PlainHead>(bands.vocabulary, bands.d_model);
+  return std::make_shared<nn::AdaptiveHead>(bands, nullptr, false, 0.0);
+}
 
 Problem problem_of(const Shape& s) {
   torch::manual_seed(1);
   Problem p;
   const std::int64_t rows = s.tokens / s.segment;
   const auto grid = torch::arange(s.tokens).view({rows, s.segment});
-  p.batch.targets = torch::randint(s.vocabulary, {rows, s.segment}, torch::kInt64);
+  p.batch.targets =
+      (torch::rand({rows, s.segment}, torch::kFloat64) * std::log(double(s.vocabulary) + 1))
+          .exp()
+          .floor()
+          .to(torch::kInt64)
+          .sub_(1)
+          .clamp_(0, s.vocabulary - 1);
   p.batch.inputs = p.batch.targets;
   p.batch.weight = torch::ones({rows, s.segment});
   p.batch.place = {torch::zeros_like(grid), grid.div(s.segment, "floor"), grid};
   p.f = torch::randn({rows, s.segment, s.width}).requires_grad_();
   p.g = torch::randn({rows, s.segment, s.width}).requires_grad_();
-  p.head = std::make_shared<nn::PlainHead>(s.vocabulary, s.width);
+  p.bands = {s.vocabulary, s.width, s.cutoffs, 4};
+  p.head = head_of(p.bands);
+  if (!s.cutoffs.empty())
+    p.theirs = torch::nn::AdaptiveLogSoftmaxWithLoss(
+        torch::nn::AdaptiveLogSoftmaxWithLossOptions(s.width, s.vocabulary, s.cutoffs));
   torch::NoGradGuard guard;
-  p.head->weights()[0].normal_(0, 0.02);
+  for (Tensor& weight : p.head->weights()) weight.normal_(0, 0.02);
   if (s.memories > 0) {
     p.rule = nn::MemoryRule::parse("long");
     p.rule.reach = s.memories;
@@ -68,10 +89,34 @@ void blocked(Problem& p) {
   nn::joint_loss(p.f, p.g, p.batch, *p.head, p.rule, p.carried).backward();
 }
 
+// Scores of the targets and log-sum-exps of the first level, every matrix whole.
+std::pair<Tensor, Tensor> scores_whole(Problem& p, const Tensor& f, const Tensor& targets) {
+  const auto weights = p.head->weights();
+  const auto bands = static_cast<std::size_t>(p.bands.count());
+  if (bands == 1) {
+    const Tensor logits = f.mm(weights[0].t());
+    return {logits.gather(1, targets.unsqueeze(1)).squeeze(1), logits.logsumexp(1)};
+  }
+  const Tensor first = torch::cat({f.mm(weights[0].t()), f.mm(weights[bands].t())}, 1);
+  Tensor choice = targets;
+  std::vector<Tensor> rows(bands), tails(bands);
+  for (std::size_t i = 1; i < bands; ++i) {
+    const auto band = static_cast<std::int64_t>(i);
+    const Tensor inside = (targets >= p.bands.begin(band)) & (targets < p.bands.end(band));
+    choice = choice.masked_fill(inside, p.bands.end(0) + band - 1);
+    rows[i] = inside.nonzero().flatten();
+    const Tensor scores = f.index_select(0, rows[i]).mm(weights[bands + i]).mm(weights[i].t());
+    const Tensor labels = targets.index_select(0, rows[i]) - p.bands.begin(band);
+    tails[i] = scores.log_softmax(1).gather(1, labels.unsqueeze(1)).squeeze(1);
+  }
+  Tensor hit = first.gather(1, choice.unsqueeze(1)).squeeze(1);
+  for (std::size_t i = 1; i < bands; ++i) hit = hit.index_add(0, rows[i], tails[i]);
+  return {hit, first.logsumexp(1)};
+}
+
 void whole(Problem& p) {
   const Tensor f = p.f.flatten(0, 1), g = p.g.flatten(0, 1), targets = p.batch.targets.flatten();
-  const Tensor logits = f.mm(p.head->weights()[0].t());
-  const Tensor hit = logits.gather(1, targets.unsqueeze(1)).squeeze(1), z = logits.logsumexp(1);
+  const auto [hit, z] = scores_whole(p, f, targets);
   if (!p.rule.any()) {
     (z - hit).sum().backward();
     return;
@@ -88,7 +133,11 @@ void whole(Problem& p) {
   (torch::logaddexp(z, scores.logsumexp(1)) - torch::logaddexp(hit, right)).sum().backward();
 }
 
-void torch_cross_entropy(Problem& p) {
+void torch_loss(Problem& p) {
+  if (p.theirs) {
+    p.theirs->forward(p.f.flatten(0, 1), p.batch.targets.flatten()).output.neg().sum().backward();
+    return;
+  }
   const Tensor logits = torch::linear(p.f.flatten(0, 1), p.head->weights()[0]);
   torch::nn::functional::cross_entropy(
       logits, p.batch.targets.flatten(),
@@ -140,25 +189,36 @@ void print(const char* name, double value, const char* unit, const std::string& 
   std::fflush(stdout);
 }
 
+// Ours beside the materialised one and, without memories, beside torch's.
+void compare(const Shape& shape) {
+  const Measured ours = measure(shape, blocked), materialised = measure(shape, whole);
+  const bool adaptive = !shape.cutoffs.empty();
+  const std::string at = std::string(adaptive ? " adaptive" : "") + " d" +
+                         std::to_string(shape.width) + " V" + std::to_string(shape.vocabulary) +
+                         " M" + std::to_string(shape.memories);
+  print("loss/time", ours.seconds, "s", "materialised" + at, materialised.seconds);
+  print("loss/memory", ours.bytes, "bytes", "materialised" + at, materialised.bytes);
+  if (shape.memories > 0) return;
+  const Measured theirs = measure(shape, torch_loss);
+  const std::string name =
+      (adaptive ? "torch AdaptiveLogSoftmaxWithLoss" : "torch linear + cross_entropy") + at;
+  print("loss/time", ours.seconds, "s", name, theirs.seconds);
+  print("loss/memory", ours.bytes, "bytes", name, theirs.bytes);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::int64_t tokens = argc > 1 ? std::atoll(argv[1]) : 4096;
-  for (const std::int64_t width : {256, 1024}) {
-    for (const std::int64_t vocabulary : {8000, 33278, 50257}) {
-      for (const std::int64_t memories : {0, 512, 12288}) {
-        if (width == 1024 && vocabulary != 33278) continue;
-        const Shape shape{tokens, 512, vocabulary, width, memories};
-        const Measured ours = measure(shape, blocked), materialised = measure(shape, whole);
-        const std::string at = " d" + std::to_string(width) + " V" + std::to_string(vocabulary) +
-                               " M" + std::to_string(memories);
-        print("loss/time", ours.seconds, "s", "materialised" + at, materialised.seconds);
-        print("loss/memory", ours.bytes, "bytes", "materialised" + at, materialised.bytes);
-        if (memories > 0) continue;
-        const Measured theirs = measure(shape, torch_cross_entropy);
-        print("loss/time", ours.seconds, "s", "torch linear + cross_entropy" + at, theirs.seconds);
-        print("loss/memory", ours.bytes, "bytes", "torch linear + cross_entropy" + at,
-              theirs.bytes);
+  for (const bool adaptive : {false, true}) {
+    for (const std::int64_t width : {256, 1024}) {
+      for (const std::int64_t vocabulary : {8000, 33278, 50257}) {
+        for (const std::int64_t memories : {0, 512, 12288}) {
+          if (width == 1024 && vocabulary != 33278) continue;
+          std::vector<std::int64_t> cutoffs;
+          if (adaptive) cutoffs = {vocabulary / 16, vocabulary / 4};
+          compare({tokens, 512, vocabulary, width, memories, cutoffs});
+        }
       }
     }
   }
