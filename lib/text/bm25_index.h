@@ -30,7 +30,7 @@ class IndexBlock {
  public:
   /// A bound of the local numbers of units, and so chosen that their scores for some queries and
   /// the postings of a term stay in the caches.
-  static constexpr std::uint32_t kUnits = 8192;
+  static constexpr std::uint32_t kUnits = 16384;
   static constexpr std::uint32_t kTiles = kUnits / kTile;
 
   /// The units [first, last).

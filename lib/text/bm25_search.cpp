@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kBatch =
     128;  // queries that share a block of the index while it is in the cache
-constexpr std::size_t kGroup = 16;  // of them as many as have their scores in the cache
+constexpr std::size_t kGroup = 8;  // of them as many as have their scores in the cache
 
 // Postings are asked for so many terms ahead: half of their cost is the wait for the first ones.
 constexpr std::size_t kAhead = 6;
