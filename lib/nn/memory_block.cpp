@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "nn/memory_kernels.h"
+#include "nn/visibility.h"
 
 namespace nn {
 namespace {
@@ -10,21 +10,6 @@ namespace {
 using torch::Tensor;
 
 constexpr std::int64_t kPart = 128;  // queries
-
-Place contiguous(const Place& place) {
-  return {place.run.contiguous(), place.segment.contiguous(), place.position.contiguous()};
-}
-
-PlaceIds ids_of(const Place& place) {
-  return {place.run.const_data_ptr<std::int64_t>(), place.segment.const_data_ptr<std::int64_t>(),
-          place.position.const_data_ptr<std::int64_t>(), place.size()};
-}
-
-SeenScores seen_scores(const Place& queries, const Place& entries, const MemoryRule& rule) {
-  return {ids_of(queries),
-          ids_of(entries),
-          {rule.local, rule.far, rule.ext, rule.drop_own_segment, rule.reach}};
-}
 
 // What is left to multiply once scores_of() is done.
 float factor_of(const MemoryRule& rule, double scale) {

@@ -98,6 +98,15 @@ void SeenScores::each_tile(std::int64_t query, const Whole& whole, const Part& p
   }
 }
 
+void SeenScores::visible(std::int64_t query, bool* row) const {
+  each_tile(
+      query, [&](std::int64_t from, std::int64_t to) { std::fill(row + from, row + to, true); },
+      [&](std::int64_t from, std::int64_t to, const bool* tile) {
+        std::copy(tile, tile + (to - from), row + from);
+      },
+      [&](std::int64_t from, std::int64_t to) { std::fill(row + from, row + to, false); });
+}
+
 void SeenScores::raise(const float* scores, float scale, std::int64_t begin, std::int64_t end,
                        float* maxima) const {
   for (auto r = begin; r < end; ++r) {

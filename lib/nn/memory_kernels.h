@@ -26,6 +26,9 @@ class SeenScores {
  public:
   SeenScores(const PlaceIds& queries, const PlaceIds& entries, const SightRule& rule);
 
+  /// row[j] tells whether the query sees entry j: MemoryRule::sees.
+  void visible(std::int64_t query, bool* row) const;
+
   /// maxima[r] becomes the larger of itself and the visible scale * scores of row r.
   void raise(const float* scores, float scale, std::int64_t begin, std::int64_t end,
              float* maxima) const;

@@ -2,6 +2,7 @@
 // places with many tiles: seen whole, in part and not at all.
 #include <doctest/doctest.h>
 
+#include <string>
 #include <vector>
 
 #include "nn/memory_block.h"
@@ -45,6 +46,35 @@ void expect_near(const Tensor& fast, const Tensor& plain) {
 
 }  // namespace
 
+DOCTEST_TEST_CASE("tiles are seen, hidden or looked at as the truth table says, for every pair") {
+  for (const bool padded : {false, true}) {
+    const nn::Place place = place_of({150, 1, 70, 129}, 40, padded);
+    const auto size = place.size();
+    const auto* const run = place.run.const_data_ptr<std::int64_t>();
+    const auto* const segment = place.segment.const_data_ptr<std::int64_t>();
+    const auto* const position = place.position.const_data_ptr<std::int64_t>();
+    for (const std::string names : {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
+      for (const std::int64_t reach : {0, 30, 100}) {
+        for (const bool drop : {false, true}) {
+          nn::MemoryRule rule = nn::MemoryRule::parse(names);
+          rule.reach = reach, rule.drop_own_segment = drop;
+          const Tensor seen = nn::visibility(place, place, rule);
+          const bool* const table = seen.const_data_ptr<bool>();
+          std::int64_t wrong = 0;
+          for (std::int64_t i = 0; i < size; ++i)
+            for (std::int64_t j = 0; j < size; ++j)
+              wrong += table[i * size + j] !=
+                       rule.sees(run[i], segment[i], position[i], run[j], segment[j], position[j]);
+          DOCTEST_CAPTURE(names);
+          DOCTEST_CAPTURE(reach);
+          DOCTEST_CAPTURE(drop);
+          DOCTEST_CHECK(wrong == 0);
+        }
+      }
+    }
+  }
+}
+
 DOCTEST_TEST_CASE("tiles of entries give the masses and gradients of whole masks, for every rule") {
   torch::manual_seed(11);
   for (const bool padded : {false, true}) {
@@ -54,7 +84,7 @@ DOCTEST_TEST_CASE("tiles of entries give the masses and gradients of whole masks
       const Tensor queries = torch::randn({size, 8}, torch::kFloat64),
                    keys = torch::randn({size, 8}, torch::kFloat64),
                    targets = torch::randint(5, {size}, torch::kInt64);
-      for (const char* names : {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
+      for (const std::string names : {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
         for (const std::int64_t reach : {0, 100}) {
           for (const bool drop : {false, true}) {
             for (const auto metric : {nn::Metric::ip, nn::Metric::l2}) {
