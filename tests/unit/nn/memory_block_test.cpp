@@ -53,7 +53,8 @@ DOCTEST_TEST_CASE("tiles are seen, hidden or looked at as the truth table says, 
     const auto* const run = place.run.const_data_ptr<std::int64_t>();
     const auto* const segment = place.segment.const_data_ptr<std::int64_t>();
     const auto* const position = place.position.const_data_ptr<std::int64_t>();
-    for (const std::string names : {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
+    for (const std::string names :
+         {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
       for (const std::int64_t reach : {0, 30, 100}) {
         for (const bool drop : {false, true}) {
           nn::MemoryRule rule = nn::MemoryRule::parse(names);
@@ -84,7 +85,8 @@ DOCTEST_TEST_CASE("tiles of entries give the masses and gradients of whole masks
       const Tensor queries = torch::randn({size, 8}, torch::kFloat64),
                    keys = torch::randn({size, 8}, torch::kFloat64),
                    targets = torch::randint(5, {size}, torch::kInt64);
-      for (const std::string names : {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
+      for (const std::string names :
+           {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
         for (const std::int64_t reach : {0, 100}) {
           for (const bool drop : {false, true}) {
             for (const auto metric : {nn::Metric::ip, nn::Metric::l2}) {
