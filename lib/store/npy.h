@@ -1,13 +1,6 @@
 #pragma once
-// Arrays in NumPy's .npy format, versions 1 to 3: little-endian, C order. Read by mapping, written
-// by appending rows.
-//
-//   6 bytes   \x93NUMPY
-//   2 bytes   version: major, minor
-//   2 or 4    length of the header (4 from version 2 on)
-//   ...       a Python dict as text: {'descr': '<f2', 'fortran_order': False, 'shape': (N, d), },
-//             padded with spaces to a multiple of 64 bytes, ended by a newline
-//   ...       the elements
+// Arrays in NumPy's .npy format (core/npy_header.h), little-endian, C order: read by mapping,
+// written by appending rows.
 
 #include <cstdint>
 #include <span>
@@ -15,22 +8,16 @@
 #include <string_view>
 #include <vector>
 
+#include "core/npy_header.h"
 #include "store/mapped_file.h"
 
 namespace store {
 
-struct NpyHeader {
-  std::string descr;  ///< "<f2", "<i4", "<i8"
-  std::vector<std::uint64_t> shape;
-  std::size_t data_offset = 0;  ///< of the first element
-  bool operator==(const NpyHeader&) const = default;
-};
-
 /// Reads what stands at the front of a file; nothing in it is trusted. Throws Error{bad_data}
-/// naming `origin`, also for Fortran order, an element type other than the three above, and a shape
-/// whose bytes overflow 2^63.
-NpyHeader parse_npy_header(std::span<const std::byte> front, const std::string& origin);
-/// Version 1, always kNpyHeaderBytes long, so that rows can be added in place.
+/// naming `origin`, also for Fortran order, an element type other than <f2, <i4 and <i8, and a
+/// shape whose bytes overflow 2^63.
+core::NpyHeader parse_npy_header(std::span<const std::byte> front, const std::string& origin);
+/// Of one or two dimensions; always kNpyHeaderBytes long, so that rows can be added in place.
 std::string format_npy_header(std::string_view descr, const std::vector<std::uint64_t>& shape);
 inline constexpr std::size_t kNpyHeaderBytes = 128;
 
