@@ -52,11 +52,6 @@ struct Options {
   }
 };
 
-torch::Dtype dtype_of(const std::string& precision) {
-  if (precision == "float64") return torch::kFloat64;
-  return precision == "bfloat16" ? torch::kBFloat16 : torch::kFloat32;
-}
-
 void write(const cli::Context& context, const std::string& path, const core::OrderedJson& report) {
   core::Output out(path);
   out.write(cli::format_report(context, report));
@@ -134,7 +129,7 @@ int build(const Options& options, const cli::Context& context) {
   if (options.model.empty()) fail(Code::usage, "it takes -m MODEL, whose keys are to be stored");
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed));
   const torch::Device device = nn::device(options.device);
-  const auto loaded = model::load(options.model, device, dtype_of(options.precision));
+  const auto loaded = model::load(options.model, device, nn::dtype(options.precision));
   const shard::Dataset data(options.files);
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   model::check_tokenizer(loaded, data.header(), data.name());

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,13 +17,14 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "infer/breakdown.h"
+#include "infer/per_token.h"
 #include "infer/report.h"
+#include "infer/retrieval.h"
 #include "infer/scorer.h"
+#include "infer/stores.h"
 #include "infer/tune.h"
 #include "model/folder.h"
 #include "nn/runtime.h"
-#include "task/token_scores.h"
-#include "text/tokenizer.h"
 
 namespace {
 
@@ -39,6 +39,7 @@ struct Options {
   std::string tune, tune_output;
   infer::TuneOptions grid;
   std::string per_token, by = "none", counts;
+  std::vector<std::int64_t> retrieval_at;
   double fail_above = 0;
   std::string device = "auto", precision = "float32";
   void fields(core::FieldList& f) {
@@ -56,17 +57,14 @@ struct Options {
     f("by", by, "a table of the loss by parts of the text",
       {"none", "frequency", "position", "document"});
     f("counts", counts, "shard whose words --by frequency counts, the training data");
+    f("retrieval-at", retrieval_at,
+      "share of the tokens that are among the labels of so many nearest entries (1,8,64,1024)");
     f("fail-above", fail_above, "exit 1 if the perplexity is above this; 0: never");
     f.group("Computing");
     f("device", device, "cpu, cuda, cuda:1, or auto");
     f("precision", precision, "of the weights", {"float32", "float64", "bfloat16"});
   }
 };
-
-torch::Dtype dtype_of(const std::string& precision) {
-  if (precision == "float64") return torch::kFloat64;
-  return precision == "bfloat16" ? torch::kBFloat16 : torch::kFloat32;
-}
 
 // What one run works with.
 struct Run {
@@ -115,44 +113,6 @@ infer::MemoryOptions tune(const Run& run, infer::WindowOptions windows,
   return tuned.memory;
 }
 
-// Writes each token of a block to the file of --per-token.
-class PerToken {
- public:
-  PerToken(const std::string& path, const shard::Dataset& data)
-      : out_(path), writer_(out_), documents_(data.documents()) {
-    if (!data.header().tokenizer.empty())
-      tokenizer_ = text::parse_tokenizer(data.header().tokenizer, data.name());
-  }
-  void add(const infer::Scored& scored) {
-    const auto targets = scored.targets.accessor<std::int64_t, 1>();
-    const auto& parts = scored.parts;
-    const double nan = std::numeric_limits<double>::quiet_NaN();
-    const auto value = [&](const torch::Tensor& part, std::int64_t i) {
-      return part.defined() ? -part.const_data_ptr<double>()[i] : nan;
-    };
-    for (std::int64_t i = 0; i < targets.size(0); ++i) {
-      task::TokenScore row;
-      row.position = scored.first + static_cast<std::uint64_t>(i);
-      while (documents_.end[document_] <= row.position) ++document_;
-      row.document = document_;
-      row.token = static_cast<std::uint32_t>(targets[i]);
-      if (tokenizer_) row.text = task::escape_text(tokenizer_->token(row.token));
-      row.head = value(parts.head, i), row.joint = value(parts.joint, i);
-      row.memory = value(parts.memory, i), row.cache = value(parts.cache, i);
-      row.nats = value(scored.log_prob, i);
-      writer_.write(row);
-    }
-  }
-  void commit() { out_.commit(); }
-
- private:
-  core::Output out_;
-  task::TokenScoreWriter writer_;
-  const shard::Documents& documents_;
-  std::size_t document_ = 0;
-  text::TokenizerPtr tokenizer_;
-};
-
 std::optional<infer::Breakdown> make_breakdown(const Run& run, const shard::Dataset& data) {
   const std::string& by = run.options.by;
   if (by == "position") return infer::Breakdown::by_position(data);
@@ -168,15 +128,20 @@ int evaluate(const Run& run, infer::WindowOptions windows, const infer::MemoryOp
       run.open(options.files.empty() ? std::vector<std::string>{"-"} : options.files);
   windows.beginning = infer::beginning_token(data);
   auto breakdown = make_breakdown(run, data);
-  std::optional<PerToken> per_token;
+  std::optional<infer::PerToken> per_token;
+  std::optional<infer::Retrieval> retrieval;
+  if (!options.retrieval_at.empty()) retrieval.emplace(options.retrieval_at, memory.stores);
   if (!options.per_token.empty()) per_token.emplace(options.per_token, data);
   core::Output out(run.context.output);
+  if (memory.stores.any() && memory.stores.opened->hold(data.fingerprint().hex()))
+    cli::note(run.context, "a datastore holds this very text; its entries are left out");
 
   infer::Watch watch;
-  if (breakdown || per_token) {
+  if (breakdown || per_token || retrieval) {
     watch.scored = [&](const infer::Scored& scored) {
       if (breakdown) breakdown->add(scored);
       if (per_token) per_token->add(scored);
+      if (retrieval) retrieval->add(scored);
     };
   }
   infer::Totals totals;
@@ -186,6 +151,7 @@ int evaluate(const Run& run, infer::WindowOptions windows, const infer::MemoryOp
     totals = infer::score(*run.loaded.model, data, windows, memory, run.device, watch);
   }
   core::OrderedJson report = infer::figures(totals);
+  if (retrieval) report["retrieval"] = retrieval->figures();
   report["signature"] = run.signature(data, windows, memory);
   if (per_token) per_token->commit();
   out.write(cli::format_report(run.context, report));
@@ -212,10 +178,11 @@ int eval_ppl(const Options& options, const cli::Context& context) {
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed));
   const torch::Device device = nn::device(options.device);
   const Run run{options, context, device,
-                model::load(options.model, device, dtype_of(options.precision))};
+                model::load(options.model, device, nn::dtype(options.precision))};
   infer::WindowOptions windows = options.windows;
   infer::MemoryOptions memory = options.memory;
   infer::resolve(windows, memory, *run.loaded.model, run.loaded.facts);
+  infer::open_stores(memory, run.loaded);
   if (!options.tune.empty()) {
     const bool alone = options.files.empty();
     memory = tune(run, windows, memory, alone);

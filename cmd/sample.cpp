@@ -112,6 +112,8 @@ int write_samples(const Options& options, const cli::Context& context) {
   watch.piece = [&](auto prompt, auto sample, auto piece) { output.piece(prompt, sample, piece); };
   watch.finished = [&](const infer::Sample& sample) {
     output.finished(sample);
+    if (!context.json)
+      fmt::print(stderr, "{}", infer::citation_lines(sample.prompt, sample.sample, sample.cited));
     ++texts;
   };
   watch.progress = [&](std::uint64_t done) { progress.update(steps = done); };

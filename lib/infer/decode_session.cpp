@@ -108,7 +108,7 @@ void Session::remember(const Fed& fed, const std::vector<std::vector<std::int64_
   const auto n = rows();
   std::int64_t steps = 0;
   for (const auto& prompt : prompts) steps = std::max(steps, size_of(prompt) - 1);
-  if (!memory_->any() || steps == 0) return;
+  if (!memory_->remembers() || steps == 0) return;
   const auto options = fed.f[0].options();
   const Tensor f = torch::zeros({steps, n, fed.f[0].size(1)}, options);
   const Tensor g = torch::zeros({steps, n, fed.g[0].size(1)}, options);
@@ -156,7 +156,7 @@ Tensor Session::log_probs() {
 }
 
 void Session::advance(const std::vector<std::int64_t>& tokens) {
-  if (memory_->any())
+  if (memory_->remembers())
     memory_->append(f_, g_, torch::tensor(tokens, torch::kInt64).to(device_), last_place());
   std::vector<std::vector<std::int64_t>> fed;
   for (const auto token : tokens) fed.push_back({token});
@@ -169,7 +169,7 @@ void Session::select(const std::vector<std::int64_t>& rows) {
   if (rows == same) return;
   engine_.select(rows);
   const Tensor index = torch::tensor(rows, torch::kInt64);
-  if (memory_->any()) memory_->select(index);
+  if (memory_->remembers()) memory_->select(index);
   f_ = f_.index_select(0, index.to(f_.device()));
   g_ = g_.index_select(0, index.to(g_.device()));
   std::vector<Text> texts;

@@ -26,6 +26,11 @@ class Session {
   void start(const std::vector<std::vector<std::int64_t>>& prompts);
   /// log p of every word after each row: (rows, V) float32, contiguous, on the CPU.
   torch::Tensor log_probs();
+  /// After log_probs(): what entries of the stores gave of row's p(token); see TestMemory.
+  std::vector<StoreShare> store_shares(std::int64_t row, std::int64_t token,
+                                       double log_prob) const {
+    return memory_->store_shares(row, token, log_prob);
+  }
   /// The token that follows in each row.
   void advance(const std::vector<std::int64_t>& tokens);
   /// Row i becomes what row rows[i] was; any number of rows, and a row may be taken twice.

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "infer/generator_draw.h"
 #include "infer/generator_stop.h"
+#include "infer/stores.h"
 
 namespace infer {
 namespace {
@@ -54,8 +55,14 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, MemoryOptio
   WindowOptions windows;
   windows.window = options_.window;
   resolve(windows, memory_, *loaded_.model, loaded_.facts);
+  open_stores(memory_, loaded_);
   window_ = windows.window;
   engine_ = make_engine(*loaded_.model, device, parse_precision(options_.weights));
+  if (options_.cite) {
+    if (!memory_.stores.any())
+      core::fail(Code::usage, "--cite: there is no store to cite; add --datastore");
+    citer_.emplace(memory_.stores.opened, tokenizer_, options_.cite_most);
+  }
   session_.emplace(*engine_, *loaded_.model, window_, memory_, device);
 }
 
@@ -148,7 +155,11 @@ void Generator::draw(const std::vector<Prompt>& prompts, std::int64_t first, std
       const auto row = row_of(log_p, static_cast<std::int64_t>(i));
       const auto token = draw(row, text.rng);
       sample.tokens.push_back(token);
-      sample.log_prob += static_cast<double>(row[static_cast<std::size_t>(token)]);
+      const auto log_prob = static_cast<double>(row[static_cast<std::size_t>(token)]);
+      sample.log_prob += log_prob;
+      if (citer_)
+        sample.cited.push_back(citer_->cite(
+            token, session_->store_shares(static_cast<std::int64_t>(i), token, log_prob)));
       auto finish = ends(text.text, text.decoder, token);
       if (!finish && static_cast<std::int64_t>(sample.tokens.size()) == options_.max_tokens)
         finish = Finish::length;
@@ -191,8 +202,9 @@ void Generator::search(const std::vector<Prompt>& prompts, const GeneratorWatch&
   const auto tell = [&](const Search& search) {
     std::int64_t rank = 0;
     for (auto& hypothesis : search.beam.best(options_.samples)) {
-      Sample sample{search.prompt,       rank++,           {}, std::move(hypothesis.tokens),
-                    hypothesis.log_prob, hypothesis.finish};
+      Sample sample{
+          search.prompt,     rank++, {}, std::move(hypothesis.tokens), hypothesis.log_prob,
+          hypothesis.finish, {}};
       auto text = search.start;
       for (const auto token : sample.tokens) ends(text.text, text.decoder, token);
       sample.text = text.text.text();

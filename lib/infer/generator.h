@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "infer/cite.h"
 #include "infer/decode_session.h"
 #include "infer/generator_beam.h"
 #include "infer/generator_options.h"
@@ -28,6 +29,7 @@ struct Sample {
   std::vector<std::int64_t> tokens;  ///< all that were drawn, those of end and stop included
   double log_prob = 0;               ///< of the tokens, nats, by model and memories as they are
   Finish finish = Finish::length;
+  std::vector<CitedToken> cited;  ///< with options.cite, of each token
 };
 
 /// What run() tells as it goes. Samples of one prompt, and prompts, come in any order.
@@ -82,6 +84,7 @@ class Generator {
   std::int64_t window_ = 0;
   std::unique_ptr<Engine> engine_;
   std::optional<Session> session_;
+  std::optional<Citer> citer_;
   std::uint64_t prompts_ = 0, tokens_ = 0;
 };
 

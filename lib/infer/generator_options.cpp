@@ -28,6 +28,9 @@ void GeneratorOptions::fields(core::FieldList& f) {
   f("batch", batch, "texts decoded together");
   f("weights", weights, "precision of the weights on the CPU; less is faster",
     {"float32", "bfloat16", "int8"});
+  f.group("Citations");
+  f("cite", cite, "tell the stored contexts that gave each token its probability");
+  f("cite-most", cite_most, "contexts of a token");
 }
 
 void GeneratorOptions::check() const {
@@ -45,6 +48,8 @@ void GeneratorOptions::check() const {
   if (max_tokens < 1) fail(Code::usage, "--max-tokens: takes a positive number");
   if (batch < 1) fail(Code::usage, "--batch: takes a positive number");
   if (window < 0 || window == 1) fail(Code::usage, "--window: takes at least 2 tokens");
+  if (cite && searches()) fail(Code::usage, "--cite: it goes with drawing, not with --beam");
+  if (cite_most < 1) fail(Code::usage, "--cite-most: takes a positive number");
   for (const auto& text : stop)
     if (text.empty()) fail(Code::usage, "--stop: takes a text that is not empty");
 }

@@ -30,7 +30,9 @@ struct GeneratorOptions {
   std::int64_t batch = 32;        ///< rows decoded together
   std::int64_t window = 0;        ///< tokens the model sees at once; 0: what it was trained with
   std::string weights = "float32";
-  std::uint64_t seed = 1;  ///< no flag of its own: --seed
+  bool cite = false;           ///< say which stored contexts gave each token its probability
+  std::int64_t cite_most = 3;  ///< contexts of a token
+  std::uint64_t seed = 1;      ///< no flag of its own: --seed
   void fields(core::FieldList& f);
 
   bool searches() const { return beam > 0; }

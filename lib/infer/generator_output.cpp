@@ -13,6 +13,7 @@ std::string json_line(const std::string& prompt, const Sample& sample) {
   json["tokens"] = sample.tokens;
   json["log_prob"] = sample.log_prob;
   json["finish"] = name_of(sample.finish);
+  if (!sample.cited.empty()) json["citations"] = to_json(sample.cited);
   return core::dump(json) + "\n";
 }
 

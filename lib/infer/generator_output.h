@@ -21,7 +21,8 @@ struct OutputOptions {
 
 /// Text: each text and a newline; the first that is not finished comes piece by piece, those after
 /// it are held until it is. JSON lines: {"prompt", "sample", "text", "tokens", "log_prob",
-/// "finish"}, bytes that are not UTF-8 become U+FFFD. Not thread safe.
+/// "finish"} and with citations "citations", bytes that are not UTF-8 become U+FFFD. Not thread
+/// safe.
 class SampleOutput {
  public:
   /// `samples` of each prompt are expected. `flush` is called after each piece written.

@@ -68,8 +68,11 @@ void check_shares(const MemoryOptions& memory) {
     fail(Code::usage, "--joint-temperature: takes a number above 0");
   const double l_m = memory.interpolated() ? memory.memory_lambda : 0;
   const double l_c = memory.cache > 0 ? memory.cache_lambda : 0;
-  if (!(l_m >= 0 && l_c >= 0 && l_m + l_c < 1))
-    fail(Code::usage, "--memory-lambda, --cache-lambda: take shares from 0 on, below 1 together");
+  const double l_s = memory.stores.interpolated() ? memory.stores.lambda : 0;
+  if (!(l_m >= 0 && l_c >= 0 && l_s >= 0 && l_m + l_c + l_s < 1))
+    fail(Code::usage,
+         "--memory-lambda, --cache-lambda, --datastore-lambda: take shares from 0 on, below 1 "
+         "together");
   if (!(memory.cache_theta >= 0) || !std::isfinite(memory.cache_theta))
     fail(Code::usage, "--cache-theta: takes a number from 0 on");
   if (memory.cache < 0 || memory.cache > (std::int64_t{1} << 40))
@@ -95,14 +98,17 @@ void MemoryOptions::fields(core::FieldList& f) {
   f("memory", memory,
     "none, or a sum of local and long [local and long as the model was trained with]");
   f("long", long_reach, "how far long reaches back: 12288 (tokens) or 4seg (segments) [4seg]");
-  f("combine", combine, "local and long in the head's softmax, or as a distribution of their own",
-    {"joint", "interpolate"});
+  f("combine", combine,
+    "memories in the head's softmax, as distributions of their own, or (stores) as both",
+    {"joint", "interpolate", "both"});
   f("joint-temperature", joint_temperature,
-    "divides the scores of local and long; 0: as the model was trained");
+    "divides the scores of local, long and joined stores; 0: as the model was trained");
   f("memory-lambda", memory_lambda, "share of local and long with --combine interpolate");
   f("cache", cache, "positions of the continuous cache; 0: none");
   f("cache-theta", cache_theta, "its scores are theta f.f; 0: 1/sqrt(width of f)");
   f("cache-lambda", cache_lambda, "its share");
+  stores.fields(f);
+  f.group("Memories");
   f("tuned-on", tuned_on, "fingerprint of the data these were tuned on, for the signature");
 }
 
@@ -131,10 +137,14 @@ void resolve(WindowOptions& windows, MemoryOptions& memory, const nn::Model& mod
   if (rule.far && memory.long_tokens == 0)
     memory.long_tokens = reach_of(memory.long_reach.empty() ? kDefaultReach : memory.long_reach,
                                   facts.segment > 0 ? facts.segment : windows.window);
-  if (memory.combine != "joint" && memory.combine != "interpolate")
-    fail(Code::usage, "--combine: '{}' is neither joint nor interpolate", memory.combine);
-  if (memory.interpolated() && !rule.any())
-    fail(Code::usage, "--combine interpolate: there is nothing to interpolate; add --memory");
+  if (memory.combine != "joint" && memory.combine != "interpolate" && memory.combine != "both")
+    fail(Code::usage, "--combine: '{}' is not joint, interpolate or both", memory.combine);
+  if (memory.combine == "both" && !memory.stores.any())
+    fail(Code::usage, "--combine both: it is for stores; add --datastore");
+  if (memory.combine == "interpolate" && !rule.any() && !memory.stores.any())
+    fail(Code::usage,
+         "--combine interpolate: there is nothing to interpolate; add --memory or --datastore");
+  resolve(memory.stores, memory.combine, model.architecture->d_key());
   if (memory.joint_temperature == 0) memory.joint_temperature = facts.memory_temperature;
   if (memory.cache_theta == 0)
     memory.cache_theta = 1 / std::sqrt(static_cast<double>(model.architecture->d_model()));

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "core/build_info.h"
+#include "infer/stores.h"
 
 namespace infer {
 namespace {
@@ -36,13 +37,25 @@ std::string signature(const core::Digest& data, const core::Digest& model,
   if (rule.any()) {
     if (rule.far) add("long", memory.long_tokens);
     add("combine", memory.combine);
-    add("temperature", memory.joint_temperature);
-    if (memory.interpolated()) add("memory-lambda", memory.memory_lambda);
   }
+  if (rule.any() || memory.stores.joined()) add("temperature", memory.joint_temperature);
+  if (memory.interpolated()) add("memory-lambda", memory.memory_lambda);
   if (memory.cache > 0) {
     add("cache", memory.cache);
     add("theta", memory.cache_theta);
     add("cache-lambda", memory.cache_lambda);
+  }
+  if (memory.stores.any()) {
+    const StoreOptions& stores = memory.stores;
+    if (stores.opened) add("stores", stores.opened->signature());
+    add("k", stores.k);
+    add("nprobe", stores.nprobe);
+    add("rescore", stores.rescore ? "yes" : "no");
+    add("stores-combine", stores.combine);
+    if (stores.interpolated()) {
+      add("stores-temperature", stores.temperature);
+      add("stores-lambda", stores.lambda);
+    }
   }
   if (!memory.tuned_on.empty()) add("tuned-on", memory.tuned_on);
   add("precision", precision);

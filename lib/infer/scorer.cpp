@@ -2,8 +2,11 @@
 
 #include <chrono>
 #include <cmath>
+#include <future>
+#include <optional>
 
 #include "core/error.h"
+#include "infer/stores.h"
 #include "infer/windows.h"
 
 namespace infer {
@@ -47,6 +50,24 @@ void count_text(Totals& totals, const shard::Documents& documents, const WindowO
   }
 }
 
+// Windows that went through the model and the head; their memories come next.
+struct Forwarded {
+  std::vector<Span> spans;
+  nn::Batch host, batch;
+  nn::Hidden hidden;
+  HeadRows head;                                // of the new rows of all spans
+  std::future<std::vector<Neighbours>> search;  // of the same rows, one result for each nprobe
+};
+
+// The new rows of each window, one after the other.
+Tensor new_rows(const Tensor& rows, const std::vector<Span>& spans) {
+  std::vector<Tensor> pieces;
+  for (std::size_t i = 0; i < spans.size(); ++i)
+    pieces.push_back(
+        rows[static_cast<std::int64_t>(i)].slice(0, spans[i].first_scored, spans[i].length));
+  return pieces.size() == 1 ? pieces[0] : torch::cat(pieces);
+}
+
 class Walk {
  public:
   Walk(nn::Model& model, const shard::Dataset& data, const WindowOptions& windows,
@@ -60,7 +81,11 @@ class Walk {
         watch_(watch),
         mixed_(mixed),
         carried_(windows.carry == "on"),
-        memory_(options, windows.window, carried_, model, device, 1, grid) {}
+        memory_(options, windows.window, carried_, model, device, 1, grid),
+        own_(data.fingerprint().hex()),
+        nprobes_(grid.nprobes) {
+    if (nprobes_.empty()) nprobes_ = {options.stores.nprobe};
+  }
 
   Totals run() {
     const auto start = std::chrono::steady_clock::now();
@@ -71,13 +96,13 @@ class Walk {
       longest = std::max(longest, span->length);
       const auto tokens = longest * static_cast<std::int64_t>(batch.size() + 1);
       if (!batch.empty() && (carried_ || tokens > windows_.batch_tokens)) {
-        score(batch);
-        batch.clear();
+        pass(forward(std::exchange(batch, {})));
         longest = span->length;
       }
       batch.push_back(*span);
     }
-    if (!batch.empty()) score(batch);
+    if (!batch.empty()) pass(forward(std::move(batch)));
+    if (waiting_) score(*waiting_);
     count_text(totals_, data_.documents(), windows_);
     totals_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -92,33 +117,62 @@ class Walk {
     return model_.architecture->forward(batch, &state_);
   }
 
-  // One forward for all windows and one call of the head; then the memories, in the order of the
-  // stream.
-  void score(const std::vector<Span>& spans) {
-    const nn::Batch host = batch_of(spans, data_, windows_.beginning, model_.vocabulary);
-    const nn::Batch batch = host.to(device_);
-    const nn::Hidden hidden = encode(batch, spans[0]);
-    std::vector<Tensor> f, targets;
-    for (std::size_t i = 0; i < spans.size(); ++i) {
-      const auto row = static_cast<std::int64_t>(i);
-      f.push_back(hidden.f[row].slice(0, spans[i].first_scored, spans[i].length));
-      targets.push_back(batch.targets[row].slice(0, spans[i].first_scored, spans[i].length));
+  // One forward for all windows and one call of the head; the stores are searched meanwhile and
+  // while the next windows go forward.
+  Forwarded forward(std::vector<Span> spans) {
+    Forwarded done;
+    done.spans = std::move(spans);
+    done.host = batch_of(done.spans, data_, windows_.beginning, model_.vocabulary);
+    done.batch = done.host.to(device_);
+    done.hidden = encode(done.batch, done.spans[0]);
+    if (options_.stores.any()) done.search = search(new_rows(done.hidden.g, done.spans));
+    done.head = head_rows(*model_.head, new_rows(done.hidden.f, done.spans),
+                          new_rows(done.batch.targets, done.spans));
+    return done;
+  }
+
+  std::future<std::vector<Neighbours>> search(const Tensor& queries) const {
+    return std::async(std::launch::async, [this, queries] {
+      at::init_num_threads();  // as many here as everywhere
+      const StoreOptions& stores = options_.stores;
+      std::vector<Neighbours> found;
+      for (const std::int64_t nprobe : nprobes_)
+        found.push_back(stores.opened->search(queries, stores.k, nprobe, stores.rescore, own_));
+      return found;
+    });
+  }
+
+  // Where a search is under way, the memories of these windows wait until the next went forward.
+  void pass(Forwarded done) {
+    if (!done.search.valid()) {
+      score(done);
+      return;
     }
-    const bool one = spans.size() == 1;
-    const HeadRows head =
-        head_rows(*model_.head, one ? f[0] : torch::cat(f), one ? targets[0] : torch::cat(targets));
+    std::optional<Forwarded> before = std::exchange(waiting_, std::move(done));
+    if (before) score(*before);
+  }
+
+  // The memories, in the order of the stream.
+  void score(Forwarded& done) {
+    std::vector<Neighbours> found;
+    if (done.search.valid()) found = done.search.get();
     std::int64_t begin = 0;
-    for (std::size_t i = 0; i < spans.size(); ++i) {
-      const std::int64_t end = begin + spans[i].length - spans[i].first_scored;
-      score(spans[i], static_cast<std::int64_t>(i), host, batch, hidden,
-            {head.log_prob.slice(0, begin, end), head.log_z.slice(0, begin, end)});
+    for (std::size_t i = 0; i < done.spans.size(); ++i) {
+      const std::int64_t end = begin + done.spans[i].length - done.spans[i].first_scored;
+      std::vector<Neighbours> own;
+      for (const auto& neighbours : found) own.push_back(neighbours.slice(begin, end));
+      score(done, static_cast<std::int64_t>(i),
+            {done.head.log_prob.slice(0, begin, end), done.head.log_z.slice(0, begin, end)}, own);
       begin = end;
     }
     if (watch_.progress) watch_.progress(totals_.tokens);
   }
 
-  void score(const Span& span, std::int64_t row, const nn::Batch& host, const nn::Batch& batch,
-             const nn::Hidden& hidden, const HeadRows& head) {
+  void score(const Forwarded& done, std::int64_t row, const HeadRows& head,
+             const std::vector<Neighbours>& found) {
+    const Span& span = done.spans[static_cast<std::size_t>(row)];
+    const nn::Batch &host = done.host, &batch = done.batch;
+    const nn::Hidden& hidden = done.hidden;
     if (span.fresh) memory_.clear();
     Window window;
     window.f = hidden.f[row].slice(0, 0, span.length);
@@ -130,7 +184,8 @@ class Walk {
     window.first_scored = span.first_scored;
     Scored scored;
     scored.first = span.target + static_cast<std::uint64_t>(span.first_scored);
-    scored.parts = memory_.score(head, window);
+    scored.parts = memory_.score(head, window, found);
+    if (!found.empty()) scored.found = &found[0];
     const std::int64_t tokens = span.length - span.first_scored;
     totals_.tokens += static_cast<std::uint64_t>(tokens);
     if (mixed_) {
@@ -151,8 +206,11 @@ class Walk {
   const Watch& watch_;
   bool mixed_, carried_;
   TestMemory memory_;
+  std::string own_;  // the data's fingerprint
+  std::vector<std::int64_t> nprobes_;
   nn::State state_;
   Totals totals_;
+  std::optional<Forwarded> waiting_;  // last: its search uses the others
 };
 
 Totals run(nn::Model& model, const shard::Dataset& data, WindowOptions windows,
@@ -160,6 +218,8 @@ Totals run(nn::Model& model, const shard::Dataset& data, WindowOptions windows,
            bool mixed) {
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   resolve(windows, memory, model);
+  if (memory.stores.any() && !memory.stores.opened)
+    fail(Code::bug, "the stores of {} are not open", memory.stores.folders[0]);
   const Evaluating evaluating(model);
   Totals totals = Walk(model, data, windows, memory, grid, device, watch, mixed).run();
   if (totals.tokens == 0)

@@ -19,7 +19,8 @@ struct Scored {
   std::uint64_t first;    ///< the first target's element offset in the data; the others follow
   torch::Tensor targets;  ///< (R) int64, CPU
   Parts parts;
-  torch::Tensor log_prob;  ///< (R) float64, CPU: of the mixture
+  torch::Tensor log_prob;             ///< (R) float64, CPU: of the mixture
+  const Neighbours* found = nullptr;  ///< what the stores gave for them (at the first nprobe)
 };
 
 struct Watch {
@@ -29,8 +30,10 @@ struct Watch {
 
 /// Every token is scored once but a stream's first (that too with windows.beginning). The model is
 /// left in the mode it was in; torch's generators are not touched; memory does not grow with the
-/// data. Data of kind tokens. Throws Error{bad_data} for another kind, for fewer than two tokens
-/// or a token outside the model's vocabulary, Error{usage} as resolve() (called here) does.
+/// data. Stores must be open (open_stores()); they are searched for a batch of windows while the
+/// model computes the next one. Data of kind tokens. Throws Error{bad_data} for another kind, for
+/// fewer than two tokens or a token outside the model's vocabulary, Error{usage} as resolve()
+/// (called here) does.
 Totals score(nn::Model& model, const shard::Dataset& data, WindowOptions windows,
              MemoryOptions memory, torch::Device device, const Watch& watch = {});
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "infer/stores.h"
 #include "nn/joint_loss.h"
 #include "nn/memory_block.h"
 
@@ -35,11 +36,12 @@ void add_share(Tensor& log_prob, const Tensor& source, const Tensor& joint, doub
 }
 
 struct Shares {
-  double joint, memory, cache;
+  double joint, memory, cache, stores;
   explicit Shares(const MemoryOptions& options)
       : memory(options.interpolated() ? options.memory_lambda : 0),
-        cache(options.cache > 0 ? options.cache_lambda : 0) {
-    joint = 1 - memory - cache;
+        cache(options.cache > 0 ? options.cache_lambda : 0),
+        stores(options.stores.interpolated() ? options.stores.lambda : 0) {
+    joint = 1 - memory - cache - stores;
   }
 };
 
@@ -63,19 +65,29 @@ HeadRows head_rows(nn::Head& head, const Tensor& f, const Tensor& targets,
 
 Tensor mix(const Parts& parts, const MemoryOptions& options) {
   const Shares shares(options);
-  Tensor log_prob = parts.joint[0] + std::log(shares.joint);
-  if (parts.memory.defined()) add_share(log_prob, parts.memory[0], parts.joint[0], shares.memory);
-  if (parts.cache.defined()) add_share(log_prob, parts.cache[0], parts.joint[0], shares.cache);
+  const Tensor joint = parts.joint[0][0];
+  Tensor log_prob = joint + std::log(shares.joint);
+  if (parts.memory.defined()) add_share(log_prob, parts.memory[0], joint, shares.memory);
+  if (parts.cache.defined()) add_share(log_prob, parts.cache[0], joint, shares.cache);
+  if (parts.stores.defined()) add_share(log_prob, parts.stores[0][0], joint, shares.stores);
   return log_prob;
+}
+
+void MemoryGrid::fill(const MemoryOptions& options) {
+  if (temperatures.empty()) temperatures = {options.joint_temperature};
+  if (thetas.empty()) thetas = {options.cache_theta};
+  if (store_temperatures.empty()) store_temperatures = {options.stores.temperature};
+  if (nprobes.empty()) nprobes = {options.stores.nprobe};
 }
 
 TestMemory::TestMemory(const MemoryOptions& options, std::int64_t window, bool streaming,
                        const nn::Model& model, torch::Device device, std::int64_t rows,
                        MemoryGrid grid)
-    : options_(options), dtype_(memory_dtype(model)) {
+    : options_(options),
+      root_width_(std::sqrt(static_cast<double>(model.architecture->d_key()))),
+      dtype_(memory_dtype(model)) {
   const auto keys = torch::TensorOptions().dtype(dtype_).device(device);
-  if (grid.temperatures.empty()) grid.temperatures = {options.joint_temperature};
-  if (grid.thetas.empty()) grid.thetas = {options.cache_theta};
+  grid.fill(options);
   nn::MemoryRule rule = options.rule();
   if (rule.any()) {
     if (streaming) {  // a block has no context of its own: local is a reach too
@@ -96,6 +108,7 @@ TestMemory::TestMemory(const MemoryOptions& options, std::int64_t window, bool s
     cache_ =
         Source{cache, Ring(options.cache, model.architecture->d_model(), keys, rows), temperatures};
   }
+  grid_ = std::move(grid);
 }
 
 TestMemory::Masses TestMemory::masses(const Source& source, const Tensor& keys,
@@ -136,20 +149,59 @@ TestMemory::Masses TestMemory::masses(const Source& source, const Tensor& keys,
   return {exact(torch::stack(all)), exact(torch::stack(positive))};
 }
 
-Parts TestMemory::score(const HeadRows& head, const Window& window) {
+std::vector<double> TestMemory::joint_divisors() const {
+  std::vector<double> divisors;
+  for (const double temperature : grid_.temperatures) divisors.push_back(root_width_ * temperature);
+  return divisors;
+}
+
+// (n_nprobes, n_temperatures, R): the head with local and long, the stores, or all of them in one
+// sum.
+Tensor TestMemory::joined(const HeadRows& head, const Tensor& targets,
+                          const std::optional<Masses>& context,
+                          const std::vector<Neighbours>& found) const {
+  const Tensor log_prob = exact(head.log_prob), log_z = exact(head.log_z);
+  const auto temperatures = static_cast<std::int64_t>(grid_.temperatures.size());
+  const auto nprobes = static_cast<std::int64_t>(grid_.nprobes.size());
+  const std::vector<std::int64_t> grid = {nprobes, temperatures, log_prob.size(0)};
+  if (!options_.stores.joined()) {
+    const Tensor joint =
+        context ? nn::join({log_prob, log_z, context->all, context->positive}) : log_prob;
+    return joint.expand(grid);
+  }
+  std::vector<Tensor> joint;
+  for (const auto& neighbours : found) {
+    StoreMasses seen = store_masses(neighbours, targets, joint_divisors());
+    if (context) {
+      seen.all = torch::logaddexp(seen.all, context->all);
+      seen.positive = torch::logaddexp(seen.positive, context->positive);
+    }
+    joint.push_back(nn::join({log_prob, log_z, seen.all, seen.positive}));
+  }
+  return torch::stack(joint);
+}
+
+Parts TestMemory::score(const HeadRows& head, const Window& window,
+                        const std::vector<Neighbours>& found) {
+  const Tensor targets = window.targets.slice(0, window.first_scored).to(torch::kCPU);
   Parts parts;
   parts.head = exact(head.log_prob);
-  parts.joint = parts.head.unsqueeze(0);
-  if (!any()) return parts;
-  if (context_) {
-    const Masses seen = masses(*context_, window.g.to(dtype_), window);
-    if (options_.interpolated()) {
-      parts.memory = alone(seen.positive, seen.all);
-    } else {
-      const Tensor log_z = exact(head.log_z).unsqueeze(0);
-      parts.joint = nn::join({parts.joint, log_z, seen.all, seen.positive});
-    }
+  std::optional<Masses> context;
+  if (context_) context = masses(*context_, window.g.to(dtype_), window);
+  if (options_.interpolated() && context) {
+    parts.memory = alone(context->positive, context->all);
+    context.reset();
   }
+  parts.joint = joined(head, targets, context, found);
+  if (options_.stores.interpolated()) {
+    std::vector<Tensor> stores;
+    for (const auto& neighbours : found) {
+      const StoreMasses seen = store_masses(neighbours, targets, grid_.store_temperatures);
+      stores.push_back(alone(seen.positive, seen.all));
+    }
+    parts.stores = torch::stack(stores);
+  }
+  if (!remembers()) return parts;
   if (cache_) {
     const Masses seen = masses(*cache_, window.f.to(dtype_), window);
     parts.cache = alone(seen.positive, seen.all);
@@ -174,23 +226,56 @@ Tensor TestMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
     const Tensor all = seen.logsumexp(1, /*keepdim=*/true);
     return alone(seen, all.expand_as(seen));
   };
-  Tensor joint = words, memory;
-  if (context_ && context_->ring) {
-    const Tensor seen = masses(*context_, g);
-    if (options_.interpolated()) {
-      memory = own(seen);
-    } else {
-      const Tensor z = log_z.to(dtype_).unsqueeze(1);
-      joint = torch::logaddexp(words + z, seen) -
-              torch::logaddexp(z, seen.logsumexp(1, /*keepdim=*/true));
-    }
+  const StoreOptions& stores = options_.stores;
+  if (stores.any()) found_ = stores.opened->search(g, stores.k, grid_.nprobes[0], stores.rescore);
+  const auto store_masses = [&](double divisor) {
+    return store_word_masses(found_, divisor, words.size(1)).to(words.options());
+  };
+  Tensor seen, memory;  // log-masses in the head's softmax; a distribution of its own
+  if (context_ && context_->ring) (options_.interpolated() ? memory : seen) = masses(*context_, g);
+  if (memory.defined()) memory = own(memory);
+  if (stores.joined()) {
+    const Tensor more = store_masses(joint_divisors()[0]);
+    seen = seen.defined() ? torch::logaddexp(seen, more) : more;
   }
-  if (!memory.defined() && !cache_) return joint;
+  Tensor joint = words;
+  joint_log_z_ = log_z.to(dtype_).unsqueeze(1);
+  if (seen.defined()) {
+    joint = torch::logaddexp(words + joint_log_z_, seen);
+    joint_log_z_ = torch::logaddexp(joint_log_z_, seen.logsumexp(1, /*keepdim=*/true));
+    joint = joint - joint_log_z_;
+  }
   const Shares shares(options_);
+  joint_share_ = torch::full_like(joint_log_z_, shares.joint);
   Tensor log_prob = joint + std::log(shares.joint);
-  if (memory.defined()) add_share(log_prob, memory, joint, shares.memory);
-  if (cache_) add_share(log_prob, own(masses(*cache_, f)), joint, shares.cache);
+  const auto add = [&](const Tensor& source, double share) {
+    add_share(log_prob, source, joint, share);
+    joint_share_ += source.slice(1, 0, 1).isnan() * share;
+  };
+  if (memory.defined()) add(memory, shares.memory);
+  if (cache_) add(own(masses(*cache_, f)), shares.cache);
+  if (stores.interpolated()) add(own(store_masses(stores.temperature)), shares.stores);
   return log_prob;
+}
+
+std::vector<StoreShare> TestMemory::store_shares(std::int64_t row, std::int64_t token,
+                                                 double log_prob) const {
+  const StoreOptions& stores = options_.stores;
+  const auto number = [&](const Tensor& of) { return of[row][0].item<double>(); };
+  const Tensor scores = found_.scores[row].to(torch::kFloat64);
+  Tensor mass = torch::zeros_like(scores);
+  if (stores.joined())
+    mass += number(joint_share_) * (scores / joint_divisors()[0] - number(joint_log_z_)).exp();
+  if (stores.interpolated())
+    mass += stores.lambda * (scores / stores.temperature).softmax(0).nan_to_num(0);
+  const auto values = mass.accessor<double, 1>();
+  const auto labels = found_.labels.accessor<std::int64_t, 2>()[row];
+  const auto rows = found_.rows.accessor<std::int64_t, 2>()[row];
+  const auto of = found_.stores.accessor<std::int64_t, 2>()[row];
+  std::vector<StoreShare> shares;
+  for (std::int64_t i = 0; i < mass.size(0); ++i)
+    if (labels[i] == token) shares.push_back({of[i], rows[i], values[i] / std::exp(log_prob)});
+  return shares;
 }
 
 void TestMemory::append(const Tensor& f, const Tensor& g, const Tensor& labels,

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "infer/neighbours.h"
 #include "infer/options.h"
 #include "infer/ring.h"
 #include "nn/head.h"
@@ -29,20 +30,24 @@ struct Window {
   std::int64_t first_scored = 0;
 };
 
-/// log p of each of R targets by each source, float64 on the CPU. The first dimension is the grid
-/// of temperatures (joint, memory) or thetas (cache); of length 1 unless one tunes.
+/// log p of each of R targets by each source, float64 on the CPU. The first dimensions are the grid
+/// of temperatures, thetas and nprobes; of length 1 unless one tunes.
 struct Parts {
   torch::Tensor head;    ///< (R): without any memory
-  torch::Tensor joint;   ///< (n_temperatures, R); head's where nothing is joined
+  torch::Tensor joint;   ///< (n_nprobes, n_temperatures, R); head's where nothing is joined
   torch::Tensor memory;  ///< (n_temperatures, R), NaN where nothing is seen; undefined: not used
   torch::Tensor cache;   ///< (n_thetas, R), the same
+  torch::Tensor stores;  ///< (n_nprobes, n_store_temperatures, R), the same
 };
 /// log p of the mixture at the options' lambdas and the first point of the grid: (R).
 torch::Tensor mix(const Parts& parts, const MemoryOptions& options);
 
 /// Several values of what is tuned; empty: the options' own.
 struct MemoryGrid {
-  std::vector<double> temperatures, thetas;
+  std::vector<double> temperatures, thetas, store_temperatures;
+  std::vector<std::int64_t> nprobes;
+  /// The options' own where nothing was given.
+  void fill(const MemoryOptions& options);
 };
 
 /// Remembers streams and scores what follows. A position is one entry, never two: those that stand
@@ -58,13 +63,19 @@ class TestMemory {
              MemoryGrid grid = {});
 
   /// The parts of the new rows of a window (of one stream), which are then remembered. `head` has
-  /// their rows, T - first_scored.
-  Parts score(const HeadRows& head, const Window& window);
+  /// their rows, T - first_scored, and so has each of `found`: what the stores gave for them, one
+  /// for each nprobe of the grid; empty if no store takes part.
+  Parts score(const HeadRows& head, const Window& window,
+              const std::vector<Neighbours>& found = {});
 
   /// log p of every word, by all sources together: f (R, d_model), g (R, d_key) and their place
-  /// (R), positions whose labels are not known yet. Returns (R, V), float32 or float64.
+  /// (R), positions whose labels are not known yet. The stores are searched here. Returns (R, V),
+  /// float32 or float64.
   torch::Tensor log_probs(nn::Head& head, const torch::Tensor& f, const torch::Tensor& g,
                           const nn::Place& place);
+  /// After log_probs(): what each entry of the stores with the label `token` gave of row's
+  /// p(token), whose logarithm is `log_prob`.
+  std::vector<StoreShare> store_shares(std::int64_t row, std::int64_t token, double log_prob) const;
   /// Remembers T steps of all rows, step by step: f (T * rows, d_model), g (T * rows, d_key),
   /// labels and place (T * rows). A padded place (run -1) is seen by nobody.
   void append(const torch::Tensor& f, const torch::Tensor& g, const torch::Tensor& labels,
@@ -74,8 +85,10 @@ class TestMemory {
   void select(const torch::Tensor& rows);
   /// A stream ends: nothing is remembered.
   void clear();
-  /// False: scores are the head's own, and append() does nothing.
-  bool any() const { return context_.has_value() || cache_.has_value(); }
+  /// False: append() does nothing.
+  bool remembers() const { return context_.has_value() || cache_.has_value(); }
+  /// False: scores are the head's own.
+  bool any() const { return remembers() || options_.stores.any(); }
 
  private:
   // A kind of source: a ring of keys with its rule.
@@ -89,10 +102,19 @@ class TestMemory {
     torch::Tensor all, positive;
   };
   Masses masses(const Source& source, const torch::Tensor& keys, const Window& window) const;
+  torch::Tensor joined(const HeadRows& head, const torch::Tensor& targets,
+                       const std::optional<Masses>& context,
+                       const std::vector<Neighbours>& found) const;
+  std::vector<double> joint_divisors() const;
 
   MemoryOptions options_;
+  MemoryGrid grid_;
+  double root_width_;  // sqrt(d_key)
   torch::Dtype dtype_;
   std::optional<Source> context_, cache_;
+  Neighbours found_;           // of the last log_probs()
+  torch::Tensor joint_log_z_;  // (R, 1), of the same: normalises the joint scores
+  torch::Tensor joint_share_;  // (R, 1), of the same: p_joint's in the mixture
 };
 
 }  // namespace infer

@@ -30,4 +30,9 @@ torch::Device device(const std::string& name) {
   }
 }
 
+torch::Dtype dtype(const std::string& precision) {
+  if (precision == "float64") return torch::kFloat64;
+  return precision == "bfloat16" ? torch::kBFloat16 : torch::kFloat32;
+}
+
 }  // namespace nn

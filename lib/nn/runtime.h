@@ -15,5 +15,7 @@ void start(std::int64_t threads, std::uint64_t seed);
 /// "cpu", "cuda", "cuda:1", or "auto" (cuda if there is one). Throws Error{unavailable} naming what
 /// is missing.
 torch::Device device(const std::string& name);
+/// "float32", "float64" or "bfloat16", what --precision takes.
+torch::Dtype dtype(const std::string& precision);
 
 }  // namespace nn

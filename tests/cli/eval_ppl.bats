@@ -94,7 +94,7 @@ import json, sys
 r = json.loads(sys.argv[1])
 rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[2])]
 heading, rows = rows[0], rows[1:]
-assert heading == "position document token text head joint memory cache nats".split()
+assert heading == "position document token text head joint memory cache stores nats".split()
 assert len(rows) == r["tokens"]
 assert abs(sum(float(x[-1]) for x in rows) / len(rows) - r["loss"]) < 1e-9
 assert {x[1] for x in rows} == {str(i) for i in range(15)}
@@ -151,4 +151,43 @@ EOF
   run -64 eval-ppl -m model --per-token - test.shard.zst
   run -64 eval-ppl -m model --per-token same -o same test.shard.zst
   run -64 eval-ppl -m model --tune - --cache 5 -
+}
+
+@test "datastores: joint, interpolated, both, two at once, tuned, retrieval; the text itself is left out" {
+  command -v build-datastore || skip "build-datastore is not built"
+  "$root"/tests/cli/tiny_gpt2 other 2
+  head -n 8 text | tokenize -t bytes --format lines -o a.shard.zst
+  sed -n 9,15p text | tokenize -t bytes --format lines -o b.shard.zst
+  build-datastore -q -m model a.shard.zst -o a >/dev/null
+  build-datastore -q -m model b.shard.zst -o b >/dev/null
+  build-datastore -q -m other a.shard.zst -o foreign >/dev/null
+  build-datastore -q -m model test.shard.zst -o own >/dev/null
+  plain=$(eval-ppl -m model --json test.shard.zst | field perplexity)
+  for how in joint interpolate both; do
+    one=$(eval-ppl -m model --datastore a --k 64 --combine "$how" --json test.shard.zst | field perplexity)
+    two=$(eval-ppl -m model --datastore a --datastore b --k 64 --combine "$how" --json test.shard.zst | field perplexity)
+    python3 -c 'import sys; p, a, b = map(float, sys.argv[1:]); sys.exit(not (a < p and b < p and a != b))' "$plain" "$one" "$two"
+  done
+  run --separate-stderr eval-ppl -m model --datastore own --json test.shard.zst
+  [[ $stderr == *"holds this very text"* ]]
+  same "$(field perplexity <<<"$output")" "$plain" 1e-9
+
+  eval-ppl -q -m model --datastore a --combine both --k 64 --cache 50 --tune valid.shard.zst -o tuned.conf
+  grep -q '^datastore = ' tuned.conf
+  eval-ppl -m model --config tuned.conf --retrieval-at 1,64 --json test.shard.zst >record
+  python3 - <<'EOF'
+import json
+r = json.load(open("record"))
+assert [x["k"] for x in r["retrieval"]] == [1, 64]
+assert 0 < r["retrieval"][0]["share"] < r["retrieval"][1]["share"] <= 1
+parts = dict(p.split(":", 1) for p in r["signature"].split("|"))
+assert len(parts["stores"]) == 12 and parts["k"] == "64" and parts["stores-combine"] == "both", parts
+EOF
+  run -65 --separate-stderr eval-ppl -m model --datastore foreign test.shard.zst
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  [[ $stderr =~ [0-9a-f]{32}.*[0-9a-f]{32} ]]
+  run -64 eval-ppl -q -m model --datastore a --datastore a test.shard.zst
+  run -64 eval-ppl -q -m model --combine both test.shard.zst
+  run -64 eval-ppl -q -m model --datastore a --k 8 --retrieval-at 9 test.shard.zst
+  run -66 eval-ppl -q -m model --datastore nowhere test.shard.zst
 }

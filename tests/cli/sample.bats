@@ -138,3 +138,30 @@ EOF
   [ "$status" -eq 65 ]
   [[ $output == *"bad.jsonl:2"* ]]
 }
+
+@test "--cite: stored contexts, the text before the token, and shares; on stderr or in the JSON line" {
+  command -v build-datastore || skip "build-datastore is not built"
+  printf 'Once there was a cat.\nOnce there was a cow.\n' | tokenize -q -t bytes --format lines -o cite.shard.zst
+  build-datastore -q -m model cite.shard.zst -o cite-store >/dev/null
+  sample -m model -t bytes --prompt 'Once there' --datastore cite-store --k 8 --combine both --cite --max-tokens 5 --json >cited
+  "$root/tests/cli/follows_schema" "$root/man/schemas/sample.json" <cited
+  python3 - <<'EOF'
+import json
+r = json.load(open("cited"))
+text = "Once there was a cat.Once there was a cow."
+assert len(r["citations"]) == len(r["tokens"]) == 5
+contexts = 0
+for token, cited in zip(r["tokens"], r["citations"]):
+    assert cited["token"] == token
+    assert -1e-6 <= cited["share"] <= 1 + 1e-6 and len(cited["contexts"]) <= 3
+    for c in cited["contexts"]:
+        contexts += 1
+        assert c["share"] <= cited["share"] + 1e-9 and c["document"] in (0, 1)
+        assert c["context"] + cited["text"] in text
+EOF
+  run --separate-stderr sample -m model -t bytes --prompt 'Once there' --datastore cite-store --k 40 --combine both --temperature 0 --cite --cite-most 1 --max-tokens 5
+  [ "$status" -eq 0 ]
+  [ "$(awk -F '\t' 'NF == 9 && $6 == "cite-store"' <<<"$stderr" | wc -l)" -ge 1 ]
+  run -64 sample -m model -t bytes --prompt x --cite --max-tokens 5
+  run -64 sample -m model -t bytes --prompt x --datastore cite-store --cite --beam 2 --max-tokens 5
+}

@@ -1,86 +1,13 @@
 // Test memories against a plain version that writes every pair out, and scorers that must agree.
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <map>
-
 #include "nn/torch.h"
+#include "plain_scores.h"
 #include "tiny.h"
 
 namespace {
 
 using torch::Tensor;
-
-// All of it by double loops: sliding windows, one forward each; entries of the window are those of
-// its own encoding, entries before it stand as they were scored.
-std::vector<double> plain(nn::Model& model, const std::vector<std::uint32_t>& tokens,
-                          const infer::WindowOptions& windows, infer::MemoryOptions memory) {
-  const torch::NoGradGuard no_gradient;
-  infer::WindowOptions resolved = windows;
-  infer::resolve(resolved, memory, model);
-  const auto n = static_cast<std::int64_t>(tokens.size()) - 1;  // inputs
-  const std::int64_t W = resolved.window, S = resolved.stride;
-  const double width = static_cast<double>(model.architecture->d_key());
-  const bool local = memory.rule().local, far = memory.rule().far;
-  std::vector<double> log_probs;
-  std::map<std::int64_t, std::pair<Tensor, Tensor>> kept;  // position -> f, g as scored
-  for (std::int64_t number = 0;; ++number) {
-    const std::int64_t start = number * S;
-    const std::int64_t from = number == 0 ? 0 : (number - 1) * S + W;
-    if (from >= n) break;
-    const std::int64_t end = std::min(start + W, n);
-    nn::Batch batch;
-    batch.inputs = torch::empty({1, end - start}, torch::kInt64);
-    for (std::int64_t i = start; i < end; ++i)
-      batch.inputs[0][i - start] = static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i)]);
-    const Tensor at = torch::arange(start, end).unsqueeze(0);
-    batch.targets = torch::zeros_like(batch.inputs);
-    batch.weight = torch::ones({1, end - start});
-    batch.place = {torch::zeros_like(at), torch::zeros_like(at), at};
-    batch.fresh = torch::ones({1}, torch::kBool);
-    const nn::Hidden hidden = model.architecture->forward(batch, nullptr);
-    const auto key = [&](std::int64_t j) {
-      return j >= start ? std::make_pair(hidden.f[0][j - start].to(torch::kFloat64),
-                                         hidden.g[0][j - start].to(torch::kFloat64))
-                        : kept.at(j);
-    };
-    for (std::int64_t i = from; i < end; ++i) {
-      const auto label = [&](std::int64_t j) { return tokens[static_cast<std::size_t>(j + 1)]; };
-      const auto [f, g] = key(i);
-      Tensor log_z;
-      const Tensor words =
-          model.head->log_probs(hidden.f[0].slice(0, i - start, i - start + 1), &log_z);
-      const double z = log_z.item<double>(), head = words[0][label(i)].item<double>();
-      double all = 0, hit = 0, cache_all = 0, cache_hit = 0;
-      for (std::int64_t j = 0; j < i; ++j) {
-        const auto [f_j, g_j] = key(j);
-        if ((local && j >= start) || (far && i - j <= memory.long_tokens)) {
-          const double mass =
-              std::exp(g.dot(g_j).item<double>() / (std::sqrt(width) * memory.joint_temperature));
-          all += mass;
-          if (label(j) == label(i)) hit += mass;
-        }
-        if (memory.cache > 0 && i - j <= memory.cache) {
-          const double mass = std::exp(memory.cache_theta * f.dot(f_j).item<double>());
-          cache_all += mass;
-          if (label(j) == label(i)) cache_hit += mass;
-        }
-      }
-      double joint = std::exp(head);
-      double l_m = memory.interpolated() ? memory.memory_lambda : 0;
-      double l_c = memory.cache > 0 ? memory.cache_lambda : 0;
-      if (!memory.interpolated()) joint = (std::exp(head + z) + hit) / (std::exp(z) + all);
-      if (all == 0) l_m = 0;
-      if (cache_all == 0) l_c = 0;
-      double p = (1 - l_m - l_c) * joint;
-      if (l_m > 0) p += l_m * hit / all;
-      if (l_c > 0) p += l_c * cache_hit / cache_all;
-      log_probs.push_back(std::log(p));
-    }
-    for (std::int64_t i = from; i < end; ++i) kept[i] = key(i);
-  }
-  return log_probs;
-}
 
 struct Case {
   const char* memory;
@@ -126,7 +53,7 @@ void agree_with_plain(torch::Dtype dtype, double tolerance) {
       const auto windows = tiny::windows_of(window, stride);
       const Tensor found = tiny::log_probs(model, shard.data(), windows, memory);
       const Tensor expected =
-          torch::tensor(plain(model, text.tokens(), windows, memory), torch::kFloat64);
+          torch::tensor(plain_scores(model, text.tokens(), windows, memory), torch::kFloat64);
       DOCTEST_REQUIRE(found.numel() == expected.numel());
       DOCTEST_CHECK(tiny::largest_difference(found, expected) < tolerance);
     }

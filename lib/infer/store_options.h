@@ -1,0 +1,39 @@
+#pragma once
+// Which datastores take part at test time, and how.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/options.h"
+
+namespace infer {
+
+class Stores;
+
+/// All stores together are one memory: the k nearest entries of all of them. `combine`:
+///   joint        they stand in the head's softmax beside local and long, q.k (ip) or -|q - k|^2
+///                (l2) over sqrt(d_key) times the joint temperature (TRIME, eq. 2)
+///   interpolate  they are a distribution p_stores of their own with the share `lambda`, the same
+///                scores over `temperature` alone (Khandelwal et al. 2020)
+///   both         one search serves both
+struct StoreOptions {
+  std::vector<std::string> folders;
+  std::string combine = "auto";  ///< as local and long are
+  std::int64_t k = 1024, nprobe = 32;
+  bool rescore = false;  ///< exact scores of what FAISS found, from the keys
+  double lambda = 0.25;
+  double temperature = 0;                ///< 0: sqrt(d_key)
+  std::shared_ptr<const Stores> opened;  ///< the folders, opened; see open_stores(); no flag
+  void fields(core::FieldList& f);
+
+  bool any() const { return !folders.empty(); }
+  bool joined() const { return any() && combine != "interpolate"; }
+  bool interpolated() const { return any() && combine != "joint"; }
+};
+
+/// Fills in what is open. `combine`: of local and long. Throws Error{usage}.
+void resolve(StoreOptions& stores, const std::string& combine, std::int64_t width);
+
+}  // namespace infer

@@ -1,0 +1,70 @@
+#!/usr/bin/env bats
+# The cross product: any architecture, with any training memory, under any test memory. Another architecture is one word in `archs`.
+
+bats_require_minimum_version 1.5.0
+
+archs=(transformer lstm)
+trained=(none local long "local,ext")
+
+setup_file() {
+  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+  BIN=${BIN:-$root/build/bin}
+  export root PATH=$BIN:$PATH OMP_NUM_THREADS=1
+  cd "$BATS_FILE_TMPDIR"
+  for ((i = 0; i < 24; ++i)); do
+    echo "The cat sat on the mat; cat $i, mat $((i * i)), and the cat sat again."
+  done >text
+  head -n 16 text | tokenize -q -t bytes --format lines -o train.shard.zst
+  tail -n 8 text | tokenize -q -t bytes --format lines -o test.shard.zst
+}
+
+# finite NAME <RECORD: it follows the schema and its perplexity is a number.
+finite() {
+  tee "$1.json" | "$root/tests/cli/follows_schema" "$root/man/schemas/eval-ppl.json"
+  python3 -c '
+import json, sys
+r = json.load(open(sys.argv[1]))
+sys.exit(not (1 < r["perplexity"] < 1000 and r["tokens"] > 500))' "$1.json"
+}
+
+tests=(
+  "--memory none"
+  "--memory local"
+  "--memory long --long 200"
+  "--cache 100"
+  "--memory none --datastore STORE"
+  "--memory none --datastore STORE --combine interpolate"
+  "--memory local,long --cache 100 --datastore STORE --combine both --cache-lambda 0.2 --datastore-lambda 0.2"
+  "--memory local,long --cache 50 --datastore STORE --combine interpolate --datastore-combine joint"
+)
+
+cross() { # ARCH MEMORY: a model, its store, and every test memory
+  local model=$1-$2 flags words
+  train -q -j 1 --arch "$1" --layers 1 --d-model 16 --heads 2 --segment 32 --batch 4 --steps 6 --lr 5e-3 --plain-warmup 1 \
+    --memory "$2" train.shard.zst -o "$model"
+  build-datastore -q -j 1 -m "$model" --index exact train.shard.zst -o "$model.store" >/dev/null
+  for flags in "${tests[@]}"; do
+    read -ra words <<<"${flags//STORE/$model.store --k 20}"
+    eval-ppl -q -j 1 -m "$model" "${words[@]}" --json test.shard.zst | finite "$model${flags//[ \/]/_}" || {
+      echo "$model: $flags"
+      return 1
+    }
+  done
+}
+
+@test "any architecture with any training memory under any test memory: a finite perplexity, and JSON as described" {
+  for program in train build-datastore eval-ppl; do
+    command -v $program || skip "$program is not built"
+  done
+  cd "$BATS_FILE_TMPDIR"
+  local arch memory failed=0
+  for arch in "${archs[@]}"; do
+    local running=()
+    for memory in "${trained[@]}"; do
+      cross "$arch" "$memory" &
+      running+=($!)
+    done
+    for memory in "${running[@]}"; do wait "$memory" || failed=1; done
+  done
+  [ $failed -eq 0 ]
+}

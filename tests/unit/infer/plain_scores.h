@@ -1,0 +1,117 @@
+#pragma once
+// The scores of a text by plain loops that write every pair out.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "nn/torch.h"
+#include "tiny.h"
+
+/// An entry of a store.
+struct Stored {
+  torch::Tensor key;  // (d_key), as the store holds it
+  std::int64_t label;
+};
+
+// All of it by double loops: sliding windows, one forward each; entries of the window are those of
+// its own encoding, entries before it stand as they were scored.
+inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std::uint32_t>& tokens,
+                                        const infer::WindowOptions& windows,
+                                        infer::MemoryOptions memory,
+                                        const std::vector<Stored>& stored = {}, bool l2 = false) {
+  const torch::NoGradGuard no_gradient;
+  infer::WindowOptions resolved = windows;
+  infer::resolve(resolved, memory, model);
+  const auto n = static_cast<std::int64_t>(tokens.size()) - 1;  // inputs
+  const std::int64_t W = resolved.window, S = resolved.stride;
+  const double width = static_cast<double>(model.architecture->d_key());
+  const bool local = memory.rule().local, far = memory.rule().far;
+  std::vector<double> log_probs;
+  std::map<std::int64_t, std::pair<torch::Tensor, torch::Tensor>>
+      kept;  // position -> f, g as scored
+  for (std::int64_t number = 0;; ++number) {
+    const std::int64_t start = number * S;
+    const std::int64_t from = number == 0 ? 0 : (number - 1) * S + W;
+    if (from >= n) break;
+    const std::int64_t end = std::min(start + W, n);
+    nn::Batch batch;
+    batch.inputs = torch::empty({1, end - start}, torch::kInt64);
+    for (std::int64_t i = start; i < end; ++i)
+      batch.inputs[0][i - start] = static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i)]);
+    const torch::Tensor at = torch::arange(start, end).unsqueeze(0);
+    batch.targets = torch::zeros_like(batch.inputs);
+    batch.weight = torch::ones({1, end - start});
+    batch.place = {torch::zeros_like(at), torch::zeros_like(at), at};
+    batch.fresh = torch::ones({1}, torch::kBool);
+    const nn::Hidden hidden = model.architecture->forward(batch, nullptr);
+    const auto key = [&](std::int64_t j) {
+      return j >= start ? std::make_pair(hidden.f[0][j - start].to(torch::kFloat64),
+                                         hidden.g[0][j - start].to(torch::kFloat64))
+                        : kept.at(j);
+    };
+    for (std::int64_t i = from; i < end; ++i) {
+      const auto label = [&](std::int64_t j) { return tokens[static_cast<std::size_t>(j + 1)]; };
+      const auto [f, g] = key(i);
+      torch::Tensor log_z;
+      const torch::Tensor words =
+          model.head->log_probs(hidden.f[0].slice(0, i - start, i - start + 1), &log_z);
+      const double z = log_z.item<double>(), head = words[0][label(i)].item<double>();
+      double all = 0, hit = 0, cache_all = 0, cache_hit = 0, joined_all = 0, joined_hit = 0;
+      for (std::int64_t j = 0; j < i; ++j) {
+        const auto [f_j, g_j] = key(j);
+        if ((local && j >= start) || (far && i - j <= memory.long_tokens)) {
+          const double mass =
+              std::exp(g.dot(g_j).item<double>() / (std::sqrt(width) * memory.joint_temperature));
+          all += mass;
+          if (label(j) == label(i)) hit += mass;
+        }
+        if (memory.cache > 0 && i - j <= memory.cache) {
+          const double mass = std::exp(memory.cache_theta * f.dot(f_j).item<double>());
+          cache_all += mass;
+          if (label(j) == label(i)) cache_hit += mass;
+        }
+      }
+      double stores_all = 0, stores_hit = 0;
+      if (memory.stores.any()) {
+        std::vector<std::pair<double, std::int64_t>> hits;
+        for (const Stored& entry : stored) {
+          const torch::Tensor key = entry.key.to(torch::kFloat64);
+          const double score =
+              l2 ? -(g - key).pow(2).sum().item<double>() : g.dot(key).item<double>();
+          hits.emplace_back(-score, entry.label);
+        }
+        std::stable_sort(hits.begin(), hits.end(),
+                         [](const auto& a, const auto& b) { return a.first < b.first; });
+        hits.resize(std::min(hits.size(), static_cast<std::size_t>(memory.stores.k)));
+        for (const auto& [less, stored_label] : hits) {
+          const bool match = stored_label == label(i);
+          const double mass = std::exp(-less / memory.stores.temperature);
+          stores_all += mass;
+          if (match) stores_hit += mass;
+          if (!memory.stores.joined()) continue;
+          const double joined = std::exp(-less / (std::sqrt(width) * memory.joint_temperature));
+          joined_all += joined;
+          if (match) joined_hit += joined;
+        }
+      }
+      double l_m = memory.interpolated() ? memory.memory_lambda : 0;
+      double l_c = memory.cache > 0 ? memory.cache_lambda : 0;
+      double l_s = memory.stores.interpolated() ? memory.stores.lambda : 0;
+      if (!memory.interpolated()) joined_all += all, joined_hit += hit;
+      const double joint = (std::exp(head + z) + joined_hit) / (std::exp(z) + joined_all);
+      if (all == 0) l_m = 0;
+      if (cache_all == 0) l_c = 0;
+      if (stores_all == 0) l_s = 0;
+      double p = (1 - l_m - l_c - l_s) * joint;
+      if (l_m > 0) p += l_m * hit / all;
+      if (l_c > 0) p += l_c * cache_hit / cache_all;
+      if (l_s > 0) p += l_s * stores_hit / stores_all;
+      log_probs.push_back(std::log(p));
+    }
+    for (std::int64_t i = from; i < end; ++i) kept[i] = key(i);
+  }
+  return log_probs;
+}

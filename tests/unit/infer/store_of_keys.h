@@ -1,0 +1,72 @@
+#pragma once
+// A datastore of given keys and labels in a folder that goes with it.
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/rng.h"
+#include "nn/torch.h"
+#include "plain_scores.h"
+#include "store/builder.h"
+
+namespace tiny {
+
+class StoreFolder {
+ public:
+  StoreFolder() {
+    std::string name = std::filesystem::temp_directory_path() / "stores-test.XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    path_ = name;
+  }
+  ~StoreFolder() { std::filesystem::remove_all(path_); }
+  StoreFolder(const StoreFolder&) = delete;
+  StoreFolder& operator=(const StoreFolder&) = delete;
+  std::string operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Keys that are random and round in float16.
+inline std::vector<Stored> entries_of(std::size_t n, std::int64_t width, std::int64_t vocabulary,
+                                      std::uint64_t seed) {
+  core::Rng rng(seed);
+  std::vector<Stored> entries;
+  for (std::size_t i = 0; i < n; ++i) {
+    std::vector<double> key;
+    for (std::int64_t j = 0; j < width; ++j) key.push_back(std::round(rng.normal() * 16) / 16);
+    entries.push_back(
+        {torch::tensor(key, torch::kFloat64),
+         static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(vocabulary)))});
+  }
+  return entries;
+}
+
+struct StoreKind {
+  std::string metric = "ip", index = "exact", data = "text", model = "m", tokenizer = "t";
+};
+
+inline void make_store(const std::string& folder, const std::vector<Stored>& entries,
+                       std::int64_t vocabulary, const StoreKind& kind = {}) {
+  store::Plan plan;
+  plan.model = kind.model, plan.tokenizer = kind.tokenizer, plan.data = kind.data;
+  plan.index = kind.index, plan.metric = store::metric_from(kind.metric, "test");
+  plan.width = static_cast<std::uint64_t>(entries.at(0).key.numel());
+  plan.vocabulary = static_cast<std::uint64_t>(vocabulary);
+  plan.windows["window"] = 8;
+  std::vector<float> keys;
+  std::vector<std::int32_t> labels;
+  for (const Stored& entry : entries) {
+    for (std::int64_t j = 0; j < entry.key.numel(); ++j) keys.push_back(entry.key[j].item<float>());
+    labels.push_back(static_cast<std::int32_t>(entry.label));
+  }
+  store::Builder builder(folder, plan, false);
+  builder.add(keys, labels);
+  builder.commit(labels.size());
+  const std::vector<std::int64_t> documents = {0, static_cast<std::int64_t>(labels.size()) / 2};
+  builder.finish(documents);
+}
+
+}  // namespace tiny

@@ -1,0 +1,276 @@
+// Datastores at test time, against plain loops over every entry.
+#include "infer/stores.h"
+
+#include <doctest/doctest.h>
+
+#include "infer/report.h"
+#include "infer/retrieval.h"
+#include "infer/tune.h"
+#include "infer/windows.h"
+#include "nn/torch.h"
+#include "plain_scores.h"
+#include "store_of_keys.h"
+#include "tiny.h"
+#include "unit/thrown.h"
+
+namespace {
+
+using torch::Tensor;
+
+constexpr std::int64_t kWords = 23;
+
+std::shared_ptr<const infer::Stores> open(const std::vector<std::string>& folders,
+                                          const nn::Model& model, const std::string& name = "m",
+                                          const std::string& tokenizer = "t") {
+  return std::make_shared<const infer::Stores>(folders, name, tokenizer, "model",
+                                               model.architecture->d_key(), kWords);
+}
+
+struct Case {
+  const char *memory, *combine, *stores_combine;
+  std::int64_t cache, k;
+};
+
+infer::MemoryOptions options_of(const Case& c, std::shared_ptr<const infer::Stores> stores) {
+  infer::MemoryOptions memory = tiny::memory_of(c.memory);
+  if (std::string(c.memory).find("long") != std::string::npos) memory.long_reach = "33";
+  memory.combine = c.combine, memory.cache = c.cache, memory.joint_temperature = 1.3;
+  memory.cache_theta = 0.07, memory.cache_lambda = 0.21, memory.memory_lambda = 0.13;
+  memory.stores.folders = {"named only"}, memory.stores.opened = std::move(stores);
+  memory.stores.combine = c.stores_combine, memory.stores.k = c.k;
+  memory.stores.lambda = 0.3, memory.stores.temperature = 2.5;
+  return memory;
+}
+
+const std::vector<Case> kCases = {
+    {"none", "joint", "auto", 0, 9},
+    {"none", "interpolate", "auto", 0, 9},
+    {"none", "both", "auto", 0, 9},
+    {"local", "joint", "auto", 0, 1},
+    {"local,long", "joint", "auto", 0, 500},
+    {"local,long", "joint", "interpolate", 0, 9},
+    {"local", "interpolate", "joint", 20, 9},
+    {"local,long", "both", "auto", 20, 9},
+    {"local", "interpolate", "auto", 20, 200},
+};
+
+}  // namespace
+
+DOCTEST_TEST_CASE("stores equal the plain loop: joint, interpolated, both, one store or two") {
+  nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
+  const std::int64_t width = model.architecture->d_key();
+  const tiny::Text text = tiny::text_of({50, 21});
+  const tiny::Shard shard(text);
+  for (const char* metric : {"ip", "l2"}) {
+    const tiny::StoreFolder folder;
+    const auto one = tiny::entries_of(120, width, kWords, 1);
+    const auto two = tiny::entries_of(80, width, kWords, 2);
+    tiny::make_store(folder / "one", one, kWords, {metric, "exact", "text 1"});
+    tiny::make_store(folder / "two", two, kWords, {metric, "exact", "text 2"});
+    const auto alone = open({folder / "one"}, model);
+    const auto together = open({folder / "one", folder / "two"}, model);
+    auto all = one;
+    all.insert(all.end(), two.begin(), two.end());
+    for (const Case& c : kCases) {
+      for (const bool several : {false, true}) {
+        DOCTEST_CAPTURE(metric);
+        DOCTEST_CAPTURE(c.memory);
+        DOCTEST_CAPTURE(c.combine);
+        DOCTEST_CAPTURE(c.stores_combine);
+        DOCTEST_CAPTURE(c.k);
+        DOCTEST_CAPTURE(several);
+        const auto memory = options_of(c, several ? together : alone);
+        auto windows = tiny::windows_of(16, 5);
+        windows.batch_tokens = 40;  // several searches, which overlap with the model
+        const Tensor found = tiny::log_probs(model, shard.data(), windows, memory);
+        const Tensor expected =
+            torch::tensor(plain_scores(model, text.tokens(), windows, memory, several ? all : one,
+                                       std::string(metric) == "l2"),
+                          torch::kFloat64);
+        DOCTEST_REQUIRE(found.numel() == expected.numel());
+        DOCTEST_CHECK(tiny::largest_difference(found, expected) < 1e-4);
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("with rescore an index that looks everywhere equals the plain loop") {
+  nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
+  const tiny::Text text = tiny::text_of({40});
+  const tiny::Shard shard(text);
+  const auto entries = tiny::entries_of(700, model.architecture->d_key(), kWords, 1);
+  const tiny::StoreFolder folder;
+  tiny::make_store(folder / "s", entries, kWords, {"ip", "IVF4,SQ4", "text"});
+  auto memory = options_of({"local", "both", "auto", 0, 700}, open({folder / "s"}, model));
+  memory.stores.nprobe = 4;
+  const auto windows = tiny::windows_of(16, 5);
+  const Tensor expected =
+      torch::tensor(plain_scores(model, text.tokens(), windows, memory, entries), torch::kFloat64);
+  const Tensor rough = tiny::log_probs(model, shard.data(), windows, memory);
+  DOCTEST_CHECK(tiny::largest_difference(rough, expected) > 1e-3);
+  memory.stores.rescore = true;
+  const Tensor exact = tiny::log_probs(model, shard.data(), windows, memory);
+  DOCTEST_CHECK(tiny::largest_difference(exact, expected) < 1e-4);
+}
+
+DOCTEST_TEST_CASE("a text does not see its own entries in a store") {
+  nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
+  const tiny::Text text = tiny::text_of({50});
+  const tiny::Shard shard(text);
+  const std::int64_t width = model.architecture->d_key();
+  const tiny::StoreFolder folder;
+  const auto other = tiny::entries_of(60, width, kWords, 2);
+  const std::string own = shard.data().fingerprint().hex();
+  tiny::make_store(folder / "own", tiny::entries_of(49, width, kWords, 1), kWords,
+                   {"ip", "exact", own});
+  tiny::make_store(folder / "other", other, kWords);
+  const auto windows = tiny::windows_of(16, 5);
+  const Case c = {"local", "both", "auto", 0, 100};
+  const auto with_own = options_of(c, open({folder / "own", folder / "other"}, model));
+  DOCTEST_CHECK(with_own.stores.opened->hold(own));
+  const Tensor expected =
+      torch::tensor(plain_scores(model, text.tokens(), windows, with_own, other), torch::kFloat64);
+  const Tensor found = tiny::log_probs(model, shard.data(), windows, with_own);
+  DOCTEST_CHECK(tiny::largest_difference(found, expected) < 1e-4);
+  // Nothing else there: the share goes to the joint distribution.
+  const Tensor nothing =
+      tiny::log_probs(model, shard.data(), windows, options_of(c, open({folder / "own"}, model)));
+  const auto local = options_of({"local", "joint", "joint", 0, 1}, nullptr);
+  const Tensor without =
+      torch::tensor(plain_scores(model, text.tokens(), windows, local), torch::kFloat64);
+  DOCTEST_CHECK(tiny::largest_difference(nothing, without) < 1e-9);
+}
+
+DOCTEST_TEST_CASE("each point of a grid with stores is what a run of its own gives") {
+  nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
+  const tiny::Shard shard(tiny::text_of({90}));
+  const tiny::StoreFolder folder;
+  tiny::make_store(folder / "s", tiny::entries_of(700, model.architecture->d_key(), kWords, 1),
+                   kWords, {"ip", "IVF8,SQ8", "text"});
+  auto memory = options_of({"local", "both", "auto", 0, 20}, open({folder / "s"}, model));
+  memory.stores.nprobe = 8;
+  infer::TuneOptions options;
+  options.temperatures = {0.7, 1.4}, options.lambdas = {0, 0.6};
+  options.store_temperatures = {1, 5}, options.nprobes = {1, 8};
+  const auto windows = tiny::windows_of(16, 8);
+  const auto tuned = infer::tune(model, shard.data(), windows, memory, options, torch::kCPU);
+  DOCTEST_REQUIRE(tuned.points.size() == 16);
+  for (const auto& point : tuned.points) {
+    auto at = memory;
+    at.joint_temperature = point.temperature, at.stores.nprobe = point.nprobe;
+    at.stores.temperature = point.store_temperature, at.stores.lambda = point.store_lambda;
+    const auto totals = infer::score(model, shard.data(), windows, at, torch::kCPU);
+    DOCTEST_CHECK(std::abs(totals.loss() - point.loss) < 1e-6);
+  }
+  const auto again = infer::score(model, shard.data(), windows, tuned.memory, torch::kCPU);
+  DOCTEST_CHECK(std::abs(again.loss() - tuned.best.loss) < 1e-6);
+}
+
+DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
+  nn::Model model = tiny::model_of("transformer", "learned", kWords);
+  const tiny::Shard shard(tiny::text_of({60}));
+  const tiny::StoreFolder folder;
+  tiny::make_store(folder / "s", tiny::entries_of(300, model.architecture->d_key(), kWords, 1),
+                   kWords);
+  const auto memory = options_of({"none", "joint", "auto", 0, 50}, open({folder / "s"}, model));
+  const std::vector<std::int64_t> at = {1, 5, 50};
+  infer::Retrieval retrieval(at, memory.stores);
+  std::vector<std::int64_t> expected(at.size(), 0);
+  infer::Watch watch;
+  watch.scored = [&](const infer::Scored& scored) {
+    retrieval.add(scored);
+    for (std::int64_t i = 0; i < scored.targets.numel(); ++i)
+      for (std::size_t a = 0; a < at.size(); ++a)
+        for (std::int64_t j = 0; j < at[a]; ++j)
+          if (scored.found->labels[i][j].item<std::int64_t>() ==
+              scored.targets[i].item<std::int64_t>()) {
+            ++expected[a];
+            break;
+          }
+  };
+  infer::score(model, shard.data(), tiny::windows_of(16, 8), memory, torch::kCPU, watch);
+  const auto figures = retrieval.figures();
+  DOCTEST_REQUIRE(figures.size() == at.size());
+  for (std::size_t a = 0; a < at.size(); ++a) {
+    DOCTEST_CHECK(figures[a]["k"] == at[a]);
+    DOCTEST_CHECK(figures[a]["share"].get<double>() ==
+                  doctest::Approx(static_cast<double>(expected[a]) / 59));
+  }
+  DOCTEST_CHECK(expected[0] < expected[1]);
+  DOCTEST_CHECK(thrown([&] { infer::Retrieval({51}, memory.stores); }).code == 64);
+  DOCTEST_CHECK(thrown([&] { infer::Retrieval({1}, {}); }).code == 64);
+}
+
+DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among them") {
+  const torch::NoGradGuard no_gradient;
+  nn::Model model = tiny::model_of("transformer", "rope", kWords, torch::kFloat64);
+  const tiny::StoreFolder folder;
+  tiny::make_store(folder / "s", tiny::entries_of(100, model.architecture->d_key(), kWords, 1),
+                   kWords);
+  const auto stores = open({folder / "s"}, model);
+  const tiny::Shard shard(tiny::text_of({12}));
+  for (const char* combine : {"joint", "interpolate", "both"}) {
+    auto memory = options_of({"none", combine, "auto", 0, 9}, stores);
+    auto windows = tiny::windows_of(12, 12);
+    infer::resolve(windows, memory, model);
+    const auto span =
+        *infer::Windows(windows, shard.data().documents(), shard.data().size()).next();
+    const nn::Batch batch = infer::batch_of({span}, shard.data(), -1, kWords);
+    const nn::Hidden hidden = model.architecture->forward(batch, nullptr);
+    infer::TestMemory memories(memory, 12, true, model, torch::kCPU);
+    const Tensor words = memories.log_probs(
+        *model.head, hidden.f[0], hidden.g[0],
+        nn::Place{batch.place.run[0], batch.place.segment[0], batch.place.position[0]});
+    DOCTEST_CHECK(
+        torch::allclose(words.logsumexp(1), torch::zeros({11}, torch::kFloat64), 0, 1e-5));
+    const Tensor scored = tiny::log_probs(model, shard.data(), windows, memory);
+    const Tensor own = words.gather(1, batch.targets[0].unsqueeze(1)).squeeze(1);
+    DOCTEST_CHECK(tiny::largest_difference(own, scored) < 1e-5);
+    // What the entries gave of every word is what the stores have of all.
+    Tensor z;
+    model.head->log_probs(hidden.f[0], &z);
+    for (std::int64_t row = 0; row < 11; ++row) {
+      double given = 0, mass = 0;
+      for (std::int64_t word = 0; word < kWords; ++word) {
+        const double log_prob = words[row][word].item<double>();
+        for (const auto& one : memories.store_shares(row, word, log_prob)) {
+          DOCTEST_CHECK((*stores)[0].labels()[static_cast<std::size_t>(one.row)] == word);
+          DOCTEST_CHECK(one.share <= 1 + 1e-6);
+          given += one.share * std::exp(log_prob);
+        }
+      }
+      const auto found = stores->search(hidden.g[0].slice(0, row, row + 1), 9, 1, false);
+      for (std::int64_t i = 0; i < 9; ++i)
+        mass += std::exp(found.scores[0][i].item<double>() / (4 * 1.3));  // the root of the width
+      const double joined = mass / (std::exp(z[row].item<double>()) + mass);
+      const double own_share = memory.stores.interpolated() ? 0.3 : 0;
+      const double expected = own_share + (memory.stores.joined() ? (1 - own_share) * joined : 0);
+      DOCTEST_CHECK(given == doctest::Approx(expected).epsilon(1e-4));
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("stores that do not belong together or to the model are refused") {
+  const nn::Model model = tiny::model_of("transformer");
+  const std::int64_t width = model.architecture->d_key();
+  const tiny::StoreFolder folder;
+  const auto entries = tiny::entries_of(5, width, kWords, 1);
+  tiny::make_store(folder / "ip", entries, kWords, {"ip", "exact", "a"});
+  tiny::make_store(folder / "l2", entries, kWords, {"l2", "exact", "b"});
+  tiny::make_store(folder / "narrow", tiny::entries_of(5, width / 2, kWords, 1), kWords);
+  tiny::make_store(folder / "words", tiny::entries_of(50, width, 100, 1), 100);
+  const auto refused = [&](const std::vector<std::string>& folders, const std::string& name = "m",
+                           const std::string& tokenizer = "t") {
+    return thrown([&] { open(folders, model, name, tokenizer); }).code;
+  };
+  DOCTEST_CHECK(refused({folder / "ip"}) == 0);
+  DOCTEST_CHECK(refused({folder / "ip", folder / "l2"}) == 64);
+  DOCTEST_CHECK(refused({folder / "ip", folder / "ip"}) == 64);
+  DOCTEST_CHECK(refused({folder / "ip"}, "another model") == 65);
+  DOCTEST_CHECK(refused({folder / "ip"}, "m", "another tokenizer") == 65);
+  DOCTEST_CHECK(refused({folder / "narrow"}) == 65);
+  DOCTEST_CHECK(refused({folder / "none"}) == 66);
+  // Labels that no word of the model has.
+  const auto large = open({folder / "words"}, model);
+  DOCTEST_CHECK(thrown([&] { large->search(torch::zeros({1, width}), 50, 1, false); }).code == 65);
+}
