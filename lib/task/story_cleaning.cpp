@@ -1,0 +1,126 @@
+#include "task/story_cleaning.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+
+namespace task {
+namespace {
+
+// What stands after a story. Those that end with a colon count at the start of a line or a
+// sentence, the others only if nothing but punctuation and white space follows on their line.
+constexpr std::array<std::string_view, 26> kMarkers = {
+    "moral:",         "the moral:",     "moral of the story:", "the moral of the story:",
+    "lesson:",        "the lesson:",    "lesson learned:",     "moral value:",
+    "note:",          "author's note:", "note to the reader:", "notes:",
+    "plot twist:",    "twist:",         "conflict:",           "dialogue:",
+    "foreshadowing:", "bad ending:",    "instruction:",        "instructions:",
+    "explanation:",   "word count:",    "questions:",          "the end",
+    "end of story",   "to be continued"};
+
+constexpr std::string_view kMarkup = "[]{}()*#<>%^/@+\\|=_~`$&";
+
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+bool begins_with(std::string_view text, std::string_view start) {
+  return text.size() >= start.size() && std::equal(start.begin(), start.end(), text.begin(),
+                                                   [](char a, char b) { return a == lower(b); });
+}
+
+/// "user 3:", "user:" at the start of `text`.
+std::optional<std::string> turn_at(std::string_view text) {
+  if (!begins_with(text, "user")) return std::nullopt;
+  std::size_t at = 4;
+  if (at < text.size() && text[at] == ' ') ++at;
+  while (at < text.size() && is_digit(text[at])) ++at;
+  if (at >= text.size() || text[at] != ':') return std::nullopt;
+  return "user";
+}
+
+std::optional<std::string> marker_at(std::string_view text) {
+  for (const auto marker : kMarkers) {
+    if (!begins_with(text, marker)) continue;
+    const auto rest = text.substr(marker.size(), text.substr(marker.size()).find('\n'));
+    const bool alone = std::none_of(rest.begin(), rest.end(), [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0;
+    });
+    if (marker.back() == ':' || alone) return std::string(marker);
+  }
+  return turn_at(text);
+}
+
+/// Where a line or a sentence begins: at the front, after a newline, after white space that follows
+/// a full stop, an exclamation mark, a question mark or a closing quotation mark.
+bool begins_sentence(std::string_view text, std::size_t at) {
+  std::size_t before = at;
+  while (before > 0 && is_space(text[before - 1])) {
+    if (text[before - 1] == '\n') return true;
+    --before;
+  }
+  return before == 0 || (before < at && std::string_view(".!?\"").find(text[before - 1]) !=
+                                            std::string_view::npos);
+}
+
+/// White space of any length becomes one space, none at the ends.
+std::string one_line(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    if (!is_space(c))
+      line += c;
+    else if (!line.empty() && line.back() != ' ')
+      line += ' ';
+  }
+  if (!line.empty() && line.back() == ' ') line.pop_back();
+  return line;
+}
+
+std::string reason_to_drop(const std::string& story, std::int64_t least_words) {
+  for (const char* const address : {"http:", "https:", "www."})
+    if (story.find(address) != std::string::npos) return "url";
+  const auto markup = story.find_first_of(kMarkup);
+  if (markup != std::string::npos) return std::string("character ") + story[markup];
+  if (story.empty()) return "empty";
+  const auto words = std::count(story.begin(), story.end(), ' ') + 1;
+  return words < least_words ? "short" : "";
+}
+
+}  // namespace
+
+CleanStory clean_story(std::string_view text, std::string_view prompt, std::int64_t least_words) {
+  if (!prompt.empty() && text.substr(0, prompt.size()) == prompt) text.remove_prefix(prompt.size());
+  CleanStory story;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (std::string_view("mtlnapcdfbiewquMTLNAPCDFBIEWQU").find(text[at]) == std::string_view::npos)
+      continue;  // no marker begins so
+    if (!begins_sentence(text, at)) continue;
+    if (const auto marker = marker_at(text.substr(at))) {
+      story.cut = *marker;
+      text = text.substr(0, at);
+      break;
+    }
+  }
+  story.text = one_line(text);
+  story.dropped = reason_to_drop(story.text, least_words);
+  if (!story.dropped.empty()) story.text.clear();
+  return story;
+}
+
+void StoryTally::add(const CleanStory& story) {
+  ++read;
+  if (!story.cut.empty()) ++cut[story.cut];
+  if (!story.dropped.empty()) {
+    ++dropped[story.dropped];
+    return;
+  }
+  ++kept;
+  words += static_cast<std::uint64_t>(std::count(story.text.begin(), story.text.end(), ' ')) + 1;
+  characters +=
+      static_cast<std::uint64_t>(std::count_if(story.text.begin(), story.text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+      }));
+}
+
+}  // namespace task

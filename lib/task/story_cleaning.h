@@ -1,0 +1,33 @@
+#pragma once
+// Stories out of what a language model wrote: what follows the story is cut, what is no plain story
+// is dropped (after Zhang et al. 2024, section 5: BabiStories).
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace task {
+
+/// What became of one text.
+struct CleanStory {
+  std::string text;     ///< empty if it was dropped
+  std::string dropped;  ///< why, or empty: "url", "character (", "empty", "short"
+  std::string cut;  ///< what it was cut at, in lower case, or empty: "moral:", "the end", "user 1:"
+};
+
+/// Cuts `text` at the first marker that begins a line or a sentence ("Moral:", "The end", "User
+/// 2:"), makes one space of blank lines and other white space, and drops texts with addresses or
+/// with characters of markup, and those of fewer than `least_words` words. `prompt`, if the text
+/// begins with it, is cut off its front.
+CleanStory clean_story(std::string_view text, std::string_view prompt, std::int64_t least_words);
+
+/// Figures of a collection of stories.
+struct StoryTally {
+  std::uint64_t read = 0, kept = 0;
+  std::uint64_t words = 0, characters = 0;  ///< of the kept; characters of UTF-8
+  std::map<std::string, std::uint64_t> dropped, cut;
+  void add(const CleanStory& story);
+};
+
+}  // namespace task
