@@ -14,7 +14,7 @@ void ShapeOptions::fields(core::FieldList& f) {
   f("activation-dropout", activation_dropout, "dropout inside the feed-forward networks");
   f("head-dropout", head_dropout, "dropout on the output before the softmax");
   f("memory-key", memory_key, "what keys the memories", {"last-ffn-input", "output"});
-  f("init", init, "first values of the parameters", {"gpt2", "fairseq"});
+  f("init", init, "first values of the parameters", {"gpt2", "fairseq", "fan-in"});
 }
 
 void VocabularyOptions::fields(core::FieldList& f) {
@@ -43,6 +43,13 @@ void LstmOptions::fields(core::FieldList& f) {
   f("d-recurrent", d_recurrent, "width of the LSTM's cells; 0: d-model");
 }
 
+void MosaicOptions::fields(core::FieldList& f) {
+  f("persistent-slots", persistent_slots,
+    "learned pairs of each persistent memory unit; 0: 3.5 times d-model");
+  f("scale-output", scale_output,
+    "mosaic: divide the output before the softmax by the square root of d-model");
+}
+
 void ModelOptions::fields(core::FieldList& f) {
   f.group("Model");
   f("arch", arch, "architecture", architecture_names());
@@ -53,6 +60,8 @@ void ModelOptions::fields(core::FieldList& f) {
   transformer.fields(f);
   f.group("LSTM");
   lstm.fields(f);
+  f.group("Memory Mosaics");
+  mosaic.fields(f);
 }
 
 }  // namespace nn

@@ -52,6 +52,12 @@ struct LstmOptions {
   void fields(core::FieldList& f);
 };
 
+struct MosaicOptions {
+  std::int64_t persistent_slots = 0;  ///< a head; 0: 3.5 d_model
+  bool scale_output = true;           ///< f times 1 / sqrt(d_model)
+  void fields(core::FieldList& f);
+};
+
 /// An architecture adds its struct and its line here, and its maker in registry.cpp.
 struct ModelOptions {
   std::string arch = "transformer";
@@ -59,6 +65,7 @@ struct ModelOptions {
   VocabularyOptions vocabulary;
   TransformerOptions transformer;
   LstmOptions lstm;
+  MosaicOptions mosaic;
   void fields(core::FieldList& f);
 };
 

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "nn/lstm.h"
 #include "nn/model.h"
+#include "nn/mosaic.h"
 #include "nn/transformer.h"
 
 namespace nn {
@@ -25,6 +26,7 @@ std::shared_ptr<Architecture> make(const ModelOptions& options, std::int64_t voc
 const Maker kMakers[] = {
     {"transformer", make<Transformer>},
     {"lstm", make<Lstm>},
+    {"mosaic", make<Mosaic>},
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ void OptimiserOptions::fields(core::FieldList& f) {
 void ScheduleOptions::fields(core::FieldList& f) {
   f.group("Schedule");
   f("schedule", schedule, "learning rate after the warm-up",
-    {"cosine", "cosine-restarts", "inverse-sqrt", "constant"});
+    {"cosine", "cosine-restarts", "inverse-sqrt", "linear", "constant"});
   f("warmup", warmup, "updates of linear warm-up: a share below 1, else a number");
   f("warmup-init-lr", warmup_init_lr, "learning rate of the first update of the warm-up");
   f("min-lr", min_lr, "learning rate where a cosine ends");

@@ -36,6 +36,8 @@ double Schedule::at(std::int64_t step) const {
   const double now = static_cast<double>(step);
   if (now < warmup_)
     return options_.warmup_init_lr + (lr_ - options_.warmup_init_lr) * now / warmup_;
+  if (options_.schedule == "linear")
+    return lr_ + (options_.min_lr - lr_) * std::min(1.0, (now - warmup_) / period_);
   if (options_.schedule == "cosine") return cosine(now - warmup_, period_, 1);
   if (options_.schedule == "cosine-restarts") return restarts(now - warmup_);
   if (options_.schedule == "inverse-sqrt")

@@ -14,6 +14,7 @@ namespace train {
 ///   in period i
 ///                    (Loshchilov & Hutter 2017; the shrink is fairseq's)
 ///   inverse-sqrt     lr sqrt(w / step); w is at least 1 (Vaswani et al. 2017, section 5.3)
+///   linear           from lr down to min_lr at the end
 ///   constant         lr
 class Schedule {
  public:

@@ -25,6 +25,12 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
      }},
     {"lstm", [](auto& o) { o.lstm.d_recurrent = 5; }},
     {"lstm", [](auto& o) { o.shape.layers = 1; }},
+    {"mosaic", [](auto& o) { o.shape.memory_key = "output"; }},
+    {"mosaic",
+     [](auto& o) {
+       o.mosaic.persistent_slots = 3;
+       o.shape.layers = 3;
+     }},
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "nn/init.h"
+
 namespace properties {
 namespace {
 
@@ -101,6 +103,13 @@ std::shared_ptr<nn::Model> strong_model(const nn::ModelOptions& options, std::ui
   const torch::NoGradGuard no_grad;
   for (auto& weight : model->parameters())
     weight.normal_(weight.dim() == 1 ? 0.5 : 0.0, weight.dim() == 1 ? 0.3 : 0.6);
+  for (const auto& part : model->modules()) {  // some numbers mean little far from where they begin
+    auto* const own = dynamic_cast<nn::OwnFirstValues*>(part.get());
+    if (own == nullptr) continue;
+    own->first_values();
+    for (auto& weight : part->parameters(/*recurse=*/false))
+      weight.mul_(torch::rand_like(weight) * 0.4 + 0.8);
+  }
   model->to(torch::kFloat64);
   model->eval();
   return model;

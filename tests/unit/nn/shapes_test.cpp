@@ -44,6 +44,9 @@ DOCTEST_TEST_CASE("the papers' shapes have the papers' numbers of parameters") {
     return static_cast<double>(nn::parameter_count(shape(name), vocabulary)) / 1e6;
   };
   DOCTEST_CHECK(nn::parameter_count(shape("gpt2-small"), 50257) == 124'439'808);
+  // 12 GPT-2 blocks without biases, their scalars, 25 norms and the embedding.
+  DOCTEST_CHECK(nn::parameter_count(shape("mosaic-small"), 50257) ==
+                12 * (12 * 768 * 768 + 7 * 12) + 25 * 768 + 50257 * 768);
   DOCTEST_CHECK(millions("trime-247m", kWikiText103) == doctest::Approx(247).epsilon(0.002));
   DOCTEST_CHECK(millions("trime-150m", kWikiText103) == doctest::Approx(150).epsilon(0.01));
   DOCTEST_CHECK(millions("trime-enwik8", 208) == doctest::Approx(38).epsilon(0.005));

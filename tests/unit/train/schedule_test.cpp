@@ -96,3 +96,13 @@ DOCTEST_TEST_CASE("inverse square root falls from the warm-up's end") {
   DOCTEST_CHECK(schedule.at(32000) == Approx(2.5e-4));
   DOCTEST_CHECK(schedule.at(200000) == Approx(1e-4));
 }
+
+DOCTEST_TEST_CASE("linear falls evenly to the lowest rate") {
+  auto options = plain("linear");
+  options.min_lr = 0.1;
+  const train::Schedule schedule(options, 0.5, 400);
+  DOCTEST_CHECK(schedule.at(0) == Approx(0.5));
+  DOCTEST_CHECK(schedule.at(100) == Approx(0.4));
+  DOCTEST_CHECK(schedule.at(399) == Approx(0.101));
+  DOCTEST_CHECK(schedule.at(500) == Approx(0.1));
+}
