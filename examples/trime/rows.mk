@@ -40,6 +40,7 @@ $(foreach m,$(of.batching),$(call row,b-$(m)-none,  $(m), $(m): none, --memory n
 $(foreach m,$(of.batching),$(call row,b-$(m)-local, $(m), $(m): local, --memory local))
 $(foreach m,$(of.batching),$(call row,b-$(m)-far,   $(m), $(m): long, $(far)))
 $(foreach m,$(of.batching),$(call row,b-$(m)-store, $(m), $(m): store, $(joint), $(m)))
+$(foreach m,$(of.batching),$(eval once.b-$(m)-none = yes))
 rows.batching = $(foreach t,none local far store,$(foreach m,$(of.batching),b-$(m)-$(t)))
 
 # Perplexity against the length of the memory.
