@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "infer/fill_store.h"
+#include "infer/reach.h"
 #include "infer/scorer.h"
 #include "model/folder.h"
 #include "nn/runtime.h"
@@ -28,6 +29,7 @@ struct Options {
   std::vector<std::string> files;
   std::string model, append, index, metric = "ip";
   infer::WindowOptions windows;
+  infer::ReachOptions reach;
   std::vector<std::int64_t> remove_documents;
   bool verify = false, recall = false;
   std::int64_t k = 1024, nprobe = 32, queries = 200;
@@ -39,6 +41,7 @@ struct Options {
     f("metric", metric, "how near a key is: product, or squared distance", {"ip", "l2"});
     f("append", append, "add to this store");
     windows.fields(f);
+    reach.fields(f);
     f.group("Looking after a store");
     f("remove-document", remove_documents, "take this document out of the store (from 0)");
     f("verify", verify, "check every byte of the store");
@@ -130,6 +133,7 @@ int build(const Options& options, const cli::Context& context) {
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed));
   const torch::Device device = nn::device(options.device);
   const auto loaded = model::load(options.model, device, nn::dtype(options.precision));
+  options.reach.apply(*loaded.model);
   const shard::Dataset data(options.files);
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   model::check_tokenizer(loaded, data.header(), data.name());
@@ -148,6 +152,7 @@ int build(const Options& options, const cli::Context& context) {
   plan.data = data.fingerprint().hex();
   plan.windows = core::Json(core::to_json(windows));
   plan.windows["precision"] = options.precision;
+  if (const auto reach = options.reach.signature(); !reach.empty()) plan.windows["reach"] = reach;
   plan.metric = store::metric_from(options.metric, "--metric");
   if (append && !context.was_given("metric")) plan.metric = store::read_manifest(folder).metric;
   if (!plan.index.empty() && plan.index != "exact")

@@ -18,6 +18,7 @@
 #include "core/io.h"
 #include "infer/breakdown.h"
 #include "infer/per_token.h"
+#include "infer/reach.h"
 #include "infer/report.h"
 #include "infer/retrieval.h"
 #include "infer/scorer.h"
@@ -35,6 +36,7 @@ struct Options {
   std::vector<std::string> files;
   std::string model;
   infer::WindowOptions windows;
+  infer::ReachOptions reach;
   infer::MemoryOptions memory;
   std::string tune, tune_output;
   infer::TuneOptions grid;
@@ -47,6 +49,7 @@ struct Options {
     auto& folder = f("model", model, "folder of the model");
     folder.short_name = 'm', folder.required = true;
     windows.fields(f);
+    reach.fields(f);
     memory.fields(f);
     f.group("Tuning");
     f("tune", tune, "validation shard: choose temperatures, thetas and shares on it");
@@ -82,7 +85,8 @@ struct Run {
   std::string signature(const shard::Dataset& data, const infer::WindowOptions& windows,
                         const infer::MemoryOptions& memory) const {
     return infer::signature(data.fingerprint(), loaded.fingerprint, windows, memory,
-                            options.precision);
+                            options.precision) +
+           options.reach.signature();
   }
 };
 
@@ -179,6 +183,7 @@ int eval_ppl(const Options& options, const cli::Context& context) {
   const torch::Device device = nn::device(options.device);
   const Run run{options, context, device,
                 model::load(options.model, device, nn::dtype(options.precision))};
+  options.reach.apply(*run.loaded.model);
   infer::WindowOptions windows = options.windows;
   infer::MemoryOptions memory = options.memory;
   infer::resolve(windows, memory, *run.loaded.model, run.loaded.facts);

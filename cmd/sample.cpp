@@ -15,6 +15,7 @@
 #include "infer/generator.h"
 #include "infer/generator_output.h"
 #include "infer/generator_prompts.h"
+#include "infer/reach.h"
 #include "nn/runtime.h"
 
 namespace {
@@ -26,6 +27,7 @@ struct Options {
   std::string file, model, prompt, tokenizer;
   std::string format = "auto", field = "prompt";
   infer::GeneratorOptions generator;
+  infer::ReachOptions reach;
   infer::MemoryOptions memory;
   bool echo = false;
   std::string separator, device = "auto";
@@ -42,6 +44,7 @@ struct Options {
     f("echo", echo, "print each prompt before its continuation");
     f("separator", separator, "a line to print between texts");
     generator.fields(f);
+    reach.fields(f);
     memory.fields(f);
     f.group("Computing");
     f("device", device, "cpu, cuda, cuda:1, or auto");
@@ -58,6 +61,7 @@ infer::PromptReader open_prompts(const Options& options, const cli::Context& con
 
 model::Loaded load(const Options& options, torch::Device device) {
   auto loaded = model::load(options.model, device);
+  options.reach.apply(*loaded.model);
   if (options.tokenizer.empty()) return loaded;
   const auto given = text::load_tokenizer(options.tokenizer)->json();
   if (!loaded.tokenizer.empty() && loaded.tokenizer != given)

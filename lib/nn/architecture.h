@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "nn/batch.h"
 #include "nn/embedding.h"
@@ -25,6 +26,14 @@ enum class Carry {
   constant,  ///< State does not grow (recurrent)
 };
 
+/// How far the layers look back on at test. What is left open stays as it was trained.
+struct Reach {
+  std::string layer_memory;        ///< memory_pattern.h; empty: open
+  std::int64_t clamp_length = -1;  ///< 0: no bound; -1: open
+  std::string same_length;         ///< on, off; empty: open
+  bool open() const { return layer_memory.empty() && clamp_length < 0 && same_length.empty(); }
+};
+
 /// Public parameters and submodules are named as config.json's tensors are. forward is not thread
 /// safe.
 class Architecture : public torch::nn::Module {
@@ -43,6 +52,9 @@ class Architecture : public torch::nn::Module {
   virtual std::optional<std::int64_t> context() const { return std::nullopt; }
   /// Drops the oldest tokens so that at most `keep` remain a row. Only where carry() is forget.
   virtual void forget(State& state, std::int64_t keep) { (void)state, (void)keep; }
+  /// Takes effect with the next forward. Throws Error{usage} where there is no such memory,
+  /// Error{bad_config} naming the option.
+  virtual void set_reach(const Reach& reach);
   /// The input embedding, which a tied head shares; null for vectors.
   virtual std::shared_ptr<Embedding> embedding() = 0;
 };

@@ -50,6 +50,27 @@ void MosaicOptions::fields(core::FieldList& f) {
     "mosaic: divide the output before the softmax by the square root of d-model");
 }
 
+void LayerMemoryOptions::fields(core::FieldList& f) {
+  f("layer-memory", layer_memory,
+    "past tokens each layer keeps: numbers, or as 'long=2304 short=128 place=interleaved:4'");
+  f("same-length", same_length, "a token sees no more before it than its layer keeps",
+    {"off", "on"});
+}
+
+void TransformerXlOptions::fields(core::FieldList& f) {
+  f("clamp-length", clamp_length, "farther tokens count as so far away; 0: no bound");
+  f("shared-biases", shared_biases, "all layers share the content and the position bias");
+}
+
+void SruppOptions::fields(core::FieldList& f) {
+  f("d-projection", d_projection, "width of SRU++'s attention; 0: a quarter of d-model");
+  f("attention-every", attention_every, "every k-th layer of SRU++ attends, the last included");
+  f("attention-last", attention_last,
+    "only so many of SRU++'s last layers attend; 0: by --attention-every");
+  f("forget-bias", forget_bias, "first value of the SRU's forget bias");
+  f("highway-bias", highway_bias, "first value of the SRU's highway bias");
+}
+
 void ModelOptions::fields(core::FieldList& f) {
   f.group("Model");
   f("arch", arch, "architecture", architecture_names());
@@ -62,6 +83,12 @@ void ModelOptions::fields(core::FieldList& f) {
   lstm.fields(f);
   f.group("Memory Mosaics");
   mosaic.fields(f);
+  f.group("Memory of layers");
+  layer_memory.fields(f);
+  f.group("Transformer-XL");
+  transformer_xl.fields(f);
+  f.group("SRU++");
+  srupp.fields(f);
 }
 
 }  // namespace nn

@@ -58,6 +58,27 @@ struct MosaicOptions {
   void fields(core::FieldList& f);
 };
 
+/// What the layers of transformer-xl and srupp carry from call to call.
+struct LayerMemoryOptions {
+  std::string layer_memory = "512";  ///< past inputs kept by each layer; see memory_pattern.h
+  std::string same_length = "off";   ///< "on": a token sees as many before it as its layer keeps
+  void fields(core::FieldList& f);
+};
+
+struct TransformerXlOptions {
+  std::int64_t clamp_length = 0;  ///< farther tokens count as so far away; 0: no bound
+  bool shared_biases = true;      ///< content and position bias: one of each for all layers
+  void fields(core::FieldList& f);
+};
+
+struct SruppOptions {
+  std::int64_t d_projection = 0;     ///< width of the attention; 0: d_model / 4
+  std::int64_t attention_every = 1;  ///< every k-th layer attends; 0: none
+  std::int64_t attention_last = 0;   ///< only the last n layers do; 0: by attention_every
+  double forget_bias = 0, highway_bias = -2;
+  void fields(core::FieldList& f);
+};
+
 /// An architecture adds its struct and its line here, and its maker in registry.cpp.
 struct ModelOptions {
   std::string arch = "transformer";
@@ -66,6 +87,9 @@ struct ModelOptions {
   TransformerOptions transformer;
   LstmOptions lstm;
   MosaicOptions mosaic;
+  LayerMemoryOptions layer_memory;
+  TransformerXlOptions transformer_xl;
+  SruppOptions srupp;
   void fields(core::FieldList& f);
 };
 

@@ -8,7 +8,9 @@
 #include "nn/lstm.h"
 #include "nn/model.h"
 #include "nn/mosaic.h"
+#include "nn/srupp.h"
 #include "nn/transformer.h"
+#include "nn/transformer_xl.h"
 
 namespace nn {
 namespace {
@@ -25,11 +27,20 @@ std::shared_ptr<Architecture> make(const ModelOptions& options, std::int64_t voc
 
 const Maker kMakers[] = {
     {"transformer", make<Transformer>},
+    {"transformer-xl", make<TransformerXl>},
     {"lstm", make<Lstm>},
     {"mosaic", make<Mosaic>},
+    {"srupp", make<Srupp>},
 };
 
 }  // namespace
+
+void Architecture::set_reach(const Reach& reach) {
+  if (!reach.open())
+    core::fail(core::Code::usage,
+               "--layer-memory, --clamp-length, --same-length: this model's layers have no such "
+               "memory; leave them out");
+}
 
 std::vector<std::string> architecture_names() {
   std::vector<std::string> names;

@@ -5,6 +5,7 @@
 #include "model/config.h"
 #include "model/folder.h"
 #include "nn/memory.h"
+#include "nn/memory_pattern.h"
 
 namespace train {
 namespace {
@@ -87,8 +88,12 @@ Run prepare(const Job& job) {
   run.recipe = job.recipe;
   run.seed = job.seed;
   run.device = job.device;
-  resolve_batches(run.recipe);
   auto& batches = run.recipe.batches;
+  const bool open = batches.batches == "auto" && batches.order.empty();
+  if (open && nn::has_layer_memory(job.model.arch) &&
+      !nn::MemoryRule::parse(run.recipe.objective.memory).ext)
+    batches.batches = "columns";
+  resolve_batches(run.recipe);
   run.data = std::make_unique<shard::Dataset>(job.shards);
   shard::expect_kind(run.data->header(), {shard::Kind::tokens}, run.data->name());
   if (run.data->header().vocabulary == 0)

@@ -23,6 +23,10 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
      [](auto& o) {
        o.vocabulary.cutoffs = {4, 9};
      }},
+    {"transformer-xl", [](auto& o) { o.transformer.norm = "post"; }},
+    {"transformer-xl", [](auto& o) { o.layer_memory.layer_memory = "16,9"; }},
+    {"transformer-xl",
+     [](auto& o) { o.transformer_xl.clamp_length = 3, o.transformer_xl.shared_biases = false; }},
     {"lstm", [](auto& o) { o.lstm.d_recurrent = 5; }},
     {"lstm", [](auto& o) { o.shape.layers = 1; }},
     {"mosaic", [](auto& o) { o.shape.memory_key = "output"; }},
@@ -31,6 +35,8 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
        o.mosaic.persistent_slots = 3;
        o.shape.layers = 3;
      }},
+    {"srupp", [](auto& o) { o.srupp.attention_last = 1, o.shape.heads = 1; }},
+    {"srupp", [](auto& o) { o.srupp.attention_every = 0, o.shape.memory_key = "output"; }},
 };
 
 }  // namespace

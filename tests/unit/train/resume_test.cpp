@@ -31,6 +31,9 @@ constexpr Case kCases[] = {
     {"columns", "local,long", "transformer", "learned"},
     {"columns", "none", "lstm", "learned"},
     {"columns", "local,long", "lstm", "learned"},
+    {"columns", "none", "transformer-xl", "learned"},
+    {"columns", "local,long", "transformer-xl", "learned"},
+    {"columns", "local,long", "srupp", "learned"},
 };
 
 bool known(const std::string& arch) {

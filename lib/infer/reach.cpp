@@ -1,0 +1,42 @@
+#include "infer/reach.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace infer {
+
+void ReachOptions::fields(core::FieldList& f) {
+  f("layer-memory", layer_memory,
+    "past tokens each layer keeps, as train takes it [as the model was trained]");
+  f("clamp-length", clamp_length,
+    "farther tokens count as so far away; 0: no bound; -1: as the model was trained");
+  f("same-length", same_length,
+    "a token sees no more before it than its layer keeps; auto: as the model was trained",
+    {"auto", "on", "off"});
+}
+
+nn::Reach ReachOptions::reach() const {
+  return {layer_memory, clamp_length, same_length == "auto" ? "" : same_length};
+}
+
+void ReachOptions::apply(nn::Model& model) const {
+  if (reach().open()) return;
+  try {
+    model.architecture->set_reach(reach());
+  } catch (const core::Error& error) {
+    core::fail(core::Code::usage, "{}", error.what());
+  }
+}
+
+std::string ReachOptions::signature() const {
+  std::string text;
+  std::string lengths = layer_memory;
+  std::replace(lengths.begin(), lengths.end(), ' ', '+');
+  if (!lengths.empty()) text += "|layer-memory:" + lengths;
+  if (clamp_length >= 0) text += fmt::format("|clamp-length:{}", clamp_length);
+  if (same_length != "auto") text += "|same-length:" + same_length;
+  return text;
+}
+
+}  // namespace infer
