@@ -19,6 +19,7 @@
 #include "store/builder.h"
 #include "store/datastore.h"
 #include "store/removal.h"
+#include "store/report.h"
 
 namespace {
 
@@ -61,19 +62,6 @@ void write(const cli::Context& context, const std::string& path, const core::Ord
   out.commit();
 }
 
-core::OrderedJson describe(const std::string& folder, const store::Manifest& manifest) {
-  core::OrderedJson report;
-  report["store"] = folder, report["generation"] = manifest.generation;
-  report["rows"] = manifest.rows, report["width"] = manifest.width;
-  report["documents"] = manifest.documents, report["metric"] = name_of(manifest.metric);
-  report["index"] = manifest.index;
-  report["recall"] = manifest.recall.recall, report["k"] = manifest.recall.k;
-  report["nprobe"] = manifest.recall.nprobe, report["queries"] = manifest.recall.queries;
-  report["model"] = manifest.model, report["tokenizer"] = manifest.tokenizer;
-  report["fingerprint"] = manifest.fingerprint();
-  return report;
-}
-
 // A line of progress for each thing that is done, between which a signal stops the program.
 store::Watch watch_with(cli::Progress& progress) {
   return [&](const std::string& what, std::uint64_t done, std::uint64_t total) {
@@ -108,7 +96,7 @@ int look_after(const Options& options, const cli::Context& context) {
     return 0;
   }
   const store::Datastore opened(folder);
-  core::OrderedJson report = describe(folder, opened.manifest());
+  core::OrderedJson report = store::describe(folder, opened.manifest());
   if (options.verify) {
     cli::Progress progress(context, "verifying", "rows");
     store::verify(folder, watch_with(progress));
@@ -161,7 +149,7 @@ int build(const Options& options, const cli::Context& context) {
   store::Builder builder(folder, plan, append);
   if (builder.complete()) {
     cli::note(context, fmt::format("{} has these rows: nothing to do", folder));
-    write(context, "", describe(folder, store::read_manifest(folder)));
+    write(context, "", store::describe(folder, store::read_manifest(folder)));
     return 0;
   }
   infer::EntryWalk walk(*loaded.model, data, windows, device);
@@ -184,7 +172,7 @@ int build(const Options& options, const cli::Context& context) {
   }
   cli::note(context, fmt::format("{}: {} rows, index {}{}", folder, manifest.rows, manifest.index,
                                  options.index.empty() && !append ? ", chosen from the rows" : ""));
-  write(context, "", describe(folder, manifest));
+  write(context, "", store::describe(folder, manifest));
   return 0;
 }
 
