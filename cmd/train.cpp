@@ -1,8 +1,10 @@
 // train: a language model from shards of tokens, with TRIME's memories in the loss where asked for.
 //
 // FILE: shards of tokens (man 5 shard), several are one; `-` or none is stdin.
+// With --loss clipped-mse: a memory unit that forecasts, from shards of vectors.
 // -o DIR: the model (man 5 model). stdout: nothing, or with --plan what the run would take.
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "core/io.h"
 #include "core/units.h"
 #include "nn/runtime.h"
+#include "train/forecast.h"
 #include "train/plan.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
@@ -24,6 +27,8 @@ struct Options {
   nn::ModelOptions model;
   train::KeepOptions keep;
   std::string from, valid, device = "auto", max_time;
+  std::string loss = "softmax";
+  double beta = 50;
   bool plan = false;
   std::vector<std::string> files;
 
@@ -33,6 +38,9 @@ struct Options {
     recipe.fields(f);
     f("from", from, "start from the weights of a model (Tessera's, or a GPT-2 of transformers)");
     f("valid", valid, "shard to validate on; the best model is kept");
+    f("loss", loss, "softmax: of tokens; clipped-mse: of a mosaic that forecasts vectors",
+      {"softmax", "clipped-mse"});
+    f("beta", beta, "clipped-mse: sharpness of the kernel");
     f("device", device, "cpu, cuda, or auto");
     f("checkpoint-every", keep.checkpoint_every,
       "updates between checkpoints; 0: every ten minutes");
@@ -71,7 +79,30 @@ int plan_only(const Options& options, const cli::Context& context) {
   return 0;
 }
 
+int train_forecast(const Options& options, const cli::Context& context) {
+  if (options.model.arch != "mosaic")
+    core::fail(core::Code::usage, "--loss clipped-mse goes with --arch mosaic");
+  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed));
+  const train::RunFolder folder(context.output);
+  train::ForecastJob job;
+  job.recipe = options.recipe;
+  job.shape.heads = options.model.shape.heads;
+  job.shape.beta = static_cast<float>(options.beta);
+  job.shards = folder.spool_stdin(options.files);
+  job.seed = static_cast<std::uint64_t>(context.seed);
+  cli::Progress progress(context, "training", "updates",
+                         static_cast<std::uint64_t>(std::max<std::int64_t>(0, job.recipe.steps)));
+  const bool trained = train::train_forecast(folder, job, [&](std::int64_t step, double loss) {
+    progress.update(static_cast<std::uint64_t>(step), fmt::format("loss {:.4f}", loss));
+  });
+  folder.remove_spool();
+  if (!trained) cli::note(context, folder.path() + ": finished before; nothing to do");
+  return 0;
+}
+
 int train_model(const Options& options, const cli::Context& context) {
+  if (options.loss == "clipped-mse" && !context.output.empty() && context.output != "-")
+    return train_forecast(options, context);
   auto keep = options.keep;
   if (keep.checkpoint_every < 0 || keep.keep < 0)
     core::fail(core::Code::usage, "--{}: takes 0 or a positive number",

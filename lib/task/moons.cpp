@@ -1,0 +1,53 @@
+#include "task/moons.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+namespace task {
+namespace {
+
+constexpr std::int64_t kLongest = 7;  // half time units
+constexpr std::size_t kChosen = 9;
+
+std::int64_t halves(double period) { return std::llround(2 * period); }
+
+}  // namespace
+
+double common_period(const Periods& periods) {
+  std::int64_t common = 1;
+  for (const double period : periods) common = std::lcm(common, halves(period));
+  return static_cast<double>(common) / 2;
+}
+
+std::vector<Periods> chosen_periods() {
+  std::vector<Periods> all;
+  for (std::int64_t a = 1; a <= kLongest; ++a)
+    for (std::int64_t b = a + 1; b <= kLongest; ++b)
+      for (std::int64_t c = b + 1; c <= kLongest; ++c)
+        all.push_back(
+            {static_cast<double>(a) / 2, static_cast<double>(b) / 2, static_cast<double>(c) / 2});
+  std::stable_sort(all.begin(), all.end(), [](const Periods& a, const Periods& b) {
+    return common_period(a) < common_period(b);
+  });
+  all.resize(kChosen);
+  return all;
+}
+
+std::vector<float> observe(const Periods& periods, double per_unit, double phase,
+                           std::int64_t first, std::int64_t n) {
+  std::vector<float> rows;
+  rows.reserve(static_cast<std::size_t>(n) * 2 * kMoons);
+  for (std::int64_t t = first; t < first + n; ++t) {
+    for (const double period : periods) {
+      const double angle =
+          2 * std::numbers::pi * static_cast<double>(t) / per_unit / period + phase;
+      rows.push_back(static_cast<float>(std::sin(angle)));
+      rows.push_back(static_cast<float>(std::cos(angle)));
+    }
+  }
+  return rows;
+}
+
+}  // namespace task
