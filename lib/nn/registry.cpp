@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "core/error.h"
+#include "nn/encoder_decoder.h"
 #include "nn/lstm.h"
 #include "nn/model.h"
 #include "nn/mosaic.h"
@@ -31,6 +32,7 @@ const Maker kMakers[] = {
     {"lstm", make<Lstm>},
     {"mosaic", make<Mosaic>},
     {"srupp", make<Srupp>},
+    {"encoder-decoder", make<EncoderDecoder>},
 };
 
 }  // namespace

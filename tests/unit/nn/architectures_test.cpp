@@ -37,6 +37,7 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
      }},
     {"srupp", [](auto& o) { o.srupp.attention_last = 1, o.shape.heads = 1; }},
     {"srupp", [](auto& o) { o.srupp.attention_every = 0, o.shape.memory_key = "output"; }},
+    {"encoder-decoder", [](auto& o) { o.transformer.norm = "post"; }},
 };
 
 }  // namespace
