@@ -1,36 +1,13 @@
 #include "train/batches.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/error.h"
-#include "core/rng.h"
+#include "train/pair_order.h"
+#include "train/permutation.h"
 
 namespace train {
 namespace {
-
-// Streams of the run's seed, so that no two uses draw the same numbers.
-constexpr std::uint64_t kEpochStream = std::uint64_t{1} << 32;
-
-// 0 .. n-1, as the epoch shuffles them; remembers one epoch.
-class Permutation {
- public:
-  Permutation(std::int64_t n, std::uint64_t seed)
-      : items_(static_cast<std::size_t>(n)), seed_(seed) {}
-  const std::vector<std::int64_t>& of(std::int64_t epoch) {
-    if (epoch != epoch_) {
-      std::iota(items_.begin(), items_.end(), 0);
-      core::Rng(seed_, kEpochStream + static_cast<std::uint64_t>(epoch)).shuffle(items_);
-      epoch_ = epoch;
-    }
-    return items_;
-  }
-
- private:
-  std::vector<std::int64_t> items_;
-  std::uint64_t seed_;
-  std::int64_t epoch_ = -1;
-};
 
 std::int64_t parts(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 
@@ -263,6 +240,7 @@ std::vector<std::uint64_t> read_list(const shard::Dataset& order, const Segments
 
 std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Dataset& data,
                                   const shard::Dataset* order, std::uint64_t seed) {
+  if (data.header().kind == shard::Kind::pairs) return make_pair_order(options, data, order, seed);
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   if (data.size() < 2)
     core::fail(core::Code::bad_data, "{}: has {} tokens; at least 2 are needed", data.name(),
@@ -295,6 +273,7 @@ std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Data
 
 MicroBatch read_batch(const shard::Dataset& data, const std::vector<Row>& rows,
                       std::int64_t index) {
+  if (data.header().kind == shard::Kind::pairs) return read_pair_batch(data, rows, index);
   const auto n = static_cast<std::int64_t>(rows.size());
   std::int64_t steps = 0;
   for (const auto& row : rows) steps = std::max(steps, row.length);

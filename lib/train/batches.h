@@ -36,6 +36,7 @@ struct Row {
 ///   text: State is carried, rows are fresh only where an epoch begins; a column is a run.
 /// - order: segments as an order shard lists them, B at a time; each epoch these micro-batches come
 ///   in a new order, so that neighbours stay together (TRIME's ext); a segment is a run.
+/// - pairs, and order with pairs: see pair_order.h.
 /// Segments are numbered in the order of the text; the number is the same in every epoch.
 class Order {
  public:
@@ -49,8 +50,8 @@ class Order {
   virtual bool carries() const { return false; }
 };
 
-/// `data` must be tokens, and outlive the order. `order` is needed by "order" alone. Throws
-/// Error{bad_data} if the data have no target, or are not those the order shard was made for
+/// `data` must be tokens or pairs, and outlive the order. `order` is needed by "order" alone.
+/// Throws Error{bad_data} if the data have no target, or are not those the order shard was made for
 /// (naming both), Error{usage}.
 std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Dataset& data,
                                   const shard::Dataset* order, std::uint64_t seed);

@@ -6,6 +6,8 @@
 #include "model/folder.h"
 #include "nn/memory.h"
 #include "nn/memory_pattern.h"
+#include "nn/reads_source.h"
+#include "train/pair_order.h"
 
 namespace train {
 namespace {
@@ -54,7 +56,7 @@ std::shared_ptr<nn::Model> new_model(const nn::ModelOptions& options, std::int64
 // A vocabulary that the head and all ids of the data share.
 void expect_vocabulary(const shard::Dataset& data, const std::string& valid_name,
                        const shard::Header& valid) {
-  shard::expect_kind(valid, {shard::Kind::tokens}, valid_name);
+  shard::expect_kind(valid, {data.header().kind}, valid_name);
   if (valid.tokenizer != data.header().tokenizer || valid.vocabulary != data.header().vocabulary)
     core::fail(core::Code::bad_data,
                "{} (tokenizer {}, {} types) does not belong to {} (tokenizer {}, {} types)",
@@ -88,14 +90,16 @@ Run prepare(const Job& job) {
   run.recipe = job.recipe;
   run.seed = job.seed;
   run.device = job.device;
+  run.data = std::make_unique<shard::Dataset>(job.shards);
+  shard::expect_kind(run.data->header(), {shard::Kind::tokens, shard::Kind::pairs},
+                     run.data->name());
+  const bool pairs = run.data->header().kind == shard::Kind::pairs;
   auto& batches = run.recipe.batches;
-  const bool open = batches.batches == "auto" && batches.order.empty();
+  const bool open = batches.batches == "auto" && batches.order.empty() && !pairs;
   if (open && nn::has_layer_memory(job.model.arch) &&
       !nn::MemoryRule::parse(run.recipe.objective.memory).ext)
     batches.batches = "columns";
-  resolve_batches(run.recipe);
-  run.data = std::make_unique<shard::Dataset>(job.shards);
-  shard::expect_kind(run.data->header(), {shard::Kind::tokens}, run.data->name());
+  resolve_batches(run.recipe, pairs);
   if (run.data->header().vocabulary == 0)
     core::fail(core::Code::bad_data, "{}: does not say how many types its tokens have",
                run.data->name());
@@ -120,7 +124,12 @@ Run prepare(const Job& job) {
     run.model = model_from(job, *run.data, run.tokenizer, from);
   }
   const auto context = run.model->architecture->context();
-  if (context && batches.segment > *context)
+  if (nn::reads_source(run.model->options.arch) != pairs)
+    core::fail(core::Code::usage, "--arch {}: trains on {}, but {} has {}", run.model->options.arch,
+               pairs ? "tokens" : "pairs of sentences", run.data->name(),
+               pairs ? "pairs" : "tokens");
+  if (pairs && context) check_pair_lengths(*run.data, *context);
+  if (!pairs && context && batches.segment > *context)
     core::fail(core::Code::usage,
                "--segment: {} is longer than the {} positions of the model; raise --context",
                batches.segment, *context);

@@ -12,10 +12,11 @@ void BatchOptions::fields(core::FieldList& f) {
   f.group("Batches");
   f("segment", segment, "tokens a segment");
   f("batch", batch, "segments a micro-batch, which is the whole training memory; columns: rows");
+  f("batch-tokens", batch_tokens, "pairs: most tokens of targets a micro-batch, padding included");
   f("accumulate", accumulate, "micro-batches an update; they never share memory");
   f("batches", batches,
     "order of the segments; auto: order if there is one, runs for long memory, else shuffled",
-    {"auto", "shuffled", "kept", "runs", "columns", "documents", "order"});
+    {"auto", "shuffled", "kept", "runs", "columns", "documents", "order", "pairs"});
   f("run-length", run_length, "runs: consecutive segments a run; 0: the whole micro-batch");
   f("order", order, "order shard of the data's segments (bm25-pack)");
 }
@@ -83,6 +84,7 @@ void check(const Recipe& recipe) {
                log_every] = recipe;
   expect(batches.segment > 0 && batches.segment <= 1 << 24, "segment", "takes 1 to 16M");
   expect(batches.batch > 0 && batches.batch <= 1 << 24, "batch", "takes 1 to 16M");
+  expect(batches.batch_tokens > 0, "batch-tokens", "takes a positive number");
   expect(batches.accumulate > 0, "accumulate", "takes a positive number");
   expect(batches.run_length >= 0, "run-length", "takes 0 or a positive number");
   expect(steps >= 0, "steps", "takes 0 or a positive number");
@@ -114,12 +116,18 @@ void check(const Recipe& recipe) {
 
 }  // namespace
 
-void resolve_batches(Recipe& recipe) {
+void resolve_batches(Recipe& recipe, bool pairs) {
   check(recipe);
   auto& batches = recipe.batches;
   const auto rule = nn::MemoryRule::parse(recipe.objective.memory);
   if (batches.batches == "auto")
-    batches.batches = !batches.order.empty() ? "order" : rule.far ? "runs" : "shuffled";
+    batches.batches = !batches.order.empty() ? "order"
+                      : pairs                ? "pairs"
+                      : rule.far             ? "runs"
+                                             : "shuffled";
+  expect(
+      pairs ? batches.batches == "pairs" || batches.batches == "order" : batches.batches != "pairs",
+      "batches", pairs ? "of pairs are pairs, or order" : "pairs needs a shard of pairs");
   expect((batches.batches == "order") == !batches.order.empty(), "order",
          "goes with --batches order, and only with it");
   if (batches.batches == "runs") {

@@ -14,11 +14,12 @@ namespace train {
 struct BatchOptions {
   std::string batches =
       "auto";  ///< auto: order if there is an order shard, runs for long, else shuffled
-  std::int64_t segment = 512;   ///< tokens a segment
-  std::int64_t batch = 8;       ///< segments a micro-batch (columns: rows)
-  std::int64_t accumulate = 1;  ///< micro-batches an update
-  std::int64_t run_length = 0;  ///< runs: consecutive segments; 0: the whole micro-batch
-  std::string order;            ///< path of an order shard
+  std::int64_t segment = 512;        ///< tokens a segment
+  std::int64_t batch = 8;            ///< segments a micro-batch (columns: rows)
+  std::int64_t batch_tokens = 4096;  ///< pairs: most target tokens a micro-batch
+  std::int64_t accumulate = 1;       ///< micro-batches an update
+  std::int64_t run_length = 0;       ///< runs: consecutive segments; 0: the whole micro-batch
+  std::string order;                 ///< path of an order shard
   void fields(core::FieldList& f);
 };
 
@@ -75,7 +76,7 @@ struct Recipe {
 
 /// Fills in what is left to the data: `n_targets` tokens to predict, `batches_per_epoch`
 /// micro-batches. Throws Error{usage} for values that cannot be.
-void resolve_batches(Recipe& recipe);
+void resolve_batches(Recipe& recipe, bool pairs = false);
 void resolve_steps(Recipe& recipe, std::int64_t batches_per_epoch);
 
 /// A share (below 1) of `steps`, or a number of steps.

@@ -6,8 +6,10 @@
 
 #include "core/error.h"
 #include "core/units.h"
+#include "infer/pair_scorer.h"
 #include "infer/scorer.h"
 #include "model/folder.h"
+#include "nn/reads_source.h"
 #include "train/prefetch.h"
 
 namespace train {
@@ -119,8 +121,10 @@ class Trainer {
     return fmt::format("{}seg", segments);
   }
 
-  void validate() {
+  infer::Totals valid_totals() {
     const auto& recipe = run_.recipe;
+    if (nn::reads_source(run_.model->options.arch))
+      return infer::score_pairs(*run_.model, *run_.valid, recipe.batches.batch_tokens, run_.device);
     infer::WindowOptions windows;
     infer::MemoryOptions memory;
     if (nn::MemoryRule::parse(recipe.objective.memory).far) memory.long_reach = reach();
@@ -129,8 +133,12 @@ class Trainer {
     facts.memory = run_.facts["memory"];
     facts.segment = recipe.batches.segment;
     infer::resolve(windows, memory, *run_.model, facts);
+    return infer::score(*run_.model, *run_.valid, windows, memory, run_.device);
+  }
+
+  void validate() {
     const auto start = Clock::now();
-    const auto totals = infer::score(*run_.model, *run_.valid, windows, memory, run_.device);
+    const auto totals = valid_totals();
     valid_loss_ = totals.loss();
     metrics_->write({{"step", step_},
                      {"valid_loss", rounded(*valid_loss_)},

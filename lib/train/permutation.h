@@ -1,0 +1,35 @@
+#pragma once
+// The order in which an epoch takes things.
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "core/rng.h"
+
+namespace train {
+
+/// 0 .. n-1, as the epoch shuffles them; remembers one epoch. Not thread safe.
+class Permutation {
+ public:
+  Permutation(std::int64_t n, std::uint64_t seed)
+      : items_(static_cast<std::size_t>(n)), seed_(seed) {}
+  const std::vector<std::int64_t>& of(std::int64_t epoch) {
+    if (epoch != epoch_) {
+      std::iota(items_.begin(), items_.end(), 0);
+      core::Rng(seed_, kEpochStream + static_cast<std::uint64_t>(epoch)).shuffle(items_);
+      epoch_ = epoch;
+    }
+    return items_;
+  }
+
+ private:
+  // A stream of the run's seed, so that no two uses draw the same numbers.
+  static constexpr std::uint64_t kEpochStream = std::uint64_t{1} << 32;
+
+  std::vector<std::int64_t> items_;
+  std::uint64_t seed_;
+  std::int64_t epoch_ = -1;
+};
+
+}  // namespace train

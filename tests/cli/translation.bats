@@ -1,0 +1,75 @@
+#!/usr/bin/env bats
+# Translation: pairs in, a model of a source and a target out; what does not belong together is refused.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+  BIN=${BIN:-$root/build/bin}
+  export root PATH=$BIN:$PATH OMP_NUM_THREADS=1
+  cd "$BATS_FILE_TMPDIR"
+  # The words of a sentence in the other language, in the same order.
+  python3 - <<'EOF'
+import random
+random.seed(1)
+words = {"der": "the", "Hund": "dog", "Katze": "cat", "sieht": "sees", "und": "and", "rot": "red"}
+with open("de", "w") as de, open("en", "w") as en:
+    for _ in range(300):
+        line = random.choices(list(words), k=random.randint(1, 5))
+        print(*line, file=de)
+        print(*[words[w] for w in line], file=en)
+EOF
+  cat de en | tokenize -q --learn bpe --vocab-size 300 -o bpe.json -
+  tokenize -q -t bpe.json --pairs <(head -n 250 de) <(head -n 250 en) -o train.shard.zst
+  tokenize -q -t bpe.json --pairs <(tail -n 50 de) <(tail -n 50 en) -o valid.shard.zst
+}
+
+setup() {
+  cd "$BATS_FILE_TMPDIR"
+  tiny=(--arch encoder-decoder --layers 1 --d-model 32 --heads 2 --dropout 0 --positions sinusoidal --memory-key output
+    --batch-tokens 200 --lr 5e-3 -q -j 1)
+}
+
+valid_losses() {
+  python3 -c '
+import json, sys
+print(*[r["valid_loss"] for r in map(json.loads, open(sys.argv[1])) if "valid_loss" in r])' "$1/metrics.jsonl"
+}
+
+@test "a translation is learned, and is lost where the sources are another's" {
+  train "${tiny[@]}" --steps 250 --valid valid.shard.zst -o model train.shard.zst
+  tokenize -q -t bpe.json --pairs <(head -n 250 de | shuf --random-source=bpe.json) <(head -n 250 en) -o shuffled.shard.zst
+  train "${tiny[@]}" --steps 250 --valid valid.shard.zst -o blind shuffled.shard.zst
+  read -ra seeing < <(valid_losses model)
+  read -ra blind < <(valid_losses blind)
+  echo "${seeing[*]}; ${blind[*]}"
+  python3 -c '
+import sys
+first, last, blind = map(float, sys.argv[1:])
+sys.exit(not (last < 0.1 * first and last < 0.1 * blind))' "${seeing[0]}" "${seeing[-1]}" "${blind[-1]}"
+}
+
+@test "--plan tells the tokens of an update" {
+  train "${tiny[@]}" --steps 20 --plan --json train.shard.zst >plan
+  python3 -c '
+import json
+plan = json.load(open("plan"))
+assert 100 < plan["tokens_per_update"] <= 200, plan'
+}
+
+@test "bad input: tokens for a model of pairs, pairs for one of tokens, a shard that ends without its token" {
+  tokenize -q -t bpe.json --format lines de -o tokens.shard.zst
+  run --separate-stderr train "${tiny[@]}" -o refused tokens.shard.zst
+  [ "$status" -eq 64 ] && [[ "$stderr" == *"encoder-decoder"*"pairs"* ]]
+  run --separate-stderr train -q --layers 1 --d-model 32 --heads 2 -o refused train.shard.zst
+  [ "$status" -eq 64 ] && [[ "$stderr" == *"transformer"*"tokens"* ]]
+  run --separate-stderr train "${tiny[@]}" --batches shuffled -o refused train.shard.zst
+  [ "$status" -eq 64 ] && [[ "$stderr" == *"--batches"* ]]
+  tokenize -q -t bpe.json --end-of-document none --pairs de en -o endless.shard.zst
+  run --separate-stderr train "${tiny[@]}" -o refused endless.shard.zst
+  [ "$status" -eq 65 ] && [[ "$stderr" == *"end-of-document"* ]]
+  run --separate-stderr train "${tiny[@]}" --positions learned --context 3 -o refused train.shard.zst
+  [ "$status" -eq 64 ] && [[ "$stderr" == *"pair "*"--context"* || "$stderr" == *"--context"*"pair "* ]]
+  run --separate-stderr train "${tiny[@]}" --valid tokens.shard.zst -o refused train.shard.zst
+  [ "$status" -eq 65 ] && [[ "$stderr" == *"tokens.shard.zst"* ]]
+}
