@@ -163,7 +163,11 @@ no_leftovers() { [ -z "$(find . -name '*.tmp*')" ]; }
   tokenize -q -t bytes - -o out <pipe &
   exec 9>pipe
   printf 'begun' >&9
-  for _ in {1..100}; do [ ! -e out.tmp.tessera ] || break && sleep 0.05; done
+  # Until the file is not only there but locked; at most 5 s where /proc/locks does not tell.
+  for _ in {1..100}; do
+    ! grep -qs ":$(stat -c %i out.tmp.tessera 2>/dev/null || echo none) " /proc/locks || break
+    sleep 0.05
+  done
   code=0
   tokenize -q -t bytes x.txt -o out 2>stderr || code=$?
   [ "$code" -eq 73 ]
