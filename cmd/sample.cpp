@@ -1,4 +1,4 @@
-// sample: continues prompts with a model and its memories.
+// sample: continues prompts, or translates sources, with a model and its memories.
 //
 // FILE: prompts, one a line, or JSON lines; `-` or none is stdin. -m: a model's folder.
 // stdout: the continuations as they are written, or JSON lines.
@@ -22,6 +22,8 @@ namespace {
 
 using core::Code;
 using core::fail;
+
+constexpr std::size_t kReadAhead = 16;  // batches
 
 struct Options {
   std::string file, model, prompt, tokenizer;
@@ -72,6 +74,10 @@ model::Loaded load(const Options& options, torch::Device device) {
 }
 
 void check(const Options& options, const cli::Context& context) {
+  if (options.generator.translation.source && context.was_given("max-tokens"))
+    fail(Code::usage,
+         "--source bounds a translation by --max-len-a and --max-len-b; leave out "
+         "--max-tokens");
   if (!options.generator.searches()) return;
   for (const char* name : {"temperature", "top-k", "top-p"})
     if (context.was_given(name)) fail(Code::usage, "--beam searches, --{} draws: give one", name);
@@ -120,12 +126,15 @@ int write_samples(const Options& options, const cli::Context& context) {
       fmt::print(stderr, "{}", infer::citation_lines(sample.prompt, sample.sample, sample.cited));
     ++texts;
   };
+  watch.warn = [&](const std::string& text) { cli::note(context, text); };
   watch.progress = [&](std::uint64_t done) { progress.update(steps = done); };
 
   double seconds = 0;
-  const auto most = static_cast<std::size_t>(settings.batch);
+  // Of sources more are read ahead, so that those of one length can go together.
+  const auto most =
+      static_cast<std::size_t>(settings.batch) * (settings.translation.source ? kReadAhead : 1);
   for (auto batch = prompts.next(most); !batch.empty(); batch = prompts.next(most)) {
-    if (context.verbose > 0 && texts == 0)
+    if (context.verbose > 0 && texts == 0 && !settings.translation.source)
       state_error(generator, options, device, context, batch[0]);
     const auto start = std::chrono::steady_clock::now();
     output.begin(batch);
@@ -145,8 +154,9 @@ int write_samples(const Options& options, const cli::Context& context) {
 int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
-                  {"sample", "Continue prompts with a model and its memories.",
+                  {"sample", "Continue prompts, or translate, with a model and its memories.",
                    "  sample -m model --prompt 'Once upon a time' --top-p 0.9\n"
-                   "  sample -m model prompts.txt --beam 4 --json | jq .text"},
+                   "  sample -m model prompts.txt --beam 4 --json | jq .text\n"
+                   "  sample -m model --source --beam 4 <german >english"},
                   options, write_samples);
 }

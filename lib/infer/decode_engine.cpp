@@ -26,6 +26,9 @@ nn::Hidden ModuleEngine::feed(const std::vector<Feed>& feeds) {
                  torch::zeros({rows_, steps}, torch::kInt64),
                  torch::zeros({rows_, steps}, torch::kInt64)};
   batch.fresh = torch::zeros({rows_}, torch::kBool);
+  std::int64_t longest_source = 0;
+  for (const auto& feed : feeds) longest_source = std::max(longest_source, std::ssize(feed.source));
+  if (longest_source > 0) batch.source = torch::full({rows_, longest_source}, -1, torch::kInt64);
   std::vector<std::int64_t> places;
   for (std::int64_t row = 0; row < rows_; ++row) {
     const auto& feed = feeds[static_cast<std::size_t>(row)];
@@ -35,6 +38,8 @@ nn::Hidden ModuleEngine::feed(const std::vector<Feed>& feeds) {
       batch.fresh[row] = true;
       fed = 0;
     }
+    if (!feed.source.empty())
+      batch.source[row].narrow(0, 0, std::ssize(feed.source)).copy_(torch::tensor(feed.source));
     if (n == 0) continue;
     batch.inputs[row].narrow(0, steps - n, n).copy_(torch::tensor(feed.tokens));
     batch.place.run[row].narrow(0, steps - n, n).fill_(row);

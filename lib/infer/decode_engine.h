@@ -14,7 +14,8 @@ namespace infer {
 /// The tokens one row is fed in a call; none: the row stands still.
 struct Feed {
   std::vector<std::int64_t> tokens;
-  bool fresh = false;  ///< the row's State starts afresh with these tokens
+  bool fresh = false;                     ///< the row's State starts afresh with these tokens
+  std::vector<std::int64_t> source = {};  ///< of a row that starts: what an encoder reads
 };
 
 /// Not thread safe. Tensors are on the model's device.

@@ -31,15 +31,18 @@ bool Session::alone(std::size_t prompt_length) const {
   return carry_ == nn::Carry::forget && static_cast<std::int64_t>(prompt_length) > window_;
 }
 
-void Session::start(const std::vector<std::vector<std::int64_t>>& prompts) {
-  for (const auto& prompt : prompts)
-    for (const auto id : prompt)
-      if (id < 0 || id >= model_.vocabulary)
-        core::fail(core::Code::bad_data, "token {} is outside the model's vocabulary of {}", id,
-                   model_.vocabulary);
+void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
+                    const std::vector<std::vector<std::int64_t>>& sources) {
+  for (const auto* texts : {&prompts, &sources})
+    for (const auto& text : *texts)
+      for (const auto id : text)
+        if (id < 0 || id >= model_.vocabulary)
+          core::fail(core::Code::bad_data, "token {} is outside the model's vocabulary of {}", id,
+                     model_.vocabulary);
   const auto n = static_cast<std::int64_t>(prompts.size());
   engine_.open(n);
   texts_.assign(prompts.size(), {});
+  for (std::size_t i = 0; i < sources.size(); ++i) texts_[i].source = sources[i];
   memory_.emplace(memory_options_, window_, /*streaming=*/true, model_, device_, n);
   const Fed fed = feed(prompts);
   remember(fed, prompts);
@@ -49,11 +52,13 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts) {
 // How many of `left` tokens go next, and what must go before them again.
 std::int64_t Session::next_piece(Text& text, std::int64_t left, Feed& feed) const {
   if (left == 0) return 0;
+  if (text.length == 0) feed.source = text.source;
   if (carry_ == nn::Carry::constant) return std::min(left, kPiece);
   if (text.seen < window_) return std::min(left, window_ - text.seen);
   if (carry_ == nn::Carry::forget) return std::min(left, std::max<std::int64_t>(1, window_ / 2));
   const auto again = window_ / 2;
   feed.fresh = true;
+  feed.source = text.source;
   feed.tokens.assign(text.recent.end() - again, text.recent.end());
   text.seen = again;
   return std::min(left, window_ - again);

@@ -23,7 +23,9 @@ class Session {
 
   /// One row for each prompt, none of them empty. Where the architecture forgets, a prompt longer
   /// than the window stands alone. Throws Error{bad_data} for a token outside the vocabulary.
-  void start(const std::vector<std::vector<std::int64_t>>& prompts);
+  /// `sources`, if there are any, are what an encoder reads: one for each prompt.
+  void start(const std::vector<std::vector<std::int64_t>>& prompts,
+             const std::vector<std::vector<std::int64_t>>& sources = {});
   /// log p of every word after each row: (rows, V) float32, contiguous, on the CPU.
   torch::Tensor log_probs();
   /// After log_probs(): what entries of the stores gave of row's p(token); see TestMemory.
@@ -46,6 +48,7 @@ class Session {
     std::vector<std::int64_t> recent;  // the last `window` tokens, where they may be encoded again
     std::int64_t seen = 0;             // tokens that the State holds
     std::int64_t length = 0;
+    std::vector<std::int64_t> source;
   };
   // f and g of each row's new tokens: (n, d).
   struct Fed {

@@ -6,11 +6,14 @@
 #include "infer/generator_draw.h"
 #include "infer/generator_stop.h"
 #include "infer/stores.h"
+#include "nn/reads_source.h"
 
 namespace infer {
 namespace {
 
 using core::Code;
+
+constexpr std::int64_t kBoundless = std::int64_t{1} << 30;  // a window that is never full
 
 std::span<const float> row_of(const torch::Tensor& rows, std::int64_t row) {
   const auto words = rows.size(1);
@@ -25,6 +28,7 @@ struct Generator::Growing {
   StopText text;
   text::StreamDecoder decoder;
   Sample sample;
+  std::int64_t most;     // tokens
   std::size_t told = 0;  // bytes of the text that were told
 };
 
@@ -54,6 +58,17 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, MemoryOptio
   end_ = tokenizer_->end_of_document();
   WindowOptions windows;
   windows.window = options_.window;
+  const bool reads = nn::reads_source(loaded_.model->options.arch);
+  if (reads && !options_.translation.source)
+    core::fail(Code::usage, "{}: an encoder-decoder translates; give --source", loaded_.folder);
+  if (!reads && options_.translation.source)
+    core::fail(Code::usage, "--source: {} is no encoder-decoder; leave it out", loaded_.folder);
+  if (reads) {
+    const auto context = loaded_.model->architecture->context();
+    sources_.emplace(options_.translation, tokenizer_, context, loaded_.folder);
+    if (windows.window == 0) windows.window = context.value_or(kBoundless);
+    options_.stop.emplace_back("\n");
+  }
   resolve(windows, memory_, *loaded_.model, loaded_.facts);
   open_stores(memory_, loaded_);
   window_ = windows.window;
@@ -78,6 +93,46 @@ std::vector<std::int64_t> Generator::encode(const std::string& prompt) const {
   return {newline[0]};
 }
 
+// In the order in which they are decoded.
+std::vector<Start> Generator::starts_of(const std::vector<std::string>& prompts,
+                                        const GeneratorWatch& watch) {
+  std::vector<Start> starts;
+  for (const auto& prompt : prompts) {
+    const auto number = prompts_++;
+    if (!sources_) {
+      starts.push_back({number, encode(prompt), {}, options_.max_tokens});
+    } else if (!prompt.empty()) {
+      starts.push_back(sources_->read(number, prompt, watch.warn));
+    } else if (watch.finished) {
+      for (std::int64_t i = 0; i < options_.samples; ++i)
+        watch.finished({number, i, {}, {}, 0, Finish::end, {}});
+    }
+  }
+  if (sources_)
+    std::stable_sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) {
+      return a.source.size() < b.source.size();
+    });
+  return starts;
+}
+
+// Decodes what follows the start; a translation has nothing before it.
+text::StreamDecoder Generator::decoder_after(const Start& start) const {
+  text::StreamDecoder decoder(tokenizer_);
+  std::string before;
+  if (sources_) return decoder;
+  for (const auto id : start.tokens) decoder.push(static_cast<std::uint32_t>(id), before);
+  return decoder;
+}
+
+void Generator::open_rows(const std::vector<Start>& starts) {
+  std::vector<std::vector<std::int64_t>> prompts, sources;
+  for (const auto& start : starts) {
+    prompts.push_back(start.tokens);
+    if (sources_) sources.push_back(start.source);
+  }
+  session_->start(prompts, sources);
+}
+
 void Generator::count(std::size_t tokens, const GeneratorWatch& watch) {
   tokens_ += tokens;
   if (watch.progress) watch.progress(tokens_);
@@ -97,7 +152,7 @@ std::optional<Finish> Generator::ends(StopText& text, text::StreamDecoder& decod
 void Generator::run(const std::vector<std::string>& prompts, const GeneratorWatch& watch) {
   const auto each = options_.searches() ? options_.beam : options_.samples;  // rows of a prompt
   const auto together = static_cast<std::size_t>(std::max<std::int64_t>(1, options_.batch / each));
-  std::vector<Prompt> batch;
+  std::vector<Start> batch;
   const auto flush = [&] {
     if (batch.empty()) return;
     if (options_.searches()) {
@@ -108,8 +163,8 @@ void Generator::run(const std::vector<std::string>& prompts, const GeneratorWatc
     }
     batch.clear();
   };
-  for (const auto& prompt : prompts) {
-    batch.push_back({prompts_++, encode(prompt)});
+  for (auto& start : starts_of(prompts, watch)) {
+    batch.push_back(std::move(start));
     const bool alone = session_->alone(batch.back().tokens.size());
     if (alone && batch.size() > 1) {
       auto last = std::move(batch.back());
@@ -123,25 +178,23 @@ void Generator::run(const std::vector<std::string>& prompts, const GeneratorWatc
 }
 
 // Samples [first, last) of each prompt.
-void Generator::draw(const std::vector<Prompt>& prompts, std::int64_t first, std::int64_t last,
+void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
                      const GeneratorWatch& watch) {
   std::vector<Growing> texts;
-  std::vector<std::vector<std::int64_t>> starts;
   std::vector<std::int64_t> rows;
-  for (const auto& prompt : prompts) {
-    text::StreamDecoder decoder(tokenizer_);
-    std::string before;
-    for (const auto id : prompt.tokens) decoder.push(static_cast<std::uint32_t>(id), before);
+  for (std::size_t row = 0; row < starts.size(); ++row) {
+    const auto& start = starts[row];
+    const auto decoder = decoder_after(start);
     for (auto i = first; i < last; ++i) {
-      const auto stream = (prompt.number << 32) | static_cast<std::uint64_t>(i);
-      texts.push_back({core::Rng(options_.seed, stream), StopText(options_.stop), decoder, {}});
-      texts.back().sample.prompt = prompt.number;
+      const auto stream = (start.number << 32) | static_cast<std::uint64_t>(i);
+      texts.push_back(
+          {core::Rng(options_.seed, stream), StopText(options_.stop), decoder, {}, start.most});
+      texts.back().sample.prompt = start.number;
       texts.back().sample.sample = i;
-      rows.push_back(static_cast<std::int64_t>(starts.size()));
+      rows.push_back(static_cast<std::int64_t>(row));
     }
-    starts.push_back(prompt.tokens);
   }
-  session_->start(starts);
+  open_rows(starts);
   session_->select(rows);
   Draw draw(options_.draw);
   while (!texts.empty()) {
@@ -161,8 +214,7 @@ void Generator::draw(const std::vector<Prompt>& prompts, std::int64_t first, std
         sample.cited.push_back(citer_->cite(
             token, session_->store_shares(static_cast<std::int64_t>(i), token, log_prob)));
       auto finish = ends(text.text, text.decoder, token);
-      if (!finish && static_cast<std::int64_t>(sample.tokens.size()) == options_.max_tokens)
-        finish = Finish::length;
+      if (!finish && std::ssize(sample.tokens) == text.most) finish = Finish::length;
       const auto known = finish ? text.text.text().size() : text.text.settled();
       if (watch.piece && known > text.told)
         watch.piece(sample.prompt, sample.sample,
@@ -185,20 +237,14 @@ void Generator::draw(const std::vector<Prompt>& prompts, std::int64_t first, std
   }
 }
 
-void Generator::search(const std::vector<Prompt>& prompts, const GeneratorWatch& watch) {
+void Generator::search(const std::vector<Start>& starts, const GeneratorWatch& watch) {
   std::vector<Search> searches;
-  std::vector<std::vector<std::int64_t>> starts;
-  for (const auto& prompt : prompts) {
-    Search::Text start{StopText(options_.stop), text::StreamDecoder(tokenizer_)};
-    std::string before;
-    for (const auto id : prompt.tokens) start.decoder.push(static_cast<std::uint32_t>(id), before);
-    searches.push_back({prompt.number,
-                        Beam(options_.beam, options_.length_penalty, options_.max_tokens),
-                        start,
-                        {start}});
-    starts.push_back(prompt.tokens);
+  for (const auto& start : starts) {
+    const Search::Text text{StopText(options_.stop), decoder_after(start)};
+    searches.push_back(
+        {start.number, Beam(options_.beam, options_.length_penalty, start.most), text, {text}});
   }
-  session_->start(starts);
+  open_rows(starts);
   const auto tell = [&](const Search& search) {
     std::int64_t rank = 0;
     for (auto& hypothesis : search.beam.best(options_.samples)) {

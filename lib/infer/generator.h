@@ -13,6 +13,7 @@
 #include "infer/decode_session.h"
 #include "infer/generator_beam.h"
 #include "infer/generator_options.h"
+#include "infer/generator_source.h"
 #include "infer/generator_stop.h"
 #include "infer/options.h"
 #include "model/folder.h"
@@ -38,6 +39,7 @@ struct GeneratorWatch {
   /// a character.
   std::function<void(std::uint64_t prompt, std::int64_t sample, std::string_view piece)> piece = {};
   std::function<void(const Sample&)> finished = {};
+  std::function<void(const std::string&)> warn = {};        ///< a source was cut
   std::function<void(std::uint64_t tokens)> progress = {};  ///< so far, of all texts; may throw
 };
 
@@ -52,7 +54,10 @@ class Generator {
             torch::Device device);
 
   /// Continues prompts, which are numbered from where the last call ended. An empty prompt stands
-  /// for the token after which documents start. Throws Error{usage} if there is none.
+  /// for the token after which documents start. Throws Error{usage} if there is none. With
+  /// translation.source prompts are sources, those of about one length decoded together; the
+  /// translation of an empty one is empty, and all of them end before a newline. Throws as
+  /// SourceReader::read does.
   void run(const std::vector<std::string>& prompts, const GeneratorWatch& watch);
 
   const MemoryOptions& memory() const { return memory_; }  ///< resolved
@@ -63,15 +68,15 @@ class Generator {
   std::vector<std::int64_t> encode(const std::string& prompt) const;
 
  private:
-  struct Prompt {
-    std::uint64_t number;
-    std::vector<std::int64_t> tokens;
-  };
   struct Growing;
   struct Search;
-  void draw(const std::vector<Prompt>& prompts, std::int64_t first, std::int64_t last,
+  std::vector<Start> starts_of(const std::vector<std::string>& prompts,
+                               const GeneratorWatch& watch);
+  void open_rows(const std::vector<Start>& starts);
+  text::StreamDecoder decoder_after(const Start& start) const;
+  void draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
             const GeneratorWatch& watch);
-  void search(const std::vector<Prompt>& prompts, const GeneratorWatch& watch);
+  void search(const std::vector<Start>& starts, const GeneratorWatch& watch);
   std::optional<Finish> ends(StopText& text, text::StreamDecoder& decoder,
                              std::int64_t token) const;
   void count(std::size_t tokens, const GeneratorWatch& watch);
@@ -81,6 +86,7 @@ class Generator {
   MemoryOptions memory_;
   text::TokenizerPtr tokenizer_;
   std::optional<std::uint32_t> end_;
+  std::optional<SourceReader> sources_;
   std::int64_t window_ = 0;
   std::unique_ptr<Engine> engine_;
   std::optional<Session> session_;

@@ -12,6 +12,15 @@ void DrawOptions::fields(core::FieldList& f) {
   f("top-p", top_p, "draw from the fewest best words that together have this probability");
 }
 
+void TranslationOptions::fields(core::FieldList& f) {
+  f.group("Translation");
+  f("source", source, "each prompt is a source to translate, for an encoder-decoder");
+  f("max-len-a", max_len_a, "most tokens of a translation are a x + b, x those of the source");
+  f("max-len-b", max_len_b, "see --max-len-a");
+  f("max-source", max_source, "most tokens of a source; one with more is an error");
+  f("truncate-source", truncate, "cut a source that is too long, with a warning");
+}
+
 void GeneratorOptions::fields(core::FieldList& f) {
   f.group("Words");
   draw.fields(f);
@@ -22,6 +31,7 @@ void GeneratorOptions::fields(core::FieldList& f) {
   f("max-tokens", max_tokens, "most tokens of a text");
   f("stop", stop, "a text ends before this; give it again for more");
   f("ignore-end", ignore_end, "go on after the end-of-document token");
+  translation.fields(f);
   f.group("Running");
   f("window", window,
     "tokens the model sees at once; when they are full the older half goes [trained segment]");
@@ -46,6 +56,10 @@ void GeneratorOptions::check() const {
   if (searches() && samples > beam)
     fail(Code::usage, "--samples {}: a beam of {} has not so many hypotheses", samples, beam);
   if (max_tokens < 1) fail(Code::usage, "--max-tokens: takes a positive number");
+  if (!(translation.max_len_a >= 0) || !std::isfinite(translation.max_len_a) ||
+      !(translation.max_len_b >= 0) || !(translation.max_len_b <= 1e6))
+    fail(Code::usage, "--max-len-a, --max-len-b: take numbers from 0 on");
+  if (translation.max_source < 1) fail(Code::usage, "--max-source: takes a positive number");
   if (batch < 1) fail(Code::usage, "--batch: takes a positive number");
   if (window < 0 || window == 1) fail(Code::usage, "--window: takes at least 2 tokens");
   if (cite && searches()) fail(Code::usage, "--cite: it goes with drawing, not with --beam");

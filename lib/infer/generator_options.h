@@ -19,6 +19,15 @@ struct DrawOptions {
   void fields(core::FieldList& f);
 };
 
+/// Prompts as sources that a model translates.
+struct TranslationOptions {
+  bool source = false;
+  double max_len_a = 1.2, max_len_b = 10;  ///< most tokens: a x + b, x tokens of the source
+  std::int64_t max_source = 1024;          ///< most tokens of a source, its end among them
+  bool truncate = false;                   ///< a longer one is cut, not refused
+  void fields(core::FieldList& f);
+};
+
 struct GeneratorOptions {
   DrawOptions draw;
   std::int64_t samples = 1;  ///< texts a prompt; of a beam, its best
@@ -32,7 +41,8 @@ struct GeneratorOptions {
   std::string weights = "float32";
   bool cite = false;           ///< say which stored contexts gave each token its probability
   std::int64_t cite_most = 3;  ///< contexts of a token
-  std::uint64_t seed = 1;      ///< no flag of its own: --seed
+  TranslationOptions translation;
+  std::uint64_t seed = 1;  ///< no flag of its own: --seed
   void fields(core::FieldList& f);
 
   bool searches() const { return beam > 0; }

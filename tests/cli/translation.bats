@@ -49,6 +49,62 @@ first, last, blind = map(float, sys.argv[1:])
 sys.exit(not (last < 0.1 * first and last < 0.1 * blind))' "${seeing[0]}" "${seeing[-1]}" "${blind[-1]}"
 }
 
+# the model of the first test, trained again where that did not run
+translator() {
+  [ -e model/config.json ] || train "${tiny[@]}" --steps 250 --valid valid.shard.zst -o model train.shard.zst
+}
+
+@test "sample --source translates lines it never saw, in their order, whatever goes together" {
+  translator
+  tail -n 50 de >heard
+  sample -q -j 1 -m model --source --beam 4 heard >said
+  python3 -c '
+said, meant = (open(f).read().split("\n") for f in ("said", "en"))
+right = sum(a == b for a, b in zip(said, meant[250:]))
+assert len(said) == 51 and right > 40, right'
+  sample -q -j 1 -m model --source --beam 4 --batch 1 heard | diff - said
+  # more than are read ahead with so small a batch, with empty lines between, from a pipe, to a file
+  for _ in 1 2 3; do
+    cat heard
+    echo
+  done | sample -q -j 1 -m model --source --beam 4 --batch 4 -o again -
+  for _ in 1 2 3; do
+    cat said
+    echo
+  done | diff - again
+  # greedy is a beam of one; JSON has what the lines have
+  sample -q -j 1 -m model --source --temperature 0 heard >greedy
+  sample -q -j 1 -m model --source --beam 1 --json heard | jq -r .text | diff - greedy
+}
+
+@test "a translation has at most a x + b tokens" {
+  translator
+  # "der Hund" and its end are 3 tokens
+  echo "der Hund der Hund" | sample -q -m model --source --beam 2 --max-len-a 0 --max-len-b 2 --json | jq -e '(.tokens | length) == 2'
+  echo "der Hund der Hund" | sample -q -m model --source --beam 2 --max-len-a 0.4 --max-len-b 1.1 --json | jq -e '(.tokens | length) == 3'
+}
+
+@test "--source: a line too long is named or cut; what does not belong together is refused" {
+  translator
+  printf 'der\nHund Katze und rot der Hund\nrot\n' >lines
+  run --separate-stderr sample -q -m model --source --beam 2 --max-source 4 lines
+  [ "$status" -eq 65 ] && [[ "$stderr" == *"line 2"*"--truncate-source"* ]]
+  run --separate-stderr sample -m model --source --beam 2 --max-source 4 --truncate-source lines
+  [ "$status" -eq 0 ] && [ "${#lines[@]}" -eq 3 ] && [[ "$stderr" == *"line 2"* ]]
+  run --separate-stderr sample -q -m model lines
+  [ "$status" -eq 64 ] && [[ "$stderr" == *"--source"* ]]
+  run --separate-stderr sample -q -m model --source --max-tokens 5 lines
+  [ "$status" -eq 64 ] && [[ "$stderr" == *"--max-len-a"* ]]
+  run --separate-stderr sample -q -m model --source --max-len-a -1 lines
+  [ "$status" -eq 64 ] && [[ "$stderr" == *"--max-len-a"* ]]
+  tokenize -q -t bpe.json --format lines de -o tokens.shard.zst
+  train -q -j 1 --layers 1 --d-model 16 --heads 2 --segment 16 --batch 2 --steps 2 -o lm tokens.shard.zst
+  run --separate-stderr sample -q -m lm --source lines
+  [ "$status" -eq 64 ] && [[ "$stderr" == *"--source"* ]]
+  run --separate-stderr sample -q -m model -t bytes --source lines
+  [ "$status" -eq 65 ] && [[ "$stderr" == *"tokenizer"* ]]
+}
+
 @test "--plan tells the tokens of an update" {
   train "${tiny[@]}" --steps 20 --plan --json train.shard.zst >plan
   python3 -c '

@@ -9,6 +9,7 @@
 #include "infer/generator.h"
 #include "infer/generator_output.h"
 #include "nn/torch.h"
+#include "plain_beam.h"
 #include "tiny.h"
 #include "unit/thrown.h"
 
@@ -233,45 +234,18 @@ DOCTEST_TEST_CASE("beam search over a model is the plain search over whole encod
     options.beam = 3, options.samples = 3, options.stop = {"t", "qu"};
     const auto found = samples(loaded, options, no_memory(), kPrompts);
     for (std::size_t prompt = 0; prompt < kPrompts.size(); ++prompt) {
-      struct Text {
-        Tokens tokens;
-        double log_prob = 0;
-      };
-      const auto text_of = [](const Tokens& tokens) {
-        return std::string(tokens.begin(), tokens.end());
-      };
       const auto stops = [&](const Tokens& tokens) {
-        const auto text = text_of(tokens);
+        const std::string text(tokens.begin(), tokens.end());
         return text.ends_with("t") || text.ends_with("qu");
       };
-      std::vector<Text> live{{}}, ended;
-      for (int length = 1; length <= 6 && ended.size() < 3; ++length) {
-        std::vector<Text> all;
-        for (const auto& text : live) {
-          Tokens whole = bytes_of(kPrompts[prompt]);
-          whole.insert(whole.end(), text.tokens.begin(), text.tokens.end());
-          const Tensor p = next_word(*loaded.model, whole);
-          for (std::int64_t w = 0; w < 256; ++w) {
-            all.push_back(text);
-            all.back().tokens.push_back(w);
-            all.back().log_prob += p[w].item<double>();
-          }
-        }
-        std::stable_sort(all.begin(), all.end(),
-                         [](auto& a, auto& b) { return a.log_prob > b.log_prob; });
-        live.clear();
-        for (std::size_t rank = 0; live.size() < 3; ++rank) {
-          if (!stops(all[rank].tokens))
-            live.push_back(all[rank]);
-          else if (rank < 3)
-            ended.push_back(all[rank]);
-        }
-      }
-      if (ended.size() < 3) ended.insert(ended.end(), live.begin(), live.end());
-      std::stable_sort(ended.begin(), ended.end(), [](auto& a, auto& b) {
-        return a.log_prob / static_cast<double>(a.tokens.size()) >
-               b.log_prob / static_cast<double>(b.tokens.size());
-      });
+      const auto ended = plain::beam(
+          3, 1, 6,
+          [&](const Tokens& tokens) {
+            Tokens whole = bytes_of(kPrompts[prompt]);
+            whole.insert(whole.end(), tokens.begin(), tokens.end());
+            return next_word(*loaded.model, whole);
+          },
+          stops);
       for (std::int64_t rank = 0; rank < 3; ++rank) {
         const auto& sample = found.at({prompt, rank});
         DOCTEST_CHECK(sample.tokens == ended[static_cast<std::size_t>(rank)].tokens);

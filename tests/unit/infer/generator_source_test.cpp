@@ -1,0 +1,195 @@
+// Translations beside a plain beam search over a model that reads its source anew at each step.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+
+#include "infer/generator.h"
+#include "nn/torch.h"
+#include "plain_beam.h"
+#include "text/learn.h"
+#include "tiny.h"
+#include "unit/thrown.h"
+
+namespace {
+
+using torch::Tensor;
+using Tokens = std::vector<std::int64_t>;
+using Key = std::pair<std::uint64_t, std::int64_t>;
+
+constexpr std::int64_t kEnd = 256;
+
+/// The tokens are the 256 bytes and an end, which is likely enough to be met.
+model::Loaded translator(const std::string& positions = "sinusoidal") {
+  model::Loaded loaded;
+  loaded.folder = "tiny";
+  loaded.tokenizer = text::learn_bpe({}, {257, 1}, [](std::uint64_t) {})->json();
+  loaded.model =
+      std::make_shared<nn::Model>(tiny::model_of("encoder-decoder", positions, kEnd + 1));
+  const torch::NoGradGuard no_gradient;
+  loaded.model->architecture->embedding()->tables[0][kEnd] *= 2;
+  return loaded;
+}
+
+infer::GeneratorOptions options_of(std::int64_t beam, double penalty = 1) {
+  infer::GeneratorOptions options;
+  options.translation.source = true;
+  options.translation.max_len_a = 0.5, options.translation.max_len_b = 2;
+  options.beam = options.samples = beam, options.length_penalty = penalty;
+  return options;
+}
+
+Tokens source_of(const model::Loaded& loaded, const std::string& line) {
+  const auto ids = text::parse_tokenizer(loaded.tokenizer, "tiny")->encode(line);
+  Tokens source(ids.begin(), ids.end());
+  source.push_back(kEnd);
+  return source;
+}
+
+// log p of the word after the tokens of a translation, all of it encoded again.
+Tensor next_word(nn::Model& model, const Tokens& source, const Tokens& tokens,
+                 Tokens inputs = {kEnd}) {
+  const torch::NoGradGuard no_gradient;
+  inputs.insert(inputs.end(), tokens.begin(), tokens.end());
+  const auto n = static_cast<std::int64_t>(inputs.size());
+  nn::Batch batch;
+  batch.inputs = batch.targets = torch::tensor(inputs).unsqueeze(0);
+  batch.weight = torch::ones({1, n});
+  const Tensor zero = torch::zeros({1, n}, torch::kInt64);
+  batch.place = {zero, zero, torch::arange(n).unsqueeze(0)};
+  batch.fresh = torch::ones({1}, torch::kBool);
+  batch.source = torch::tensor(source).unsqueeze(0);
+  const auto hidden = model.architecture->forward(batch, nullptr);
+  return model.head->log_probs(hidden.f[0].slice(0, n - 1))[0];
+}
+
+std::map<Key, infer::Sample> translate(const model::Loaded& loaded,
+                                       const infer::GeneratorOptions& options,
+                                       const std::vector<std::string>& lines,
+                                       std::vector<std::string>* warnings = nullptr,
+                                       const infer::MemoryOptions& memory = {}) {
+  infer::Generator generator(loaded, options, memory, torch::kCPU);
+  std::map<Key, infer::Sample> all;
+  infer::GeneratorWatch watch;
+  watch.finished = [&](const infer::Sample& sample) {
+    all[{sample.prompt, sample.sample}] = sample;
+  };
+  if (warnings != nullptr)
+    watch.warn = [warnings](const std::string& text) { warnings->push_back(text); };
+  generator.run(lines, watch);
+  return all;
+}
+
+const std::vector<std::string> kLines = {"der Hund sieht",     "a",      "12 34 56 78 90 12", "rot",
+                                         "d\xC3\xA9j\xC3\xA0", "zz und", "die Katze"};
+
+}  // namespace
+
+DOCTEST_TEST_CASE("a translation is what plain beam search finds, in any batch") {
+  int ended = 0, cut = 0;
+  for (const char* positions : {"sinusoidal", "learned", "rope", "alibi"}) {
+    const auto loaded = translator(positions);
+    const auto tokenizer = text::parse_tokenizer(loaded.tokenizer, "tiny");
+    const auto newline = static_cast<std::int64_t>(tokenizer->encode("\n")[0]);
+    const auto ends = [&](const Tokens& tokens) {
+      return tokens.back() == kEnd || tokens.back() == newline;
+    };
+    for (const double penalty : {0.0, 0.6, 1.0}) {
+      auto options = options_of(3, penalty), alone = options;
+      alone.batch = 1, options.batch = 12;
+      const auto found = translate(loaded, options, kLines);
+      const auto singly = translate(loaded, alone, kLines);
+      for (std::size_t line = 0; line < kLines.size(); ++line) {
+        const auto source = source_of(loaded, kLines[line]);
+        const auto most = static_cast<std::int64_t>(source.size()) / 2 + 2;
+        const auto expected = plain::beam(
+            3, penalty, most,
+            [&](const Tokens& tokens) { return next_word(*loaded.model, source, tokens); }, ends);
+        for (std::int64_t rank = 0; rank < 3; ++rank) {
+          const auto& wanted = expected[static_cast<std::size_t>(rank)];
+          for (const auto* samples : {&found, &singly}) {
+            const auto& sample = samples->at({line, rank});
+            DOCTEST_CHECK(sample.tokens == wanted.tokens);
+            DOCTEST_CHECK(std::abs(sample.log_prob - wanted.log_prob) < 1e-3);
+            DOCTEST_CHECK((sample.finish == infer::Finish::length) == !ends(sample.tokens));
+          }
+          ++(ends(wanted.tokens) ? ended : cut);
+        }
+      }
+    }
+  }
+  DOCTEST_CHECK(ended > 20);
+  DOCTEST_CHECK(cut > 20);
+}
+
+DOCTEST_TEST_CASE("drawn translations are of their source, whatever is beside them") {
+  const auto loaded = translator();
+  auto options = options_of(0);
+  options.samples = 2, options.draw.temperature = 0;
+  for (const auto& [key, sample] : translate(loaded, options, kLines)) {
+    const auto source = source_of(loaded, kLines[key.first]);
+    Tokens before;
+    for (const auto token : sample.tokens) {
+      DOCTEST_CHECK(token ==
+                    next_word(*loaded.model, source, before).argmax().item<std::int64_t>());
+      before.push_back(token);
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("where a full window keeps its newer half, the source is read again") {
+  const auto loaded = translator("learned");
+  auto options = options_of(0);
+  options.samples = 1, options.draw.temperature = 0, options.window = 6, options.ignore_end = true;
+  options.translation.max_len_a = 0, options.translation.max_len_b = 30;
+  for (const auto& [key, sample] : translate(loaded, options, {"der Hund sieht", "die Katze"})) {
+    const auto source = source_of(loaded, key.first == 0 ? "der Hund sieht" : "die Katze");
+    Tokens seen{kEnd};
+    DOCTEST_CHECK(sample.tokens.size() > 12);
+    for (const auto token : sample.tokens) {
+      const auto p = next_word(*loaded.model, source, seen, Tokens{});
+      DOCTEST_REQUIRE(token == p.argmax().item<std::int64_t>());
+      if (seen.size() == 6) seen.erase(seen.begin(), seen.begin() + 3);
+      seen.push_back(token);
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("an empty line stays empty; one too long is named, or cut with a warning") {
+  const auto loaded = translator();
+  auto options = options_of(2);
+  const auto found = translate(loaded, options, {"ab", "", "abcdefgh", ""});
+  for (const std::uint64_t line : {1, 3})
+    for (const std::int64_t rank : {0, 1}) {
+      DOCTEST_CHECK(found.at({line, rank}).text.empty());
+      DOCTEST_CHECK(found.at({line, rank}).tokens.empty());
+    }
+  options.translation.max_source = 8;  // 7 letters and the end
+  const auto error = thrown([&] { translate(loaded, options, {"ab", "abcdefg", "abcdefgh"}); });
+  DOCTEST_CHECK(error.code == 65);
+  DOCTEST_CHECK(error.text.find("line 3") != std::string::npos);
+  options.translation.truncate = true;
+  std::vector<std::string> warnings;
+  const auto cut = translate(loaded, options, {"abcdefg", "abcdefghij"}, &warnings);
+  DOCTEST_CHECK(cut.at({0, 0}).tokens == cut.at({1, 0}).tokens);
+  DOCTEST_REQUIRE(warnings.size() == 1);
+  DOCTEST_CHECK(warnings[0].find("line 2") != std::string::npos);
+  // Learned positions bound the source too: those of tiny::model_of are 96.
+  options = options_of(2);
+  const auto long_line = std::string(96, 'x');
+  DOCTEST_CHECK(thrown([&] { translate(translator("learned"), options, {long_line}); }).code == 65);
+  DOCTEST_CHECK(thrown([&] { translate(loaded, options, {long_line}); }).code == 0);
+}
+
+DOCTEST_TEST_CASE("sources are for an encoder-decoder, which takes nothing else") {
+  auto loaded = translator();
+  auto options = options_of(2);
+  options.translation.source = false;
+  DOCTEST_CHECK(thrown([&] { translate(loaded, options, {"a"}); }).code == 64);
+  options.translation.source = true;
+  auto other = loaded;
+  other.model = std::make_shared<nn::Model>(tiny::model_of("lstm", "learned", kEnd + 1));
+  DOCTEST_CHECK(thrown([&] { translate(other, options, {"a"}); }).code == 64);
+  loaded.tokenizer = text::load_tokenizer("bytes")->json();  // has no end
+  DOCTEST_CHECK(thrown([&] { translate(loaded, options, {"a"}); }).code == 65);
+}
