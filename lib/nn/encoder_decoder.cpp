@@ -2,26 +2,10 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "nn/option_checks.h"
 
 namespace nn {
 namespace {
-
-void check(const ModelOptions& options) {
-  using core::Code;
-  using core::fail;
-  const auto& shape = options.shape;
-  const auto& chosen = options.transformer;
-  if (shape.heads < 1 || shape.d_model % shape.heads != 0)
-    fail(Code::bad_config, "heads: {} does not divide d-model {}", shape.heads, shape.d_model);
-  if (chosen.norm != "pre" && chosen.norm != "post")
-    fail(Code::bad_config, "norm: '{}' is none of pre, post", chosen.norm);
-  if (chosen.positions == "rope" && shape.d_model / shape.heads % 2 != 0)
-    fail(Code::bad_config, "positions: rope needs heads of even width, not {}",
-         shape.d_model / shape.heads);
-  if (chosen.positions == "learned" && chosen.context < 1)
-    fail(Code::bad_config, "context: {} is not a number of tokens", chosen.context);
-}
 
 /// `tensor`'s dimension `dim` filled up with zeros to `size`.
 torch::Tensor padded(const torch::Tensor& tensor, std::int64_t dim, std::int64_t size) {
@@ -93,7 +77,9 @@ EncoderDecoder::EncoderDecoder(const ModelOptions& options, std::int64_t vocabul
     : shape_(options.shape),
       options_(options.transformer),
       positions_(parse_positions(options.transformer.positions)) {
-  check(options);
+  check_heads(options.shape);
+  check_norm(options.transformer);
+  check_positions(options.shape, options.transformer);
   wte_ = register_module("wte", make_embedding(options, vocabulary));
   if (positions_ == Positions::learned) {
     const Bands rows{options_.context, shape_.d_model, {}, 1};

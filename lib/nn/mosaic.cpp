@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "nn/attention.h"
+#include "nn/option_checks.h"
 
 namespace nn {
 namespace {
@@ -37,9 +38,7 @@ Tensor started_rows(const Batch& batch, State* state) {
 
 Mosaic::Mosaic(const ModelOptions& options, std::int64_t vocabulary)
     : shape_(options.shape), options_(options.mosaic) {
-  if (shape_.heads < 1 || shape_.d_model % shape_.heads != 0)
-    core::fail(core::Code::bad_config, "heads: {} does not divide d-model {}", shape_.heads,
-               shape_.d_model);
+  check_heads(shape_);
   if (options_.persistent_slots < 0 || options_.persistent_slots > 1 << 24)
     core::fail(core::Code::bad_config, "persistent-slots: {} is not a number of slots",
                options_.persistent_slots);

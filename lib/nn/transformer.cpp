@@ -2,32 +2,16 @@
 
 #include <string>
 
-#include "core/error.h"
+#include "nn/option_checks.h"
 
 namespace nn {
-namespace {
-
-void check(const ShapeOptions& shape, const TransformerOptions& options) {
-  using core::Code;
-  using core::fail;
-  if (shape.heads < 1 || shape.d_model % shape.heads != 0)
-    fail(Code::bad_config, "heads: {} does not divide d-model {}", shape.heads, shape.d_model);
-  if (options.norm != "pre" && options.norm != "post")
-    fail(Code::bad_config, "norm: '{}' is none of pre, post", options.norm);
-  if (options.positions == "rope" && shape.d_model / shape.heads % 2 != 0)
-    fail(Code::bad_config, "positions: rope needs heads of even width, not {}",
-         shape.d_model / shape.heads);
-  if (options.positions == "learned" && options.context < 1)
-    fail(Code::bad_config, "context: {} is not a number of tokens", options.context);
-}
-
-}  // namespace
-
 Transformer::Transformer(const ModelOptions& options, std::int64_t vocabulary)
     : shape_(options.shape),
       options_(options.transformer),
       positions_(parse_positions(options.transformer.positions)) {
-  check(shape_, options_);
+  check_heads(shape_);
+  check_norm(options_);
+  check_positions(shape_, options_);
   wte_ = register_module("wte", make_embedding(options, vocabulary));
   if (positions_ == Positions::learned) {
     const Bands rows{options_.context, shape_.d_model, {}, 1};

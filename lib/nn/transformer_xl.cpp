@@ -3,23 +3,10 @@
 #include <algorithm>
 #include <string>
 
-#include "core/error.h"
 #include "nn/memory_pattern.h"
+#include "nn/option_checks.h"
 
 namespace nn {
-namespace {
-
-void check(const ShapeOptions& shape, const TransformerOptions& options) {
-  using core::Code;
-  using core::fail;
-  if (shape.heads < 1 || shape.d_model % shape.heads != 0)
-    fail(Code::bad_config, "heads: {} does not divide d-model {}", shape.heads, shape.d_model);
-  if (options.norm != "pre" && options.norm != "post")
-    fail(Code::bad_config, "norm: '{}' is none of pre, post", options.norm);
-}
-
-}  // namespace
-
 XlBlock::XlBlock(const ShapeOptions& shape, const TransformerOptions& options, bool own_biases)
     : pre_norm_(options.norm == "pre"), dropout_(shape.dropout) {
   const auto norm = [&] {
@@ -54,7 +41,8 @@ TransformerXl::TransformerXl(const ModelOptions& options, std::int64_t vocabular
       lengths_(parse_layer_memory(options.layer_memory.layer_memory, options.shape.layers)),
       same_length_(parse_same_length(options.layer_memory.same_length)),
       clamp_(options.transformer_xl.clamp_length) {
-  check(shape_, options.transformer);
+  check_heads(shape_);
+  check_norm(options.transformer);
   wte_ = register_module("wte", make_embedding(options, vocabulary));
   const bool shared = options.transformer_xl.shared_biases;
   if (shared)

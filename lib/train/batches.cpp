@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "train/order_shard.h"
 #include "train/pair_order.h"
 #include "train/permutation.h"
 
@@ -207,20 +208,11 @@ class Columns : public SegmentOrder {
 
 std::vector<std::uint64_t> read_list(const shard::Dataset& order, const Segments& segments,
                                      const shard::Dataset& data) {
-  const auto& header = order.header();
-  shard::expect_kind(header, {shard::Kind::order}, order.name());
-  if (header.data_fingerprint != data.fingerprint().hex())
-    core::fail(core::Code::bad_data,
-               "{}: orders data of fingerprint {}, but {} has {}; make the order from these data",
-               order.name(), header.data_fingerprint, data.name(), data.fingerprint().hex());
-  if (header.unit != "segment")
-    core::fail(core::Code::bad_data, "{}: orders {}s; give an order of segments", order.name(),
-               header.unit);
-  if (header.unit_length != static_cast<std::uint64_t>(segments.length))
+  auto list = read_order(order, data, "segment");
+  const auto length = order.header().unit_length;
+  if (length != static_cast<std::uint64_t>(segments.length))
     core::fail(core::Code::usage, "{}: orders segments of {} tokens; use --segment {}",
-               order.name(), header.unit_length, header.unit_length);
-  std::vector<std::uint64_t> list(order.size());
-  order.read(0, std::span(list));
+               order.name(), length, length);
   // A last segment of one token has no target.
   const auto count = static_cast<std::uint64_t>(segments.count());
   std::erase_if(list, [&](std::uint64_t segment) { return segment >= count; });

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "infer/pairs.h"
+#include "train/order_shard.h"
 #include "train/permutation.h"
 
 namespace train {
@@ -58,17 +59,7 @@ std::vector<std::int64_t> by_length(const shard::Documents& documents, std::uint
 }
 
 std::vector<std::int64_t> listed(const shard::Dataset& order, const shard::Dataset& data) {
-  const auto& header = order.header();
-  shard::expect_kind(header, {shard::Kind::order}, order.name());
-  if (header.data_fingerprint != data.fingerprint().hex())
-    core::fail(core::Code::bad_data,
-               "{}: orders data of fingerprint {}, but {} has {}; make the order from these data",
-               order.name(), header.data_fingerprint, data.name(), data.fingerprint().hex());
-  if (header.unit != "pair")
-    core::fail(core::Code::bad_data, "{}: orders {}s; give an order of pairs", order.name(),
-               header.unit);
-  std::vector<std::uint64_t> list(order.size());
-  order.read(0, std::span(list));
+  const auto list = read_order(order, data, "pair");
   const auto count = data.documents().size() / 2;
   std::vector<bool> seen(count);
   for (const auto pair : list) {

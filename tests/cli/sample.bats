@@ -79,8 +79,11 @@ EOF
   exec 7>in 8<out
   echo "The cat" >&7
   read -r -t 60 -n 1 -u 8 _ # something comes while stdin is still open
-  exec 7>&- 8<&-
-  wait $! || true
+  exec 7>&-
+  cat <&8 >rest
+  exec 8<&-
+  wait $!
+  [ -s rest ]
 }
 
 @test "a beam is at least as probable as greedy, and its best come in order" {
