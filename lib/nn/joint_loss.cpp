@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "nn/memory_block.h"
+#include "nn/plain_head.h"
 
 namespace nn {
 namespace {
@@ -22,6 +23,11 @@ struct Problem {
   std::int64_t steps;  // T: rows [n T, (n + 1) T) are one row of the batch
   std::int64_t block_bytes;
   bool gradient;
+  double smoothing = 0;
+  /// Weight of each word in the uniform part, on top of the target's own 1 - smoothing - share().
+  double share() const {
+    return smoothing == 0 ? 0 : smoothing / static_cast<double>(head->vocabulary() - 1);
+  }
 };
 
 // Most rows of a block. The scores of a block against its own rows are half hidden, and more than
@@ -52,6 +58,19 @@ struct Sums {
   std::vector<Tensor> d_weights;
 };
 
+// The uniform part's sum over rows and words of weight * share * score, which is linear in the
+// scores f W^T: with s the weighted sum of the rows and c that of the words' vectors, s . c. No score
+// is needed for it, nor for its gradient: c to every row, s to every word.
+void add_uniform_scores(const Tensor& f, const Problem& p, Sums& sums) {
+  const torch::NoGradGuard no_grad;
+  const Tensor words = p.head->weights()[0];
+  const Tensor s = f.t().mv(p.weight).mul_(p.share()), c = words.sum(0);
+  sums.loss.sub_(s.to(torch::kFloat64).dot(c.to(torch::kFloat64)));
+  if (!p.gradient) return;
+  sums.df.sub_(p.weight.mul(p.share()).outer(c));
+  sums.d_weights[0].sub_(s);
+}
+
 // Everything in one walk over blocks of rows: a block's scores exist once, and its gradient is
 // taken while they do.
 Sums walk(const Tensor& f, const Tensor& g, const Problem& p) {
@@ -77,10 +96,14 @@ Sums walk(const Tensor& f, const Tensor& g, const Problem& p) {
     const Tensor targets = p.targets.slice(0, begin, end), weight = p.weight.slice(0, begin, end);
     const auto head = p.head->block(f.slice(0, begin, end), targets, p.gradient);
     if (!memory) {
-      sums.loss.sub_(head->log_prob.mul(weight).sum(torch::kFloat64));
+      const double target = 1 - p.smoothing - p.share(),
+                   normaliser = p.share() * static_cast<double>(p.head->vocabulary());
+      sums.loss.sub_(head->log_prob.mul(weight).sum(torch::kFloat64), target);
+      if (p.smoothing > 0)
+        sums.loss.add_(head->log_z.mul(weight).sum(torch::kFloat64), normaliser);
       if (p.gradient)
         sums.df.slice(0, begin, end)
-            .copy_(head->backward(-weight, torch::zeros_like(weight), sums.d_weights));
+            .copy_(head->backward(weight * -target, weight * normaliser, sums.d_weights));
       continue;
     }
     MemoryBlock seen(g.slice(0, begin, end), p.place.slice(begin, end), targets, entries, p.rule);
@@ -97,6 +120,7 @@ Sums walk(const Tensor& f, const Tensor& g, const Problem& p) {
     sums.dg.slice(0, begin, end).copy_(seen.backward(d_all, d_positive, d_keys));
   }
   if (p.gradient && memory) sums.dg.add_(d_keys.slice(0, 0, rows));
+  if (p.smoothing > 0) add_uniform_scores(f, p, sums);
   return sums;
 }
 
@@ -131,30 +155,50 @@ class JointLoss : public torch::autograd::Function<JointLoss> {
   }
 };
 
-}  // namespace
-
-Tensor joint_loss(const Tensor& f, const Tensor& g, const Batch& batch, Head& head,
-                  const MemoryRule& rule, const Entries& carried, std::int64_t block_bytes) {
-  auto weights = head.weights();
-  const auto dtype = weights.at(0).scalar_type();
-  const auto options = torch::TensorOptions().dtype(dtype).device(f.device());
+Problem problem_of(const Batch& batch, Head& head, std::int64_t block_bytes) {
   Problem problem;
   problem.targets = batch.targets.flatten();
-  problem.weight = batch.weight.flatten().to(options);
+  problem.weight = batch.weight.flatten();
   problem.place = batch.place.flatten();
   problem.head = &head;
-  problem.rule = rule;
-  problem.carried = carried;
   problem.steps = batch.steps();
   problem.block_bytes = block_bytes;
+  return problem;
+}
+
+// In the type of the head's weights; `g` is only looked at where the rule has a memory.
+Tensor solve(const Tensor& f, const Tensor& g, Problem& problem) {
+  auto weights = problem.head->weights();
+  const auto dtype = weights.at(0).scalar_type();
+  problem.weight = problem.weight.to(torch::TensorOptions().dtype(dtype).device(f.device()));
   const Tensor rows = f.flatten(0, 1).to(dtype);
-  const Tensor keys = rule.any() ? g.flatten(0, 1).to(dtype) : Tensor(rows.new_empty({0}));
+  const Tensor keys =
+      problem.rule.any() ? g.flatten(0, 1).to(dtype) : Tensor(rows.new_empty({0}));
   problem.gradient = torch::GradMode::is_enabled() &&
                      (rows.requires_grad() || keys.requires_grad() ||
                       std::any_of(weights.begin(), weights.end(),
                                   [](const Tensor& w) { return w.requires_grad(); }));
   if (!problem.gradient) return walk(rows, keys, problem).loss.to(dtype);
   return JointLoss::apply(rows, keys, at::TensorList(weights), &problem);
+}
+
+}  // namespace
+
+Tensor joint_loss(const Tensor& f, const Tensor& g, const Batch& batch, Head& head,
+                  const MemoryRule& rule, const Entries& carried, std::int64_t block_bytes) {
+  Problem problem = problem_of(batch, head, block_bytes);
+  problem.rule = rule;
+  problem.carried = carried;
+  return solve(f, g, problem);
+}
+
+Tensor smoothed_loss(const Tensor& f, const Batch& batch, Head& head, double smoothing,
+                     std::int64_t block_bytes) {
+  if (smoothing > 0 && dynamic_cast<PlainHead*>(&head) == nullptr)
+    core::fail(core::Code::usage, "label smoothing is for a softmax of one band");
+  Problem problem = problem_of(batch, head, block_bytes);
+  problem.smoothing = head.vocabulary() > 1 ? smoothing : 0;
+  return solve(f, {}, problem);
 }
 
 Tensor join(const RowScores& s) {

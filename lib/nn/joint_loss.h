@@ -20,6 +20,15 @@ torch::Tensor joint_loss(const torch::Tensor& f, const torch::Tensor& g, const B
                          Head& head, const MemoryRule& rule, const Entries& carried = {},
                          std::int64_t block_bytes = 64 << 20);
 
+/// The loss of a softmax without memory whose targets are smoothed: of each target's mass E
+/// (`smoothing`) goes to all other words alike (Szegedy et al. 2016; fairseq's
+/// label_smoothed_cross_entropy). With e = E / (V - 1), a row's loss is
+///   -(1 - E - e) log p(target) - e sum over all words w of log p(w).
+/// f, batch, the result and the bound of memory as joint_loss. Throws Error{usage} for E > 0 and a
+/// head of several bands, whose scores do not add up so.
+torch::Tensor smoothed_loss(const torch::Tensor& f, const Batch& batch, Head& head,
+                            double smoothing, std::int64_t block_bytes = 64 << 20);
+
 /// What a joint distribution consists of, a row a token, without gradient. All (N) in the order of
 /// the flattened batch.
 struct RowScores {

@@ -123,6 +123,8 @@ Run prepare(const Job& job) {
   } else {
     run.model = model_from(job, *run.data, run.tokenizer, from);
   }
+  if (run.recipe.objective.label_smoothing > 0 && !run.model->options.vocabulary.cutoffs.empty())
+    core::fail(core::Code::usage, "--label-smoothing: is for a softmax without --cutoffs");
   const auto context = run.model->architecture->context();
   if (nn::reads_source(run.model->options.arch) != pairs)
     core::fail(core::Code::usage, "--arch {}: trains on {}, but {} has {}", run.model->options.arch,

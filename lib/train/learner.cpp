@@ -109,7 +109,10 @@ torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro) {
   }
   const auto f = hidden.f.to(torch::kFloat32), g = hidden.g.to(torch::kFloat32);
   const nn::Entries memory = carries_memory_ ? carried() : nn::Entries{};
-  const auto loss = nn::joint_loss(f, g, batch, *model_->head, rule(step, micro.index), memory);
+  const double smoothing = recipe_.objective.label_smoothing;
+  const auto loss =
+      smoothing > 0 ? nn::smoothed_loss(f, batch, *model_->head, smoothing)
+                    : nn::joint_loss(f, g, batch, *model_->head, rule(step, micro.index), memory);
   loss.backward();
   if (carries_memory_) remember(g, batch);
   if (carries_state_) {

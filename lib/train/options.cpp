@@ -31,6 +31,8 @@ void ObjectiveOptions::fields(core::FieldList& f) {
     "columns with long: earlier segments that stay memory, without gradient");
   f("drop-local", drop_local, "ext: probability that a micro-batch hides each token's own segment");
   f("plain-warmup", plain_warmup, "first updates without memory: a share below 1, else a number");
+  f("label-smoothing", label_smoothing,
+    "mass of each target that all other words share; without memory");
 }
 
 void OptimiserOptions::fields(core::FieldList& f) {
@@ -98,6 +100,10 @@ void check(const Recipe& recipe) {
   expect(objective.drop_local >= 0 && objective.drop_local <= 1, "drop-local",
          "takes a probability");
   expect(objective.plain_warmup >= 0, "plain-warmup", "takes 0 or a positive number");
+  expect(objective.label_smoothing >= 0 && objective.label_smoothing < 1, "label-smoothing",
+         "takes a number in [0, 1)");
+  expect(objective.label_smoothing == 0 || !nn::MemoryRule::parse(objective.memory).any(),
+         "label-smoothing", "the loss with --memory is not smoothed; leave one of them out");
   expect(optimiser.lr >= 0, "lr", "takes a positive number");
   expect(optimiser.beta1 >= 0 && optimiser.beta1 < 1, "beta1", "takes a number in [0, 1)");
   expect(optimiser.beta2 >= 0 && optimiser.beta2 < 1, "beta2", "takes a number in [0, 1)");

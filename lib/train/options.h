@@ -23,7 +23,7 @@ struct BatchOptions {
   void fields(core::FieldList& f);
 };
 
-/// What the loss sees besides the vocabulary.
+/// What the loss sees besides the vocabulary, and how sure of its targets it is.
 struct ObjectiveOptions {
   std::string memory = "none";
   std::string memory_gradient = "on";
@@ -33,6 +33,7 @@ struct ObjectiveOptions {
       1;                       ///< columns: earlier segments that stay memory, without gradient
   double drop_local = 0.9;     ///< ext: probability that a micro-batch hides the own segments
   double plain_warmup = 0.05;  ///< updates without memory first: a share below 1, else a number
+  double label_smoothing = 0;  ///< mass of each target that all other words share
   void fields(core::FieldList& f);
 };
 

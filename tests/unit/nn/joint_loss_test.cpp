@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "nn/joint_loss.h"
+#include "nn/plain_head.h"
 #include "nn/torch.h"
 
 namespace {
@@ -235,4 +236,39 @@ DOCTEST_TEST_CASE("the gradient of a loss can be taken once") {
   const Tensor loss = nn::joint_loss(f, f, batch, head, {});
   loss.backward({}, /*retain_graph=*/true);
   DOCTEST_CHECK_THROWS_AS(loss.backward(), core::Error);
+}
+
+DOCTEST_TEST_CASE("label smoothing equals the plain formula, in values and gradients") {
+  torch::manual_seed(6);
+  const std::int64_t vocabulary = 9, width = 5;
+  nn::PlainHead head(vocabulary, width);
+  head.to(torch::kFloat64);
+  const Tensor words = head.weights()[0];
+  words.data().normal_();
+  const nn::Batch batch = batch_of(vocabulary, torch::kFloat64);
+  const Tensor f = torch::randn({4, 6, width}, torch::kFloat64).requires_grad_();
+  const auto gradients = [&](const Tensor& loss) {
+    for (const Tensor& tensor : {f, words}) tensor.mutable_grad() = Tensor();
+    (loss * 0.25).backward();
+    return std::vector<Tensor>{f.grad().clone(), words.grad().clone()};
+  };
+  for (const double smoothing : {0.0, 0.1, 0.7}) {
+    // fairseq: the target keeps 1 - E, all others share E.
+    Tensor wanted = torch::full({24, vocabulary}, smoothing / (vocabulary - 1), torch::kFloat64);
+    wanted.scatter_(1, batch.targets.flatten().unsqueeze(1), 1 - smoothing);
+    const Tensor log_p = f.flatten(0, 1).mm(words.t()).log_softmax(1);
+    const Tensor plain = -((wanted * log_p).sum(1) * batch.weight.flatten()).sum();
+    const auto plain_gradients = gradients(plain);
+    for (const std::int64_t block_bytes : {1, 1 << 26}) {
+      DOCTEST_CAPTURE(block_bytes);
+      const Tensor fast = nn::smoothed_loss(f, batch, head, smoothing, block_bytes);
+      const auto fast_gradients = gradients(fast);
+      DOCTEST_CHECK(difference(fast, plain) < 1e-10);
+      for (std::size_t k = 0; k < 2; ++k)
+        DOCTEST_CHECK(difference(fast_gradients[k], plain_gradients[k]) < 1e-10);
+      const torch::NoGradGuard no_gradient;
+      DOCTEST_CHECK(difference(nn::smoothed_loss(f, batch, head, smoothing, block_bytes), plain) <
+                    1e-10);
+    }
+  }
 }
