@@ -1,9 +1,10 @@
 // build-datastore: a memory of a text that a model can search: the keys of every position, and the
 // tokens that followed.
 //
-// FILE: token shards (man 5 shard), several as one; `-` or none is stdin. -m: a model's folder.
-// -o, --append: the store (man 5 store). stdout: a record of what the store holds.
+// FILE: shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin. -m: a
+// model's folder. -o, --append: the store (man 5 store). stdout: a record of what the store holds.
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "infer/fill_store.h"
+#include "infer/pair_entries.h"
 #include "infer/reach.h"
 #include "infer/scorer.h"
 #include "model/folder.h"
@@ -36,7 +38,8 @@ struct Options {
   std::int64_t k = 1024, nprobe = 32, queries = 200;
   std::string device = "auto", precision = "float32";
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "token shards, - or none is stdin; or a store to look after");
+    f.positional("FILE", files,
+                 "shards of tokens or pairs, - or none is stdin; or a store to look after");
     f("model", model, "folder of the model whose keys these are").short_name = 'm';
     f("index", index, "exact, or FAISS's factory string (IVF1024,PQ64x4fs) [chosen from the rows]");
     f("metric", metric, "how near a key is: product, or squared distance", {"ip", "l2"});
@@ -110,6 +113,34 @@ int look_after(const Options& options, const cli::Context& context) {
   return 0;
 }
 
+// A pair is encoded whole: there are no windows.
+void check_pair_options(const Options& options, const cli::Context& context) {
+  if (options.windows.batch_tokens < 1)
+    fail(Code::usage, "--batch-tokens: takes a positive number");
+  for (const char* flag : {"window", "stride", "restart", "carry"})
+    if (context.was_given(flag))
+      fail(Code::usage, "--{}: pairs of sentences have no windows", flag);
+}
+
+// What the keys depend on beside model and data, for store.json; `windows` gets resolved.
+core::Json windows_of(const Options& options, const model::Loaded& loaded,
+                      const shard::Dataset& data, infer::WindowOptions& windows) {
+  core::Json json;
+  if (data.header().kind == shard::Kind::pairs) {
+    json["unit"] = "pair";
+    json["batch-tokens"] = windows.batch_tokens;
+  } else {
+    windows.beginning = infer::beginning_token(data);
+    infer::MemoryOptions no_memory;
+    no_memory.memory = "none";
+    infer::resolve(windows, no_memory, *loaded.model, loaded.facts);
+    json = core::Json(core::to_json(windows));
+  }
+  json["precision"] = options.precision;
+  if (const auto reach = options.reach.signature(); !reach.empty()) json["reach"] = reach;
+  return json;
+}
+
 int build(const Options& options, const cli::Context& context) {
   if (!options.remove_documents.empty() || options.verify || options.recall)
     return look_after(options, context);
@@ -123,13 +154,11 @@ int build(const Options& options, const cli::Context& context) {
   const auto loaded = model::load(options.model, device, nn::dtype(options.precision));
   options.reach.apply(*loaded.model);
   const shard::Dataset data(options.files);
-  shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
+  shard::expect_kind(data.header(), {shard::Kind::tokens, shard::Kind::pairs}, data.name());
+  const bool pairs = data.header().kind == shard::Kind::pairs;
+  if (pairs) check_pair_options(options, context);
   model::check_tokenizer(loaded, data.header(), data.name());
   infer::WindowOptions windows = options.windows;
-  windows.beginning = infer::beginning_token(data);
-  infer::MemoryOptions no_memory;
-  no_memory.memory = "none";
-  infer::resolve(windows, no_memory, *loaded.model, loaded.facts);
 
   store::Plan plan;
   plan.model = loaded.fingerprint.hex();
@@ -138,9 +167,7 @@ int build(const Options& options, const cli::Context& context) {
   plan.vocabulary = static_cast<std::uint64_t>(loaded.model->vocabulary);
   plan.index = options.index;
   plan.data = data.fingerprint().hex();
-  plan.windows = core::Json(core::to_json(windows));
-  plan.windows["precision"] = options.precision;
-  if (const auto reach = options.reach.signature(); !reach.empty()) plan.windows["reach"] = reach;
+  plan.windows = windows_of(options, loaded, data, windows);
   plan.metric = store::metric_from(options.metric, "--metric");
   if (append && !context.was_given("metric")) plan.metric = store::read_manifest(folder).metric;
   if (!plan.index.empty() && plan.index != "exact")
@@ -152,14 +179,19 @@ int build(const Options& options, const cli::Context& context) {
     write(context, "", store::describe(folder, store::read_manifest(folder)));
     return 0;
   }
-  infer::EntryWalk walk(*loaded.model, data, windows, device);
+  std::unique_ptr<infer::EntryWalk> walk;
+  if (pairs) {
+    walk = std::make_unique<infer::PairWalk>(*loaded.model, data, windows.batch_tokens, device);
+  } else {
+    walk = std::make_unique<infer::WindowWalk>(*loaded.model, data, windows, device);
+  }
   cli::catch_stop_signals();
   {
-    cli::Progress progress(context, "storing", "tokens", infer::count_entries(data, windows));
+    cli::Progress progress(context, "storing", "tokens", walk->count());
     infer::FillWatch watch;
     watch.progress = [&](std::uint64_t rows) { progress.update(rows); };
     watch.stop = cli::stop_requested;
-    if (!infer::fill_store(builder, walk, folder, device, watch)) {
+    if (!infer::fill_store(builder, *walk, folder, device, watch)) {
       cli::note(context,
                 fmt::format("stopped after {} rows; run it again to go on", builder.rows()));
       return static_cast<int>(Code::stopped);
@@ -168,7 +200,7 @@ int build(const Options& options, const cli::Context& context) {
   store::Manifest manifest;
   {
     cli::Progress progress(context, "indexing", "rows");
-    manifest = builder.finish(infer::first_entries(data, windows), watch_with(progress));
+    manifest = builder.finish(walk->first_of_documents(), watch_with(progress));
   }
   cli::note(context, fmt::format("{}: {} rows, index {}{}", folder, manifest.rows, manifest.index,
                                  options.index.empty() && !append ? ", chosen from the rows" : ""));

@@ -19,23 +19,25 @@ std::uint64_t silent(const WindowOptions& windows, std::size_t document, std::ui
 
 }  // namespace
 
-EntryWalk::EntryWalk(nn::Model& model, const shard::Dataset& data, const WindowOptions& windows,
-                     torch::Device device)
-    : model_(model),
-      data_(data),
-      windows_(windows),
-      device_(device),
-      all_(windows, data.documents(), data.size()),
-      training_(model.is_training()) {
-  shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
+EntryWalk::EntryWalk(nn::Model& model) : model_(model), training_(model.is_training()) {
   model_.eval();
-  waiting_ = all_.next();
 }
 
 EntryWalk::~EntryWalk() { model_.train(training_); }
 
+WindowWalk::WindowWalk(nn::Model& model, const shard::Dataset& data, const WindowOptions& windows,
+                       torch::Device device)
+    : EntryWalk(model),
+      data_(data),
+      windows_(windows),
+      device_(device),
+      all_(windows, data.documents(), data.size()) {
+  shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
+  waiting_ = all_.next();
+}
+
 // As many windows as share a forward; one if State is carried.
-std::vector<Span> EntryWalk::next_spans() {
+std::vector<Span> WindowWalk::next_spans() {
   std::vector<Span> spans;
   std::int64_t longest = 0;
   while (waiting_) {
@@ -48,7 +50,7 @@ std::vector<Span> EntryWalk::next_spans() {
   return spans;
 }
 
-void EntryWalk::go_on(std::uint64_t entries, nn::State state) {
+void WindowWalk::go_on(std::uint64_t entries, nn::State state) {
   std::uint64_t passed = 0;
   while (passed < entries) {
     const auto spans = next_spans();
@@ -62,7 +64,7 @@ void EntryWalk::go_on(std::uint64_t entries, nn::State state) {
   state_ = std::move(state);
 }
 
-std::optional<EntryBlock> EntryWalk::next() {
+std::optional<EntryBlock> WindowWalk::next() {
   const torch::NoGradGuard no_gradient;
   const auto spans = next_spans();
   if (spans.empty()) return std::nullopt;
@@ -80,21 +82,21 @@ std::optional<EntryBlock> EntryWalk::next() {
                     torch::cat(labels).to(torch::kInt32)};
 }
 
-std::uint64_t count_entries(const shard::Dataset& data, const WindowOptions& windows) {
-  std::uint64_t entries = data.size(), begin = 0;
-  const auto& end = data.documents().end;
+std::uint64_t WindowWalk::count() const {
+  std::uint64_t entries = data_.size(), begin = 0;
+  const auto& end = data_.documents().end;
   for (std::size_t i = 0; i < end.size(); begin = end[i++])
-    entries -= silent(windows, i, end[i] - begin);
+    entries -= silent(windows_, i, end[i] - begin);
   return entries;
 }
 
-std::vector<std::int64_t> first_entries(const shard::Dataset& data, const WindowOptions& windows) {
+std::vector<std::int64_t> WindowWalk::first_of_documents() const {
   std::vector<std::int64_t> first;
   std::uint64_t entries = 0, begin = 0;
-  const auto& end = data.documents().end;
+  const auto& end = data_.documents().end;
   for (std::size_t i = 0; i < end.size(); begin = end[i++]) {
     first.push_back(static_cast<std::int64_t>(entries));
-    entries += end[i] - begin - silent(windows, i, end[i] - begin);
+    entries += end[i] - begin - silent(windows_, i, end[i] - begin);
   }
   return first;
 }

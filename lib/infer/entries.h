@@ -20,46 +20,60 @@ struct EntryBlock {
   torch::Tensor labels;  ///< (R) int32, CPU
 };
 
-/// Walks a data set's windows as Scorer does; a position gets its key in the window that would
-/// score its target. One entry for each token that has something before it. The model is in
+/// Gives the entries of a data set from the first to the last, a block at a time. The model is in
 /// evaluation mode while this lives. Not thread safe.
 class EntryWalk {
  public:
-  /// `windows` resolved; all must outlive this. Throws Error{bad_data} for data of another kind
-  /// than tokens.
-  EntryWalk(nn::Model& model, const shard::Dataset& data, const WindowOptions& windows,
-            torch::Device device);
-  ~EntryWalk();
+  virtual ~EntryWalk();
   EntryWalk(const EntryWalk&) = delete;
   EntryWalk& operator=(const EntryWalk&) = delete;
 
-  /// The next entries, those of one forward; none at the end. Throws Error{bad_data} for a token
-  /// outside the model's vocabulary.
-  std::optional<EntryBlock> next();
-
+  /// The next entries; none at the end. Throws Error{bad_data} for a token outside the model's
+  /// vocabulary.
+  virtual std::optional<EntryBlock> next() = 0;
   /// Goes to where a walk stood that had given `entries` in whole blocks; `state` is its state().
   /// Throws Error{bad_data} if no block ends there.
-  void go_on(std::uint64_t entries, nn::State state);
-  /// What a walk of carried windows needs to go on; else nothing is in it.
+  virtual void go_on(std::uint64_t entries, nn::State state) = 0;
+  /// What a walk that carries a State needs to go on; else nothing is in it.
   const nn::State& state() const { return state_; }
-  /// Windows depend on a State: see go_on().
-  bool carried() const { return windows_.carry == "on"; }
+  virtual bool carried() const { return false; }
+
+  /// Entries in all, and the first of each document, counted over the data set.
+  virtual std::uint64_t count() const = 0;
+  virtual std::vector<std::int64_t> first_of_documents() const = 0;
+
+ protected:
+  explicit EntryWalk(nn::Model& model);
+  nn::Model& model_;
+  nn::State state_;
+
+ private:
+  bool training_;
+};
+
+/// Walks the windows of a stream of tokens as Scorer does; a position gets its key in the window
+/// that would score its target. One entry for each token that has something before it. A block is
+/// one forward.
+class WindowWalk : public EntryWalk {
+ public:
+  /// `windows` resolved; all must outlive this. Throws Error{bad_data} for data of another kind
+  /// than tokens.
+  WindowWalk(nn::Model& model, const shard::Dataset& data, const WindowOptions& windows,
+             torch::Device device);
+  std::optional<EntryBlock> next() override;
+  void go_on(std::uint64_t entries, nn::State state) override;
+  /// Windows depend on a State.
+  bool carried() const override { return windows_.carry == "on"; }
+  std::uint64_t count() const override;
+  std::vector<std::int64_t> first_of_documents() const override;
 
  private:
   std::vector<Span> next_spans();
-  nn::Model& model_;
   const shard::Dataset& data_;
   const WindowOptions& windows_;
   torch::Device device_;
   Windows all_;
   std::optional<Span> waiting_;
-  nn::State state_;
-  bool training_;
 };
-
-/// Entries that a walk gives in all.
-std::uint64_t count_entries(const shard::Dataset& data, const WindowOptions& windows);
-/// The first entry of each document, counted over the data set.
-std::vector<std::int64_t> first_entries(const shard::Dataset& data, const WindowOptions& windows);
 
 }  // namespace infer

@@ -13,7 +13,7 @@ namespace infer {
 
 struct FillWatch {
   std::function<void(std::uint64_t rows)> progress = {};
-  std::function<bool()> stop = {};  ///< asked after each forward
+  std::function<bool()> stop = {};  ///< asked after each block
   double commit_every_s = 10;
 };
 

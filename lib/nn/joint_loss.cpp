@@ -59,8 +59,8 @@ struct Sums {
 };
 
 // The uniform part's sum over rows and words of weight * share * score, which is linear in the
-// scores f W^T: with s the weighted sum of the rows and c that of the words' vectors, s . c. No score
-// is needed for it, nor for its gradient: c to every row, s to every word.
+// scores f W^T: with s the weighted sum of the rows and c that of the words' vectors, s . c. No
+// score is needed for it, nor for its gradient: c to every row, s to every word.
 void add_uniform_scores(const Tensor& f, const Problem& p, Sums& sums) {
   const torch::NoGradGuard no_grad;
   const Tensor words = p.head->weights()[0];
@@ -99,8 +99,7 @@ Sums walk(const Tensor& f, const Tensor& g, const Problem& p) {
       const double target = 1 - p.smoothing - p.share(),
                    normaliser = p.share() * static_cast<double>(p.head->vocabulary());
       sums.loss.sub_(head->log_prob.mul(weight).sum(torch::kFloat64), target);
-      if (p.smoothing > 0)
-        sums.loss.add_(head->log_z.mul(weight).sum(torch::kFloat64), normaliser);
+      if (p.smoothing > 0) sums.loss.add_(head->log_z.mul(weight).sum(torch::kFloat64), normaliser);
       if (p.gradient)
         sums.df.slice(0, begin, end)
             .copy_(head->backward(weight * -target, weight * normaliser, sums.d_weights));
@@ -172,8 +171,7 @@ Tensor solve(const Tensor& f, const Tensor& g, Problem& problem) {
   const auto dtype = weights.at(0).scalar_type();
   problem.weight = problem.weight.to(torch::TensorOptions().dtype(dtype).device(f.device()));
   const Tensor rows = f.flatten(0, 1).to(dtype);
-  const Tensor keys =
-      problem.rule.any() ? g.flatten(0, 1).to(dtype) : Tensor(rows.new_empty({0}));
+  const Tensor keys = problem.rule.any() ? g.flatten(0, 1).to(dtype) : Tensor(rows.new_empty({0}));
   problem.gradient = torch::GradMode::is_enabled() &&
                      (rows.requires_grad() || keys.requires_grad() ||
                       std::any_of(weights.begin(), weights.end(),

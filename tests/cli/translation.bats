@@ -129,3 +129,33 @@ assert 100 < plan["tokens_per_update"] <= 200, plan'
   run --separate-stderr train "${tiny[@]}" --valid tokens.shard.zst -o refused train.shard.zst
   [ "$status" -eq 65 ] && [[ "$stderr" == *"tokens.shard.zst"* ]]
 }
+
+@test "a datastore of pairs has an entry a target token, and a document a pair" {
+  train "${tiny[@]}" --steps 5 -o few train.shard.zst
+  build-datastore -m few --index exact -q train.shard.zst -o store --json >report
+  python3 - <<'EOF'
+import json
+report = json.load(open("report"))
+words = [len(line.split()) for line in open("en")][:250]
+assert report["documents"] == 250, report
+assert report["rows"] >= sum(words) + 250, report
+EOF
+  run --separate-stderr build-datastore -m few --window 8 -q train.shard.zst -o refused
+  [ "$status" -eq 64 ] && [[ "$stderr" == *"--window"* ]]
+  head -n 100 de | tokenize -q --learn bpe --vocab-size 280 -o other.json -
+  tokenize -q -t other.json --pairs de en -o other.shard.zst
+  run --separate-stderr build-datastore -m few -q other.shard.zst -o refused
+  [ "$status" -eq 65 ] && [[ "$stderr" == *"other.shard.zst"* && "$stderr" == *tokenizer* ]]
+  tokenize -q -t bpe.json --format lines de | train -q -j 1 --layers 1 --d-model 32 --heads 2 --steps 2 -o reader
+  run --separate-stderr build-datastore -m reader -q train.shard.zst -o refused
+  [ "$status" -eq 65 ] && [[ "$stderr" == *"pairs"* && "$stderr" == *"transformer"* ]]
+}
+
+@test "label smoothing is refused where it has no meaning" {
+  run --separate-stderr train "${tiny[@]}" --label-smoothing 0.1 --memory ext -o refused train.shard.zst
+  [ "$status" -eq 64 ] && [[ "$stderr" == *"--label-smoothing"*"--memory"* ]]
+  run --separate-stderr train "${tiny[@]}" --label-smoothing 0.1 --cutoffs 100 -o refused train.shard.zst
+  [ "$status" -eq 64 ] && [[ "$stderr" == *"--label-smoothing"*"--cutoffs"* ]]
+  run --separate-stderr train "${tiny[@]}" --label-smoothing 1 -o refused train.shard.zst
+  [ "$status" -eq 64 ] && [[ "$stderr" == *"--label-smoothing"* ]]
+}

@@ -7,7 +7,10 @@
 #include <filesystem>
 #include <map>
 
+#include "core/error.h"
 #include "infer/fill_store.h"
+#include "infer/pair_entries.h"
+#include "infer/pairs.h"
 #include "store/datastore.h"
 #include "tiny.h"
 
@@ -36,7 +39,7 @@ infer::WindowOptions resolved(infer::WindowOptions windows, const nn::Model& mod
 // All keys and labels, walked through.
 infer::EntryBlock walk_all(nn::Model& model, const shard::Dataset& data,
                            const infer::WindowOptions& windows) {
-  infer::EntryWalk walk(model, data, windows, torch::kCPU);
+  infer::WindowWalk walk(model, data, windows, torch::kCPU);
   std::vector<Tensor> keys, labels;
   while (const auto block = walk.next()) {
     keys.push_back(block->keys);
@@ -61,23 +64,50 @@ Tensor keys_of(nn::Model& model, const std::vector<std::uint32_t>& tokens, std::
   return model.architecture->forward(batch, nullptr).g[0];
 }
 
-store::Manifest build(nn::Model& model, const shard::Dataset& data,
-                      const infer::WindowOptions& windows, const std::string& folder,
+/// `make` makes a walk over `data` from its first entry.
+store::Manifest build(nn::Model& model, const shard::Dataset& data, const std::string& folder,
+                      const std::function<std::unique_ptr<infer::EntryWalk>()>& make,
                       const std::function<bool()>& stop) {
   store::Plan plan;
   plan.model = "m", plan.data = data.fingerprint().hex(), plan.index = "exact";
   plan.width = static_cast<std::uint64_t>(model.architecture->d_key());
   plan.vocabulary = static_cast<std::uint64_t>(model.vocabulary);
-  plan.windows = core::Json(core::to_json(windows));
   for (;;) {
     store::Builder builder(folder, plan, false);
-    infer::EntryWalk walk(model, data, windows, torch::kCPU);
+    const auto walk = make();
     infer::FillWatch watch;
     watch.stop = stop;
-    if (infer::fill_store(builder, walk, folder, torch::kCPU, watch))
-      return builder.finish(infer::first_entries(data, windows));
+    if (infer::fill_store(builder, *walk, folder, torch::kCPU, watch))
+      return builder.finish(walk->first_of_documents());
   }
 }
+
+/// Pairs of random words that end with 0, in a file that goes with it.
+struct Pairs {
+  Folder folder;
+  std::vector<std::vector<std::int64_t>> sides;
+  std::unique_ptr<shard::Dataset> data;
+  Pairs() {
+    core::Rng rng(5);
+    shard::Header header;
+    header.kind = shard::Kind::pairs;
+    header.dtype = shard::dtype_for(23);
+    header.vocabulary = 23;
+    core::Output out(folder.path / "pairs");
+    shard::Writer writer(out, header);
+    for (int i = 0; i < 60; ++i) {
+      std::vector<std::uint64_t> side(1 + rng.below(12));
+      for (auto& token : side) token = 1 + rng.below(22);
+      side.back() = 0;
+      sides.emplace_back(side.begin(), side.end());
+      writer.write(std::span(side));
+      writer.end_document(1, 1);
+    }
+    writer.finish();
+    out.commit();
+    data = std::make_unique<shard::Dataset>(std::vector<std::string>{folder.path / "pairs"});
+  }
+};
 
 std::map<std::string, std::string> contents(const fs::path& folder) {
   std::map<std::string, std::string> files;
@@ -96,7 +126,7 @@ DOCTEST_TEST_CASE("an entry is a position's key in the window that scores it, an
   const auto windows = resolved(tiny::windows_of(16, 4), model);
   const auto all = walk_all(model, shard.data(), windows);
   DOCTEST_REQUIRE(all.keys.size(0) == 90);
-  DOCTEST_CHECK(infer::count_entries(shard.data(), windows) == 90);
+  DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).count() == 90);
   for (std::int64_t i = 0; i < 90; ++i) {
     DOCTEST_CHECK(all.labels[i].item<std::int32_t>() ==
                   static_cast<std::int32_t>(tokens[static_cast<std::size_t>(i) + 1]));
@@ -106,7 +136,7 @@ DOCTEST_TEST_CASE("an entry is a position's key in the window that scores it, an
     const Tensor key = keys_of(model, tokens, begin, end)[i - begin];
     DOCTEST_CHECK(torch::allclose(all.keys[i], key, 1e-4, 1e-5));
   }
-  DOCTEST_CHECK(infer::first_entries(shard.data(), windows) ==
+  DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).first_of_documents() ==
                 std::vector<std::int64_t>{0, 49, 50});
 }
 
@@ -118,13 +148,13 @@ DOCTEST_TEST_CASE(
   windows.restart = "document";
   windows = resolved(windows, model);
   DOCTEST_CHECK(walk_all(model, shard.data(), windows).keys.size(0) == 27);
-  DOCTEST_CHECK(infer::count_entries(shard.data(), windows) == 27);
-  DOCTEST_CHECK(infer::first_entries(shard.data(), windows) ==
+  DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).count() == 27);
+  DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).first_of_documents() ==
                 std::vector<std::int64_t>{0, 19, 19});
   windows.beginning = 0;
   DOCTEST_CHECK(walk_all(model, shard.data(), windows).keys.size(0) == 30);
-  DOCTEST_CHECK(infer::count_entries(shard.data(), windows) == 30);
-  DOCTEST_CHECK(infer::first_entries(shard.data(), windows) ==
+  DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).count() == 30);
+  DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).first_of_documents() ==
                 std::vector<std::int64_t>{0, 20, 21});
 }
 
@@ -137,9 +167,12 @@ DOCTEST_TEST_CASE(
     windows.batch_tokens = 32;
     windows = resolved(windows, model);
     const Folder whole, stopped;
-    build(model, shard.data(), windows, whole.path, nullptr);
+    const auto make = [&] {
+      return std::make_unique<infer::WindowWalk>(model, shard.data(), windows, torch::kCPU);
+    };
+    build(model, shard.data(), whole.path, make, nullptr);
     int stops = 0;
-    build(model, shard.data(), windows, stopped.path, [&] { return ++stops > 0; });
+    build(model, shard.data(), stopped.path, make, [&] { return ++stops > 0; });
     DOCTEST_CHECK(stops > 5);
     DOCTEST_CHECK(contents(whole.path) == contents(stopped.path));
     const store::Datastore opened(stopped.path);
@@ -147,4 +180,56 @@ DOCTEST_TEST_CASE(
     DOCTEST_CHECK(opened.document_of(148) == 0);
     DOCTEST_CHECK(opened.document_of(149) == 1);
   }
+}
+
+DOCTEST_TEST_CASE(
+    "an entry of a pair is the decoder's key beside its source, and the token that followed") {
+  nn::Model model = tiny::model_of("encoder-decoder", "sinusoidal");
+  const Pairs pairs;
+  infer::PairWalk walk(model, *pairs.data, 16, torch::kCPU);
+  std::vector<Tensor> keys, labels, wanted;
+  std::vector<std::int64_t> tokens, first;
+  while (const auto block = walk.next()) {
+    keys.push_back(block->keys);
+    labels.push_back(block->labels);
+  }
+  const torch::NoGradGuard no_gradient;
+  for (std::size_t i = 0; i + 1 < pairs.sides.size(); i += 2) {
+    const auto& target = pairs.sides[i + 1];
+    first.push_back(static_cast<std::int64_t>(tokens.size()));
+    tokens.insert(tokens.end(), target.begin(), target.end());
+    nn::Batch batch;
+    std::vector<std::int64_t> fed{0};
+    fed.insert(fed.end(), target.begin(), target.end() - 1);
+    batch.inputs = torch::tensor(fed).unsqueeze(0);
+    batch.source = torch::tensor(pairs.sides[i]).unsqueeze(0);
+    const Tensor zero = torch::zeros_like(batch.inputs);
+    batch.place = {zero, zero, torch::arange(batch.inputs.size(1)).unsqueeze(0)};
+    wanted.push_back(model.architecture->forward(batch, nullptr).g[0]);
+  }
+  DOCTEST_CHECK(keys.size() > 2);
+  DOCTEST_CHECK(walk.count() == tokens.size());
+  DOCTEST_CHECK(walk.first_of_documents() == first);
+  DOCTEST_CHECK(torch::equal(torch::cat(labels).to(torch::kInt64), torch::tensor(tokens)));
+  DOCTEST_CHECK(tiny::largest_difference(torch::cat(keys), torch::cat(wanted)) < 1e-4);
+}
+
+DOCTEST_TEST_CASE(
+    "a store of pairs that was stopped after every block has the bytes of one that was not") {
+  nn::Model model = tiny::model_of("encoder-decoder", "sinusoidal");
+  const Pairs pairs;
+  const Folder whole, stopped;
+  const auto make = [&] {
+    return std::make_unique<infer::PairWalk>(model, *pairs.data, 16, torch::kCPU);
+  };
+  build(model, *pairs.data, whole.path, make, nullptr);
+  int stops = 0;
+  build(model, *pairs.data, stopped.path, make, [&] { return ++stops > 0; });
+  DOCTEST_CHECK(stops > 2);
+  DOCTEST_CHECK(contents(whole.path) == contents(stopped.path));
+  const store::Datastore opened(stopped.path);
+  DOCTEST_CHECK(opened.document_of(0) == 0);
+  DOCTEST_CHECK(opened.document_of(static_cast<std::int64_t>(opened.size()) - 1) == 29);
+  nn::Model reader = tiny::model_of("transformer");
+  DOCTEST_CHECK_THROWS_AS(infer::PairWalk(reader, *pairs.data, 16, torch::kCPU), core::Error);
 }
