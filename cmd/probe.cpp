@@ -1,26 +1,53 @@
 // probe weights: the maps of a model that forecasts vectors, as moduli.
+// probe lambda: how slowly the leaky averages of a mosaic forget.
+// probe attention: what the last token of a text attends to, on average. FILE: shards of tokens.
 //
-// stdout: a line a number: map, row, column, modulus.
+// stdout: a line a number, after the names of the columns.
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "cli/run.h"
 #include "core/error.h"
 #include "core/io.h"
+#include "infer/attended.h"
+#include "model/folder.h"
 #include "model/forecast_model.h"
+#include "nn/mosaic.h"
+#include "nn/runtime.h"
 
 namespace {
+
+using core::Code;
 
 struct Options {
   std::string model;
   void fields(core::FieldList& f) { f("model", model, "the model's folder").short_name = 'm'; }
+  void check() const {
+    if (model.empty()) core::fail(Code::usage, "give -m MODEL");
+  }
+};
+
+struct AttentionOptions {
+  Options common;
+  infer::AttendedOptions attended;
+  std::string device = "auto";
+  std::vector<std::string> files;
+  void fields(core::FieldList& f) {
+    f.positional("FILE", files, "shards of tokens; - or none is stdin");
+    common.fields(f);
+    f("window", attended.window, "tokens of a sequence; 0: the segment the model was trained with");
+    f("sequences", attended.sequences, "sequences, each with a random start");
+    f("batch-tokens", attended.batch_tokens, "tokens that go through the model together");
+    f("device", device, "cpu, cuda, cuda:1, or auto");
+  }
 };
 
 int probe_weights(const Options& options, const cli::Context& context) {
-  if (options.model.empty()) core::fail(core::Code::usage, "give -m MODEL");
+  options.check();
   const auto model = model::load_forecast(options.model);
   core::Output out(context.output);
   if (!context.json) out.write("map\trow\tcolumn\tmodulus\n");
@@ -37,14 +64,76 @@ int probe_weights(const Options& options, const cli::Context& context) {
   return 0;
 }
 
+int probe_lambda(const Options& options, const cli::Context& context) {
+  options.check();
+  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed));
+  const auto loaded = model::load(options.model);
+  const auto* const mosaic = dynamic_cast<const nn::Mosaic*>(loaded.model->architecture.get());
+  if (mosaic == nullptr)
+    core::fail(Code::usage, "{}: a {} has no leaky averages; only a mosaic has", options.model,
+               loaded.model->options.arch);
+  core::Output out(context.output);
+  if (!context.json) out.write("layer\tunit\thead\tlambda\n");
+  for (const auto& decay : mosaic->decays())
+    for (std::int64_t head = 0; head < decay.lambda.size(0); ++head)
+      out.write(fmt::format(
+          fmt::runtime(context.json
+                           ? "{{\"layer\":{},\"unit\":\"{}\",\"head\":{},\"lambda\":{:.6g}}}\n"
+                           : "{}\t{}\t{}\t{:.6g}\n"),
+          decay.layer, decay.unit, head, decay.lambda[head].item<double>()));
+  out.commit();
+  return 0;
+}
+
+int probe_attention(const AttentionOptions& options, const cli::Context& context) {
+  options.common.check();
+  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed));
+  const auto device = nn::device(options.device);
+  const auto loaded = model::load(options.common.model, device);
+  const shard::Dataset data(options.files.empty() ? std::vector<std::string>{"-"} : options.files);
+  shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
+  model::check_tokenizer(loaded, data.header(), data.name());
+  auto attended = options.attended;
+  attended.seed = static_cast<std::uint64_t>(context.seed);
+  if (attended.window == 0) attended.window = loaded.facts.segment;
+  if (attended.window == 0)
+    core::fail(Code::usage, "give --window: the model does not say its own");
+  core::Output out(context.output);
+  const auto mean = infer::mean_attention(*loaded.model, data, attended, device);
+  if (!context.json) out.write("layer\thead\tposition\tattention\n");
+  const auto values = mean.accessor<double, 3>();
+  for (std::int64_t layer = 0; layer < mean.size(0); ++layer)
+    for (std::int64_t head = 0; head < mean.size(1); ++head)
+      for (std::int64_t position = 0; position < mean.size(2); ++position)
+        out.write(fmt::format(
+            fmt::runtime(context.json
+                             ? "{{\"layer\":{},\"head\":{},\"position\":{},\"attention\":{:.6g}}}\n"
+                             : "{}\t{}\t{}\t{:.6g}\n"),
+            layer, head, position, values[layer][head][position]));
+  out.commit();
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  const auto body = [&](const cli::Context& context) { return probe_weights(options, context); };
-  return cli::run(argc, argv, {"probe", "What is inside a model.", "  probe weights -m model"},
-                  {{{"weights", "The moduli of the complex maps of a model that forecasts vectors.",
-                     "  probe weights -m three-heads"},
-                    core::list_fields(options),
-                    body}});
+  Options weights, lambda;
+  AttentionOptions attention;
+  return cli::run(
+      argc, argv,
+      {"probe", "What is inside a model.",
+       "  probe weights -m three-heads\n  probe lambda -m mosaic\n"
+       "  probe attention -m mosaic --window 1536 valid.shard.zst"},
+      {{{"weights", "The moduli of the complex maps of a model that forecasts vectors.",
+         "  probe weights -m three-heads"},
+        core::list_fields(weights),
+        [&](const cli::Context& context) { return probe_weights(weights, context); }},
+       {{"lambda", "How slowly the leaky averages of a mosaic forget, head by head.",
+         "  probe lambda -m mosaic"},
+        core::list_fields(lambda),
+        [&](const cli::Context& context) { return probe_lambda(lambda, context); }},
+       {{"attention", "What the last token of a text attends to, on average over texts.",
+         "  probe attention -m mosaic --window 1536 valid.shard.zst"},
+        core::list_fields(attention),
+        [&](const cli::Context& context) { return probe_attention(attention, context); }}});
 }

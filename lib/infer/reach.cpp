@@ -5,6 +5,11 @@
 #include "core/error.h"
 
 namespace infer {
+namespace {
+
+constexpr std::int64_t kMostSlots = std::int64_t{1} << 24;
+
+}  // namespace
 
 void ReachOptions::fields(core::FieldList& f) {
   f("layer-memory", layer_memory,
@@ -14,13 +19,22 @@ void ReachOptions::fields(core::FieldList& f) {
   f("same-length", same_length,
     "a token sees no more before it than its layer keeps; auto: as the model was trained",
     {"auto", "on", "off"});
+  f("context-slots", context_slots,
+    "mosaic: pairs that each head of a contextual memory holds; 0: all");
+  f("evict", evict, "which pair goes when they are full: the oldest, or the least recently used",
+    {"oldest", "lru"});
 }
 
 nn::Reach ReachOptions::reach() const {
-  return {layer_memory, clamp_length, same_length == "auto" ? "" : same_length};
+  return {layer_memory, clamp_length, same_length == "auto" ? "" : same_length, context_slots,
+          evict == "lru"};
 }
 
 void ReachOptions::apply(nn::Model& model) const {
+  if (context_slots < 0 || context_slots > kMostSlots)
+    core::fail(core::Code::usage, "--context-slots: takes a number of pairs");
+  if (context_slots == 0 && evict != "oldest")
+    core::fail(core::Code::usage, "--evict {}: it goes with --context-slots", evict);
   if (reach().open()) return;
   try {
     model.architecture->set_reach(reach());
@@ -36,6 +50,7 @@ std::string ReachOptions::signature() const {
   if (!lengths.empty()) text += "|layer-memory:" + lengths;
   if (clamp_length >= 0) text += fmt::format("|clamp-length:{}", clamp_length);
   if (same_length != "auto") text += "|same-length:" + same_length;
+  if (context_slots > 0) text += fmt::format("|context-slots:{}|evict:{}", context_slots, evict);
   return text;
 }
 

@@ -14,6 +14,8 @@ struct ReachOptions {
   std::string layer_memory;
   std::int64_t clamp_length = -1;
   std::string same_length = "auto";
+  std::int64_t context_slots = 0;
+  std::string evict = "oldest";
   void fields(core::FieldList& f);
 
   /// Throws Error{usage} for a model without such memory or a value that makes no sense.

@@ -31,7 +31,12 @@ struct Reach {
   std::string layer_memory;        ///< memory_pattern.h; empty: open
   std::int64_t clamp_length = -1;  ///< 0: no bound; -1: open
   std::string same_length;         ///< on, off; empty: open
-  bool open() const { return layer_memory.empty() && clamp_length < 0 && same_length.empty(); }
+  std::int64_t context_slots = 0;  ///< pairs that each head of a mosaic holds; 0: all
+  bool evict_lru = false;  ///< the one that goes was attended to longest ago; else: the oldest
+  bool of_layers() const {
+    return !layer_memory.empty() || clamp_length >= 0 || !same_length.empty();
+  }
+  bool open() const { return !of_layers() && context_slots == 0; }
 };
 
 /// Public parameters and submodules are named as config.json's tensors are. forward is not thread

@@ -62,6 +62,8 @@ torch::Tensor Attention::forward(const torch::Tensor& x, const Sight& sight, KvC
   }
   k = cache.extend(name + ".k", k);
   const auto v = cache.extend(name + ".v", split[2]);
+  if (sight.watch != nullptr)
+    (*sight.watch)(last_weights(q, k, sight.mask, 1 / std::sqrt(static_cast<double>(q.size(-1)))));
   const auto out = attend(q, k, v, sight, is_training() ? dropout_ : 0.0);
   return c_proj_->forward(out.transpose(1, 2).reshape({rows, steps, d}));
 }

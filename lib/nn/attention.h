@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "nn/attention_watch.h"
 #include "nn/kv_cache.h"
 #include "nn/layers.h"
 #include "nn/positions.h"
@@ -20,6 +21,7 @@ struct Sight {
   torch::Tensor mask;
   bool causal = false;
   std::optional<Rotation> rotation;
+  const AttentionWatch* watch = nullptr;
 };
 
 inline constexpr double kHidden = -1e30;

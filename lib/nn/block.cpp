@@ -53,7 +53,8 @@ torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KvCache& cache
 }
 
 bool Block::fuses(const torch::Tensor& x, const Sight& sight, const KvCache& cache) const {
-  const bool plain_attention = sight.causal && !sight.mask.defined() && !sight.rotation;
+  const bool plain_attention =
+      sight.causal && !sight.mask.defined() && !sight.rotation && sight.watch == nullptr;
   const bool drops_inside = is_training() && inner_dropout_ > 0;
   return pre_norm_ && plain_attention && !cache.keeps() && !drops_inside &&
          activation_ != Activation::gelu_exact && fused_block_fits(x);

@@ -1,6 +1,7 @@
 #include "nn/forecast_kernels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "nn/vector_math.h"
@@ -53,6 +54,7 @@ ForecastUnit::ForecastUnit(const ForecastShape& shape, std::int64_t capacity)
       values_(keys_.size()),
       scores_(static_cast<std::size_t>(capacity)),
       d_scores_(scores_.size()),
+      log_sums_(static_cast<std::size_t>(capacity * shape.heads)),
       read_(keys_.size()) {}
 
 void ForecastUnit::set_key(std::int64_t step, const float* x, const float* weights) {
@@ -67,15 +69,29 @@ void ForecastUnit::set_value(std::int64_t step, const float* next_x, const float
   for (std::int64_t c = 0; c < shape_.width(); ++c) channel(values_, c)[step] = v[c];
 }
 
-void ForecastUnit::weigh(std::int64_t step, std::int64_t head) {
+// The loops over earlier steps take a point, two channels, at a time: profiled, they are bound by
+// instructions, not by memory (a head's channels stay in the first-level cache), so that each fuses
+// what it can.
+
+void ForecastUnit::score(std::int64_t step, std::int64_t head) {
   float* const p = scores_.data();
-  std::fill(p, p + step, 0.0f);
-  for (std::int64_t c = head * channels_; c < (head + 1) * channels_; ++c) {
-    const float* const k = channel(keys_, c);
-    const float q = shape_.beta * k[step];
+  const std::int64_t begin = head * channels_;
+  for (std::int64_t c = begin; c < begin + channels_; c += 2) {
+    const float *const k0 = channel(keys_, c), *const k1 = channel(keys_, c + 1);
+    const float q0 = shape_.beta * k0[step], q1 = shape_.beta * k1[step];
+    if (c == begin) {
 #pragma omp simd
-    for (std::int64_t s = 0; s < step; ++s) p[s] += q * k[s];
+      for (std::int64_t s = 0; s < step; ++s) p[s] = q0 * k0[s] + q1 * k1[s];
+    } else {
+#pragma omp simd
+      for (std::int64_t s = 0; s < step; ++s) p[s] += q0 * k0[s] + q1 * k1[s];
+    }
   }
+}
+
+void ForecastUnit::read(std::int64_t step, std::int64_t head, float* o) {
+  score(step, head);
+  float* const p = scores_.data();
   float max = -std::numeric_limits<float>::infinity(), sum = 0;
 #pragma omp simd reduction(max : max)
   for (std::int64_t s = 0; s < step; ++s) max = p[s] > max ? p[s] : max;
@@ -84,24 +100,24 @@ void ForecastUnit::weigh(std::int64_t step, std::int64_t head) {
     p[s] = vec::exp(p[s] - max);
     sum += p[s];
   }
+  log_sums_[static_cast<std::size_t>(step * shape_.heads + head)] = max + std::log(sum);
   const float inverse = 1 / sum;
-#pragma omp simd
-  for (std::int64_t s = 0; s < step; ++s) p[s] *= inverse;
+  for (std::int64_t c = head * channels_; c < (head + 1) * channels_; c += 2) {
+    const float *const v0 = channel(values_, c), *const v1 = channel(values_, c + 1);
+    float sum0 = 0, sum1 = 0;
+#pragma omp simd reduction(+ : sum0, sum1)
+    for (std::int64_t s = 0; s < step; ++s) {
+      sum0 += p[s] * v0[s];
+      sum1 += p[s] * v1[s];
+    }
+    o[c] = inverse * sum0, o[c + 1] = inverse * sum1;
+  }
 }
 
 void ForecastUnit::forecast(std::int64_t step, const float* weights, float* y) {
   float* const o = read_.data() + step * shape_.width();
   std::fill(o, o + shape_.width(), 0.0f);
-  for (std::int64_t head = 0; step > 0 && head < shape_.heads; ++head) {
-    weigh(step, head);
-    for (std::int64_t c = head * channels_; c < (head + 1) * channels_; ++c) {
-      const float *const v = channel(values_, c), *const p = scores_.data();
-      float sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (std::int64_t s = 0; s < step; ++s) sum += p[s] * v[s];
-      o[c] = sum;
-    }
-  }
+  for (std::int64_t head = 0; step > 0 && head < shape_.heads; ++head) read(step, head, o);
   apply(weights + 4 * shape_.points * shape_.points, o, shape_.points, y);
 }
 
@@ -111,6 +127,48 @@ void ForecastUnit::forward(const float* x, std::int64_t steps, const float* weig
     set_key(t, x + t * width, weights);
     if (t > 0) set_value(t - 1, x + t * width, weights);
     forecast(t, weights, y + t * width);
+  }
+}
+
+void ForecastUnit::read_back(std::int64_t step, std::int64_t head, const float* o,
+                             const float* d_o) {
+  score(step, head);
+  float *const p = scores_.data(), *const d = d_scores_.data();
+  const std::int64_t begin = head * channels_, end = begin + channels_;
+  const float log_sum = log_sums_[static_cast<std::size_t>(step * shape_.heads + head)];
+  float dot = 0;
+  for (std::int64_t c = begin; c < end; ++c) dot += d_o[c] * o[c];
+#pragma omp simd
+  for (std::int64_t s = 0; s < step; ++s) {
+    p[s] = vec::exp(p[s] - log_sum);
+    d[s] = -dot;
+  }
+  for (std::int64_t c = begin; c < end; c += 2) {
+    const float *const v0 = channel(values_, c), *const v1 = channel(values_, c + 1);
+    float *const dv0 = channel(d_values_, c), *const dv1 = channel(d_values_, c + 1);
+    const float g0 = d_o[c], g1 = d_o[c + 1];
+#pragma omp simd
+    for (std::int64_t s = 0; s < step; ++s) {
+      d[s] += g0 * v0[s] + g1 * v1[s];
+      dv0[s] += g0 * p[s];
+      dv1[s] += g1 * p[s];
+    }
+  }
+#pragma omp simd
+  for (std::int64_t s = 0; s < step; ++s) d[s] *= p[s] * shape_.beta;
+  for (std::int64_t c = begin; c < end; c += 2) {
+    const float *const k0 = channel(keys_, c), *const k1 = channel(keys_, c + 1);
+    float *const dk0 = channel(d_keys_, c), *const dk1 = channel(d_keys_, c + 1);
+    const float q0 = k0[step], q1 = k1[step];
+    float sum0 = 0, sum1 = 0;
+#pragma omp simd reduction(+ : sum0, sum1)
+    for (std::int64_t s = 0; s < step; ++s) {
+      sum0 += d[s] * k0[s];
+      sum1 += d[s] * k1[s];
+      dk0[s] += q0 * d[s];
+      dk1[s] += q1 * d[s];
+    }
+    dk0[step] += sum0, dk1[step] += sum1;
   }
 }
 
@@ -124,38 +182,7 @@ void ForecastUnit::backward(const float* x, std::int64_t steps, const float* wei
     float d_o[64];
     apply_back(weights + 2 * matrix, dy + t * width, n, d_o);
     add_gradient(dy + t * width, o, n, d_weights + 2 * matrix);
-    for (std::int64_t head = 0; head < shape_.heads; ++head) {
-      weigh(t, head);
-      const std::int64_t begin = head * channels_, end = begin + channels_;
-      float *const p = scores_.data(), *const d = d_scores_.data();
-      float dot = 0;
-      for (std::int64_t c = begin; c < end; ++c) dot += d_o[c] * o[c];
-      std::fill(d, d + t, -dot);
-      for (std::int64_t c = begin; c < end; ++c) {
-        const float* const v = channel(values_, c);
-        float* const dv = channel(d_values_, c);
-        const float g = d_o[c];
-#pragma omp simd
-        for (std::int64_t s = 0; s < t; ++s) {
-          d[s] += g * v[s];
-          dv[s] += g * p[s];
-        }
-      }
-#pragma omp simd
-      for (std::int64_t s = 0; s < t; ++s) d[s] *= p[s] * shape_.beta;
-      for (std::int64_t c = begin; c < end; ++c) {
-        const float* const k = channel(keys_, c);
-        float* const dk = channel(d_keys_, c);
-        const float q = k[t];
-        float sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (std::int64_t s = 0; s < t; ++s) {
-          sum += d[s] * k[s];
-          dk[s] += q * d[s];
-        }
-        dk[t] += sum;
-      }
-    }
+    for (std::int64_t head = 0; head < shape_.heads; ++head) read_back(t, head, o, d_o);
   }
   for (std::int64_t t = 0; t < steps; ++t) {
     float d_key[64], d_value[64];

@@ -35,15 +35,19 @@ class ForecastUnit {
                 float* d_weights);
 
  private:
-  /// Softmax of `step`'s scores of head h in scores_; returns their log-sum-exp.
-  void weigh(std::int64_t step, std::int64_t head);
+  /// scores_ = beta k_step . k_s of a head, s < step.
+  void score(std::int64_t step, std::int64_t head);
+  /// Its channels of o (width), and its log_sums_.
+  void read(std::int64_t step, std::int64_t head, float* o);
+  void read_back(std::int64_t step, std::int64_t head, const float* o, const float* d_o);
   float* channel(std::vector<float>& of, std::int64_t c) { return of.data() + c * capacity_; }
 
   ForecastShape shape_;
   std::int64_t capacity_, channels_;  // channels of a head
   std::vector<float> keys_, values_;  // (width, capacity)
   std::vector<float> scores_, d_scores_;
-  std::vector<float> read_;  // (capacity, width): the heads' outputs, for backward
+  std::vector<float> log_sums_;  // (capacity, heads), for backward
+  std::vector<float> read_;      // (capacity, width): the heads' outputs, for backward
   std::vector<float> d_keys_, d_values_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "core/error.h"
@@ -69,7 +70,9 @@ Hidden Mosaic::forward(const Batch& batch, State* state) {
   const auto device = batch.inputs.device();
   MosaicCall call;
   call.state = state;
-  call.opening = dense && steps > 0 && !started.any().item<bool>();
+  call.bound = bound_;
+  call.watch = watcher();
+  call.opening = dense && steps > 0 && !started.any().item<bool>() && bound_.slots == 0;
   const auto lengths = real.sum(1);  // (B)
   auto ids = batch.inputs;
   Tensor order;
@@ -84,15 +87,21 @@ Hidden Mosaic::forward(const Batch& batch, State* state) {
     call.last = (lengths - 1).clamp_min(0).to(device);
     call.none = lengths.eq(0).unsqueeze(1).to(device);
   }
-  KvCache cache(slots_of(batch, pairs), state);  // resets fresh rows
+  std::optional<KvCache> cache;
+  if (bound_.slots > 0) {
+    call.pairs = pairs.contiguous();
+    if (state != nullptr) state->reset(batch.fresh);
+  } else {
+    cache.emplace(slots_of(batch, pairs), state);  // resets fresh rows
+    call.cache = &*cache;
+    const bool drops = is_training() && shape_.attention_dropout > 0;
+    const auto floats = wte_->parameters()[0].options().requires_grad(false);
+    const auto sight = make_sight(*cache, Positions::none, shape_.heads, 1, floats, drops);
+    call.mask = sight.mask;
+    call.causal = sight.causal && steps > 1;
+    if (!call.opening && !pairs.all().item<bool>()) call.sees = pairs.unsqueeze(2).to(device);
+  }
   if (state != nullptr) state->tensors["started"] = started | real.any(1);
-  call.cache = &cache;
-  const bool drops = is_training() && shape_.attention_dropout > 0;
-  const auto floats = wte_->parameters()[0].options().requires_grad(false);
-  const auto sight = make_sight(cache, Positions::none, shape_.heads, 1, floats, drops);
-  call.mask = sight.mask;
-  call.causal = sight.causal && steps > 1;
-  if (!call.opening && !pairs.all().item<bool>()) call.sees = pairs.unsqueeze(2).to(device);
 
   auto hidden = run(ids, call);
   if (order.defined()) {
@@ -118,6 +127,26 @@ Hidden Mosaic::run(const Tensor& ids, const MosaicCall& call) {
   if (shape_.memory_key == "output") g = x;
   if (options_.scale_output) x = x * (1 / std::sqrt(static_cast<double>(shape_.d_model)));
   return {dropped(x, shape_.head_dropout, is_training()), g};
+}
+
+void Mosaic::set_reach(const Reach& reach) {
+  if (reach.of_layers()) {
+    Reach layers = reach;
+    layers.context_slots = 0;
+    Architecture::set_reach(layers);  // throws
+  }
+  bound_ = {reach.context_slots, reach.evict_lru};
+}
+
+std::vector<Mosaic::Decay> Mosaic::decays() const {
+  const torch::NoGradGuard no_gradient;
+  std::vector<Decay> all;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const auto layer = static_cast<std::int64_t>(i);
+    all.push_back({layer, "contextual", layers_[i].contextual->decay()});
+    all.push_back({layer, "persistent", layers_[i].persistent->decay()});
+  }
+  return all;
 }
 
 void Mosaic::forget(State& state, std::int64_t keep) {

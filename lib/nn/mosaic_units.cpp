@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "nn/leaky.h"
+#include "nn/slot_kernels.h"
 
 namespace nn {
 namespace {
@@ -77,6 +78,8 @@ ContextualUnit::ContextualUnit(const ShapeOptions& shape)
   mix_ = register_parameter("mix", blank({heads_}));
 }
 
+Tensor ContextualUnit::decay() const { return decay_of(scalars_.decay); }
+
 void ContextualUnit::first_values() {
   fill(scalars_);
   mix_.uniform_(0, 1);
@@ -112,10 +115,12 @@ Tensor ContextualUnit::read(const Tensor& keys, const Tensor& pair_keys, const T
   const auto first = [&] {
     return torch::zeros({rows, 1, d}, keys.options().requires_grad(false));
   };
+  if (call.bound.slots > 0) return read_bounded(keys, pair_keys, values, call, name);
   if (call.opening && steps == 1) return first();  // no pair yet
   const auto k = call.cache->extend(name + ".k", by_head(pair_keys, heads_));
   const auto v = call.cache->extend(name + ".v", by_head(values, heads_));
   const auto dropout = is_training() ? dropout_ : 0.0;
+  if (call.watch != nullptr) (*call.watch)(last_weights(by_head(keys, heads_), k, call.mask, 1));
   if (!call.opening) {
     const auto y = smooth(by_head(keys, heads_), k, v, call.mask, call.causal, dropout);
     const auto merged = y.transpose(1, 2).reshape({rows, steps, d});
@@ -124,6 +129,46 @@ Tensor ContextualUnit::read(const Tensor& keys, const Tensor& pair_keys, const T
   const auto queries = by_head(keys.narrow(1, 1, steps - 1), heads_);
   const auto y = smooth(queries, k, v, call.mask, call.causal, dropout);
   return torch::cat({first(), y.transpose(1, 2).reshape({rows, steps - 1, d})}, 1);
+}
+
+Tensor ContextualUnit::read_bounded(const Tensor& keys, const Tensor& pair_keys,
+                                    const Tensor& values, const MosaicCall& call,
+                                    const std::string& name) {
+  const torch::NoGradGuard no_gradient;
+  const auto rows = keys.size(0), steps = keys.size(1), d = keys.size(2), slots = call.bound.slots;
+  const auto on_cpu = [](const Tensor& x) { return x.cpu().contiguous(); };
+  const auto q = on_cpu(keys), new_k = on_cpu(pair_keys), new_v = on_cpu(values);
+  Tensor k, v, marks;
+  if (call.state != nullptr && call.state->has(name + ".marks")) {
+    k = on_cpu(call.state->tensors[name + ".k"]), v = on_cpu(call.state->tensors[name + ".v"]);
+    marks = on_cpu(call.state->tensors[name + ".marks"]);
+  } else {
+    k = torch::zeros({rows, heads_, d / heads_, slots}, q.options()), v = torch::zeros_like(k);
+    marks = torch::zeros({rows, heads_, 2, slots}, torch::kInt64);
+  }
+  const auto y = torch::empty_like(q);
+  const SlotShape shape{slots, d / heads_, d, call.bound.lru};
+  AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "read_slots", [&] {
+    const auto head = [&](std::int64_t i) {
+      const auto row = i / heads_, from = row * steps * d + i % heads_ * shape.width;
+      const auto held = i * shape.width * slots;
+      auto* const mark = marks.data_ptr<std::int64_t>() + i * 2 * slots;
+      read_slots<scalar_t>(
+          shape, steps, call.pairs.const_data_ptr<bool>() + row * steps,
+          q.const_data_ptr<scalar_t>() + from, new_k.const_data_ptr<scalar_t>() + from,
+          new_v.const_data_ptr<scalar_t>() + from, k.data_ptr<scalar_t>() + held,
+          v.data_ptr<scalar_t>() + held, {mark, mark + slots}, y.data_ptr<scalar_t>() + from);
+    };
+    at::parallel_for(0, rows * heads_, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (auto i = begin; i < end; ++i) head(i);
+    });
+  });
+  if (call.state != nullptr) {
+    call.state->tensors[name + ".k"] = k.to(keys.device());
+    call.state->tensors[name + ".v"] = v.to(keys.device());
+    call.state->tensors[name + ".marks"] = marks;
+  }
+  return y.to(keys.device());
 }
 
 PersistentUnit::PersistentUnit(const ShapeOptions& shape, std::int64_t slots)
@@ -135,6 +180,8 @@ PersistentUnit::PersistentUnit(const ShapeOptions& shape, std::int64_t slots)
   memory_keys_ = register_parameter("memory_keys", blank({heads_, slots, d / heads_}));
   memory_values_ = register_parameter("memory_values", blank({heads_, slots, d / heads_}));
 }
+
+Tensor PersistentUnit::decay() const { return decay_of(scalars_.decay); }
 
 void PersistentUnit::first_values() {
   fill(scalars_);

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "nn/attention_watch.h"
 #include "nn/init.h"
 #include "nn/kv_cache.h"
 #include "nn/layers.h"
@@ -12,13 +13,22 @@
 
 namespace nn {
 
+/// How much a head of a contextual memory holds.
+struct ContextBound {
+  std::int64_t slots = 0;  ///< pairs; 0: all
+  bool lru = false;        ///< who goes: the least recently attended; else the oldest
+};
+
 /// One call, as all layers see it: rows of T tokens, the real ones first.
 ///
 /// A pair is a token's key with the value that the next token completes. A pair gets the slot of
 /// the token that completes it, so that a query sees the slots up to its own.
 struct MosaicCall {
   State* state = nullptr;    ///< null: nothing is carried
-  KvCache* cache = nullptr;  ///< of the pairs
+  KvCache* cache = nullptr;  ///< of the pairs; null where bounded
+  ContextBound bound;
+  torch::Tensor pairs;  ///< (B, T) bool, on the CPU: where a token completes one; if bounded
+  const AttentionWatch* watch = nullptr;
   bool opening =
       true;  ///< nothing is carried in and nothing is padded: the first token has no slot
   torch::Tensor
@@ -45,17 +55,24 @@ struct UnitScalars {
 /// y_t = sum over s < t of softmax_s(k_t . k_s) v_s, then c_proj: x (B, T, d) -> (B, T, d). Keys
 /// are leaky averages and serve as queries; v_s = Norm(mix u_s + (1 - mix) u_{s+1}). The first
 /// token gets 0. `maps` makes keys (first d rows) and values u. State: NAME.sums, NAME.value (B,
-/// d), NAME.k, NAME.v.
+/// d), NAME.k, NAME.v; where bounded, these two hold the slots, (B, heads, d / heads, slots), and
+/// NAME.marks is int64 (B, heads, 2, slots): see SlotMarks.
 class ContextualUnit : public torch::nn::Module, public OwnFirstValues {
  public:
   explicit ContextualUnit(const ShapeOptions& shape);
   torch::Tensor forward(const torch::Tensor& x, const MosaicCall& call, const std::string& name);
+  torch::Tensor decay() const;  ///< (heads): lambda
   void first_values() override;
 
  private:
   /// Keys (B, T, d), pairs' keys and values (B, n, d) -> (B, T, d); n is T - 1 where opening.
   torch::Tensor read(const torch::Tensor& keys, const torch::Tensor& pair_keys,
                      const torch::Tensor& values, const MosaicCall& call, const std::string& name);
+
+  /// The same from slots.
+  torch::Tensor read_bounded(const torch::Tensor& keys, const torch::Tensor& pair_keys,
+                             const torch::Tensor& values, const MosaicCall& call,
+                             const std::string& name);
 
   std::int64_t heads_;
   double dropout_;
@@ -70,6 +87,7 @@ class PersistentUnit : public torch::nn::Module, public OwnFirstValues {
  public:
   PersistentUnit(const ShapeOptions& shape, std::int64_t slots);
   torch::Tensor forward(const torch::Tensor& x, const MosaicCall& call, const std::string& name);
+  torch::Tensor decay() const;  ///< (heads): lambda
   void first_values() override;
 
  private:

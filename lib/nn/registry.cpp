@@ -38,7 +38,10 @@ const Maker kMakers[] = {
 }  // namespace
 
 void Architecture::set_reach(const Reach& reach) {
-  if (!reach.open())
+  if (reach.context_slots != 0)
+    core::fail(core::Code::usage,
+               "--context-slots: only a mosaic has contextual memories; leave it out");
+  if (reach.of_layers())
     core::fail(core::Code::usage,
                "--layer-memory, --clamp-length, --same-length: this model's layers have no such "
                "memory; leave them out");

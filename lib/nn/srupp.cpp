@@ -162,6 +162,7 @@ Hidden Srupp::forward(const Batch& batch, State* state) {
 }
 
 void Srupp::set_reach(const Reach& reach) {
+  if (reach.context_slots != 0) Architecture::set_reach(reach);  // throws
   if (reach.clamp_length >= 0)
     core::fail(core::Code::usage, "--clamp-length: srupp has no positions; leave it out");
   if (!reach.layer_memory.empty()) {

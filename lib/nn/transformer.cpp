@@ -31,8 +31,9 @@ Hidden Transformer::forward(const Batch& batch, State* state) {
   KvCache cache(batch, state, context());
   auto x = dropped(embed(batch, cache), shape_.dropout, is_training());
   const bool drops = is_training() && shape_.attention_dropout > 0;
-  const auto sight = make_sight(cache, positions_, shape_.heads, shape_.d_model / shape_.heads,
-                                x.options().requires_grad(false), drops);
+  auto sight = make_sight(cache, positions_, shape_.heads, shape_.d_model / shape_.heads,
+                          x.options().requires_grad(false), drops);
+  sight.watch = watcher();
   torch::Tensor g;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     torch::Tensor* const key = i + 1 == blocks_.size() ? &g : nullptr;

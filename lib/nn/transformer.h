@@ -13,7 +13,7 @@ namespace nn {
 /// Submodules are named as in GPT-2: wte, wpe (learned positions), h.N, ln_f (pre-norm with
 /// final_norm). A token's position is the number of its row's real tokens before it since the row
 /// was fresh. g is what the last feed-forward network reads (after its norm), or f: --memory-key.
-class Transformer : public Architecture {
+class Transformer : public Architecture, public WatchedAttention {
  public:
   /// Throws Error{bad_config} naming the option.
   explicit Transformer(const ModelOptions& options, std::int64_t vocabulary);

@@ -95,6 +95,7 @@ torch::Tensor TransformerXl::distances(std::int64_t slots, const torch::TensorOp
 }
 
 void TransformerXl::set_reach(const Reach& reach) {
+  if (reach.context_slots != 0) Architecture::set_reach(reach);  // throws
   if (!reach.layer_memory.empty()) lengths_ = parse_layer_memory(reach.layer_memory, shape_.layers);
   if (!reach.same_length.empty()) same_length_ = parse_same_length(reach.same_length);
   if (reach.clamp_length >= 0) clamp_ = reach.clamp_length;

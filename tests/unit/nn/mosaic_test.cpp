@@ -40,18 +40,21 @@ Tensor averages(const Tensor& x, const Tensor& decay) {
   return torch::stack(all);
 }
 
-/// x (T, d) -> (T, d)
-Tensor contextual(const Tensor& x, const Weights& w, const std::string& unit) {
+/// x (T, d) -> (T, d); adds to `last` what the last token gives each pair before it, (heads, T -
+/// 1).
+Tensor contextual(const Tensor& x, const Weights& w, const std::string& unit,
+                  std::vector<Tensor>& last) {
   const auto steps = x.size(0), d = x.size(1);
-  std::vector<Tensor> heads;
+  std::vector<Tensor> heads, shares;
   for (std::int64_t h = 0; h < kHeads; ++h) {
     const auto sums =
         averages(mapped(x, w[unit + "maps.weight"], h * kWidth), w[unit + "decay"][h]);
     const auto u = mapped(x, w[unit + "maps.weight"], d + h * kWidth);
     const auto scale = (w[unit + "key_scale"][h] * 10).clamp_max(5).exp();
     const auto mix = w[unit + "mix"][h];
-    std::vector<Tensor> y;
+    std::vector<Tensor> y, weights;
     for (std::int64_t t = 0; t < steps; ++t) {
+      weights.clear();
       auto top = torch::zeros({kWidth}, torch::kFloat64),
            bottom = torch::zeros({}, torch::kFloat64);
       for (std::int64_t s = 0; s < t; ++s) {
@@ -60,11 +63,15 @@ Tensor contextual(const Tensor& x, const Weights& w, const std::string& unit) {
                            unit_vector(mix * u[s] + (1 - mix) * u[s + 1]);
         top = top + weight * value;
         bottom = bottom + weight;
+        weights.push_back(weight);
       }
       y.push_back(t == 0 ? top : top / bottom);
     }
     heads.push_back(torch::stack(y));
+    const auto given = torch::stack(weights);
+    shares.push_back(given / given.sum());
   }
+  last.push_back(torch::stack(shares));
   return torch::matmul(torch::cat(heads, 1), w[unit + "c_proj.weight"].t());
 }
 
@@ -90,22 +97,27 @@ Tensor persistent(const Tensor& x, const Weights& w, const std::string& unit) {
   return torch::matmul(torch::cat(heads, 1), w[unit + "c_proj.weight"].t());
 }
 
-/// The whole architecture on one row: f (T, d) and g.
-nn::Hidden plain(const Tensor& ids, const Weights& w, std::int64_t layers) {
+/// The whole architecture on one row: f (T, d), g, and what the last token attends to.
+struct Plain : nn::Hidden {
+  std::vector<Tensor> last;
+};
+Plain plain(const Tensor& ids, const Weights& w, std::int64_t layers) {
   const auto layer_norm = [&](const Tensor& x, const std::string& name) {
     const auto weight = w["mosaic." + name + ".weight"];
     const auto mean = x.mean(1, true), variance = (x - mean).square().mean(1, true);
     return (x - mean) / (variance + 1e-5).sqrt() * weight;
   };
   auto x = w["mosaic.wte.weight"].index_select(0, ids) * std::sqrt(8.0);
-  Tensor g;
+  Plain made;
+  auto& g = made.g;
   for (std::int64_t i = 0; i < layers; ++i) {
     const auto h = "h." + std::to_string(i) + ".";
-    x = x + contextual(layer_norm(x, h + "ln_1"), w, "mosaic." + h + "contextual.");
+    x = x + contextual(layer_norm(x, h + "ln_1"), w, "mosaic." + h + "contextual.", made.last);
     g = layer_norm(x, h + "ln_2");
     x = x + persistent(g, w, "mosaic." + h + "persistent.");
   }
-  return {layer_norm(x, "ln_f") / std::sqrt(8.0), g};
+  made.f = layer_norm(x, "ln_f") / std::sqrt(8.0);
+  return made;
 }
 
 void check_against_loops(torch::ScalarType type, double close) {
@@ -137,6 +149,21 @@ void check_against_loops(torch::ScalarType type, double close) {
 DOCTEST_TEST_CASE("a mosaic equals the equations' loops, values and gradients") {
   check_against_loops(torch::kFloat64, 1e-10);
   check_against_loops(torch::kFloat32, 1e-5);
+}
+
+DOCTEST_TEST_CASE("a watcher sees what the last token of a mosaic attends to") {
+  const auto model = properties::strong_model(mosaic_options());
+  const auto ids = random_ids(9, 5);
+  const torch::NoGradGuard no_grad;
+  std::vector<Tensor> seen;
+  dynamic_cast<nn::WatchedAttention&>(*model->architecture).watch([&](const Tensor& w) {
+    seen.push_back(w);
+  });
+  model->architecture->forward(batch_of({random_ids(9, 4), ids}), nullptr);
+  const auto expected = plain(torch::tensor(ids), model->named_parameters(), 2).last;
+  DOCTEST_REQUIRE(seen.size() == expected.size());
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    DOCTEST_CHECK((seen[i][1] - expected[i]).abs().max().item<double>() < 1e-10);
 }
 
 DOCTEST_TEST_CASE("leaky keys and mixed values have the derivatives that differences give") {

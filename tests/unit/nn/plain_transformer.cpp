@@ -53,10 +53,11 @@ torch::Tensor rotated(const torch::Tensor& x, std::int64_t position) {
 }
 
 std::vector<torch::Tensor> attention(const nn::ModelOptions& options, const Weights& weights,
-                                     const std::string& name, const std::vector<torch::Tensor>& x) {
+                                     const std::string& name, const std::vector<torch::Tensor>& x,
+                                     torch::Tensor* last) {
   const auto d = options.shape.d_model, heads = options.shape.heads, width = d / heads;
   const auto& positions = options.transformer.positions;
-  std::vector<torch::Tensor> fused, out;
+  std::vector<torch::Tensor> fused, out, shares;
   for (const auto& token : x) fused.push_back(matrix(weights, name + ".c_attn", token));
   for (std::size_t t = 0; t < x.size(); ++t) {
     std::vector<torch::Tensor> parts;
@@ -77,6 +78,7 @@ std::vector<torch::Tensor> attention(const nn::ModelOptions& options, const Weig
         scores.push_back(score);
       }
       const auto share = torch::stack(scores).softmax(0);
+      if (t + 1 == x.size()) shares.push_back(share);
       auto sum = torch::zeros({width}, share.options());
       for (std::size_t s = 0; s <= t; ++s)
         sum = sum + share[static_cast<std::int64_t>(s)] * part(s, 2);
@@ -84,6 +86,7 @@ std::vector<torch::Tensor> attention(const nn::ModelOptions& options, const Weig
     }
     out.push_back(matrix(weights, name + ".c_proj", torch::cat(parts)));
   }
+  *last = torch::stack(shares);
   return out;
 }
 
@@ -105,7 +108,7 @@ Output transformer(const nn::ModelOptions& options, const Weights& weights,
   const auto& chosen = options.transformer;
   const bool pre = chosen.norm == "pre";
   const auto d = options.shape.d_model;
-  std::vector<torch::Tensor> x, key;
+  std::vector<torch::Tensor> x, key, last(static_cast<std::size_t>(options.shape.layers));
   for (std::size_t t = 0; t < ids.size(); ++t) {
     auto token = word_vector(options, weights, "transformer.wte.", ids[t]);
     if (options.vocabulary.scale_embedding) token = token * std::sqrt(static_cast<double>(d));
@@ -123,7 +126,8 @@ Output transformer(const nn::ModelOptions& options, const Weights& weights,
     auto read = x;
     if (pre)
       for (auto& token : read) token = normed(".ln_1", token);
-    const auto attended = attention(options, weights, name + ".attn", read);
+    const auto attended =
+        attention(options, weights, name + ".attn", read, &last[static_cast<std::size_t>(layer)]);
     key.clear();
     for (std::size_t t = 0; t < x.size(); ++t) {
       x[t] = x[t] + attended[t];
@@ -137,7 +141,7 @@ Output transformer(const nn::ModelOptions& options, const Weights& weights,
   if (pre && chosen.final_norm)
     for (auto& token : x) token = norm(weights, "transformer.ln_f", token, chosen.norm_epsilon);
   if (options.shape.memory_key == "output") key = x;
-  return {torch::stack(x), torch::stack(key)};
+  return {torch::stack(x), torch::stack(key), last};
 }
 
 }  // namespace plain

@@ -16,6 +16,8 @@ using Weights = std::map<std::string, torch::Tensor>;
 
 struct Output {
   torch::Tensor f, g;  // (T, d)
+  std::vector<torch::Tensor> last =
+      {};  // of each layer, (heads, T): what the last token attends to
 };
 
 /// One row of tokens without padding, in evaluation.

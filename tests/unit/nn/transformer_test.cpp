@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "nn/attention_watch.h"
 #include "plain_transformer.h"
 #include "properties.h"
 
@@ -65,6 +66,32 @@ std::string error_of(core::Code code, F&& f) {
 }
 
 }  // namespace
+
+DOCTEST_TEST_CASE("a watcher sees what the last token attends to, whole or from call to call") {
+  const torch::NoGradGuard no_grad;
+  for (const auto* const positions : {"learned", "rope", "alibi"}) {
+    auto options = small_options();
+    options.transformer.positions = positions;
+    const auto model = strong_model(options);
+    const auto ids = random_ids(7, 20);
+    const auto expected = plain::transformer(options, weights_of(*model), ids).last;
+    auto& watched = dynamic_cast<nn::WatchedAttention&>(*model->architecture);
+    for (const std::size_t cut : {0, 3, 6}) {
+      nn::State state;
+      const std::vector<properties::Ids> first = {{ids.begin(), ids.begin() + cut}};
+      if (cut > 0) model->architecture->forward(batch_of(first), &state);
+      std::vector<torch::Tensor> seen;
+      watched.watch([&](const torch::Tensor& weights) { seen.push_back(weights); });
+      model->architecture->forward(batch_of({{ids.begin() + cut, ids.end()}}, cut == 0),
+                                   cut > 0 ? &state : nullptr);
+      watched.watch({});
+      DOCTEST_CAPTURE(positions);
+      DOCTEST_REQUIRE(seen.size() == expected.size());
+      for (std::size_t i = 0; i < seen.size(); ++i)
+        DOCTEST_CHECK((seen[i][0] - expected[i]).abs().max().item<double>() < 1e-10);
+    }
+  }
+}
 
 DOCTEST_TEST_CASE(
     "the transformer equals the plain one in values and gradients, for every option") {

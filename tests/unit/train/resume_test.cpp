@@ -34,6 +34,8 @@ constexpr Case kCases[] = {
     {"columns", "none", "transformer-xl", "learned"},
     {"columns", "local,long", "transformer-xl", "learned"},
     {"columns", "local,long", "srupp", "learned"},
+    {"shuffled", "local,ext", "mosaic", "learned"},
+    {"columns", "local,long", "mosaic", "learned"},
 };
 
 bool known(const std::string& arch) {
