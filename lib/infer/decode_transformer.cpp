@@ -7,11 +7,13 @@
 
 #include "core/error.h"
 #include "infer/decode_head.h"
+#include "nn/reads_source.h"
 
 namespace infer {
 
 bool TransformerEngine::fits(const nn::Model& model, torch::Device device) {
-  if (model.options.arch != "transformer" || !device.is_cpu()) return false;
+  const auto& arch = model.options.arch;
+  if ((arch != "transformer" && !nn::reads_source(arch)) || !device.is_cpu()) return false;
   for (const auto& [name, weight] : model.named_weights())
     if (weight.scalar_type() != torch::kFloat32 || !weight.is_contiguous()) return false;
   return true;
@@ -36,6 +38,9 @@ TransformerEngine::TransformerEngine(nn::Model& model, Precision precision)
     layer.project = affine(name + "attn.c_proj", d_, d_);
     layer.expand = affine(name + "mlp.c_fc", inner_, d_);
     layer.reduce = affine(name + "mlp.c_proj", d_, inner_);
+    if (nn::reads_source(model.options.arch))
+      layer.cross = Cross{norm(name + "ln_x"), affine(name + "cross.c_q", d_, d_),
+                          affine(name + "cross.c_proj", d_, d_)};
     layers_.push_back(std::move(layer));
   }
   final_norm_ = norm("ln_f");
@@ -95,6 +100,7 @@ nn::Hidden TransformerEngine::feed(const std::vector<Feed>& feeds) {
     if (feeds[row].fresh) rows_[row] = {};
     for (const auto id : feeds[row].tokens) tokens.push_back({row, id, 0});
   }
+  encode_sources(feeds);
   const auto n = static_cast<std::int64_t>(tokens.size());
   const nn::Hidden hidden{torch::empty({n, d_}), torch::empty({n, d_})};
   for (std::int64_t begin = 0; begin < n; begin += kChunk) {
@@ -137,7 +143,9 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
   std::int64_t longest = 0;
   for (const auto& token : tokens) {
     ids.push_back(token.id);
-    longest = std::max(longest, token.position + 1 - rows_[token.row].begin);
+    const auto& row = rows_[token.row];
+    longest = std::max(longest, token.position + 1 - row.begin);
+    if (row.source) longest = std::max(longest, row.source->length);
   }
   work_.n = n;
   work_.stride = layers_[0].qkv.matrix.padded_in();
@@ -217,6 +225,7 @@ void TransformerEngine::layer(std::size_t index, const std::vector<Token>& token
   add_to_stream(share, layer.project.matrix);
 #pragma omp barrier
   if (!pre_norm_) normalise_stream(layer.norm1, share);
+  if (layer.cross) read_sources(index, tokens, share);
   const float* const fed = pre_norm_ ? normed(layer.norm2, share) : work_.x.data();
   if (g != nullptr)
     for (auto i = share.begin(n); i < share.end(n); ++i)

@@ -1,6 +1,6 @@
 #pragma once
-// A transformer decoded on the CPU by loops of its own: reading the weights once a call is all that
-// it waits for.
+// A transformer, or the decoder of an encoder-decoder, decoded on the CPU by loops of its own:
+// reading the weights once a call is all that it waits for.
 //
 // One OpenMP region a call: every thread computes its share of each matrix's outputs for all rows
 // fed, then waits for the others. Products go four rows of weights at a time and ask for the next
@@ -9,6 +9,7 @@
 // until one of them writes. What a row gets does not depend on the rows beside it, to the last bit.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ namespace infer {
 
 class TransformerEngine : public Engine {
  public:
-  /// A transformer with float32 weights on the CPU.
+  /// A transformer or an encoder-decoder with float32 weights on the CPU.
   static bool fits(const nn::Model& model, torch::Device device);
   /// The model's weights must stay as they are while it lives.
   TransformerEngine(nn::Model& model, Precision precision);
@@ -42,14 +43,24 @@ class TransformerEngine : public Engine {
   struct Norm {
     const float *weight = nullptr, *bias = nullptr;
   };
+  struct Cross {  // attention over a source
+    Norm norm;
+    Affine query, project;
+  };
   struct Layer {
     Norm norm1, norm2;
     Affine qkv, project, expand, reduce;
+    std::optional<Cross> cross;
+  };
+  struct Source {  // keys and values of one source, from the encoder
+    std::int64_t length;
+    std::vector<float> entries;  // (layers, 2, length, d)
   };
   using Page = std::vector<float>;  // (layers, 2, kPageTokens, d): keys, then values
   struct Row {
     std::vector<std::shared_ptr<Page>> pages;  // by position; null where all is forgotten
     std::int64_t begin = 0, end = 0;           // positions held
+    std::shared_ptr<const Source> source;      // null: none
   };
   // One token on its way through the layers.
   struct Token {
@@ -66,7 +77,7 @@ class TransformerEngine : public Engine {
     std::vector<float> sums;      // (n, d): what is added to x
     struct Own {                  // of a thread
       std::vector<float> normed;  // (n, stride)
-      std::vector<float> scores;  // as many as positions held
+      std::vector<float> scores;  // as many as positions held, or as a source has
     };
     std::vector<Own> own;
   };
@@ -81,6 +92,7 @@ class TransformerEngine : public Engine {
   Affine affine(const std::string& name, std::int64_t out, std::int64_t in) const;
   Norm norm(const std::string& name) const;
 
+  void encode_sources(const std::vector<Feed>& feeds);
   void place(Token& token);
   void prepare(const std::vector<Token>& tokens);
   void run(const std::vector<Token>& tokens, float* f, float* g);
@@ -93,6 +105,9 @@ class TransformerEngine : public Engine {
   void remember(const Token& token, std::size_t layer, float* qkv) const;
   void attend(const Token& token, std::size_t layer, std::int64_t head, const float* q, float* out,
               std::vector<float>& scores) const;
+  void read_sources(std::size_t layer, const std::vector<Token>& tokens, Share share);
+  void attend_source(const Source& source, std::size_t layer, std::int64_t head, const float* q,
+                     float* out, std::vector<float>& scores) const;
   float* slot(const Row& row, std::int64_t position, std::size_t layer, int which) const;
 
   nn::Model& model_;

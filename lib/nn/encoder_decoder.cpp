@@ -95,6 +95,13 @@ EncoderDecoder::EncoderDecoder(const ModelOptions& options, std::int64_t vocabul
         "ln_f", std::make_shared<LayerNorm>(shape_.d_model, options_.norm_epsilon, options_.bias));
 }
 
+std::vector<SourceEntries> EncoderDecoder::source_entries(const torch::Tensor& source) {
+  const auto encoded = encoder_->forward(source, *wte_);
+  std::vector<SourceEntries> entries;
+  for (const auto& block : blocks_) entries.push_back(block->cross().entries(encoded));
+  return entries;
+}
+
 void EncoderDecoder::read_source(const Batch& batch, State& sources) {
   if (!batch.source.defined()) return;
   const auto rows = batch.rows();
@@ -105,9 +112,9 @@ void EncoderDecoder::read_source(const Batch& batch, State& sources) {
                           ? batch.source
                           : batch.source.index_select(0, fresh.to(batch.source.device()));
   if (source.size(1) == 0) return;
-  const auto encoded = encoder_->forward(source, *wte_);
+  const auto all = source_entries(source);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    const auto entries = blocks_[i]->cross().entries(encoded);
+    const auto& entries = all[i];
     const std::string name = "h." + std::to_string(i) + ".cross.";
     put_rows(sources, name + "k", fresh, entries.keys, 2, rows);
     put_rows(sources, name + "v", fresh, entries.values, 2, rows);

@@ -57,6 +57,8 @@ class EncoderDecoder : public Architecture {
   std::optional<std::int64_t> context() const override;
   void forget(State& state, std::int64_t keep) override { KvCache::forget(state, keep); }
   std::shared_ptr<Embedding> embedding() override { return wte_; }
+  /// Of each layer, what cross-attention reads of the sources (B, S) int64, -1 is padding.
+  std::vector<SourceEntries> source_entries(const torch::Tensor& source);
 
  private:
   torch::Tensor embed(const Batch& batch, const KvCache& cache);

@@ -4,6 +4,7 @@
 #include "core/rng.h"
 #include "infer/decode_check.h"
 #include "infer/decode_transformer.h"
+#include "nn/reads_source.h"
 #include "nn/torch.h"
 #include "tiny.h"
 
@@ -50,6 +51,21 @@ std::vector<std::pair<const char*, std::function<void(nn::ModelOptions&)>>> vari
          o.vocabulary.cutoffs = {10, 20}, o.vocabulary.factor = 2;
          o.vocabulary.scale_embedding = true;
        }},
+      {"encoder-decoder, sinusoidal, scaled",
+       [](Options& o) {
+         o.arch = "encoder-decoder", o.transformer.positions = "sinusoidal";
+         o.transformer.activation = "relu", o.vocabulary.scale_embedding = true;
+       }},
+      {"encoder-decoder, odd widths, post-norm, learned, no bias",
+       [](Options& o) {
+         o.arch = "encoder-decoder", o.transformer.norm = "post", o.transformer.bias = false;
+         o.shape.d_model = 18, o.shape.heads = 3, o.shape.d_ff = 37;
+       }},
+      {"encoder-decoder, rope, output key",
+       [](Options& o) {
+         o.arch = "encoder-decoder", o.transformer.positions = "rope";
+         o.shape.memory_key = "output";
+       }},
   };
 }
 
@@ -57,15 +73,18 @@ double difference(const Tensor& a, const Tensor& b) {
   return a.numel() == 0 ? 0 : (a - b).abs().max().item<double>();
 }
 
-// Pieces of random length for some of the rows.
+// Pieces of random length for some of the rows; `sources` for most of those that start.
 std::vector<infer::Feed> random_feeds(core::Rng& rng, std::size_t rows, std::size_t longest,
-                                      std::uint64_t words) {
+                                      std::uint64_t words, bool sources) {
   std::vector<infer::Feed> feeds(rows);
   for (auto& feed : feeds) {
     feed.fresh = rng.below(12) == 0;
     const std::size_t n = feed.fresh ? 1 + rng.below(4) : rng.below(longest + 1);
     for (std::size_t i = 0; i < n; ++i)
       feed.tokens.push_back(static_cast<std::int64_t>(rng.below(words)));
+    if (sources && feed.fresh && rng.below(4) > 0)
+      for (std::size_t i = 1 + rng.below(30); i > 0; --i)
+        feed.source.push_back(static_cast<std::int64_t>(rng.below(words)));
   }
   if (feeds[0].tokens.empty()) feeds[0].tokens.push_back(1);
   return feeds;
@@ -81,13 +100,15 @@ DOCTEST_TEST_CASE("the decoder's loops give what the modules give, for every kin
     DOCTEST_REQUIRE(infer::TransformerEngine::fits(model, torch::kCPU));
     infer::ModuleEngine modules(model, torch::kCPU);
     infer::TransformerEngine loops(model, infer::Precision::float32);
+    const bool reads = nn::reads_source(model.options.arch);
     const bool forgets = model.architecture->carry() == nn::Carry::forget;
     core::Rng rng(5);
     std::size_t rows = 3;
     modules.open(3);
     loops.open(3);
     for (int call = 0; call < 14; ++call) {
-      const auto feeds = random_feeds(rng, rows, call % 3 == 0 ? 20 : 2, 37);
+      auto feeds = random_feeds(rng, rows, call % 3 == 0 ? 20 : 2, 37, reads);
+      if (reads && call == 0) feeds[1].source = {5, 6, 7}, feeds[2].source = {8};
       const auto expected = modules.feed(feeds), got = loops.feed(feeds);
       DOCTEST_REQUIRE(expected.f.sizes() == got.f.sizes());
       DOCTEST_CHECK(difference(expected.f, got.f) < 1e-4);
