@@ -1,0 +1,70 @@
+// gen-induction: sequences in which what follows a symbol has to be looked up in the sequence.
+//
+// stdout, or -o: a shard of tokens (man 5 shard) without a tokenizer, a document a sequence, whose
+// last token is the answer.
+
+#include <string>
+
+#include "cli/run.h"
+#include "core/error.h"
+#include "core/io.h"
+#include "shard/writer.h"
+#include "task/induction.h"
+
+namespace {
+
+using core::Code;
+
+struct Options {
+  std::int64_t n = 5000, first = 0;
+  task::InductionShape shape;
+  void fields(core::FieldList& f) {
+    f("count", n, "how many sequences").short_name = 'n';
+    f("first", first, "number of the first: take others for a test");
+    f("symbols", shape.symbols, "types of tokens");
+    f("pairs", shape.pairs, "pairs of symbols that belong together in a sequence");
+    f("gap", shape.gap, "most symbols of noise behind a pair");
+    f("length", shape.length, "tokens of a sequence");
+  }
+};
+
+int generate(const Options& options, const cli::Context& context) {
+  const auto& shape = options.shape;
+  if (options.n < 1 || options.first < 0)
+    core::fail(Code::usage, "--count and --first take numbers of sequences");
+  if (shape.pairs < 1 || shape.symbols <= 2 * shape.pairs || shape.symbols > 1 << 20)
+    core::fail(Code::usage, "--symbols: more than two for each of --pairs, at most 1048576");
+  if (shape.gap < 0 || shape.length < 4 || shape.length > 1 << 24)
+    core::fail(Code::usage, "--gap takes 0 and more, --length 4 to 16777216");
+  cli::refuse_binary_to_terminal(context);
+  shard::Header header;
+  header.vocabulary = static_cast<std::uint64_t>(shape.symbols);
+  header.dtype = shard::dtype_for(header.vocabulary);
+  core::OrderedJson made = core::to_json(options);
+  made["seed"] = context.seed;
+  core::Output out(context.output);
+  shard::Writer writer(out, header, {shard::provenance_entry("gen-induction", made, {})},
+                       static_cast<int>(context.jobs));
+  for (std::int64_t i = options.first; i < options.first + options.n; ++i) {
+    core::Rng rng(static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(i));
+    const auto sequence = task::induction_sequence(shape, rng);
+    writer.write(std::span<const std::uint32_t>(sequence));
+    writer.end_document();
+  }
+  writer.finish();
+  out.commit();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return cli::run(
+      argc, argv,
+      {"gen-induction",
+       "Sequences in which what follows a symbol has to be looked up in the sequence.",
+       "  gen-induction -n 5000 -o train.shard.zst\n"
+       "  gen-induction -n 500 --first 5000 -o test.shard.zst"},
+      options, generate);
+}
