@@ -1,8 +1,9 @@
 // clean-babistories: plain stories out of what a language model wrote.
 //
-// FILE, or stdin: JSON lines (strings, or objects with the story in --field), or texts with
-// --separator between them. stdout, or -o: the stories that are kept, one a line, as JSON strings
-// or as text. stderr: how many were dropped and cut, and why; with --json one line.
+// FILE, or stdin: JSON lines (strings, objects with the story in --field, or the answers to a batch
+// of chat completions), or texts with --separator between them. stdout, or -o: the stories that are
+// kept, one a line, as JSON strings or as text. stderr: how many were dropped and cut, and why;
+// with --json one line.
 
 #include <fmt/format.h>
 
@@ -27,7 +28,8 @@ struct Options {
   std::int64_t least_words = 20;
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "what the model wrote; none or -: stdin");
-    f("format", format, "of the input", {"jsonl", "text"});
+    f("format", format, "of the input; openai: the answers to a batch of chat completions",
+      {"jsonl", "openai", "text"});
     f("field", field, "jsonl: the member that is the story, where a line is an object");
     f("prompt-field", prompt_field,
       "jsonl: the member that is the prompt, cut off the front of a story that repeats it");
@@ -87,6 +89,20 @@ task::CleanStory clean_json(const std::string& line, const Options& options,
                            options.least_words);
 }
 
+/// A line of the answers to a batch of chat completions; a request that failed is dropped.
+task::CleanStory clean_answer(const std::string& line, const Options& options,
+                              const std::string& origin) {
+  static const core::Json::json_pointer kAnswer("/response/body/choices/0/message/content");
+  const auto json = core::parse_json(line, origin);
+  if (!json.is_object() || !json.contains("custom_id"))
+    core::fail(Code::bad_data, "{}: no \"custom_id\" in it", origin);
+  if (json.contains(kAnswer) && json[kAnswer].is_string())
+    return task::clean_story(json[kAnswer].get<std::string>(), {}, options.least_words);
+  task::CleanStory failed;
+  failed.dropped = "no answer";
+  return failed;
+}
+
 void write(core::Output& out, const task::CleanStory& story, const Options& options) {
   if (!story.dropped.empty()) return;
   if (options.form == "json")
@@ -129,13 +145,14 @@ int clean(const Options& options, const cli::Context& context) {
   const auto files = options.files.empty() ? std::vector<std::string>{"-"} : options.files;
   for (const auto& file : files) {
     const auto source = core::open_source(file);
-    const bool lines = options.format == "jsonl";
+    const bool lines = options.format != "text";
+    const auto clean_line = options.format == "openai" ? clean_answer : clean_json;
     Pieces pieces(*source, lines ? "\n" : options.separator);
     std::string piece;
     for (std::uint64_t number = 1; pieces.next(piece); ++number) {
       if (piece.find_first_not_of(" \t\r\n") == std::string::npos) continue;
       const auto story =
-          lines ? clean_json(piece, options, fmt::format("{}:{}", source->name(), number))
+          lines ? clean_line(piece, options, fmt::format("{}:{}", source->name(), number))
                 : task::clean_story(piece, {}, options.least_words);
       tally.add(story);
       write(out, story, options);

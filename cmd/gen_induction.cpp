@@ -60,11 +60,10 @@ int generate(const Options& options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(
-      argc, argv,
-      {"gen-induction",
-       "Sequences in which what follows a symbol has to be looked up in the sequence.",
-       "  gen-induction -n 5000 -o train.shard.zst\n"
-       "  gen-induction -n 500 --first 5000 -o test.shard.zst"},
-      options, generate);
+  return cli::run(argc, argv,
+                  {"gen-induction",
+                   "Sequences in which what follows a symbol has to be looked up in the sequence.",
+                   "  gen-induction -n 5000 -o train.shard.zst\n"
+                   "  gen-induction -n 500 --first 5000 -o test.shard.zst"},
+                  options, generate);
 }

@@ -44,7 +44,10 @@ Hidden Lstm::forward(const Batch& batch, State* state) {
     h = torch::zeros({shape_.layers, batch.rows(), width_}, x.options().requires_grad(false));
     c = torch::zeros_like(h);
   }
-  x = dense ? run(x, h, c) : run_masked(x, real.to(device), h, c);
+  // Padding behind a row's tokens changes only cells, which nobody reads where none are kept.
+  const bool behind = state == nullptr &&
+                      !(real.slice(1, 1) & real.slice(1, 0, -1).logical_not()).any().item<bool>();
+  x = dense || behind ? run(x, h, c) : run_masked(x, real.to(device), h, c);
   if (state != nullptr) {
     state->tensors["h"] = h.transpose(0, 1).contiguous();
     state->tensors["c"] = c.transpose(0, 1).contiguous();

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "nn/encoder_decoder.h"
+#include "nn/gla.h"
 #include "nn/lstm.h"
 #include "nn/model.h"
 #include "nn/mosaic.h"
@@ -30,6 +31,7 @@ const Maker kMakers[] = {
     {"transformer", make<Transformer>},
     {"transformer-xl", make<TransformerXl>},
     {"lstm", make<Lstm>},
+    {"gla", make<Gla>},
     {"mosaic", make<Mosaic>},
     {"srupp", make<Srupp>},
     {"encoder-decoder", make<EncoderDecoder>},

@@ -30,9 +30,8 @@ void judge(const Automaton& automaton, int state, std::span<const float> p, Regb
 Sequence random_sequence(const Automaton& automaton, const SequenceShape& shape, core::Rng& rng) {
   // High bits times n: biased by n / 2^32, and four times as fast as Rng::below.
   const auto draw = [&](std::uint64_t n) { return (rng.next() >> 32) * n >> 32; };
-  const auto words =
-      shape.least_words + static_cast<std::int64_t>(draw(
-                              static_cast<std::uint64_t>(shape.most_words - shape.least_words + 1)));
+  const auto words = shape.least_words + static_cast<std::int64_t>(draw(static_cast<std::uint64_t>(
+                                             shape.most_words - shape.least_words + 1)));
   Sequence sequence;
   sequence.reserve(static_cast<std::size_t>(words * (shape.longest_word + 1)));
   for (std::int64_t word = 0; word < words; ++word) {

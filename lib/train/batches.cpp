@@ -305,4 +305,10 @@ MicroBatch read_batch(const shard::Dataset& data, const std::vector<Row>& rows,
   return out;
 }
 
+void leave_unscored(MicroBatch& micro, const std::vector<std::int64_t>& unscored) {
+  auto& batch = micro.batch;
+  for (const auto id : unscored) batch.weight.masked_fill_(batch.targets.eq(id), 0);
+  if (!unscored.empty()) micro.tokens = batch.weight.sum().item<std::int64_t>();
+}
+
 }  // namespace train

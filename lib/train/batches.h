@@ -66,4 +66,7 @@ struct MicroBatch {
 /// Reads the rows' tokens. Throws as Dataset::read.
 MicroBatch read_batch(const shard::Dataset& data, const std::vector<Row>& rows, std::int64_t index);
 
+/// Targets that are one of `unscored` get weight 0.
+void leave_unscored(MicroBatch& micro, const std::vector<std::int64_t>& unscored);
+
 }  // namespace train

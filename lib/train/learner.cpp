@@ -133,7 +133,8 @@ Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_b
     update.tokens += micro.tokens;
   }
   const torch::NoGradGuard no_grad;
-  const double share = 1 / static_cast<double>(update.tokens);
+  // Where every target is unscored there is nothing to learn.
+  const double share = 1 / static_cast<double>(std::max<std::int64_t>(1, update.tokens));
   update.lr = schedule_.at(step);
   update.norm = gradient_norm(optimiser_->weights()).to(device_) * share;
   if (device_.is_cpu() && !std::isfinite(update.norm.item<double>()))

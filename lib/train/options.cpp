@@ -19,6 +19,7 @@ void BatchOptions::fields(core::FieldList& f) {
     {"auto", "shuffled", "kept", "runs", "columns", "documents", "order", "pairs"});
   f("run-length", run_length, "runs: consecutive segments a run; 0: the whole micro-batch");
   f("order", order, "order shard of the data's segments (bm25-pack)");
+  f("unscored", unscored, "ids of tokens that are read but not learned as targets");
 }
 
 void ObjectiveOptions::fields(core::FieldList& f) {

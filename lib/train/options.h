@@ -14,12 +14,13 @@ namespace train {
 struct BatchOptions {
   std::string batches =
       "auto";  ///< auto: order if there is an order shard, runs for long, else shuffled
-  std::int64_t segment = 512;        ///< tokens a segment
-  std::int64_t batch = 8;            ///< segments a micro-batch (columns: rows)
-  std::int64_t batch_tokens = 4096;  ///< pairs: most target tokens a micro-batch
-  std::int64_t accumulate = 1;       ///< micro-batches an update
-  std::int64_t run_length = 0;       ///< runs: consecutive segments; 0: the whole micro-batch
-  std::string order;                 ///< path of an order shard
+  std::int64_t segment = 512;          ///< tokens a segment
+  std::int64_t batch = 8;              ///< segments a micro-batch (columns: rows)
+  std::int64_t batch_tokens = 4096;    ///< pairs: most target tokens a micro-batch
+  std::int64_t accumulate = 1;         ///< micro-batches an update
+  std::int64_t run_length = 0;         ///< runs: consecutive segments; 0: the whole micro-batch
+  std::string order;                   ///< path of an order shard
+  std::vector<std::int64_t> unscored;  ///< tokens that are read but not learned as targets
   void fields(core::FieldList& f);
 };
 

@@ -1,11 +1,13 @@
 #include "train/prefetch.h"
 
 #include <chrono>
+#include <utility>
 
 namespace train {
 
-Prefetch::Prefetch(const shard::Dataset& data, Order& order, std::int64_t first)
-    : data_(data), order_(order) {
+Prefetch::Prefetch(const shard::Dataset& data, Order& order, std::int64_t first,
+                   std::vector<std::int64_t> unscored)
+    : data_(data), order_(order), unscored_(std::move(unscored)) {
   begin(first);
 }
 
@@ -14,8 +16,11 @@ Prefetch::~Prefetch() {
 }
 
 void Prefetch::begin(std::int64_t index) {
-  ahead_ = std::async(std::launch::async,
-                      [this, index] { return read_batch(data_, order_.rows(index), index); });
+  ahead_ = std::async(std::launch::async, [this, index] {
+    auto micro = read_batch(data_, order_.rows(index), index);
+    leave_unscored(micro, unscored_);
+    return micro;
+  });
 }
 
 MicroBatch Prefetch::next() {

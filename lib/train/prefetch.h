@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <vector>
 
 #include "shard/dataset.h"
 #include "train/batches.h"
@@ -14,7 +15,8 @@ namespace train {
 /// thread safe itself. `data` and `order` must outlive it and are its own while it lives.
 class Prefetch {
  public:
-  Prefetch(const shard::Dataset& data, Order& order, std::int64_t first);
+  Prefetch(const shard::Dataset& data, Order& order, std::int64_t first,
+           std::vector<std::int64_t> unscored = {});
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
@@ -27,6 +29,7 @@ class Prefetch {
   void begin(std::int64_t index);
   const shard::Dataset& data_;
   Order& order_;
+  const std::vector<std::int64_t> unscored_;
   std::future<MicroBatch> ahead_;
   double waited_s_ = 0;
 };

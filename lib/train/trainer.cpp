@@ -54,7 +54,8 @@ class Trainer {
  private:
   bool loop() {
     const auto& recipe = run_.recipe;
-    Prefetch prefetch(*run_.data, *run_.order, step_ * recipe.batches.accumulate);
+    Prefetch prefetch(*run_.data, *run_.order, step_ * recipe.batches.accumulate,
+                      recipe.batches.unscored);
     auto saved = logged_at_ = Clock::now();
     while (step_ < recipe.steps) {
       const bool late = keep_.deadline && Clock::now() >= *keep_.deadline;

@@ -52,6 +52,14 @@ EOF
 <|endoftext|>
 Three birds sang.
 <|endoftext|>' ]
+  cat >answers.jsonl <<'EOT'
+{"custom_id":"story-1-0","response":{"status_code":200,"body":{"choices":[{"message":{"content":"A cat sat down. The end."}}]}},"error":null}
+{"custom_id":"story-1-1","response":null,"error":{"code":"expired"}}
+EOT
+  clean-babistories --format openai --least-words 3 --json answers.jsonl >out 2>figures
+  [ "$(cat out)" = '"A cat sat down."' ]
+  [ "$(jq -c '[.read, .kept, .dropped["no answer"]]' figures)" = '[2,1,1]' ]
+  run -65 clean-babistories --format openai - <<<'{"text": "no answer"}'
   run -65 clean-babistories - <<<'{"text": "no story"}'
   [[ $output == 'clean-babistories: stdin:1: no "story" in it' ]]
 }

@@ -3,7 +3,7 @@
 
 bats_require_minimum_version 1.5.0
 
-archs=(transformer lstm mosaic transformer-xl srupp)
+archs=(transformer lstm gla mosaic transformer-xl srupp)
 trained=(none local long "local,ext")
 
 setup_file() {

@@ -70,9 +70,26 @@ needs() {
   } | follows build-datastore
 }
 
+@test "gen-babistories-prompts and clean-babistories" {
+  {
+    gen-babistories-prompts -n 2
+    gen-babistories-prompts -n 2 --request openai --model some
+  } | follows gen-babistories-prompts
+  printf '%s\n' '"A cat sat. The end."' '"See www.example.org"' |
+    clean-babistories --least-words 2 --json -o /dev/null 2>clean.json
+  follows clean-babistories <clean.json
+}
+
+@test "eval-regbench" {
+  needs eval-regbench
+  gen-regbench -n 2 --automata automata.jsonl -o languages.shard.zst
+  eval-regbench --ngram 2 --automata automata.jsonl --json languages.shard.zst | follows eval-regbench
+}
+
 @test "every schema was held against an output" {
   needs train
   needs build-datastore
+  needs eval-regbench
   [ "$(ls held)" = "$(basename -as .json "$ROOT"/man/schemas/*.json)" ]
 }
 

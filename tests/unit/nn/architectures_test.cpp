@@ -29,6 +29,8 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
      [](auto& o) { o.transformer_xl.clamp_length = 3, o.transformer_xl.shared_biases = false; }},
     {"lstm", [](auto& o) { o.lstm.d_recurrent = 5; }},
     {"lstm", [](auto& o) { o.shape.layers = 1; }},
+    {"gla", [](auto& o) { o.shape.heads = 1, o.transformer.bias = false; }},
+    {"gla", [](auto& o) { o.shape.memory_key = "output"; }},
     {"mosaic", [](auto& o) { o.shape.memory_key = "output"; }},
     {"mosaic",
      [](auto& o) {

@@ -7,10 +7,10 @@
 #include <set>
 #include <string>
 
-#include "unit/thrown.h"
 #include "core/error.h"
 #include "task/induction.h"
 #include "task/regbench.h"
+#include "unit/thrown.h"
 
 namespace {
 

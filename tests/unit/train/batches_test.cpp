@@ -177,6 +177,17 @@ DOCTEST_TEST_CASE("documents: no segment crosses a boundary, a document is one r
   DOCTEST_CHECK(micro.tokens == 11);
 }
 
+DOCTEST_TEST_CASE("unscored targets weigh nothing and are not counted") {
+  Data data;
+  MicroBatch micro = train::read_batch(*data.tokens, {{1, 10, 5, 7, true}}, 0);
+  const auto id = micro.batch.targets[0][3].item<std::int64_t>();
+  const auto left = micro.batch.targets.ne(id);
+  train::leave_unscored(micro, {id, 1 << 20});
+  DOCTEST_CHECK(micro.tokens == left.sum().item<std::int64_t>());
+  DOCTEST_CHECK(micro.tokens < 10);
+  DOCTEST_CHECK(torch::equal(micro.batch.weight, left.to(torch::kFloat32)));
+}
+
 DOCTEST_TEST_CASE("columns walk on where they were and are fresh only where an epoch begins") {
   Data data;
   const auto order = data.make("columns");

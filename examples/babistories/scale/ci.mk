@@ -1,0 +1,27 @@
+# Tiny models: a minute in all, to see that everything runs.
+bytes.train = 60000
+bytes.valid = 30000
+vocabulary = 400
+depths = 1 2
+middle = 2
+segment = 32
+longest = 96
+window = 32
+shape = --d-model 16 --heads 2
+batch = --segment $(segment) --batch 4
+steps = 20
+steps.half = 10
+steps.double = 40
+lr = 5e-3
+lr.low = 1e-3
+dropout = 0.05
+decay = 0.1
+decay.low = 0.01
+warmup = 4
+warmup.short = 1
+articles = 5
+prompts = 3
+tokens = 8
+sequences = 4
+shape.mosaic = --init fan-in --no-scale-embedding
+shape.transformer = --init gpt2 --no-scale-embedding

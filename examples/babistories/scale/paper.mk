@@ -1,0 +1,27 @@
+# The published sizes: GPT-2's smallest shape and vocabulary (give GPT2), windows of 512, updates of 512 windows.
+bytes.train = 1000000000000
+bytes.valid = 1000000000000
+vocabulary = 50257
+depths = 1 2 4 8 12 18
+middle = 12
+segment = 512
+longest = 1536
+window = 512
+shape = --d-model 768 --heads 12
+batch = --segment $(segment) --batch 8 --accumulate 64 --beta2 0.95 --clip 1 --min-lr 1e-4 --checkpoint-every 500 --keep 1
+steps = 80000
+steps.half = 40000
+steps.double = 160000
+lr = 5e-3
+lr.low = 1e-3
+dropout = 0.05
+decay = 0.1
+decay.low = 0.01
+warmup = 2000
+warmup.short = 200
+articles = 2000
+prompts = 24
+tokens = 200
+sequences = 1024
+shape.mosaic = --init fan-in --no-scale-embedding --attention-dropout 0.05
+shape.transformer = --init gpt2 --no-scale-embedding --attention-dropout 0.05

@@ -1,0 +1,27 @@
+# One core: models of about half a minute; see small.md.
+bytes.train = 4000000
+bytes.valid = 200000
+vocabulary = 1024
+depths = 1 2 4
+middle = 2
+segment = 256
+longest = 768
+window = 256
+shape = --d-model 64 --heads 4
+batch = --segment $(segment) --batch 8 --beta2 0.95 --clip 1 --min-lr 1e-4
+steps = 400
+steps.half = 200
+steps.double = 800
+lr = 5e-3
+lr.low = 1e-3
+dropout = 0.05
+decay = 0.1
+decay.low = 0.01
+warmup = 40
+warmup.short = 4
+articles = 100
+prompts = 24
+tokens = 60
+sequences = 64
+shape.mosaic = --init fan-in --no-scale-embedding
+shape.transformer = --init gpt2 --no-scale-embedding

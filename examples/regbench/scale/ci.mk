@@ -1,0 +1,9 @@
+# Tiny models: a minute in all, to see that everything runs.
+shape = --least-words 3 --most-words 4 --longest-word 8
+sizes = 16 32
+middle = 32
+seeds = 1
+tests = 20
+optimiser = --batch 8 --epochs 2 --lr 2e-3
+all.models = --d-model 16 --heads 2 --layers 1 --dropout 0
+$(foreach a,$(archs),$(eval shape.$(a) = $(all.models)))

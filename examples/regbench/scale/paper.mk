@@ -1,0 +1,16 @@
+# The published data and recipe: 200 epochs, batches of 32. One point of the sweep; array.sbatch walks over all of them with LAYERS,
+# HEADS, D_MODEL and DECAY, each with an OUT of its own.
+LAYERS ?= 2
+HEADS ?= 8
+D_MODEL ?= 128
+DECAY ?= 0.1
+EPOCHS ?= 200
+shape =
+sizes = 100 1000 2500 5000 10000 20000 40000
+middle = 2500
+seeds = 1 2 3
+tests = 1000
+optimiser = --batch 32 --epochs $(EPOCHS) --lr 5e-4 --warmup 0.1 --min-lr 5e-5 --beta2 0.999 --weight-decay $(DECAY) --clip 1 \
+  --checkpoint-every 1000 --keep 1
+all.models = --d-model $(D_MODEL) --heads $(HEADS) --layers $(LAYERS) --dropout 0.05 --attention-dropout 0.05
+$(foreach a,$(archs),$(eval shape.$(a) = $(all.models)))
