@@ -2,6 +2,7 @@
 shape = --least-words 3 --most-words 4 --longest-word 8
 sizes = 16 32
 middle = 32
+table-4.size = 16
 seeds = 1
 tests = 20
 optimiser = --batch 8 --epochs 2 --lr 2e-3

@@ -8,6 +8,7 @@ EPOCHS ?= 200
 shape =
 sizes = 100 1000 2500 5000 10000 20000 40000
 middle = 2500
+table-4.size = 100
 seeds = 1 2 3
 tests = 1000
 optimiser = --batch 32 --epochs $(EPOCHS) --lr 5e-4 --warmup 0.1 --min-lr 5e-5 --beta2 0.999 --weight-decay $(DECAY) --clip 1 \
