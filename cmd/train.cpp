@@ -26,6 +26,7 @@ struct Options {
   train::Recipe recipe;
   nn::ModelOptions model;
   train::KeepOptions keep;
+  train::ValidationOptions validation;
   std::string from, valid, device = "auto", max_time;
   std::string loss = "softmax";
   double beta = 50;
@@ -38,6 +39,7 @@ struct Options {
     recipe.fields(f);
     f("from", from, "start from the weights of a model (Tessera's, or a GPT-2 of transformers)");
     f("valid", valid, "shard to validate on; the best model is kept");
+    validation.fields(f);
     f("loss", loss, "softmax: of tokens; clipped-mse: of a mosaic that forecasts vectors",
       {"softmax", "clipped-mse"});
     f("beta", beta, "clipped-mse: sharpness of the kernel");
@@ -59,6 +61,7 @@ train::Job job_of(const Options& options, const cli::Context& context,
   job.shards = std::move(shards);
   job.from = options.from;
   job.valid = options.valid;
+  job.validation = options.validation;
   job.seed = static_cast<std::uint64_t>(context.seed);
   job.device = nn::device(options.device);
   return job;

@@ -85,9 +85,17 @@ core::OrderedJson training_facts(const Job& job, const Run& run, const std::stri
 
 }  // namespace
 
+void ValidationOptions::fields(core::FieldList& f) {
+  f("valid-command", command,
+    "run on the model at each validation (its folder: {} and $TESSERA_MODEL); the last number it "
+    "prints is the score");
+  f("valid-better", better, "which of the command's scores is the better one", {"higher", "lower"});
+}
+
 Run prepare(const Job& job) {
   Run run;
   run.recipe = job.recipe;
+  run.validation = job.validation;
   run.seed = job.seed;
   run.device = job.device;
   run.data = std::make_unique<shard::Dataset>(job.shards);

@@ -16,6 +16,16 @@
 
 namespace train {
 
+/// What says how good a model is, beside the shard to validate on. It is no part of a run's
+/// configuration, so that a command that failed can be mended.
+struct ValidationOptions {
+  std::string command;            ///< see valid_command.h; empty: the loss decides
+  std::string better = "higher";  ///< of the command's scores
+  void fields(core::FieldList& f);
+  bool higher() const { return !command.empty() && better == "higher"; }
+  std::string score() const { return command.empty() ? "valid_loss" : better + " valid_score"; }
+};
+
 /// What the user asks for.
 struct Job {
   Recipe recipe;
@@ -24,6 +34,7 @@ struct Job {
   std::vector<std::string> shards;  ///< data; no "-": see RunFolder::spool_stdin
   std::string from;                 ///< a model folder to start from, or empty
   std::string valid;                ///< a shard, or empty
+  ValidationOptions validation;
   std::uint64_t seed = 1;
   torch::Device device = torch::kCPU;
 };
@@ -31,6 +42,7 @@ struct Job {
 /// A job with everything opened, checked and resolved.
 struct Run {
   Recipe recipe;
+  ValidationOptions validation;
   std::unique_ptr<shard::Dataset> data, valid, order_shard;
   std::unique_ptr<Order> order;
   std::shared_ptr<nn::Model> model;

@@ -74,6 +74,8 @@ void Recipe::fields(core::FieldList& f) {
     {"auto", "float32", "bfloat16"});
   f("valid-every", valid_every, "updates between validations; 0: ten in all");
   f("log-every", log_every, "updates between lines of metrics.jsonl");
+  f("average-last", average_last,
+    "the model is the mean of the weights at so many last validations; 0: the best, or the last");
 }
 
 namespace {
@@ -84,7 +86,7 @@ void expect(bool holds, const char* flag, const char* what) {
 
 void check(const Recipe& recipe) {
   const auto& [batches, objective, optimiser, schedule, steps, epochs, precision, valid_every,
-               log_every] = recipe;
+               log_every, average_last] = recipe;
   expect(batches.segment > 0 && batches.segment <= 1 << 24, "segment", "takes 1 to 16M");
   expect(batches.batch > 0 && batches.batch <= 1 << 24, "batch", "takes 1 to 16M");
   expect(batches.batch_tokens > 0, "batch-tokens", "takes a positive number");
@@ -95,6 +97,7 @@ void check(const Recipe& recipe) {
   expect(steps == 0 || epochs == 0, "epochs", "give either --steps or --epochs");
   expect(valid_every >= 0, "valid-every", "takes 0 or a positive number");
   expect(log_every > 0, "log-every", "takes a positive number");
+  expect(average_last >= 0, "average-last", "takes 0 or a positive number");
   expect(objective.memory_temperature > 0, "memory-temperature", "takes a positive number");
   expect(objective.memory_top_k >= 0, "memory-top-k", "takes 0 or a positive number");
   expect(objective.memory_previous >= 0, "memory-previous", "takes 0 or a positive number");

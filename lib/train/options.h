@@ -73,6 +73,7 @@ struct Recipe {
   std::string precision = "auto";
   std::int64_t valid_every = 0;  ///< updates; 0: ten times in all
   std::int64_t log_every = 10;
+  std::int64_t average_last = 0;  ///< points, valid_every updates apart; 0: no mean
   void fields(core::FieldList& f);
 };
 

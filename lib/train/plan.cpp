@@ -22,7 +22,8 @@ core::OrderedJson plan(Run& run, const KeepOptions& keep) {
   const auto& recipe = run.recipe;
   const std::int64_t parameters = run.model->parameter_count(), weights = 4 * parameters;
   const std::int64_t moments = weights * moments_per_weight(recipe.optimiser);
-  const std::int64_t best = run.valid ? weights : 0;
+  const bool chosen = run.valid || !run.validation.command.empty() || recipe.average_last > 0;
+  const std::int64_t best = chosen ? weights : 0;
   const auto per_epoch = static_cast<double>(run.order->batches_per_epoch());
   const auto micro_batches = static_cast<double>(recipe.steps * recipe.batches.accumulate);
   const double epochs = micro_batches / per_epoch;

@@ -6,11 +6,10 @@
 
 #include "core/error.h"
 #include "core/units.h"
-#include "infer/pair_scorer.h"
-#include "infer/scorer.h"
 #include "model/folder.h"
-#include "nn/reads_source.h"
+#include "train/candidates.h"
 #include "train/prefetch.h"
+#include "train/validation.h"
 
 namespace train {
 namespace {
@@ -35,7 +34,9 @@ class Trainer {
         run_(run),
         keep_(keep),
         watch_(watch),
-        learner_(run.model, run.recipe, run.order->carries(), run.seed, run.device) {}
+        learner_(run.model, run.recipe, run.order->carries(), run.seed, run.device),
+        candidates_(run.recipe.average_last, run.recipe.valid_every, run.recipe.steps,
+                    run.validation.score(), run.validation.higher()) {}
 
   Outcome train() {
     if (const auto latest = model::latest_checkpoint(folder_.path())) {
@@ -57,6 +58,7 @@ class Trainer {
     Prefetch prefetch(*run_.data, *run_.order, step_ * recipe.batches.accumulate,
                       recipe.batches.unscored);
     auto saved = logged_at_ = Clock::now();
+    if (!validate_if_due()) return false;
     while (step_ < recipe.steps) {
       const bool late = keep_.deadline && Clock::now() >= *keep_.deadline;
       if (late || (watch_.stop && watch_.stop())) {
@@ -66,9 +68,9 @@ class Trainer {
       std::vector<MicroBatch> micro;
       for (std::int64_t i = 0; i < recipe.batches.accumulate; ++i) micro.push_back(prefetch.next());
       add(learner_.update(step_, micro));
-      ++step_;
+      candidates_.passed(++step_, *run_.model);
       if (step_ % recipe.log_every == 0 || step_ == recipe.steps) log(prefetch.waited_s());
-      if (run_.valid && (step_ % recipe.valid_every == 0 || step_ == recipe.steps)) validate();
+      if (!validate_if_due()) return false;
       if (watch_.progress) watch_.progress({step_, recipe.steps, tokens_, loss_, valid_loss_});
       const bool asked = keep_.checkpoint_every > 0 && step_ % keep_.checkpoint_every == 0;
       const bool due = keep_.checkpoint_every == 0 && seconds_since(saved) >= kCheckpointSeconds;
@@ -112,46 +114,42 @@ class Trainer {
     nats_ = torch::Tensor();
   }
 
-  // As many segments back as a token sees in training.
-  std::string reach() const {
-    const auto& batches = run_.recipe.batches;
-    const std::int64_t segments = batches.batches == "columns"
-                                      ? run_.recipe.objective.memory_previous + 1
-                                  : batches.batches == "runs" ? batches.run_length
-                                                              : batches.batch;
-    return fmt::format("{}seg", segments);
-  }
-
-  infer::Totals valid_totals() {
+  // False: the command was stopped, and a checkpoint is there from which it will be run again, as
+  // it is if the command failed.
+  bool validate_if_due() {
     const auto& recipe = run_.recipe;
-    if (nn::reads_source(run_.model->options.arch))
-      return infer::score_pairs(*run_.model, *run_.valid, recipe.batches.batch_tokens, run_.device);
-    infer::WindowOptions windows;
-    infer::MemoryOptions memory;
-    if (nn::MemoryRule::parse(recipe.objective.memory).far) memory.long_reach = reach();
-    memory.joint_temperature = recipe.objective.memory_temperature;
-    model::TrainingFacts facts;
-    facts.memory = run_.facts["memory"];
-    facts.segment = recipe.batches.segment;
-    infer::resolve(windows, memory, *run_.model, facts);
-    return infer::score(*run_.model, *run_.valid, windows, memory, run_.device);
-  }
-
-  void validate() {
+    const bool command = !run_.validation.command.empty();
+    if (validated_ == step_ || (!run_.valid && !command) ||
+        (step_ % recipe.valid_every != 0 && step_ != recipe.steps))
+      return true;
     const auto start = Clock::now();
-    const auto totals = valid_totals();
-    valid_loss_ = totals.loss();
-    metrics_->write({{"step", step_},
-                     {"valid_loss", rounded(*valid_loss_)},
-                     {"valid_perplexity", rounded(totals.perplexity())}});
-    if (!best_loss_ || *valid_loss_ < *best_loss_) {
-      best_loss_ = valid_loss_;
-      best_.clear();
-      for (const auto& [name, weight] : run_.model->named_weights())
-        best_[name] = weight.detach().to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
+    core::OrderedJson line{{"step", step_}};
+    std::optional<double> score;
+    if (command) {
+      try {
+        score = command_score(run_, folder_, watch_.stop);
+      } catch (...) {
+        save();
+        throw;
+      }
+      if (!score) {
+        save();
+        return false;
+      }
     }
+    if (run_.valid) {
+      const auto totals = valid_totals(run_);
+      valid_loss_ = totals.loss();
+      line["valid_loss"] = rounded(*valid_loss_);
+      line["valid_perplexity"] = rounded(totals.perplexity());
+    }
+    if (score) line["valid_score"] = rounded(*score);
+    metrics_->write(line);
+    candidates_.scored(score ? *score : *valid_loss_, *run_.model);
+    validated_ = step_;
     logged_at_ += std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(seconds_since(start)));
+    return true;
   }
 
   void save() {
@@ -162,8 +160,8 @@ class Trainer {
     // The part of a log window that lies before the checkpoint.
     facts["window_nats"] = nats_.defined() ? nats_.item<double>() : 0.0;
     facts["window_tokens"] = window_tokens_;
-    if (best_loss_) facts["best_loss"] = *best_loss_;
-    for (const auto& [name, tensor] : best_) checkpoint.tensors["best." + name] = tensor;
+    facts["validated"] = validated_;
+    candidates_.put(checkpoint);
     metrics_->sync();
     timings_->sync();
     model::save_checkpoint(folder_.path(), step_, checkpoint);
@@ -181,21 +179,14 @@ class Trainer {
     if (window_tokens_ > 0)
       nats_ = torch::full({}, core::get<double>(facts, "window_nats", checkpoint.origin),
                           torch::TensorOptions().dtype(torch::kFloat64).device(run_.device));
-    if (facts.contains("best_loss")) {
-      best_loss_ = core::get<double>(facts, "best_loss", checkpoint.origin);
-      for (const auto& [name, weight] : run_.model->named_weights())
-        best_[name] = checkpoint.tensor("best." + name);
-    }
+    validated_ = core::get<std::int64_t>(facts, "validated", checkpoint.origin);
+    candidates_.get(checkpoint, *run_.model);
   }
 
   void finish() {
     metrics_->sync();
     timings_->sync();
-    if (!best_.empty()) {
-      const torch::NoGradGuard no_grad;
-      for (const auto& [name, weight] : run_.model->named_weights())
-        torch::Tensor(weight).copy_(best_.at(name));
-    }
+    candidates_.give(*run_.model);
     model::save(folder_.path(), *run_.model, run_.facts, run_.tokenizer);
   }
 
@@ -204,12 +195,13 @@ class Trainer {
   KeepOptions keep_;
   const Watch& watch_;
   Learner learner_;
+  Candidates candidates_;
   std::optional<Log> metrics_, timings_;
   std::int64_t step_ = 0, tokens_ = 0, logged_tokens_ = 0, window_tokens_ = 0;
   torch::Tensor nats_;  // of the log's window, float64 scalar on the device
   Update last_;
-  std::optional<double> loss_, valid_loss_, best_loss_;
-  std::map<std::string, torch::Tensor> best_;
+  std::optional<double> loss_, valid_loss_;
+  std::int64_t validated_ = 0;  // the last update that was
   Clock::time_point logged_at_;
   double waited_s_ = 0;
 };

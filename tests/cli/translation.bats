@@ -159,3 +159,26 @@ EOF
   run --separate-stderr train "${tiny[@]}" --label-smoothing 1 -o refused train.shard.zst
   [ "$status" -eq 64 ] && [[ "$stderr" == *"--label-smoothing"* ]]
 }
+
+@test "--valid-command chooses the model; one that fails is one line, and nothing is lost" {
+  run --separate-stderr train "${tiny[@]}" --steps 4 --valid-every 2 --valid-command 'exit 7' -o chosen train.shard.zst
+  [ "$status" -eq 65 ] && [ "${#stderr_lines[@]}" -eq 1 ] && [[ "$stderr" == *"--valid-command"*"status 7: exit 7"* ]]
+  [ -d chosen/step-2 ] && [ ! -e chosen/model.safetensors ]
+  train "${tiny[@]}" --steps 4 --valid-every 2 --valid-command 'sample -q -m {} --source <de | head -n 20 | wc -c' -o chosen train.shard.zst
+  [ "$(grep -c valid_score chosen/metrics.jsonl)" -eq 2 ]
+  [ -f chosen/model.safetensors ] && [ -z "$(ls -d chosen/valid* chosen/step-* 2>/dev/null)" ]
+}
+
+@test "TRIME for translation: pairs in the order of their targets' words, memory of the batch's other pairs" {
+  bm25-pack -q -j 1 train.shard.zst -o order.shard.zst
+  train "${tiny[@]}" --steps 120 --valid valid.shard.zst --order order.shard.zst --memory ext --memory-top-k 8 \
+    --memory-temperature 2 -o trime train.shard.zst
+  read -ra losses < <(valid_losses trime)
+  python3 -c 'import sys; a, b = map(float, sys.argv[1:]); sys.exit(not b < 0.7 * a)' "${losses[0]}" "${losses[-1]}"
+  python3 -c 'import json; assert json.load(open("trime/config.json"))["tessera"]["memory"] == "ext"'
+}
+
+@test "sides of different length are refused, and nothing is written" {
+  run --separate-stderr tokenize -t bpe.json --pairs de <(head -n 299 en) -o refused.shard.zst
+  [ "$status" -eq 65 ] && [ ! -e refused.shard.zst ] && [[ "$stderr" == *"299"* || "$stderr" == *"300"* ]]
+}

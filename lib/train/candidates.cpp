@@ -1,0 +1,74 @@
+#include "train/candidates.h"
+
+#include <utility>
+
+#include "core/error.h"
+#include "core/json_get.h"
+
+namespace train {
+namespace {
+
+torch::Tensor copy_of(const torch::Tensor& weight) {
+  return weight.detach().to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
+}
+
+}  // namespace
+
+Candidates::Candidates(std::int64_t average, std::int64_t every, std::int64_t steps, std::string by,
+                       bool higher)
+    : average_(average), every_(every), steps_(steps), by_(std::move(by)), higher_(higher) {}
+
+void Candidates::passed(std::int64_t step, const nn::Model& model) {
+  const auto left = steps_ - step;
+  if (left % every_ != 0 || left / every_ >= average_) return;
+  const torch::NoGradGuard no_grad;
+  for (const auto& [name, weight] : model.named_weights()) {
+    auto& sum = weights_[name];
+    sum = sum.defined() ? sum + weight.detach().to(torch::kCPU) : copy_of(weight);
+  }
+  ++summed_;
+}
+
+void Candidates::scored(double score, const nn::Model& model) {
+  const bool better = !best_score_ || (higher_ ? score > *best_score_ : score < *best_score_);
+  if (!better) return;
+  best_score_ = score;
+  if (average_ > 0) return;
+  for (const auto& [name, weight] : model.named_weights()) weights_[name] = copy_of(weight);
+}
+
+void Candidates::give(nn::Model& model) const {
+  if (weights_.empty()) return;
+  const torch::NoGradGuard no_grad;
+  for (const auto& [name, weight] : model.named_weights()) {
+    const auto& kept = weights_.at(name);
+    torch::Tensor(weight).copy_(average_ > 0 ? kept / static_cast<double>(summed_) : kept);
+  }
+}
+
+void Candidates::put(model::Checkpoint& checkpoint) const {
+  auto& facts = checkpoint.facts;
+  facts["summed"] = summed_;
+  if (best_score_) {
+    facts["best_score"] = *best_score_;
+    facts["best_by"] = by_;
+  }
+  for (const auto& [name, tensor] : weights_) checkpoint.tensors["candidate." + name] = tensor;
+}
+
+void Candidates::get(const model::Checkpoint& checkpoint, const nn::Model& model) {
+  const auto& facts = checkpoint.facts;
+  summed_ = core::get<std::int64_t>(facts, "summed", checkpoint.origin);
+  if (facts.contains("best_score")) {
+    best_score_ = core::get<double>(facts, "best_score", checkpoint.origin);
+    const auto by = core::get<std::string>(facts, "best_by", checkpoint.origin);
+    if (by != by_)
+      core::fail(core::Code::usage, "{}: the best so far is by {}, now it is by {}; give the same",
+                 checkpoint.origin, by, by_);
+  }
+  if (summed_ == 0 && (average_ > 0 || !best_score_)) return;
+  for (const auto& [name, weight] : model.named_weights())
+    weights_[name] = checkpoint.tensor("candidate." + name);
+}
+
+}  // namespace train

@@ -1,0 +1,177 @@
+#include "train/valid_command.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+
+extern char** environ;
+
+namespace train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kPollMs = 100, kClosedPollMs = 10;  // while its stdout is open, and then
+constexpr std::chrono::seconds kGrace{10};        // between SIGTERM and SIGKILL
+constexpr std::size_t kTail = 1 << 16;            // of stdout, in which the last number stands
+
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string with_folder(const std::string& command, const std::string& folder) {
+  std::string out;
+  for (std::size_t at = 0; at < command.size();) {
+    const bool here = command.compare(at, 2, "{}") == 0;
+    out += here ? quoted(folder) : std::string(1, command[at]);
+    at += here ? 2 : 1;
+  }
+  return out;
+}
+
+// The reading end of a pipe, and the process whose stdout is the other.
+class Child {
+ public:
+  Child(const std::string& command, const std::string& folder) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail_with(errno);
+    fd_ = ends[0];
+    ::fcntl(fd_, F_SETFL, O_NONBLOCK);
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
+    posix_spawnattr_t how;
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP);
+    std::string model = "TESSERA_MODEL=" + folder, text = with_folder(command, folder),
+                shell = "sh", option = "-c";
+    std::vector<char*> arguments{shell.data(), option.data(), text.data(), nullptr}, variables;
+    for (char** variable = environ; *variable != nullptr; ++variable)
+      if (std::string_view(*variable).rfind("TESSERA_MODEL=", 0) != 0)
+        variables.push_back(*variable);
+    variables.insert(variables.end(), {model.data(), nullptr});
+    const int error =
+        ::posix_spawn(&pid_, "/bin/sh", &files, &how, arguments.data(), variables.data());
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&how);
+    ::close(ends[1]);
+    if (error != 0) {
+      ::close(fd_);
+      fail_with(error);
+    }
+  }
+  ~Child() {
+    ::close(fd_);
+    if (!status_) {
+      ::kill(-pid_, SIGKILL);
+      while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
+    }
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // Waits a moment, reads what is there; the status of wait() once it has ended.
+  std::optional<int> poll() {
+    pollfd ready{fd_, POLLIN, 0};
+    ::poll(&ready, open_ ? 1 : 0, open_ ? kPollMs : kClosedPollMs);
+    read();
+    int status = 0;
+    if (::waitpid(pid_, &status, WNOHANG) == pid_) {
+      status_ = status;
+      read();
+    }
+    return status_;
+  }
+  void signal(int number) const { ::kill(-pid_, number); }
+  const std::string& output() const { return output_; }
+
+ private:
+  [[noreturn]] static void fail_with(int error) {
+    core::fail(core::Code::io, "--valid-command: cannot start it: {}", core::error_text(error));
+  }
+  void read() {
+    std::array<char, 4096> buffer{};
+    for (;;) {
+      const ssize_t n = ::read(fd_, buffer.data(), buffer.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n == 0) open_ = false;
+      if (n <= 0) break;
+      output_.append(buffer.data(), static_cast<std::size_t>(n));
+      if (output_.size() > 2 * kTail) output_.erase(0, output_.size() - kTail);
+    }
+  }
+  int fd_ = -1;
+  pid_t pid_ = -1;
+  bool open_ = true;
+  std::optional<int> status_;
+  std::string output_;
+};
+
+}  // namespace
+
+std::optional<double> last_number(const std::string& text) {
+  std::optional<double> last;
+  const auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '.';
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    double value = 0;
+    const bool begins = at == 0 || !is_word(text[at - 1]);
+    const char* const from = text.data() + at;
+    const char* const end = text.data() + text.size();
+    const auto found = begins ? std::from_chars(from, end, value)
+                              : std::from_chars_result{from, std::errc::invalid_argument};
+    if (found.ec == std::errc() && std::isfinite(value) &&
+        (found.ptr == end || !is_word(*found.ptr))) {
+      last = value;
+      at = static_cast<std::size_t>(found.ptr - text.data());
+    } else {
+      ++at;
+    }
+  }
+  return last;
+}
+
+std::optional<double> run_valid_command(const std::string& command, const std::string& folder,
+                                        const std::function<bool()>& stop) {
+  Child child(command, folder);
+  std::optional<Clock::time_point> told;
+  std::optional<int> status;
+  while (!(status = child.poll())) {
+    if (!told && stop && stop()) {
+      child.signal(SIGTERM);
+      told = Clock::now();
+    }
+    if (told && Clock::now() - *told > kGrace) child.signal(SIGKILL);
+  }
+  if (told || (stop && stop())) return std::nullopt;
+  if (WIFSIGNALED(*status))
+    core::fail(core::Code::bad_data, "--valid-command: ended by signal {}: {}", WTERMSIG(*status),
+               command);
+  if (WEXITSTATUS(*status) != 0)
+    core::fail(core::Code::bad_data, "--valid-command: failed with status {}: {}",
+               WEXITSTATUS(*status), command);
+  const auto score = last_number(child.output());
+  if (!score) core::fail(core::Code::bad_data, "--valid-command: printed no number: {}", command);
+  return score;
+}
+
+}  // namespace train
