@@ -12,9 +12,9 @@ paper.induction.test = 2000
 paper.induction.model = --d-model 128 --heads 8 --steps 10000 --batch 64
 induction.recipe = --segment 64 --batches documents --dropout 0 --lr 2e-3 --weight-decay 0.1 --seed 1
 
-induction.models = mosaic-1 transformer-1 transformer-2
+induction.models = mosaic-1 transformer-1 transformer-2 rope-1 rope-2
 induction.layers = $(lastword $(subst -, ,$(1)))
-induction.arch = $(firstword $(subst -, ,$(1)))
+induction.arch = $(subst rope,transformer --positions rope,$(firstword $(subst -, ,$(1))))
 
 $(OUT)/induction.train.shard.zst: | $(OUT)
 	gen-induction -q -n $($(SCALE).induction) -o $@
@@ -35,5 +35,5 @@ answers = awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; ++i) at[$$i] = i; next } {
   END { for (d in nats) { n++; sum += nats[d]; right += nats[d] < log(2) } printf "%d\t%.3f\t%.4f\n", n, right / n, sum / n }'
 $(OUT)/induction.tsv: $(induction.models:%=$(OUT)/induction-%.scores)
 	@{ printf 'model\tlayers\tsequences\taccuracy\tnats of the answer\n'; \
-	$(foreach m,$(induction.models),printf '%s\t%s\t' $(call induction.arch,$(m)) $(call induction.layers,$(m)) && \
+	$(foreach m,$(induction.models),printf '%s\t%s\t' '$(call induction.arch,$(m))' $(call induction.layers,$(m)) && \
 	  $(answers) $(OUT)/induction-$(m).scores;) } >$@
