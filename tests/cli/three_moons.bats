@@ -37,3 +37,36 @@ error_at() { awk -v at="$1" '$1 == at { print $2 }' "$2"; }
   run -64 $command a --seed 2
   [ "$(probe weights -m a | wc -l)" -eq 28 ]
 }
+
+@test "the record of examples/three-moons: errors that fall where they must, and maps that divide the moons" {
+  curve() { # NAME SPLIT ERROR-BY-CONTEXT: of periods 0.5, 1, 2.5 and their common 5
+    echo "# $1 $2 0.5 1 2.5 5"
+    printf 'context\terror\n'
+    awk "BEGIN { for (c = 1; c < 780; c += 4) { t = c * 18 / 800; print c \"\t\" ($3) } }"
+  }
+  maps() { # SEED KEY-ROW-0: identities but for the key's first row
+    awk -v seed="$1" -v row="$2" 'BEGIN { split(row, first, ","); n = split("key value c_proj", map, " ")
+      for (m = 1; m <= n; ++m) for (r = 0; r < 3; ++r) for (c = 0; c < 3; ++c)
+        print seed "\t" map[m] "\t" r "\t" c "\t" (m == 1 && r == 0 ? first[c + 1] : r == c) }'
+  }
+  falls='t < .5 ? .7 : t < 1 ? .5 : t < 2.5 ? .3 : .1'
+  {
+    for split in train valid; do
+      curve one-1 $split 't < 5 ? .7 : .2'
+      curve one-2 $split 't < 3 ? .7 : .2'
+      curve three-1 $split "$falls"
+      curve three-2 $split "$falls"
+      curve three-3 $split 't < 2.5 ? .7 : .1'
+      curve three-4 $split 't < .5 ? 70 : t < 1 ? 50 : t < 2.5 ? 3 : .1'
+    done
+    echo '# maps'
+    maps 1 .9,.1,.1
+    maps 2 .7,.5,0
+    maps 3 1,0,0
+    maps 4 1,0,0
+  } | awk -f "$root/examples/three-moons/record.awk" >record
+  holds() { awk -F '\t' -v model="$1" -v split_name="$2" '$1 == model && $2 == split_name { print $NF }' record; }
+  [ "$(holds one-1 train) $(holds one-2 train) $(holds three-1 valid) $(holds three-3 valid)" = "yes no yes no" ]
+  [ "$(awk -F '\t' '/^[1-4]\t/ { print $3, $5 }' record | tr '\n' ';')" = "yes yes;no no;yes no;yes no;" ]
+  grep -qx 'converged: 1 of 4' record
+}
