@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "nn/leaky.h"
+#include "nn/persistent.h"
 #include "nn/slot_kernels.h"
 
 namespace nn {
@@ -198,13 +199,19 @@ Tensor PersistentUnit::forward(const Tensor& x, const MosaicCall& call, const st
       leaky_keys(map_->forward(x), decay_of(scalars_.decay),
                  key_scale_of(scalars_.key_scale).square(), before, call.state != nullptr);
   call.carry(name + ".sums", made.sums, before);
-  // All rows share the slots: one long row of queries.
-  const auto queries = by_head(made.keys.view({1, rows * steps, d}), heads_);
-  const auto y = smooth(queries, memory_keys_.unsqueeze(0), memory_values_.unsqueeze(0), {}, false,
-                        is_training() ? dropout_ : 0.0);
-  const auto scaled = y.transpose(1, 2) *
-                      value_scale_of(scalars_.value_scale).unsqueeze(1);  // (1, B T, heads, width)
-  return c_proj_->forward(scaled.reshape({rows, steps, d}));
+  const auto dropout = is_training() ? dropout_ : 0.0;
+  Tensor y;  // (B, T, d)
+  if (dropout == 0 && attend_slots_fits(made.keys)) {
+    y = attend_slots(made.keys, memory_keys_, memory_values_);
+  } else {  // all rows share the slots: one long row of queries
+    const auto queries = by_head(made.keys.view({1, rows * steps, d}), heads_);
+    y = smooth(queries, memory_keys_.unsqueeze(0), memory_values_.unsqueeze(0), {}, false, dropout)
+            .transpose(1, 2)
+            .reshape({rows, steps, d});
+  }
+  const auto scale = value_scale_of(scalars_.value_scale).unsqueeze(1);  // (heads, 1)
+  return c_proj_->forward(
+      (y.view({rows, steps, heads_, d / heads_}) * scale).view({rows, steps, d}));
 }
 
 }  // namespace nn
