@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "train/column_cuts.h"
 #include "train/order_shard.h"
 #include "train/pair_order.h"
 #include "train/permutation.h"
@@ -179,21 +180,24 @@ class Documents : public Order {
   Permutation permutation_{0, 0};
 };
 
-class Columns : public SegmentOrder {
+class Columns : public Order {
  public:
-  using SegmentOrder::SegmentOrder;
-  std::int64_t batches_per_epoch() const override {
-    return parts(parts(segments_.targets, batch_), segments_.length);
-  }
+  Columns(std::int64_t targets, const BatchOptions& options, std::uint64_t seed)
+      : targets_(targets),
+        columns_(options.batch),
+        cuts_(parts(targets, options.batch), options.segment, options.segment_deviation, seed) {}
+  std::int64_t batches_per_epoch() const override { return cuts_.count(); }
+  std::int64_t targets_per_epoch() const override { return targets_; }
   bool carries() const override { return true; }
   std::vector<Row> rows(std::int64_t index) override {
-    const std::int64_t step = index % batches_per_epoch();
+    const std::int64_t epoch = index / cuts_.count(), step = index % cuts_.count();
+    const std::int64_t from = cuts_.begin(epoch, step), to = cuts_.begin(epoch, step + 1);
     std::vector<Row> rows;
-    for (std::int64_t column = 0; column < batch_; ++column) {
+    for (std::int64_t column = 0; column < columns_; ++column) {
       const std::int64_t top = begin(column), end = begin(column + 1);
-      const std::int64_t at = std::min(end, top + step * segments_.length);
-      rows.push_back({static_cast<std::uint64_t>(at), std::min(segments_.length, end - at), column,
-                      column * batches_per_epoch() + step, step == 0});
+      const std::int64_t at = std::min(end, top + from);
+      rows.push_back({static_cast<std::uint64_t>(at), std::min(end, top + to) - at, column,
+                      column * cuts_.count() + step, step == 0});
     }
     return rows;
   }
@@ -201,9 +205,12 @@ class Columns : public SegmentOrder {
  private:
   // Lengths of columns differ by one at most.
   std::int64_t begin(std::int64_t column) const {
-    const std::int64_t whole = segments_.targets / batch_, rest = segments_.targets % batch_;
+    const std::int64_t whole = targets_ / columns_, rest = targets_ % columns_;
     return column * whole + std::min(column, rest);
   }
+
+  std::int64_t targets_, columns_;
+  ColumnCuts cuts_;
 };
 
 std::vector<std::uint64_t> read_list(const shard::Dataset& order, const Segments& segments,
@@ -256,7 +263,7 @@ std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Data
     if (segments.targets < batch)
       core::fail(core::Code::bad_data, "{}: {} tokens cannot be {} columns; use a smaller --batch",
                  data.name(), data.size(), batch);
-    return std::make_unique<Columns>(segments, batch);
+    return std::make_unique<Columns>(segments.targets, options, seed);
   }
   if (name == "order" && order)
     return std::make_unique<Listed>(segments, batch, read_list(*order, segments, data), seed);

@@ -32,12 +32,14 @@ struct Row {
 ///   micro-batch.
 /// - documents: segments that never leave their document, whose first token is no target; documents
 ///   in a new order each epoch, their segments in the order of the text; a document is a run.
-/// - columns: the stream in B equal columns, L tokens of each a micro-batch, in the order of the
-///   text: State is carried, rows are fresh only where an epoch begins; a column is a run.
+/// - columns: the stream in B equal columns, L tokens of each a micro-batch (or lengths that vary:
+///   column_cuts.h), in the order of the text: State is carried, rows are fresh only where an epoch
+///   begins; a column is a run.
 /// - order: segments as an order shard lists them, B at a time; each epoch these micro-batches come
 ///   in a new order, so that neighbours stay together (TRIME's ext); a segment is a run.
 /// - pairs, and order with pairs: see pair_order.h.
-/// Segments are numbered in the order of the text; the number is the same in every epoch.
+/// Segments are numbered in the order of the text; the number is the same in every epoch, and names
+/// the same tokens unless lengths vary.
 class Order {
  public:
   virtual ~Order() = default;

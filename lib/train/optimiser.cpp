@@ -16,6 +16,25 @@ bool fusable(const torch::Tensor& tensor) {
          tensor.is_contiguous();
 }
 
+/// An update: w -= step m / (root sqrt(v) + epsilon), optimiser.h.
+struct AdamStep {
+  double step, root, epsilon;
+};
+
+AdamStep adam_step(const OptimiserOptions& o, double lr, std::int64_t updates) {
+  const auto t = static_cast<double>(updates);
+  const double correct1 = 1 - std::pow(o.beta1, t), fade2 = std::pow(o.beta2, t);
+  const double correct2 = std::sqrt(1 - fade2);
+  if (o.optimiser == "adamw") return {lr / correct1, 1 / correct2, o.epsilon};
+  if (o.optimiser == "adam") return {lr * correct2 / correct1, 1, o.epsilon};
+  // What the variance of the early steps calls for; no division by the root until it is known.
+  const double most = 2 / (1 - o.beta2) - 1, length = most - 2 * t * fade2 / (1 - fade2);
+  if (length < 5) return {lr / correct1, 0, 1};
+  const double rectified =
+      std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length));
+  return {lr * rectified * correct2 / correct1, 1, o.epsilon};
+}
+
 class Adam : public Optimiser {
  public:
   using Optimiser::Optimiser;
@@ -23,11 +42,7 @@ class Adam : public Optimiser {
   void step(double lr, const torch::Tensor& scale) override {
     const torch::NoGradGuard no_grad;
     ++updates_;
-    const double correct1 = 1 - std::pow(options_.beta1, static_cast<double>(updates_));
-    const double correct2 = std::sqrt(1 - std::pow(options_.beta2, static_cast<double>(updates_)));
-    const bool fairseq = options_.optimiser == "adam";
-    const double step = fairseq ? lr * correct2 / correct1 : lr / correct1,
-                 root = fairseq ? 1 : 1 / correct2;
+    const auto [step, root, epsilon] = adam_step(options_, lr, updates_);
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       auto w = weights_[i].second, m = moment("mean", i), v = moment("square", i);
       const auto g = w.grad().defined() ? w.grad() : torch::zeros_like(w);
@@ -41,7 +56,7 @@ class Adam : public Optimiser {
                                      .rest2 = static_cast<float>(1 - options_.beta2),
                                      .step = static_cast<float>(step),
                                      .root = static_cast<float>(root),
-                                     .epsilon = static_cast<float>(options_.epsilon)};
+                                     .epsilon = static_cast<float>(epsilon)};
         auto *pw = w.data_ptr<float>(), *pm = m.data_ptr<float>(), *pv = v.data_ptr<float>();
         const auto* pg = g.const_data_ptr<float>();
         at::parallel_for(0, w.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
@@ -51,7 +66,7 @@ class Adam : public Optimiser {
         const auto scaled = g * scale.to(g.scalar_type());
         m.mul_(options_.beta1).add_(scaled, 1 - options_.beta1);
         v.mul_(options_.beta2).addcmul_(scaled, scaled, 1 - options_.beta2);
-        w.mul_(keep).addcdiv_(m, v.sqrt().mul_(root).add_(options_.epsilon), -step);
+        w.mul_(keep).addcdiv_(m, v.sqrt().mul_(root).add_(epsilon), -step);
       }
     }
   }
@@ -145,9 +160,9 @@ void Optimiser::restore(const std::map<std::string, torch::Tensor>& tensors) {
 
 std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights) {
   if (options.optimiser == "nag") return std::make_unique<Nag>(options, std::move(weights));
-  if (options.optimiser == "adam" || options.optimiser == "adamw")
+  if (options.optimiser == "adam" || options.optimiser == "adamw" || options.optimiser == "radam")
     return std::make_unique<Adam>(options, std::move(weights));
-  core::fail(core::Code::usage, "--optimiser: '{}' is not one of adamw, adam, nag",
+  core::fail(core::Code::usage, "--optimiser: '{}' is not one of adamw, radam, adam, nag",
              options.optimiser);
 }
 

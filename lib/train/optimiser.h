@@ -22,6 +22,9 @@ using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
 ///   adam   the same, but epsilon stands beside sqrt(v): w -= lr (sqrt(1-b2^t) / (1-b1^t)) m /
 ///   (sqrt(v) + epsilon)
 ///          (fairseq's "adam", whose decay is decoupled too)
+///   radam  as adam with its step times
+///          sqrt((r-4) (r-2) R / ((R-4) r)), R = 2 / (1-b2) - 1, r = R - 2 t b2^t / (1-b2^t),
+///          and while r is below 5 w -= lr m / (1-b1^t)          (Liu et al. 2020, algorithm 2)
 ///   nag    c = lr / (the update before's lr): w += momentum^2 c u - (1 + momentum) lr g; u =
 ///   momentum c u - lr g
 ///          (Nesterov in the form of Bengio et al. 2013, the velocity u corrected when the rate

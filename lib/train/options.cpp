@@ -11,6 +11,8 @@ namespace train {
 void BatchOptions::fields(core::FieldList& f) {
   f.group("Batches");
   f("segment", segment, "tokens a segment");
+  f("segment-deviation", segment_deviation,
+    "columns: lengths of segments vary by so much, and one in twenty is half; 0: all are equal");
   f("batch", batch, "segments a micro-batch, which is the whole training memory; columns: rows");
   f("batch-tokens", batch_tokens, "pairs: most tokens of targets a micro-batch, padding included");
   f("accumulate", accumulate, "micro-batches an update; they never share memory");
@@ -38,11 +40,12 @@ void ObjectiveOptions::fields(core::FieldList& f) {
 
 void OptimiserOptions::fields(core::FieldList& f) {
   f.group("Optimiser");
-  f("optimiser", optimiser, "adamw; adam and nag as fairseq has them", {"adamw", "adam", "nag"});
+  f("optimiser", optimiser, "adamw; radam; adam and nag as fairseq has them",
+    {"adamw", "radam", "adam", "nag"});
   f("lr", lr, "highest learning rate; 0: 1e-3, or 0.1 for nag");
-  f("beta1", beta1, "adam, adamw: decay of the mean gradient");
-  f("beta2", beta2, "adam, adamw: decay of the mean square");
-  f("epsilon", epsilon, "adam, adamw: added to the root mean square");
+  f("beta1", beta1, "adam, adamw, radam: decay of the mean gradient");
+  f("beta2", beta2, "adam, adamw, radam: decay of the mean square");
+  f("epsilon", epsilon, "adam, adamw, radam: added to the root mean square");
   f("momentum", momentum, "nag: momentum");
   f("weight-decay", weight_decay, "decoupled weight decay, times the learning rate");
   f("decay", decay, "what decays: tensors of two dimensions and more, or all", {"matrices", "all"});
@@ -89,6 +92,9 @@ void check(const Recipe& recipe) {
                log_every, average_last] = recipe;
   expect(batches.segment > 0 && batches.segment <= 1 << 24, "segment", "takes 1 to 16M");
   expect(batches.batch > 0 && batches.batch <= 1 << 24, "batch", "takes 1 to 16M");
+  expect(batches.segment_deviation >= 0 &&
+             batches.segment_deviation <= static_cast<double>(batches.segment),
+         "segment-deviation", "takes 0 to --segment");
   expect(batches.batch_tokens > 0, "batch-tokens", "takes a positive number");
   expect(batches.accumulate > 0, "accumulate", "takes a positive number");
   expect(batches.run_length >= 0, "run-length", "takes 0 or a positive number");
@@ -140,6 +146,8 @@ void resolve_batches(Recipe& recipe, bool pairs) {
       "batches", pairs ? "of pairs are pairs, or order" : "pairs needs a shard of pairs");
   expect((batches.batches == "order") == !batches.order.empty(), "order",
          "goes with --batches order, and only with it");
+  expect(batches.segment_deviation == 0 || batches.batches == "columns", "segment-deviation",
+         "goes with --batches columns only");
   if (batches.batches == "runs") {
     if (batches.run_length == 0) batches.run_length = batches.batch;
     expect(batches.batch % batches.run_length == 0, "run-length", "must divide --batch");

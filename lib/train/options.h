@@ -15,6 +15,7 @@ struct BatchOptions {
   std::string batches =
       "auto";  ///< auto: order if there is an order shard, runs for long, else shuffled
   std::int64_t segment = 512;          ///< tokens a segment
+  double segment_deviation = 0;        ///< columns: of the segments' lengths; 0: all are equal
   std::int64_t batch = 8;              ///< segments a micro-batch (columns: rows)
   std::int64_t batch_tokens = 4096;    ///< pairs: most target tokens a micro-batch
   std::int64_t accumulate = 1;         ///< micro-batches an update

@@ -3,11 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
 #include "core/error.h"
 #include "nn/memory.h"
+#include "train/column_cuts.h"
 #include "train/prefetch.h"
 #include "unit/train/data.h"
 
@@ -17,6 +19,7 @@ using train::MicroBatch;
 using train::Row;
 
 constexpr std::uint64_t kVocabulary = 1000;
+const std::string kVaried = "columns of segments that vary";
 
 // 103 tokens (102 targets: the last segment of 10 is short) in documents of 1, 25, 1, 40, 0, 2 and
 // 34 tokens.
@@ -36,7 +39,8 @@ struct Data {
   std::unique_ptr<train::Order> make(const std::string& name, std::int64_t batch = 4,
                                      std::int64_t run = 0, std::uint64_t seed = 1) {
     train::BatchOptions options;
-    options.batches = name;
+    options.batches = name == kVaried ? "columns" : name;
+    if (name == kVaried) options.segment_deviation = 3;
     options.segment = 10;
     options.batch = batch;
     options.run_length = run;
@@ -45,7 +49,7 @@ struct Data {
 };
 
 std::vector<std::string> all_orders() {
-  return {"shuffled", "kept", "runs", "documents", "columns", "order"};
+  return {"shuffled", "kept", "runs", "documents", "columns", kVaried, "order"};
 }
 
 struct OrderedData : Data {
@@ -127,7 +131,7 @@ DOCTEST_TEST_CASE("an order is a function of seed and index: asked in any order 
     }
     const bool random = name != "kept" && name != "columns";
     DOCTEST_CHECK(same_epochs == !random);
-    if (name != "order" && name != "runs")
+    if (name != "order" && name != "runs" && name != kVaried)
       DOCTEST_CHECK(same_seeds == !random);  // few to choose from
   }
 }
@@ -190,22 +194,61 @@ DOCTEST_TEST_CASE("unscored targets weigh nothing and are not counted") {
 
 DOCTEST_TEST_CASE("columns walk on where they were and are fresh only where an epoch begins") {
   Data data;
-  const auto order = data.make("columns");
-  DOCTEST_CHECK(order->carries());
-  std::vector<Row> before = order->rows(0);
-  for (const auto& row : before) DOCTEST_CHECK(row.fresh);
-  for (std::int64_t i = 1; i < order->batches_per_epoch(); ++i) {
-    const auto rows = order->rows(i);
-    for (std::size_t c = 0; c < rows.size(); ++c) {
-      DOCTEST_CHECK(!rows[c].fresh);
-      DOCTEST_CHECK(rows[c].begin ==
-                    before[c].begin + static_cast<std::uint64_t>(before[c].length));
-      DOCTEST_CHECK(rows[c].run == before[c].run);
-      DOCTEST_CHECK(rows[c].segment == before[c].segment + 1);
+  for (const auto& name : {std::string("columns"), kVaried}) {
+    DOCTEST_CAPTURE(name);
+    const auto order = data.make(name);
+    DOCTEST_CHECK(order->carries());
+    std::vector<Row> before = order->rows(0);
+    for (const auto& row : before) DOCTEST_CHECK(row.fresh);
+    for (std::int64_t i = 1; i < order->batches_per_epoch(); ++i) {
+      const auto rows = order->rows(i);
+      for (std::size_t c = 0; c < rows.size(); ++c) {
+        DOCTEST_CHECK(!rows[c].fresh);
+        DOCTEST_CHECK(rows[c].begin ==
+                      before[c].begin + static_cast<std::uint64_t>(before[c].length));
+        DOCTEST_CHECK(rows[c].run == before[c].run);
+        DOCTEST_CHECK(rows[c].segment == before[c].segment + 1);
+      }
+      before = rows;
     }
-    before = rows;
+    for (const auto& row : order->rows(order->batches_per_epoch())) DOCTEST_CHECK(row.fresh);
   }
-  for (const auto& row : order->rows(order->batches_per_epoch())) DOCTEST_CHECK(row.fresh);
+}
+
+DOCTEST_TEST_CASE("lengths that vary: as the header says, all columns alike") {
+  constexpr std::int64_t kTotal = 200'000, kLength = 70;
+  constexpr double kDeviation = 5;
+  train::ColumnCuts cuts(kTotal, kLength, kDeviation, 7);
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t i = 0; i < cuts.count(); ++i)
+    lengths.push_back(cuts.begin(0, i + 1) - cuts.begin(0, i));
+  DOCTEST_CHECK(cuts.begin(0, 0) == 0);
+  DOCTEST_CHECK(cuts.begin(0, cuts.count()) == kTotal);
+  double usual = 0, sum = 0, squares = 0;
+  for (const auto length : lengths) {
+    DOCTEST_CHECK(length <= 85);
+    if (length < 52) continue;
+    usual += 1;
+    sum += static_cast<double>(length);
+    squares += static_cast<double>(length * length);
+  }
+  const double mean = sum / usual, n = static_cast<double>(cuts.count());
+  DOCTEST_CHECK(usual / n == doctest::Approx(0.95).epsilon(0.01));
+  DOCTEST_CHECK(mean == doctest::Approx(kLength).epsilon(0.01));
+  DOCTEST_CHECK(std::sqrt(squares / usual - mean * mean) ==
+                doctest::Approx(kDeviation).epsilon(0.05));
+
+  // Another epoch has the same lengths in another order.
+  std::vector<std::int64_t> others;
+  for (std::int64_t i = 0; i < cuts.count(); ++i)
+    others.push_back(cuts.begin(1, i + 1) - cuts.begin(1, i));
+  DOCTEST_CHECK(others != lengths);
+  DOCTEST_CHECK((std::multiset(others.begin(), others.end()) ==
+                 std::multiset(lengths.begin(), lengths.end())));
+
+  Data data;
+  const auto order = data.make(kVaried, 3);  // 102 targets: columns of 34
+  for (const auto& row : order->rows(2)) DOCTEST_CHECK(row.length == order->rows(2)[0].length);
 }
 
 DOCTEST_TEST_CASE(

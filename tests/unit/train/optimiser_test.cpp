@@ -51,6 +51,7 @@ void run(train::Optimiser& optimiser, const Problem& problem, double scale, std:
 std::vector<Tensor> reference(const train::OptimiserOptions& o, const Problem& problem,
                               double scale) {
   std::vector<Tensor> out;
+  int rectified = 0;  // radam: updates that divide by the root
   const std::size_t count = problem.start.size();
   for (std::size_t i = 0; i < count; ++i) {
     Tensor w = problem.start[i].to(torch::kFloat64), m = torch::zeros_like(w),
@@ -71,11 +72,22 @@ std::vector<Tensor> reference(const train::OptimiserOptions& o, const Problem& p
       v = o.beta2 * v + (1 - o.beta2) * g * g;
       const double c1 = 1 - std::pow(o.beta1, t), c2 = 1 - std::pow(o.beta2, t);
       w = w * (1 - lr * decay);
+      if (o.optimiser == "radam") {
+        const double most = 2 / (1 - o.beta2) - 1;
+        const double length = most - 2 * t * std::pow(o.beta2, t) / (1 - std::pow(o.beta2, t));
+        rectified += length >= 5;
+        const double share =
+            std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length));
+        w = length < 5 ? w - lr * m / c1
+                       : w - lr * share * (m / c1) / (v.sqrt() + o.epsilon) * std::sqrt(c2);
+        continue;
+      }
       w = o.optimiser == "adam" ? w - lr * std::sqrt(c2) / c1 * m / (v.sqrt() + o.epsilon)
                                 : w - lr * (m / c1) / ((v / c2).sqrt() + o.epsilon);
     }
     out.push_back(w);
   }
+  if (o.optimiser == "radam") DOCTEST_CHECK(rectified == static_cast<int>(count));
   return out;
 }
 
@@ -83,7 +95,7 @@ std::vector<Tensor> reference(const train::OptimiserOptions& o, const Problem& p
 
 DOCTEST_TEST_CASE("optimisers follow their formulas, fused and not, with both kinds of decay") {
   const Problem problem;
-  for (const std::string name : {"adamw", "adam", "nag"}) {
+  for (const std::string name : {"adamw", "adam", "radam", "nag"}) {
     for (const std::string decay : {"matrices", "all"}) {
       for (const bool strided : {false, true}) {
         DOCTEST_CAPTURE(name);
@@ -136,7 +148,7 @@ DOCTEST_TEST_CASE("adamw is torch's AdamW") {
 
 DOCTEST_TEST_CASE("moments and numbers put into another optimiser go on to the same bits") {
   const Problem problem;
-  for (const std::string name : {"adamw", "nag"}) {
+  for (const std::string name : {"adamw", "radam", "nag"}) {
     DOCTEST_CAPTURE(name);
     train::OptimiserOptions options;
     options.optimiser = name;
