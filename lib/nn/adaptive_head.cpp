@@ -31,6 +31,8 @@ class AdaptiveBlock : public HeadBlock {
   AdaptiveBlock(const Parts& parts, const Bands& bands, double dropout, const torch::Tensor& f,
                 const torch::Tensor& targets, bool gradient)
       : tables_(parts.tables), projections_(parts.projections), slots_(parts.slots), f_(f) {
+    first_f_ = f_.to(tables_[0].scalar_type());
+    if (bands.narrow()) first_f_ = first_f_.mm(projections_.back());
     first_level(bands, targets);
     for (std::int64_t band = 1; band < bands.count(); ++band)
       second_level(bands, band, targets, dropout);
@@ -43,21 +45,22 @@ class AdaptiveBlock : public HeadBlock {
                          std::vector<torch::Tensor>& gradients) override {
     const torch::NoGradGuard no_grad;
     const auto bands = tables_.size(), common = static_cast<std::size_t>(tables_[0].size(0));
-    auto d_f =
-        row_softmax_backward(first_, f_, tables_[0], 0, choice_, d_log_prob, d_log_z, gradients[0]);
-    d_f.add_(row_softmax_backward(first_, f_, slots_, static_cast<std::int64_t>(common), choice_,
+    const bool narrow = projections_.size() == bands;
+    const auto& seen = narrow ? first_f_ : f_;
+    auto d_f = row_softmax_backward(first_, seen, tables_[0], 0, choice_, d_log_prob, d_log_z,
+                                    gradients[0]);
+    d_f.add_(row_softmax_backward(first_, seen, slots_, static_cast<std::int64_t>(common), choice_,
                                   d_log_prob, d_log_z, gradients[bands]));
+    if (narrow) d_f = through(projections_.back(), f_, d_f, gradients.back()).to(d_f.scalar_type());
     for (auto& tail : tails_) {
       const auto d_tail = d_log_prob.index_select(0, tail.rows);
       auto d_hidden =
           row_softmax_backward(tail.softmax, tail.hidden, tables_[tail.band], 0, tail.targets,
                                d_tail, torch::zeros_like(d_tail), gradients[tail.band]);
       if (tail.keep.defined()) d_hidden.mul_(tail.keep);
-      const auto& projection = projections_[tail.band - 1];
-      const auto narrow = d_hidden.to(projection.scalar_type());
-      auto& d_projection = gradients[bands + static_cast<std::size_t>(tail.band)];
-      d_projection.add_(f_.index_select(0, tail.rows).to(projection.scalar_type()).t().mm(narrow));
-      d_f.index_add_(0, tail.rows, narrow.mm(projection.t()).to(d_f.scalar_type()));
+      const auto d_rows = through(projections_[tail.band - 1], f_.index_select(0, tail.rows),
+                                  d_hidden, gradients[bands + static_cast<std::size_t>(tail.band)]);
+      d_f.index_add_(0, tail.rows, d_rows.to(d_f.scalar_type()));
     }
     first_.exp.reset();
     tails_.clear();
@@ -65,6 +68,14 @@ class AdaptiveBlock : public HeadBlock {
   }
 
  private:
+  /// Backward of f P (R, width): adds to d_projection, returns f's.
+  static torch::Tensor through(const torch::Tensor& projection, const torch::Tensor& f,
+                               const torch::Tensor& d, torch::Tensor& d_projection) {
+    const auto narrow = d.to(projection.scalar_type());
+    d_projection.add_(f.to(projection.scalar_type()).t().mm(narrow));
+    return narrow.mm(projection.t());
+  }
+
   void first_level(const Bands& bands, const torch::Tensor& targets) {
     const auto& words = tables_[0];
     const auto common = words.size(0), width = common + slots_.size(0);
@@ -72,11 +83,10 @@ class AdaptiveBlock : public HeadBlock {
     for (std::int64_t band = 1; band < bands.count(); ++band)
       choice_.masked_fill_((targets >= bands.begin(band)).logical_and_(targets < bands.end(band)),
                            common + band - 1);
-    const auto f = f_.to(words.scalar_type());
-    auto scores = torch::empty({f.size(0), width}, words.options().requires_grad(false));
+    auto scores = torch::empty({f_.size(0), width}, words.options().requires_grad(false));
     auto left = scores.narrow(1, 0, common), right = scores.narrow(1, common, width - common);
-    at::mm_out(left, f, words.t());
-    at::mm_out(right, f, slots_.t());
+    at::mm_out(left, first_f_, words.t());
+    at::mm_out(right, first_f_, slots_.t());
     first_ = row_softmax_(scores.to(accumulation_type(words)), choice_);
     log_prob = first_.log_prob;
     log_z = first_.log_z;
@@ -104,7 +114,8 @@ class AdaptiveBlock : public HeadBlock {
   }
 
   std::vector<torch::Tensor> tables_, projections_;
-  torch::Tensor slots_, f_, choice_;  // choice_ (R): the target's column at the first level
+  torch::Tensor slots_, f_, first_f_;  // first_f_: what the first level reads, f' of the header
+  torch::Tensor choice_;               // (R): the target's column at the first level
   RowSoftmax first_;
   std::vector<Tail> tails_;
 };
@@ -120,13 +131,17 @@ AdaptiveHead::AdaptiveHead(Bands bands, const std::shared_ptr<Embedding>& tied,
         tied ? tied->tables.at(i)
              : register_parameter("table_" + number,
                                   blank({bands_.end(i) - bands_.begin(i), bands_.width(i)})));
-    if (i == 0) continue;
-    projections_.push_back(
-        tied && tied_projections
-            ? tied->projections.at(i)
-            : register_parameter("projection_" + number, blank({bands_.d_model, bands_.width(i)})));
+    if (i > 0) add_projection(i, tied && tied_projections ? tied.get() : nullptr);
   }
-  slots_ = register_parameter("slots", blank({bands_.count() - 1, bands_.d_model}));
+  if (bands_.narrow()) add_projection(0, tied && tied_projections ? tied.get() : nullptr);
+  slots_ = register_parameter("slots", blank({bands_.count() - 1, bands_.width(0)}));
+}
+
+void AdaptiveHead::add_projection(std::int64_t band, const Embedding* tied) {
+  projections_.push_back(tied != nullptr
+                             ? tied->projections.at(band)
+                             : register_parameter("projection_" + std::to_string(band),
+                                                  blank({bands_.d_model, bands_.width(band)})));
 }
 
 std::vector<torch::Tensor> AdaptiveHead::weights() {
@@ -148,7 +163,8 @@ torch::Tensor AdaptiveHead::log_probs(const torch::Tensor& f, torch::Tensor* log
   const torch::NoGradGuard no_grad;
   const auto narrow = f.to(tables_[0].scalar_type());
   const auto type = accumulation_type(tables_[0]);
-  const auto first = torch::cat({narrow.mm(tables_[0].t()), narrow.mm(slots_.t())}, 1).to(type);
+  const auto seen = bands_.narrow() ? narrow.mm(projections_.back()) : narrow;
+  const auto first = torch::cat({seen.mm(tables_[0].t()), seen.mm(slots_.t())}, 1).to(type);
   const auto normaliser = first.logsumexp(1, /*keepdim=*/true);
   if (log_z != nullptr) *log_z = normaliser.squeeze(1);
   auto out = torch::empty({f.size(0), bands_.vocabulary}, first.options());

@@ -9,7 +9,8 @@
 namespace nn {
 
 std::int64_t Bands::width(std::int64_t band) const {
-  const auto width = std::floor(static_cast<double>(d_model) / std::pow(factor, band));
+  const auto first = static_cast<double>(d_embedding > 0 ? d_embedding : d_model);
+  const auto width = std::floor(first / std::pow(factor, band));
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(width));
 }
 

@@ -10,14 +10,15 @@
 namespace nn {
 
 /// A vocabulary cut in bands by frequency: band 0 has ids [0, cutoffs[0]), the last ends at the
-/// vocabulary's size. Band i has vectors of d / factor^i (at least 1) and a projection to d. Plain:
-/// one band, no projection.
+/// vocabulary's size. Band i has vectors of d_embedding / factor^i (at least 1) and a projection to
+/// d_model. Plain: one band, no projection.
 struct Bands {
   std::int64_t vocabulary = 0;
   std::int64_t d_model = 0;
   std::vector<std::int64_t>
       cutoffs;  ///< strictly increasing, without the vocabulary's size; empty: plain
   double factor = 4;
+  std::int64_t d_embedding = 0;  ///< 0: d_model
 
   std::int64_t count() const { return static_cast<std::int64_t>(cutoffs.size()) + 1; }
   std::int64_t begin(std::int64_t band) const { return band == 0 ? 0 : cutoffs[band - 1]; }
@@ -25,6 +26,8 @@ struct Bands {
     return band < count() - 1 ? cutoffs[band] : vocabulary;
   }
   std::int64_t width(std::int64_t band) const;
+  /// Whether band 0 is not d_model wide.
+  bool narrow() const { return width(0) != d_model; }
 };
 
 /// ids (…) int64 in [0, vocabulary) -> vectors (…, d_model), times `scale`.

@@ -71,7 +71,11 @@ Bands make_bands(const ModelOptions& options, std::int64_t vocabulary) {
   }
   if (!(words.factor >= 1))
     core::fail(core::Code::bad_config, "factor: {} is below 1", words.factor);
-  return {vocabulary, options.shape.d_model, words.cutoffs, words.factor};
+  if (words.d_embedding < 0 || words.d_embedding > kMostWidth)
+    core::fail(core::Code::bad_config, "d-embedding: {} is not a width", words.d_embedding);
+  if (words.d_embedding > 0 && words.cutoffs.empty())
+    core::fail(core::Code::bad_config, "d-embedding: goes with cutoffs");
+  return {vocabulary, options.shape.d_model, words.cutoffs, words.factor, words.d_embedding};
 }
 
 std::shared_ptr<Embedding> make_embedding(const ModelOptions& options, std::int64_t vocabulary) {

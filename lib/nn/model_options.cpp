@@ -22,6 +22,7 @@ void VocabularyOptions::fields(core::FieldList& f) {
   f("cutoffs", cutoffs,
     "adaptive input and softmax: first id of each band of rarer words; none: a plain softmax");
   f("factor", factor, "each band's vectors are narrower by this factor");
+  f("d-embedding", d_embedding, "with --cutoffs: width of the first band's vectors; 0: d-model");
   f("tied-projections", tied_projections, "the bands' projections are shared too, where tied");
   f("tail-dropout", tail_dropout,
     "dropout on the projected output of the adaptive softmax's rarer bands");

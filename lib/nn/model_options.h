@@ -29,7 +29,8 @@ struct ShapeOptions {
 struct VocabularyOptions {
   bool tied = true;                   ///< the head shares the embedding
   std::vector<std::int64_t> cutoffs;  ///< empty: plain softmax
-  double factor = 4;                  ///< width of band i is d_model / factor^i
+  double factor = 4;                  ///< width of band i is d_embedding / factor^i
+  std::int64_t d_embedding = 0;       ///< width of band 0; 0: d_model
   bool tied_projections = true;
   double tail_dropout = 0;
   bool scale_embedding = true;  ///< times sqrt(d_model), as fairseq

@@ -15,6 +15,7 @@ DOCTEST_TEST_CASE("bands cut the vocabulary and narrow by the factor, at least 1
   DOCTEST_CHECK(bands.width(2) == 64);
   DOCTEST_CHECK(nn::Bands{10, 8, {1, 2}, 20}.width(2) == 1);
   DOCTEST_CHECK(nn::Bands{10, 410, {1, 2}, 1}.width(2) == 410);
+  DOCTEST_CHECK(nn::Bands{10, 3072, {1, 2}, 4, 1024}.width(2) == 64);
 }
 
 DOCTEST_TEST_CASE(

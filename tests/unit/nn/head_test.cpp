@@ -29,12 +29,14 @@ std::vector<Case> cases(torch::ScalarType type) {
   torch::manual_seed(3);
   std::vector<Case> all;
   const nn::Bands plain{kWords, kWidth, {}, 4}, one{kWords, kWidth, {6}, 2},
-      two{kWords, kWidth, {5, 11}, 2}, narrow{kWords, kWidth, {1, 2, 22}, 20};
+      two{kWords, kWidth, {5, 11}, 2}, narrow{kWords, kWidth, {1, 2, 22}, 20},
+      projected{kWords, kWidth, {5, 11}, 2, 6};
   auto table = std::make_shared<nn::Embedding>(plain);
   all.push_back({"plain", nullptr, std::make_shared<nn::PlainHead>(kWords, kWidth), plain});
   all.push_back({"plain, tied", table, std::make_shared<nn::PlainHead>(table), plain});
-  for (const auto& bands : {one, two, narrow}) {
-    const auto name = "adaptive, bands " + std::to_string(bands.count());
+  for (const auto& bands : {one, two, narrow, projected}) {
+    const auto name = "adaptive, bands " + std::to_string(bands.count()) + " from " +
+                      std::to_string(bands.width(0));
     auto input = std::make_shared<nn::Embedding>(bands),
          other = std::make_shared<nn::Embedding>(bands);
     all.push_back(
@@ -59,8 +61,9 @@ std::pair<torch::Tensor, torch::Tensor> written_out(const Case& c, const torch::
   const auto bands = static_cast<std::size_t>(c.bands.count());
   std::vector<torch::Tensor> log_prob, log_z;
   for (std::int64_t r = 0; r < f.size(0); ++r) {
-    auto first = weights[0].mv(f[r]);
-    if (bands > 1) first = torch::cat({first, weights[bands].mv(f[r])});
+    const auto seen = c.bands.narrow() ? weights.back().t().mv(f[r]) : f[r];
+    auto first = weights[0].mv(seen);
+    if (bands > 1) first = torch::cat({first, weights[bands].mv(seen)});
     const auto z = first.exp().sum().log();
     const auto word = targets[r].item<std::int64_t>();
     std::int64_t band = 0;

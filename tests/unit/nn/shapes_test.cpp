@@ -60,4 +60,6 @@ DOCTEST_TEST_CASE("the papers' shapes have the papers' numbers of parameters") {
   DOCTEST_CHECK(millions("transformer-xl-wikitext-103-large", kWikiText103) ==
                 doctest::Approx(284).epsilon(0.002));
   DOCTEST_CHECK(millions("srupp-enwik8", 204) == doctest::Approx(107).epsilon(0.002));
+  DOCTEST_CHECK(millions("srupp-wikitext-103", kWikiText103) ==
+                doctest::Approx(148).epsilon(0.005));
 }
