@@ -55,6 +55,9 @@ torch::Tensor LayerMemory::extend(const std::string& name, const torch::Tensor& 
   const auto before = remembered(name, length);
   auto& memory = state_->tensors[name + ".memory"];
   auto all = x;
+  if (before > 0 && memory.size(2) != x.size(2))
+    core::fail(core::Code::bug, "{}: a State of {} wide rows cannot go on with {}", name,
+               memory.size(2), x.size(2));
   if (before > 0) all = torch::cat({memory.narrow(1, memory.size(1) - before, before), x}, 1);
   // Row b's tokens end at slot before + count[b].
   const auto keep = std::min(length, before + count_.max().item<std::int64_t>());

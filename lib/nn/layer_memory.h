@@ -1,12 +1,13 @@
 #pragma once
-// Past inputs of each layer, a length of its own for each (Transformer-XL, SRU++).
+// The past of each layer, a length of its own for each (Transformer-XL, SRU++): its inputs, or what
+// it made of them.
 //
 // A call packs each row's real tokens to the front, so that layers see rows without gaps; a row's
 // padding then stands behind its tokens, where nothing looks.
 //
 //   State::tensors  "seen" (B) int64, on the CPU: tokens of the row since it was fresh
-//                   NAME + ".memory" (B, C, d): inputs of the layer, the newest last, C at most the
-//                   layer's length. A row that has seen fewer than C has them at the end; what
+//                   NAME + ".memory" (B, C, d): what extend was given, the newest last, C at most
+//                   the layer's length. A row that has seen fewer than C has them at the end; what
 //                   stands before them is finite and means nothing.
 
 #include <cstdint>
@@ -26,7 +27,7 @@ class LayerMemory {
   /// How many slots extend will put before x.
   std::int64_t remembered(const std::string& name, std::int64_t length) const;
   /// x (B, T, d) packed, what layer `name` reads -> (B, C + T, d): what it read before, then x. Of
-  /// both together the newest `length` are kept. Once a name and call.
+  /// both together the newest `length` are kept. Once a name and call; d is always the same.
   torch::Tensor extend(const std::string& name, const torch::Tensor& x, std::int64_t length);
   /// The first of C remembered slots that means something, in each row: (B) int64 on the CPU;
   /// undefined if all do in all rows.

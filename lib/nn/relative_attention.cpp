@@ -151,17 +151,24 @@ RelativeAttention::RelativeAttention(std::int64_t d_model, std::int64_t heads, d
   c_proj_ = register_module("c_proj", std::make_shared<Linear>(d_model, d_model, false));
 }
 
-torch::Tensor RelativeAttention::forward(const torch::Tensor& x, std::int64_t queries,
-                                         const torch::Tensor& distances,
+torch::Tensor RelativeAttention::keys_values(const torch::Tensor& x) const {
+  const auto d = x.size(2);
+  return torch::linear(x, c_attn_->weight.narrow(0, d, 2 * d));
+}
+
+torch::Tensor RelativeAttention::positions(const torch::Tensor& distances) const {
+  const auto d = distances.size(1);
+  return c_position_->forward(distances).view({distances.size(0), heads_, d / heads_});
+}
+
+torch::Tensor RelativeAttention::forward(const torch::Tensor& x, const torch::Tensor& keys_values,
+                                         const torch::Tensor& positions,
                                          const PositionBiases& biases, const KeySight& sight) {
-  const auto rows = x.size(0), slots = x.size(1), d = x.size(2), width = d / heads_;
-  const auto& weight = c_attn_->weight;
-  const auto q = torch::linear(x.narrow(1, slots - queries, queries), weight.narrow(0, 0, d))
-                     .view({rows, queries, heads_, width});
-  const auto kv =
-      torch::linear(x, weight.narrow(0, d, 2 * d)).view({rows, slots, 2, heads_, width});
-  const auto r = c_position_->forward(distances).view({slots, heads_, width});
-  const auto out = relative_attend(q + biases.content, q + biases.position, kv, r, sight,
+  const auto rows = x.size(0), queries = x.size(1), d = x.size(2), width = d / heads_;
+  const auto q =
+      torch::linear(x, c_attn_->weight.narrow(0, 0, d)).view({rows, queries, heads_, width});
+  const auto kv = keys_values.view({rows, keys_values.size(1), 2, heads_, width});
+  const auto out = relative_attend(q + biases.content, q + biases.position, kv, positions, sight,
                                    is_training() ? dropout_ : 0.0);
   return c_proj_->forward(out.reshape({rows, queries, d}));
 }

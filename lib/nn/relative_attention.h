@@ -34,13 +34,19 @@ class PositionBiases : public torch::nn::Module {
 };
 
 /// No biases in the matrices. c_attn makes queries, keys and values, c_position is W_r, c_proj
-/// joins the heads.
+/// joins the heads. Keys, values and positions are made apart from what reads them, so that they
+/// can be kept.
 class RelativeAttention : public torch::nn::Module {
  public:
   RelativeAttention(std::int64_t d_model, std::int64_t heads, double dropout);
-  /// x (B, S, d), of which the last T are queries; distances (S, d) -> (B, T, d).
-  torch::Tensor forward(const torch::Tensor& x, std::int64_t queries,
-                        const torch::Tensor& distances, const PositionBiases& biases,
+  /// x (B, S, d) -> (B, S, 2 d).
+  torch::Tensor keys_values(const torch::Tensor& x) const;
+  /// Vectors of distances (S, d) -> (S, heads, width).
+  torch::Tensor positions(const torch::Tensor& distances) const;
+  /// Queries x (B, T, d), the last of the S slots; keys_values (B, S, 2 d); positions (S, heads,
+  /// width) -> (B, T, d).
+  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& keys_values,
+                        const torch::Tensor& positions, const PositionBiases& biases,
                         const KeySight& sight);
 
  private:

@@ -65,20 +65,18 @@ SruppLayer::SruppLayer(const ShapeOptions& shape, const SruppOptions& options, s
 }
 
 void SruppLayer::first_values() {
+  expand_->weight.mul_(std::sqrt(1 - dropout_));
   weights_.forget.uniform_(-1, 1);
   weights_.highway.uniform_(-1, 1);
   if (attends()) rezero_.zero_();
 }
 
-torch::Tensor SruppLayer::attend(const torch::Tensor& q, std::int64_t steps,
+torch::Tensor SruppLayer::attend(const torch::Tensor& q, const torch::Tensor& keys_values,
                                  const KeySight& sight) const {
-  const auto rows = q.size(0), slots = q.size(1), width = q.size(2);
-  const auto kv = keys_values_->forward(q)
-                      .view({rows, slots, 2, heads_, width / heads_})
-                      .permute({2, 0, 3, 1, 4});
-  const auto queries = q.narrow(1, slots - steps, steps)
-                           .reshape({rows, steps, heads_, width / heads_})
-                           .transpose(1, 2);
+  const auto rows = q.size(0), steps = q.size(1), width = q.size(2), slots = keys_values.size(1);
+  const auto kv =
+      keys_values.view({rows, slots, 2, heads_, width / heads_}).permute({2, 0, 3, 1, 4});
+  const auto queries = q.reshape({rows, steps, heads_, width / heads_}).transpose(1, 2);
   const double dropout = is_training() ? attention_dropout_ : 0.0;
   Sight mask;
   mask.causal = sight.causal_only() && slots == steps && dropout == 0;
@@ -92,14 +90,11 @@ torch::Tensor SruppLayer::attend(const torch::Tensor& q, std::int64_t steps,
       .reshape({rows, steps, width});
 }
 
-torch::Tensor SruppLayer::forward(const torch::Tensor& x, const torch::Tensor& remembered,
-                                  const KeySight& sight, torch::Tensor& cells,
-                                  const torch::Tensor& steps, torch::Tensor* normalised) {
-  const auto n = x.size(1);
-  const auto q = project_->forward(remembered);
-  auto z = q.narrow(1, q.size(1) - n, n);
-  if (attends()) z = z + rezero_ * attend(q, n, sight);
-  z = norm_->forward(z);
+torch::Tensor SruppLayer::forward(const torch::Tensor& x, const torch::Tensor& q,
+                                  const torch::Tensor& keys_values, const KeySight& sight,
+                                  torch::Tensor& cells, const torch::Tensor& steps,
+                                  torch::Tensor* normalised) {
+  const auto z = norm_->forward(attends() ? q + rezero_ * attend(q, keys_values, sight) : q);
   if (normalised != nullptr) *normalised = z;
   const auto gates = expand_->forward(dropped(z, dropout_, is_training()));
   torch::Tensor mask;
@@ -144,16 +139,29 @@ Hidden Srupp::forward(const Batch& batch, State* state) {
                     ? state->tensors["cells"]
                     : torch::zeros({x.size(0), count, shape_.d_model}, options);
   const auto steps = memory.dense() ? torch::Tensor() : memory.count();
+  const auto n = x.size(1);
+  const bool keep_keys = !is_training() && !torch::GradMode::is_enabled();
   std::vector<torch::Tensor> after;
   torch::Tensor g;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto length = lengths_[static_cast<std::size_t>(i)];
-    const auto remembered = memory.extend("h." + std::to_string(i), x, length);
-    const KeySight sight{memory.first_valid(remembered.size(1) - x.size(1)),
-                         same_length_ ? length : -1};
+    const auto name = "h." + std::to_string(i);
+    auto& layer = *layers_[static_cast<std::size_t>(i)];
+    torch::Tensor q, keys_values;
+    if (!layer.attends()) {
+      q = layer.project(x);
+    } else if (keep_keys) {
+      q = layer.project(x);
+      keys_values = memory.extend(name, layer.keys_values(q), length);
+    } else {
+      const auto all = layer.project(memory.extend(name, x, length));
+      q = all.narrow(1, all.size(1) - n, n);
+      keys_values = layer.keys_values(all);
+    }
+    const auto slots = keys_values.defined() ? keys_values.size(1) : n;
+    const KeySight sight{memory.first_valid(slots - n), same_length_ ? length : -1};
     auto cells = before.select(1, i);
-    x = layers_[static_cast<std::size_t>(i)]->forward(x, remembered, sight, cells, steps,
-                                                      i + 1 == count ? &g : nullptr);
+    x = layer.forward(x, q, keys_values, sight, cells, steps, i + 1 == count ? &g : nullptr);
     after.push_back(cells);
   }
   if (state != nullptr) state->tensors["cells"] = torch::stack(after, 1);

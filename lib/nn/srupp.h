@@ -21,17 +21,24 @@ class SruppLayer : public torch::nn::Module, public OwnFirstValues {
  public:
   SruppLayer(const ShapeOptions& shape, const SruppOptions& options, std::int64_t width,
              double norm_epsilon, bool attends);
-  /// The cells' weights uniform in +-1, rezero 0.
+  /// The cells' weights uniform in +-1, rezero 0; expand's as the scheme has them, times
+  /// sqrt(1 - dropout), since dropout raises the variance of what it reads.
   void first_values() override;
   bool attends() const { return keys_values_ != nullptr; }
-  /// x (B, T, d); remembered (B, S, d) ends with x; cells (B, d) become those after the last step;
-  /// steps as sru_scan's. `normalised`, if not null, receives z (B, T, width).
-  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& remembered,
-                        const KeySight& sight, torch::Tensor& cells, const torch::Tensor& steps,
+  /// q (B, S, width) of inputs x (B, S, d); keys and values of that (B, S, 2 width), if it attends.
+  torch::Tensor project(const torch::Tensor& x) const { return project_->forward(x); }
+  torch::Tensor keys_values(const torch::Tensor& q) const { return keys_values_->forward(q); }
+  /// x (B, T, d) and q of it; keys_values (B, S, 2 width) of all that is remembered and x; cells
+  /// (B, d) become those after the last step; steps as sru_scan's. `normalised`, if not null,
+  /// receives z (B, T, width).
+  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& q,
+                        const torch::Tensor& keys_values, const KeySight& sight,
+                        torch::Tensor& cells, const torch::Tensor& steps,
                         torch::Tensor* normalised);
 
  private:
-  torch::Tensor attend(const torch::Tensor& q, std::int64_t steps, const KeySight& sight) const;
+  torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& keys_values,
+                       const KeySight& sight) const;
 
   std::int64_t heads_;
   double dropout_, attention_dropout_, forget_start_, highway_start_;
@@ -41,9 +48,11 @@ class SruppLayer : public torch::nn::Module, public OwnFirstValues {
   SruWeights weights_;
 };
 
-/// Embedding, then layers. State: "cells" (B, layers, d_model), and the past inputs of the layers
-/// that attend (layer_memory.h). g is the last layer's z, or f: --memory-key. The biases' first
-/// values (--forget-bias, --highway-bias) are added to the parameters, which start at 0.
+/// Embedding, then layers. State: "cells" (B, layers, d_model), and the past of the layers that
+/// attend (layer_memory.h): inputs (B, length, d_model), or, where weights stay as they are
+/// (evaluation mode without gradient), keys and values (B, length, 2 width). A State is of one
+/// kind. g is the last layer's z, or f: --memory-key. The biases' first values (--forget-bias,
+/// --highway-bias) are added to the parameters, which start at 0.
 class Srupp : public Architecture {
  public:
   /// Throws Error{bad_config} naming the option.

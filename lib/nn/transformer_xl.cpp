@@ -1,6 +1,7 @@
 #include "nn/transformer_xl.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "nn/memory_pattern.h"
@@ -23,12 +24,16 @@ XlBlock::XlBlock(const ShapeOptions& shape, const TransformerOptions& options, b
                                     shape, parse_activation(options.activation), options.bias));
 }
 
-torch::Tensor XlBlock::forward(torch::Tensor x, const torch::Tensor& remembered,
-                               const torch::Tensor& distances, const PositionBiases* shared,
-                               const KeySight& sight, torch::Tensor* ffn_input) {
+torch::Tensor XlBlock::read(const torch::Tensor& x) const {
+  return pre_norm_ ? ln_1_->forward(x) : x;
+}
+
+torch::Tensor XlBlock::forward(torch::Tensor x, const torch::Tensor& read,
+                               const torch::Tensor& keys_values, const torch::Tensor& positions,
+                               const PositionBiases* shared, const KeySight& sight,
+                               torch::Tensor* ffn_input) {
   const auto drop = [&](const torch::Tensor& y) { return dropped(y, dropout_, is_training()); };
-  const auto read = pre_norm_ ? ln_1_->forward(remembered) : remembered;
-  x = x + drop(attn_->forward(read, x.size(1), distances, biases_ ? *biases_ : *shared, sight));
+  x = x + drop(attn_->forward(read, keys_values, positions, biases_ ? *biases_ : *shared, sight));
   if (!pre_norm_) x = ln_1_->forward(x);
   const auto fed = pre_norm_ ? ln_2_->forward(x) : x;
   if (ffn_input != nullptr) *ffn_input = fed;
@@ -73,14 +78,25 @@ Hidden TransformerXl::forward(const Batch& batch, State* state) {
     most = std::max(most, memory.remembered(name(i), lengths_[i]));
   // Of the layer that remembers most; the others take the last rows.
   const auto far = dropped(distances(most + steps, options), shape_.dropout, is_training());
+  const bool keep_keys = !is_training() && !torch::GradMode::is_enabled();
   torch::Tensor g;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    const auto remembered = memory.extend(name(i), x, lengths_[i]);
-    const auto slots = remembered.size(1);
+    auto& block = *blocks_[i];
+    torch::Tensor read, keys_values;
+    if (keep_keys) {
+      read = block.read(x);
+      keys_values = memory.extend(name(i), block.keys_values(read), lengths_[i]);
+    } else {
+      const auto all = block.read(memory.extend(name(i), x, lengths_[i]));
+      read = all.narrow(1, all.size(1) - steps, steps);
+      keys_values = block.keys_values(all);
+    }
+    const auto slots = keys_values.size(1);
+    const auto positions = keep_keys ? kept_positions(i, slots, options)
+                                     : block.positions(far.narrow(0, far.size(0) - slots, slots));
     const KeySight sight{memory.first_valid(slots - steps), same_length_ ? lengths_[i] : -1};
     torch::Tensor* const key = i + 1 == blocks_.size() ? &g : nullptr;
-    x = blocks_[i]->forward(x, remembered, far.narrow(0, far.size(0) - slots, slots), biases_.get(),
-                            sight, key);
+    x = block.forward(x, read, keys_values, positions, biases_.get(), sight, key);
   }
   if (ln_f_) x = ln_f_->forward(x);
   if (shape_.memory_key == "output") g = x;
@@ -89,9 +105,27 @@ Hidden TransformerXl::forward(const Batch& batch, State* state) {
 
 torch::Tensor TransformerXl::distances(std::int64_t slots, const torch::TensorOptions& options) {
   if (!table_.defined() || table_.size(0) < slots || table_.scalar_type() != options.dtype() ||
-      table_.device() != options.device())
-    table_ = distance_vectors(slots, clamp_, shape_.d_model).to(options);
+      table_.device() != options.device()) {
+    // Room to grow, since a text may come token by token.
+    const auto room = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(slots)));
+    table_ = distance_vectors(room, clamp_, shape_.d_model).to(options);
+    positions_.assign(blocks_.size(), torch::Tensor());
+  }
   return table_.narrow(0, table_.size(0) - slots, slots);
+}
+
+torch::Tensor TransformerXl::kept_positions(std::size_t layer, std::int64_t slots,
+                                            const torch::TensorOptions& options) {
+  const auto room = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(slots)));
+  auto& kept = positions_[layer];
+  if (!kept.defined() || kept.size(0) < slots)
+    kept = blocks_[layer]->positions(distances(room, options));
+  return kept.narrow(0, kept.size(0) - slots, slots);
+}
+
+void TransformerXl::train(bool on) {
+  Architecture::train(on);
+  table_ = torch::Tensor();  // the positions too: weights may change before they are wanted again
 }
 
 void TransformerXl::set_reach(const Reach& reach) {

@@ -18,11 +18,18 @@ namespace nn {
 class XlBlock : public torch::nn::Module {
  public:
   XlBlock(const ShapeOptions& shape, const TransformerOptions& options, bool own_biases);
-  /// x (B, T, d); remembered (B, S, d) ends with x; distances (S, d). `ffn_input`, if not null,
-  /// receives what mlp reads.
-  torch::Tensor forward(torch::Tensor x, const torch::Tensor& remembered,
-                        const torch::Tensor& distances, const PositionBiases* shared,
-                        const KeySight& sight, torch::Tensor* ffn_input);
+  /// What attention reads of inputs x (B, S, d), and keys and values of that (B, S, 2 d).
+  torch::Tensor read(const torch::Tensor& x) const;
+  torch::Tensor keys_values(const torch::Tensor& read) const { return attn_->keys_values(read); }
+  torch::Tensor positions(const torch::Tensor& distances) const {
+    return attn_->positions(distances);
+  }
+  /// x (B, T, d), `read` of it, keys_values (B, S, 2 d) of all that is remembered and x, positions
+  /// (S, heads, width). `ffn_input`, if not null, receives what mlp reads.
+  torch::Tensor forward(torch::Tensor x, const torch::Tensor& read,
+                        const torch::Tensor& keys_values, const torch::Tensor& positions,
+                        const PositionBiases* shared, const KeySight& sight,
+                        torch::Tensor* ffn_input);
 
  private:
   bool pre_norm_;
@@ -35,8 +42,10 @@ class XlBlock : public torch::nn::Module {
 
 /// Submodules: wte, biases (where shared), h.N, ln_f (pre-norm with final_norm). The options norm,
 /// final-norm, activation, bias and norm-epsilon are the transformer's. Dropout also on the
-/// distances' vectors. State holds each layer's past inputs (layer_memory.h): the sum of the
-/// lengths.
+/// distances' vectors. State holds each layer's past (layer_memory.h): the sum of the lengths, (B,
+/// length, d) of inputs, so that gradient reaches the matrices that read them; where weights stay
+/// as they are (evaluation mode without gradient) keys and values instead, (B, length, 2 d), made
+/// once a token, and the positions are projected once. A State is of one kind.
 class TransformerXl : public Architecture {
  public:
   /// Throws Error{bad_config} naming the option.
@@ -48,9 +57,12 @@ class TransformerXl : public Architecture {
   Carry carry() const override { return Carry::constant; }
   void set_reach(const Reach& reach) override;
   std::shared_ptr<Embedding> embedding() override { return wte_; }
+  void train(bool on = true) override;
 
  private:
   torch::Tensor distances(std::int64_t slots, const torch::TensorOptions& options);
+  torch::Tensor kept_positions(std::size_t layer, std::int64_t slots,
+                               const torch::TensorOptions& options);
 
   ShapeOptions shape_;
   std::vector<std::int64_t> lengths_;  // a layer
@@ -60,7 +72,8 @@ class TransformerXl : public Architecture {
   std::shared_ptr<PositionBiases> biases_;
   std::vector<std::shared_ptr<XlBlock>> blocks_;
   std::shared_ptr<LayerNorm> ln_f_;
-  torch::Tensor table_;  // of distances; the nearest are its last rows
+  torch::Tensor table_;                   // of distances; the nearest are its last rows
+  std::vector<torch::Tensor> positions_;  // of table_, a layer, the last rows; or undefined
 };
 
 }  // namespace nn

@@ -198,11 +198,41 @@ DOCTEST_TEST_CASE("with same-length a text is read alike however it is cut") {
 DOCTEST_TEST_CASE("State holds the sum of the lengths, not the longest times the layers") {
   const torch::NoGradGuard no_grad;
   const auto model = strong_model(xl_options("long=40 short=2 place=interleaved:2", 6));
-  nn::State state;
-  for (int i = 0; i < 9; ++i)
-    model->architecture->forward(batch_of({random_ids(7, 1), random_ids(7, 2)}, i == 0), &state);
   const std::int64_t tokens = 2 * 40 + 4 * 2, rows = 2, d = 8;
-  DOCTEST_CHECK(state.bytes() == rows * (tokens * d + 1) * 8);
+  // Inputs in training, their keys and values where weights stay.
+  for (const bool training : {true, false}) {
+    model->train(training);
+    nn::State state;
+    for (int i = 0; i < 9; ++i)
+      model->architecture->forward(batch_of({random_ids(7, 1), random_ids(7, 2)}, i == 0), &state);
+    DOCTEST_CHECK(state.bytes() == rows * (tokens * d * (training ? 1 : 2) + 1) * 8);
+  }
+}
+
+DOCTEST_TEST_CASE(
+    "kept keys, values and positions change nothing, and do not outlive their weights") {
+  const auto model = strong_model(xl_options("5,30", 2));
+  std::vector<Ids> tokens;
+  for (int i = 0; i < 50; ++i) tokens.push_back(random_ids(1, static_cast<std::uint64_t>(i)));
+  const auto check = [&] {
+    nn::State kept, made;
+    const auto anew = run(*model, tokens, made, /*detach=*/true);  // with gradient nothing is kept
+    const torch::NoGradGuard no_grad;
+    const auto got = run(*model, tokens, kept);
+    DOCTEST_CHECK(kept.bytes() > made.bytes());
+    DOCTEST_CHECK(gap(got.f, anew.f) < 1e-12);
+    DOCTEST_CHECK(gap(got.g, anew.g) < 1e-12);
+  };
+  check();
+  model->architecture->set_reach({"9", 3, "on"});
+  check();
+  model->train();
+  {
+    const torch::NoGradGuard no_grad;
+    for (const auto& [name, weight] : model->named_weights()) torch::Tensor(weight).mul_(1.1);
+  }
+  model->eval();
+  check();
 }
 
 DOCTEST_TEST_CASE("other lengths at test: longer, shorter, none; and back") {
