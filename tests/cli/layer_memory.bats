@@ -42,20 +42,22 @@ loss() { # MODEL FLAG...
   done
 }
 
-@test "killed with -9 and continued, the State goes on: the same bytes" {
-  local arch round pid
+@test "killed or stopped and continued, the State goes on: the same bytes" {
+  local arch round pid signal code
   for arch in transformer-xl srupp; do
     command=(train --arch "$arch" --layers 2 --layer-memory "20,5" --d-model 16 --heads 2 --d-projection 8 --segment 8 --batch 4
-      --dropout 0.1 --steps 60 --log-every 1 --checkpoint-every 7 --keep 2 -q -j 1)
+      --segment-deviation 2 --optimiser radam --dropout 0.1 --steps 60 --log-every 1 --checkpoint-every 7 --keep 2 -q -j 1)
     "${command[@]}" -o "whole-$arch" "$data/train.shard.zst"
     for round in 3 9 20; do
+      signal=KILL code=137
+      [ "$round" -ne 9 ] || signal=TERM code=75
       "${command[@]}" -o "parts-$arch" "$data/train.shard.zst" &
       pid=$!
       while [ "$(wc -l 2>/dev/null <"parts-$arch/metrics.jsonl" || echo 0)" -lt "$round" ] && kill -0 "$pid" 2>/dev/null; do
         sleep 0.02
       done
-      kill -9 "$pid" 2>/dev/null || continue
-      wait "$pid" || [ $? -eq 137 ]
+      kill -$signal "$pid" 2>/dev/null || continue
+      wait "$pid" || [ $? -eq $code ]
     done
     "${command[@]}" -o "parts-$arch" "$data/train.shard.zst"
     diff -r -x timings.jsonl "whole-$arch" "parts-$arch"
@@ -82,6 +84,15 @@ loss() { # MODEL FLAG...
   [[ "$(signature srupp --long 12288)" == *"|memory:local+long|long:12288|"* ]]
   [ "$(loss srupp --long 12288)" != "$(loss srupp --memory none)" ]
   [ "$(loss xl --memory local,long --long 1000)" != "$(loss xl)" ]
+}
+
+@test "a length for each layer, TRIME's memories and a datastore together" {
+  local flags=(--memory "local,long" --long 200 --datastore store --k 20 --combine both --datastore-lambda 0.2)
+  build-datastore -q -j 1 -m "$data/xl" --index exact "$data/train.shard.zst" -o store
+  run -0 signature xl "${flags[@]}" --layer-memory 'long=64 short=8 place=first:1'
+  [[ "$output" == *"|memory:local+long|long:200|combine:both|"*"|stores:"*"|layer-memory:long=64+short=8+place=first:1" ]]
+  [ "$(loss xl "${flags[@]}")" != "$(loss xl --memory local,long --long 200)" ]
+  [ "$(loss xl "${flags[@]}")" != "$(loss xl "${flags[@]}" --layer-memory none)" ]
 }
 
 @test "sample goes on with both, at other lengths too, the same each time" {
