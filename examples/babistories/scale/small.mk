@@ -1,4 +1,4 @@
-# One core: models of about a minute; see small.md. So few updates suit the first values of --init fairseq better than the published ones.
+# One core: models of half a minute; see small.md. So few updates suit the first values of --init fairseq better than the published ones.
 bytes.train = 4000000
 bytes.valid = 200000
 vocabulary = 1024
@@ -9,16 +9,16 @@ longest = 768
 window = 256
 shape = --d-model 64 --heads 4
 batch = --segment $(segment) --batch 8 --beta2 0.95 --clip 1 --min-lr 1e-4
-steps = 800
-steps.half = 400
-steps.double = 1600
+steps = 400
+steps.half = 200
+steps.double = 800
 lr = 5e-3
 lr.low = 1e-3
 dropout = 0.05
 decay = 0.1
 decay.low = 0.01
-warmup = 80
-warmup.short = 8
+warmup = 40
+warmup.short = 4
 articles = 100
 prompts = 24
 tokens = 60
