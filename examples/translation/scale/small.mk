@@ -14,7 +14,8 @@ recipe.trime = --batch-tokens 2000 --steps 200 --lr 5e-4 --warmup 20 --schedule 
 trime_from = base
 temperature = 1
 beam = --beam 4 --length-penalty 0.6
-fill =
+# Few enough entries for codes of 8 bits.
+fill.new = --index IVF1024,SQ8
 search = --k 16 --nprobe 16
-knn = --combine interpolate --datastore-lambda 0.2 --datastore-temperature 50
+knn = --combine interpolate --datastore-lambda 0.6 --datastore-temperature 10
 joint = --combine joint --joint-temperature 1
