@@ -28,8 +28,9 @@ $(OUT)/depth.tsv: $(call scores,$(foreach n,$(depths),mosaic-$(n) transformer-$(
 	  $(call losses,mosaic-$(n)) $(call losses,transformer-$(n));) } >$@
 	@gnuplot -e "table='$@'; out='$(@:tsv=svg)'" depth.gp
 
-# Both models side by side: the middle ones.
+# Both models side by side: the middle ones; and with the transformer's twins.
 pair = mosaic-$(middle) transformer-$(middle)
+watched = $(pair) $(twins)
 $(OUT)/%.continuations: $(OUT)/prompts.txt $(OUT)/model/%/model.safetensors
 	sample -q $(jobs) -m $(OUT)/model/$* --beam 2 --max-tokens $(tokens) --json -o $@ $<
 $(OUT)/continuations.tsv: $(pair:%=$(OUT)/%.continuations)
@@ -47,12 +48,11 @@ by_position = awk -F '\t' -v w=$(window) -v parts=16 \
   { p = $$at["position"] - base; if (p < w) { b = int(p * parts / w); n[file, b]++; sum[file, b] += $$at["nats"] } } \
   END { for (b = 0; b < parts; ++b) { printf "%d", (b + 0.5) * w / parts; \
     for (f = 1; f <= file; ++f) printf "\t%s", n[f, b] ? sprintf("%.4f", sum[f, b] / n[f, b]) : "-"; print "" } }'
-$(OUT)/encyclopaedia.tsv: $(pair:%=$(OUT)/%.articles.scores) $(pair:%=$(OUT)/%.valid.scores)
-	@{ printf 'position\tmosaic, articles\ttransformer, articles\tmosaic, stories\ttransformer, stories\n'; $(by_position) $^; } >$@
+$(OUT)/encyclopaedia.tsv: $(watched:%=$(OUT)/%.articles.scores) $(watched:%=$(OUT)/%.valid.scores)
+	@{ printf 'position'; printf '\t%s, articles' $(watched); printf '\t%s, stories' $(watched); echo; $(by_position) $^; } >$@
 	@gnuplot -e "table='$@'; out='$(@:tsv=svg)'" position.gp
 
 # What the last token attends to, mean over heads and layers: on the way from the first token to the last.
-watched = $(pair) $(twins)
 $(OUT)/%.short.attention: $(OUT)/model/%/model.safetensors $(OUT)/valid.shard.zst
 	probe attention -q $(jobs) -m $(<D) --window $(segment) --sequences $(sequences) -o $@ $(OUT)/valid.shard.zst
 $(OUT)/%.long.attention: $(OUT)/model/%/model.safetensors $(OUT)/valid.shard.zst
