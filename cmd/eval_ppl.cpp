@@ -1,7 +1,8 @@
 // eval-ppl: the perplexity of a model, with its memories, on a text.
 //
-// FILE: token shards (man 5 shard), several as one; `-` or none is stdin. -m: a model's folder.
-// stdout: one record of figures; with --by a table after it; with --tune alone, a config file.
+// FILE: shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin. -m: a
+// model's folder. stdout: one record of figures; with --by a table after it; with --tune alone, a
+// config file.
 
 #include <algorithm>
 #include <cmath>
@@ -17,6 +18,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "infer/breakdown.h"
+#include "infer/pairs.h"
 #include "infer/per_token.h"
 #include "infer/reach.h"
 #include "infer/report.h"
@@ -25,6 +27,7 @@
 #include "infer/stores.h"
 #include "infer/tune.h"
 #include "model/folder.h"
+#include "nn/reads_source.h"
 #include "nn/runtime.h"
 
 namespace {
@@ -45,7 +48,7 @@ struct Options {
   double fail_above = 0;
   std::string device = "auto", precision = "float32";
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "token shards; - or none is stdin");
+    f.positional("FILE", files, "shards of tokens or pairs; - or none is stdin");
     auto& folder = f("model", model, "folder of the model");
     folder.short_name = 'm', folder.required = true;
     windows.fields(f);
@@ -78,9 +81,22 @@ struct Run {
 
   shard::Dataset open(const std::vector<std::string>& paths) const {
     shard::Dataset data(paths);
-    shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
+    const bool pairs = nn::reads_source(loaded.model->options.arch);
+    shard::expect_kind(data.header(), {pairs ? shard::Kind::pairs : shard::Kind::tokens},
+                       data.name());
     model::check_tokenizer(loaded, data.header(), data.name());
     return data;
+  }
+  // The windows of these data: of pairs they are given.
+  void fit(infer::WindowOptions& windows, const shard::Dataset& data) const {
+    if (data.header().kind != shard::Kind::pairs) {
+      windows.beginning = infer::beginning_token(data);
+      return;
+    }
+    for (const char* flag : {"window", "stride", "restart", "carry"})
+      if (context.was_given(flag))
+        fail(Code::usage, "--{}: pairs of sentences have no windows", flag);
+    windows = infer::pair_windows(data, *loaded.model, windows.batch_tokens);
   }
   std::string signature(const shard::Dataset& data, const infer::WindowOptions& windows,
                         const infer::MemoryOptions& memory) const {
@@ -100,7 +116,7 @@ infer::MemoryOptions tune(const Run& run, infer::WindowOptions windows,
       out;  // opened before the work: a place that cannot be written is said at once
   if (!options.tune_output.empty() || alone)
     out.emplace(options.tune_output.empty() ? run.context.output : options.tune_output);
-  windows.beginning = infer::beginning_token(data);
+  run.fit(windows, data);
   infer::Tuned tuned;
   {
     cli::Progress progress(run.context, "tuning", "tokens", data.size());
@@ -130,7 +146,7 @@ int evaluate(const Run& run, infer::WindowOptions windows, const infer::MemoryOp
   const auto& options = run.options;
   const shard::Dataset data =
       run.open(options.files.empty() ? std::vector<std::string>{"-"} : options.files);
-  windows.beginning = infer::beginning_token(data);
+  run.fit(windows, data);
   auto breakdown = make_breakdown(run, data);
   std::optional<infer::PerToken> per_token;
   std::optional<infer::Retrieval> retrieval;

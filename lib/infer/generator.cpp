@@ -15,11 +15,6 @@ using core::Code;
 
 constexpr std::int64_t kBoundless = std::int64_t{1} << 30;  // a window that is never full
 
-std::span<const float> row_of(const torch::Tensor& rows, std::int64_t row) {
-  const auto words = rows.size(1);
-  return {rows.const_data_ptr<float>() + row * words, static_cast<std::size_t>(words)};
-}
-
 }  // namespace
 
 // A text that grows by drawing.
@@ -30,18 +25,6 @@ struct Generator::Growing {
   Sample sample;
   std::int64_t most;     // tokens
   std::size_t told = 0;  // bytes of the text that were told
-};
-
-// Hypotheses of one prompt.
-struct Generator::Search {
-  struct Text {
-    StopText text;
-    text::StreamDecoder decoder;
-  };
-  std::uint64_t prompt;
-  Beam beam;
-  Text start;               // what decoding continues
-  std::vector<Text> texts;  // of the live hypotheses
 };
 
 Generator::Generator(model::Loaded loaded, GeneratorOptions options, MemoryOptions memory,
@@ -79,6 +62,11 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, MemoryOptio
     citer_.emplace(memory_.stores.opened, tokenizer_, options_.cite_most);
   }
   session_.emplace(*engine_, *loaded_.model, window_, memory_, device);
+}
+
+std::span<const float> Generator::row_of(const torch::Tensor& rows, std::int64_t row) {
+  const auto words = rows.size(1);
+  return {rows.const_data_ptr<float>() + row * words, static_cast<std::size_t>(words)};
 }
 
 std::vector<std::int64_t> Generator::encode(const std::string& prompt) const {
@@ -233,66 +221,6 @@ void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::
     texts = std::move(rest);
     if (texts.empty()) break;
     session_->select(going_on);
-    session_->advance(tokens);
-  }
-}
-
-void Generator::search(const std::vector<Start>& starts, const GeneratorWatch& watch) {
-  std::vector<Search> searches;
-  for (const auto& start : starts) {
-    const Search::Text text{StopText(options_.stop), decoder_after(start)};
-    searches.push_back(
-        {start.number, Beam(options_.beam, options_.length_penalty, start.most), text, {text}});
-  }
-  open_rows(starts);
-  const auto tell = [&](const Search& search) {
-    std::int64_t rank = 0;
-    for (auto& hypothesis : search.beam.best(options_.samples)) {
-      Sample sample{
-          search.prompt,     rank++, {}, std::move(hypothesis.tokens), hypothesis.log_prob,
-          hypothesis.finish, {}};
-      auto text = search.start;
-      for (const auto token : sample.tokens) ends(text.text, text.decoder, token);
-      sample.text = text.text.text();
-      if (watch.piece) watch.piece(sample.prompt, sample.sample, sample.text);
-      if (watch.finished) watch.finished(sample);
-    }
-  };
-  while (!searches.empty()) {
-    const torch::Tensor log_p = session_->log_probs();
-    count(static_cast<std::size_t>(log_p.size(0)), watch);
-    std::vector<std::int64_t> parents, tokens;
-    std::vector<Search> rest;
-    std::int64_t first = 0;  // row of the search's first hypothesis
-    for (auto& search : searches) {
-      std::vector<std::span<const float>> rows;
-      const auto live = static_cast<std::int64_t>(search.beam.live().size());
-      for (std::int64_t i = 0; i < live; ++i) rows.push_back(row_of(log_p, first + i));
-      best_word(rows[0]);  // throws if the model gives no numbers
-      const auto continued = search.beam.advance(
-          rows, [&](std::size_t parent, std::int64_t word) -> std::optional<Finish> {
-            auto text = search.texts[parent];
-            return ends(text.text, text.decoder, word);
-          });
-      if (search.beam.done()) {
-        tell(search);
-      } else {
-        std::vector<Search::Text> texts;
-        for (std::size_t i = 0; i < continued.size(); ++i) {
-          const auto word = search.beam.live()[i].tokens.back();
-          texts.push_back(search.texts[static_cast<std::size_t>(continued[i])]);
-          ends(texts.back().text, texts.back().decoder, word);
-          parents.push_back(first + continued[i]);
-          tokens.push_back(word);
-        }
-        search.texts = std::move(texts);
-        rest.push_back(std::move(search));
-      }
-      first += live;
-    }
-    searches = std::move(rest);
-    if (searches.empty()) break;
-    session_->select(parents);
     session_->advance(tokens);
   }
 }

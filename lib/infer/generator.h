@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,6 +78,8 @@ class Generator {
   void draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
             const GeneratorWatch& watch);
   void search(const std::vector<Start>& starts, const GeneratorWatch& watch);
+  void cite(const std::vector<Start>& starts, std::vector<Sample>& samples);
+  static std::span<const float> row_of(const torch::Tensor& rows, std::int64_t row);
   std::optional<Finish> ends(StopText& text, text::StreamDecoder& decoder,
                              std::int64_t token) const;
   void count(std::size_t tokens, const GeneratorWatch& watch);

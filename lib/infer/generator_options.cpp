@@ -62,7 +62,6 @@ void GeneratorOptions::check() const {
   if (translation.max_source < 1) fail(Code::usage, "--max-source: takes a positive number");
   if (batch < 1) fail(Code::usage, "--batch: takes a positive number");
   if (window < 0 || window == 1) fail(Code::usage, "--window: takes at least 2 tokens");
-  if (cite && searches()) fail(Code::usage, "--cite: it goes with drawing, not with --beam");
   if (cite_most < 1) fail(Code::usage, "--cite-most: takes a positive number");
   for (const auto& text : stop)
     if (text.empty()) fail(Code::usage, "--stop: takes a text that is not empty");

@@ -23,6 +23,9 @@ struct WindowOptions {
   /// Fed before a stream's first token, which is then scored too; -1: none. No flag: see
   /// beginning_token().
   std::int64_t beginning = -1;
+  /// Documents are pairs: a stream is a target, read with the source before it. No flag: see
+  /// pair_windows().
+  bool pairs = false;
   void fields(core::FieldList& f);
 
   bool by_document() const { return restart == "document"; }

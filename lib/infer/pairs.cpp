@@ -3,11 +3,14 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "nn/reads_source.h"
 #include "text/decode_documents.h"
 #include "text/tokenizer.h"
 
 namespace infer {
 namespace {
+
+constexpr std::int64_t kBoundless = std::int64_t{1} << 30;  // a window that no target fills
 
 Side document_of(const shard::Documents& documents, std::size_t document) {
   const auto begin = document == 0 ? 0 : documents.end[document - 1];
@@ -48,6 +51,23 @@ void check_pairs(const shard::Dataset& data) {
                "{}: its sentences do not end with an end-of-document token; use a tokenizer that "
                "has one",
                data.name());
+}
+
+WindowOptions pair_windows(const shard::Dataset& data, const nn::Model& model,
+                           std::int64_t batch_tokens) {
+  check_pairs(data);
+  if (!nn::reads_source(model.options.arch))
+    core::fail(core::Code::bad_data,
+               "{}: has pairs of sentences, but a model of architecture {} reads tokens",
+               data.name(), model.options.arch);
+  WindowOptions windows;
+  windows.pairs = true;
+  windows.beginning = read(data, target_of(data.documents(), 0)).back();
+  windows.window = windows.stride = model.architecture->context().value_or(kBoundless);
+  windows.restart = "document";
+  windows.carry = "off";
+  windows.batch_tokens = batch_tokens;
+  return windows;
 }
 
 nn::Batch read_pairs(const shard::Dataset& data, const std::vector<std::int64_t>& pairs) {

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "infer/options.h"
 #include "nn/batch.h"
+#include "nn/model.h"
 #include "shard/dataset.h"
 
 namespace infer {
@@ -20,6 +22,12 @@ Side target_of(const shard::Documents& documents, std::int64_t pair);
 /// Throws Error{bad_data} unless `data` are pairs, at least one, whose tokenizer has an
 /// end-of-document token and whose sides all have a token or more.
 void check_pairs(const shard::Dataset& data);
+
+/// Windows that score every token of every target, its end-of-document token included, read with
+/// its source: one window a pair. Throws Error{bad_data} as check_pairs, and for a model that reads
+/// no source.
+WindowOptions pair_windows(const shard::Dataset& data, const nn::Model& model,
+                           std::int64_t batch_tokens);
 
 /// One row a pair, source and target padded on the right. With e the end-of-document token and
 /// y_1 ... y_n e the target, inputs are e y_1 ... y_n and targets y_1 ... y_n e; the source keeps

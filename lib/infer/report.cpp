@@ -23,13 +23,20 @@ std::string short_fingerprint(const core::Digest& digest) { return digest.hex().
 std::string signature(const core::Digest& data, const core::Digest& model,
                       const WindowOptions& windows, const MemoryOptions& memory,
                       const std::string& precision) {
-  std::string text = fmt::format("data:{}|model:{}|window:{}|stride:{}|restart:{}|carry:{}",
-                                 short_fingerprint(data), short_fingerprint(model), windows.window,
-                                 windows.stride, windows.restart, windows.carry);
+  std::string text =
+      fmt::format("data:{}|model:{}", short_fingerprint(data), short_fingerprint(model));
   const auto add = [&](const char* name, const auto& value) {
     fmt::format_to(std::back_inserter(text), "|{}:{}", name, value);
   };
-  add("first", windows.beginning >= 0 ? "scored" : "skipped");
+  if (windows.pairs) {
+    add("unit", "pair");
+  } else {
+    add("window", windows.window);
+    add("stride", windows.stride);
+    add("restart", windows.restart);
+    add("carry", windows.carry);
+    add("first", windows.beginning >= 0 ? "scored" : "skipped");
+  }
   const nn::MemoryRule rule = memory.rule();
   std::string names = rule.name();
   std::replace(names.begin(), names.end(), ',', '+');

@@ -18,7 +18,7 @@ std::string short_fingerprint(const core::Digest& digest);
 ///   long:2048|combine:joint|temperature:1.1|cache:2000|theta:0.06|cache-lambda:0.1|
 ///   stores:…+…|k:1024|nprobe:32|rescore:no|stores-combine:both|stores-temperature:10|
 ///   stores-lambda:0.3|precision:float32|version:0.1.0
-/// What is not used is left out.
+/// What is not used is left out; of pairs there is unit:pair instead of the windows.
 std::string signature(const core::Digest& data, const core::Digest& model,
                       const WindowOptions& windows, const MemoryOptions& memory,
                       const std::string& precision);

@@ -40,6 +40,7 @@ void count_text(Totals& totals, const shard::Documents& documents, const WindowO
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const auto n = static_cast<double>(documents.end[i] - begin);
     begin = documents.end[i];
+    if (windows.pairs && i % 2 == 0) continue;
     double share = 1;
     if (n > 0) {
       if (windows.beginning < 0 && (first || windows.by_document())) share = (n - 1) / n;
@@ -216,8 +217,13 @@ class Walk {
 Totals run(nn::Model& model, const shard::Dataset& data, WindowOptions windows,
            MemoryOptions memory, const MemoryGrid& grid, torch::Device device, const Watch& watch,
            bool mixed) {
-  shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
+  shard::expect_kind(data.header(), {windows.pairs ? shard::Kind::pairs : shard::Kind::tokens},
+                     data.name());
   resolve(windows, memory, model);
+  if (memory.stores.combine == "released")
+    fail(Code::usage,
+         "--datastore-combine released: it gives scores to search with, and no "
+         "probabilities");
   if (memory.stores.any() && !memory.stores.opened)
     fail(Code::bug, "the stores of {} are not open", memory.stores.folders[0]);
   const Evaluating evaluating(model);

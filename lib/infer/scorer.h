@@ -31,9 +31,9 @@ struct Watch {
 /// Every token is scored once but a stream's first (that too with windows.beginning). The model is
 /// left in the mode it was in; torch's generators are not touched; memory does not grow with the
 /// data. Stores must be open (open_stores()); they are searched for a batch of windows while the
-/// model computes the next one. Data of kind tokens. Throws Error{bad_data} for another kind, for
-/// fewer than two tokens or a token outside the model's vocabulary, Error{usage} as resolve()
-/// (called here) does.
+/// model computes the next one. Data of kind tokens, or pairs with pair_windows(). Throws
+/// Error{bad_data} for another kind, for fewer than two tokens or a token outside the model's
+/// vocabulary, Error{usage} as resolve() (called here) does.
 Totals score(nn::Model& model, const shard::Dataset& data, WindowOptions windows,
              MemoryOptions memory, torch::Device device, const Watch& watch = {});
 

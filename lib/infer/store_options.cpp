@@ -11,7 +11,7 @@ void StoreOptions::fields(core::FieldList& f) {
   f("datastore", folders, "folder of a datastore of this model; again for more");
   f("datastore-combine", combine,
     "stores in the head's softmax, as a distribution of their own, or both; auto: as --combine",
-    {"auto", "joint", "interpolate", "both"});
+    {"auto", "joint", "interpolate", "both", "released"});
   f("k", k, "nearest entries of all stores together");
   f("nprobe", nprobe, "inverted lists the index looks into");
   f("rescore", rescore, "exact scores of the entries found, from the keys");
@@ -24,8 +24,9 @@ void resolve(StoreOptions& stores, const std::string& combine, std::int64_t widt
   using core::Code;
   using core::fail;
   if (stores.combine == "auto") stores.combine = combine;
-  if (stores.combine != "joint" && stores.combine != "interpolate" && stores.combine != "both")
-    fail(Code::usage, "--datastore-combine: '{}' is not joint, interpolate or both",
+  if (stores.combine != "joint" && stores.combine != "interpolate" && stores.combine != "both" &&
+      stores.combine != "released")
+    fail(Code::usage, "--datastore-combine: '{}' is not joint, interpolate, both or released",
          stores.combine);
   if (stores.k < 1 || stores.k > 65'536) fail(Code::usage, "--k: takes 1 to 65,536 entries");
   if (stores.nprobe < 1) fail(Code::usage, "--nprobe: takes a positive number of lists");

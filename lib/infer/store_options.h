@@ -18,6 +18,9 @@ class Stores;
 ///   interpolate  they are a distribution p_stores of their own with the share `lambda`, the same
 ///                scores over `temperature` alone (Khandelwal et al. 2020)
 ///   both         one search serves both
+///   released     what the code released for TRIME's translations adds up: joint's share 1 - m of
+///                the head, and all of the stores' part, divided by its own mass m and not by the
+///                whole. Scores for a search, not a distribution: they sum up to 2 - m
 struct StoreOptions {
   std::vector<std::string> folders;
   std::string combine = "auto";  ///< as local and long are
@@ -30,7 +33,7 @@ struct StoreOptions {
 
   bool any() const { return !folders.empty(); }
   bool joined() const { return any() && combine != "interpolate"; }
-  bool interpolated() const { return any() && combine != "joint"; }
+  bool interpolated() const { return any() && (combine == "interpolate" || combine == "both"); }
 };
 
 /// Fills in what is open. `combine`: of local and long. Throws Error{usage}.

@@ -215,8 +215,8 @@ Parts TestMemory::score(const HeadRows& head, const Window& window,
 
 Tensor TestMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
                              const nn::Place& place) {
-  Tensor log_z;
-  const Tensor words = head.log_probs(f, &log_z).to(dtype_);
+  Tensor head_log_z;
+  const Tensor words = head.log_probs(f, &head_log_z).to(dtype_);
   const auto masses = [&](const Source& source, const Tensor& keys) {
     nn::MemoryRule rule = source.rule;
     rule.temperature = source.temperatures[0];
@@ -239,11 +239,14 @@ Tensor TestMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
     seen = seen.defined() ? torch::logaddexp(seen, more) : more;
   }
   Tensor joint = words;
-  joint_log_z_ = log_z.to(dtype_).unsqueeze(1);
+  joint_log_z_ = head_log_z.to(dtype_).unsqueeze(1);
   if (seen.defined()) {
-    joint = torch::logaddexp(words + joint_log_z_, seen);
-    joint_log_z_ = torch::logaddexp(joint_log_z_, seen.logsumexp(1, /*keepdim=*/true));
-    joint = joint - joint_log_z_;
+    const Tensor mass = seen.logsumexp(1, /*keepdim=*/true);
+    const Tensor log_z = torch::logaddexp(joint_log_z_, mass);
+    const Tensor divisor =  // of what the memories give; where they give nothing it is the whole
+        stores.combine == "released" ? torch::where(mass > nn::kUnseen / 2, mass, log_z) : log_z;
+    joint = torch::logaddexp(words + (joint_log_z_ - log_z), seen - divisor);
+    joint_log_z_ = divisor;
   }
   const Shares shares(options_);
   joint_share_ = torch::full_like(joint_log_z_, shares.joint);

@@ -113,7 +113,7 @@ class TestMemory {
   torch::Dtype dtype_;
   std::optional<Source> context_, cache_;
   Neighbours found_;           // of the last log_probs()
-  torch::Tensor joint_log_z_;  // (R, 1), of the same: normalises the joint scores
+  torch::Tensor joint_log_z_;  // (R, 1), of the same: normalises the joint scores of memories
   torch::Tensor joint_share_;  // (R, 1), of the same: p_joint's in the mixture
 };
 

@@ -3,8 +3,42 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "infer/pairs.h"
 
 namespace infer {
+namespace {
+
+void expect_inside(const std::vector<std::uint32_t>& tokens, const shard::Dataset& data,
+                   std::int64_t vocabulary) {
+  const std::uint32_t largest = *std::max_element(tokens.begin(), tokens.end());
+  if (largest >= static_cast<std::uint64_t>(vocabulary))
+    core::fail(core::Code::bad_data,
+               "{}: token {} is outside the model's vocabulary of {}; use the tokenizer that the "
+               "model was trained with",
+               data.name(), largest, vocabulary);
+}
+
+// The documents before the spans' own: (rows, S), -1 is padding.
+torch::Tensor sources_of(const std::vector<Span>& spans, const shard::Dataset& data,
+                         std::int64_t vocabulary) {
+  std::vector<std::vector<std::uint32_t>> sources;
+  std::size_t longest = 0;
+  for (const Span& span : spans) {
+    const Side side = source_of(data.documents(), span.stream / 2);
+    auto& source = sources.emplace_back(static_cast<std::size_t>(side.length));
+    data.read(side.begin, std::span(source));
+    expect_inside(source, data, vocabulary);
+    longest = std::max(longest, source.size());
+  }
+  auto ids =
+      torch::full({std::ssize(sources), static_cast<std::int64_t>(longest)}, -1, torch::kInt64);
+  for (std::size_t row = 0; row < sources.size(); ++row)
+    std::copy(sources[row].begin(), sources[row].end(),
+              ids.data_ptr<std::int64_t>() + row * longest);
+  return ids;
+}
+
+}  // namespace
 
 Windows::Windows(const WindowOptions& options, const shard::Documents& documents,
                  std::uint64_t elements)
@@ -18,6 +52,7 @@ bool Windows::next_stream() {
     const std::uint64_t begin = document_ == 0 ? 0 : documents_.end[document_ - 1];
     const std::uint64_t end = whole ? elements_ : documents_.end[document_];
     stream_ = static_cast<std::int64_t>(document_++);
+    if (options_.pairs && stream_ % 2 == 0) continue;  // a source
     target_ = begun ? begin : begin + 1;
     scored_ = 0;
     if (end > target_) {
@@ -66,12 +101,7 @@ nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
     tokens.resize(n + 1);
     if (begins) tokens[0] = static_cast<std::uint32_t>(beginning);
     data.read(span.target - (begins ? 0 : 1), std::span(tokens).subspan(begins ? 1 : 0));
-    const std::uint32_t largest = *std::max_element(tokens.begin(), tokens.end());
-    if (largest >= static_cast<std::uint64_t>(vocabulary))
-      core::fail(core::Code::bad_data,
-                 "{}: token {} is outside the model's vocabulary of {}; use the tokenizer that the "
-                 "model was trained with",
-                 data.name(), largest, vocabulary);
+    expect_inside(tokens, data, vocabulary);
     std::copy_n(tokens.begin(), n, batch.inputs.data_ptr<std::int64_t>() + row * steps);
     std::copy_n(tokens.begin() + 1, n, batch.targets.data_ptr<std::int64_t>() + row * steps);
     const auto position = static_cast<std::int64_t>(span.target) - 1;
@@ -83,6 +113,7 @@ nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
         .slice(0, 0, span.length)
         .copy_(torch::arange(position, position + span.length));
   }
+  if (data.header().kind == shard::Kind::pairs) batch.source = sources_of(spans, data, vocabulary);
   return batch;
 }
 

@@ -42,8 +42,8 @@ class Windows {
   std::int64_t number_ = 0;
 };
 
-/// One row a span, padded on the right to the longest. Throws Error{bad_data} for a token that is
-/// not below `vocabulary`.
+/// One row a span, padded on the right to the longest; of pairs with their sources. Throws
+/// Error{bad_data} for a token that is not below `vocabulary`.
 nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
                    std::int64_t beginning, std::int64_t vocabulary);
 

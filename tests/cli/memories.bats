@@ -3,7 +3,7 @@
 
 bats_require_minimum_version 1.5.0
 
-archs=(transformer lstm gla mosaic transformer-xl srupp)
+archs=(transformer lstm gla mosaic transformer-xl srupp encoder-decoder)
 trained=(none local long "local,ext")
 
 setup_file() {
@@ -16,6 +16,11 @@ setup_file() {
   done >text
   head -n 16 text | tokenize -q -t bytes --format lines -o train.shard.zst
   tail -n 8 text | tokenize -q -t bytes --format lines -o test.shard.zst
+  # pairs, for encoder-decoder
+  tokenize -q --learn bpe --vocab-size 257 -o bpe.json text
+  sed 's/cat/dog/g' text >said
+  tokenize -q -t bpe.json --pairs <(head -n 16 said) <(head -n 16 text) -o train.pairs.zst
+  tokenize -q -t bpe.json --pairs <(tail -n 8 said) <(tail -n 8 text) -o test.pairs.zst
 }
 
 # finite NAME <RECORD: it follows the schema and its perplexity is a number.
@@ -39,13 +44,14 @@ tests=(
 )
 
 cross() { # ARCH MEMORY: a model, its store, and every test memory
-  local model=$1-$2 flags words
-  train -q -j 1 --arch "$1" --layers 1 --d-model 16 --heads 2 --segment 32 --batch 4 --steps 6 --lr 5e-3 --plain-warmup 1 \
-    --memory "$2" train.shard.zst -o "$model"
-  build-datastore -q -j 1 -m "$model" --index exact train.shard.zst -o "$model.store" >/dev/null
+  local model=$1-$2 data=shard batches=(--segment 32 --batch 4) flags words
+  [ "$1" != encoder-decoder ] || data=pairs batches=(--batch-tokens 280)
+  train -q -j 1 --arch "$1" --layers 1 --d-model 16 --heads 2 "${batches[@]}" --steps 6 --lr 5e-3 --plain-warmup 1 \
+    --memory "$2" "train.$data.zst" -o "$model"
+  build-datastore -q -j 1 -m "$model" --index exact "train.$data.zst" -o "$model.store" >/dev/null
   for flags in "${tests[@]}"; do
     read -ra words <<<"${flags//STORE/$model.store --k 20}"
-    eval-ppl -q -j 1 -m "$model" "${words[@]}" --json test.shard.zst | finite "$model${flags//[ \/]/_}" || {
+    eval-ppl -q -j 1 -m "$model" "${words[@]}" --json "test.$data.zst" | finite "$model${flags//[ \/]/_}" || {
       echo "$model: $flags"
       return 1
     }

@@ -166,5 +166,8 @@ EOF
   [ "$status" -eq 0 ]
   [ "$(awk -F '\t' 'NF == 9 && $6 == "cite-store"' <<<"$stderr" | wc -l)" -ge 1 ]
   run -64 sample -m model -t bytes --prompt x --cite --max-tokens 5
-  run -64 sample -m model -t bytes --prompt x --datastore cite-store --cite --beam 2 --max-tokens 5
+  # the best of a beam is cited as it would be if it had been drawn
+  sample -m model -t bytes --prompt 'Once there' --datastore cite-store --k 8 --combine both --cite --max-tokens 5 --beam 1 --json >searched
+  sample -m model -t bytes --prompt 'Once there' --datastore cite-store --k 8 --combine both --cite --max-tokens 5 --temperature 0 --json >drawn
+  jq -e --slurpfile drawn drawn '.citations == $drawn[0].citations' searched
 }

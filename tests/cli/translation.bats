@@ -105,6 +105,65 @@ assert len(said) == 51 and right > 40, right'
   [ "$status" -eq 65 ] && [[ "$stderr" == *"tokenizer"* ]]
 }
 
+@test "eval-ppl scores targets given their sources, with stores too: kNN-MT, TRIME" {
+  translator
+  eval-ppl -q -j 1 -m model --json valid.shard.zst >plain
+  "$root/tests/cli/follows_schema" "$root/man/schemas/eval-ppl.json" <plain
+  # the best loss that train saw
+  python3 -c '
+import json, sys
+r = json.load(open("plain"))
+assert abs(r["loss"] - float(sys.argv[1])) < 1e-4, r
+assert r["words"] == sum(len(line.split()) for line in open("en").readlines()[250:]), r
+assert "unit:pair" in r["signature"], r' "$(valid_losses model | tr ' ' '\n' | sort -g | head -n 1)"
+  eval-ppl -q -j 1 -m model --batch-tokens 1 --per-token scores.tsv --json valid.shard.zst |
+    jq -e --slurpfile plain plain '(.loss - $plain[0].loss | fabs) < 1e-5'
+  for metric in l2 ip; do build-datastore -q -j 1 -m model --metric $metric --index exact train.shard.zst -o store.$metric; done >/dev/null
+  knn="--datastore store.l2 --k 8 --datastore-combine interpolate --datastore-lambda 0.2 --datastore-temperature 100"
+  trime="--datastore store.ip --k 8 --datastore-combine joint --joint-temperature 15"
+  tail -n 50 de >heard
+  for memory in "$knn" "$trime" "--memory local --cache 20"; do
+    read -ra words <<<"$memory"
+    eval-ppl -q -j 1 -m model "${words[@]}" --json valid.shard.zst | jq -e '.perplexity > 1 and .perplexity < 3'
+    sample -q -j 1 -m model --source --beam 4 "${words[@]}" heard >said
+    python3 -c '
+said, meant = (open(f).read().split("\n") for f in ("said", "en"))
+right = sum(a == b for a, b in zip(said, meant[250:]))
+assert right > 30, right'
+  done
+  # the published formula gives scores, not probabilities
+  sample -q -j 1 -m model --source --beam 4 --datastore store.ip --k 8 --datastore-combine released --joint-temperature 15 heard >said
+  [ "$(wc -l <said)" -eq 50 ]
+  run --separate-stderr eval-ppl -q -m model --datastore store.ip --datastore-combine released valid.shard.zst
+  [ "$status" -eq 64 ] && [[ "$stderr" == *"released"* ]]
+  run --separate-stderr eval-ppl -q -m model --window 8 valid.shard.zst
+  [ "$status" -eq 64 ] && [[ "$stderr" == *"--window"* ]]
+}
+
+@test "a store of new pairs teaches what the model never saw, and --cite names the pair" {
+  translator
+  # rot becomes blue in the new pairs
+  tokenize -q -t bpe.json --pairs <(head -n 250 de) <(head -n 250 en | sed 's/red/dog cat/g') -o new.shard.zst
+  build-datastore -q -j 1 -m model --metric l2 --index exact new.shard.zst -o new.store >/dev/null
+  memory=(--datastore new.store --k 4 --datastore-combine interpolate --datastore-lambda 0.9 --datastore-temperature 1)
+  echo "Hund rot" | sample -q -j 1 -m model --source --beam 4 "${memory[@]}" --cite --json >cited
+  "$root/tests/cli/follows_schema" "$root/man/schemas/sample.json" <cited
+  python3 -c '
+import json
+r = json.load(open("cited"))
+assert r["text"] == "dog dog cat", r
+assert [c["token"] for c in r["citations"]] == r["tokens"]
+targets = [line.replace("red", "dog cat") for line in open("en").read().split("\n")]
+contexts = [(token["text"], c) for token in r["citations"] for c in token["contexts"]]
+assert len(contexts) >= 3, r
+for text, c in contexts:
+    assert c["store"] == "new.store"
+    assert (targets[c["document"]] + "<|endoftext|>").startswith(c["context"] + text), (text, c)'
+  train "${tiny[@]}" --seed 2 --steps 2 -o other train.shard.zst
+  run --separate-stderr sample -q -m other --source --datastore new.store heard
+  [ "$status" -eq 65 ] && [[ "$stderr" == *"new.store"* ]]
+}
+
 @test "--plan tells the tokens of an update" {
   train "${tiny[@]}" --steps 20 --plan --json train.shard.zst >plan
   python3 -c '

@@ -1,12 +1,14 @@
 // Translations beside a plain beam search over a model that reads its source anew at each step.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "infer/generator.h"
 #include "nn/torch.h"
 #include "plain_beam.h"
+#include "store_of_keys.h"
 #include "text/learn.h"
 #include "tiny.h"
 #include "unit/thrown.h"
@@ -46,9 +48,9 @@ Tokens source_of(const model::Loaded& loaded, const std::string& line) {
   return source;
 }
 
-// log p of the word after the tokens of a translation, all of it encoded again.
-Tensor next_word(nn::Model& model, const Tokens& source, const Tokens& tokens,
-                 Tokens inputs = {kEnd}) {
+// What the model makes of the last token of a translation, all of it encoded again: (1, d) each.
+nn::Hidden last_of(nn::Model& model, const Tokens& source, const Tokens& tokens,
+                   Tokens inputs = {kEnd}) {
   const torch::NoGradGuard no_gradient;
   inputs.insert(inputs.end(), tokens.begin(), tokens.end());
   const auto n = static_cast<std::int64_t>(inputs.size());
@@ -60,7 +62,13 @@ Tensor next_word(nn::Model& model, const Tokens& source, const Tokens& tokens,
   batch.fresh = torch::ones({1}, torch::kBool);
   batch.source = torch::tensor(source).unsqueeze(0);
   const auto hidden = model.architecture->forward(batch, nullptr);
-  return model.head->log_probs(hidden.f[0].slice(0, n - 1))[0];
+  return {hidden.f[0].slice(0, n - 1), hidden.g[0].slice(0, n - 1)};
+}
+
+// log p of the word that follows.
+Tensor next_word(nn::Model& model, const Tokens& source, const Tokens& tokens,
+                 const Tokens& inputs = {kEnd}) {
+  return model.head->log_probs(last_of(model, source, tokens, inputs).f)[0];
 }
 
 std::map<Key, infer::Sample> translate(const model::Loaded& loaded,
@@ -89,8 +97,7 @@ DOCTEST_TEST_CASE("a translation is what plain beam search finds, in any batch")
   int ended = 0, cut = 0;
   for (const char* positions : {"sinusoidal", "learned", "rope", "alibi"}) {
     const auto loaded = translator(positions);
-    const auto tokenizer = text::parse_tokenizer(loaded.tokenizer, "tiny");
-    const auto newline = static_cast<std::int64_t>(tokenizer->encode("\n")[0]);
+    const auto newline = source_of(loaded, "\n")[0];
     const auto ends = [&](const Tokens& tokens) {
       return tokens.back() == kEnd || tokens.back() == newline;
     };
@@ -151,6 +158,72 @@ DOCTEST_TEST_CASE("where a full window keeps its newer half, the source is read 
       DOCTEST_REQUIRE(token == p.argmax().item<std::int64_t>());
       if (seen.size() == 6) seen.erase(seen.begin(), seen.begin() + 3);
       seen.push_back(token);
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("stores join a translation as by hand, and are cited with what they gave") {
+  const torch::NoGradGuard no_gradient;
+  const auto loaded = translator();
+  nn::Model& model = *loaded.model;
+  const auto newline = source_of(loaded, "\n")[0];
+  const auto entries = tiny::entries_of(50, 16, kEnd + 1, 4);
+  const tiny::StoreFolder folder;
+  for (const auto& [metric, combine] : std::vector<std::pair<std::string, std::string>>{
+           {"l2", "interpolate"}, {"ip", "joint"}, {"ip", "released"}}) {
+    DOCTEST_CAPTURE(combine);
+    const auto store = folder / combine;
+    tiny::make_store(store, entries, kEnd + 1,
+                     {metric, "exact", "text", loaded.fingerprint.hex(),
+                      model::tokenizer_fingerprint(loaded.tokenizer)});
+    infer::MemoryOptions memory = tiny::memory_of("none");
+    memory.joint_temperature = 0.8;
+    memory.stores.folders = {store}, memory.stores.combine = combine, memory.stores.k = 6;
+    memory.stores.lambda = 0.4, memory.stores.temperature = 2;
+    // p of every word, and the stores' part of it.
+    const auto both = [&, metric = metric, combine = combine](const Tokens& source,
+                                                              const Tokens& tokens) {
+      const auto hidden = last_of(model, source, tokens);
+      Tensor z;
+      const Tensor words = model.head->log_probs(hidden.f, &z)[0].to(torch::kFloat64).exp();
+      std::vector<std::pair<double, std::int64_t>> scores;
+      for (const auto& entry : entries) {
+        const Tensor q = hidden.g[0].to(torch::kFloat64), k = entry.key;
+        const Tensor score = metric == "ip" ? q.dot(k) : -(q - k).square().sum();
+        scores.emplace_back(score.item<double>(), entry.label);
+      }
+      std::sort(scores.rbegin(), scores.rend());
+      const double divisor = combine == "interpolate" ? 2 : std::sqrt(16.0) * 0.8;
+      Tensor part = torch::zeros_like(words);
+      for (std::size_t i = 0; i < 6; ++i)
+        part[scores[i].second] += std::exp(scores[i].first / divisor);
+      const double all = part.sum().item<double>(), head = std::exp(z.item<double>());
+      const double share = combine == "interpolate" ? 0.4 : all / (head + all);
+      part *= (combine == "released" ? 1 : share) / all;
+      return std::pair(Tensor(part + (1 - share) * words), part);
+    };
+    auto options = options_of(3, 0.6);
+    options.cite = true;
+    const auto found = translate(loaded, options, kLines, nullptr, memory);
+    for (const std::size_t line : {0, 2, 5}) {
+      const auto source = source_of(loaded, kLines[line]);
+      const auto expected = plain::beam(
+          3, 0.6, static_cast<std::int64_t>(source.size()) / 2 + 2,
+          [&](const Tokens& tokens) { return both(source, tokens).first.log(); },
+          [&](const Tokens& tokens) { return tokens.back() == kEnd || tokens.back() == newline; });
+      for (std::int64_t rank = 0; rank < 3; ++rank) {
+        const auto& sample = found.at({line, rank});
+        DOCTEST_CHECK(sample.tokens == expected[static_cast<std::size_t>(rank)].tokens);
+        DOCTEST_REQUIRE(sample.cited.size() == sample.tokens.size());
+        Tokens before;
+        for (std::size_t i = 0; i < sample.tokens.size(); ++i) {
+          const auto token = sample.tokens[i];
+          const auto [p, part] = both(source, before);
+          const double share = part[token].item<double>() / p[token].item<double>();
+          DOCTEST_CHECK(std::abs(sample.cited[i].share - share) < 1e-3);
+          before.push_back(token);
+        }
+      }
     }
   }
 }
