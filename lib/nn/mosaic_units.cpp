@@ -201,7 +201,7 @@ Tensor PersistentUnit::forward(const Tensor& x, const MosaicCall& call, const st
   call.carry(name + ".sums", made.sums, before);
   const auto dropout = is_training() ? dropout_ : 0.0;
   Tensor y;  // (B, T, d)
-  if (dropout == 0 && attend_slots_fits(made.keys)) {
+  if (dropout == 0 && attend_slots_fits(made.keys, memory_keys_)) {
     y = attend_slots(made.keys, memory_keys_, memory_values_);
   } else {  // all rows share the slots: one long row of queries
     const auto queries = by_head(made.keys.view({1, rows * steps, d}), heads_);

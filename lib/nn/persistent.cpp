@@ -59,9 +59,9 @@ class AttendSlots : public torch::autograd::Function<AttendSlots> {
 
 }  // namespace
 
-bool attend_slots_fits(const Tensor& queries) {
+bool attend_slots_fits(const Tensor& queries, const Tensor& keys) {
   return queries.is_cpu() && queries.scalar_type() == torch::kFloat32 &&
-         queries.numel() >= kLeastQueries * queries.size(-1);
+         queries.numel() >= kLeastQueries * queries.size(-1) && SlotAttention::fits(keys.size(2));
 }
 
 Tensor attend_slots(const Tensor& queries, const Tensor& keys, const Tensor& values) {

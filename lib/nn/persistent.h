@@ -5,8 +5,9 @@
 
 namespace nn {
 
-/// True if attend_slots computes this: CPU, float32, queries enough for tiles.
-bool attend_slots_fits(const torch::Tensor& queries);
+/// True if attend_slots computes this: CPU, float32, queries enough for tiles, heads of whole
+/// vectors.
+bool attend_slots_fits(const torch::Tensor& queries, const torch::Tensor& keys);
 
 /// softmax(q k^T) v of each head, without a scale: queries (..., d), keys and values (heads, slots,
 /// d / heads) -> (..., d), head after head. Differentiable. Kept for the backward pass are the

@@ -12,6 +12,8 @@ namespace nn {
 /// again. Not thread safe: one a thread.
 class SlotAttention {
  public:
+  /// Whether heads of this width can be read a vector at a time.
+  static bool fits(std::int64_t width);
   SlotAttention(std::int64_t slots, std::int64_t width, std::int64_t stride);
   /// o = softmax(q keys^T) values; log_sums (queries): log-sum-exp of each row, for backward.
   void forward(std::int64_t queries, const float* q, const float* keys, const float* values,
@@ -25,6 +27,7 @@ class SlotAttention {
   std::int64_t slots_, width_, stride_, tile_;  // tile_: slots of a tile
   std::vector<float> scores_, d_scores_;        // (rows of a tile, tile_)
   std::vector<float> dots_;                     // (queries): o . d_o
+  std::vector<float> turned_, turned_values_;   // (width, tile_): keys and values of a tile
 };
 
 }  // namespace nn

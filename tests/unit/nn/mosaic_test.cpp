@@ -200,25 +200,26 @@ DOCTEST_TEST_CASE("leaky keys and mixed values have the derivatives that differe
 }
 
 DOCTEST_TEST_CASE("attention to slots in tiles is softmax(q k^T) v, values and gradients") {
-  constexpr std::int64_t kSlots = 900, kLong = 150;  // three tiles; a full and a part of rows
+  // Three tiles, full and partial blocks of rows, a wide and a narrow part of a head's width.
+  constexpr std::int64_t kSlots = 900, kLong = 145, kWide = 80;
   torch::manual_seed(2);
   const auto draw = [](torch::IntArrayRef sizes, double spread) {
     return torch::randn(sizes).mul_(spread).requires_grad_();
   };
-  // Scores up to 30, and larger ones in later tiles: what was summed must shrink.
-  const auto q = draw({2, kLong, kHeads * kWidth}, 3), k = draw({kHeads, kSlots, kWidth}, 1.5),
-             v = draw({kHeads, kSlots, kWidth}, 1), to_y = torch::randn({2, kLong, 8});
+  // Scores up to 20, and larger ones in later tiles: what was summed must shrink.
+  const auto q = draw({2, kLong, kHeads * kWide}, .8), k = draw({kHeads, kSlots, kWide}, .6),
+             v = draw({kHeads, kSlots, kWide}, 1), to_y = torch::randn_like(q);
   {
     const torch::NoGradGuard no_grad;
     k.narrow(1, 600, 300).mul_(2);
   }
-  DOCTEST_REQUIRE(nn::attend_slots_fits(q));
+  DOCTEST_REQUIRE(nn::attend_slots_fits(q, k));
   const auto y = nn::attend_slots(q, k, v);
   (y * to_y).sum().backward();
   std::vector<Tensor> exact;
   for (const auto& x : {q, k, v}) exact.push_back(x.detach().to(torch::kFloat64).requires_grad_());
   const auto scores =
-      torch::einsum("bthw,hsw->bths", {exact[0].view({2, kLong, kHeads, kWidth}), exact[1]});
+      torch::einsum("bthw,hsw->bths", {exact[0].view({2, kLong, kHeads, kWide}), exact[1]});
   const auto plain = torch::einsum("bths,hsw->bthw", {scores.softmax(-1), exact[2]});
   (plain.reshape(y.sizes()) * to_y).sum().backward();
   DOCTEST_CHECK((y - plain.reshape(y.sizes())).abs().max().item<double>() < 1e-5);
