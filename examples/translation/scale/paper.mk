@@ -17,6 +17,6 @@ trime_from =
 temperature = 10
 beam = --beam 4 --length-penalty 0.6
 fill = --index IVF4096,SQ8
-search = --nprobe 32
+search = --nprobe 32 --rescore
 knn = --k 32 --combine interpolate --datastore-lambda 0.2 --datastore-temperature 100
 joint = --k 16 --combine joint --joint-temperature 15

@@ -16,6 +16,7 @@ temperature = 1
 beam = --beam 4 --length-penalty 0.6
 # Few enough entries for codes of 8 bits.
 fill.new = --index IVF1024,SQ8
-search = --k 16 --nprobe 16
+# Exact scores: those of different indexes are not of one scale.
+search = --k 16 --nprobe 16 --rescore
 knn = --combine interpolate --datastore-lambda 0.6 --datastore-temperature 10
 joint = --combine joint --joint-temperature 1
