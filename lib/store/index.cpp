@@ -34,6 +34,7 @@ std::string default_index(std::uint64_t rows, std::uint64_t width) {
 
 #include <faiss/AutoTune.h>
 #include <faiss/IndexIVF.h>
+#include <faiss/IndexIVFFastScan.h>
 #include <faiss/IndexIVFFlat.h>
 #include <faiss/IndexIVFPQ.h>
 #include <faiss/IndexIVFPQFastScan.h>
@@ -111,6 +112,16 @@ void silence(faiss::Index* index) {
 faiss::Index* inner(faiss::Index* index) {
   while (auto* transform = dynamic_cast<faiss::IndexPreTransform*>(index)) index = transform->index;
   return index;
+}
+
+// Where k is above 20 FAISS gathers a 4-bit index's hits in reservoirs, which end the program by an
+// assertion when more rows are equally near than fit (1.7.3: partitioning.cpp, n_eq == 0). Its
+// heaps take any rows; 12 names them for blocks of 32 codes, 10 and 14 for others.
+void keep_in_heaps(faiss::Index* index) {
+  if (auto* lists = dynamic_cast<faiss::IndexIVFFastScan*>(index))
+    lists->implem = lists->bbs == 32 ? 12 : 10;
+  if (auto* codes = dynamic_cast<faiss::IndexFastScan*>(index))
+    codes->implem = codes->bbs == 32 ? 12 : 14;
 }
 
 // Types whose inverted lists hold all there is of a row.
@@ -228,6 +239,7 @@ void Index::search(std::span<const float> queries, std::int64_t k, std::int64_t 
   faiss::Index* searched = inner(&index);
   if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(searched))
     ivf->nprobe = std::min<std::size_t>(static_cast<std::size_t>(nprobe), ivf->nlist);
+  keep_in_heaps(searched);
   try {
     // By its name: FAISS's header of graphs wants OpenMP's, which clang may lack.
     if (std::strstr(typeid(*searched).name(), "HNSW") != nullptr)

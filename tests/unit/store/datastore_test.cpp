@@ -92,6 +92,24 @@ DOCTEST_TEST_CASE("rescoring gives compressed hits the scores of the keys, sorte
     }
 }
 
+DOCTEST_TEST_CASE("more equal rows than k are no trouble to a 4-bit index") {
+  auto rows = random_rows(6000, 2);
+  for (std::size_t i = 1; i < 5000; ++i)
+    std::copy_n(rows.keys.begin(), kStoreWidth,
+                rows.keys.begin() + static_cast<std::ptrdiff_t>(i * kStoreWidth));
+  for (const std::string index : {"IVF4,PQ8x4fs", "PQ8x4fs"}) {
+    const StoreFolder folder;
+    auto plan = make_plan(index);
+    plan.metric = store::Metric::l2;
+    build_store(folder.path, plan, rows, {0});
+    const Datastore opened(folder.path);
+    store::SearchOptions options;
+    options.k = 200, options.nprobe = 4;
+    const auto hits = opened.search(std::span(rows.keys).first(kStoreWidth), options);
+    for (const auto row : hits.ids) DOCTEST_CHECK((row >= 0 && row < 5000));
+  }
+}
+
 DOCTEST_TEST_CASE("fewer rows than k: the rest is marked") {
   const StoreFolder folder;
   build_store(folder.path, make_plan("Flat"), random_rows(3, 3), {0});
