@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "cli/progress.h"
@@ -23,7 +24,8 @@ namespace {
 using core::Code;
 using core::fail;
 
-constexpr std::size_t kReadAhead = 16;  // batches
+constexpr std::size_t kReadAhead = 16;        // batches
+constexpr std::int64_t kTranslationBeam = 4;  // where nothing says how to choose words
 
 struct Options {
   std::string file, model, prompt, tokenizer;
@@ -73,6 +75,11 @@ model::Loaded load(const Options& options, torch::Device device) {
   return loaded;
 }
 
+bool draws(const cli::Context& context) {
+  return context.was_given("temperature") || context.was_given("top-k") ||
+         context.was_given("top-p");
+}
+
 void check(const Options& options, const cli::Context& context) {
   if (options.generator.translation.source && context.was_given("max-tokens"))
     fail(Code::usage,
@@ -100,11 +107,13 @@ void state_error(infer::Generator& generator, const Options& options, torch::Dev
 
 int write_samples(const Options& options, const cli::Context& context) {
   check(options, context);
-  options.generator.check();
+  auto settings = options.generator;
+  if (settings.translation.source && !context.was_given("beam") && !draws(context))
+    settings.beam = std::max(kTranslationBeam, settings.samples);
+  settings.check();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed));
   const auto device = nn::device(options.device);
   auto prompts = open_prompts(options, context);
-  auto settings = options.generator;
   settings.seed = static_cast<std::uint64_t>(context.seed);
   infer::Generator generator(load(options, device), settings, options.memory, device);
 

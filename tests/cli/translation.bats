@@ -63,6 +63,7 @@ said, meant = (open(f).read().split("\n") for f in ("said", "en"))
 right = sum(a == b for a, b in zip(said, meant[250:]))
 assert len(said) == 51 and right > 40, right'
   sample -q -j 1 -m model --source --beam 4 --batch 1 heard | diff - said
+  sample -q -j 1 -m model --source heard | diff - said
   # more than are read ahead with so small a batch, with empty lines between, from a pipe, to a file
   for _ in 1 2 3; do
     cat heard
