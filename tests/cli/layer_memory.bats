@@ -43,20 +43,22 @@ loss() { # MODEL FLAG...
 }
 
 @test "killed or stopped and continued, the State goes on: the same bytes" {
-  local arch round pid signal code
+  local arch signal pid code target
+  lines() { wc -l 2>/dev/null <"parts-$arch/metrics.jsonl" || echo 0; }
   for arch in transformer-xl srupp; do
     command=(train --arch "$arch" --layers 2 --layer-memory "20,5" --d-model 16 --heads 2 --d-projection 8 --segment 8 --batch 4
       --segment-deviation 2 --optimiser radam --dropout 0.1 --steps 60 --log-every 1 --checkpoint-every 7 --keep 2 -q -j 1)
     "${command[@]}" -o "whole-$arch" "$data/train.shard.zst"
-    for round in 3 9 20; do
-      signal=KILL code=137
-      [ "$round" -ne 9 ] || signal=TERM code=75
+    for signal in KILL TERM KILL; do
+      code=137
+      [ "$signal" = KILL ] || code=75
+      target=$(($(lines) + 4)) # beyond what the run before has left, so that this one is at work
       "${command[@]}" -o "parts-$arch" "$data/train.shard.zst" &
       pid=$!
-      while [ "$(wc -l 2>/dev/null <"parts-$arch/metrics.jsonl" || echo 0)" -lt "$round" ] && kill -0 "$pid" 2>/dev/null; do
+      while [ "$(lines)" -lt "$target" ] && kill -0 "$pid" 2>/dev/null; do
         sleep 0.02
       done
-      kill -$signal "$pid" 2>/dev/null || continue
+      kill -"$signal" "$pid" 2>/dev/null || continue
       wait "$pid" || [ $? -eq $code ]
     done
     "${command[@]}" -o "parts-$arch" "$data/train.shard.zst"
