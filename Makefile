@@ -1,8 +1,10 @@
 # make          programs and manuals, into build/bin and build/man
-# make check    all that CI runs: build, unit tests, program tests, golden files, lint
+# make check    build, unit tests, program tests, golden files, lint
 # make demo     the main job on a novel, with its figures and a sample
 #
-# make bench | fuzz | asan | lint | format | install | clean
+# make cuda     programs and the plug-in that uses NVIDIA GPUs, into build-cuda/
+#
+# make bench | fuzz | attack | asan | check-kernels | check-avx2 | lint | format | install | clean
 #
 #   BUILD=DIR            build folder [build]
 #   JOBS=N               parallel compilers [ninja's choice]
@@ -15,7 +17,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := all
-.PHONY: all setup setup-check configure tests check demo bench fuzz asan lint format install clean
+.PHONY: all cuda setup setup-check setup-cuda configure tests check check-kernels check-avx2 demo bench fuzz attack asan lint format install clean
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -26,6 +28,15 @@ ninja = ninja -C $(BUILD) $(if $(JOBS),-j $(JOBS)) --quiet
 
 all: configure
 	@$(ninja)
+
+# With LibTorch's CUDA build: .deps/cuda, or LIBTORCH.
+cuda: BUILD := build-cuda
+cuda: CMAKE_ARGS += -DTESSERA_CUDA=ON
+cuda: export LIBTORCH := $(or $(LIBTORCH),$(CURDIR)/.deps/cuda/torch)
+cuda: $(if $(LIBTORCH),,setup-cuda) all
+
+setup-cuda:
+	@tools/setup cuda
 
 setup:
 	@tools/setup build
@@ -49,6 +60,24 @@ tests: setup-check configure
 check: tests
 	@tools/check
 
+# The unit and program tests once more, on the kernels and the matrix products of a processor without AVX-512: what holds
+# on one machine alone is seen here. Only the kernels are compiled anew.
+check-avx2: BUILD := build-avx2
+check-avx2: CMAKE_ARGS += -DTESSERA_ARCH=x86-64-v3
+check-avx2: tests
+	@MKL_ENABLE_INSTRUCTIONS=AVX2 tools/check unit cli
+
+# The CUDA kernels, run on the CPU, under the sanitizers: ThreadSanitizer takes each of a kernel's threads for one of its
+# own, and must find what is planted.
+check-kernels: setup-check configure
+	@$(ninja) sanitized-kernels
+	@$(BUILD)/tests/cuda_kernels_asan --minimal
+	@$(BUILD)/tests/cuda_kernels_tsan --minimal --test-case-exclude='race:*'
+	@if $(BUILD)/tests/cuda_kernels_tsan --test-case='race: a missing*' >$(BUILD)/tests/planted.log 2>&1 || \
+	  ! grep -q 'ThreadSanitizer: data race' $(BUILD)/tests/planted.log; then \
+	  echo 'check-kernels: a planted race was not found, see $(BUILD)/tests/planted.log' >&2; exit 1; \
+	fi
+
 demo: all
 	@tools/demo
 
@@ -59,6 +88,9 @@ bench: all
 fuzz: setup
 	@tools/setup fuzz
 	@tools/fuzz
+
+attack: tests
+	@tools/attack
 
 # The unit tests once more, with AddressSanitizer and UndefinedBehaviorSanitizer.
 asan: BUILD := build-asan
@@ -77,4 +109,4 @@ install: all
 	@DESTDIR='$(DESTDIR)' cmake --install $(BUILD)
 
 clean:
-	@rm -rf $(BUILD) build-asan build-fuzz
+	@rm -rf $(BUILD) build-avx2 build-asan build-cuda build-fuzz

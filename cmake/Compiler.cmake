@@ -7,8 +7,21 @@ if(CCACHE AND TESSERA_CCACHE)
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
 endif()
 
+# Kernels are compiled for TESSERA_ARCH, all else for x86-64-v3 wherever that is what TESSERA_ARCH has at least: a second
+# build for other kernels then compiles only those.
+set(base_arch "${TESSERA_ARCH}")
+if(TESSERA_ARCH)
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=${TESSERA_ARCH} -dM -E -x c++ /dev/null
+    OUTPUT_VARIABLE macros ERROR_QUIET)
+  if(macros MATCHES "__AVX2__" AND macros MATCHES "__FMA__" AND macros MATCHES "__BMI2__" AND macros MATCHES "__LZCNT__")
+    set(base_arch x86-64-v3)
+  endif()
+endif()
+set(TESSERA_BASE_ARCH "${base_arch}" CACHE STRING "-march of all that is no kernel")
+
 # What gcc 12 and 13 say falsely of inlined library templates (fmt, std::string), depending on the -march.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  add_compile_options(-ftree-vectorize -fvect-cost-model=dynamic)
   add_compile_options(-Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-restrict)
 endif()
 

@@ -1,12 +1,12 @@
 # Rooms, programs and tests by convention; see CMakeLists.txt.
 
-# One precompiled lib/nn/torch.h (20 s) for every target that links torch. They all compile with the same flags, the
+# One precompiled lib/nn/base/torch.h (20 s) for every target that links torch. They all compile with the same flags, the
 # defaults, or the compiler would refuse it.
 file(WRITE ${CMAKE_BINARY_DIR}/generated/torch_pch.cpp.new "")
 file(COPY_FILE ${CMAKE_BINARY_DIR}/generated/torch_pch.cpp.new ${CMAKE_BINARY_DIR}/generated/torch_pch.cpp ONLY_IF_DIFFERENT)
 add_library(torch_pch STATIC ${CMAKE_BINARY_DIR}/generated/torch_pch.cpp)
 target_link_libraries(torch_pch PUBLIC dep::torch dep::fmt)
-target_precompile_headers(torch_pch PRIVATE ${CMAKE_SOURCE_DIR}/lib/nn/torch.h)
+target_precompile_headers(torch_pch PRIVATE ${CMAKE_SOURCE_DIR}/lib/nn/base/torch.h)
 
 # tessera_torch_target(TARGET): with the precompiled header, and no more such compilers at once than memory allows.
 function(tessera_torch_target target)
@@ -18,31 +18,44 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   target_compile_options(dep_torch INTERFACE -fpch-preprocess -Winvalid-pch)  # the first is for ccache
 endif()
 
-# tessera_room(NAME [TORCH] DEPENDS target...): lib/NAME/*.cpp as the static library tessera_NAME.
-# A room without sources yet is an interface library, so that the graph is always complete.
+# tessera_unity(TARGET SOURCE...): with TESSERA_UNITY the files of each folder are compiled as one, since most of a file's
+# time goes to the headers that its neighbours include too. Kernels stay alone: they have flags of their own.
+function(tessera_unity target)
+  if(NOT TESSERA_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # what gcc says of any .cpp that is included
+  foreach(source ${ARGN})
+    if(NOT source MATCHES "_kernels\\.cpp$")
+      get_filename_component(folder ${source} DIRECTORY)
+      get_filename_component(folder ${folder} NAME)
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder})
+    endif()
+  endforeach()
+endfunction()
+
+# tessera_room(NAME [TORCH] DEPENDS target...): lib/NAME/*.cpp and those of its sub-rooms, lib/NAME/*/*.cpp, as the static
+# library tessera_NAME.
 function(tessera_room name)
   cmake_parse_arguments(ROOM "TORCH" "" "DEPENDS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/${name}/*.cpp)
-  if(sources)
-    add_library(tessera_${name} STATIC ${sources})
-    set(scope PUBLIC)
-    # Loops over raw floats: no torch in them, and sums may be taken in any order so that they vectorise.
-    file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/${name}/*_kernels.cpp)
-    set_source_files_properties(${kernels} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS
-      "-fopenmp-simd;-fno-math-errno;-fno-trapping-math;-fno-signed-zeros;-fassociative-math")
-  else()
-    add_library(tessera_${name} INTERFACE)
-    set(scope INTERFACE)
-  endif()
-  target_include_directories(tessera_${name} ${scope} ${CMAKE_SOURCE_DIR}/lib)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/${name}/*.cpp ${CMAKE_SOURCE_DIR}/lib/${name}/*/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "_plugin\\.cpp$")  # cmake/Cuda.cmake
+  add_library(tessera_${name} STATIC ${sources})
+  # Loops over raw floats: no torch in them, and sums may be taken in any order so that they vectorise.
+  # -Wno-psabi: vectors wider than the processor has are passed only within a file.
+  set(kernels ${sources})
+  list(FILTER kernels INCLUDE REGEX "_kernels\\.cpp$")
+  set_source_files_properties(${kernels} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS
+    "$<$<BOOL:${TESSERA_ARCH}>:-march=${TESSERA_ARCH}>;-O3;-Wno-psabi;-fopenmp-simd;-fno-math-errno;-fno-trapping-math;-fno-signed-zeros;-fassociative-math")
+  target_include_directories(tessera_${name} PUBLIC ${CMAKE_SOURCE_DIR}/lib)
   if(ROOM_TORCH)
-    target_link_libraries(tessera_${name} ${scope} dep::torch)
-    if(sources)
-      tessera_torch_target(tessera_${name})
-    endif()
+    target_link_libraries(tessera_${name} PUBLIC dep::torch)
+    tessera_torch_target(tessera_${name})
     set_property(GLOBAL APPEND PROPERTY TESSERA_TORCH_ROOMS ${name})
   endif()
-  target_link_libraries(tessera_${name} ${scope} ${ROOM_DEPENDS})
+  tessera_unity(tessera_${name} ${sources})
+  target_link_libraries(tessera_${name} PUBLIC ${ROOM_DEPENDS})
   set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS ${name})
 endfunction()
 
@@ -54,7 +67,7 @@ function(tessera_programs)
     string(REPLACE "_" "-" name ${name})
     add_executable(${name} ${source})
     if(name IN_LIST TORCH_PROGRAMS)
-      target_link_libraries(${name} PRIVATE tessera_cli tessera_train tessera_task)
+      target_link_libraries(${name} PRIVATE tessera_cli tessera_forecast tessera_task)
       tessera_torch_target(${name})
     else()
       target_link_libraries(${name} PRIVATE tessera_cli tessera_text tessera_task)

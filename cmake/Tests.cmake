@@ -14,6 +14,9 @@ function(tessera_test_binary name)
   add_dependencies(unit-tests ${name})
 endfunction()
 
+set_source_files_properties(${CMAKE_SOURCE_DIR}/tests/unit/train/device_update_test.cpp PROPERTIES
+  SKIP_PRECOMPILE_HEADERS ON COMPILE_DEFINITIONS NDEBUG)
+
 # tests/unit/ROOM/*.cpp with tests/unit/main.cpp as unit_ROOM; none where doctest and RapidCheck are not installed (who
 # only builds does not need them).
 function(tessera_unit_tests)
@@ -34,8 +37,12 @@ function(tessera_unit_tests)
     if(room IN_LIST torch_rooms)
       set(torch TORCH)
     endif()
+    set(emulated "")
+    if(room MATCHES "^(nn|train)$")
+      set(emulated emulated_kernels)
+    endif()
     tessera_test_binary(unit_${room} ${torch} SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${sources}
-      LIBRARIES tessera_${room} dep::rapidcheck)
+      LIBRARIES tessera_${room} ${emulated} dep::rapidcheck)
     add_test(NAME unit_${room} COMMAND unit_${room} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     # Threads that spin while they wait make small tensors many times slower where other tests run beside them.
     set_tests_properties(unit_${room} PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
@@ -46,8 +53,8 @@ function(tessera_unit_tests)
 endfunction()
 
 # tests/fuzz/NAME_fuzz.cpp: with TESSERA_FUZZ a libFuzzer program build/bin/fuzz_NAME; otherwise its inputs, those of
-# tests/fuzz/corpus/NAME and tests/golden/NAME that exist, are replayed as the test fuzz_NAME. One that
-# includes torch links the model's room.
+# tests/fuzz/corpus/NAME and tests/golden/NAME that exist, are replayed as the test fuzz_NAME, and so are inputs made of
+# them. One that includes torch links the model's room.
 function(tessera_fuzz_tests)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cpp)
   foreach(source ${sources})
@@ -55,7 +62,7 @@ function(tessera_fuzz_tests)
     string(REGEX REPLACE "_fuzz$" "" name ${name})
     set(torch "")
     set(libraries tessera_cli tessera_text tessera_task tessera_store)
-    file(STRINGS ${source} includes_torch REGEX "^#include \"nn/torch.h\"")
+    file(STRINGS ${source} includes_torch REGEX "^#include \"nn/base/torch.h\"")
     if(includes_torch)
       set(torch TORCH)
       set(libraries tessera_model)

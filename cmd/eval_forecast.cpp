@@ -8,13 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "cli/progress.h"
 #include "cli/run.h"
 #include "core/error.h"
 #include "core/io.h"
 #include "core/rng.h"
-#include "infer/forecast.h"
-#include "nn/runtime.h"
-#include "shard/dataset.h"
+#include "forecast/forecast_errors.h"
+#include "forecast/series.h"
+#include "nn/base/runtime.h"
 
 namespace {
 
@@ -22,42 +23,39 @@ using core::Code;
 
 struct Options {
   std::string model, identity = "none";
-  infer::ForecastTask task;
-  std::int64_t sequences = 512, document = -1;
+  forecast::Task task;
+  std::int64_t sequences = 128, document = -1;
   std::vector<std::string> files;
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "shards of vectors; - or none is stdin");
     f("model", model, "the model's folder").short_name = 'm';
     f("identity", identity, "no model: all maps are the identity, so many heads, beta 50",
       {"none", "1", "3"});
-    f("length", task.length, "rows of a sequence");
-    f("horizon", task.horizon, "rows that are forecast");
-    f("every", task.every, "contexts of 1, 1 + N, ... rows");
-    f("sequences", sequences, "sequences, each with a random start");
-    f("document", document, "only from this document of the shard, from 0; -1: from all");
+    f("length", task.length, "rows of a sequence").between(2, 1e9);
+    f("horizon", task.horizon, "rows that are forecast").between(1, 1e9);
+    f("every", task.every, "contexts of 1, 1 + N, ... rows").between(1, 1e9);
+    f("sequences", sequences, "sequences, each with a random start").between(1, 1e6);
+    f("document", document, "only from this document of the shard, from 0; -1: from all")
+        .between(-1, 1e12);
   }
 };
 
-std::vector<const float*> draw(const std::vector<float>& rows, const shard::Dataset& data,
-                               const Options& options, std::uint64_t seed) {
-  const auto width = static_cast<std::int64_t>(data.header().width);
-  const auto& ends = data.documents().end;
-  if (options.document >= static_cast<std::int64_t>(ends.size()))
-    core::fail(Code::usage, "--document: {} has {} documents", data.name(), ends.size());
+std::vector<const float*> draw(const forecast::Series& series, const Options& options,
+                               std::uint64_t seed) {
+  const auto& documents = series.documents;
+  if (options.document >= std::ssize(documents))
+    core::fail(Code::usage, "--document: {} has {} documents", series.name, documents.size());
   core::Rng rng(seed, 0);
   std::vector<const float*> sequences;
   for (std::int64_t i = 0; i < options.sequences; ++i) {
     const auto d = options.document >= 0 ? static_cast<std::size_t>(options.document)
-                                         : static_cast<std::size_t>(rng.below(ends.size()));
-    const auto begin = d == 0 ? 0 : static_cast<std::int64_t>(ends[d - 1]) / width;
-    const auto starts =
-        static_cast<std::int64_t>(ends[d]) / width - begin - options.task.length + 1;
+                                         : static_cast<std::size_t>(rng.below(documents.size()));
+    const auto starts = documents[d].size() - options.task.length + 1;
     if (starts < 1)
       core::fail(Code::bad_data, "{}: document {} has fewer than {} rows; give a smaller --length",
-                 data.name(), d, options.task.length);
-    const auto first =
-        begin + static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(starts)));
-    sequences.push_back(rows.data() + first * width);
+                 series.name, d, options.task.length);
+    sequences.push_back(series.row(documents[d].begin + static_cast<std::int64_t>(rng.below(
+                                                            static_cast<std::uint64_t>(starts)))));
   }
   return sequences;
 }
@@ -66,25 +64,20 @@ int eval_forecast(const Options& options, const cli::Context& context) {
   if ((options.identity != "none") != options.model.empty())
     core::fail(Code::usage, "give -m MODEL or --identity HEADS");
   const auto& task = options.task;
-  if (task.horizon < 1 || task.every < 1 || task.length <= task.horizon || options.sequences < 1)
-    core::fail(Code::usage, "--length must be more than --horizon, and all numbers positive");
-  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed));
-  const shard::Dataset data(options.files);
-  shard::expect_kind(data.header(), {shard::Kind::vectors}, data.name());
-  const auto points = static_cast<std::int64_t>(data.header().width) / 2;
-  const auto model =
-      options.model.empty()
-          ? model::identity_forecast({points, options.identity == "1" ? 1 : points, 50})
-          : model::load_forecast(options.model);
-  if (model.shape.width() != static_cast<std::int64_t>(data.header().width))
-    core::fail(Code::bad_data, "{} has rows of {} numbers, {} takes {}", data.name(),
-               data.header().width, options.model, model.shape.width());
-  std::vector<float> rows(data.size());
-  data.read(0, std::span<float>(rows));
-  const auto sequences = draw(rows, data, options, static_cast<std::uint64_t>(context.seed));
+  if (task.length <= task.horizon) core::fail(Code::usage, "--length must be more than --horizon");
+  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+  const auto series = forecast::read_series(options.files);
+  const auto points = series.width / 2;
+  const auto model = options.model.empty()
+                         ? forecast::identity({points, options.identity == "1" ? 1 : points, 50})
+                         : forecast::load(options.model);
+  if (model.shape.width() != series.width)
+    core::fail(Code::bad_data, "{} has rows of {} numbers, {} takes {}", series.name, series.width,
+               options.model, model.shape.width());
+  const auto sequences = draw(series, options, static_cast<std::uint64_t>(context.seed));
   core::Output out(context.output);
   if (!context.json) out.write("context\terror\n");
-  for (const auto& [length, error] : infer::forecast_errors(model, sequences, task))
+  for (const auto& [length, error] : forecast::errors_by_context(model, sequences, task))
     out.write(context.json ? fmt::format("{{\"context\":{},\"error\":{:.6g}}}\n", length, error)
                            : fmt::format("{}\t{:.6g}\n", length, error));
   out.commit();
@@ -95,10 +88,11 @@ int eval_forecast(const Options& options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(
-      argc, argv,
-      {"eval-forecast", "How well a model of vectors goes on, for every length of the context.",
-       "  eval-forecast -m three-heads valid.shard.zst >errors.tsv\n"
-       "  eval-forecast --identity 3 --document 5 train.shard.zst"},
-      options, eval_forecast);
+  return cli::run(argc, argv,
+                  {"eval-forecast",
+                   "How well a model of vectors goes on, for every length of the context.",
+                   "  eval-forecast -m three-heads valid.shard.zst >errors.tsv\n"
+                   "  eval-forecast --identity 3 --document 5 train.shard.zst",
+                   {"model"}},
+                  options, eval_forecast);
 }

@@ -22,8 +22,9 @@ struct Options {
   double temperature = 1;
   std::int64_t max_tokens = 512;
   void fields(core::FieldList& f) {
-    f("count", n, "how many prompts").short_name = 'n';
-    f("first", first, "number of the first: parts of one sequence can be made apart");
+    f("count", n, "how many prompts").between(0, 1e12).short_name = 'n';
+    f("first", first, "number of the first: parts of one sequence can be made apart")
+        .between(0, 1e12);
     f("words", words, "file of lines 'noun WORD', 'verb WORD', 'adjective WORD'");
     f("names", names, "file of first names, one a line");
     f("openings", openings, "file of openings, one a line; their first 1 to 12 words are used");
@@ -31,8 +32,8 @@ struct Options {
     f("request", request, "write the requests of a batch for a served model instead",
       {"none", "openai"});
     f("model", model, "with --request: the name of the model");
-    f("temperature", temperature, "with --request: sampling temperature");
-    f("max-tokens", max_tokens, "with --request: most tokens of a story");
+    f("temperature", temperature, "with --request: sampling temperature").between(0, 100);
+    f("max-tokens", max_tokens, "with --request: most tokens of a story").between(1, 1e9);
   }
 };
 
@@ -77,8 +78,6 @@ core::OrderedJson request(const task::StoryPrompt& prompt, std::int64_t number,
 }
 
 int generate(const Options& options, const cli::Context& context) {
-  if (options.n < 0 || options.first < 0)
-    core::fail(Code::usage, "--count and --first take numbers of prompts");
   if ((options.request != "none") == options.model.empty())
     core::fail(Code::usage, "--request and --model are given together");
   const auto parts = parts_of(options);
@@ -107,6 +106,7 @@ int main(int argc, char** argv) {
       {"gen-babistories-prompts",
        "Prompts that ask a language model for short stories that differ.",
        "  gen-babistories-prompts -n 5 --form text\n"
-       "  gen-babistories-prompts -n 100000 --request openai --model NAME -o batch.jsonl"},
+       "  gen-babistories-prompts -n 100000 --request openai --model NAME -o batch.jsonl",
+       {"words", "names", "openings"}},
       options, generate);
 }

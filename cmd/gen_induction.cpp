@@ -19,23 +19,20 @@ struct Options {
   std::int64_t n = 5000, first = 0;
   task::InductionShape shape;
   void fields(core::FieldList& f) {
-    f("count", n, "how many sequences").short_name = 'n';
-    f("first", first, "number of the first: take others for a test");
-    f("symbols", shape.symbols, "types of tokens");
-    f("pairs", shape.pairs, "pairs of symbols that belong together in a sequence");
-    f("gap", shape.gap, "most symbols of noise behind a pair");
-    f("length", shape.length, "tokens of a sequence");
+    f("count", n, "how many sequences").between(1, 1e12).short_name = 'n';
+    f("first", first, "number of the first: take others for a test").between(0, 1e12);
+    f("symbols", shape.symbols, "types of tokens").between(3, 1e6);
+    f("pairs", shape.pairs, "pairs of symbols that belong together in a sequence")
+        .between(1, 500e3);
+    f("gap", shape.gap, "most symbols of noise behind a pair").between(0, 16e6);
+    f("length", shape.length, "tokens of a sequence").between(4, 16e6);
   }
 };
 
 int generate(const Options& options, const cli::Context& context) {
   const auto& shape = options.shape;
-  if (options.n < 1 || options.first < 0)
-    core::fail(Code::usage, "--count and --first take numbers of sequences");
-  if (shape.pairs < 1 || shape.symbols <= 2 * shape.pairs || shape.symbols > 1 << 20)
-    core::fail(Code::usage, "--symbols: more than two for each of --pairs, at most 1048576");
-  if (shape.gap < 0 || shape.length < 4 || shape.length > 1 << 24)
-    core::fail(Code::usage, "--gap takes 0 and more, --length 4 to 16777216");
+  if (shape.symbols <= 2 * shape.pairs)
+    core::fail(Code::usage, "--symbols: more than two for each of --pairs");
   cli::refuse_binary_to_terminal(context);
   shard::Header header;
   header.vocabulary = static_cast<std::uint64_t>(shape.symbols);

@@ -23,10 +23,10 @@ struct Options {
     f("split", split,
       "which of the nine triples of periods: train, the first eight, or valid, the ninth",
       {"train", "valid"});
-    f("periods", periods, "three periods instead, in time units");
-    f("count", n, "observations of each triple").short_name = 'n';
-    f("per-unit", per_unit, "observations a time unit");
-    f("phase", phase, "angle of all moons at the beginning, radians");
+    f("periods", periods, "three periods instead, in time units").above(0).at_most(1e9);
+    f("count", n, "observations of each triple").between(1, 1e9).short_name = 'n';
+    f("per-unit", per_unit, "observations a time unit").above(0).at_most(1e9);
+    f("phase", phase, "angle of all moons at the beginning, radians").between(-1e6, 1e6);
   }
 };
 
@@ -34,10 +34,6 @@ int generate(const Options& options, const cli::Context& context) {
   using core::Code;
   if (!options.periods.empty() && options.periods.size() != task::kMoons)
     core::fail(Code::usage, "--periods takes three numbers");
-  for (const double period : options.periods)
-    if (!(period > 0)) core::fail(Code::usage, "--periods: {} is no period", period);
-  if (options.n < 1 || !(options.per_unit > 0))
-    core::fail(Code::usage, "--count and --per-unit take positive numbers");
   cli::refuse_binary_to_terminal(context);
   std::vector<task::Periods> triples = task::chosen_periods();
   if (options.split == "valid")

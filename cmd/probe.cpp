@@ -10,14 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "cli/progress.h"
 #include "cli/run.h"
 #include "core/error.h"
 #include "core/io.h"
-#include "infer/attended.h"
+#include "forecast/forecast_model.h"
+#include "infer/score/attended.h"
 #include "model/folder.h"
-#include "model/forecast_model.h"
-#include "nn/mosaic.h"
-#include "nn/runtime.h"
+#include "nn/arch/mosaic.h"
+#include "nn/base/runtime.h"
 
 namespace {
 
@@ -34,24 +35,26 @@ struct Options {
 struct AttentionOptions {
   Options common;
   infer::AttendedOptions attended;
-  std::string device = "auto";
+  nn::DeviceOptions compute;
   std::vector<std::string> files;
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "shards of tokens; - or none is stdin");
     common.fields(f);
-    f("window", attended.window, "tokens of a sequence; 0: the segment the model was trained with");
-    f("sequences", attended.sequences, "sequences, each with a random start");
-    f("batch-tokens", attended.batch_tokens, "tokens that go through the model together");
-    f("device", device, "cpu, cuda, cuda:1, or auto");
+    f("window", attended.window, "tokens of a sequence; 0: the segment the model was trained with")
+        .between(0, 16e6);
+    f("sequences", attended.sequences, "sequences, each with a random start").between(1, 1e9);
+    f("batch-tokens", attended.batch_tokens, "tokens that go through the model together")
+        .between(1, 1e9);
+    compute.fields(f);
   }
 };
 
 int probe_weights(const Options& options, const cli::Context& context) {
   options.check();
-  const auto model = model::load_forecast(options.model);
+  const auto model = forecast::load(options.model);
   core::Output out(context.output);
   if (!context.json) out.write("map\trow\tcolumn\tmodulus\n");
-  const float* w = model.weights.data();
+  const float* w = model.maps.const_data_ptr<float>();
   for (const auto* const map : {"key", "value", "c_proj"})
     for (std::int64_t row = 0; row < model.shape.points; ++row)
       for (std::int64_t column = 0; column < model.shape.points; ++column, w += 2)
@@ -66,7 +69,7 @@ int probe_weights(const Options& options, const cli::Context& context) {
 
 int probe_lambda(const Options& options, const cli::Context& context) {
   options.check();
-  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed));
+  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   const auto loaded = model::load(options.model);
   const auto* const mosaic = dynamic_cast<const nn::Mosaic*>(loaded.model->architecture.get());
   if (mosaic == nullptr)
@@ -87,8 +90,8 @@ int probe_lambda(const Options& options, const cli::Context& context) {
 
 int probe_attention(const AttentionOptions& options, const cli::Context& context) {
   options.common.check();
-  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed));
-  const auto device = nn::device(options.device);
+  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+  const auto device = nn::device(options.compute.device);
   const auto loaded = model::load(options.common.model, device);
   const shard::Dataset data(options.files.empty() ? std::vector<std::string>{"-"} : options.files);
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
@@ -124,16 +127,11 @@ int main(int argc, char** argv) {
       {"probe", "What is inside a model.",
        "  probe weights -m three-heads\n  probe lambda -m mosaic\n"
        "  probe attention -m mosaic --window 1536 valid.shard.zst"},
-      {{{"weights", "The moduli of the complex maps of a model that forecasts vectors.",
-         "  probe weights -m three-heads"},
-        core::list_fields(weights),
-        [&](const cli::Context& context) { return probe_weights(weights, context); }},
-       {{"lambda", "How slowly the leaky averages of a mosaic forget, head by head.",
-         "  probe lambda -m mosaic"},
-        core::list_fields(lambda),
-        [&](const cli::Context& context) { return probe_lambda(lambda, context); }},
-       {{"attention", "What the last token of a text attends to, on average over texts.",
-         "  probe attention -m mosaic --window 1536 valid.shard.zst"},
-        core::list_fields(attention),
-        [&](const cli::Context& context) { return probe_attention(attention, context); }}});
+      {cli::command("weights", "The moduli of the complex maps of a model that forecasts vectors.",
+                    "  probe weights -m three-heads", weights, probe_weights, {"model"}),
+       cli::command("lambda", "How slowly the leaky averages of a mosaic forget, head by head.",
+                    "  probe lambda -m mosaic", lambda, probe_lambda, {"model"}),
+       cli::command("attention", "What the last token of a text attends to, on average over texts.",
+                    "  probe attention -m mosaic --window 1536 valid.shard.zst", attention,
+                    probe_attention, {"model"})});
 }

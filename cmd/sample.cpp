@@ -5,27 +5,25 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 
 #include "cli/progress.h"
 #include "cli/run.h"
 #include "core/error.h"
 #include "core/io.h"
-#include "infer/decode_check.h"
-#include "infer/generator.h"
-#include "infer/generator_output.h"
-#include "infer/generator_prompts.h"
-#include "infer/reach.h"
-#include "nn/runtime.h"
+#include "infer/generate/generator.h"
+#include "infer/generate/generator_output.h"
+#include "infer/generate/generator_prompts.h"
+#include "infer/windows/layer_reach.h"
+#include "nn/base/runtime.h"
+#include "text/formats/tokenizer_json.h"
 
 namespace {
 
 using core::Code;
 using core::fail;
 
-constexpr std::size_t kReadAhead = 16;        // batches
-constexpr std::int64_t kTranslationBeam = 4;  // where nothing says how to choose words
+constexpr std::size_t kReadAhead = 16;  // batches
 
 struct Options {
   std::string file, model, prompt, tokenizer;
@@ -34,7 +32,8 @@ struct Options {
   infer::ReachOptions reach;
   infer::MemoryOptions memory;
   bool echo = false;
-  std::string separator, device = "auto";
+  std::string separator;
+  nn::DeviceOptions compute;
   void fields(core::FieldList& f) {
     f.positional("FILE", file, "prompts; - or none is stdin");
     auto& folder = f("model", model, "folder of the model");
@@ -50,8 +49,7 @@ struct Options {
     generator.fields(f);
     reach.fields(f);
     memory.fields(f);
-    f.group("Computing");
-    f("device", device, "cpu, cuda, cuda:1, or auto");
+    compute.fields(f);
   }
 };
 
@@ -60,7 +58,12 @@ infer::PromptReader open_prompts(const Options& options, const cli::Context& con
     if (!options.file.empty()) fail(Code::usage, "give --prompt or a FILE, not both");
     return infer::PromptReader({options.prompt});
   }
-  return {options.file.empty() ? "-" : options.file, options.format, options.field};
+  try {
+    return {options.file.empty() ? "-" : options.file, options.format, options.field};
+  } catch (const core::Error& error) {
+    if (error.code() != Code::no_input) throw;
+    fail(Code::no_input, "{}; a prompt itself goes behind --prompt", error.what());
+  }
 }
 
 model::Loaded load(const Options& options, torch::Device device) {
@@ -75,44 +78,12 @@ model::Loaded load(const Options& options, torch::Device device) {
   return loaded;
 }
 
-bool draws(const cli::Context& context) {
-  return context.was_given("temperature") || context.was_given("top-k") ||
-         context.was_given("top-p");
-}
-
-void check(const Options& options, const cli::Context& context) {
-  if (options.generator.translation.source && context.was_given("max-tokens"))
-    fail(Code::usage,
-         "--source bounds a translation by --max-len-a and --max-len-b; leave out "
-         "--max-tokens");
-  if (!options.generator.searches()) return;
-  for (const char* name : {"temperature", "top-k", "top-p"})
-    if (context.was_given(name)) fail(Code::usage, "--beam searches, --{} draws: give one", name);
-}
-
-// With -v: how far the fast path is from the model's own modules, on the first prompt.
-void state_error(infer::Generator& generator, const Options& options, torch::Device device,
-                 const cli::Context& context, const std::string& prompt) {
-  infer::ModuleEngine reference(generator.model(), device);
-  auto tokens = generator.encode(prompt);
-  tokens.resize(std::min<std::size_t>(tokens.size(), 64));
-  const auto error = infer::compare(reference, generator.engine(), tokens);
-  cli::note(
-      context,
-      fmt::format("--weights {}: log-probabilities differ by {:.2g} (rms), {:.2g} (most) from "
-                  "float32's modules over {} tokens; same best word in {:.0f} %",
-                  options.generator.weights, error.rms, error.max, tokens.size(),
-                  100 * error.same_best));
-}
-
 int write_samples(const Options& options, const cli::Context& context) {
-  check(options, context);
   auto settings = options.generator;
-  if (settings.translation.source && !context.was_given("beam") && !draws(context))
-    settings.beam = std::max(kTranslationBeam, settings.samples);
+  settings.settle(context.given);
   settings.check();
-  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed));
-  const auto device = nn::device(options.device);
+  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+  const auto device = nn::device(options.compute.device);
   auto prompts = open_prompts(options, context);
   settings.seed = static_cast<std::uint64_t>(context.seed);
   infer::Generator generator(load(options, device), settings, options.memory, device);
@@ -132,7 +103,7 @@ int write_samples(const Options& options, const cli::Context& context) {
   watch.finished = [&](const infer::Sample& sample) {
     output.finished(sample);
     if (!context.json)
-      fmt::print(stderr, "{}", infer::citation_lines(sample.prompt, sample.sample, sample.cited));
+      cli::to_stderr(infer::citation_lines(sample.prompt, sample.sample, sample.cited));
     ++texts;
   };
   watch.warn = [&](const std::string& text) { cli::note(context, text); };
@@ -144,7 +115,7 @@ int write_samples(const Options& options, const cli::Context& context) {
       static_cast<std::size_t>(settings.batch) * (settings.translation.source ? kReadAhead : 1);
   for (auto batch = prompts.next(most); !batch.empty(); batch = prompts.next(most)) {
     if (context.verbose > 0 && texts == 0 && !settings.translation.source)
-      state_error(generator, options, device, context, batch[0]);
+      cli::note(context, generator.engine_error(batch[0]));
     const auto start = std::chrono::steady_clock::now();
     output.begin(batch);
     generator.run(batch, watch);
@@ -163,9 +134,11 @@ int write_samples(const Options& options, const cli::Context& context) {
 int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
-                  {"sample", "Continue prompts, or translate, with a model and its memories.",
+                  {"sample",
+                   "Continue prompts, or translate, with a model and its memories.",
                    "  sample -m model --prompt 'Once upon a time' --top-p 0.9\n"
                    "  sample -m model prompts.txt --beam 4 --json | jq .text\n"
-                   "  sample -m model --source --beam 4 <german >english"},
+                   "  sample -m model --source --beam 4 <german >english",
+                   {"model", "datastore", "tokenizer"}},
                   options, write_samples);
 }

@@ -26,7 +26,8 @@ $(OUT)/depth.tsv: $(call scores,$(foreach n,$(depths),mosaic-$(n) transformer-$(
 	@{ printf 'layers\tmosaic parameters\ttransformer parameters\tmosaic training\tmosaic validation\ttransformer training\ttransformer validation\n'; \
 	$(foreach n,$(depths),printf '%s\t%s\t%s\t%.4f\t%.4f\t%.4f\t%.4f\n' $(n) $(call size,mosaic-$(n)) $(call size,transformer-$(n)) \
 	  $(call losses,mosaic-$(n)) $(call losses,transformer-$(n));) } >$@
-	@gnuplot -e "table='$@'; out='$(@:tsv=svg)'" depth.gp
+$(OUT)/depth.svg: $(OUT)/depth.tsv depth.gp
+	gnuplot -e "table='$<'; out='$@'" depth.gp
 
 # Both models side by side: the middle ones; and with the transformer's twins.
 pair = mosaic-$(middle) transformer-$(middle)
@@ -50,7 +51,8 @@ by_position = awk -F '\t' -v w=$(window) -v parts=16 \
     for (f = 1; f <= file; ++f) printf "\t%s", n[f, b] ? sprintf("%.4f", sum[f, b] / n[f, b]) : "-"; print "" } }'
 $(OUT)/encyclopaedia.tsv: $(watched:%=$(OUT)/%.articles.scores) $(watched:%=$(OUT)/%.valid.scores)
 	@{ printf 'position'; printf '\t%s, articles' $(watched); printf '\t%s, stories' $(watched); echo; $(by_position) $^; } >$@
-	@gnuplot -e "table='$@'; out='$(@:tsv=svg)'" position.gp
+$(OUT)/encyclopaedia.svg: $(OUT)/encyclopaedia.tsv position.gp
+	gnuplot -e "table='$<'; out='$@'" position.gp
 
 # What the last token attends to, mean over heads and layers: on the way from the first token to the last.
 $(OUT)/%.short.attention: $(OUT)/model/%/model.safetensors $(OUT)/valid.shard.zst
@@ -65,7 +67,8 @@ summary = awk -F '\t' -v w=$(2) -v trained=$(segment) 'NR > 1 { a[$$3] += $$4; s
 $(OUT)/attention.tsv: $(foreach m,$(watched),$(OUT)/$(m).short.attention $(OUT)/$(m).long.attention)
 	@{ printf 'model\twindow\tfirst token\tlast 16\tbeyond training\tmost elsewhere\tif even\n'; \
 	$(foreach m,$(watched),$(call summary,$(m),$(segment)) $(OUT)/$(m).short.attention; $(call summary,$(m),$(longest)) $(OUT)/$(m).long.attention;) } >$@
-	@gnuplot -e "folder='$(OUT)'; out='$(@:tsv=svg)'; models='$(watched)'; short=$(segment); long=$(longest)" attention.gp
+$(OUT)/attention.svg: $(OUT)/attention.tsv attention.gp
+	gnuplot -e "folder='$(OUT)'; out='$@'; models='$(watched)'; short=$(segment); long=$(longest)" attention.gp
 
 $(OUT)/lambda.tsv: $(OUT)/mosaic-$(middle).short.attention $(OUT)/model/mosaic-$(middle)/model.safetensors
 	@probe lambda -q -m $(OUT)/model/mosaic-$(middle) -o $(OUT)/lambda.raw

@@ -2,7 +2,7 @@
 # from the models: the set `new`; the set `seen` is the rest, or all.
 
 find = $(firstword $(wildcard $(DATA)/$(1) $(DATA)/$(1).zst))
-print = $(if $(call find,$(1)),$(if $(filter %.zst,$(call find,$(1))),zstdcat,cat) $(call find,$(1)),$(error DATA=FOLDER holds no $(1): see the head of the Makefile))
+print = $(if $(call find,$(1)),$(call text,$(call find,$(1))),$(error DATA=FOLDER holds no $(1): see the head of the Makefile))
 sides = $(SRC) $(TGT)
 lower = $(if $(lower_case),| sed 's/.*/\L&/')
 moses = $(if $(MOSES),| $(MOSES) -l $(1) -q tokenize)

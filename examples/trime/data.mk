@@ -2,7 +2,7 @@
 
 # A file of FOLDER called NAME.txt, wiki.NAME.tokens or NAME.jsonl, compressed or not; and the command that prints it.
 find = $(firstword $(wildcard $(foreach n,wiki.$(2).tokens $(2).txt $(2).jsonl,$(1)/$(n) $(1)/$(n).zst)))
-print = $(if $(1),$(if $(filter %.zst,$(1)),zstdcat,cat) $(1),$(error the table needs DATA, XML, or WIKI and BOOKS: see the head of the Makefile))
+print = $(if $(1),$(call text,$(1)),$(error the table needs DATA, XML, or WIKI and BOOKS: see the head of the Makefile))
 parts = train valid test
 
 $(OUT)/data:

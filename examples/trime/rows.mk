@@ -94,11 +94,11 @@ $(OUT)/row/$(1).json: $(OUT)/data/$(call on_of,$(1)).test.shard.zst $(OUT)/data/
     $(OUT)/model/$(of.$(1))/model.safetensors $(stores.$(1):%=$(OUT)/store/%/store.json)
 	@mkdir -p $$(@D)
 	eval-ppl $(jobs) -m $(OUT)/model/$(of.$(1)) $(window.$(set.$(of.$(1)))) $(test.$(1)) $(stores.$(1):%=--datastore $(OUT)/store/%) $(if $(stores.$(1)),$(search)) \
-	  $(if $(once.$(1)),,--tune $(OUT)/data/$(call on_of,$(1)).valid.shard.zst) --json -o $$@ $$<
+	  $(if $(once.$(1)),,--tune $(OUT)/data/$(call on_of,$(1)).valid.shard.zst) --json --timings $$(@:.json=.time) -o $$@ $$<
 endef
 $(foreach r,$(all_rows),$(eval $(call score,$(r))))
 
-figures = perplexity bits_per_byte loss tokens_per_s signature
+figures = perplexity bits_per_byte loss signature
 define line
 
 	@./tsv-line '$(title.$(1))' $(OUT)/row/$(1).json $(figures) >>$$@
@@ -111,15 +111,16 @@ endef
 $(foreach t,main batching small-model order gradient segments p bytes domain,$(eval $(call table,$(t))))
 
 # The speed of evaluation beside the plain model's.
-$(OUT)/speed.tsv: $(OUT)/main.tsv
-	@awk -F '\t' 'NR == 1 { print "row\ttokens_per_s\tshare"; next } NR == 2 { plain = $$5 } \
-	  { printf "%s\t%.0f\t%.3f\n", $$1, $$5, $$5 / plain }' $< >$@
+$(OUT)/speed.tsv: $(rows.main:%=$(OUT)/row/%.json)
+	@{ $(foreach r,$(rows.main),./tsv-line '$(title.$(r))' $(OUT)/row/$(r).time tokens_per_s;) } | \
+	  awk -F '\t' 'NR == 1 { print "row\ttokens_per_s\tshare"; plain = $$2 } { printf "%s\t%.0f\t%.3f\n", $$1, $$2, $$2 / plain }' >$@
 
 # Perplexity against length: TRIME's long memory, and the cache.
-$(OUT)/length.tsv: $(rows.length:%=$(OUT)/row/%.json) length.gp
+$(OUT)/length.tsv: $(rows.length:%=$(OUT)/row/%.json)
 	@{ printf 'tokens\tlong\tcache\n'; \
 	  $(foreach n,$(lengths),paste <(./tsv-line $(n) $(OUT)/row/length-$(n).json perplexity) <(./tsv-line '' $(OUT)/row/cache-$(n).json perplexity | cut -f 2);) } >$@
-	gnuplot -e "table='$@'; out='$(OUT)/length.svg'" length.gp
+$(OUT)/length.svg: $(OUT)/length.tsv length.gp
+	gnuplot -e "table='$<'; out='$@'" length.gp
 
 # Is the next token among the labels of the k nearest? (plain: kNN-LM's store; ext: TRIME's.)
 define found
@@ -129,10 +130,11 @@ $(OUT)/row/found-$(1).json: $(OUT)/data/words.test.shard.zst $(OUT)/model/$(1)/m
 endef
 
 $(foreach m,plain ext,$(eval $(call found,$(m))))
-$(OUT)/retrieval.tsv: $(OUT)/row/found-plain.json $(OUT)/row/found-ext.json retrieval.gp
+$(OUT)/retrieval.tsv: $(OUT)/row/found-plain.json $(OUT)/row/found-ext.json
 	@{ printf 'k\tvanilla\tTrimeLM_ext\n'; \
 	  $(foreach k,$(ks),printf '%s\t%s\t%s\n' $(k) $(foreach m,plain ext,"$$(sed -nE 's/.*"k":$(k),"share":([^}]*).*/\1/p' $(OUT)/row/found-$(m).json)");) } >$@
-	gnuplot -e "table='$@'; out='$(OUT)/retrieval.svg'" retrieval.gp
+$(OUT)/retrieval.svg: $(OUT)/retrieval.tsv retrieval.gp
+	gnuplot -e "table='$<'; out='$@'" retrieval.gp
 
 # Perplexity by how often the training text has the word.
 rows.frequency = vanilla knn local ext
@@ -151,4 +153,4 @@ $(OUT)/frequency.tsv: $(rows.frequency:%=$(OUT)/row/frequency-%.json)
 again := $(MAKE)
 $(OUT)/%.commands: $(OUT)/%.tsv
 	@$(again) --no-print-directory -Bn $(OUT)/$*.tsv | sed -zE 's/\\\n\s*/ /g' | \
-	  grep -E '^(tokenize|bm25-pack|train|build-datastore|eval-ppl|zstdcat|cat|n=|gnuplot) ?' >$@
+	  grep -E '^(tokenize|bm25-pack|train|build-datastore|eval-ppl|zstdcat|cat|n=) ?' >$@

@@ -16,15 +16,6 @@ bool is_text(const Field& field) {
          std::holds_alternative<std::vector<std::string>*>(field.target);
 }
 
-bool is_list(const Field& field) {
-  return std::visit(
-      [](auto* target) {
-        return requires { target->push_back({}); }
-        &&!std::is_same_v<decltype(target), std::string*>;
-      },
-      field.target);
-}
-
 std::string_view trim(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r");
   if (first == text.npos) return {};
@@ -54,11 +45,11 @@ std::string text_of(const core::Json& item) {
 std::vector<std::string> values_of(const Field& field, std::string_view value) {
   const core::Json json = core::Json::parse(value.begin(), value.end(), nullptr, false);
   std::vector<std::string> texts;
-  if (json.is_array() && is_list(field)) {
+  if (json.is_array() && field.is_list()) {
     for (const auto& item : json) texts.push_back(text_of(item));
   } else if (json.is_string()) {
     texts.push_back(json.get<std::string>());
-  } else if (!is_list(field)) {
+  } else if (!field.is_list()) {
     texts.emplace_back(value);
   } else {
     if (value.size() >= 2 && value.front() == '[' && value.back() == ']')
@@ -83,9 +74,13 @@ class Setter {
     const auto& all = fields_.all();
     const auto field = std::find_if(
         all.begin(), all.end(), [&](const Field& f) { return !f.positional && f.key() == key; });
-    if (field == all.end())
-      core::fail(core::Code::bad_config, "{}: unknown key \"{}\"; --print-config lists them", where,
-                 key);
+    if (field == all.end()) {
+      std::vector<std::string> keys;
+      for (const auto& known : all)
+        if (!known.positional) keys.push_back(known.key());
+      core::fail(core::Code::bad_config, "{}: unknown key \"{}\"{}; --print-config lists them",
+                 where, key, core::did_you_mean(key, keys));
+    }
     if (!seen_.insert(key).second)
       core::fail(core::Code::bad_config, "{}: \"{}\" stands twice", where, key);
     if (flags_.count(field->name) > 0) return;
@@ -116,8 +111,9 @@ std::string format_config(const core::FieldList& fields) {
     std::string help = field.help;
     std::replace(help.begin(), help.end(), '\n', ' ');
     if (!field.choices.empty()) help += fmt::format(" ({})", fmt::join(field.choices, "|"));
+    if (const auto range = field.range(); !range.empty()) help += fmt::format(" ({})", range);
     text += fmt::format("# {}\n{} = ", help, field.name);
-    text += is_list(field) ? fmt::format("[{}]\n\n", fmt::join(values, ", ")) : values[0] + "\n\n";
+    text += field.is_list() ? fmt::format("[{}]\n\n", fmt::join(values, ", ")) : values[0] + "\n\n";
   }
   if (!text.empty()) text.pop_back();
   return text;

@@ -3,16 +3,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cerrno>
 
 #include "core/error.h"
+#include "core/io.h"
+#include "core/printable.h"
 #include "core/units.h"
 
 namespace cli {
 namespace {
 
 std::string cell(const core::OrderedJson& value) {
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return core::printable(value.get<std::string>());
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
   if (value.is_null()) return "-";
   return core::dump(value);
@@ -30,7 +32,7 @@ Progress::Progress(const Context& context, std::string what, std::string unit, s
       last_(start_) {}
 
 Progress::~Progress() {
-  if (drawn_ && terminal_) std::fputs("\r\033[K", stderr);
+  if (drawn_ && terminal_) to_stderr("\r\033[K");
 }
 
 void Progress::update(std::uint64_t done, const std::string& note) {
@@ -42,12 +44,7 @@ void Progress::update(std::uint64_t done, const std::string& note) {
   last_ = now;
   drawn_ = true;
   const std::string text = line(done, note, now);
-  if (terminal_) {
-    fmt::print(stderr, "\r\033[K{}", text);
-  } else {
-    fmt::print(stderr, "{}\n", text);
-  }
-  std::fflush(stderr);
+  to_stderr(terminal_ ? "\r\033[K" + text : text + "\n");
 }
 
 std::string Progress::line(std::uint64_t done, const std::string& note,
@@ -71,8 +68,22 @@ std::string Progress::line(std::uint64_t done, const std::string& note,
   return note.empty() ? text : text + ", " + note;
 }
 
+void to_stderr(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return;
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
 void note(const Context& context, const std::string& text) {
-  if (!context.quiet) fmt::print(stderr, "{}: {}\n", context.program.name, text);
+  if (!context.quiet)
+    to_stderr(fmt::format("{}: {}\n", context.program.name, core::printable(text)));
+}
+
+std::function<void(const std::string&)> noter(const Context& context) {
+  return [&context](const std::string& text) { note(context, text); };
 }
 
 std::string format_report(const Context& context, const core::OrderedJson& report) {
@@ -83,6 +94,31 @@ std::string format_report(const Context& context, const core::OrderedJson& repor
   for (const auto& [key, value] : report.items())
     text += fmt::format("{:<{}}  {}\n", key, width, cell(value));
   return text;
+}
+
+void write_output(const Context& context, std::string_view text) {
+  core::Output out(context.output);
+  out.write(text);
+  out.commit();
+}
+
+void write_report(const Context& context, const core::OrderedJson& report) {
+  write_output(context, format_report(context, report));
+}
+
+void write_receipt(const Context& context, const core::OrderedJson& report) {
+  if (stdout_was_closed()) return;
+  core::Output out("-");
+  out.write(format_report(context, report));
+  out.commit();
+}
+
+void summarise(const Context& context, const core::OrderedJson& figures, const std::string& text) {
+  if (context.json) {
+    to_stderr(format_report(context, figures));
+  } else {
+    note(context, text);
+  }
 }
 
 std::string format_table(const Context& context, const std::vector<core::OrderedJson>& rows) {

@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/run.h"
@@ -22,6 +24,10 @@ class Progress {
   void set_total(std::uint64_t total) { total_ = total; }
   /// `done` so far; `note` is appended ("loss 3.21").
   void update(std::uint64_t done, const std::string& note = {});
+  /// update(done), for what counts as it works; the Progress must outlive it.
+  std::function<void(std::uint64_t)> counter() {
+    return [this](std::uint64_t done) { update(done); };
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -32,12 +38,26 @@ class Progress {
   Clock::time_point start_, last_;
 };
 
-/// One line to stderr unless -q: "name: text".
+/// To stderr, as it is. What cannot be written there (closed, a full disk) is lost without an
+/// error.
+void to_stderr(std::string_view text);
+/// One line to stderr unless -q: "name: text", by core::printable.
 void note(const Context& context, const std::string& text);
+/// note() as a function of the text. `context` must outlive it.
+std::function<void(const std::string&)> noter(const Context& context);
 
 /// One result: a JSON line with --json, else one "key  value" line a member. The text ends with a
 /// newline.
 std::string format_report(const Context& context, const core::OrderedJson& report);
+/// A text as the output: -o, or stdout; whole or not at all.
+void write_output(const Context& context, std::string_view text);
+/// format_report() as the output.
+void write_report(const Context& context, const core::OrderedJson& report);
+/// A record, on stdout, of what was written elsewhere. Where stdout was closed from the start nobody
+/// asked for it, and it is left out.
+void write_receipt(const Context& context, const core::OrderedJson& report);
+/// What was done, to stderr, where stdout is the data: `figures` with --json, else the line `text`.
+void summarise(const Context& context, const core::OrderedJson& figures, const std::string& text);
 /// Several results with the same keys: JSON lines with --json, else an aligned table with a
 /// heading.
 std::string format_table(const Context& context, const std::vector<core::OrderedJson>& rows);

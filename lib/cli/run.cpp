@@ -1,25 +1,32 @@
 #include "cli/run.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 #include <thread>
 
 #include "cli/config.h"
+#include "cli/progress.h"
 #include "core/build_info.h"
+#include "core/destination.h"
 #include "core/error.h"
 #include "core/io.h"
+#include "core/printable.h"
 
 namespace cli {
 namespace {
 
 volatile sig_atomic_t g_stop = 0;
 volatile sig_atomic_t g_catch = 0;
+bool g_stdout_was_closed = false;
 
 // Without catch_stop_signals(): remove temporary files and die of the signal, as a program without
 // a handler would.
@@ -33,11 +40,21 @@ extern "C" void on_stop_signal(int number) {
   ::raise(number);
 }
 
+// A file opened later must not become stdin, stdout or stderr: where one of them is closed stands
+// /dev/null, the first two opened so that reading and writing fail as they would have.
+void fill_closed_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+    g_stdout_was_closed |= descriptor == STDOUT_FILENO;
+    ::open("/dev/null", descriptor == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
+  }
+}
+
 void install_handlers() {
   struct sigaction action {};
   action.sa_handler = on_stop_signal;
   sigemptyset(&action.sa_mask);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) {
     struct sigaction old {};
     ::sigaction(number, nullptr, &old);
     if (old.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);
@@ -49,11 +66,9 @@ const char* type_name(const core::Field& field) {
   return kNames[field.target.index()];
 }
 
-bool is_list(const core::Field& field) { return field.target.index() >= 4; }
-
 std::string default_text(const core::Field& field) {
   const auto texts = core::to_strings(field);
-  return is_list(field) ? fmt::format("{}", fmt::join(texts, ",")) : texts[0];
+  return field.is_list() ? fmt::format("{}", fmt::join(texts, ",")) : texts[0];
 }
 
 // CLI11's help, with a flag's two names plainly (--x,--no-x).
@@ -74,6 +89,8 @@ void add_field(CLI::App& app, const core::Field& field, Context& context) {
     context.given.insert(field.name);
     return true;
   };
+  const std::string range = field.range();
+  const std::string help = range.empty() ? field.help : fmt::format("{} ({})", field.help, range);
   CLI::Option* option = nullptr;
   if (field.target.index() == 0) {
     bool& target = *std::get<bool*>(field.target);
@@ -88,13 +105,12 @@ void add_field(CLI::App& app, const core::Field& field, Context& context) {
   } else {
     std::string names = field.positional ? field.name : "--" + field.name;
     if (field.short_name) names = std::string("-") + field.short_name + "," + names;
-    option =
-        app.add_option(names, CLI::callback_t(store), field.help, !core::to_strings(field).empty());
+    option = app.add_option(names, CLI::callback_t(store), help, !core::to_strings(field).empty());
     option->default_str(default_text(field));
     option->type_name(field.choices.empty() ? type_name(field)
                                             : fmt::format("{}", fmt::join(field.choices, "|")));
     if (field.positional && field.choices.empty()) option->type_name("");
-    if (is_list(field)) {
+    if (field.is_list()) {
       if (field.positional) {
         option->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
       } else {
@@ -116,14 +132,19 @@ constexpr std::size_t kMaxConfigBytes = 1 << 20;
 struct Requests {
   bool version = false, build_info = false, print_config = false;
   std::string config;
+  core::FieldList values;  ///< the flags with a value that no config file sets
 };
+
+constexpr double kMostSeed = 4e18;  // within 63 bits
 
 // The fields of a program and those that all programs have and a config file may set.
 core::FieldList with_common(core::FieldList fields, Context& context) {
   fields.group("");
-  fields("seed", context.seed, "seed of everything random");
+  fields("seed", context.seed, "seed of everything random").between(0, kMostSeed);
   return fields;
 }
+
+constexpr int kMostJobs = 1024;
 
 void add_common(CLI::App& app, Context& context, Requests& requests) {
   app.set_help_flag("-h,--help", "print this help and exit");
@@ -133,15 +154,18 @@ void add_common(CLI::App& app, Context& context, Requests& requests) {
   app.add_flag("-q,--quiet", context.quiet, "no progress, no notes");
   app.add_flag("-v,--verbose", context.verbose, "more notes (repeat for more)");
   app.add_flag("--json", context.json, "figures as JSON lines");
-  app.add_option("-j,--jobs", context.jobs, "threads [number of processors]")->type_name("N");
-  app.add_option("-o,--output", context.output, "where the output goes [stdout]")
-      ->type_name("PATH");
   app.add_flag("--force", context.force, "write binary data to a terminal");
-  app.add_option("--config", requests.config,
-                 "read options from a file (key = value, as --print-config writes, or JSON)")
-      ->type_name("FILE");
   app.add_flag("--print-config", requests.print_config,
                "print all options as a config file and exit");
+  core::FieldList& values = requests.values;
+  values("jobs", context.jobs, "threads; 0: one a processor").between(0, kMostJobs).short_name =
+      'j';
+  values("output", context.output, "where the output goes [stdout]").short_name = 'o';
+  values("config", requests.config,
+         "read options from a file (key = value, as --print-config writes, or JSON)");
+  for (const auto& field : values.all()) add_field(app, field, context);
+  app.get_option("--output")->type_name("PATH");
+  app.get_option("--config")->type_name("FILE");
 }
 
 int print_version(const Context& context, bool details) {
@@ -158,23 +182,8 @@ int print_version(const Context& context, bool details) {
   return 0;
 }
 
-// One line whatever is in the text (the name of a file may hold anything): control characters as
-// \xNN.
-std::string one_line(std::string_view text) {
-  std::string line;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      line += fmt::format("\\x{:02x}", byte);
-    } else {
-      line += c;
-    }
-  }
-  return line;
-}
-
 int complain(const std::string& name, core::Code code, std::string_view text) {
-  fmt::print(stderr, "{}: {}\n", name, one_line(text));
+  to_stderr(fmt::format("{}: {}\n", name, core::printable(text)));
   return static_cast<int>(code);
 }
 
@@ -206,6 +215,31 @@ void check_required(const core::FieldList& fields, const Context& context) {
   }
 }
 
+// What was given that nothing takes: an unknown flag, command or one argument too many.
+std::string unexpected(const CLI::App& app) {
+  const std::string word = app.remaining(true).front();
+  const auto verbs = app.get_subcommands();
+  const CLI::App& asked = verbs.empty() ? app : *verbs.front();
+  if (word.starts_with('-')) {
+    std::vector<std::string> flags;
+    for (const auto* option : asked.get_options())
+      for (const auto& name : option->get_lnames()) flags.push_back("--" + name);
+    const std::string flag = word.substr(0, word.find('='));
+    if (std::find(flags.begin(), flags.end(), flag) != flags.end())
+      return flag + ": goes behind the command";
+    return fmt::format("{}: no such option{}", flag, core::did_you_mean(flag, flags));
+  }
+  std::vector<std::string> commands;
+  for (const auto* command : app.get_subcommands(nullptr)) commands.push_back(command->get_name());
+  if (!commands.empty() && verbs.empty()) {
+    const std::string near = core::did_you_mean(word, commands);
+    return fmt::format(
+        "{}: no such command{}", word,
+        near.empty() ? fmt::format("; there are {}", fmt::join(commands, ", ")) : near);
+  }
+  return word + ": an argument too many";
+}
+
 int parse_failed(const std::string& name, const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
     core::Output out("-");
@@ -213,20 +247,49 @@ int parse_failed(const std::string& name, const CLI::App& app, const CLI::ParseE
     out.commit();
     return 0;
   }
-  return complain(name, core::Code::usage, fmt::format("{}; see --help", error.what()));
+  const bool extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  return complain(name, core::Code::usage,
+                  fmt::format("{}; see --help", extra ? unexpected(app) : error.what()));
 }
 
-constexpr int kMostJobs = 1024;
+// A file, or the files in a folder; nothing where nothing is.
+void protect_all_of(const std::string& path) {
+  if (path.empty()) return;
+  core::protect_input(path);
+  std::error_code error;  // whoever reads it will say so
+  for (const auto& entry : std::filesystem::directory_iterator(path, error))
+    core::protect_input(entry.path());
+}
+
+// The arguments without a flag are files to read, and so are the values of the options that the
+// program names; an output must not take the place of one.
+void protect_inputs(const core::FieldList& fields, const Program& program,
+                    const Requests& requests) {
+  if (!requests.config.empty()) core::protect_input(requests.config);
+  for (const auto& name : program.inputs) {
+    const auto& all = fields.all();
+    const auto field =
+        std::find_if(all.begin(), all.end(), [&](const auto& f) { return f.name == name; });
+    if (field == all.end()) core::fail(core::Code::bug, "--{} is no option", name);
+    for (const auto& path : core::to_strings(*field)) protect_all_of(path);
+  }
+  for (const auto& field : fields.all()) {
+    if (!field.positional) continue;
+    const auto paths = core::to_strings(field);
+    for (const auto& path : paths) core::protect_input(path.empty() ? "-" : path);
+    if (paths.empty()) core::protect_input("-");
+  }
+}
 
 void finish(Context& context) {
-  if (context.jobs < 0 || context.jobs > kMostJobs)
-    core::fail(core::Code::usage, "--jobs: takes 1 to {} threads; 0: one a processor", kMostJobs);
+  if (!context.output.empty() && core::destination_of(context.output).descriptor == STDOUT_FILENO)
+    context.output = "-";
   if (context.jobs == 0) context.jobs = std::max(1u, std::thread::hardware_concurrency());
 }
 
 // What follows a successful parse: answers a request, or completes the options and runs the body.
 int answer(const Requests& requests, const core::FieldList& fields, Context& context,
-           const Body& body) {
+           const Program& program, const Body& body) {
   if (requests.version || requests.build_info) return print_version(context, requests.build_info);
   if (!requests.config.empty())
     read_config(core::read_text(requests.config, kMaxConfigBytes), requests.config, fields,
@@ -239,6 +302,10 @@ int answer(const Requests& requests, const core::FieldList& fields, Context& con
   }
   check_required(fields, context);
   finish(context);
+  protect_inputs(fields, program, requests);
+  if (!context.quiet)
+    core::on_terminal_input(
+        [context] { note(context, "reading the terminal; Ctrl-D ends the input"); });
   return body(context);
 }
 
@@ -246,6 +313,7 @@ int answer(const Requests& requests, const core::FieldList& fields, Context& con
 
 int run(int argc, char** argv, const Program& program, const core::FieldList& own_fields,
         const Body& body) {
+  fill_closed_descriptors();
   install_handlers();
   CLI::App app(program.summary, program.name);
   app.formatter(std::make_shared<HelpFormatter>());
@@ -262,11 +330,12 @@ int run(int argc, char** argv, const Program& program, const core::FieldList& ow
     } catch (const CLI::ParseError& error) {
       return parse_failed(program.name, app, error);
     }
-    return answer(requests, fields, context, body);
+    return answer(requests, fields, context, program, body);
   });
 }
 
 int run(int argc, char** argv, const Program& program, const std::vector<Command>& commands) {
+  fill_closed_descriptors();
   install_handlers();
   CLI::App app(program.summary, program.name);
   app.formatter(std::make_shared<HelpFormatter>());
@@ -304,13 +373,18 @@ int run(int argc, char** argv, const Program& program, const std::vector<Command
     if (requests.version || requests.build_info) return print_version(top, requests.build_info);
     for (std::size_t i = 0; i < verbs.size(); ++i)
       if (verbs[i].app->parsed())
-        return answer(verbs[i].requests, verbs[i].fields, verbs[i].context, commands[i].body);
-    return complain(program.name, core::Code::usage, "give a command; see --help");
+        return answer(verbs[i].requests, verbs[i].fields, verbs[i].context, commands[i].program,
+                      commands[i].body);
+    std::vector<std::string> names;
+    for (const auto& command : commands) names.push_back(command.program.name);
+    return complain(program.name, core::Code::usage,
+                    fmt::format("give a command: {}; see --help", fmt::join(names, ", ")));
   });
 }
 
 void catch_stop_signals() { g_catch = 1; }
 bool stop_requested() { return g_stop != 0; }
+bool stdout_was_closed() { return g_stdout_was_closed; }
 
 void refuse_binary_to_terminal(const Context& context) {
   if ((context.output.empty() || context.output == "-") && !context.force &&

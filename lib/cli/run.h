@@ -16,6 +16,9 @@ struct Program {
   std::string name;
   std::string summary;  ///< one sentence
   std::string example;  ///< a line or more, shown at the end of --help
+  /// Options whose values are files, or folders of files, that are read: like the arguments without
+  /// a flag, no output may take the place of one.
+  std::vector<std::string> inputs = {};
 };
 
 /// The flags that all programs share, as they were given.
@@ -52,11 +55,24 @@ struct Command {
   Body body;
 };
 int run(int argc, char** argv, const Program& program, const std::vector<Command>& commands);
+/// A verb whose options are listed and handed to its body; `options` must outlive the run.
+template <class Options, class F>
+Command command(std::string name, std::string summary, std::string example, Options& options,
+                F body, std::vector<std::string> inputs = {}) {
+  return {{std::move(name), std::move(summary), std::move(example), std::move(inputs)},
+          core::list_fields(options),
+          [&options, body](const Context& context) {
+            return static_cast<int>(body(options, context));
+          }};
+}
 
-/// From here on SIGTERM, SIGINT and SIGHUP only make stop_requested() true; a second one ends the
-/// process.
+/// From here on SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 only make stop_requested() true; a
+/// second one ends the process.
 void catch_stop_signals();
 bool stop_requested();
+
+/// The program was started with stdout closed (>&-).
+bool stdout_was_closed();
 
 /// Throws Error{usage} if `context.output` is stdout, stdout is a terminal and --force was not
 /// given.

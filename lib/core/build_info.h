@@ -11,7 +11,7 @@ extern const char* const kCompiler;   ///< "GNU 12.2.0"
 extern const char* const kFlags;      ///< build type and compiler flags
 extern const char* const kTorch;      ///< LibTorch's version, or "none"
 extern const char* const kFaiss;      ///< FAISS's version and build, or "none"
-extern const char* const kCuda;       ///< CUDA toolkit's version, or "none"
+extern const char* const kCuda;       ///< what libtessera_cuda.so is made with and for, or "none"
 extern const char* const kLibraries;  ///< the other libraries and their versions
 
 }  // namespace core::build

@@ -1,25 +1,29 @@
 #include "core/io.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <set>
+#include <utility>
 
+#include "core/destination.h"
 #include "core/error.h"
+#include "core/os_error.h"
+#include "core/temporary_file.h"
 
 namespace core {
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
+
+std::function<void()> g_terminal_notice;
 
 class FileSource : public ByteSource {
  public:
@@ -45,7 +49,7 @@ class FileSource : public ByteSource {
 
 int open_to_read(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fail(Code::no_input, "{}: cannot open: {}", path, error_text(errno));
+  if (fd < 0) fail_errno(Code::no_input, path + ": cannot open", errno);
   struct stat info;
   if (::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
     ::close(fd);
@@ -72,76 +76,27 @@ std::string parent_of(const std::string& path) {
 
 void rename_file(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0)
-    fail(Code::cannot_create, "{}: cannot create: {}", to, error_text(errno));
+    fail_errno(Code::cannot_create, to + ": cannot create", errno);
 }
 
-// The file at `path`, empty and locked, so that no two processes write it; where a killed one left
-// it, that is taken over. On a file system without locks, a file of this process alone, whose name
-// goes to `path`. Throws Error{cannot_create} naming `name`.
-int open_alone(std::string& path, const std::string& name) {
-  for (;;) {
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) fail(Code::cannot_create, "{}: cannot create: {}", name, error_text(errno));
-    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-      const int error = errno;
-      ::close(fd);
-      if (error == EWOULDBLOCK)
-        fail(Code::cannot_create, "{}: another process is writing it; wait for it", name);
-      if (error == EINTR) continue;
-      path += "." + std::to_string(::getpid());
-      const int own = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-      if (own < 0) fail(Code::cannot_create, "{}: cannot create: {}", name, error_text(errno));
-      return own;
-    }
-    // Who had the lock before may have renamed or removed the file since it was opened here.
-    struct stat here, there;
-    const bool same = ::fstat(fd, &here) == 0 && ::stat(path.c_str(), &there) == 0 &&
-                      here.st_ino == there.st_ino && here.st_dev == there.st_dev;
-    if (same && ::ftruncate(fd, 0) == 0) return fd;
-    const int error = errno;
-    ::close(fd);
-    if (same) fail(Code::cannot_create, "{}: cannot create: {}", name, error_text(error));
-  }
-}
+// Files that no Output may replace, by device and number.
+std::set<std::pair<dev_t, ino_t>> g_inputs;
 
-// Temporary files to remove if a signal ends the process: fixed slots, so that a handler may walk
-// them.
-constexpr std::size_t kSlots = 64, kPathBytes = 4096;
-struct Slot {
-  std::atomic<bool> used{false}, ready{false};
-  std::array<char, kPathBytes> path{};
-};
-std::array<Slot, kSlots> g_temporaries;
-
-void remember(const std::string& path) {
-  if (path.size() >= kPathBytes) return;
-  for (auto& slot : g_temporaries) {
-    bool expected = false;
-    if (!slot.used.compare_exchange_strong(expected, true)) continue;
-    std::memcpy(slot.path.data(), path.c_str(), path.size() + 1);
-    slot.ready = true;
-    return;
-  }
-}
-
-void forget(const std::string& path) {
-  for (auto& slot : g_temporaries) {
-    if (slot.ready && path == slot.path.data()) {
-      slot.ready = false;
-      slot.used = false;
-    }
-  }
+void refuse_inputs(const std::string& name, const struct stat& info) {
+  if (S_ISREG(info.st_mode) && g_inputs.count({info.st_dev, info.st_ino}) > 0)
+    fail(Code::usage, "{}: is an input too, which would be lost; give the output another name",
+         name);
 }
 
 }  // namespace
 
-void remove_temporaries() noexcept {
-  for (auto& slot : g_temporaries)
-    if (slot.ready) ::unlink(slot.path.data());
-}
+void on_terminal_input(std::function<void()> notice) { g_terminal_notice = std::move(notice); }
 
 std::unique_ptr<ByteSource> open_source(const std::string& path) {
-  if (path == "-") return std::make_unique<FileSource>(STDIN_FILENO, "stdin", false);
+  if (path == "-") {
+    if (g_terminal_notice && ::isatty(STDIN_FILENO)) g_terminal_notice();
+    return std::make_unique<FileSource>(STDIN_FILENO, "stdin", false);
+  }
   return std::make_unique<FileSource>(open_to_read(path), path, true);
 }
 
@@ -186,33 +141,48 @@ std::string read_text(const std::string& path, std::size_t limit) {
   return read_text(*open_source(path), limit);
 }
 
+void protect_input(const std::string& path) {
+  struct stat info;
+  const int found = path == "-" ? ::fstat(STDIN_FILENO, &info) : ::stat(path.c_str(), &info);
+  if (found == 0 && S_ISREG(info.st_mode)) g_inputs.insert({info.st_dev, info.st_ino});
+}
+
 Output::Output(const std::string& path) : name_(path) {
   buffer_.reserve(kBufferBytes);
-  if (path.empty() || path == "-") {
-    name_ = "stdout";
-    fd_ = STDOUT_FILENO;
-    return;
-  }
+  const Destination destination = destination_of(path);
   struct stat info;
-  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    // A device or a pipe (/dev/null, /dev/full, a FIFO): nothing to rename.
-    fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (fd_ < 0) fail(Code::cannot_create, "{}: cannot open: {}", path, error_text(errno));
+  if (destination.descriptor) {
+    fd_ = *destination.descriptor;
+    if (fd_ == STDOUT_FILENO) name_ = "stdout";
+    if (::fstat(fd_, &info) != 0) fail_errno(Code::cannot_create, name_ + ": cannot open", errno);
+    refuse_inputs(name_, info);
     return;
   }
-  std::string temporary = path + ".tmp.tessera";
-  fd_ = open_alone(temporary, path);
+  target_ = destination.path;
+  if (::stat(target_.c_str(), &info) == 0) {
+    refuse_inputs(path, info);
+    if (!S_ISREG(info.st_mode)) {
+      // A device or a pipe (/dev/null, /dev/full, a FIFO): nothing to rename.
+      fd_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
+      if (fd_ < 0) fail_errno(Code::cannot_create, path + ": cannot open", errno);
+      owned_ = true;
+      return;
+    }
+  }
+  std::string temporary;
+  fd_ = create_locked(target_, temporary, path);
+  owned_ = true;
   temporary_ = temporary;
-  remember(temporary_);
+  remember_temporary(temporary_);
 }
 
 Output::~Output() {
   // While it is locked: afterwards it may be another's.
   if (!temporary_.empty()) {
     ::unlink(temporary_.c_str());
-    forget(temporary_);
+    forget_temporary(temporary_);
   }
-  if (fd_ >= 0 && fd_ != STDOUT_FILENO) ::close(fd_);
+  if (owned_) ::close(fd_);
 }
 
 void Output::write_through(std::span<const std::byte> in) { write_all(fd_, name_, in); }
@@ -233,21 +203,26 @@ void Output::flush() {
 
 void Output::commit() {
   flush();
-  if (fd_ == STDOUT_FILENO) return;
+  if (!owned_) return;
   if (temporary_.empty()) {
-    const int closed = ::close(fd_);
-    fd_ = -1;
-    if (closed != 0) fail(Code::io, "{}: cannot write: {}", name_, error_text(errno));
+    owned_ = false;
+    if (::close(fd_) != 0) fail_errno(Code::io, name_ + ": cannot write", errno);
     return;
   }
-  if (::fsync(fd_) != 0) fail(Code::io, "{}: cannot write: {}", name_, error_text(errno));
-  rename_file(temporary_, name_);
+  if (::fsync(fd_) != 0) fail_errno(Code::io, name_ + ": cannot write", errno);
+  if (!is_same_file(fd_, temporary_)) {
+    const std::string temporary = std::exchange(temporary_, {});  // not to be removed: another's
+    forget_temporary(temporary);
+    fail(Code::cannot_create, "{}: {} was removed or replaced while it was written", name_,
+         temporary);
+  }
+  rename_file(temporary_, target_);
   // From here on the name is taken: what fails now fails with the output whole.
-  forget(temporary_);
+  forget_temporary(temporary_);
   temporary_.clear();
+  owned_ = false;
   ::close(fd_);  // and the lock with it; fsync has said what there was to say
-  fd_ = -1;
-  sync_folder(parent_of(name_));
+  sync_folder(parent_of(target_));
 }
 
 void write_file(const std::string& path, std::string_view text) {
@@ -283,7 +258,7 @@ std::unique_ptr<RandomFile> RandomFile::spool(ByteSource& source) {
   if (!folder || !*folder) folder = "/tmp";
   std::string path = std::string(folder) + "/tessera.XXXXXX";
   const int fd = ::mkostemp(path.data(), O_CLOEXEC);
-  if (fd < 0) fail(Code::cannot_create, "{}: cannot create: {}", path, error_text(errno));
+  if (fd < 0) fail_errno(Code::cannot_create, path + ": cannot create", errno);
   ::unlink(path.c_str());
   std::unique_ptr<RandomFile> file(new RandomFile(source.name(), fd, 0));
   Bytes buffer(kBufferBytes);
@@ -308,6 +283,11 @@ std::size_t SequentialSource::read(std::span<std::byte> out) {
   return n;
 }
 
+bool exists(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0;
+}
+
 bool is_regular_file(const std::string& path) {
   struct stat info;
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
@@ -315,7 +295,7 @@ bool is_regular_file(const std::string& path) {
 
 void sync_folder(const std::string& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) fail(Code::io, "{}: cannot open: {}", folder, error_text(errno));
+  if (fd < 0) fail_errno(Code::io, folder + ": cannot open", errno);
   const int result = ::fsync(fd);
   const int error = errno;
   ::close(fd);

@@ -36,6 +36,9 @@ class ByteSink {
 /// Bytes of a file, or of stdin for "-". Throws Error{no_input} if it cannot be opened (a folder
 /// included).
 std::unique_ptr<ByteSource> open_source(const std::string& path);
+/// `notice` is called before stdin is read where that is a terminal, so that a program that waits
+/// can say so. For the program's start, before any thread.
+void on_terminal_input(std::function<void()> notice);
 
 /// Bytes in memory; `data` must outlive the source.
 class MemorySource : public ByteSource {
@@ -71,14 +74,20 @@ std::size_t read_fully(ByteSource& source, std::span<std::byte> out);
 std::string read_text(const std::string& path, std::size_t limit = std::size_t{1} << 30);
 std::string read_text(ByteSource& source, std::size_t limit = std::size_t{1} << 30);
 
-/// An output that appears under its name only when complete: bytes go to PATH.tmp.tessera, locked,
-/// commit() writes them to disk, renames, and syncs the folder. Without commit() the temporary file
-/// is removed; where the process was killed it stays until the next Output of that path takes it
-/// over.
-/// "-" or "" is stdout: commit() flushes.
+/// No Output may take the place of this file (of stdin, for "-"); a path that is not there is
+/// passed over. To be called before threads begin.
+void protect_input(const std::string& path);
+
+/// An output that appears under its name only when complete: bytes go to a temporary file beside it
+/// (temporary_file.h), locked; commit() writes them to disk, renames, and syncs the folder. Without
+/// commit() the temporary file is removed; where the process was killed it stays until the next
+/// Output of that path. A path that is a symbolic link is what it names; devices and pipes are
+/// written as they are; "-" or "" is stdout, as are /dev/stdout and the like (destination.h):
+/// commit() flushes.
 class Output : public ByteSink {
  public:
-  /// Throws Error{cannot_create}, also if another process is writing to that path.
+  /// Throws Error{cannot_create}, also if another process is writing to that path; Error{usage} for
+  /// a protected input.
   explicit Output(const std::string& path);
   ~Output() override;
   Output(const Output&) = delete;
@@ -92,8 +101,10 @@ class Output : public ByteSink {
 
  private:
   void write_through(std::span<const std::byte> in);
-  std::string name_, temporary_;
+  std::string name_;                // as it was given
+  std::string target_, temporary_;  // paths, if it is a file
   int fd_ = -1;
+  bool owned_ = false;  // fd_ is to be closed
   Bytes buffer_;
 };
 
@@ -162,6 +173,8 @@ class SequentialSource : public ByteSource {
 
 /// True if `path` is a file that can be sought (so that a shard in it can be read at random).
 bool is_regular_file(const std::string& path);
+/// True if anything is at `path`.
+bool exists(const std::string& path);
 
 /// fsync of a folder, so that renames in it are on disk. Throws Error{io}.
 void sync_folder(const std::string& folder);

@@ -10,14 +10,25 @@
 namespace core {
 namespace {
 
-void parse_into(const std::string& text, std::string& out) { out = text; }
-void parse_into(const std::string& text, std::int64_t& out) { out = parse_size(text); }
-void parse_into(const std::string& text, double& out) {
+constexpr const char* kAuto = "auto";
+
+template <class T>
+constexpr bool is_number = std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>;
+template <class T>
+constexpr bool is_vector = false;
+template <class T>
+constexpr bool is_vector<std::vector<T>> = true;
+
+void parse_into(const Field&, const std::string& text, std::string& out) { out = text; }
+void parse_into(const Field& field, const std::string& text, std::int64_t& out) {
+  out = field.size ? parse_size(text) : parse_count(text);
+}
+void parse_into(const Field&, const std::string& text, double& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   if (error != std::errc{} || end != text.data() + text.size() || std::isnan(out))
     fail(Code::usage, "'{}' is not a number", text);
 }
-void parse_into(const std::string& text, bool& out) {
+void parse_into(const Field&, const std::string& text, bool& out) {
   if (text == "true" || text == "on" || text == "yes" || text == "1") {
     out = true;
   } else if (text == "false" || text == "off" || text == "no" || text == "0") {
@@ -26,14 +37,23 @@ void parse_into(const std::string& text, bool& out) {
     fail(Code::usage, "'{}' is neither true nor false", text);
   }
 }
+
+void refuse(const Field& field, const std::string& value) {
+  fail(Code::usage, "takes {}, not {}", field.range(), value);
+}
+
+// One value of the text, within the bounds.
 template <class T>
-void parse_into(const std::vector<std::string>& texts, std::vector<T>& out) {
-  out.clear();
-  for (const auto& text : texts) {
-    T value;
-    parse_into(text, value);
-    out.push_back(std::move(value));
+T value_of(const Field& field, const std::string& text) {
+  T value{};
+  if constexpr (is_number<T>) {
+    if (field.open && text == kAuto) return value;
   }
+  parse_into(field, text, value);
+  if constexpr (is_number<T>) {
+    if (!field.bounds.hold(static_cast<double>(value))) refuse(field, text);
+  }
+  return value;
 }
 
 std::string print(const std::string& value) { return value; }
@@ -41,12 +61,63 @@ std::string print(bool value) { return value ? "true" : "false"; }
 std::string print(std::int64_t value) { return std::to_string(value); }
 std::string print(double value) { return fmt::format("{}", value); }
 
+// Of the field's value or values the first beyond the bounds, if any.
 template <class T>
-constexpr bool is_vector = false;
-template <class T>
-constexpr bool is_vector<std::vector<T>> = true;
+void expect_within(const Field& field, const T& value) {
+  if constexpr (is_vector<T>) {
+    for (const auto& item : value) expect_within(field, item);
+  } else if constexpr (is_number<T>) {
+    if (!(field.open && value == 0) && !field.bounds.hold(static_cast<double>(value)))
+      refuse(field, print(value));
+  }
+}
+
+// Insertions, deletions, changes of a letter and swaps of neighbours that part two words.
+std::size_t edits(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.size()][b.size()];
+}
 
 }  // namespace
+
+bool Bounds::any() const { return std::isfinite(least) || std::isfinite(most); }
+
+bool Bounds::hold(double value) const {
+  if (!any()) return true;
+  return std::isfinite(value) && (open_least ? value > least : value >= least) &&
+         (open_most ? value < most : value <= most);
+}
+
+std::string Field::range() const {
+  if (!bounds.any()) return {};
+  const auto text = [&](double end) { return format_count(end, size ? 1024 : 1000); };
+  std::string range;
+  if (!std::isfinite(bounds.most))
+    range = bounds.open_least ? "above " + text(bounds.least) : text(bounds.least) + " or more";
+  else if (!std::isfinite(bounds.least))
+    range = (bounds.open_most ? "below " : "up to ") + text(bounds.most);
+  else
+    range = fmt::format("{}{} to {}{}", bounds.open_least ? "above " : "", text(bounds.least),
+                        bounds.open_most ? "below " : "", text(bounds.most));
+  return open ? range + ", or auto" : range;
+}
+
+bool Field::is_list() const {
+  constexpr std::size_t kFirstList = 4;  // of Target
+  return target.index() >= kFirstList;
+}
 
 std::string Field::key() const {
   std::string key = name;
@@ -78,11 +149,15 @@ void assign(const Field& field, const std::vector<std::string>& values) {
   try {
     std::visit(
         [&](auto* target) {
-          if constexpr (is_vector<std::remove_pointer_t<decltype(target)>>) {
-            parse_into(values, *target);
+          using T = std::remove_pointer_t<decltype(target)>;
+          if constexpr (is_vector<T>) {
+            T parsed;
+            for (const auto& value : values)
+              parsed.push_back(value_of<typename T::value_type>(field, value));
+            *target = std::move(parsed);
           } else {
             if (values.size() != 1) fail(Code::usage, "takes one value, got {}", values.size());
-            parse_into(values[0], *target);
+            *target = value_of<T>(field, values[0]);
           }
         },
         field.target);
@@ -91,12 +166,44 @@ void assign(const Field& field, const std::vector<std::string>& values) {
   }
 }
 
+void expect_within_bounds(const FieldList& fields) {
+  for (const auto& field : fields.all()) {
+    try {
+      std::visit([&](const auto* target) { expect_within(field, *target); }, field.target);
+    } catch (const Error& error) {
+      fail(Code::bad_config, "{}: {}", field.name, error.what());
+    }
+  }
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& names) {
+  // Edits that are forgiven: one in three letters, two in four, another for each four more.
+  constexpr std::size_t kLongest = 64;
+  if (word.size() > kLongest) return {};
+  std::size_t least = word.size() / 4 + 2;
+  std::string found;
+  for (const auto& name : names) {
+    const std::size_t far = edits(word, name);
+    if (far < least && far < name.size()) least = far, found = name;
+  }
+  return found;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& names,
+                         std::string_view prefix) {
+  const std::string name = nearest(word, names);
+  return name.empty() ? name : fmt::format("; did you mean {}{}?", prefix, name);
+}
+
 std::vector<std::string> to_strings(const Field& field) {
   return std::visit(
-      [](auto* target) {
+      [&](auto* target) {
         std::vector<std::string> texts;
-        if constexpr (is_vector<std::remove_pointer_t<decltype(target)>>) {
+        using T = std::remove_pointer_t<decltype(target)>;
+        if constexpr (is_vector<T>) {
           for (const auto& value : *target) texts.push_back(print(value));
+        } else if constexpr (is_number<T>) {
+          texts.push_back(field.open && *target == 0 ? kAuto : print(*target));
         } else {
           texts.push_back(print(*target));
         }
@@ -123,7 +230,9 @@ void fields_from_json(const FieldList& fields, const Json& object, const std::st
         std::find_if(all.begin(), all.end(), [&](const Field& f) { return f.key() == key; });
     if (field == all.end()) {
       if (allow_unknown) continue;
-      fail(Code::bad_config, "{}: unknown key \"{}\"", origin, key);
+      std::vector<std::string> keys;
+      for (const auto& known : all) keys.push_back(known.key());
+      fail(Code::bad_config, "{}: unknown key \"{}\"{}", origin, key, did_you_mean(key, keys));
     }
     std::vector<std::string> texts;
     const auto text_of = [](const Json& one) {

@@ -18,36 +18,60 @@ double parse_number(std::string_view text, std::string_view whole, const char* w
   return value;
 }
 
-}  // namespace
+constexpr std::string_view kUnits = "KMGT";
 
-std::int64_t parse_size(std::string_view text) {
+std::int64_t power_of(std::int64_t unit, int power) {
+  std::int64_t factor = 1;
+  while (power-- > 0) factor *= unit;
+  return factor;
+}
+
+std::int64_t parse_whole(std::string_view text, std::int64_t unit) {
   constexpr const char* kWhat = "a number (write 4096, 64K, 2M, 1G)";
-  constexpr std::string_view kUnits = "KMGT";
   std::string_view digits = text;
   int power = 0;
   if (!digits.empty()) {
-    const auto unit = kUnits.find(static_cast<char>(digits.back() & ~0x20));
-    if (unit != kUnits.npos && digits.back() > '9') {
-      power = static_cast<int>(unit) + 1;
+    const auto letter = kUnits.find(static_cast<char>(digits.back() & ~0x20));
+    if (letter != kUnits.npos && digits.back() > '9') {
+      power = static_cast<int>(letter) + 1;
       digits.remove_suffix(1);
     }
   }
+  const std::int64_t factor = power_of(unit, power);
   std::int64_t whole = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
   if (error == std::errc{} && end == digits.data() + digits.size() && !digits.empty()) {
     std::int64_t result = 0;
-    if (__builtin_mul_overflow(whole, std::int64_t{1} << (10 * power), &result))
+    if (__builtin_mul_overflow(whole, factor, &result))
       fail(Code::usage, "'{}' is too large", text);
     return result;
   }
-  const double value = std::ldexp(parse_number(digits, text, kWhat), 10 * power);
-  if (std::abs(value) > 9e18 || value != std::floor(value))
+  const double value = parse_number(digits, text, kWhat) * static_cast<double>(factor);
+  // 1.1M is a whole number, though 1.1 times a million is none in binary.
+  const double near = std::round(value);
+  if (std::abs(value) > 9e18 || std::abs(value - near) > 1e-12 * std::abs(value))
     fail(Code::usage, "'{}' is not {}", text, kWhat);
-  return static_cast<std::int64_t>(value);
+  return static_cast<std::int64_t>(near);
+}
+
+}  // namespace
+
+std::int64_t parse_count(std::string_view text) { return parse_whole(text, 1000); }
+std::int64_t parse_size(std::string_view text) { return parse_whole(text, 1024); }
+
+std::string format_count(double number, std::int64_t unit) {
+  if (number != std::floor(number) || std::abs(number) > 9e18) return fmt::format("{}", number);
+  const auto whole = static_cast<std::int64_t>(number);
+  for (int power = static_cast<int>(kUnits.size()); whole != 0 && power > 0; --power)
+    if (whole % power_of(unit, power) == 0)
+      return fmt::format("{}{}", whole / power_of(unit, power),
+                         kUnits[static_cast<std::size_t>(power) - 1]);
+  return std::to_string(whole);
 }
 
 double parse_duration_s(std::string_view text) {
   constexpr const char* kWhat = "a duration (write 90, 15:00 or 1:30:00)";
+  constexpr double kMostSeconds = 30 * 365.25 * 86'400;
   double seconds = 0;
   std::string_view rest = text;
   for (int part = 0;; ++part) {
@@ -55,6 +79,7 @@ double parse_duration_s(std::string_view text) {
     const double value = parse_number(rest.substr(0, colon), text, kWhat);
     if (part > 2 || value < 0) fail(Code::usage, "'{}' is not {}", text, kWhat);
     seconds = seconds * 60 + value;
+    if (seconds > kMostSeconds) fail(Code::usage, "'{}' is more than 30 years", text);
     if (colon == rest.npos) return seconds;
     rest.remove_prefix(colon + 1);
   }

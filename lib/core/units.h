@@ -7,9 +7,14 @@
 
 namespace core {
 
-/// "64", "64K", "1.5G" (K, M, G, T: powers of 1024). Throws Error{usage}.
+/// A number of things: "64", "64K", "1.5M" (K, M, G, T: powers of 1000). Throws Error{usage}.
+std::int64_t parse_count(std::string_view text);
+/// A number of bytes: "64", "64K", "1.5G" (powers of 1024). Throws Error{usage}.
 std::int64_t parse_size(std::string_view text);
-/// "90", "15:00", "1:30:00" (seconds, M:S, H:M:S). Throws Error{usage}.
+/// 16000000 -> "16M", 65536 -> "65536", 0.5 -> "0.5"; `unit` is 1000 or 1024.
+std::string format_count(double number, std::int64_t unit = 1000);
+/// "90", "15:00", "1:30:00" (seconds, M:S, H:M:S), up to 30 years, so that its nanoseconds are no
+/// more than a clock counts. Throws Error{usage}.
 double parse_duration_s(std::string_view text);
 /// 1536 -> "1.5 KiB".
 std::string format_bytes(double bytes);

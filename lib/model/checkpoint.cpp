@@ -10,6 +10,8 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "core/leftovers.h"
+#include "core/temporary_file.h"
 
 namespace model {
 namespace {
@@ -18,11 +20,11 @@ namespace fs = std::filesystem;
 using core::Code;
 using core::fail;
 
-constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kPrefix = "step-", kTemporary = ".tmp.", kOld = ".old";
 constexpr const char* kTensorsFile = "state.safetensors";
 constexpr const char* kFactsFile = "state.json";
 constexpr std::size_t kFactsLimit = std::size_t{1} << 26;  // bytes
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kCheckpointVersion = 1;
 
 bool is_number(std::string_view text) {
   return !text.empty() &&
@@ -41,17 +43,43 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   return step;
 }
 
-/// A name that no other process takes.
-std::string temporary(const std::string& path) {
-  return path + ".tmp." + std::to_string(::getpid());
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    names.push_back(at->path().filename().string());
+  if (error && error != std::errc::no_such_file_or_directory)
+    fail(Code::io, "{}: cannot read: {}", folder, error.message());
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
-/// Those of core::Output, and those of temporary().
+/// A name that no other process takes.
+std::string temporary(const std::string& path) {
+  return path + std::string(kTemporary) + std::to_string(::getpid());
+}
+
+/// A name of temporary() of a checkpoint, or of one that goes or is replaced.
 bool is_temporary(const std::string& name) {
-  if (name.ends_with(".tmp.tessera")) return true;
-  const auto dot = name.rfind('.');
-  return dot != std::string::npos && is_number(std::string_view(name).substr(dot + 1)) &&
-         dot >= 4 && name.compare(dot - 4, 4, ".tmp") == 0;
+  const auto mark = name.rfind(kTemporary);
+  if (mark == std::string::npos ||
+      !is_number(std::string_view(name).substr(mark + kTemporary.size())))
+    return false;
+  const std::string before = name.substr(0, mark);
+  return step_of(before.ends_with(kOld) ? before.substr(0, before.size() - kOld.size()) : before)
+      .has_value();
+}
+
+/// A folder with nothing in it but what save_checkpoint() puts there.
+bool is_own(const std::string& path) {
+  return core::holds_only(
+      path, [](std::string_view name) { return name == kTensorsFile || name == kFactsFile; });
+}
+
+/// Where something else stands there, that stays: Error{cannot_create}.
+void expect_own(const std::string& path) {
+  if (fs::exists(fs::symlink_status(path)) && !is_own(path))
+    fail(Code::cannot_create, "{}: cannot create: there are other files in it; move it away", path);
 }
 
 void remove_folder(const std::string& path) {
@@ -71,22 +99,11 @@ void replace_folder(const std::string& from, const std::string& to) {
   }
 #endif
   // A file system that cannot exchange: for a moment neither stands there, never half of one.
-  const std::string old = temporary(to + ".old");
-  remove_folder(old);
+  const std::string old = temporary(to + std::string(kOld));
+  expect_own(old), remove_folder(old);
   core::rename_durably(to, old);
   core::rename_durably(from, to);
   remove_folder(old);
-}
-
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    names.push_back(at->path().filename().string());
-  if (error && error != std::errc::no_such_file_or_directory)
-    fail(Code::io, "{}: cannot read: {}", folder, error.message());
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 }  // namespace
@@ -96,8 +113,9 @@ std::string save_checkpoint(const std::string& folder, std::int64_t step,
   core::make_folders(folder);
   const std::string path = folder + "/" + std::string(kPrefix) + std::to_string(step);
   const std::string building = temporary(path);
-  remove_folder(building);
-  core::make_folders(building);
+  expect_own(path);
+  expect_own(building), remove_folder(building);
+  core::make_new_folder(building);
   try {
     const NamedTensors tensors(checkpoint.tensors.begin(), checkpoint.tensors.end());
     core::Output data(building + "/" + kTensorsFile);
@@ -105,7 +123,7 @@ std::string save_checkpoint(const std::string& folder, std::int64_t step,
     data.commit();
     core::OrderedJson outer = core::OrderedJson::object();
     const std::string facts = core::dump(checkpoint.facts);
-    outer["version"] = kVersion;
+    outer["version"] = kCheckpointVersion;
     outer["tensors"] = digest.hex();
     outer["facts_digest"] = core::hash128(facts).hex();
     outer["facts"] = checkpoint.facts;
@@ -124,9 +142,9 @@ Checkpoint load_checkpoint(const std::string& path) {
   const std::string facts_path = path + "/" + kFactsFile, tensors_path = path + "/" + kTensorsFile;
   const core::Json outer = core::parse_json(core::read_text(facts_path, kFactsLimit), facts_path);
   const auto version = core::get<std::int64_t>(outer, "version", facts_path);
-  if (version != kVersion)
+  if (version != kCheckpointVersion)
     fail(Code::bad_data, "{}: checkpoint of version {}, this program reads {}", facts_path, version,
-         kVersion);
+         kCheckpointVersion);
   Checkpoint checkpoint;
   checkpoint.origin = path;
   checkpoint.facts = core::get<core::Json>(outer, "facts", facts_path);
@@ -162,21 +180,20 @@ std::optional<CheckpointPath> latest_checkpoint(const std::string& folder) {
 
 void remove_checkpoint(const CheckpointPath& checkpoint) {
   const std::string going = temporary(checkpoint.path);
-  remove_folder(going);
+  if (!is_own(checkpoint.path)) return;
+  expect_own(going), remove_folder(going);
   core::rename_durably(checkpoint.path, going);
   remove_folder(going);
 }
 
-void remove_checkpoints(const std::string& folder, std::int64_t keep) {
-  auto all = checkpoints(folder);
-  if (static_cast<std::int64_t>(all.size()) <= keep) return;
-  all.resize(all.size() - static_cast<std::size_t>(std::max<std::int64_t>(keep, 0)));
-  for (const auto& old : all) remove_checkpoint(old);
+void remove_checkpoints(const std::string& folder, std::optional<std::int64_t> but) {
+  for (const auto& checkpoint : checkpoints(folder))
+    if (checkpoint.step != but) remove_checkpoint(checkpoint);
 }
 
 void remove_leftovers(const std::string& folder) {
   for (const auto& name : names_in(folder))
-    if (is_temporary(name)) remove_folder(folder + "/" + name);
+    if (is_temporary(name) && is_own(folder + "/" + name)) remove_folder(folder + "/" + name);
 }
 
 }  // namespace model

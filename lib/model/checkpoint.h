@@ -9,9 +9,9 @@
 #include "core/json.h"
 #include "core/rng.h"
 #include "model/safetensors.h"
-#include "nn/model.h"
-#include "nn/state.h"
-#include "nn/torch.h"
+#include "nn/arch/model.h"
+#include "nn/base/state.h"
+#include "nn/base/torch.h"
 
 namespace model {
 
@@ -39,7 +39,7 @@ struct Checkpoint {
 
 /// Writes FOLDER/step-STEP/, whole or not at all: files go to step-STEP.tmp.PID/, are written to
 /// disk, and the folder is renamed; one of that name is replaced in the same instant. Returns its
-/// path. Throws Error{cannot_create}, Error{io}.
+/// path. Throws Error{cannot_create}, also if other files are in one of that name, Error{io}.
 std::string save_checkpoint(const std::string& folder, std::int64_t step,
                             const Checkpoint& checkpoint);
 
@@ -54,12 +54,13 @@ struct CheckpointPath {
 /// Sorted by step; none if the folder is not there.
 std::vector<CheckpointPath> checkpoints(const std::string& folder);
 std::optional<CheckpointPath> latest_checkpoint(const std::string& folder);
-/// A folder that is going is renamed first, so that none is ever seen in part.
+/// A folder that is going is renamed first, so that none is ever seen in part. One with other files
+/// in it stays.
 void remove_checkpoint(const CheckpointPath& checkpoint);
-/// Removes all but the `keep` latest.
-void remove_checkpoints(const std::string& folder, std::int64_t keep);
-/// Removes what interrupted writers left in the folder (NAME.tmp.tessera, NAME.tmp.PID). Only where
-/// no other process writes to it.
+/// Removes all, but that of one step.
+void remove_checkpoints(const std::string& folder, std::optional<std::int64_t> but = std::nullopt);
+/// Removes what interrupted writers of checkpoints left in the folder (step-N.tmp.PID), unless
+/// there are other files in it. Only where no other process writes checkpoints there.
 void remove_leftovers(const std::string& folder);
 
 }  // namespace model

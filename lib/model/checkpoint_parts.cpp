@@ -51,6 +51,7 @@ void Checkpoint::put_state(const std::string& name, const nn::State& state) {
   }
   for (const auto& [part, count] : state.counts) counts[part] = count;
   facts[name] = {{"counts", counts}, {"tensors", names}};
+  if (!state.by_step.empty()) facts[name]["by_step"] = state.by_step;
 }
 
 nn::State Checkpoint::get_state(const std::string& name, torch::Device device) const {
@@ -59,6 +60,8 @@ nn::State Checkpoint::get_state(const std::string& name, torch::Device device) c
   for (const auto& tensor_name : core::get<std::vector<std::string>>(part, "tensors", origin))
     state.tensors[tensor_name] = tensor(name + "." + tensor_name).to(device);
   state.counts = core::get<std::map<std::string, std::int64_t>>(part, "counts", origin);
+  if (part.contains("by_step"))
+    state.by_step = core::get<std::set<std::string>>(part, "by_step", origin);
   return state;
 }
 

@@ -17,18 +17,13 @@ using core::fail;
 
 constexpr std::size_t kConfigLimit = std::size_t{1} << 24;  // bytes
 
-bool is_there(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
-
 void expect_folder(const std::string& folder, const std::string& config,
                    const std::string& weights) {
-  if (!is_there(config))
+  if (!core::exists(config))
     fail(Code::no_input, "{}: no config.json in it: not a model's folder", folder);
-  if (is_there(weights)) return;
+  if (core::exists(weights)) return;
   for (const char* other : {"model.safetensors.index.json", "pytorch_model.bin"}) {
-    if (is_there(folder + "/" + other))
+    if (core::exists(folder + "/" + other))
       fail(Code::no_input, "{}: {} is not read; save the model as one model.safetensors", folder,
            other);
   }
@@ -82,6 +77,10 @@ void save(const std::string& folder, const nn::Model& model, const core::Ordered
   weights.commit();
 }
 
+bool is_model_file(std::string_view name) {
+  return name == "config.json" || name == "tokenizer.json" || name == "model.safetensors";
+}
+
 std::string tokenizer_fingerprint(const std::string& tokenizer) {
   return tokenizer.empty() ? "" : core::hash128(tokenizer).hex();
 }
@@ -96,7 +95,10 @@ void check_tokenizer(const Loaded& loaded, const shard::Header& header, const st
          "{}: made with tokenizer {}, but {} was trained with {}; tokenize the text with the "
          "model's",
          name, theirs, loaded.folder, own);
-  if (header.vocabulary != static_cast<std::uint64_t>(loaded.model->vocabulary))
+  // A model may have more rows than its tokenizer has types: GPT-2's 50,257 padded to 50,304.
+  const bool padded = !own.empty() && own == theirs;
+  const auto rows = static_cast<std::uint64_t>(loaded.model->vocabulary);
+  if (padded ? header.vocabulary > rows : header.vocabulary != rows)
     fail(Code::bad_data, "{}: a vocabulary of {}, but {} has one of {}", name, header.vocabulary,
          loaded.folder, loaded.model->vocabulary);
 }

@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/hash.h"
 #include "core/json.h"
-#include "model/config.h"
+#include "model/model_config.h"
 #include "model/weights.h"
-#include "nn/model.h"
-#include "nn/torch.h"
+#include "nn/arch/model.h"
+#include "nn/base/torch.h"
 #include "shard/header.h"
 
 namespace model {
@@ -43,12 +44,15 @@ Loaded load(const std::string& folder, torch::Device device = torch::kCPU,
 void save(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
           const std::string& tokenizer);
 
+/// config.json, tokenizer.json, model.safetensors: the names that save() gives.
+bool is_model_file(std::string_view name);
+
 /// XXH3-128 of a tokenizer's canonical JSON, hex; empty for none.
 std::string tokenizer_fingerprint(const std::string& tokenizer);
 
 /// Throws Error{bad_data} naming both fingerprints unless the shard's tokens are the model's. Where
-/// the model or the shard has no tokenizer, only the sizes of the vocabularies are compared. `name`
-/// is the shard's, for messages.
+/// the model or the shard has no tokenizer, the sizes of the vocabularies must be equal; where they
+/// have the same, the model's may be larger. `name` is the shard's, for messages.
 void check_tokenizer(const Loaded& loaded, const shard::Header& header, const std::string& name);
 
 }  // namespace model

@@ -11,7 +11,7 @@ namespace {
 using core::Code;
 using core::fail;
 
-constexpr std::string_view kPrefix = "transformer.";
+constexpr std::string_view kBodyPrefix = "transformer.";
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
@@ -119,8 +119,8 @@ bool is_transposed_in_gpt2(const std::string& name) {
 }
 
 std::string gpt2_name(const std::string& weight, bool bare) {
-  if (!bare || weight.rfind(kPrefix, 0) != 0) return weight;
-  return weight.substr(kPrefix.size());
+  if (!bare || weight.rfind(kBodyPrefix, 0) != 0) return weight;
+  return weight.substr(kBodyPrefix.size());
 }
 
 bool is_gpt2_buffer(const std::string& name) {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/json.h"
-#include "nn/model_options.h"
+#include "nn/base/model_options.h"
 
 namespace model {
 

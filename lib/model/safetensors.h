@@ -16,7 +16,7 @@
 
 #include "core/hash.h"
 #include "core/io.h"
-#include "nn/torch.h"
+#include "nn/base/torch.h"
 
 namespace model {
 

@@ -1,16 +1,31 @@
 #include "model/tokenizer_file.h"
 
-#include <filesystem>
-
-#include "text/import.h"
-#include "text/tokenizer.h"
+#include "core/error.h"
+#include "core/io.h"
+#include "core/json.h"
+#include "text/formats/import.h"
+#include "text/formats/tokenizer_json.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace model {
 namespace {
 
-bool is_there(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
+constexpr std::size_t kConfigBytes = std::size_t{1} << 24;
+
+// The two files are those of every byte-level BPE; only of GPT-2's they say all.
+void expect_gpt2_class(const std::string& folder) {
+  const std::string path = folder + "/tokenizer_config.json";
+  if (!core::exists(path)) return;
+  const core::Json config = core::parse_json(core::read_text(path, kConfigBytes), path);
+  const auto name = config.is_object() ? config.find("tokenizer_class") : config.end();
+  if (name == config.end() || !name->is_string()) return;
+  const auto& found = name->get_ref<const std::string&>();
+  if (found == "GPT2Tokenizer" || found == "GPT2TokenizerFast") return;
+  core::fail(
+      core::Code::bad_data,
+      "{}: vocab.json and merges.txt of a {}, which do not say how it splits a text; save it "
+      "as tokenizer.json: AutoTokenizer.from_pretrained(...).save_pretrained(...)",
+      folder, found);
 }
 
 }  // namespace
@@ -18,8 +33,9 @@ bool is_there(const std::string& path) {
 std::string read_tokenizer(const std::string& folder) {
   const std::string whole = folder + "/tokenizer.json";
   const std::string vocabulary = folder + "/vocab.json", merges = folder + "/merges.txt";
-  if (is_there(whole)) return text::load_tokenizer(whole)->json();
-  if (!is_there(vocabulary) || !is_there(merges)) return "";
+  if (core::exists(whole)) return text::load_tokenizer(whole)->json();
+  if (!core::exists(vocabulary) || !core::exists(merges)) return "";
+  expect_gpt2_class(folder);
   return text::import_tokenizer({vocabulary, merges})->json();
 }
 

@@ -7,7 +7,8 @@
 namespace model {
 
 /// Canonical JSON of the folder's tokenizer.json, else of its vocab.json and merges.txt, else
-/// empty. Throws Error{bad_data} for a tokenizer that Tessera does not have.
+/// empty. Throws Error{bad_data} for a tokenizer that Tessera does not have, and for a vocab.json
+/// and merges.txt beside another "tokenizer_class" than GPT-2's.
 std::string read_tokenizer(const std::string& folder);
 
 /// The id of the token after each document; -1: none.

@@ -6,8 +6,8 @@
 
 #include "core/error.h"
 #include "model/gpt2.h"
-#include "nn/init.h"
-#include "nn/layers.h"
+#include "nn/layers/init.h"
+#include "nn/layers/layers.h"
 
 namespace model {
 namespace {

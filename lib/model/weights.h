@@ -6,9 +6,9 @@
 #include <string>
 
 #include "core/hash.h"
-#include "model/config.h"
+#include "model/model_config.h"
 #include "model/safetensors.h"
-#include "nn/model.h"
+#include "nn/arch/model.h"
 
 namespace model {
 

@@ -1,5 +1,7 @@
 #include "shard/copy.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/error.h"
@@ -86,6 +88,36 @@ std::vector<std::size_t> part_ends(const Header& header, const Documents& docume
     add(done = next);
   }
   return ends;
+}
+
+void merge(const Dataset& data, core::ByteSink& out, int jobs,
+           const std::function<void(std::uint64_t)>& progress) {
+  auto provenance = data.provenance();
+  std::vector<core::Digest> inputs;
+  for (const auto& file : data.files()) inputs.push_back(file.trailer().fingerprint);
+  provenance.push_back(provenance_entry("shard merge", core::OrderedJson::object(), inputs));
+  Writer writer(out, data.header(), provenance, jobs);
+  copy_documents(data, 0, data.documents().size(), writer, progress);
+  writer.finish();
+}
+
+void split(const Dataset& data, const Cut& cut, const std::string& prefix, int jobs,
+           const std::function<void(const Part&)>& done) {
+  const auto ends = part_ends(data.header(), data.documents(), cut);
+  std::size_t first = 0;
+  for (std::size_t part = 0; part < ends.size(); ++part) {
+    auto provenance = data.provenance();
+    provenance.push_back(provenance_entry("shard split", {{"part", part}, {"parts", ends.size()}},
+                                          {data.fingerprint()}));
+    const std::string path = fmt::format("{}{:05}.shard.zst", prefix, part);
+    core::Output out(path);
+    Writer writer(out, data.header(), provenance, jobs);
+    copy_documents(data, first, ends[part], writer);
+    writer.finish();
+    out.commit();
+    done({path, writer.elements(), ends[part] - first});
+    first = ends[part];
+  }
 }
 
 }  // namespace shard

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
+#include "core/io.h"
 #include "shard/dataset.h"
 #include "shard/writer.h"
 
@@ -14,6 +16,10 @@ namespace shard {
 /// Appends documents first .. last - 1 of `data`. `progress` is told the elements done so far.
 void copy_documents(const Dataset& data, std::size_t first, std::size_t last, Writer& writer,
                     const std::function<void(std::uint64_t)>& progress = {});
+
+/// All of `data` as one shard, which is what several are worth together. The same whatever `jobs`.
+void merge(const Dataset& data, core::ByteSink& out, int jobs,
+           const std::function<void(std::uint64_t)>& progress = {});
 
 /// How to cut; one of the three is not 0.
 struct Cut {
@@ -27,5 +33,16 @@ struct Cut {
 /// fewer documents than parts, or unless exactly one member of `cut` is set.
 std::vector<std::size_t> part_ends(const Header& header, const Documents& documents,
                                    const Cut& cut);
+
+/// A shard that split() wrote.
+struct Part {
+  std::string path;
+  std::uint64_t elements = 0;
+  std::size_t documents = 0;
+};
+/// Writes PREFIX00000.shard.zst, PREFIX00001.shard.zst, ..., each whole or not at all; `done` is told
+/// of each. Throws Error{usage} as part_ends(), Error{cannot_create}, Error{io}.
+void split(const Dataset& data, const Cut& cut, const std::string& prefix, int jobs,
+           const std::function<void(const Part&)>& done);
 
 }  // namespace shard

@@ -6,7 +6,7 @@
 namespace shard {
 namespace {
 
-constexpr std::size_t kPieceBytes = 1 << 16;
+constexpr std::size_t kBoundaryBytes = 1 << 16;
 
 void put_number(core::Bytes& out, std::uint64_t number) {
   for (; number >= 0x80; number >>= 7) out.push_back(std::byte(number | 0x80));
@@ -32,15 +32,15 @@ struct NumberReader {
 void DocumentsEncoder::append(std::uint64_t n_elements, std::uint64_t source_bytes,
                               std::uint64_t source_words) {
   for (const auto number : {n_elements, source_bytes, source_words}) put_number(raw_, number);
-  if (raw_.size() >= kPieceBytes) compress(false);
+  if (raw_.size() >= kBoundaryBytes) compress(false);
 }
 
 void DocumentsEncoder::compress(bool last) {
   ZSTD_inBuffer in{raw_.data(), raw_.size(), 0};
   for (;;) {
     const std::size_t at = out_.size();
-    out_.resize(at + kPieceBytes);
-    ZSTD_outBuffer out{out_.data() + at, kPieceBytes, 0};
+    out_.resize(at + kBoundaryBytes);
+    ZSTD_outBuffer out{out_.data() + at, kBoundaryBytes, 0};
     const std::size_t left =
         ZSTD_compressStream2(context_.get(), &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
     out_.resize(at + out.pos);
@@ -68,7 +68,7 @@ Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_docume
   NumberReader number;
   int column = 0;
   ZSTD_inBuffer source{in.data(), in.size(), 0};
-  core::Bytes piece(kPieceBytes);
+  core::Bytes piece(kBoundaryBytes);
   std::size_t left = 1;
   for (;;) {
     ZSTD_outBuffer out{piece.data(), piece.size(), 0};

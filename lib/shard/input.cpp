@@ -6,7 +6,7 @@
 namespace shard {
 namespace {
 
-constexpr std::size_t kPieceBytes = 128 << 10;
+constexpr std::size_t kLargestRead = 128 << 10;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ std::span<const std::byte> Input::peek(std::size_t n) {
       begin_ = 0;
     }
     if (buffer_.size() < n + piece_) buffer_.resize(n + piece_);
-    piece_ = std::min(2 * piece_, kPieceBytes);
+    piece_ = std::min(2 * piece_, kLargestRead);
     while (end_ < n) {
       const std::size_t got = source_.read(std::span(buffer_).subspan(end_));
       if (got == 0) break;
@@ -37,7 +37,7 @@ void Input::consume(std::size_t n) {
 core::Bytes Input::take(std::size_t n) {
   core::Bytes bytes;
   while (bytes.size() < n) {
-    const std::size_t want = std::min(n - bytes.size(), kPieceBytes);
+    const std::size_t want = std::min(n - bytes.size(), kLargestRead);
     const auto seen = peek(want);
     const std::size_t got = std::min(seen.size(), want);
     if (got == 0) break;

@@ -85,6 +85,8 @@ core::Bytes encode_header(const Header& header) {
 }
 
 std::size_t check_start(std::span<const std::byte> start, const std::string& name) {
+  if (start.empty() && name == "stdin")
+    core::fail(core::Code::bad_data, "no FILE given and stdin is empty");
   core::Bytes expected;
   put(expected, kHeaderMagic);
   const auto common = std::min(start.size(), expected.size());
@@ -121,7 +123,7 @@ Header decode_header(std::span<const std::byte> frame, const std::string& name) 
   return header;
 }
 
-core::Bytes encode_trailer(const TrailerFrame& trailer) {
+core::Bytes encode_trailer(const TrailerFrame& trailer, std::uint64_t offset) {
   core::Bytes frame;
   put(frame, kTrailerMagic);
   put(frame, std::uint32_t{0});
@@ -136,6 +138,11 @@ core::Bytes encode_trailer(const TrailerFrame& trailer) {
   frame.insert(frame.end(), trailer.boundaries.begin(), trailer.boundaries.end());
   put(frame, trailer.provenance);
   put_hash(frame);
+  if (const auto most = most_documents(offset + frame.size()); trailer.content.documents > most)
+    core::fail(core::Code::bad_data,
+               "{} documents, nearly all alike, where a shard of this size holds {}; write several "
+               "shards",
+               trailer.content.documents, most);
   return frame;
 }
 
@@ -154,7 +161,7 @@ Trailer decode_trailer(std::span<const std::byte> frame, const Header& header, s
   trailer.fingerprint = get_digest(frame, 56);
   trailer.file_hash = get_digest(frame, 72);
   if (boundary_bytes + provenance_bytes != frame.size() - kTrailerFixedBytes - kHashBytes ||
-      trailer.elements > kMaxElements || n_documents > kMaxDocuments ||
+      trailer.elements > kMaxElements || n_documents > most_documents(offset + frame.size()) ||
       trailer.elements % header.width != 0 || (header.kind == Kind::pairs && n_documents % 2 != 0))
     damaged(name, offset, "the trailer's sizes");
 

@@ -8,14 +8,18 @@
 //                    u64 XXH3-64 of the frame before it
 //   data frames      elements, at most 1 MiB raw a frame, content size and checksum in each
 //   trailer frame    u32 0x184D2A52, u32 bytes that follow
-//                    "TESSTAIL", u64 elements, u64 documents, u32 boundary bytes, u32 provenance
-//                    bytes digests: data chain, fingerprint, file hash (all before the trailer
-//                    frame) boundaries as a zstd frame: LEB128 elements, source bytes, source words
-//                    a document provenance: a JSON array u64 XXH3-64 of the frame before it
+//                    "TESSTAIL", u64 elements, u64 documents, u32 boundary bytes,
+//                    u32 provenance bytes
+//                    digests: data chain, fingerprint, file hash (all before the trailer frame)
+//                    boundaries as a zstd frame: for each document LEB128 elements, source bytes,
+//                    source words
+//                    provenance: a JSON array
+//                    u64 XXH3-64 of the frame before it
 //   seek table       u32 0x184D2A5E, u32 bytes that follow
 //                    u32 compressed, u32 decompressed bytes of each frame above
 //                    u32 frames, u8 0, u32 0x8F92EAB1
 
+#include <algorithm>
 #include <bit>
 #include <concepts>
 #include <cstdint>
@@ -47,6 +51,12 @@ constexpr std::size_t kRawBytes = 128 << 10;
 constexpr std::uint32_t kMaxHeaderBytes = 256u << 20;  ///< of the header frame, and of a tokenizer
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 56;
 constexpr std::uint64_t kMaxDocuments = std::uint64_t{1} << 32;
+
+/// Documents of a shard whose trailer ends at byte `end`: boundaries that are all alike compress to
+/// nothing, and reading them takes 24 bytes each.
+constexpr std::uint64_t most_documents(std::uint64_t end) {
+  return std::min(kMaxDocuments, (std::uint64_t{1} << 22) + 64 * end);
+}
 
 /// One row of the seek table.
 struct FrameSize {
@@ -80,7 +90,8 @@ struct TrailerFrame {
 };
 
 core::Bytes encode_header(const Header& header);
-core::Bytes encode_trailer(const TrailerFrame& trailer);
+/// `offset`: where the frame will lie. Throws Error{bad_data} for more documents than it may have.
+core::Bytes encode_trailer(const TrailerFrame& trailer, std::uint64_t offset);
 core::Bytes encode_seek_table(std::span<const FrameSize> frames);
 
 /// Throws Error{bad_data} unless `start`, the first bytes of a file, are those of a shard of this

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/error.h"
 #include "core/io.h"
+#include "core/printable.h"
 #include "shard/file.h"
 #include "shard/layout.h"
 #include "shard/reader.h"
@@ -47,6 +49,32 @@ Trailer verify(const std::string& path) {
   }
   if (data != file.content().data) layout::damaged(path, 0, "the fingerprint of the elements");
   return reader.trailer();
+}
+
+core::OrderedJson Verdict::json() const {
+  core::OrderedJson json = {{"file", path}, {"ok", ok()}};
+  if (!ok()) {
+    json["error"] = error;
+    return json;
+  }
+  json["elements"] = trailer.elements;
+  json["fingerprint"] = trailer.fingerprint.hex();
+  return json;
+}
+
+std::string Verdict::line() const {
+  if (!ok()) return core::printable(error);
+  return fmt::format("{}: ok, {} elements, fingerprint {}", core::printable(path), trailer.elements,
+                     trailer.fingerprint.hex());
+}
+
+Verdict judge(const std::string& path) {
+  try {
+    return {path, verify(path), {}};
+  } catch (const core::Error& error) {
+    if (error.code() != core::Code::bad_data) throw;
+    return {path, {}, error.what()};
+  }
 }
 
 }  // namespace shard

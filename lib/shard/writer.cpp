@@ -91,7 +91,9 @@ struct Writer::Impl {
     trailer.file_hash = file_hash.digest();
     trailer.boundaries = documents.finish();
     trailer.provenance = core::dump(core::OrderedJson(provenance));
-    emit(layout::encode_trailer(trailer), 0);
+    std::uint64_t offset = 0;
+    for (const auto& frame : table) offset += frame.compressed;
+    emit(layout::encode_trailer(trailer, offset), 0);
     sink.write(layout::encode_seek_table(table));
     finished = true;
   }

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
-#include <set>
 
 #include "core/error.h"
 #include "core/io.h"
 #include "core/rng.h"
+#include "store/datastore.h"
 #include "store/exact_search.h"
+#include "store/store_files.h"
 
 namespace store {
 namespace {
@@ -19,8 +20,6 @@ using core::fail;
 using core::Json;
 
 constexpr std::uint64_t kBatchBytes = 64 << 20;  // of float32 keys given to FAISS at once
-constexpr std::int64_t kRecallQueries = 200;
-constexpr std::int64_t kRecallNeighbours = 1024, kRecallProbes = 32;
 
 bool finite(Half half) { return (half & 0x7c00U) != 0x7c00U; }
 
@@ -52,12 +51,60 @@ std::vector<float> gather(std::span<const Half> keys, std::uint64_t width,
   return out;
 }
 
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : core::dump(value);
+}
+
+// "no --stride, now it is 128", or "--stride 64, now it is none".
+std::string option_change(const std::string& name, const Json& before, const Json& now) {
+  const auto open = [](const Json& value) { return value.is_null() || text_of(value).empty(); };
+  const std::string was =
+      open(before) ? "no --" + name : fmt::format("--{} {}", name, text_of(before));
+  return fmt::format("{}, now it is {}", was, open(now) ? "none" : text_of(now));
+}
+
+// What a command that was begun had otherwise, in the words of one who gives options; `plan` is
+// `now`, with names.
+std::string difference(const Json& begun, const Json& now, const Plan& plan) {
+  const auto differs = [&](const char* key) { return begun.value(key, Json()) != now.at(key); };
+  if (differs("data")) return "another FILE than " + plan.data_name;
+  if (differs("model") || differs("width") || differs("vocabulary"))
+    return "another --model than " + plan.model_name;
+  if (differs("tokenizer")) return "another tokenizer than that of " + plan.model_name;
+  for (const char* key : {"metric", "index"})
+    if (differs(key)) return option_change(key, begun.value(key, Json()), now.at(key));
+  if (differs("generation")) return "an earlier state of the store";
+  const Json before = begun.value("windows", Json()), windows = now.at("windows");
+  for (const Json& all : {windows, before})
+    for (const auto& [key, value] : all.items()) {
+      const Json was = before.value(key, Json()), is = windows.value(key, Json());
+      if (was == is) continue;
+      std::string name = key;
+      std::replace(name.begin(), name.end(), '_', '-');
+      if (name == "unit") return "another kind of FILE than " + plan.data_name;
+      if (name == "reach")
+        return fmt::format("layers that look back otherwise ('{}'), now '{}'", text_of(was),
+                           text_of(is));
+      return option_change(name, was, is);
+    }
+  return "other options";
+}
+
 }  // namespace
 
 core::Digest row_digest(std::span<const Half> key, std::int32_t label) {
   const std::uint64_t key_hash = core::hash64(std::as_bytes(key));
   std::array<std::uint64_t, 2> both{key_hash, static_cast<std::uint32_t>(label)};
   return core::hash128(std::as_bytes(std::span(both)));
+}
+
+std::unique_ptr<Index> train_index(const std::string& factory, std::span<const Half> keys,
+                                   std::uint64_t width, Metric metric, const Watch& watch) {
+  auto index = Index::make(factory, width, metric);
+  const std::uint64_t rows = keys.size() / width, sample = std::min(index->training_rows(), rows);
+  say(watch, "training the index", 0, sample);
+  index->train(gather(keys, width, sample_rows(rows, sample, 1)));
+  return index;
 }
 
 void add_rows(Index& index, std::span<const Half> keys, std::uint64_t width, std::uint64_t from,
@@ -101,31 +148,17 @@ Recall measure_recall(const Index& index, std::span<const Half> keys, std::uint6
   return recall;
 }
 
-void remove_stale_files(const std::string& folder, const Manifest& manifest) {
-  std::set<std::string> named{manifest.keys_file, manifest.values_file, manifest.documents_file,
-                              manifest.index_file, kManifestName};
-  if (const auto progress = read_progress(folder);
-      progress && progress->plan.value("generation", std::uint64_t{0}) > manifest.generation)
-    named.insert({kProgressName, kTrainedName});
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename();
-    const bool ours = name.starts_with("keys.") || name.starts_with("values.") ||
-                      name.starts_with("documents.") || name.starts_with("index.") ||
-                      name.starts_with(kManifestName) || name.starts_with(kProgressName);
-    if (ours && entry.is_regular_file() && !named.contains(name)) fs::remove(entry.path());
-  }
-}
-
 Builder::Builder(std::string folder, Plan plan, bool append)
     : folder_(std::move(folder)), plan_(std::move(plan)), append_(append) {
-  const bool there = fs::exists(folder_ + "/" + kManifestName);
-  if (append_ || there) {
-    base_ = read_manifest(folder_);
-  } else {
+  if (append_)
+    read_manifest(folder_);  // says what is missing
+  else
     core::make_folders(folder_);
-  }
   lock_.emplace(folder_);
-  if (there) base_ = read_manifest(folder_);  // what it is now that nobody else changes it
+  expect_free(folder_);
+  expect_no_removal(folder_);
+  const bool there = fs::exists(folder_ + "/" + kManifestName);
+  if (append_ || there) base_ = read_manifest(folder_);
   if (there) {
     if (plan_.model != base_.model)
       fail(Code::bad_data, "{}: its keys are of the model {}, this one is {}", folder_, base_.model,
@@ -150,6 +183,7 @@ Builder::Builder(std::string folder, Plan plan, bool append)
     remove_stale_files(folder_, base_);
     return;
   }
+  if (append_) Datastore{folder_};  // what readers refuse is not added to
   go_on();
 }
 
@@ -165,11 +199,9 @@ Json Builder::plan_json() const {
 void Builder::go_on() {
   const Json plan = plan_json();
   if (auto begun = read_progress(folder_)) {
-    for (const auto& [key, value] : plan.items())
-      if (begun->plan.value(key, Json()) != value)
-        fail(Code::usage,
-             "{}: it was begun with {} {}, now it is {}; go on with that, or remove {}", folder_,
-             key, core::dump(begun->plan.value(key, Json())), core::dump(value), kProgressName);
+    if (begun->plan != plan)
+      fail(Code::usage, "{}: it was begun with {}; go on with that, or remove {}", folder_,
+           difference(begun->plan, plan, plan_), kProgressName);
     progress_ = std::move(*begun);
     if (progress_.rows < base_.rows)
       fail(Code::bad_data, "{}/{}: damaged: {} rows, the store has {}", folder_, kProgressName,
@@ -179,9 +211,9 @@ void Builder::go_on() {
     progress_.rows = base_.rows;
     progress_.digest = base_.digest;
   }
+  write_progress(folder_, progress_);  // first: it is what says whose the arrays are
   keys_.emplace(folder_ + "/" + base_.keys_file, "<f2", progress_.rows, plan_.width, true);
   values_.emplace(folder_ + "/" + base_.values_file, "<i4", progress_.rows, 1, false);
-  write_progress(folder_, progress_);
 }
 
 void Builder::add(std::span<const float> keys, std::span<const std::int32_t> labels) {
@@ -229,10 +261,7 @@ std::unique_ptr<Index> Builder::make_index(const Manifest& manifest, std::span<c
       index = Index::parse(file.bytes(), trained, manifest.width, manifest.metric, 0);
   }
   if (!index) {
-    index = Index::make(manifest.index, manifest.width, manifest.metric);
-    const std::uint64_t sample = std::min(index->training_rows(), manifest.rows);
-    say(watch, "training the index", 0, sample);
-    index->train(gather(keys, manifest.width, sample_rows(manifest.rows, sample, 1)));
+    index = train_index(manifest.index, keys, manifest.width, manifest.metric, watch);
     progress_.trained_hash = index->write(trained).hex();
     write_progress(folder_, progress_);
   }

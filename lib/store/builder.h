@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "store/build_progress.h"
 #include "store/half.h"
 #include "store/index.h"
 #include "store/manifest.h"
 #include "store/npy.h"
-#include "store/progress.h"
 
 namespace store {
 
@@ -25,6 +25,7 @@ struct Plan {
   std::string index;  ///< exact, a factory string, or empty: default_index()
   std::string data;   ///< fingerprint of the shards
   core::Json windows;
+  std::string model_name, data_name;  ///< the model's folder and the shards, for messages
 };
 
 /// Called with what is being done, how much is done and of how much; may throw to stop.
@@ -37,7 +38,8 @@ class Builder {
   /// began. With `append` the rows go behind those of a complete store, of which model, tokenizer,
   /// width, metric and index must be equal (an empty index takes the store's). Throws Error{usage}
   /// naming what differs from a plan that was begun, or if there is a store and no `append`,
-  /// Error{bad_data} naming both models or tokenizers.
+  /// Error{bad_data} naming both models or tokenizers, Error{cannot_create} for a folder of other
+  /// things.
   Builder(std::string folder, Plan plan, bool append);
 
   /// The store has these rows already: there is nothing to add or to finish.
@@ -75,17 +77,19 @@ class Builder {
 /// Digest of a row, of which a store's is made.
 core::Digest row_digest(std::span<const Half> key, std::int32_t label);
 
+/// An index of no rows yet that has learned from a sample of keys (N, width).
+std::unique_ptr<Index> train_index(const std::string& factory, std::span<const Half> keys,
+                                   std::uint64_t width, Metric metric, const Watch& watch);
 /// Adds rows from .. end of keys (N, width) to an index, in batches of bounded memory.
 void add_rows(Index& index, std::span<const Half> keys, std::uint64_t width, std::uint64_t from,
               const Watch& watch);
 
+/// What store.json records of an index: over so many rows of the store as queries, so many nearest,
+/// with so many lists.
+inline constexpr std::int64_t kRecallQueries = 200, kRecallNeighbours = 1024, kRecallProbes = 32;
 /// Of `queries` rows of the store, chosen by a fixed seed, the share of the k nearest that the
 /// index finds.
 Recall measure_recall(const Index& index, std::span<const Half> keys, std::uint64_t width,
                       Metric metric, std::int64_t queries, std::int64_t k, std::int64_t nprobe);
-
-/// Removes files of earlier generations and of interrupted commands, those that neither the
-/// manifest nor a command in progress names.
-void remove_stale_files(const std::string& folder, const Manifest& manifest);
 
 }  // namespace store

@@ -31,9 +31,11 @@ void expect_range(std::int64_t k, std::int64_t nprobe) {
   if (nprobe < 1) fail(Code::usage, "nprobe is {}; it takes 1 or more", nprobe);
 }
 
-// Rows count up, and are below n.
+// First rows count up from 0, to n at most: every row is of a document.
 void expect_documents(std::span<const std::int64_t> first, std::uint64_t rows,
                       const std::string& name) {
+  if (first.empty() ? rows > 0 : first[0] != 0)
+    fail(Code::bad_data, "{}: damaged: the first of {} rows is of no document", name, rows);
   std::int64_t last = 0;
   for (const std::int64_t row : first) {
     if (row < last || static_cast<std::uint64_t>(row) > rows)
@@ -44,12 +46,12 @@ void expect_documents(std::span<const std::int64_t> first, std::uint64_t rows,
 
 }  // namespace
 
-Datastore::Datastore(const std::string& folder) : folder_(folder) {
+Datastore::Datastore(const std::string& folder, bool with_index) : folder_(folder) {
   constexpr int kAttempts = 5;
   for (int attempt = 1;; ++attempt) {
     manifest_ = read_manifest(folder);
     try {
-      open_files();
+      open_files(with_index);
       return;
     } catch (const core::Error&) {  // a removal may have replaced them in between
       if (attempt == kAttempts || read_manifest(folder).generation == manifest_.generation) throw;
@@ -57,7 +59,7 @@ Datastore::Datastore(const std::string& folder) : folder_(folder) {
   }
 }
 
-void Datastore::open_files() {
+void Datastore::open_files(bool with_index) {
   const Manifest& m = manifest_;
   keys_ = NpyArray(folder_ + "/" + m.keys_file, "<f2", m.rows, m.width, true);
   values_ = NpyArray(folder_ + "/" + m.values_file, "<i4", m.rows, 1, false);
@@ -67,7 +69,7 @@ void Datastore::open_files() {
     fail(Code::bad_data, "{}/{}: damaged: its hash is another", folder_, m.documents_file);
   expect_documents(first, m.rows, folder_ + "/" + m.documents_file);
   exact_.emplace(keys(), width(), m.metric);
-  if (m.exact()) return;
+  if (m.exact() || !with_index) return;
   const MappedFile file(folder_ + "/" + m.index_file);
   if (core::hash128(file.bytes()).hex() != m.index_hash)
     fail(Code::bad_data, "{}: damaged, or of another generation: its hash is not that of {}",
@@ -75,20 +77,17 @@ void Datastore::open_files() {
   index_ = Index::parse(file.bytes(), file.name(), m.width, m.metric, m.rows);
 }
 
-void Datastore::expect_model(const std::string& model, const std::string& tokenizer,
-                             const std::string& model_name) const {
-  if (!model.empty() && model != manifest_.model)
-    fail(Code::bad_data,
-         "{}: its keys are of the model {}, {} is {}; build a store with this model", folder_,
-         manifest_.model, model_name, model);
-  if (!tokenizer.empty() && !manifest_.tokenizer.empty() && tokenizer != manifest_.tokenizer)
-    fail(Code::bad_data, "{}: its labels are of the tokenizer {}, that of {} is {}", folder_,
-         manifest_.tokenizer, model_name, tokenizer);
-}
-
 std::int64_t Datastore::document_of(std::int64_t row) const {
   const auto first = documents();
   return std::upper_bound(first.begin(), first.end(), row) - first.begin() - 1;
+}
+
+RowContext Datastore::context(std::int64_t row, std::int64_t most) const {
+  const std::int64_t document = document_of(row);
+  const std::int64_t begin = std::max(documents()[static_cast<std::size_t>(document)], row - most);
+  const auto before =
+      labels().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(row - begin));
+  return {document, {before.begin(), before.end()}};
 }
 
 Hits Datastore::empty_hits(std::span<const float> queries, const SearchOptions& options) const {
@@ -119,7 +118,9 @@ void Datastore::rescore(std::span<const float> queries, Hits& hits) const {
       float score = -std::numeric_limits<float>::infinity();
       if (id >= 0) {
         to_float(&keys()[static_cast<std::size_t>(id) * manifest_.width], key);
-        score = score_of(manifest_.metric, &queries[q * manifest_.width], key.data(), width());
+        const float exact =
+            score_of(manifest_.metric, &queries[q * manifest_.width], key.data(), width());
+        if (!std::isnan(exact)) score = exact;  // of a damaged key: sorting wants an order
       }
       sorted[i] = {score, id};
     }

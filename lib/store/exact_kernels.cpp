@@ -3,7 +3,13 @@
 #include <algorithm>
 #include <functional>
 
+#include "store/vector.h"
+
 namespace store::exact {
+
+const std::size_t kPanel = 2 * vec::kLanes;
+const std::size_t kTile = vec::kLanes == 16 ? 12 : 6;
+
 namespace {
 
 using vec::Floats;

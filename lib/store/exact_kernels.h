@@ -7,13 +7,12 @@
 #include <span>
 
 #include "store/half.h"
-#include "store/vector.h"
 
 namespace store::exact {
 
-inline constexpr int kPanel = 2 * vec::kLanes;            ///< queries side by side in registers
-inline constexpr int kTile = vec::kLanes == 16 ? 12 : 6;  ///< keys of a tile
-inline constexpr int kBlock = 96;                         ///< keys converted at once
+extern const std::size_t kPanel;           ///< queries side by side in registers
+extern const std::size_t kTile;            ///< keys of a tile
+inline constexpr std::size_t kBlock = 96;  ///< keys converted at once
 
 /// A hit: the score's order in the high half, what is smaller for later rows in the low one, so
 /// that the larger number is the better hit.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "core/error.h"
@@ -41,6 +42,7 @@ std::string default_index(std::uint64_t rows, std::uint64_t width) {
 #include <faiss/IndexPQ.h>
 #include <faiss/IndexPQFastScan.h>
 #include <faiss/IndexPreTransform.h>
+#include <faiss/IndexRefine.h>
 #include <faiss/IndexScalarQuantizer.h>
 #include <faiss/impl/FaissException.h>
 #include <faiss/impl/io.h>
@@ -52,6 +54,7 @@ std::string default_index(std::uint64_t rows, std::uint64_t width) {
 #include <typeinfo>
 
 #include "core/io.h"
+#include "store/index_bytes.h"
 
 namespace store {
 namespace {
@@ -75,7 +78,7 @@ std::string short_text(const std::exception& error) {
 struct BytesReader : faiss::IOReader {
   explicit BytesReader(std::span<const std::byte> all) : bytes(all) {}
   std::size_t operator()(void* to, std::size_t size, std::size_t n) override {
-    if (size == 0) return n;
+    if (size == 0 || n == 0) return n;
     n = std::min(n, bytes.size() / size);
     std::memcpy(to, bytes.data(), n * size);
     bytes = bytes.subspan(n * size);
@@ -109,9 +112,32 @@ void silence(faiss::Index* index) {
 }
 
 // What lies below transformations of the vectors.
-faiss::Index* inner(faiss::Index* index) {
+faiss::Index* below_transforms(faiss::Index* index) {
   while (auto* transform = dynamic_cast<faiss::IndexPreTransform*>(index)) index = transform->index;
   return index;
+}
+
+// And below a refinement.
+faiss::Index* inner(faiss::Index* index) {
+  index = below_transforms(index);
+  if (auto* refined = dynamic_cast<faiss::IndexRefine*>(index))
+    return below_transforms(refined->base_index);
+  return index;
+}
+
+// What is written must be believed when it is read: of types that check_index_bytes() knows.
+void expect_checkable(const faiss::Index& index, const std::string& factory) {
+  faiss::VectorIOWriter writer;
+  try {
+    faiss::write_index(&index, &writer);
+    check_index_bytes(std::as_bytes(std::span(writer.data)), factory, 0);
+  } catch (const std::exception&) {
+    fail(
+        Code::usage,
+        "--index {}: whether such an index is sound cannot be checked when a store is opened; take "
+        "one of Flat, PQ, SQ or HNSW, or inverted lists (IVF) of them",
+        factory);
+  }
 }
 
 // Where k is above 20 FAISS gathers a 4-bit index's hits in reservoirs, which end the program by an
@@ -151,12 +177,14 @@ std::unique_ptr<Index> Index::make(const std::string& factory, std::uint64_t wid
     fail(Code::usage, "--index {}: FAISS does not take it for keys of width {}: {}", factory, width,
          short_text(error));
   }
+  expect_checkable(*impl->index, factory);
   silence(inner(impl->index.get()));
   return std::unique_ptr<Index>(new Index(std::move(impl)));
 }
 
 std::unique_ptr<Index> Index::parse(std::span<const std::byte> bytes, const std::string& origin,
                                     std::uint64_t width, Metric metric, std::uint64_t rows) {
+  check_index_bytes(bytes, origin, rows);
   auto impl = std::make_unique<Impl>();
   try {
     BytesReader reader(bytes);
@@ -205,7 +233,7 @@ void Index::add(std::span<const float> keys) {
 }
 
 bool Index::remove(const std::vector<bool>& gone) {
-  auto* ivf = dynamic_cast<faiss::IndexIVF*>(inner(impl_->index.get()));
+  auto* ivf = dynamic_cast<faiss::IndexIVF*>(below_transforms(impl_->index.get()));
   if (ivf == nullptr || !lists_are_all(*ivf)) return false;
   std::vector<std::int64_t> number(gone.size());
   std::int64_t left = 0;
@@ -251,8 +279,12 @@ void Index::search(std::span<const float> queries, std::int64_t k, std::int64_t 
     fail(Code::unavailable, "searching the index failed: {}", short_text(error));
   }
   const float sign = index.metric_type == faiss::METRIC_L2 ? -1.0F : 1.0F;
-  for (std::size_t i = 0; i < ids.size(); ++i)
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= index.ntotal)
+      fail(Code::bad_data, "the index found a row {} of {}", ids[i], size());
+    if (std::isnan(scores[i])) ids[i] = -1;  // of codes or codebooks that are no numbers
     scores[i] = ids[i] < 0 ? -std::numeric_limits<float>::infinity() : sign * scores[i];
+  }
 }
 
 core::Digest Index::write(const std::string& path) const {

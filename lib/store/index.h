@@ -19,11 +19,12 @@ std::string default_index(std::uint64_t rows, std::uint64_t width);
 /// Error{unavailable} where the build has no FAISS.
 class Index {
  public:
-  /// Throws Error{usage} for a factory string that FAISS does not take for this width.
+  /// Throws Error{usage} for a factory string that FAISS does not take for this width, or for a
+  /// type of index that could not be checked when it is read (index_bytes.h).
   static std::unique_ptr<Index> make(const std::string& factory, std::uint64_t width,
                                      Metric metric);
-  /// From the bytes of index.faiss, which were checked. Throws Error{bad_data} naming `origin` if
-  /// they are no index of this width, metric and number of rows.
+  /// From the bytes of index.faiss, of which nothing is believed. Throws Error{bad_data} naming
+  /// `origin` if they are no index of this width, metric and number of rows.
   static std::unique_ptr<Index> parse(std::span<const std::byte> bytes, const std::string& origin,
                                       std::uint64_t width, Metric metric, std::uint64_t rows);
   ~Index();

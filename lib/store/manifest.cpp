@@ -4,7 +4,8 @@
 
 #include "core/error.h"
 #include "core/io.h"
-#include "store/progress.h"
+#include "store/build_progress.h"
+#include "store/store_files.h"
 
 namespace store {
 namespace {
@@ -16,8 +17,7 @@ using core::OrderedJson;
 
 constexpr const char* kFormat = "tessera-store";
 constexpr std::uint64_t kVersion = 1;
-constexpr std::uint64_t kMostRows = std::uint64_t{1} << 40;
-constexpr std::uint64_t kMostWidth = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMostGenerations = std::uint64_t{1} << 53;
 
 OrderedJson to_json(const Recall& recall) {
   OrderedJson json;
@@ -39,10 +39,12 @@ std::string hash_of(Json json) {
   return core::hash128(core::dump(json)).hex();
 }
 
-std::string file_name(const Json& files, const char* key, const std::string& origin) {
+std::string file_name(const Json& files, const char* key, const std::string& ending,
+                      const std::string& origin) {
   auto name = core::get<std::string>(files, key, origin);
-  if (name.find('/') != std::string::npos || name == "." || name == "..")
-    fail(Code::bad_data, "{}: \"{}\" is no name of a file in the folder", origin, key);
+  const bool none = name.empty() && ending == ".faiss";
+  if (!none && !is_generation_of(name, key, ending))
+    fail(Code::bad_data, "{}: \"{}\" is no name of a store's file", origin, key);
   return name;
 }
 
@@ -114,13 +116,15 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
     fail(Code::bad_data, "{}: keys of width {} in {} documents", origin, m.width, m.documents);
   m.metric = metric_from(core::get<std::string>(json, "metric", origin), origin);
   m.index = core::get<std::string>(json, "index", origin);
+  if (m.generation == 0 || m.generation > kMostGenerations)
+    fail(Code::bad_data, "{}: \"generation\" is {}", origin, m.generation);
   m.model = core::get<std::string>(json, "model", origin);
   m.tokenizer = core::get<std::string>(json, "tokenizer", origin);
   const auto files = core::get<Json>(json, "files", origin);
-  m.keys_file = file_name(files, "keys", origin);
-  m.values_file = file_name(files, "values", origin);
-  m.documents_file = file_name(files, "documents", origin);
-  m.index_file = file_name(files, "index", origin);
+  m.keys_file = file_name(files, "keys", ".npy", origin);
+  m.values_file = file_name(files, "values", ".npy", origin);
+  m.documents_file = file_name(files, "documents", ".npy", origin);
+  m.index_file = file_name(files, "index", ".faiss", origin);
   if (m.exact() != m.index_file.empty())
     fail(Code::bad_data, "{}: index \"{}\" in the file \"{}\"", origin, m.index, m.index_file);
   m.digest =

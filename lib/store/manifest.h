@@ -12,6 +12,10 @@
 
 namespace store {
 
+/// Of any store.
+inline constexpr std::uint64_t kMostRows = std::uint64_t{1} << 40,
+                               kMostWidth = std::uint64_t{1} << 20;
+
 /// How near a key is to a query; the larger score is the nearer.
 enum class Metric {
   ip,  ///< q . k
@@ -70,7 +74,7 @@ inline constexpr const char* kManifestName = "store.json";
 
 core::OrderedJson to_json(const Receipt& receipt);
 core::OrderedJson to_json(const Manifest& manifest);
-/// Nothing in it is trusted: names of files have no folder, sizes are bounded, and it carries a
+/// Nothing in it is trusted: names of files are a store's, sizes are bounded, and it carries a
 /// hash of itself. Throws Error{bad_data} naming `origin`, or both versions.
 Manifest manifest_from(const core::Json& json, const std::string& origin);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/os_error.h"
 
 namespace store {
 
@@ -17,7 +18,7 @@ using core::fail;
 
 MappedFile::MappedFile(const std::string& path) : name_(path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fail(Code::no_input, "{}: {}", path, core::error_text(errno));
+  if (fd < 0) core::fail_errno(Code::no_input, path + ": cannot open", errno);
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd);
@@ -27,7 +28,7 @@ MappedFile::MappedFile(const std::string& path) : name_(path) {
   void* mapped = size_ == 0 ? nullptr : ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
   const int error = errno;
   ::close(fd);
-  if (mapped == MAP_FAILED) fail(Code::io, "{}: cannot map it: {}", path, core::error_text(error));
+  if (mapped == MAP_FAILED) core::fail_errno(Code::io, path + ": cannot map it", error);
   data_ = static_cast<const std::byte*>(mapped);
 }
 

@@ -9,6 +9,8 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "core/os_error.h"
+#include "core/temporary_file.h"
 
 namespace store {
 namespace {
@@ -88,8 +90,8 @@ NpyWriter::NpyWriter(const std::string& path, std::string_view descr, std::uint6
     if (there.data_offset() != kNpyHeaderBytes)
       fail(Code::bad_data, "{}: its header is not this program's; it cannot grow", path);
   }
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | (rows == 0 ? O_TRUNC : 0), 0666);
-  if (fd_ < 0) fail(Code::cannot_create, "{}: {}", path, core::error_text(errno));
+  fd_ = rows == 0 ? core::create_file(path) : ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd_ < 0) core::fail_errno(Code::cannot_create, path + ": cannot open", errno);
   try {
     write_header();  // before rows that an interruption left go: it may have counted them
     if (::ftruncate(fd_, static_cast<off_t>(kNpyHeaderBytes + rows * row_bytes_)) != 0)

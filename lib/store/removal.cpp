@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "store/datastore.h"
+#include "store/store_files.h"
 
 namespace store {
 namespace {
@@ -14,7 +15,7 @@ using core::fail;
 
 constexpr std::size_t kBlockRows = 16'384;  // copied or checked at once
 
-void say(const Watch& watch, const std::string& what, std::size_t done, std::size_t total) {
+void tell(const Watch& watch, const std::string& what, std::size_t done, std::size_t total) {
   if (watch) watch(what, done, total);
 }
 
@@ -61,7 +62,7 @@ void copy_rows(const Datastore& old, const std::vector<bool>& gone, Manifest& ne
     values.write(old.labels().subspan(row, end - row));
     row = end;
     while (row < gone.size() && gone[row]) ++row;
-    say(watch, "copying", row, gone.size());
+    tell(watch, "copying", row, gone.size());
   }
   keys.commit();
   values.commit();
@@ -88,8 +89,17 @@ void write_documents(const Datastore& old, const std::vector<std::int64_t>& remo
   next.documents_hash = core::hash128(std::as_bytes(std::span(first))).hex();
 }
 
-void write_index(const Datastore& old, const std::vector<bool>& gone, Manifest& next,
-                 const Watch& watch) {
+// The index of a new generation, with what it finds of what is there.
+void write_index(const Index& index, std::span<const Half> keys, Manifest& next,
+                 const std::string& folder) {
+  next.index_file = file_name("index", next.generation, "faiss");
+  next.index_hash = index.write(folder + "/" + next.index_file).hex();
+  next.recall = measure_recall(index, keys, next.width, next.metric, kRecallQueries,
+                               kRecallNeighbours, kRecallProbes);
+}
+
+void cut_index(const Datastore& old, const std::vector<bool>& gone, Manifest& next,
+               const Watch& watch) {
   const MappedFile file(old.name() + "/" + old.manifest().index_file);
   const auto index =
       Index::parse(file.bytes(), file.name(), next.width, next.metric, old.manifest().rows);
@@ -98,27 +108,53 @@ void write_index(const Datastore& old, const std::vector<bool>& gone, Manifest& 
     index->reset();
     add_rows(*index, keys.values<Half>(), next.width, 0, watch);
   }
-  next.index_file = file_name("index", next.generation, "faiss");
-  next.index_hash = index->write(old.name() + "/" + next.index_file).hex();
-  if (next.recall.queries > 0)
-    next.recall = measure_recall(*index, keys.values<Half>(), next.width, next.metric,
-                                 next.recall.queries, next.recall.k, next.recall.nprobe);
+  write_index(*index, keys.values<Half>(), next, old.name());
+}
+
+// Rows against their digest, labels against the vocabulary.
+void verify_rows(const Datastore& store, const Watch& watch) {
+  const Manifest& manifest = store.manifest();
+  const std::size_t width = manifest.width, rows = manifest.rows;
+  shard::Chain digest;
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (row % kBlockRows == 0) tell(watch, "verifying", row, rows);
+    const std::int32_t label = store.labels()[row];
+    if (label < 0 || static_cast<std::uint64_t>(label) >= manifest.vocabulary)
+      fail(Code::bad_data, "{}/{}: damaged: row {} has label {}, the vocabulary {} words",
+           store.name(), manifest.values_file, row, label, manifest.vocabulary);
+    digest.append(row_digest(store.keys().subspan(row * width, width), label));
+  }
+  if (!(digest == manifest.digest))
+    fail(Code::bad_data, "{}: damaged: the rows of {} and {} have the digest {}, {} says {}",
+         store.name(), manifest.keys_file, manifest.values_file, digest.value().hex(),
+         kManifestName, manifest.digest.value().hex());
 }
 
 }  // namespace
 
-std::vector<Receipt> remove_documents(const std::string& folder,
-                                      std::vector<std::int64_t> documents, const Watch& watch) {
+Removal::Removal(const std::string& folder, std::vector<std::int64_t> documents, const Watch& watch)
+    : folder_(folder), lock_(folder) {
   std::sort(documents.begin(), documents.end());
   documents.erase(std::unique(documents.begin(), documents.end()), documents.end());
-  const FolderLock lock(folder);
-  const Datastore old(folder);
+  expect_no_removal(folder, documents);
+  manifest_ = read_manifest(folder);
+  const auto begun = read_progress(folder);
+  const std::uint64_t generation =
+      begun && !begun->removes().empty() ? begun->generation() : manifest_.generation + 1;
+  if (generation > manifest_.generation) remove(documents, watch);
+  for (const Receipt& receipt : manifest_.removed)
+    if (receipt.generation == generation) receipts_.push_back(receipt);
+  remove_stale_files(folder, manifest_);
+}
+
+void Removal::remove(const std::vector<std::int64_t>& documents, const Watch& watch) {
+  const Datastore old(folder_);
   const auto count = static_cast<std::int64_t>(old.documents().size());
   for (const std::int64_t document : documents)
     if (document < 0 || document >= count)
-      fail(Code::usage, "{}: there is no document {}; it has {}, from 0", folder, document, count);
+      fail(Code::usage, "{}: there is no document {}; it has {}, from 0", folder_, document, count);
   if (static_cast<std::int64_t>(documents.size()) == count)
-    fail(Code::usage, "{}: no document would be left; remove the folder", folder);
+    fail(Code::usage, "{}: no document would be left; remove the folder", folder_);
 
   Manifest next = old.manifest();
   ++next.generation;
@@ -137,33 +173,50 @@ std::vector<Receipt> remove_documents(const std::string& folder,
     Source& source = source_of(next, receipts[i].document);
     --source.documents, source.rows -= std::min(source.rows, receipts[i].rows);
   }
-  copy_rows(old, gone, next, watch);
-  write_documents(old, documents, next);
-  if (!next.exact()) write_index(old, gone, next, watch);
   next.removed.insert(next.removed.end(), receipts.begin(), receipts.end());
+  write_progress(folder_, Progress::removal(documents, next.generation));
+  try {
+    copy_rows(old, gone, next, watch);
+    write_documents(old, documents, next);
+    if (!next.exact()) cut_index(old, gone, next, watch);
+    core::sync_folder(folder_);
+    write_manifest(folder_, next);
+  } catch (...) {
+    // It failed and says so: unless it is committed nothing happened, and nothing is to go on.
+    if (read_manifest(folder_).generation < next.generation) {
+      remove_progress(folder_);
+      remove_stale_files(folder_, old.manifest());
+    }
+    throw;
+  }
+  manifest_ = std::move(next);
+}
+
+void Removal::done() { remove_progress(folder_); }
+
+Manifest rebuild_index(const std::string& folder, const std::string& index, const Watch& watch) {
+  const FolderLock lock(folder);
+  expect_no_removal(folder);
+  const Datastore store = Datastore::without_index(folder);
+  Manifest next = store.manifest();
+  ++next.generation;
+  if (!index.empty()) next.index = index;
+  next.index_file.clear(), next.index_hash.clear();
+  next.recall = Recall{kRecallNeighbours, 0, 0, 1};
+  verify_rows(store, watch);
+  if (!next.exact()) {
+    const auto made = train_index(next.index, store.keys(), next.width, next.metric, watch);
+    add_rows(*made, store.keys(), next.width, 0, watch);
+    write_index(*made, store.keys(), next, folder);
+  }
   core::sync_folder(folder);
   write_manifest(folder, next);
   remove_stale_files(folder, next);
-  return receipts;
+  return next;
 }
 
 void verify(const std::string& folder, const Watch& watch) {
-  const Datastore store(folder);
-  const Manifest& manifest = store.manifest();
-  const std::size_t width = manifest.width, rows = manifest.rows;
-  shard::Chain digest;
-  for (std::size_t row = 0; row < rows; ++row) {
-    if (row % kBlockRows == 0) say(watch, "verifying", row, rows);
-    const std::int32_t label = store.labels()[row];
-    if (label < 0 || static_cast<std::uint64_t>(label) >= manifest.vocabulary)
-      fail(Code::bad_data, "{}/{}: damaged: row {} has label {}, the vocabulary {} words", folder,
-           manifest.values_file, row, label, manifest.vocabulary);
-    digest.append(row_digest(store.keys().subspan(row * width, width), label));
-  }
-  if (!(digest == manifest.digest))
-    fail(Code::bad_data, "{}: damaged: the rows of {} and {} have the digest {}, {} says {}",
-         folder, manifest.keys_file, manifest.values_file, digest.value().hex(), kManifestName,
-         manifest.digest.value().hex());
+  verify_rows(Datastore(folder), watch);
 }
 
 }  // namespace store

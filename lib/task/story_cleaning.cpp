@@ -1,9 +1,15 @@
 #include "task/story_cleaning.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <optional>
+
+#include "core/error.h"
+#include "core/json_get.h"
+#include "core/pieces.h"
 
 namespace task {
 namespace {
@@ -121,6 +127,87 @@ void StoryTally::add(const CleanStory& story) {
       static_cast<std::uint64_t>(std::count_if(story.text.begin(), story.text.end(), [](char c) {
         return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
       }));
+}
+
+core::OrderedJson StoryTally::figures() const {
+  const auto mean = [&](std::uint64_t sum) {
+    return kept == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(kept);
+  };
+  core::OrderedJson figures;
+  figures["read"] = read;
+  figures["kept"] = kept;
+  figures["words"] = words;
+  figures["characters"] = characters;
+  figures["words_per_story"] = mean(words);
+  figures["characters_per_story"] = mean(characters);
+  figures["dropped"] = dropped;
+  figures["cut"] = cut;
+  return figures;
+}
+
+std::vector<std::string> StoryTally::lines() const {
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("{} of {} stories kept, {} words, {:.1f} characters a story", kept,
+                              read, words, figures()["characters_per_story"].get<double>()));
+  for (const auto& [reason, count] : dropped)
+    lines.push_back(fmt::format("dropped, {}: {}", reason, count));
+  for (const auto& [marker, count] : cut)
+    lines.push_back(fmt::format("cut at '{}': {}", marker, count));
+  return lines;
+}
+
+void StoryFile::fields(core::FieldList& f) {
+  f("format", format, "of the input; openai: the answers to a batch of chat completions",
+    {"jsonl", "openai", "text"});
+  f("field", field, "jsonl: the member that is the story, where a line is an object");
+  f("prompt-field", prompt_field,
+    "jsonl: the member that is the prompt, cut off the front of a story that repeats it");
+  f("separator", separator, "text: what stands between stories");
+}
+
+void StoryFile::check() const {
+  if (format == "text" && separator.empty())
+    core::fail(core::Code::usage, "--separator: a text needs one");
+}
+
+namespace {
+
+CleanStory clean_json(const std::string& line, const StoryFile& file, const std::string& origin) {
+  const auto json = core::parse_json(line, origin);
+  if (json.is_string())
+    return clean_story(json.get_ref<const std::string&>(), {}, file.least_words);
+  const auto story = core::get<std::string>(json, file.field.c_str(), origin);
+  const bool asked = json.contains(file.prompt_field) && json[file.prompt_field].is_string();
+  return clean_story(story, asked ? json[file.prompt_field].get<std::string>() : "",
+                     file.least_words);
+}
+
+// A line of the answers to a batch of chat completions; a request that failed is dropped.
+CleanStory clean_answer(const std::string& line, const StoryFile& file, const std::string& origin) {
+  static const core::Json::json_pointer kAnswer("/response/body/choices/0/message/content");
+  const auto json = core::parse_json(line, origin);
+  if (!json.is_object() || !json.contains("custom_id"))
+    core::fail(core::Code::bad_data, "{}: no \"custom_id\" in it", origin);
+  if (json.contains(kAnswer) && json[kAnswer].is_string())
+    return clean_story(json[kAnswer].get<std::string>(), {}, file.least_words);
+  CleanStory failed;
+  failed.dropped = "no answer";
+  return failed;
+}
+
+}  // namespace
+
+void clean_stories(core::ByteSource& source, const StoryFile& file,
+                   const std::function<void(const CleanStory&)>& take) {
+  const bool lines = file.format != "text";
+  const auto clean_line = file.format == "openai" ? clean_answer : clean_json;
+  core::Pieces pieces(source, lines ? "\n" : file.separator);
+  std::string piece;
+  for (std::uint64_t number = 1; pieces.next(piece); ++number) {
+    if (piece.find_first_not_of(" \t\r\n") == std::string::npos) continue;
+    take(lines ? clean_line(piece, file, fmt::format("{}:{}", source.name(), number))
+               : clean_story(piece, {}, file.least_words));
+  }
 }
 
 }  // namespace task

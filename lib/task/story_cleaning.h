@@ -3,9 +3,15 @@
 // is dropped (after Zhang et al. 2024, section 5: BabiStories).
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "core/io.h"
+#include "core/json.h"
+#include "core/options.h"
 
 namespace task {
 
@@ -28,6 +34,27 @@ struct StoryTally {
   std::uint64_t words = 0, characters = 0;  ///< of the kept; characters of UTF-8
   std::map<std::string, std::uint64_t> dropped, cut;
   void add(const CleanStory& story);
+
+  /// read, kept, words, characters, words_per_story, characters_per_story, dropped, cut.
+  core::OrderedJson figures() const;
+  std::vector<std::string> lines() const;  ///< the same for the eye
 };
+
+/// How stories lie in a file, and which are kept, as options say it.
+struct StoryFile {
+  std::string format = "jsonl";  ///< jsonl, openai (the answers to a batch), text
+  std::string field = "story", prompt_field = "prompt";
+  std::string separator = "<|endoftext|>";  ///< text: between stories
+  std::int64_t least_words = 20;
+  void fields(core::FieldList& f);
+
+  /// Throws Error{usage} for a text without a separator.
+  void check() const;
+};
+
+/// Gives each story of `source`, cleaned, to `take`; empty lines and pieces are passed over. Throws
+/// Error{bad_data} naming file and line for what is not of the format.
+void clean_stories(core::ByteSource& source, const StoryFile& file,
+                   const std::function<void(const CleanStory&)>& take);
 
 }  // namespace task

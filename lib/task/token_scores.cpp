@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/printable.h"
 
 namespace task {
 namespace {
@@ -18,24 +19,6 @@ constexpr std::string_view kHeading =
     "position\tdocument\ttoken\ttext\thead\tjoint\tmemory\tcache\tstores\tnats";
 constexpr std::size_t kPieceBytes = 1 << 16;
 constexpr std::size_t kLongestLine = 1 << 20;
-
-// Bytes of the UTF-8 character at the front, 0 if there is none.
-std::size_t utf8_length(std::string_view s) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
-  const std::size_t n = byte(0) >= 0xF0 && byte(0) < 0xF5   ? 4
-                        : byte(0) >= 0xE0 && byte(0) < 0xF0 ? 3
-                        : byte(0) >= 0xC2 && byte(0) < 0xE0 ? 2
-                                                            : 0;
-  if (n == 0 || n > s.size()) return 0;
-  for (std::size_t i = 1; i < n; ++i)
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  // Too long a form, surrogates, beyond the last character; and the controls U+0080-9F.
-  if ((byte(0) == 0xE0 && byte(1) < 0xA0) || (byte(0) == 0xED && byte(1) > 0x9F) ||
-      (byte(0) == 0xF0 && byte(1) < 0x90) || (byte(0) == 0xF4 && byte(1) > 0x8F) ||
-      (byte(0) == 0xC2 && byte(1) < 0xA0))
-    return 0;
-  return n;
-}
 
 std::string_view field(std::string_view line, std::size_t column) {
   for (; column > 0; --column) {
@@ -61,9 +44,7 @@ std::string escape_text(std::string_view bytes) {
       text += "\\r";
     } else if (c == '\\') {
       text += "\\\\";
-    } else if (c >= 0x20 && c < 0x7F) {
-      text += bytes[0];
-    } else if ((n = utf8_length(bytes)) > 0) {
+    } else if ((n = core::printable_length(bytes)) > 0) {
       text += bytes.substr(0, n);
     } else {
       fmt::format_to(std::back_inserter(text), "\\x{:02X}", c);

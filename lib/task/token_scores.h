@@ -6,7 +6,7 @@
 //
 // position: the token's element offset in the data; text: what it prints, with \t, \n, \r, \\ and
 // \xHH for bytes that are no printable ASCII or UTF-8; the others are -log p in nats by each source
-// and by the mixture of them, "-" where a source is not used or sees nothing.
+// and by the mixture of them: inf where p is 0, "-" where a source is not used or sees nothing.
 
 #include <cstdint>
 #include <memory>

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "nn/batch.h"
+#include "nn/base/batch.h"
 #include "shard/dataset.h"
-#include "train/options.h"
+#include "train/train_options.h"
 
 namespace train {
 

@@ -18,30 +18,32 @@ Candidates::Candidates(std::int64_t average, std::int64_t every, std::int64_t st
                        bool higher)
     : average_(average), every_(every), steps_(steps), by_(std::move(by)), higher_(higher) {}
 
-void Candidates::passed(std::int64_t step, const nn::Model& model) {
+void Candidates::passed(std::int64_t step, const NamedWeights& weights) {
   const auto left = steps_ - step;
   if (left % every_ != 0 || left / every_ >= average_) return;
   const torch::NoGradGuard no_grad;
-  for (const auto& [name, weight] : model.named_weights()) {
-    auto& sum = weights_[name];
+  for (const auto& [name, weight] : weights) {
+    auto& sum = kept_[name];
     sum = sum.defined() ? sum + weight.detach().to(torch::kCPU) : copy_of(weight);
   }
   ++summed_;
 }
 
-void Candidates::scored(double score, const nn::Model& model) {
+void Candidates::scored(double score, const NamedWeights& weights,
+                        std::optional<double> joint_temperature) {
   const bool better = !best_score_ || (higher_ ? score > *best_score_ : score < *best_score_);
   if (!better) return;
   best_score_ = score;
   if (average_ > 0) return;
-  for (const auto& [name, weight] : model.named_weights()) weights_[name] = copy_of(weight);
+  joint_temperature_ = joint_temperature;
+  for (const auto& [name, weight] : weights) kept_[name] = copy_of(weight);
 }
 
-void Candidates::give(nn::Model& model) const {
-  if (weights_.empty()) return;
+void Candidates::give(const NamedWeights& weights) const {
+  if (kept_.empty()) return;
   const torch::NoGradGuard no_grad;
-  for (const auto& [name, weight] : model.named_weights()) {
-    const auto& kept = weights_.at(name);
+  for (const auto& [name, weight] : weights) {
+    const auto& kept = kept_.at(name);
     torch::Tensor(weight).copy_(average_ > 0 ? kept / static_cast<double>(summed_) : kept);
   }
 }
@@ -53,10 +55,11 @@ void Candidates::put(model::Checkpoint& checkpoint) const {
     facts["best_score"] = *best_score_;
     facts["best_by"] = by_;
   }
-  for (const auto& [name, tensor] : weights_) checkpoint.tensors["candidate." + name] = tensor;
+  if (joint_temperature_) facts["best_joint_temperature"] = *joint_temperature_;
+  for (const auto& [name, tensor] : kept_) checkpoint.tensors["candidate." + name] = tensor;
 }
 
-void Candidates::get(const model::Checkpoint& checkpoint, const nn::Model& model) {
+void Candidates::get(const model::Checkpoint& checkpoint, const NamedWeights& weights) {
   const auto& facts = checkpoint.facts;
   summed_ = core::get<std::int64_t>(facts, "summed", checkpoint.origin);
   if (facts.contains("best_score")) {
@@ -66,9 +69,10 @@ void Candidates::get(const model::Checkpoint& checkpoint, const nn::Model& model
       core::fail(core::Code::usage, "{}: the best so far is by {}, now it is by {}; give the same",
                  checkpoint.origin, by, by_);
   }
+  if (facts.contains("best_joint_temperature"))
+    joint_temperature_ = core::get<double>(facts, "best_joint_temperature", checkpoint.origin);
   if (summed_ == 0 && (average_ > 0 || !best_score_)) return;
-  for (const auto& [name, weight] : model.named_weights())
-    weights_[name] = checkpoint.tensor("candidate." + name);
+  for (const auto& [name, weight] : weights) kept_[name] = checkpoint.tensor("candidate." + name);
 }
 
 }  // namespace train

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "model/checkpoint.h"
-#include "nn/model.h"
-#include "nn/torch.h"
+#include "nn/base/torch.h"
+#include "train/optimiser.h"
 
 namespace train {
 
@@ -22,21 +22,25 @@ class Candidates {
              bool higher);
 
   /// After update `step`. Call it once for each, in order.
-  void passed(std::int64_t step, const nn::Model& model);
-  void scored(double score, const nn::Model& model);
-  /// Puts the weights that were chosen into the model; without any it stays as it is.
-  void give(nn::Model& model) const;
+  void passed(std::int64_t step, const NamedWeights& weights);
+  /// `joint_temperature`: what its memories were calibrated to, if they were.
+  void scored(double score, const NamedWeights& weights,
+              std::optional<double> joint_temperature = std::nullopt);
+  /// Puts the weights that were chosen into `weights`; without any they stay as they are.
+  void give(const NamedWeights& weights) const;
+  /// That of the weights that give() puts there, if it is known.
+  std::optional<double> joint_temperature() const { return joint_temperature_; }
 
   /// Throws Error{usage} if the checkpoint's best is by another score.
   void put(model::Checkpoint& checkpoint) const;
-  void get(const model::Checkpoint& checkpoint, const nn::Model& model);
+  void get(const model::Checkpoint& checkpoint, const NamedWeights& weights);
 
  private:
   std::int64_t average_, every_, steps_, summed_ = 0;
   std::string by_;
   bool higher_;
-  std::optional<double> best_score_;
-  std::map<std::string, torch::Tensor> weights_;  // the best, or the sum
+  std::optional<double> best_score_, joint_temperature_;
+  std::map<std::string, torch::Tensor> kept_;  // the best, or the sum
 };
 
 }  // namespace train

@@ -1,4 +1,5 @@
 #include "train/column_cuts.h"
+#include "train/seed_streams.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +9,6 @@ namespace {
 
 constexpr double kHalved = 0.05;  // share of the segments that are about half as long
 constexpr std::int64_t kLeast = 5;
-// A stream of the run's seed; permutation.h and learner.cpp have others.
-constexpr std::uint64_t kLengthStream = std::uint64_t{4} << 60;
 
 }  // namespace
 
@@ -17,7 +16,7 @@ ColumnCuts::ColumnCuts(std::int64_t total, std::int64_t length, double deviation
                        std::uint64_t seed)
     : length_(length), count_((total + length - 1) / length) {
   if (deviation == 0) return;
-  core::Rng rng(seed, kLengthStream);
+  core::Rng rng(seed, kOrderStream);
   const auto least = std::min(kLeast, length);
   const auto most = length + static_cast<std::int64_t>(3 * deviation);
   for (std::int64_t left = total; left > 0; left -= lengths_.back()) {

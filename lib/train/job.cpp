@@ -2,11 +2,11 @@
 
 #include "core/error.h"
 #include "core/json.h"
-#include "model/config.h"
 #include "model/folder.h"
-#include "nn/memory.h"
-#include "nn/memory_pattern.h"
-#include "nn/reads_source.h"
+#include "model/model_config.h"
+#include "nn/base/arch_facts.h"
+#include "nn/base/memory_rule.h"
+#include "nn/layers/layer_memory_lengths.h"
 #include "train/pair_order.h"
 
 namespace train {
@@ -104,7 +104,7 @@ Run prepare(const Job& job) {
   const bool pairs = run.data->header().kind == shard::Kind::pairs;
   auto& batches = run.recipe.batches;
   const bool open = batches.batches == "auto" && batches.order.empty() && !pairs;
-  if (open && nn::has_layer_memory(job.model.arch) &&
+  if (open && nn::arch_facts(job.model.arch).layer_memory &&
       !nn::MemoryRule::parse(run.recipe.objective.memory).ext)
     batches.batches = "columns";
   resolve_batches(run.recipe, pairs);
@@ -134,7 +134,7 @@ Run prepare(const Job& job) {
   if (run.recipe.objective.label_smoothing > 0 && !run.model->options.vocabulary.cutoffs.empty())
     core::fail(core::Code::usage, "--label-smoothing: is for a softmax without --cutoffs");
   const auto context = run.model->architecture->context();
-  if (nn::reads_source(run.model->options.arch) != pairs)
+  if (nn::arch_facts(run.model->options.arch).reads_source != pairs)
     core::fail(core::Code::usage, "--arch {}: trains on {}, but {} has {}", run.model->options.arch,
                pairs ? "tokens" : "pairs of sentences", run.data->name(),
                pairs ? "pairs" : "tokens");
@@ -149,6 +149,11 @@ Run prepare(const Job& job) {
   run.facts["memory_temperature"] = job.recipe.objective.memory_temperature;
   run.facts["segment"] = batches.segment;
   run.facts["training"] = training_facts(job, run, from);
+  run.files = {{"data", {"FILE", run.data->name()}},
+               {"tokenizer", {"tokenizer", run.data->name()}},
+               {"valid", {"--valid", job.valid}},
+               {"order", {"--order", batches.order}},
+               {"from", {"--from", job.from}}};
   run.config = model::make_config(run.model->options, run.model->vocabulary, run.facts,
                                   model::tokenizer_fingerprint(run.tokenizer), -1);
   return run;

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "core/json.h"
-#include "nn/model.h"
-#include "nn/torch.h"
+#include "nn/arch/model.h"
+#include "nn/base/torch.h"
 #include "shard/dataset.h"
 #include "train/batches.h"
-#include "train/options.h"
+#include "train/run_folder.h"
+#include "train/train_options.h"
 
 namespace train {
 
@@ -51,6 +52,7 @@ struct Run {
   torch::Device device = torch::kCPU;
   core::OrderedJson facts;   ///< for model::save: memory, segment, training
   core::OrderedJson config;  ///< config.json as it stands before the model is there
+  FileNames files;           ///< of the fingerprints in it
 };
 
 /// Draws the weights from torch's generator, which nn::start() seeds. Throws what opening, reading

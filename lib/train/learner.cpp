@@ -2,18 +2,14 @@
 
 #include <ATen/autocast_mode.h>
 
-#include <cmath>
-
 #include "core/error.h"
 #include "core/rng.h"
-#include "nn/joint_loss.h"
+#include "nn/memory/joint_loss.h"
+#include "train/gradient_sum.h"
+#include "train/seed_streams.h"
 
 namespace train {
 namespace {
-
-// Streams of the run's seed; batches.cpp has another.
-constexpr std::uint64_t kDropoutStream = std::uint64_t{2} << 60,
-                        kCoinStream = std::uint64_t{3} << 60;
 
 // Products in bfloat16, weights and sums in float32, while it lives.
 class Autocast {
@@ -49,12 +45,44 @@ nn::MemoryRule memory_of(const ObjectiveOptions& options) {
   return rule;
 }
 
+void expect_equal_shares(const BatchOptions& batches, bool carries, std::int64_t ranks) {
+  if (carries && batches.lanes % ranks != 0)
+    core::fail(core::Code::usage,
+               "--lanes: {} of columns cannot be shared by {} ranks alike; give a multiple of {}",
+               batches.lanes, ranks, ranks);
+  if (!carries && batches.accumulate % ranks != 0)
+    core::fail(core::Code::usage,
+               "--accumulate: {} micro-batches an update cannot be shared by {} ranks alike; give "
+               "a multiple of {}",
+               batches.accumulate, ranks, ranks);
+}
+
+// Rows [begin, end), padded as all of them are.
+MicroBatch rows_of_batch(const MicroBatch& micro, std::int64_t begin, std::int64_t end) {
+  const auto rows = [&](const torch::Tensor& tensor) {
+    return tensor.defined() ? tensor.slice(0, begin, end).contiguous() : tensor;
+  };
+  MicroBatch part;
+  part.index = micro.index;
+  part.batch = {rows(micro.batch.inputs),
+                rows(micro.batch.targets),
+                rows(micro.batch.weight),
+                {rows(micro.batch.place.run), rows(micro.batch.place.segment),
+                 rows(micro.batch.place.position)},
+                rows(micro.batch.fresh),
+                rows(micro.batch.source)};
+  part.tokens = part.batch.weight.sum(torch::kFloat64).item<std::int64_t>();
+  return part;
+}
+
 }  // namespace
 
 Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries,
-                 std::uint64_t seed, torch::Device device)
+                 std::uint64_t seed, torch::Device device, std::shared_ptr<ranks::Group> group)
     : model_(std::move(model)),
       recipe_(recipe),
+      group_(std::move(group)),
+      carries_(carries),
       carries_state_(carries && model_->architecture->carry() != nn::Carry::reencode),
       seed_(seed),
       device_(device),
@@ -62,7 +90,11 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
       plain_steps_(share_of(recipe.objective.plain_warmup, recipe.steps)),
       memory_(memory_of(recipe.objective)),
       schedule_(recipe.schedule, recipe.optimiser.lr, recipe.steps) {
-  carries_memory_ = carries && memory_.far && recipe.objective.memory_previous > 0;
+  expect_equal_shares(recipe.batches, carries, group_->size());
+  const std::int64_t own = carries ? recipe.batches.lanes / group_->size() : 1;
+  first_lane_ = carries ? group_->rank() * own : 0;
+  const nn::SegmentMemory previous(carries && memory_.far ? recipe.objective.memory_previous : 0);
+  lanes_.assign(static_cast<std::size_t>(own), Lane{{}, previous});
   model_->to(device_);
   model_->train();
   optimiser_ = make_optimiser(recipe.optimiser, model_->named_weights());
@@ -78,112 +110,109 @@ nn::MemoryRule Learner::rule(std::int64_t step, std::int64_t micro_batch) const 
   return rule;
 }
 
-nn::Entries Learner::carried() const {
-  if (previous_.empty()) return {};
-  std::vector<torch::Tensor> keys, labels;
-  std::vector<nn::Place> places;
-  for (const auto& entries : previous_) {
-    keys.push_back(entries.keys);
-    labels.push_back(entries.labels);
-    places.push_back(entries.place);
-  }
-  return {torch::cat(keys), torch::cat(labels), nn::Place::concatenate(places)};
-}
-
-void Learner::remember(const torch::Tensor& g, const nn::Batch& batch) {
-  previous_.push_back({g.detach().flatten(0, 1), batch.targets.flatten(), batch.place.flatten()});
-  while (std::ssize(previous_) > recipe_.objective.memory_previous) previous_.pop_front();
+nn::Entries Learner::entries(const Lane& lane, const torch::Tensor& g,
+                             const nn::Batch& batch) const {
+  std::vector<nn::Entries> parts = lane.previous.view();
+  parts.insert(parts.begin(), nn::Entries::of(g, batch));
+  return nn::Entries::concatenate(parts);
 }
 
 // Adds the micro-batch's gradient, returns its nats.
-torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro) {
-  torch::manual_seed(
-      core::Rng(seed_, kDropoutStream + static_cast<std::uint64_t>(micro.index)).next());
+torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro, std::int64_t lane) {
+  const std::int64_t drawn =
+      carries_ ? micro.index * recipe_.batches.lanes + first_lane_ + lane : micro.index;
+  torch::manual_seed(core::Rng(seed_, kDropoutStream + static_cast<std::uint64_t>(drawn)).next());
+  Lane& own = lanes_[static_cast<std::size_t>(lane)];
   const nn::Batch batch = micro.batch.to(device_);
   // All rows of columns begin together.
-  if (carries_memory_ && batch.fresh.any().item<bool>()) previous_.clear();
+  if (own.previous.size() > 0 && batch.fresh.any().item<bool>()) own.previous.clear();
   nn::Hidden hidden;
   {
     const Autocast autocast(bfloat16_, device_);
-    hidden = model_->architecture->forward(batch, carries_state_ ? &state_ : nullptr);
+    hidden = model_->architecture->forward(batch, carries_state_ ? &own.state : nullptr);
   }
   const auto f = hidden.f.to(torch::kFloat32), g = hidden.g.to(torch::kFloat32);
-  const nn::Entries memory = carries_memory_ ? carried() : nn::Entries{};
   const double smoothing = recipe_.objective.label_smoothing;
-  const auto loss =
-      smoothing > 0 ? nn::smoothed_loss(f, batch, *model_->head, smoothing)
-                    : nn::joint_loss(f, g, batch, *model_->head, rule(step, micro.index), memory);
+  const auto memory = rule(step, micro.index);
+  const auto loss = smoothing > 0
+                        ? nn::smoothed_loss(f, batch, *model_->head, smoothing)
+                        : nn::joint_loss(f, g, batch, *model_->head, memory,
+                                         memory.any() ? entries(own, g, batch) : nn::Entries{});
   loss.backward();
-  if (carries_memory_) remember(g, batch);
+  own.previous.append(g, batch);
   if (carries_state_) {
-    state_.detach();
+    own.state.detach();
     if (model_->architecture->carry() == nn::Carry::forget)
-      model_->architecture->forget(state_, recipe_.batches.segment);
+      model_->architecture->forget(own.state, recipe_.batches.segment);
   }
   return loss.detach().to(torch::kFloat64);
 }
 
 Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_batches) {
-  Update update;
-  for (const auto& [name, weight] : optimiser_->weights())
-    torch::Tensor(weight).mutable_grad().reset();
-  for (const auto& micro : micro_batches) {
-    const auto nats = backward(step, micro);
-    update.nats = update.nats.defined() ? update.nats + nats : nats;
-    update.tokens += micro.tokens;
+  const auto lanes = std::ssize(lanes_);
+  GradientSum sum(optimiser_->weights(), lanes * std::ssize(micro_batches), *group_,
+                  sum_of(recipe_));
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    for (const auto& micro : micro_batches) {
+      if (recipe_.batches.lanes == 1) {
+        sum.add(backward(step, micro, lane), micro.tokens);
+      } else {
+        const std::int64_t each = micro.batch.rows() / recipe_.batches.lanes,
+                           begin = (first_lane_ + lane) * each;
+        const auto part = rows_of_batch(micro, begin, begin + each);
+        sum.add(backward(step, part, lane), part.tokens);
+      }
+    }
   }
-  const torch::NoGradGuard no_grad;
-  // Where every target is unscored there is nothing to learn.
-  const double share = 1 / static_cast<double>(std::max<std::int64_t>(1, update.tokens));
+  Update update;
+  sum.finish(update);
   update.lr = schedule_.at(step);
-  update.norm = gradient_norm(optimiser_->weights()).to(device_) * share;
-  if (device_.is_cpu() && !std::isfinite(update.norm.item<double>()))
-    core::fail(core::Code::bad_data,
-               "update {}: the gradient is not finite; lower --lr, lengthen --warmup or set --clip",
-               step + 1);
-  auto scale =
-      torch::full({}, share, torch::TensorOptions().dtype(torch::kFloat64).device(device_));
-  if (recipe_.optimiser.clip > 0)
-    scale = scale * (recipe_.optimiser.clip / (update.norm + 1e-6)).clamp_max(1);
-  optimiser_->step(update.lr, scale);
+  descend(update, *optimiser_, recipe_.optimiser.clip, step);
   return update;
+}
+
+torch::Tensor Learner::gather(const std::function<torch::Tensor(const Lane&)>& of) const {
+  std::vector<torch::Tensor> own;
+  for (const auto& lane : lanes_) own.push_back(of(lane));
+  if (own.size() == 1 && group_->is_alone()) return own[0];
+  return torch::cat(group_->gather(torch::cat(own).to(torch::kCPU)));
+}
+
+torch::Tensor Learner::rows_of(const torch::Tensor& all, std::size_t own) const {
+  const std::int64_t each = all.size(0) / recipe_.batches.lanes;
+  const auto lane = first_lane_ + static_cast<std::int64_t>(own);
+  return carries_ ? all.narrow(0, lane * each, each).clone() : all;
 }
 
 void Learner::put(model::Checkpoint& checkpoint) const {
   checkpoint.put_weights("model", *model_);
-  for (const auto& [name, tensor] : optimiser_->tensors())
-    checkpoint.tensors["optimiser." + name] = tensor;
-  checkpoint.facts["optimiser"] = optimiser_->numbers();
-  checkpoint.put_state("state", state_);
-  checkpoint.facts["previous"] = previous_.size();
-  for (std::size_t i = 0; i < previous_.size(); ++i) {
-    const std::string name = "previous." + std::to_string(i) + ".";
-    checkpoint.tensors[name + "keys"] = previous_[i].keys;
-    checkpoint.tensors[name + "labels"] = previous_[i].labels;
-    checkpoint.tensors[name + "run"] = previous_[i].place.run;
-    checkpoint.tensors[name + "segment"] = previous_[i].place.segment;
-    checkpoint.tensors[name + "position"] = previous_[i].place.position;
-  }
+  put_optimiser(checkpoint, *optimiser_);
+  const auto put = [&](const char* part, const auto& of) {
+    const nn::State& first = of(lanes_[0]);
+    nn::State state;
+    state.counts = first.counts;
+    for (const auto& [name, tensor] : first.tensors)
+      state.tensors[name] = gather([&](const Lane& lane) { return of(lane).tensors.at(name); });
+    checkpoint.put_state(part, state);
+  };
+  put("state", [](const Lane& lane) -> const nn::State& { return lane.state; });
+  put("memory", [](const Lane& lane) -> const nn::State& { return lane.previous.state(); });
 }
 
 void Learner::get(const model::Checkpoint& checkpoint) {
   checkpoint.get_weights("model", *model_);
-  std::map<std::string, torch::Tensor> moments;
-  for (const auto& [name, tensor] : optimiser_->tensors())
-    moments[name] = checkpoint.tensor("optimiser." + name);
-  optimiser_->restore(moments);
-  optimiser_->set_numbers(
-      core::get<std::vector<double>>(checkpoint.facts, "optimiser", checkpoint.origin));
-  state_ = checkpoint.get_state("state", device_);
-  previous_.clear();
-  const auto n = core::get<std::size_t>(checkpoint.facts, "previous", checkpoint.origin);
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::string name = "previous." + std::to_string(i) + ".";
-    previous_.push_back({checkpoint.tensor(name + "keys").to(device_),
-                         checkpoint.tensor(name + "labels").to(device_),
-                         {checkpoint.tensor(name + "run"), checkpoint.tensor(name + "segment"),
-                          checkpoint.tensor(name + "position")}});
-  }
+  get_optimiser(checkpoint, *optimiser_);
+  const auto get = [&](const char* part, const auto& of) {
+    const auto state = checkpoint.get_state(part, device_);
+    for (std::size_t own = 0; own < lanes_.size(); ++own) {
+      nn::State& into = of(lanes_[own]);
+      into = {};
+      into.counts = state.counts;
+      for (const auto& [name, tensor] : state.tensors) into.tensors[name] = rows_of(tensor, own);
+    }
+  };
+  get("state", [](Lane& lane) -> nn::State& { return lane.state; });
+  get("memory", [](Lane& lane) -> nn::State& { return lane.previous.state(); });
 }
 
 }  // namespace train

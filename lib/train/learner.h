@@ -2,45 +2,44 @@
 // One update: micro-batches through the model and the loss, gradients, clipping, the optimiser.
 
 #include <cstdint>
-#include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "model/checkpoint.h"
-#include "nn/memory.h"
-#include "nn/model.h"
-#include "nn/torch.h"
+#include "nn/arch/model.h"
+#include "nn/base/memory_rule.h"
+#include "nn/base/torch.h"
+#include "nn/memory/segment_memory.h"
+#include "ranks/group.h"
 #include "train/batches.h"
 #include "train/optimiser.h"
-#include "train/options.h"
 #include "train/schedule.h"
+#include "train/train_options.h"
+#include "train/update.h"
 
 namespace train {
 
-/// What an update was like. Tensors stay on the model's device, so that asking for them is the only
-/// synchronisation.
-struct Update {
-  torch::Tensor nats;  ///< float64 scalar: sum over the tokens
-  torch::Tensor norm;  ///< float64 scalar: of the gradient of the mean loss, before clipping
-  std::int64_t tokens = 0;
-  double lr = 0;
-};
-
 /// Everything random in micro-batch i is a function of (seed, i), so that no generator's state
 /// needs to be kept. Sets torch's generator at each micro-batch. Not thread safe.
+///
+/// An update does not know how many processes share it (gradient_sum.h). Where rows carry nothing
+/// on, each takes as many of the update's micro-batches; where they do, each takes as many of the
+/// micro-batches' lanes: rows [l B / L, (l + 1) B / L) of every one, which share no memory with
+/// others, for l of L. Lane l's micro-batches 0, 1, ... of an update stand before lane l + 1's.
 class Learner {
  public:
   /// `recipe` resolved. `carries`: rows of consecutive micro-batches continue each other. Moves the
-  /// model to `device`.
+  /// model to `device`. Throws Error{usage} if the processes cannot have equal shares.
   Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries, std::uint64_t seed,
-          torch::Device device);
+          torch::Device device, std::shared_ptr<ranks::Group> group = ranks::Group::alone());
 
-  /// Update `step` (0, 1, ...) from its `recipe.batches.accumulate` micro-batches: gradient of the
-  /// sum of their losses over the sum of their tokens. Throws Error{bad_data} if the gradient is
-  /// not finite (on the CPU at once).
+  /// Update `step` (0, 1, ...) from its `recipe.batches.accumulate` micro-batches, those that are
+  /// this process's if rows carry nothing on, else all: gradient of the sum of their losses over the
+  /// sum of their tokens. Throws Error{bad_data} if the gradient is not finite (on the CPU at once).
   Update update(std::int64_t step, const std::vector<MicroBatch>& micro_batches);
 
-  /// Weights, moments, State, carried memory.
+  /// Weights, moments, State, carried memory: of all processes, at once.
   void put(model::Checkpoint& checkpoint) const;
   void get(const model::Checkpoint& checkpoint);
 
@@ -51,13 +50,23 @@ class Learner {
   torch::Device device() const { return device_; }
 
  private:
-  torch::Tensor backward(std::int64_t step, const MicroBatch& micro);
-  nn::Entries carried() const;
-  void remember(const torch::Tensor& g, const nn::Batch& batch);
+  // What rows carry on.
+  struct Lane {
+    nn::State state;
+    nn::SegmentMemory previous;  // g and targets of earlier segments
+  };
+  torch::Tensor backward(std::int64_t step, const MicroBatch& micro, std::int64_t lane);
+  // The memory of a micro-batch: its own tokens, then earlier segments.
+  nn::Entries entries(const Lane& lane, const torch::Tensor& g, const nn::Batch& batch) const;
+  // Of all lanes of all processes, along the first dimension.
+  torch::Tensor gather(const std::function<torch::Tensor(const Lane&)>& of) const;
+  // The rows of this process's lane `own` in what gather() gave.
+  torch::Tensor rows_of(const torch::Tensor& all, std::size_t own) const;
 
   std::shared_ptr<nn::Model> model_;
   Recipe recipe_;
-  bool carries_state_, carries_memory_;
+  std::shared_ptr<ranks::Group> group_;
+  bool carries_, carries_state_;
   std::uint64_t seed_;
   torch::Device device_;
   bool bfloat16_;
@@ -65,8 +74,8 @@ class Learner {
   nn::MemoryRule memory_;
   Schedule schedule_;
   std::unique_ptr<Optimiser> optimiser_;
-  nn::State state_;
-  std::deque<nn::Entries> previous_;  // columns: g and targets of earlier segments, oldest first
+  std::int64_t first_lane_;
+  std::vector<Lane> lanes_;  // of this process
 };
 
 }  // namespace train

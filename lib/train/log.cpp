@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "core/os_error.h"
 
 namespace train {
 namespace {
@@ -31,8 +32,7 @@ std::size_t kept_bytes(std::string_view text, std::int64_t through, const std::s
 
 Log::Log(const std::string& path, std::int64_t through) : path_(path) {
   fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd_ < 0)
-    core::fail(core::Code::cannot_create, "{}: cannot create: {}", path, core::error_text(errno));
+  if (fd_ < 0) core::fail_errno(core::Code::cannot_create, path + ": cannot create", errno);
   try {
     const auto size = kept_bytes(core::read_text(path), through, path);
     if (::ftruncate(fd_, static_cast<off_t>(size)) != 0)

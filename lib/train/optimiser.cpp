@@ -4,7 +4,8 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "train/optimiser_kernels.h"
+#include "nn/base/cuda.h"
+#include "nn/kernels/optimiser_kernels.h"
 
 namespace train {
 namespace {
@@ -12,8 +13,17 @@ namespace {
 constexpr std::int64_t kGrain = 1 << 15;
 
 bool fusable(const torch::Tensor& tensor) {
-  return tensor.device().is_cpu() && tensor.scalar_type() == torch::kFloat32 &&
+  return nn::in_host_memory(tensor) && tensor.scalar_type() == torch::kFloat32 &&
          tensor.is_contiguous();
+}
+
+// Who updates a weight: a loop on the CPU, a kernel on a GPU, or torch's operators.
+enum class By { loop, kernel, operators };
+By chosen(const torch::Tensor& w, const torch::Tensor& g) {
+  if (fusable(w) && fusable(g)) return By::loop;
+  const bool dense = w.is_contiguous() && g.is_contiguous();
+  return dense && nn::cuda_kernels(w) != nullptr && nn::cuda_kernels(g) != nullptr ? By::kernel
+                                                                                   : By::operators;
 }
 
 /// An update: w -= step m / (root sqrt(v) + epsilon), optimiser.h.
@@ -43,25 +53,33 @@ class Adam : public Optimiser {
     const torch::NoGradGuard no_grad;
     ++updates_;
     const auto [step, root, epsilon] = adam_step(options_, lr, updates_);
+    const auto factor = scale.to(torch::kFloat32);
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       auto w = weights_[i].second, m = moment("mean", i), v = moment("square", i);
       const auto g = w.grad().defined() ? w.grad() : torch::zeros_like(w);
       const double keep = 1 - lr * decay_of(i);
-      if (fusable(w) && fusable(g)) {
-        const AdamNumbers numbers = {.scale = scale.item<float>(),
-                                     .keep = static_cast<float>(keep),
-                                     .b1 = static_cast<float>(options_.beta1),
-                                     .b2 = static_cast<float>(options_.beta2),
-                                     .rest1 = static_cast<float>(1 - options_.beta1),
-                                     .rest2 = static_cast<float>(1 - options_.beta2),
-                                     .step = static_cast<float>(step),
-                                     .root = static_cast<float>(root),
-                                     .epsilon = static_cast<float>(epsilon)};
-        auto *pw = w.data_ptr<float>(), *pm = m.data_ptr<float>(), *pv = v.data_ptr<float>();
-        const auto* pg = g.const_data_ptr<float>();
-        at::parallel_for(0, w.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-          adam_span(pw + begin, pg + begin, pm + begin, pv + begin, end - begin, numbers);
-        });
+      const auto by = chosen(w, g);
+      if (by != By::operators) {
+        const nn::AdamSpan span = {.w = w.data_ptr<float>(),
+                                   .m = m.data_ptr<float>(),
+                                   .v = v.data_ptr<float>(),
+                                   .g = g.const_data_ptr<float>(),
+                                   .scale = factor.const_data_ptr<float>(),
+                                   .n = w.numel(),
+                                   .keep = static_cast<float>(keep),
+                                   .b1 = static_cast<float>(options_.beta1),
+                                   .b2 = static_cast<float>(options_.beta2),
+                                   .rest1 = static_cast<float>(1 - options_.beta1),
+                                   .rest2 = static_cast<float>(1 - options_.beta2),
+                                   .step = static_cast<float>(step),
+                                   .root = static_cast<float>(root),
+                                   .epsilon = static_cast<float>(epsilon)};
+        if (by == By::kernel)
+          nn::check_launch(nn::cuda_kernels(w)->adam(span, nn::cuda_stream(w)), "adam");
+        else
+          at::parallel_for(0, w.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+            nn::adam_cpu(span, begin, end);
+          });
       } else {
         const auto scaled = g * scale.to(g.scalar_type());
         m.mul_(options_.beta1).add_(scaled, 1 - options_.beta1);
@@ -91,22 +109,29 @@ class Nag : public Optimiser {
     const double pull = options_.momentum * options_.momentum * correct,
                  push = (1 + options_.momentum) * lr;
     const double fade = options_.momentum * correct;
+    const auto factor = scale.to(torch::kFloat32);
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       auto w = weights_[i].second, u = moment("velocity", i);
       const auto g = w.grad().defined() ? w.grad() : torch::zeros_like(w);
       const double keep = 1 - lr * decay_of(i);
-      if (fusable(w) && fusable(g)) {
-        const NagNumbers numbers = {.scale = scale.item<float>(),
-                                    .keep = static_cast<float>(keep),
-                                    .pull = static_cast<float>(pull),
-                                    .push = static_cast<float>(push),
-                                    .fade = static_cast<float>(fade),
-                                    .lr = static_cast<float>(lr)};
-        auto *pw = w.data_ptr<float>(), *pu = u.data_ptr<float>();
-        const auto* pg = g.const_data_ptr<float>();
-        at::parallel_for(0, w.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-          nag_span(pw + begin, pg + begin, pu + begin, end - begin, numbers);
-        });
+      const auto by = chosen(w, g);
+      if (by != By::operators) {
+        const nn::NagSpan span = {.w = w.data_ptr<float>(),
+                                  .u = u.data_ptr<float>(),
+                                  .g = g.const_data_ptr<float>(),
+                                  .scale = factor.const_data_ptr<float>(),
+                                  .n = w.numel(),
+                                  .keep = static_cast<float>(keep),
+                                  .pull = static_cast<float>(pull),
+                                  .push = static_cast<float>(push),
+                                  .fade = static_cast<float>(fade),
+                                  .lr = static_cast<float>(lr)};
+        if (by == By::kernel)
+          nn::check_launch(nn::cuda_kernels(w)->nag(span, nn::cuda_stream(w)), "nag");
+        else
+          at::parallel_for(0, w.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+            nn::nag_cpu(span, begin, end);
+          });
       } else {
         const auto scaled = g * scale.to(g.scalar_type());
         w.mul_(keep).add_(u, pull).sub_(scaled, push);
@@ -170,10 +195,15 @@ torch::Tensor gradient_norm(const NamedWeights& weights) {
   const torch::NoGradGuard no_grad;
   constexpr std::int64_t kBlock = 1 << 15;  // partial sums of fixed blocks, added in their order
   torch::Tensor total;
+  std::vector<torch::Tensor> on_device;
   double sum = 0;
   for (const auto& [name, weight] : weights) {
     const auto g = weight.grad();
     if (!g.defined()) continue;
+    if (!nn::in_host_memory(g)) {
+      on_device.push_back(g);
+      continue;
+    }
     if (!fusable(g)) {
       const auto square = g.to(torch::kFloat32).pow(2).sum(torch::kFloat64);
       total = total.defined() ? total + square : square;
@@ -185,10 +215,15 @@ torch::Tensor gradient_norm(const NamedWeights& weights) {
     at::parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t b = begin; b < end; ++b) {
         partial[static_cast<std::size_t>(b)] =
-            square_sum(p + b * kBlock, std::min(kBlock, n - b * kBlock));
+            nn::square_sum(p + b * kBlock, std::min(kBlock, n - b * kBlock));
       }
     });
     for (const double block : partial) sum += block;
+  }
+  if (!on_device.empty()) {  // a few launches for all of them
+    const auto norms = torch::stack(at::_foreach_norm(on_device, 2)).to(torch::kFloat64);
+    const auto square = norms.square().sum();
+    total = total.defined() ? total + square : square;
   }
   if (!total.defined()) return torch::tensor(std::sqrt(sum), torch::kFloat64);
   return (total + sum).sqrt();

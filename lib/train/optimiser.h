@@ -8,27 +8,29 @@
 #include <utility>
 #include <vector>
 
-#include "nn/torch.h"
-#include "train/options.h"
+#include "nn/base/torch.h"
+#include "train/train_options.h"
 
 namespace train {
 
 using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
 
 /// With g = gradient * scale, and a weight first shrunk by (1 - lr * weight_decay) where it decays:
-///   adamw  m = b1 m + (1-b1) g, v = b2 v + (1-b2) g^2,
-///          w -= lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + epsilon)      (Loshchilov & Hutter 2019;
-///          torch.optim.AdamW)
-///   adam   the same, but epsilon stands beside sqrt(v): w -= lr (sqrt(1-b2^t) / (1-b1^t)) m /
-///   (sqrt(v) + epsilon)
-///          (fairseq's "adam", whose decay is decoupled too)
-///   radam  as adam with its step times
-///          sqrt((r-4) (r-2) R / ((R-4) r)), R = 2 / (1-b2) - 1, r = R - 2 t b2^t / (1-b2^t),
-///          and while r is below 5 w -= lr m / (1-b1^t)          (Liu et al. 2020, algorithm 2)
-///   nag    c = lr / (the update before's lr): w += momentum^2 c u - (1 + momentum) lr g; u =
-///   momentum c u - lr g
-///          (Nesterov in the form of Bengio et al. 2013, the velocity u corrected when the rate
-///          changes: fairseq's "nag")
+///   adamw  m = b1 m + (1-b1) g,  v = b2 v + (1-b2) g^2
+///          w -= lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + epsilon)
+///          Loshchilov & Hutter 2019; torch.optim.AdamW
+///   adam   the same, but epsilon stands beside sqrt(v):
+///          w -= lr (sqrt(1-b2^t) / (1-b1^t)) m / (sqrt(v) + epsilon)
+///          fairseq's "adam", whose decay is decoupled too
+///   radam  as adam with its step times sqrt((r-4) (r-2) R / ((R-4) r)), where
+///          R = 2 / (1-b2) - 1,  r = R - 2 t b2^t / (1-b2^t);
+///          while r is below 5:  w -= lr m / (1-b1^t)
+///          Liu et al. 2020, algorithm 2
+///   nag    c = lr / (the lr of the update before)
+///          w += momentum^2 c u - (1 + momentum) lr g
+///          u = momentum c u - lr g
+///          Nesterov in the form of Bengio et al. 2013, the velocity u corrected when the rate
+///          changes: fairseq's "nag"
 /// A weight without gradient is one with gradient 0. Weights are float32 and changed in place. Not
 /// thread safe.
 class Optimiser {

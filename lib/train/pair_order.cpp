@@ -6,15 +6,13 @@
 
 #include "core/error.h"
 #include "core/rng.h"
-#include "infer/pairs.h"
+#include "infer/windows/pairs.h"
 #include "train/order_shard.h"
 #include "train/permutation.h"
+#include "train/seed_streams.h"
 
 namespace train {
 namespace {
-
-// A stream of the run's seed; permutation.h and learner.cpp have others.
-constexpr std::uint64_t kTieStream = std::uint64_t{4} << 60;
 
 using Groups = std::vector<std::vector<std::int64_t>>;
 
@@ -48,7 +46,7 @@ class PairOrder : public Order {
 std::vector<std::int64_t> by_length(const shard::Documents& documents, std::uint64_t seed) {
   std::vector<std::int64_t> pairs(documents.size() / 2);
   std::iota(pairs.begin(), pairs.end(), 0);
-  core::Rng(seed, kTieStream).shuffle(pairs);
+  core::Rng(seed, kOrderStream).shuffle(pairs);
   const auto lengths = [&](std::int64_t pair) {
     return std::tuple(infer::target_of(documents, pair).length,
                       infer::source_of(documents, pair).length);

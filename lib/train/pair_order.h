@@ -6,7 +6,7 @@
 
 #include "shard/dataset.h"
 #include "train/batches.h"
-#include "train/options.h"
+#include "train/train_options.h"
 
 namespace train {
 

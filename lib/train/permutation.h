@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "train/seed_streams.h"
 
 namespace train {
 
@@ -24,9 +25,6 @@ class Permutation {
   }
 
  private:
-  // A stream of the run's seed, so that no two uses draw the same numbers.
-  static constexpr std::uint64_t kEpochStream = std::uint64_t{1} << 32;
-
   std::vector<std::int64_t> items_;
   std::uint64_t seed_;
   std::int64_t epoch_ = -1;

@@ -5,10 +5,10 @@
 
 namespace train {
 
-Prefetch::Prefetch(const shard::Dataset& data, Order& order, std::int64_t first,
+Prefetch::Prefetch(const shard::Dataset& data, Order& order, std::int64_t first, Share share,
                    std::vector<std::int64_t> unscored)
-    : data_(data), order_(order), unscored_(std::move(unscored)) {
-  begin(first);
+    : data_(data), order_(order), share_(share), unscored_(std::move(unscored)) {
+  begin(first * share_.of + share_.begin);
 }
 
 Prefetch::~Prefetch() {
@@ -27,7 +27,8 @@ MicroBatch Prefetch::next() {
   const auto start = std::chrono::steady_clock::now();
   MicroBatch batch = ahead_.get();
   waited_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  begin(batch.index + 1);
+  const bool last = (batch.index + 1) % share_.of == (share_.begin + share_.count) % share_.of;
+  begin(batch.index + 1 + (last ? share_.of - share_.count : 0));
   return batch;
 }
 

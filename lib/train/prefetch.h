@@ -11,11 +11,17 @@
 
 namespace train {
 
-/// Hands out micro-batches `first`, first + 1, ... with one always read ahead in a thread. Not
-/// thread safe itself. `data` and `order` must outlive it and are its own while it lives.
+/// A process's share of each update's micro-batches: of every `of`, [begin, begin + count).
+struct Share {
+  std::int64_t begin = 0, count = 1, of = 1;
+};
+
+/// Hands out the share's micro-batches, those of update `first`, first + 1, ..., with one always
+/// read ahead in a thread. Not thread safe itself. `data` and `order` must outlive it and are its
+/// own while it lives.
 class Prefetch {
  public:
-  Prefetch(const shard::Dataset& data, Order& order, std::int64_t first,
+  Prefetch(const shard::Dataset& data, Order& order, std::int64_t first, Share share = {},
            std::vector<std::int64_t> unscored = {});
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
@@ -29,6 +35,7 @@ class Prefetch {
   void begin(std::int64_t index);
   const shard::Dataset& data_;
   Order& order_;
+  const Share share_;
   const std::vector<std::int64_t> unscored_;
   std::future<MicroBatch> ahead_;
   double waited_s_ = 0;

@@ -10,7 +10,11 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "core/leftovers.h"
+#include "core/os_error.h"
 #include "model/checkpoint.h"
+#include "model/folder.h"
+#include "ranks/meeting_file.h"
 
 namespace train {
 namespace {
@@ -18,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kSpool = "stdin.shard.zst";
 constexpr const char* kConfig = "config.json";
+constexpr const char* kForCommand = "valid.tmp.";  // and the process's number
 
 // Compares stdin with the copy, a piece at a time.
 void expect_same_bytes(core::ByteSource& source, const std::string& path) {
@@ -40,31 +45,50 @@ void expect_same_bytes(core::ByteSource& source, const std::string& path) {
   }
 }
 
+bool is_model_for_command(std::string_view name) {
+  if (!name.starts_with(kForCommand)) return false;
+  name.remove_prefix(std::string_view(kForCommand).size());
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 std::string text_of(const core::Json& object, const std::string& key) {
   return object.contains(key) ? core::dump(object[key]) : "nothing";
 }
 
+// What a run was begun with and now is not: "without --valid, now it is v.shard.zst". Of files the
+// configuration knows fingerprints, which say nothing to a reader: those of now are named.
+std::string difference(const core::Json& before, const core::Json& now, const std::string& key,
+                       const FileNames& files) {
+  const std::string a = text_of(before, key), b = text_of(now, key);
+  const auto name = files.find(key);
+  if (name == files.end()) return fmt::format("{} {}, now it is {}", key, a, b);
+  const auto& [flag, file] = name->second;
+  if (b == "\"\"") return fmt::format("{}, now there is none", flag);
+  if (a == "\"\"" || a == "nothing") return fmt::format("no {}, now it is {}", flag, file);
+  return fmt::format("another {} than {}", flag, file);
+}
+
 }  // namespace
 
-RunFolder::RunFolder(const std::string& path) : path_(path), made_(!fs::exists(path)) {
+RunFolder::RunFolder(const std::string& path, Role role)
+    : path_(path), made_(role == Role::keeps && !fs::exists(path)) {
+  if (role == Role::reads) return;
   core::make_folders(path);
   fd_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd_ < 0)
-    core::fail(core::Code::cannot_create, "{}: cannot open: {}", path, core::error_text(errno));
+  if (fd_ < 0) core::fail_errno(core::Code::cannot_create, path + ": cannot open", errno);
   if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     ::close(fd_);
     if (error == EWOULDBLOCK)
-      core::fail(core::Code::usage,
+      core::fail(core::Code::cannot_create,
                  "{}: another process trains in it; wait for it, or use another folder", path);
     core::fail(core::Code::cannot_create, "{}: cannot lock: {}", path, core::error_text(error));
   }
-  model::remove_leftovers(path);
 }
 
 RunFolder::~RunFolder() {
   if (made_) ::rmdir(path_.c_str());  // fails where something is in it
-  ::close(fd_);
+  if (fd_ >= 0) ::close(fd_);
 }
 
 bool RunFolder::finished() const { return fs::exists(file("model.safetensors")); }
@@ -81,7 +105,9 @@ std::vector<std::string> RunFolder::spool_stdin(std::vector<std::string> paths) 
   } else {
     core::Output out(path);
     core::Bytes buffer(1 << 18);
-    while (const std::size_t n = source->read(buffer))
+    std::size_t n = core::read_fully(*source, buffer);
+    if (n == 0) core::fail(core::Code::bad_data, "no FILE given and stdin is empty");
+    for (; n > 0; n = core::read_fully(*source, buffer))
       out.write(std::span<const std::byte>(buffer).first(n));
     out.commit();
   }
@@ -94,7 +120,24 @@ void RunFolder::remove_spool() const {
   fs::remove(file(kSpool), ignored);
 }
 
-void RunFolder::expect_configuration(const core::OrderedJson& config) const {
+void RunFolder::remove_leftovers() const {
+  model::remove_leftovers(path_);
+  core::remove_leftovers(
+      path_, [](std::string_view name) { return name == kSpool || model::is_model_file(name); });
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with(ranks::kMeetingFile)) fs::remove(entry.path());
+    if (is_model_for_command(name) && core::holds_only(entry.path(), model::is_model_file))
+      fs::remove_all(entry.path());
+  }
+}
+
+std::string RunFolder::model_for_command() const {
+  return fs::absolute(file(kForCommand + std::to_string(::getpid())));
+}
+
+void RunFolder::expect_configuration(const core::OrderedJson& config,
+                                     const FileNames& files) const {
   const std::string path = file(kConfig);
   // A run that saved nothing has nothing to go on from: another may begin.
   const bool begun = finished() || !model::checkpoints(path_).empty();
@@ -117,11 +160,10 @@ void RunFolder::expect_configuration(const core::OrderedJson& config) const {
   const core::Json& before = own["training"];
   const core::Json now = core::parse_json(core::dump(config["tessera"]["training"]), path);
   for (const auto& item : config["tessera"]["training"].items()) {
-    const std::string key = item.key(), a = text_of(before, key), b = text_of(now, key);
-    if (a != b)
-      core::fail(core::Code::usage,
-                 "{}: was begun with {} {}, now it is {}; give the same, or use another folder",
-                 path_, key, a, b);
+    const std::string& key = item.key();
+    if (text_of(before, key) != text_of(now, key))
+      core::fail(core::Code::usage, "{}: was begun with {}; give the same, or use another folder",
+                 path_, difference(before, now, key, files));
   }
   for (const auto& item : before.items()) {
     if (!now.contains(item.key()))

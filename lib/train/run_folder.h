@@ -3,19 +3,26 @@
 // it.
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/json.h"
 
 namespace train {
 
+/// Of the keys whose values are fingerprints: what gave them ("--valid") and the file's name.
+using FileNames = std::map<std::string, std::pair<std::string, std::string>>;
+
 /// Holds the folder while it lives; the lock goes with the process, however it ends.
 class RunFolder {
  public:
-  /// Makes the folder if need be. Throws Error{cannot_create}, Error{usage} if another process
-  /// trains in it.
-  explicit RunFolder(const std::string& path);
+  /// The first of a run's processes keeps its folder, the others read in it what it wrote.
+  enum class Role { keeps, reads };
+  /// Who keeps it makes the folder if need be. Throws Error{cannot_create}, also if another run's
+  /// process keeps it.
+  explicit RunFolder(const std::string& path, Role role = Role::keeps);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
@@ -31,10 +38,17 @@ class RunFolder {
   std::vector<std::string> spool_stdin(std::vector<std::string> paths) const;
   void remove_spool() const;
 
-  /// Throws Error{usage} naming the first difference if the run that was begun here had another
-  /// configuration; keeps `config` (config.json, whose "tessera"."training" is compared) if none
-  /// was begun (no checkpoint is there).
-  void expect_configuration(const core::OrderedJson& config) const;
+  /// Where validation's command finds a model: no other process takes it, and the next run's
+  /// remove_leftovers() takes it away.
+  std::string model_for_command() const;
+  /// Removes what interrupted runs left under temporary names of this program's. For when the
+  /// folder is known to be this run's.
+  void remove_leftovers() const;
+
+  /// Throws Error{usage} naming the first difference, by file where `files` has its name, if the
+  /// run that was begun here had another configuration; keeps `config` (config.json, whose
+  /// "tessera"."training" is compared) if none was begun (no checkpoint is there).
+  void expect_configuration(const core::OrderedJson& config, const FileNames& files = {}) const;
 
   /// Removes checkpoints: all but the latest (unless `done`) and the `keep` latest whose number
   /// `every` divides.

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "train/options.h"
+#include "train/train_options.h"
 
 namespace train {
 

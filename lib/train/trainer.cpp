@@ -2,13 +2,17 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
+#include <exception>
 
+#include "core/build_info.h"
 #include "core/error.h"
 #include "core/units.h"
-#include "model/folder.h"
+#include "model/checkpoint.h"
+#include "ranks/agreement.h"
 #include "train/candidates.h"
-#include "train/prefetch.h"
+#include "train/log.h"
 #include "train/validation.h"
 
 namespace train {
@@ -27,25 +31,41 @@ std::int64_t peak_bytes() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
+// What each of several processes was told.
+core::OrderedJson told(const Course& course, const KeepOptions& keep) {
+  const auto& terms = course.terms();
+  core::OrderedJson told{{"program", fmt::format("{} ({}, LibTorch {})", core::build::kVersion,
+                                                 core::build::kGit, core::build::kTorch)},
+                         {"jobs", at::get_num_threads()}};
+  for (const auto& [key, value] : terms.config["tessera"]["training"].items()) told[key] = value;
+  told["checkpoint_every"] = keep.checkpoint_every;
+  told["keep"] = keep.keep;
+  told["valid_command"] = terms.validation.command;
+  told["valid_better"] = terms.validation.better;
+  return told;
+}
+
 class Trainer {
  public:
-  Trainer(const RunFolder& folder, Run& run, const KeepOptions& keep, const Watch& watch)
-      : folder_(folder),
-        run_(run),
+  Trainer(const RunFolder& folder, Course& course, const KeepOptions& keep, const Watch& watch,
+          ranks::Group& group)
+      : group_(group),
+        folder_(folder),
+        course_(course),
+        terms_(course.terms()),
+        weights_(course.weights()),
         keep_(keep),
         watch_(watch),
-        learner_(run.model, run.recipe, run.order->carries(), run.seed, run.device),
-        candidates_(run.recipe.average_last, run.recipe.valid_every, run.recipe.steps,
-                    run.validation.score(), run.validation.higher()) {}
+        candidates_(recipe_.average_last, recipe_.valid_every, recipe_.steps,
+                    terms_.validation.score(), terms_.validation.higher()) {}
 
   Outcome train() {
-    if (const auto latest = model::latest_checkpoint(folder_.path())) {
-      get(model::load_checkpoint(latest->path));
-      if (watch_.note)
-        watch_.note(fmt::format("goes on after update {} of {}", step_, run_.recipe.steps));
-    }
-    metrics_.emplace(folder_.file("metrics.jsonl"), step_);
-    timings_.emplace(folder_.file("timings.jsonl"), step_);
+    go_on();
+    group_.first_does([&] {
+      metrics_.emplace(folder_.file("metrics.jsonl"), step_);
+      timings_.emplace(folder_.file("timings.jsonl"), step_);
+      return 0;
+    });
     const bool done = loop();
     if (!done) return Outcome::stopped;
     finish();
@@ -53,170 +73,231 @@ class Trainer {
   }
 
  private:
+  // What an update is asked before it begins, by any process or by the first alone.
+  enum Ask : unsigned { kStop = 1, kSave = 2 };
+
+  void go_on() {
+    const auto latest = model::latest_checkpoint(folder_.path());
+    const auto step = group_.from_first(latest ? latest->step : -1);
+    if (step < 0) return;
+    group_.together([&] {
+      const auto seen = model::checkpoints(folder_.path());
+      const auto found = std::find_if(seen.begin(), seen.end(),
+                                      [&](const auto& each) { return each.step == step; });
+      if (found == seen.end())
+        core::fail(core::Code::no_input,
+                   "{}: rank {} does not see the checkpoint of update {}; all ranks need the same "
+                   "folder",
+                   folder_.path(), group_.rank(), step);
+      get(model::load_checkpoint(found->path));
+    });
+    if (watch_.note)
+      watch_.note(fmt::format("goes on after update {} of {}", step_, recipe_.steps));
+  }
+
   bool loop() {
-    const auto& recipe = run_.recipe;
-    Prefetch prefetch(*run_.data, *run_.order, step_ * recipe.batches.accumulate,
-                      recipe.batches.unscored);
     auto saved = logged_at_ = Clock::now();
     if (!validate_if_due()) return false;
-    while (step_ < recipe.steps) {
+    while (step_ < recipe_.steps) {
       const bool late = keep_.deadline && Clock::now() >= *keep_.deadline;
-      if (late || (watch_.stop && watch_.stop())) {
-        save();
-        return false;
-      }
-      std::vector<MicroBatch> micro;
-      for (std::int64_t i = 0; i < recipe.batches.accumulate; ++i) micro.push_back(prefetch.next());
-      add(learner_.update(step_, micro));
-      candidates_.passed(++step_, *run_.model);
-      if (step_ % recipe.log_every == 0 || step_ == recipe.steps) log(prefetch.waited_s());
+      const bool due = group_.first() && keep_.checkpoint_every == 0 &&
+                       seconds_since(saved) >= kCheckpointSeconds;
+      const unsigned asked =
+          group_.any((late || (watch_.stop && watch_.stop()) ? kStop : 0U) | (due ? kSave : 0U));
+      if (asked != 0) save();
+      if ((asked & kStop) != 0) return false;
+      if (asked != 0) saved = Clock::now();
+      add(course_.update(step_, step_));
+      ++step_;
+      if (group_.first()) candidates_.passed(step_, weights_);
+      if (step_ % recipe_.log_every == 0 || step_ == recipe_.steps) log();
       if (!validate_if_due()) return false;
-      if (watch_.progress) watch_.progress({step_, recipe.steps, tokens_, loss_, valid_loss_});
-      const bool asked = keep_.checkpoint_every > 0 && step_ % keep_.checkpoint_every == 0;
-      const bool due = keep_.checkpoint_every == 0 && seconds_since(saved) >= kCheckpointSeconds;
-      if ((asked && (step_ < recipe.steps || keep_.keep > 0)) || (due && step_ < recipe.steps)) {
-        save();
-        saved = Clock::now();
-      }
+      if (watch_.progress) watch_.progress({step_, recipe_.steps, scored_, loss_, valid_loss_});
+      const bool every = keep_.checkpoint_every > 0 && step_ % keep_.checkpoint_every == 0;
+      if (every && (step_ < recipe_.steps || keep_.keep > 0)) save();
     }
     return true;
   }
 
   void add(const Update& update) {
-    nats_ = nats_.defined() ? nats_ + update.nats : update.nats;
-    window_tokens_ += update.tokens;
-    tokens_ += update.tokens;
-    logged_tokens_ += update.tokens;
+    window_loss_ = window_loss_.defined() ? window_loss_ + update.loss : update.loss;
+    window_scored_ += update.scored;
+    scored_ += update.scored;
+    logged_scored_ += update.scored;
     last_ = update;
   }
 
-  void log(double waited_s) {
-    const double loss = nats_.item<double>() / static_cast<double>(window_tokens_);
+  void log() {
+    const double loss = window_loss_.item<double>() / static_cast<double>(window_scored_);
     if (!std::isfinite(loss))
       core::fail(core::Code::bad_data,
                  "update {}: the loss is not finite; lower --lr, lengthen --warmup or set --clip",
                  step_);
     loss_ = loss;
-    metrics_->write({{"step", step_},
-                     {"loss", rounded(loss)},
-                     {"perplexity", rounded(std::exp(loss))},
-                     {"lr", rounded(last_.lr)},
-                     {"gradient_norm", rounded(last_.norm.item<double>())}});
-    const double seconds = seconds_since(logged_at_);
-    timings_->write({{"step", step_},
-                     {"tokens_per_s", rounded(static_cast<double>(logged_tokens_) / seconds)},
-                     {"seconds", rounded(seconds)},
-                     {"waited_for_data_s", rounded(waited_s - waited_s_)},
-                     {"peak_bytes", peak_bytes()}});
+    if (!group_.is_alone())
+      ranks::expect_same_digest(group_, fmt::format("update {}: the weights", step_),
+                                model::tensors_digest(weights_).hex());
+    if (group_.first()) write_log(loss);
+    logged_scored_ = window_scored_ = 0;
+    window_loss_ = torch::Tensor();
+  }
+
+  void write_log(double loss) {
+    core::OrderedJson line{{"step", step_}, {"loss", rounded(loss)}};
+    if (terms_.nats) line["perplexity"] = rounded(std::exp(loss));
+    line["lr"] = rounded(last_.lr);
+    line["gradient_norm"] = rounded(last_.norm.item<double>());
+    metrics_->write(line);
+    const double seconds = seconds_since(logged_at_), waited_s = course_.waited_s();
+    timings_->write(
+        {{"step", step_},
+         {terms_.unit + "_per_s", rounded(static_cast<double>(logged_scored_) / seconds)},
+         {"seconds", rounded(seconds)},
+         {"waited_for_data_s", rounded(waited_s - waited_s_)},
+         {"peak_bytes", peak_bytes()}});
     logged_at_ = Clock::now();
     waited_s_ = waited_s;
-    logged_tokens_ = window_tokens_ = 0;
-    nats_ = torch::Tensor();
   }
 
   // False: the command was stopped, and a checkpoint is there from which it will be run again, as
   // it is if the command failed.
   bool validate_if_due() {
-    const auto& recipe = run_.recipe;
-    const bool command = !run_.validation.command.empty();
-    if (validated_ == step_ || (!run_.valid && !command) ||
-        (step_ % recipe.valid_every != 0 && step_ != recipe.steps))
+    const auto& command = terms_.validation.command;
+    if (validated_ == step_ || (!terms_.has_valid && command.empty()) ||
+        (step_ % recipe_.valid_every != 0 && step_ != recipe_.steps))
       return true;
+    const auto end = group_.first_does([&] { return validate(); });
+    if (end == kScored) {
+      validated_ = step_;
+      return true;
+    }
+    save();
+    if (end == kStopped) return false;
+    if (command_failure_) std::rethrow_exception(command_failure_);
+    core::fail(static_cast<core::Code>(end), "rank {} of {}: --valid-command failed on rank 0",
+               group_.rank(), group_.size());
+  }
+
+  // How a validation ended, or the code of the command's error.
+  enum End : std::int64_t { kScored = 0, kStopped = -1 };
+
+  std::int64_t validate() {
+    const auto& command = terms_.validation.command;
     const auto start = Clock::now();
     core::OrderedJson line{{"step", step_}};
-    std::optional<double> score;
-    if (command) {
-      try {
-        score = command_score(run_, folder_, watch_.stop);
-      } catch (...) {
-        save();
-        throw;
-      }
-      if (!score) {
-        save();
-        return false;
-      }
-    }
-    if (run_.valid) {
-      const auto totals = valid_totals(run_);
-      valid_loss_ = totals.loss();
+    std::optional<double> score, temperature;
+    if (terms_.has_valid) {
+      const auto valid = course_.validate();
+      temperature = valid.joint_temperature;
+      valid_loss_ = valid.loss;
       line["valid_loss"] = rounded(*valid_loss_);
-      line["valid_perplexity"] = rounded(totals.perplexity());
+      if (terms_.nats) line["valid_perplexity"] = rounded(std::exp(*valid_loss_));
+      if (temperature) line["joint_temperature"] = *temperature;
+    }
+    if (!command.empty()) {
+      if (!temperature) temperature = course_.calibrated();
+      try {
+        score = command_score(command, course_, temperature, folder_, watch_.stop);
+      } catch (const core::Error& error) {
+        command_failure_ = std::current_exception();
+        return static_cast<std::int64_t>(error.code());
+      }
+      if (!score) return kStopped;
     }
     if (score) line["valid_score"] = rounded(*score);
     metrics_->write(line);
-    candidates_.scored(score ? *score : *valid_loss_, *run_.model);
-    validated_ = step_;
+    candidates_.scored(score ? *score : *valid_loss_, weights_, temperature);
     logged_at_ += std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(seconds_since(start)));
-    return true;
+    return kScored;
   }
 
   void save() {
     model::Checkpoint checkpoint;
-    learner_.put(checkpoint);
-    auto& facts = checkpoint.facts;
-    facts["step"] = step_;
-    // The part of a log window that lies before the checkpoint.
-    facts["window_nats"] = nats_.defined() ? nats_.item<double>() : 0.0;
-    facts["window_tokens"] = window_tokens_;
-    facts["validated"] = validated_;
-    candidates_.put(checkpoint);
-    metrics_->sync();
-    timings_->sync();
-    model::save_checkpoint(folder_.path(), step_, checkpoint);
-    folder_.prune(keep_.keep, keep_.checkpoint_every, /*done=*/false);
+    course_.put(checkpoint);
+    group_.first_does([&] {
+      auto& facts = checkpoint.facts;
+      facts["step"] = step_;
+      // The part of a log window that lies before the checkpoint.
+      facts["window_nats"] = window_loss_.defined() ? window_loss_.item<double>() : 0.0;
+      facts["window_tokens"] = window_scored_;
+      facts["validated"] = validated_;
+      candidates_.put(checkpoint);
+      metrics_->sync();
+      timings_->sync();
+      model::save_checkpoint(folder_.path(), step_, checkpoint);
+      folder_.prune(keep_.keep, keep_.checkpoint_every, /*done=*/false);
+      return 0;
+    });
   }
 
   void get(const model::Checkpoint& checkpoint) {
-    learner_.get(checkpoint);
+    course_.get(checkpoint);
     const auto& facts = checkpoint.facts;
     step_ = core::get<std::int64_t>(facts, "step", checkpoint.origin);
-    if (step_ > run_.recipe.steps)
+    if (step_ > recipe_.steps)
       core::fail(core::Code::bad_data, "{}: is behind the run's last update, {}", checkpoint.origin,
-                 run_.recipe.steps);
-    window_tokens_ = core::get<std::int64_t>(facts, "window_tokens", checkpoint.origin);
-    if (window_tokens_ > 0)
-      nats_ = torch::full({}, core::get<double>(facts, "window_nats", checkpoint.origin),
-                          torch::TensorOptions().dtype(torch::kFloat64).device(run_.device));
+                 recipe_.steps);
+    window_scored_ = core::get<std::int64_t>(facts, "window_tokens", checkpoint.origin);
+    if (window_scored_ > 0)
+      window_loss_ = torch::full({}, core::get<double>(facts, "window_nats", checkpoint.origin),
+                                 torch::kFloat64);
     validated_ = core::get<std::int64_t>(facts, "validated", checkpoint.origin);
-    candidates_.get(checkpoint, *run_.model);
+    if (group_.first()) candidates_.get(checkpoint, weights_);
   }
 
   void finish() {
-    metrics_->sync();
-    timings_->sync();
-    candidates_.give(*run_.model);
-    model::save(folder_.path(), *run_.model, run_.facts, run_.tokenizer);
+    group_.first_does([&] {
+      metrics_->sync();
+      timings_->sync();
+      candidates_.give(weights_);
+      auto temperature = candidates_.joint_temperature();
+      if (!temperature) temperature = course_.calibrated();
+      course_.save(folder_.path(), temperature);
+      return 0;
+    });
   }
 
+  ranks::Group& group_;
   const RunFolder& folder_;
-  Run& run_;
+  Course& course_;
+  const Course::Terms& terms_;
+  const Recipe& recipe_ = terms_.recipe;
+  const NamedWeights weights_;
   KeepOptions keep_;
   const Watch& watch_;
-  Learner learner_;
   Candidates candidates_;
   std::optional<Log> metrics_, timings_;
-  std::int64_t step_ = 0, tokens_ = 0, logged_tokens_ = 0, window_tokens_ = 0;
-  torch::Tensor nats_;  // of the log's window, float64 scalar on the device
+  std::int64_t step_ = 0, scored_ = 0, logged_scored_ = 0, window_scored_ = 0;
+  torch::Tensor window_loss_;  // sum over the log's window, float64 scalar
   Update last_;
   std::optional<double> loss_, valid_loss_;
   std::int64_t validated_ = 0;  // the last update that was
   Clock::time_point logged_at_;
   double waited_s_ = 0;
+  std::exception_ptr command_failure_;
 };
 
 }  // namespace
 
-Outcome train_in(const RunFolder& folder, Run& run, const KeepOptions& keep, const Watch& watch) {
+Outcome train_in(const RunFolder& folder, Course& course, const KeepOptions& keep,
+                 const Watch& watch, const std::shared_ptr<ranks::Group>& group) {
   if (keep.keep > 0 && keep.checkpoint_every <= 0)
     core::fail(core::Code::usage, "--keep: give --checkpoint-every too");
-  folder.expect_configuration(run.config);
+  if (!group->is_alone()) ranks::expect_agreement(*group, told(course, keep));
+  const bool finished = group->first_does([&] {
+    folder.expect_configuration(course.terms().config, course.terms().files);
+    folder.remove_leftovers();
+    return folder.finished() ? 1 : 0;
+  }) != 0;
   Outcome outcome = Outcome::was_finished;
-  if (!folder.finished()) outcome = Trainer(folder, run, keep, watch).train();
+  if (!finished) outcome = Trainer(folder, course, keep, watch, *group).train();
   if (outcome != Outcome::stopped) {
-    folder.prune(keep.keep, keep.checkpoint_every, /*done=*/true);
-    folder.remove_spool();
+    group->first_does([&] {
+      folder.prune(keep.keep, keep.checkpoint_every, /*done=*/true);
+      folder.remove_spool();
+      return 0;
+    });
   }
   return outcome;
 }

@@ -4,14 +4,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "train/job.h"
-#include "train/learner.h"
-#include "train/log.h"
+#include "ranks/group.h"
+#include "train/course.h"
 #include "train/run_folder.h"
 
 namespace train {
@@ -19,17 +17,17 @@ namespace train {
 /// How a run is kept, and when it stops early. None of it changes the model.
 struct KeepOptions {
   std::int64_t checkpoint_every = 0;  ///< updates; 0: every ten minutes
-  std::int64_t keep =
-      0;  ///< checkpoints that stay, the latest whose number checkpoint_every divides
-  std::optional<std::chrono::steady_clock::time_point>
-      deadline;  ///< after it, the run saves and stops
+  /// Checkpoints that stay, the latest whose number checkpoint_every divides.
+  std::int64_t keep = 0;
+  /// After it, the run saves and stops.
+  std::optional<std::chrono::steady_clock::time_point> deadline;
 };
 
 /// What the outside sees and decides.
 struct Watch {
   struct Progress {
-    std::int64_t step, steps, tokens;  ///< updates done, of all; tokens trained on by this process
-    std::optional<double> loss, valid_loss;  ///< nats a token, the last known
+    std::int64_t step, steps, scored;        ///< updates done, of all; units scored by this process
+    std::optional<double> loss, valid_loss;  ///< a unit, the last known
   };
   std::function<void(const Progress&)> progress = {};
   std::function<bool()> stop = {};  ///< asked before each update
@@ -40,8 +38,12 @@ enum class Outcome { finished, stopped, was_finished };
 
 /// Trains in the folder, from its latest checkpoint if there is one, until the run's last update
 /// (then the folder holds the model) or until asked to stop (then a checkpoint). Throws what
-/// RunFolder, Learner and the writers throw.
-Outcome train_in(const RunFolder& folder, Run& run, const KeepOptions& keep,
-                 const Watch& watch = {});
+/// RunFolder, the course and the writers throw.
+/// Of several processes all call it, with the same course; the first writes, and validates while the
+/// others wait. Where one is asked to stop all do, after the same update. Throws Error{usage} where
+/// they were told different things, Error{bug} if their weights come to differ.
+Outcome train_in(const RunFolder& folder, Course& course, const KeepOptions& keep,
+                 const Watch& watch = {},
+                 const std::shared_ptr<ranks::Group>& group = ranks::Group::alone());
 
 }  // namespace train

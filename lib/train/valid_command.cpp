@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/os_error.h"
 
 extern char** environ;
 
@@ -105,7 +106,7 @@ class Child {
 
  private:
   [[noreturn]] static void fail_with(int error) {
-    core::fail(core::Code::io, "--valid-command: cannot start it: {}", core::error_text(error));
+    core::fail_errno(core::Code::io, "--valid-command: cannot start it", error);
   }
   void read() {
     std::array<char, 4096> buffer{};

@@ -1,14 +1,14 @@
 #include "train/validation.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <string>
 
-#include "infer/pair_scorer.h"
-#include "infer/scorer.h"
-#include "model/folder.h"
-#include "nn/reads_source.h"
+#include "core/temporary_file.h"
+#include "infer/score/scorer.h"
+#include "infer/score/tune.h"
+#include "infer/windows/pairs.h"
+#include "nn/base/arch_facts.h"
+#include "train/calibration.h"
 #include "train/valid_command.h"
 
 namespace train {
@@ -33,29 +33,40 @@ struct Gone {
 
 }  // namespace
 
-infer::Totals valid_totals(Run& run) {
+bool validates_memory(const Run& run) {
+  const auto rule = nn::MemoryRule::parse(run.recipe.objective.memory);
+  return run.valid && (rule.local || rule.far);
+}
+
+Validated validate(Run& run) {
   const auto& recipe = run.recipe;
-  if (nn::reads_source(run.model->options.arch))
-    return infer::score_pairs(*run.model, *run.valid, recipe.batches.batch_tokens, run.device);
-  infer::WindowOptions windows;
-  infer::MemoryOptions memory;
-  if (nn::MemoryRule::parse(recipe.objective.memory).far) memory.long_reach = reach(recipe);
-  memory.joint_temperature = recipe.objective.memory_temperature;
+  infer::MemoryOptions asked;
+  if (nn::MemoryRule::parse(recipe.objective.memory).far) asked.long_reach = reach(recipe);
+  asked.joint_temperature = recipe.objective.memory_temperature;
   model::TrainingFacts facts;
   facts.memory = run.facts["memory"];
   facts.segment = recipe.batches.segment;
-  infer::resolve(windows, memory, *run.model, facts);
-  return infer::score(*run.model, *run.valid, windows, memory, run.device);
+  const auto windows =
+      nn::arch_facts(run.model->options.arch).reads_source
+          ? infer::pair_windows(*run.valid, *run.model, recipe.batches.batch_tokens)
+          : infer::plan_windows({}, *run.model, facts);
+  const auto memory = infer::plan_memory(asked, windows, *run.model, facts);
+  if (!validates_memory(run))
+    return {infer::score(*run.model, *run.valid, windows, memory, run.device), std::nullopt};
+  infer::TuneOptions grid;
+  grid.temperatures = calibration_points(memory.rule.temperature);
+  const auto tuned = infer::tune(*run.model, *run.valid, windows, memory, grid, run.device);
+  return {tuned.totals, tuned.best.temperature};
 }
 
-std::optional<double> command_score(const Run& run, const RunFolder& folder,
-                                    const std::function<bool()>& stop) {
-  // A name that the next run takes for a leftover.
-  const std::string path =
-      std::filesystem::absolute(folder.file(fmt::format("valid.tmp.{}", ::getpid())));
+std::optional<double> command_score(const std::string& command, const Course& course,
+                                    std::optional<double> joint_temperature,
+                                    const RunFolder& folder, const std::function<bool()>& stop) {
+  const std::string path = folder.model_for_command();
+  core::make_new_folder(path);
   const Gone gone{path};
-  model::save(path, *run.model, run.facts, run.tokenizer);
-  return run_valid_command(run.validation.command, path, stop);
+  course.save(path, joint_temperature);
+  return run_valid_command(command, path, stop);
 }
 
 }  // namespace train

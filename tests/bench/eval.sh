@@ -21,8 +21,8 @@ shard export --format npy "$work/text.shard.zst" -o "$work/ids.npy"
 ours() { # NAME MODEL FLAG...
   local name=$1 model=$2
   shift 2
-  eval-ppl -q --json -m "$work/$model" --window 512 --stride 256 "$@" "$work/text.shard.zst" >"$work/$name.json"
-  member tokens_per_s <"$work/$name.json" >>"$work/$name"
+  eval-ppl -q --json --timings "$work/$name.time" -m "$work/$model" --window 512 --stride 256 "$@" "$work/text.shard.zst" >"$work/$name.json"
+  member tokens_per_s <"$work/$name.time" >>"$work/$name"
 }
 speed() { median <"$work/$1"; }
 

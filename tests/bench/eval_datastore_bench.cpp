@@ -18,9 +18,9 @@
 
 #include "core/io.h"
 #include "core/rng.h"
-#include "infer/scorer.h"
-#include "infer/stores.h"
-#include "nn/runtime.h"
+#include "infer/memory/stores.h"
+#include "infer/score/scorer.h"
+#include "nn/base/runtime.h"
 #include "shard/writer.h"
 #include "store/builder.h"
 
@@ -88,15 +88,16 @@ int main(int argc, char** argv) {
   {
     nn::Model model = make_model();
     const shard::Dataset data({work + "/text.shard.zst"});
-    infer::WindowOptions windows;
+    infer::WindowPlan windows;
     windows.window = 512, windows.stride = 256;
-    infer::MemoryOptions bare, memory;
-    bare.memory = memory.memory = "none";
-    memory.combine = "both";
-    memory.stores.folders = {folder};
-    memory.stores.opened = std::make_shared<const infer::Stores>(memory.stores.folders, "", "",
-                                                                 "model", kWidth, kWords);
-    const auto speed = [&](const infer::MemoryOptions& with) {
+    infer::MemoryOptions options;
+    options.memory = "none", options.combine = "both";
+    const std::vector<std::string> folders = {folder};
+    const infer::MemoryPlan bare,
+        memory = infer::plan_memory(
+            options, windows, model, {},
+            std::make_shared<const infer::Stores>(folders, "", "", "model", kWidth, kWords));
+    const auto speed = [&](const infer::MemoryPlan& with) {
       return infer::score(model, data, windows, with, torch::kCPU).tokens_per_s();
     };
     std::vector<double> ours, plain;

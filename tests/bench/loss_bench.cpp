@@ -20,10 +20,10 @@
 #include <string>
 #include <vector>
 
-#include "nn/adaptive_head.h"
-#include "nn/joint_loss.h"
-#include "nn/plain_head.h"
-#include "nn/runtime.h"
+#include "nn/base/runtime.h"
+#include "nn/heads/adaptive_head.h"
+#include "nn/heads/plain_head.h"
+#include "nn/memory/joint_loss.h"
 
 namespace {
 
@@ -86,7 +86,8 @@ Problem problem_of(const Shape& s) {
 }
 
 void blocked(Problem& p) {
-  nn::joint_loss(p.f, p.g, p.batch, *p.head, p.rule, p.carried).backward();
+  const auto entries = nn::Entries::concatenate({nn::Entries::of(p.g, p.batch), p.carried});
+  nn::joint_loss(p.f, p.g, p.batch, *p.head, p.rule, entries).backward();
 }
 
 // Scores of the targets and log-sum-exps of the first level, every matrix whole.

@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "nn/attention.h"
-#include "nn/joint_loss.h"
-#include "nn/model.h"
-#include "nn/mosaic_units.h"
-#include "nn/runtime.h"
+#include "nn/arch/model.h"
+#include "nn/arch/mosaic_units.h"
+#include "nn/base/runtime.h"
+#include "nn/layers/attention.h"
+#include "nn/memory/joint_loss.h"
 
 namespace {
 

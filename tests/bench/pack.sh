@@ -24,7 +24,10 @@ tokenize -q --learn word "$work/text" -o "$work/word.json"
 tokenize -q -t "$work/word.json" "$work/text" -o "$work/text.shard.zst"
 
 # search ARGUMENTS...: queries a CPU second.
-search() { bm25-pack -q -j1 --json --dump hits "$@" -o "$work/hits" 2>&1 | member queries_per_cpu_s; }
+search() {
+  bm25-pack -q -j1 --timings "$work/timings" --dump hits "$@" -o "$work/hits"
+  member queries_per_cpu_s <"$work/timings"
+}
 best() { sort -g | tail -n 1; }
 
 if has_peer bm25s && has_peer numba; then

@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <string>
 
-#include "nn/model.h"
-#include "nn/runtime.h"
-#include "nn/sru_scan.h"
+#include "nn/arch/model.h"
+#include "nn/base/runtime.h"
+#include "nn/ops/sru_scan.h"
 
 namespace {
 

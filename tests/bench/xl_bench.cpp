@@ -22,9 +22,9 @@
 #include <string>
 #include <vector>
 
-#include "nn/memory_pattern.h"
-#include "nn/model.h"
-#include "nn/runtime.h"
+#include "nn/arch/model.h"
+#include "nn/base/runtime.h"
+#include "nn/layers/layer_memory_lengths.h"
 
 namespace {
 

@@ -1,11 +1,9 @@
 #!/usr/bin/env bats
 # Prompts for stories, and the cleaning of what a model wrote.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  PATH=${BIN:-$root/build/bin}:$PATH
   cd "$BATS_TEST_TMPDIR"
 }
 

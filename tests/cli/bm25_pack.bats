@@ -1,11 +1,9 @@
 #!/usr/bin/env bats
 # bm25-pack: orders of segments, documents and pairs, what they are worth, what it refuses.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup_file() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  export root PATH=${BIN:-$root/build/bin}:$PATH
   cd "$BATS_FILE_TMPDIR"
   cat "$root"/man/*.scd "$root"/CONTRIBUTING.md >text
   tokenize -q --learn bpe --vocab-size 600 text -o bpe.json
@@ -14,10 +12,6 @@ setup_file() {
 }
 
 setup() { cd "$BATS_FILE_TMPDIR"; }
-
-field() { # name, of a JSON line on stdin
-  python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"
-}
 
 # Is every number below N there once?
 is_order_of() { # N SHARD
@@ -56,12 +50,12 @@ fails() { # CODE WORDS COMMAND...
   [ "$(field bm25_in_random_order <paths.report)" = "$(field bm25_in_random_order <greedy.report)" ]
 }
 
-@test "the same bytes whatever -j and --memory, and of a pipe; another seed, another order" {
+@test "the same bytes whatever -j and --buffer-size, and of a pipe; another seed, another order" {
   for method in greedy paths; do
     bm25-pack -q -j1 --method $method --segment 64 text.shard.zst -o one.shard.zst
     bm25-pack -q -j5 --method $method --segment 64 text.shard.zst -o five.shard.zst
     cmp one.shard.zst five.shard.zst
-    bm25-pack -q --memory 1 --method $method --segment 64 text.shard.zst -o little.shard.zst
+    bm25-pack -q --buffer-size 1 --method $method --segment 64 text.shard.zst -o little.shard.zst
     cmp one.shard.zst little.shard.zst
     bm25-pack -q --method $method --segment 64 <text.shard.zst | cmp - one.shard.zst
   done
@@ -70,7 +64,7 @@ fails() { # CODE WORDS COMMAND...
 }
 
 @test "little memory is said" {
-  bm25-pack --memory 1 --segment 64 text.shard.zst -o little.shard.zst 2>notes
+  bm25-pack --buffer-size 1 --segment 64 text.shard.zst -o little.shard.zst 2>notes
   grep -q 'the terms on disk' notes
 }
 
@@ -121,6 +115,16 @@ fails() { # CODE WORDS COMMAND...
   [ ! -e none.shard.zst ]
   bm25-pack -q --method random --unit document lines.shard.zst -o random.shard.zst
   is_order_of 3 random.shard.zst
+}
+
+@test "a report is the same every time; what depends on the clock goes to --timings" {
+  for run in 1 2; do
+    bm25-pack --json --segment 64 text.shard.zst -o order.shard.zst --timings "timings.$run" 2>"report.$run"
+    bm25-pack --json --dump hits --queries 3 --segment 64 text.shard.zst -o hits 2>>"report.$run"
+  done
+  cmp report.1 report.2
+  [ "$(field queries_per_s <timings.1 | cut -d. -f1)" -gt 0 ]
+  [ "$(field queries <timings.1)" -gt 3 ]
 }
 
 @test "wrong usage and unfit data" {

@@ -2,18 +2,15 @@
 # Absurd input: sizes of a terabyte, deep JSON, shapes that no machine holds, weights that are no numbers, ids beyond the
 # vocabulary. Each is one line that names the file, exit 65 (78 of a configuration), in little memory.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup_file() {
-  export ROOT
-  ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  export BIN=${BIN:-$ROOT/build/bin} OMP_NUM_THREADS=1
-  export PATH=$BIN:$PATH
+  export OMP_NUM_THREADS=1
 }
 
 setup() {
   cd "$BATS_TEST_TMPDIR"
-  golden=$ROOT/tests/golden
+  golden=$root/tests/golden
 }
 
 # refuses CODE WORDS COMMAND...: in one line, and within 300 MB of address space (programs that link torch: 16 GB).
@@ -25,10 +22,6 @@ refuses() {
   # shellcheck disable=SC2154  # stderr is bats'
   [ "$status" -eq "$code" ] && [[ $stderr == "$1: "*"$words"* ]] && [ "$(wc -l <<<"$stderr")" -eq 1 ] && [ -z "$output" ] ||
     { echo "$*: exit $status: $stderr" && return 1; }
-}
-
-needs() {
-  [ -x "$BIN/$1" ] || skip "$1 is not built"
 }
 
 # put FILE OFFSET FORMAT NUMBER: writes a number as Python's struct packs it.

@@ -1,18 +1,13 @@
 #!/usr/bin/env bats
 # build-datastore: what a store holds, killing and going on, adding, removing, checking, and what is refused.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup_file() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  BIN=${BIN:-$root/build/bin}
-  export root PATH=$BIN:$PATH
   cd "$BATS_FILE_TMPDIR"
   "$root"/tests/cli/tiny_gpt2 model
   "$root"/tests/cli/tiny_gpt2 other 2
-  for ((i = 0; i < 40; ++i)); do
-    echo "The cat sat on the mat; cat $i, mat $((i * i)), and the cat sat again."
-  done >text
+  cats 40 >text
   head -n 20 text | tokenize -t bytes --format lines -o a.shard.zst
   tail -n 20 text | tokenize -t bytes --format lines -o b.shard.zst
   build-datastore -q -m model a.shard.zst -o store >record
@@ -21,10 +16,6 @@ setup_file() {
 setup() {
   cd "$BATS_FILE_TMPDIR"
   rm -rf s
-}
-
-field() { # name: of a JSON line on stdin
-  python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"
 }
 
 elements() { # FILE.npy: without its header
@@ -44,6 +35,16 @@ assert documents[0] == 0 and list(documents) == sorted(set(documents))'
   grep -q '^metric  *ip$' record
   grep -q '^documents  *20$' record
   build-datastore --verify --json store | grep -q '"verified":true'
+}
+
+@test "with stdin, stdout and stderr closed the store is the same, and the record is left out" {
+  build-datastore -m model a.shard.zst -o s <&- >&- 2>&-
+  diff -r s store
+  build-datastore -q -m model a.shard.zst -o s >&-
+  code=0
+  build-datastore -q -m model a.shard.zst -o s >/dev/full || code=$?
+  [ "$code" -eq 74 ]
+  diff -r s store
 }
 
 @test "the window and the stride change keys, not labels; stdin is read" {
@@ -136,6 +137,35 @@ assert r["recall"] > 0.99 and r["k"] == 10 and r["nprobe"] == 4, r'
   rm s/store.json
   run build-datastore --recall s
   [ "$status" -eq 66 ]
+}
+
+@test "a folder of other things is refused, and what is not a store's stays in a store's folder" {
+  mkdir -p d/step-3
+  for file in index.html documents.txt keys.txt values.csv index.backup.tar store.json.bak keys.npy other.txt step-3/x; do
+    echo mine >"d/$file"
+  done
+  cp -r d before
+  run build-datastore -m model a.shard.zst -o d
+  [ "$status" -eq 73 ]
+  [[ "$output" == "build-datastore: d: no store, but documents.txt is in it; "* ]]
+  diff -r d before
+
+  cp -r store s
+  rm d/keys.npy
+  cp -r d/* s/
+  mkdir s/index.9.faiss.tmp.7
+  echo mine | tee s/keys.01.npy s/keys..npy s/values.2.npy.old s/x.tmp.tessera >s/index.2.faiss.tmp
+  cp -r s after
+  touch s/keys.8.npy s/index.4.faiss s/index.trained.faiss s/index.4.faiss.tmp.tessera # of a command that was stopped
+  build-datastore -q -m model a.shard.zst -o s
+  diff -r s after
+  build-datastore -q -m model --append s b.shard.zst
+  build-datastore -q --remove-document 0 s
+  for file in $(cd d && find . -type f) keys.01.npy keys..npy values.2.npy.old x.tmp.tessera index.2.faiss.tmp; do
+    [ "$(cat "s/$file")" = mine ]
+  done
+  [ -d s/index.9.faiss.tmp.7 ]
+  rm -r d before after
 }
 
 @test "what does not go together is refused before anything is done" {

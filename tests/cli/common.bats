@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # What every program in $BIN promises: help, version, exit codes, config files, streams.
 
+load helpers
+
 setup() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  BIN=${BIN:-$root/build/bin}
   cd "$BATS_TEST_TMPDIR"
 }
 

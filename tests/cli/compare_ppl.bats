@@ -1,12 +1,9 @@
 #!/usr/bin/env bats
 # compare-ppl: the difference of two models, its interval, and what it refuses.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  BIN=${BIN:-$root/build/bin}
-  PATH=$BIN:$PATH
   cd "$BATS_TEST_TMPDIR"
   scores a 0 0 >a.tsv
   scores a 0.2 0.1 >better.tsv

@@ -4,12 +4,9 @@
 #
 # FAULTS_EVERY=N: look at every N-th call only [tokenize 1, shard 3, train and build-datastore 9]; 1 is the full loop.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  BIN=${BIN:-$root/build/bin}
-  PATH=$BIN:$PATH
   faults=$BIN/../tests/libfaults.so
   [ -e "$faults" ] || skip "no $faults (make tests)"
   ! grep -q 'TESSERA_SANITIZE:BOOL=ON' "$BIN/../CMakeCache.txt" || skip "sanitizers want to be preloaded first"
@@ -73,7 +70,6 @@ loop() {
 
 left_whole() { { [ "$code" -ne 0 ] && [ ! -e out ]; } || cmp -s out whole; }
 same_as_whole() { cmp out whole; }
-no_leftovers() { [ -z "$(find . -name '*.tmp*')" ]; }
 
 @test "tokenize: whole or nothing, at every call" {
   loop "write fsync rename open mmap read" "${FAULTS_EVERY:-1}" tokenize -q -j 2 -t bytes x.txt -o out
@@ -140,6 +136,36 @@ no_leftovers() { [ -z "$(find . -name '*.tmp*')" ]; }
   no_leftovers() { true; } # the next run removes them
   loop "write fsync rename open mmap read truncate mkdir" "${FAULTS_EVERY:-9}" build-datastore -q -j 1 -m model \
     --batch-tokens 64 tiny.shard.zst -o out
+}
+
+@test "a removal at every call: one document goes, a receipt is given, nothing older stays on disk" {
+  [ -x "$BIN/build-datastore" ] || skip "build-datastore is not built"
+  "$root"/tests/cli/tiny_gpt2 model
+  head -c 300 x.txt | tokenize -q -t bytes --format lines -o tiny.shard.zst
+  build-datastore -q -j 1 -m model tiny.shard.zst -o store
+  remove=(build-datastore -q -j 1 --json --remove-document 3)
+  cp -r store whole
+  "${remove[@]}" whole >receipt
+  local call how n most seen=0
+  for call in write fsync rename open truncate unlink; do
+    cp -r store out
+    with_fault "$call" 0 5 "${remove[@]}" out
+    most=$(cat count)
+    for ((n = 1; n <= most; n += ${FAULTS_EVERY:-1})); do
+      for how in 5 28 kill; do
+        rm -rf out
+        cp -r store out
+        with_fault "$call" "$n" "$how" "${remove[@]}" out
+        documented "$how" || { echo "$call $n $how: exit $code: $(cat stderr)" && return 1; }
+        # What gave no receipt is run again.
+        [ -s stdout ] || "${remove[@]}" out >stdout
+        cmp stdout receipt
+        diff -r -x building.json out whole || { echo "after $call $n $how" && return 1; }
+        seen=$((seen + 1))
+      done
+    done
+  done
+  echo "# removal: $seen faults" >&3
 }
 
 @test "a full disk: exit 74, nothing under the name, and room again is enough" {

@@ -2,13 +2,9 @@
 # Layers with a memory of their own, transformer-xl and srupp: trained on columns, stopped and continued, read at other
 # lengths than in training.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup_file() {
-  local root
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  export BIN=${BIN:-$root/build/bin}
-  export PATH=$BIN:$PATH
   cd "$BATS_FILE_TMPDIR"
   head -c 6000 "$root/LICENSE" | tokenize -q -t bytes -o train.shard.zst
   tail -c 1500 "$root/LICENSE" | tokenize -q -t bytes -o valid.shard.zst

@@ -1,19 +1,15 @@
 #!/usr/bin/env bats
 # The cross product: any architecture, with any training memory, under any test memory. Another architecture is one word in `archs`.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 archs=(transformer lstm gla mosaic transformer-xl srupp encoder-decoder)
 trained=(none local long "local,ext")
 
 setup_file() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  BIN=${BIN:-$root/build/bin}
-  export root PATH=$BIN:$PATH OMP_NUM_THREADS=1
+  export OMP_NUM_THREADS=1
   cd "$BATS_FILE_TMPDIR"
-  for ((i = 0; i < 24; ++i)); do
-    echo "The cat sat on the mat; cat $i, mat $((i * i)), and the cat sat again."
-  done >text
+  cats 24 >text
   head -n 16 text | tokenize -q -t bytes --format lines -o train.shard.zst
   tail -n 8 text | tokenize -q -t bytes --format lines -o test.shard.zst
   # pairs, for encoder-decoder

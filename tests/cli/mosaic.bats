@@ -1,11 +1,10 @@
 #!/usr/bin/env bats
 # Memory Mosaics: contextual memories of bounded size, and what the memories attend to.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup_file() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  export PATH=${BIN:-$root/build/bin}:$PATH OMP_NUM_THREADS=1
+  export OMP_NUM_THREADS=1
   cd "$BATS_FILE_TMPDIR"
   head -c 6000 "$root/LICENSE" | tokenize -q -t bytes -o train.shard.zst
   tail -c 1500 "$root/LICENSE" | tokenize -q -t bytes -o valid.shard.zst

@@ -1,12 +1,9 @@
 #!/usr/bin/env bats
 # sample: prompts in, texts out, in the same words whatever the batch; and what it refuses.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup_file() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  BIN=${BIN:-$root/build/bin}
-  export root PATH=$BIN:$PATH
   cd "$BATS_FILE_TMPDIR"
   "$root"/tests/cli/tiny_gpt2 model
   printf 'The cat\n\nsat on the mat, which was long\nx\n' >prompts.txt

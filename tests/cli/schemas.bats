@@ -1,16 +1,13 @@
 #!/usr/bin/env bats
 # What --json prints follows man/schemas; each schema is held against a real output.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup_file() {
-  export ROOT
-  ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  export BIN=${BIN:-$ROOT/build/bin} OMP_NUM_THREADS=1
-  export PATH=$BIN:$PATH
+  export OMP_NUM_THREADS=1
   cd "$BATS_FILE_TMPDIR"
   mkdir held
-  head -c 4000 "$ROOT/tests/golden/tokenizers/sample.txt" >x.txt
+  head -c 4000 "$root/tests/golden/tokenizers/sample.txt" >x.txt
   tokenize -t bytes --format lines --json x.txt -o x.shard.zst 2>tokenize.json
 }
 
@@ -20,16 +17,12 @@ setup() {
 
 # follows NAME <LINES: and NAME was held against something.
 follows() {
-  "$ROOT/tests/cli/follows_schema" "$ROOT/man/schemas/$1.json" && touch "held/$1"
-}
-
-needs() {
-  [ -x "$BIN/$1" ] || skip "$1 is not built"
+  "$root/tests/cli/follows_schema" "$root/man/schemas/$1.json" && touch "held/$1"
 }
 
 @test "tokenize and shard" {
   follows tokenize <tokenize.json
-  shard info --json x.shard.zst "$ROOT"/tests/golden/shard/*.shard.zst | follows shard-info
+  shard info --json x.shard.zst "$root"/tests/golden/shard/*.shard.zst | follows shard-info
   head -c 300 x.shard.zst >cut
   run --separate-stderr shard verify --json x.shard.zst cut
   [ "${#lines[@]}" -eq 2 ]
@@ -57,6 +50,7 @@ needs() {
   follows metrics <model/metrics.jsonl
   follows timings <model/timings.jsonl
   eval-ppl -m model --per-token a.tsv --by document --json x.shard.zst | follows eval-ppl
+  eval-ppl -q -m model --part 2/3 x.shard.zst | follows eval-ppl-part
   shard import -q --vocabulary 256 x.npy -o unknown.shard.zst
   eval-ppl -m model --json unknown.shard.zst | follows eval-ppl
   eval-ppl -q -m model --cache 100 --per-token b.tsv x.shard.zst -o /dev/null
@@ -90,7 +84,7 @@ needs() {
   needs train
   needs build-datastore
   needs eval-regbench
-  [ "$(ls held)" = "$(basename -as .json "$ROOT"/man/schemas/*.json)" ]
+  [ "$(ls held)" = "$(basename -as .json "$root"/man/schemas/*.json | sort)" ]
 }
 
 @test "an output that does not follow its schema is told" {
@@ -112,7 +106,7 @@ needs() {
   "$TESSERA_PEERS" -c 'import tensorboard, tensorboardX' || skip "TESSERA_PEERS has no tensorboard and tensorboardX"
   mkdir -p trime
   printf '%s\n' '{"step":2,"loss":2.5,"lr":0.1}' '{"step":2,"valid_loss":3}' '{"step":4,"loss":2.25,"lr":0.1}' >trime/metrics.jsonl
-  sed -n "/python3 -c 'import json, tensorboardX/,/'\$/p" "$ROOT/README.md" | sed "s/^    //; s|^python3|$TESSERA_PEERS|" >lines
+  sed -n "/python3 -c 'import json, tensorboardX/,/'\$/p" "$root/README.md" | sed "s/^    //; s|^python3|$TESSERA_PEERS|" >lines
   [ "$(wc -l <lines)" -gt 2 ]
   bash lines
   "$TESSERA_PEERS" - <<'END'

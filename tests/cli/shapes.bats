@@ -1,12 +1,7 @@
 #!/usr/bin/env bats
 # The papers' shapes are configurations that train takes.
 
-bats_require_minimum_version 1.5.0
-
-setup() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  export PATH=${BIN:-$root/build/bin}:$PATH
-}
+load helpers
 
 @test "every shape is a configuration of train, each value taken as written" {
   local shape key value

@@ -1,18 +1,11 @@
 #!/usr/bin/env bats
 # shard: what it says, prints, joins and cuts; what it refuses.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  BIN=${BIN:-$root/build/bin}
-  PATH=$BIN:$PATH
   cp "$root"/tests/golden/shard/*.shard.zst "$BATS_TEST_TMPDIR"
   cd "$BATS_TEST_TMPDIR"
-}
-
-field() { # name: of a JSON line on stdin
-  python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"
 }
 
 fingerprint() {

@@ -1,12 +1,9 @@
 #!/usr/bin/env bats
 # shard import and export: token files of llm.c and nanoGPT, NumPy's arrays.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  BIN=${BIN:-$root/build/bin}
-  PATH=$BIN:$PATH
   golden=$root/tests/golden
   cd "$BATS_TEST_TMPDIR"
 }

@@ -1,11 +1,9 @@
 #!/usr/bin/env bats
 # Three moons: vectors, a unit that learns to forecast them, its errors and its maps.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  PATH=${BIN:-$root/build/bin}:$PATH
   cd "$BATS_TEST_TMPDIR"
 }
 
@@ -36,6 +34,64 @@ error_at() { awk -v at="$1" '$1 == at { print $2 }' "$2"; }
   $command a
   run -64 $command a --seed 2
   [ "$(probe weights -m a | wc -l)" -eq 28 ]
+}
+
+@test "a run that SIGTERM or --max-time ends saves, exits 75, and goes on to the same bytes" {
+  local pid code=0
+  gen-moons --per-unit 20 -n 400 -o moons.shard.zst
+  command="train --arch mosaic --loss clipped-mse --heads 3 --segment 120 --batch 4 --steps 60 --log-every 1 -j 1 -q -o"
+  $command whole moons.shard.zst
+  $command parts moons.shard.zst &
+  pid=$!
+  while [ ! -s parts/metrics.jsonl ]; do sleep 0.02; done
+  kill -TERM "$pid"
+  wait "$pid" || code=$?
+  [ "$code" -eq 75 ]
+  [ ! -e parts/model.safetensors ]
+  run -75 $command parts --max-time 0 moons.shard.zst
+  $command parts --checkpoint-every 7 moons.shard.zst
+  same whole parts
+  run -75 $command piped --max-time 0 - <moons.shard.zst
+  $command piped </dev/null
+  same whole piped
+}
+
+@test "--plan of vectors trains nothing; --valid and --from do what they do with tokens" {
+  gen-moons --per-unit 20 -n 400 -o moons.shard.zst
+  gen-moons --split valid --per-unit 20 -n 400 -o valid.shard.zst
+  command="train --arch mosaic --loss clipped-mse --heads 3 --segment 120 --batch 4 --steps 20 -q moons.shard.zst"
+  run -0 $command --plan --json -o model
+  [ "$(jq -c '[.parameters, .updates, .rows_per_update]' <<<"$output")" = '[54,20,476]' ]
+  [ ! -e model ]
+  $command --valid valid.shard.zst --valid-every 5 --valid-command 'eval-forecast -q -m {} --length 120 --horizon 5 \
+    --every 200 --sequences 2 valid.shard.zst' --valid-better lower -o model
+  jq -es 'map(select(.valid_loss and .valid_score)) | length == 4' model/metrics.jsonl
+  "$root/tests/cli/follows_schema" "$root/man/schemas/train-plan.json" <<<"$output"
+  "$root/tests/cli/follows_schema" "$root/man/schemas/metrics.json" <model/metrics.jsonl
+  "$root/tests/cli/follows_schema" "$root/man/schemas/timings.json" <model/timings.jsonl
+  $command --from model -o again
+  run -64 $command --from model --beta 49 -o other
+  [[ $output == *"--beta: model has 50, not 49"* ]]
+}
+
+@test "what means nothing for vectors is refused by name" {
+  gen-moons --per-unit 20 -n 400 -o moons.shard.zst
+  refuses() { # NAME ARGUMENT...
+    run -64 train --arch mosaic --loss clipped-mse --heads 3 --steps 2 --segment 120 -q -o model moons.shard.zst "${@:2}"
+    [[ $output == *"--$1: means nothing with --loss clipped-mse"* ]]
+    [ ! -e model ]
+  }
+  refuses layers --layers 2
+  refuses memory --memory local
+  refuses device --device cuda
+  refuses precision --precision bfloat16
+  refuses epochs --epochs 2
+  refuses dropout --dropout 0.2
+  refuses order --order moons.shard.zst
+  run -64 train --beta 3 -q -o model moons.shard.zst
+  [[ $output == *"--beta"* ]]
+  train --arch mosaic --loss clipped-mse --heads 3 --steps 2 --segment 120 --print-config >config.toml
+  train --config config.toml --device cpu --precision float32 -q -o model moons.shard.zst
 }
 
 @test "the record of examples/three-moons: errors that fall where they must, and maps that divide the moons" {

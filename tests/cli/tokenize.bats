@@ -1,22 +1,15 @@
 #!/usr/bin/env bats
 # tokenize: documents into shards and back, learned and imported tokenizers, what it refuses.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  BIN=${BIN:-$root/build/bin}
-  PATH=$BIN:$PATH
   golden=$root/tests/golden/tokenizers
   cd "$BATS_TEST_TMPDIR"
   printf 'one two\n\nthree four five\n' >lines.txt
 }
 
 numbers() { shard cat "$@" | tr '\n' ' ' | sed 's/ $//'; }
-
-field() { # name, of a JSON line on stdin
-  python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"
-}
 
 @test "the ids of stored files are those of Hugging Face's tokenizers" {
   for name in bpe word; do
@@ -98,6 +91,50 @@ field() { # name, of a JSON line on stdin
   [[ $stderr == 'tokenize: bad.jsonl:1: '*other* ]]
 }
 
+@test "a file named .jsonl whose first line is JSON is JSON lines, with a note, unless --format is given" {
+  printf '{"text": "one"}\n{"text": "two"}\n' >a.jsonl
+  tokenize -t bytes a.jsonl -o x.shard.zst 2>notes
+  grep -q 'a.jsonl: JSON lines.*"text".*--format text' notes
+  cmp x.shard.zst <(tokenize -q -t bytes --format jsonl a.jsonl)
+  zstd -q a.jsonl && gzip -k a.jsonl
+  tokenize -q -t bytes a.jsonl.zst | cmp - x.shard.zst
+  tokenize -q -t bytes a.jsonl.gz | cmp - x.shard.zst
+  tokenize -t bytes --format text a.jsonl 2>notes | tokenize --decode | cmp - a.jsonl
+  ! grep 'JSON lines' notes || false
+  tokenize -q -t bytes <a.jsonl | tokenize --decode | cmp - a.jsonl
+  cp a.jsonl a.txt
+  tokenize -q -t bytes a.txt | tokenize --decode | cmp - a.jsonl
+  tokenize -q --learn word --min-count 1 a.jsonl | cmp - <(tokenize -q --learn word --format jsonl a.jsonl)
+  run --separate-stderr tokenize -t bytes a.jsonl lines.txt
+  [ "$status" -eq 64 ]
+  [[ $stderr == *a.jsonl*lines.txt*--format* ]]
+}
+
+@test "zstd and gzip are read as what they hold, wherever a text is read" {
+  for _ in $(seq 400); do cat "$golden/sample.txt"; done >big.txt
+  zstd -q big.txt && gzip -k big.txt && zstd -q lines.txt && gzip -k lines.txt
+  tokenize --json -q -t "$golden/bpe.json" big.txt lines.txt -o x.shard.zst 2>report
+  for packed in zst gz; do
+    tokenize --json -q -t "$golden/bpe.json" big.txt.$packed lines.txt.$packed -o y.shard.zst 2>packed_report
+    cmp x.shard.zst y.shard.zst
+    cmp report packed_report
+    tokenize -q -t bytes <lines.txt.$packed | tokenize --decode | cmp - lines.txt
+    tokenize -q -t bytes --pairs lines.txt.$packed lines.txt | cmp - <(tokenize -q -t bytes --pairs lines.txt lines.txt)
+    tokenize -q --learn word lines.txt.$packed | cmp - <(tokenize -q --learn word lines.txt)
+  done
+  head -c 50 lines.txt.gz >cut.gz
+  head -c 40 big.txt.zst >cut.zst
+  for cut in cut.gz cut.zst; do
+    run --separate-stderr tokenize -t bytes $cut -o z.shard.zst
+    [ "$status" -eq 65 ]
+    [[ $stderr == "tokenize: $cut: cut short"* ]]
+    [ ! -e z.shard.zst ]
+  done
+  run --separate-stderr tokenize -t bytes x.shard.zst -o z.shard.zst
+  [ "$status" -eq 65 ]
+  [[ $stderr == *'x.shard.zst: a shard'*--decode* ]]
+}
+
 @test "pairs: source, target, source, target; sides of different length are an error" {
   printf 'ein Haus\nzwei\n' >de
   printf 'a house\ntwo\n' >en
@@ -172,11 +209,50 @@ field() { # name, of a JSON line on stdin
   tokenize -q --import codes units.txt -o units.json
   [ "$(printf 'low lol\n' | tokenize -q --format lines -t units.json | numbers)" = '4 5 6 2' ]
 
+  refused() { # pattern, arguments
+    local pattern=$1
+    shift
+    run --separate-stderr tokenize "$@"
+    [ "$status" -eq 65 ] && [[ $stderr == $pattern ]] && [ -z "$output" ] || { echo "tokenize $*: $status: $stderr" && return 1; }
+  }
+  # One of GPT-2's two files says which the other is.
+  refused '*merges.txt: GPT-2*vocabulary*--import encoder.json vocab.bpe*' --import gpt2/merges.txt
+  refused '*merges.txt: GPT-2*vocabulary*--import encoder.json vocab.bpe*' --import gpt2/merges.txt dict.txt
+  refused '*merges.txt: GPT-2*vocabulary*--import encoder.json vocab.bpe*' -t gpt2/merges.txt lines.txt
+  refused '*vocab.json: GPT-2*merges*--import encoder.json vocab.bpe*' --import gpt2/vocab.json
+  refused '*vocab.json: GPT-2*merges*--import encoder.json vocab.bpe*' -t gpt2/vocab.json lines.txt
+  refused '*codes: subword-nmt*--import*' -t codes lines.txt
+
   run --separate-stderr tokenize --import lines.txt
   [ "$status" -eq 65 ]
   run --separate-stderr tokenize --import codes codes
   [ "$status" -eq 65 ]
   [[ $stderr == *'can be imported'* ]]
+}
+
+@test "tokenizers of other people's models: the text comes back, added tokens and all; unknown steps are named" {
+  for name in llama3 llama2 o200k smollm; do
+    for text in sample hard; do
+      tokenize -q -t "$golden/pipelines/$name.json" "$golden/$text.txt" -o x.shard.zst
+      tokenize --decode x.shard.zst | cmp - "$golden/$text.txt" || { echo "$name" && return 1; }
+    done
+  done
+  # However the text is read: at once, and through a pipe in batches.
+  for _ in $(seq 400); do cat "$golden/sample.txt" "$golden/hard.txt"; done >big.txt
+  for name in llama2 qwen2 deepseek; do
+    tokenize -q -j1 -t "$golden/pipelines/$name.json" big.txt -o one.shard.zst
+    tokenize -q -j4 -t "$golden/pipelines/$name.json" - -o four.shard.zst <big.txt
+    cmp one.shard.zst four.shard.zst
+    python3 -c 'import json, sys
+print(json.dumps({"text": open(sys.argv[1], encoding="utf-8", newline="").read()}))' big.txt >big.jsonl
+    tokenize -q -t "$golden/pipelines/$name.json" big.jsonl -o whole.shard.zst
+    cmp <(shard cat whole.shard.zst) <(shard cat one.shard.zst)
+  done
+  sed 's/"type":"NFC"/"type":"Nmt"/' "$golden/pipelines/qwen2.json" >nmt.json
+  run --separate-stderr tokenize -t nmt.json lines.txt -o y.shard.zst
+  [ "$status" -eq 65 ]
+  [[ $stderr == 'tokenize: nmt.json: the normalizer Nmt is not supported'* ]]
+  [ ! -e y.shard.zst ]
 }
 
 @test "wrong usage: 64; missing: 66; not a tokenizer: 65; each in one line" {
@@ -192,7 +268,7 @@ field() { # name, of a JSON line on stdin
   expect 64 format -t bytes --format xml lines.txt
   expect 66 absent -t absent.json lines.txt
   expect 66 absent -t bytes absent.txt -o x
-  expect 65 JSON -t lines.txt lines.txt
+  expect 65 'lines.txt: no tokenizer' -t lines.txt lines.txt
   expect 64 stdin -t bytes - - -o x
   echo '{"model":{"type":"Unigram"}}' >unigram.json
   expect 65 Unigram -t unigram.json lines.txt

@@ -1,13 +1,9 @@
 #!/usr/bin/env bats
 # train: what it writes, how it stops and goes on, what it refuses.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup_file() {
-  local root
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  export BIN=${BIN:-$root/build/bin}
-  export PATH=$BIN:$PATH
   cd "$BATS_FILE_TMPDIR"
   head -c 6000 "$root/LICENSE" >train.txt
   tail -c 2000 "$root/LICENSE" >valid.txt
@@ -19,11 +15,6 @@ setup() {
   data=$BATS_FILE_TMPDIR
   tiny=(--layers 1 --d-model 16 --heads 2 --context 32 --segment 32 --batch 4 --lr 0.01 -q -j 1)
   cd "$BATS_TEST_TMPDIR"
-}
-
-# same A B: every file but timings.jsonl has the same bytes in both folders.
-same() {
-  diff -r -x timings.jsonl "$1" "$2"
 }
 
 # die_after N COMMAND...: kill -9 once metrics.jsonl has N lines more than it had, or the command ended.
@@ -141,7 +132,9 @@ assert loss[0] > 4.3 and loss[-1] < 3.9, loss'
   run -64 train "${tiny[@]}" --steps 40 --memory local -o model "$data/train.shard.zst"
   [[ $output == *'memory "none", now it is "local"'* ]]
   run -64 train "${tiny[@]}" --steps 40 -o model "$data/valid.shard.zst"
-  [[ $output == *"begun with data"* ]]
+  [[ $output == *"begun with another FILE than $data/valid.shard.zst"* ]]
+  run -64 train "${tiny[@]}" --steps 40 --valid "$data/valid.shard.zst" -o model "$data/train.shard.zst"
+  [[ $output == *"begun with no --valid, now it is $data/valid.shard.zst"* ]]
   diff -r model before
 }
 
@@ -150,7 +143,7 @@ assert loss[0] > 4.3 and loss[-1] < 3.9, loss'
   train "${tiny[@]}" --steps 300 --log-every 1 -o model "$data/train.shard.zst" &
   pid=$!
   while [ ! -s model/metrics.jsonl ]; do sleep 0.02; done
-  run -64 train "${tiny[@]}" --steps 300 --log-every 1 -o model "$data/train.shard.zst"
+  run -73 train "${tiny[@]}" --steps 300 --log-every 1 -o model "$data/train.shard.zst"
   [[ $output == *"another process"* ]]
   wait "$pid"
   [ -e model/model.safetensors ]
@@ -172,6 +165,49 @@ assert config["model"]["d_model"] == 16 and config["memory"] == "local,long", co
   tokenize -q --learn bpe --vocab-size 300 small.txt -o tokenizer.json
   tokenize -q -t tokenizer.json small.txt -o small.shard.zst
   run -65 train --from plain --steps 20 -o other small.shard.zst
+}
+
+@test "the memories' temperature at test is calibrated, stands in config.json, and every program goes by it" {
+  train "${tiny[@]}" --dropout 0.4 --steps 40 --memory long --valid "$data/valid.shard.zst" -o trime "$data/train.shard.zst"
+  python3 - trime <<'END'
+import json, sys
+config = json.load(open(sys.argv[1] + '/config.json'))['tessera']
+lines = [json.loads(line) for line in open(sys.argv[1] + '/metrics.jsonl')]
+lines = [line for line in lines if 'valid_loss' in line]
+best = min(lines, key=lambda line: line['valid_loss'])
+assert config['joint_temperature'] == best['joint_temperature'], (config['joint_temperature'], best)
+assert config['memory_temperature'] == 1, config
+END
+  chosen=$(python3 -c 'import json; print(json.load(open("trime/config.json"))["tessera"]["joint_temperature"])')
+  for temperature in 0 0.5 1 10; do
+    eval-ppl -q -j 1 -m trime --joint-temperature $temperature --json "$data/valid.shard.zst" >>figures
+  done
+  python3 - "$chosen" <<'END'
+import json, sys
+chosen, *others = [json.loads(line) for line in open('figures')]
+assert f'|temperature:{float(sys.argv[1]):g}|' in chosen['signature'], chosen
+assert all(chosen['loss'] < other['loss'] + 0.01 for other in others), (chosen, others)
+END
+  # Another figure in its place is another default; none is the temperature of the training.
+  sed -i -E 's/("joint_temperature": )[0-9.]+/\17.5/' trime/config.json
+  [[ $(eval-ppl -q -j 1 -m trime --json "$data/valid.shard.zst") == *"|temperature:7.5|"* ]]
+  cmp <(sample -q -j 1 -m trime --prompt "the " --max-tokens 9 --temperature 0 --json) \
+    <(sample -q -j 1 -m trime --prompt "the " --max-tokens 9 --temperature 0 --joint-temperature 7.5 --json)
+  run -1 cmp -s <(sample -q -j 1 -m trime --prompt "the " --max-tokens 9 --temperature 0 --json) \
+    <(sample -q -j 1 -m trime --prompt "the " --max-tokens 9 --temperature 0 --joint-temperature 0.1 --json)
+  sed -i '/"joint_temperature"/d' trime/config.json
+  [[ $(eval-ppl -q -j 1 -m trime --json "$data/valid.shard.zst") == *"|temperature:1|"* ]]
+}
+
+@test "without a text to validate on, or with ext, training's own text calibrates; --valid-command sees it too" {
+  local memory
+  for memory in local ext; do
+    train "${tiny[@]}" --steps 6 --memory $memory -o $memory --valid-every 3 \
+      --valid-command 'grep -q joint_temperature {}/config.json && echo 1' "$data/train.shard.zst"
+    grep -qE '"joint_temperature": [1-9]' $memory/config.json
+  done
+  train "${tiny[@]}" --steps 2 -o plain "$data/train.shard.zst"
+  run -1 grep -q joint_temperature plain/config.json
 }
 
 @test "--plan says what a run takes and leaves nothing behind" {
@@ -204,13 +240,46 @@ assert plan["hours"] > 0 and plan["peak_memory_bytes"] > 1e6 and plan["disk_byte
 }
 
 @test "a run that diverges says so and leaves no model" {
-  run -65 train "${tiny[@]}" --lr 1e30 --steps 20 -o model "$data/train.shard.zst"
+  run -65 train "${tiny[@]}" --lr 1000 --optimiser nag --clip 0 --steps 20 -o model "$data/train.shard.zst"
   [[ $output == *"not finite"* ]]
   [ ! -e model/model.safetensors ]
 }
 
+@test "what others write or keep in the folder stays, and only the run's own leftovers go" {
+  mkfifo pipe
+  mkdir -p model/step-7.tmp.99 model/x.tmp.99 model/step-8.tmp.99 model/valid.tmp.99
+  echo mine | tee model/step-7.tmp.99/mine model/x.tmp.99/mine >model/notes.tmp.tessera
+  touch model/config.json.tmp.tessera model/step-8.tmp.99/state.json model/valid.tmp.99/config.json # of a killed run
+  cp -r model before
+  tokenize -q -t bytes - -o model/x.zst <pipe &
+  exec 9>pipe
+  echo hello >&9
+  until [ -e model/x.zst.tmp.tessera ]; do sleep 0.02; done
+  run -65 train "${tiny[@]}" --steps 2 -o model "$data/train.txt"
+  diff -r -x x.zst.tmp.tessera model before # refused: nothing changed
+  train "${tiny[@]}" --steps 2 -o model "$data/train.shard.zst"
+  exec 9>&-
+  wait $!
+  [ "$(shard cat --text model/x.zst)" = hello ]
+  [ "$(cat model/step-7.tmp.99/mine model/x.tmp.99/mine model/notes.tmp.tessera)" = $'mine\nmine\nmine' ]
+  [ ! -e model/config.json.tmp.tessera ] && [ ! -e model/step-8.tmp.99 ] && [ ! -e model/valid.tmp.99 ]
+}
+
+@test "a second run in a folder ends with 73 and leaves the first alone" {
+  mkfifo pipe
+  train "${tiny[@]}" --steps 2 -o model - <pipe &
+  exec 9>pipe
+  until [ -e model/stdin.shard.zst.tmp.tessera ]; do sleep 0.02; done
+  run -73 train "${tiny[@]}" --steps 2 -o model "$data/train.shard.zst"
+  [[ $output == *"another process trains in it"* ]]
+  cat "$data/train.shard.zst" >&9
+  exec 9>&-
+  wait $!
+  [ -e model/model.safetensors ]
+}
+
 @test "a run that was refused before it saved anything leaves its folder free" {
-  run -65 train "${tiny[@]}" --lr 1e30 --steps 20 -o model "$data/train.shard.zst"
+  run -65 train "${tiny[@]}" --lr 1000 --optimiser nag --clip 0 --steps 20 -o model "$data/train.shard.zst"
   train "${tiny[@]}" --steps 3 -o model "$data/train.shard.zst"
   [ -e model/model.safetensors ]
   run -66 train -q -o other missing.shard.zst

@@ -1,12 +1,10 @@
 #!/usr/bin/env bats
 # Translation: pairs in, a model of a source and a target out; what does not belong together is refused.
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup_file() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  BIN=${BIN:-$root/build/bin}
-  export root PATH=$BIN:$PATH OMP_NUM_THREADS=1
+  export OMP_NUM_THREADS=1
   cd "$BATS_FILE_TMPDIR"
   # The words of a sentence in the other language, in the same order.
   python3 - <<'EOF'

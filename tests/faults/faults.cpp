@@ -1,8 +1,10 @@
 // A library to preload: the n-th call of a kind fails, or the process dies there.
 //
-//   FAULT_CALL   write, fsync, rename, open, mmap, read, truncate, mkdir; or several with commas
+//   FAULT_CALL   write, fsync, rename, open, mmap, read, truncate, mkdir, unlink; or several with
+//                commas
 //   FAULT_AT     which call of those kinds, from 1; 0 or none: only count
 //   FAULT_ERRNO  the number the call fails with [5, EIO]; `kill`: SIGKILL, after half of a write
+//   FAULT_THERE  a path that access() finds, whether it is there or not
 //   FAULT_COUNT  a file to which the number of calls is written when the process ends
 //
 // Calls count from just before main on; files of the system (/proc, /usr, ...), standard streams
@@ -26,6 +28,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
 
 namespace {
 
@@ -37,10 +40,11 @@ enum Kind : unsigned {
   kMmap = 16,
   kRead = 32,
   kTruncate = 64,
-  kMkdir = 128
+  kMkdir = 128,
+  kUnlink = 256
 };
-constexpr const char* kNames[] = {"write", "fsync", "rename",   "open",
-                                  "mmap",  "read",  "truncate", "mkdir"};
+constexpr const char* kNames[] = {"write", "fsync",    "rename", "open",  "mmap",
+                                  "read",  "truncate", "mkdir",  "unlink"};
 
 struct Plan {
   bool on = false, kill = false;
@@ -59,7 +63,7 @@ const char* variable(const char* name) {
 
 unsigned kinds_of(const char* list) {
   unsigned kinds = 0;
-  for (unsigned i = 0; i < 8; ++i)
+  for (unsigned i = 0; i < std::size(kNames); ++i)
     if (std::strstr(list, kNames[i]) != nullptr) kinds |= 1u << i;
   return kinds;
 }
@@ -189,6 +193,12 @@ ssize_t pread64(int fd, void* bytes, std::size_t n, off64_t offset) {
   return read_at_as("pread64", fd, bytes, n, offset);
 }
 
+int access(const char* path, int mode) noexcept {
+  const char* const there = variable("FAULT_THERE");
+  if (*there != '\0' && std::strcmp(path, there) == 0) return 0;
+  return next<int (*)(const char*, int)>("access")(path, mode);
+}
+
 int fsync(int fd) {
   if (strikes(kFsync)) return static_cast<int>(fail());
   return next<int (*)(int)>("fsync")(fd);
@@ -237,6 +247,10 @@ int ftruncate(int fd, off_t bytes) noexcept {
 int mkdir(const char* path, mode_t mode) noexcept {
   if (strikes(kMkdir)) return static_cast<int>(fail());
   return next<int (*)(const char*, mode_t)>("mkdir")(path, mode);
+}
+int unlink(const char* path) noexcept {
+  if (strikes(kUnlink)) return static_cast<int>(fail());
+  return next<int (*)(const char*)>("unlink")(path);
 }
 
 }  // extern "C"

@@ -8,9 +8,9 @@
 
 #include "core/error.h"
 #include "core/io.h"
-#include "model/config.h"
+#include "model/model_config.h"
 #include "model/weights.h"
-#include "nn/torch.h"
+#include "nn/base/torch.h"
 
 namespace {
 

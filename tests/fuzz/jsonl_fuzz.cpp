@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "core/error.h"
-#include "text/documents.h"
-#include "text/gpt2_split.h"
-#include "text/tokenizer.h"
+#include "text/documents/documents.h"
+#include "text/formats/tokenizer_json.h"
+#include "text/tokenizer/gpt2_split.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace {
 

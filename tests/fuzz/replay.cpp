@@ -1,17 +1,107 @@
-// Runs a fuzz target on each file of the folders and files named: a libFuzzer's main without
-// libFuzzer.
+// NAME FILE|FOLDER...: runs a fuzz target on each file named, then on inputs made of them: a
+// libFuzzer's main without libFuzzer. Every second input made has its checksums made right again,
+// where the target says how (repair.h).
+//
+//   TESSERA_ATTACK_RUNS=N    inputs made [5000]
+//   TESSERA_ATTACK_FIRST=N   the number of the first [0]
+//   TESSERA_ATTACK_SEED=N    of which series [1]
+//
+// An input fails if the target aborts, crashes or lets an exception out, or if it takes more than
+// 30 seconds of processor time or 1 GiB more memory than there was in use before. The last line
+// then says how to run it again.
 
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <utility>
 #include <vector>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+#include "core/error.h"
+#include "fuzz/mutator.h"
+#include "fuzz/repair.h"
 
-int main(int argc, char** argv) {
-  namespace fs = std::filesystem;
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+// A sanitizer's, where one is linked.
+extern "C" [[gnu::weak]] void __sanitizer_set_death_callback(void (*callback)());
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostSeconds = 30;
+constexpr long kMostKiB = 1 << 20;
+
+char where[4200];  // the input in work, for who dies of it
+// How the process would die by itself, of each signal that a fault ends in.
+std::pair<int, struct sigaction> actions[] = {{SIGSEGV, {}}, {SIGBUS, {}},  {SIGFPE, {}},
+                                              {SIGILL, {}},  {SIGABRT, {}}, {SIGPROF, {}}};
+
+std::uint64_t setting(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+void say_where() {
+  std::strcat(where, "\n");
+  const auto written = ::write(STDERR_FILENO, where, std::strlen(where));
+  static_cast<void>(written);
+}
+
+// Says where, then lets happen what would have.
+void die(int number) {
+  if (number == SIGPROF) std::strcat(where, " (too slow)");
+  if (__sanitizer_set_death_callback == nullptr) say_where();
+  for (const auto& [other, action] : actions) ::sigaction(other, &action, nullptr);
+  ::raise(number);
+}
+
+void watch() {
+  static std::vector<char> stack(64 << 10);  // for who dies of a full one
+  const stack_t other{stack.data(), 0, stack.size()};
+  ::sigaltstack(&other, nullptr);
+  if (__sanitizer_set_death_callback != nullptr) {
+    __sanitizer_set_death_callback(say_where);
+  } else {
+    // What asks for a terabyte is told that there is none, and does not take the machine down.
+    const rlimit limit{4 * kMostKiB * 1024, 4 * kMostKiB * 1024};
+    ::setrlimit(RLIMIT_DATA, &limit);
+  }
+  struct sigaction action {};
+  action.sa_handler = die;
+  action.sa_flags = SA_ONSTACK;
+  for (auto& [number, before] : actions) ::sigaction(number, &action, &before);
+}
+
+long peak_kib() {
+  rusage usage;
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+void run(const fuzz::Bytes& bytes) {
+  const long before = peak_kib();
+  const itimerval limit{{0, 0}, {kMostSeconds, 0}}, none{};
+  ::setitimer(ITIMER_PROF, &limit, nullptr);
+  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  ::setitimer(ITIMER_PROF, &none, nullptr);
+  if (peak_kib() - before > kMostKiB) {
+    std::strcat(where, " (too much memory)");
+    std::abort();
+  }
+}
+
+std::vector<fs::path> files_of(int argc, char** argv) {
   std::vector<fs::path> paths;
   for (int i = 1; i < argc; ++i) {
     if (fs::is_directory(argv[i])) {
@@ -20,18 +110,50 @@ int main(int argc, char** argv) {
       paths.emplace_back(argv[i]);
     }
   }
-  for (const auto& path : paths) {
+  // In an order of their own, not the folder's, nor with the folders that lead there.
+  std::sort(paths.begin(), paths.end(), [](const fs::path& a, const fs::path& b) {
+    return std::pair(a.filename(), a) < std::pair(b.filename(), b);
+  });
+  return paths;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  watch();
+  std::vector<fuzz::Bytes> corpus;
+  for (const auto& path : files_of(argc, argv)) {
     std::ifstream in(path, std::ios::binary);
     if (!in) {
       std::fprintf(stderr, "%s: cannot open\n", path.c_str());
       return 66;
     }
-    const std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
-    // A crash is found by the last name printed.
-    std::printf("%s\n", path.c_str());
-    std::fflush(stdout);
-    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const auto* data = reinterpret_cast<const std::byte*>(text.data());
+    corpus.emplace_back(data, data + text.size());
+    std::snprintf(where, sizeof where - 100, "failed: %s", path.c_str());
+    run(corpus.back());
   }
-  std::printf("%zu inputs\n", paths.size());
-  return paths.empty() ? 1 : 0;
+  if (corpus.empty()) return 1;
+
+  const fuzz::Mutator mutator(corpus);
+  const auto seed = setting("TESSERA_ATTACK_SEED", 1), first = setting("TESSERA_ATTACK_FIRST", 0),
+             runs = setting("TESSERA_ATTACK_RUNS", 5000);
+  for (auto number = first; number < first + runs; ++number) {
+    std::snprintf(where, sizeof where - 100,
+                  "failed: TESSERA_ATTACK_SEED=%llu TESSERA_ATTACK_FIRST=%llu "
+                  "TESSERA_ATTACK_RUNS=1 runs it again",
+                  static_cast<unsigned long long>(seed), static_cast<unsigned long long>(number));
+    auto bytes = mutator.make(seed, number);
+    if (repair != nullptr && number % 2 == 1) {
+      try {
+        repair(bytes);
+      } catch (const core::Error&) {  // so far and no further
+      }
+    }
+    run(bytes);
+  }
+  std::printf("%zu inputs, %llu made of them\n", corpus.size(),
+              static_cast<unsigned long long>(runs));
+  return 0;
 }

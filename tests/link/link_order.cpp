@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/torch.h"
+#include "nn/base/torch.h"
 
 extern "C" void sgemm_();
 extern "C" void sgesvd_();

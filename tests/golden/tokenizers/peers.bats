@@ -2,7 +2,7 @@
 # tokenize beside tiktoken and Hugging Face's tokenizers, on real text.
 #
 # TESSERA_PEERS: a python with those modules; TESSERA_DATA: a folder of real text.
-# TESSERA_FULL=1 compares whole files instead of their first half MiB.
+# TESSERA_FULL=1 compares whole files instead of their first half MiB, and 100,000 random texts instead of 5,000.
 
 bats_require_minimum_version 1.5.0
 
@@ -120,6 +120,30 @@ samples() {
   tokenize -q --import codes -o units.json
   for text in sample hard; do
     peer hf units.json "$BATS_TEST_DIRNAME/$text.txt" | cmp - <(ids units.json "$BATS_TEST_DIRNAME/$text.txt")
+  done
+}
+
+# Every pipeline that people's models have, with vocabularies of the very texts that are hard: where a text is split matters
+# then. The tokenizer as it is written here must mean the same to tokenizers.
+@test "pipelines of other people: the ids that tokenizers gives, on hard text and random Unicode" {
+  need_module tokenizers
+  pipelines() { "$python" "$BATS_TEST_DIRNAME/pipelines.py" "$@"; }
+  local n=5000
+  [ -z "${TESSERA_FULL:-}" ] || n=100000
+  pipelines random 1 $((n < 20000 ? n : 20000)) >train.jsonl
+  "$python" -c 'import json, sys
+sys.stdout.reconfigure(encoding="utf-8", newline="")
+for line in open(sys.argv[1], encoding="utf-8"): sys.stdout.write(json.loads(line)["text"])' train.jsonl >train.txt
+  mkdir learned
+  pipelines make learned 20000 train.txt "$BATS_TEST_DIRNAME/sample.txt"
+  { pipelines texts "$BATS_TEST_DIRNAME/hard.txt" "$BATS_TEST_DIRNAME/sample.txt" && pipelines random 2 "$n"; } >texts.jsonl
+  for tokenizer in learned/*.json; do
+    pipelines ids "$tokenizer" texts.jsonl >theirs
+    tokenize -q -t "$tokenizer" --end-of-document none texts.jsonl -o x.shard.zst
+    shard cat --documents x.shard.zst | cmp - theirs || { echo "$tokenizer" && return 1; }
+    tokenize -q --export json -t "$tokenizer" -o again.json
+    head -n 1000 texts.jsonl >some.jsonl
+    pipelines ids again.json some.jsonl | cmp - <(head -n 1000 theirs) || { echo "$tokenizer written again" && return 1; }
   done
 }
 

@@ -67,11 +67,11 @@ DOCTEST_TEST_CASE("as people write it: bare words, sizes, comments, both dashes,
                      "name = two words # and a comment\nstop = [a b, c]\ncutoffs = 1K, 2K\n",
                      options)
                     .code == 0);
-  DOCTEST_CHECK(options.layers == 1024);
+  DOCTEST_CHECK(options.layers == 1000);
   DOCTEST_CHECK(options.rate == 3e-4);
   DOCTEST_CHECK(options.name == "two words");
   DOCTEST_CHECK(options.stops == std::vector<std::string>{"a b", "c"});
-  DOCTEST_CHECK(options.cutoffs == std::vector<std::int64_t>{1024, 2048});
+  DOCTEST_CHECK(options.cutoffs == std::vector<std::int64_t>{1000, 2000});
   DOCTEST_CHECK(
       read("{\"learning_rate\": 0.5, \"flag\": true,\n \"cutoffs\": [7]}", options).code == 0);
   DOCTEST_CHECK(options.rate == 0.5);

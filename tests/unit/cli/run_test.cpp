@@ -57,9 +57,9 @@ DOCTEST_TEST_CASE("flags, values and arguments reach the options") {
   DOCTEST_CHECK(outcome.code == 0);
   DOCTEST_CHECK(outcome.ran);
   DOCTEST_CHECK(!outcome.options.flag);
-  DOCTEST_CHECK(outcome.options.size == 2048);
+  DOCTEST_CHECK(outcome.options.size == 2000);
   DOCTEST_CHECK(outcome.options.names == std::vector<std::string>{"x,y", "z"});
-  DOCTEST_CHECK(outcome.options.sizes == std::vector<std::int64_t>{1, 2048});
+  DOCTEST_CHECK(outcome.options.sizes == std::vector<std::int64_t>{1, 2000});
   DOCTEST_CHECK(outcome.options.files == std::vector<std::string>{"a", "b", "-"});
   DOCTEST_CHECK(outcome.context.seed == 7);
   DOCTEST_CHECK(outcome.context.jobs == 3);
@@ -68,6 +68,8 @@ DOCTEST_TEST_CASE("flags, values and arguments reach the options") {
   DOCTEST_CHECK(!run({}).context.was_given("size"));
   DOCTEST_CHECK(run({}).context.jobs >= 1);
   DOCTEST_CHECK(run({"--size", "1", "--size", "2"}).options.size == 2);
+  DOCTEST_CHECK(run({"-j", "1", "-o", "a", "-j", "2", "-o", "b"}).context.jobs == 2);
+  DOCTEST_CHECK(run({"-o", "a", "-o", "b"}).context.output == "b");
   DOCTEST_CHECK(run({"--size", "-5"}).options.size == -5);
 }
 

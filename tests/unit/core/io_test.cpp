@@ -9,6 +9,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/destination.h"
+#include "core/printable.h"
+#include "core/temporary_file.h"
 #include "unit/thrown.h"
 
 #include <doctest/doctest.h>
@@ -123,6 +126,86 @@ DOCTEST_TEST_CASE("a pipe is written in place") {
   DOCTEST_CHECK(::read(reader, text.data(), text.size()) == 7);
   ::close(reader);
   DOCTEST_CHECK(fs::is_fifo(path));
+}
+
+DOCTEST_TEST_CASE("an output whose descriptor happens to be stdout's is a file like any other") {
+  const Folder folder;
+  const std::string path = folder.path / "x";
+  const int saved = ::dup(STDOUT_FILENO);
+  ::close(STDOUT_FILENO);
+  {
+    core::Output out(path);
+    out.write("whole");
+    out.commit();
+  }
+  ::dup2(saved, STDOUT_FILENO);
+  ::close(saved);
+  DOCTEST_CHECK(core::read_text(path) == "whole");
+  DOCTEST_CHECK(folder.files() == 1);
+}
+
+DOCTEST_TEST_CASE("where an output goes") {
+  const Folder folder;
+  const fs::path real = folder.path / "real", link = folder.path / "link";
+  fs::create_symlink("real", link);
+  fs::create_symlink(link, folder.path / "chain");
+  DOCTEST_CHECK(core::destination_of(real).path == real);
+  DOCTEST_CHECK(core::destination_of(folder.path / "chain").path ==
+                real);  // though it is not there
+  core::write_file(folder.path / "chain", "through");
+  DOCTEST_CHECK(core::read_text(real) == "through");
+  DOCTEST_CHECK(fs::is_symlink(link));
+  fs::create_symlink("circle", folder.path / "circle");
+  DOCTEST_CHECK(thrown([&] { core::destination_of(folder.path / "circle"); }).code == 73);
+  DOCTEST_CHECK(thrown([&] { core::destination_of(folder.path / std::string(256, 'x')); }).code ==
+                73);
+  for (const char* name : {"", "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
+    DOCTEST_CHECK(core::destination_of(name).descriptor == 1);
+  DOCTEST_CHECK(core::destination_of("/dev/fd/12").descriptor == 12);
+  DOCTEST_CHECK(!core::destination_of(folder.path / "1").descriptor);
+  DOCTEST_CHECK(!core::destination_of("/dev/null").descriptor);
+}
+
+DOCTEST_TEST_CASE("a temporary name fits into a folder, and differs for names that differ") {
+  DOCTEST_CHECK(core::temporary_path("a/x") == "a/x.tmp.tessera");
+  DOCTEST_CHECK(core::temporary_path("x", ".tmp.7") == "x.tmp.7");
+  const std::string longest(243, 'x');
+  DOCTEST_CHECK(core::temporary_path("a/" + longest) == "a/" + longest + ".tmp.tessera");
+  const auto name_of = [](const std::string& path) {
+    return fs::path(core::temporary_path(path)).filename().string();
+  };
+  const std::string a = name_of(longest + "ya"), b = name_of(longest + "yb");
+  DOCTEST_CHECK(a.size() <= 255);
+  DOCTEST_CHECK(a.ends_with(".tmp.tessera"));
+  DOCTEST_CHECK(a != b);
+  std::string accents;
+  for (int i = 0; i < 126; ++i) accents += "\u00e9";
+  for (const std::string front : {"", "x"})  // a cut within a character, and between two
+    DOCTEST_CHECK(core::printable(name_of(front + accents)) == name_of(front + accents));
+}
+
+DOCTEST_TEST_CASE("a file made anew is never what stood under its name") {
+  const Folder folder;
+  const std::string victim = folder.path / "victim", path = folder.path / "x";
+  core::write_file(victim, "victim");
+  for (const bool hard : {false, true}) {
+    if (hard) {
+      fs::create_hard_link(victim, path);
+    } else {
+      fs::create_symlink(victim, path);
+    }
+    const int fd = core::create_file(path);
+    DOCTEST_CHECK(::write(fd, "new", 3) == 3);
+    DOCTEST_CHECK(core::is_same_file(fd, path));
+    ::close(fd);
+    DOCTEST_CHECK(core::read_text(victim) == "victim");
+    DOCTEST_CHECK(core::read_text(path) == "new");
+    fs::remove(path);
+  }
+  fs::create_directory(folder.path / "folder");
+  DOCTEST_CHECK(thrown([&] { core::create_file(folder.path / "folder"); }).code == 73);
+  fs::create_directory_symlink(folder.path / "folder", path);
+  DOCTEST_CHECK(thrown([&] { core::make_new_folder(path); }).code == 73);
 }
 
 DOCTEST_TEST_CASE("inputs that are not there") {

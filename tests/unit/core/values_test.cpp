@@ -9,6 +9,7 @@
 #include "core/hash.h"
 #include "core/json.h"
 #include "core/options.h"
+#include "core/printable.h"
 #include "core/rng.h"
 #include "core/units.h"
 #include "unit/thrown.h"
@@ -72,7 +73,7 @@ DOCTEST_TEST_CASE("unknown keys and bad values are named") {
     });
   };
   DOCTEST_CHECK(set(R"({"the_size": "64K"})").code == 0);
-  DOCTEST_CHECK(options.size == 65'536);
+  DOCTEST_CHECK(options.size == 64'000);
   const auto unknown = set(R"({"sise": 1})");
   DOCTEST_CHECK(unknown.code == 78);
   DOCTEST_CHECK(unknown.names("f.json"));
@@ -87,7 +88,96 @@ DOCTEST_TEST_CASE("unknown keys and bad values are named") {
   }
 }
 
+namespace {
+
+struct Bounded {
+  std::int64_t count = 4, buffer = 1, stride = 0;
+  double share = 0.5, rate = 1;
+  std::vector<std::int64_t> sizes;
+  void fields(core::FieldList& f) {
+    f("count", count, "a count").between(1, 16e6);
+    f("buffer", buffer, "bytes").between(1, 1 << 30).bytes();
+    f("stride", stride, "auto: all").between(1, 10).or_auto();
+    f("share", share, "a share").at_least(0).below(1);
+    f("rate", rate, "a rate").above(0);
+    f("sizes", sizes, "sizes").between(0, 9);
+  }
+};
+
+}  // namespace
+
+DOCTEST_TEST_CASE(
+    "bounds: one refusal for flags, files and structs, and the field keeps its value") {
+  Bounded options;
+  const auto list = core::list_fields(options);
+  const auto set = [&](const char* name, const std::vector<std::string>& values) {
+    for (const auto& field : list.all())
+      if (field.name == name) return thrown([&] { core::assign(field, values); });
+    return thrown([] {});
+  };
+  DOCTEST_CHECK(set("count", {"16M"}).code == 0);
+  DOCTEST_CHECK(options.count == 16'000'000);
+  for (const char* bad : {"0", "-1", "16000001", "9E18"}) {
+    DOCTEST_CAPTURE(bad);
+    const auto refusal = set("count", {bad});
+    DOCTEST_CHECK(refusal.code == 64);
+    DOCTEST_CHECK(refusal.text == std::string("--count: takes 1 to 16M, not ") + bad);
+    DOCTEST_CHECK(options.count == 16'000'000);
+  }
+  DOCTEST_CHECK(set("buffer", {"1G"}).code == 0);
+  DOCTEST_CHECK(options.buffer == 1 << 30);
+  DOCTEST_CHECK(set("buffer", {"2G"}).text == "--buffer: takes 1 to 1G, not 2G");
+  DOCTEST_CHECK(set("share", {"0"}).code == 0);
+  DOCTEST_CHECK(set("share", {"1"}).text == "--share: takes 0 to below 1, not 1");
+  DOCTEST_CHECK(set("rate", {"1e300"}).code == 0);
+  DOCTEST_CHECK(set("rate", {"0"}).text == "--rate: takes above 0, not 0");
+  DOCTEST_CHECK(set("rate", {"inf"}).code == 64);
+  DOCTEST_CHECK(set("sizes", {"3", "10"}).text == "--sizes: takes 0 to 9, not 10");
+  DOCTEST_CHECK(options.sizes.empty());
+
+  const auto file = thrown([&] {
+    core::fields_from_json(list, core::parse_json(R"({"count": 0})", "f.json"), "f.json");
+  });
+  DOCTEST_CHECK(file.code == 78);
+  DOCTEST_CHECK(file.text == "f.json: --count: takes 1 to 16M, not 0");
+
+  DOCTEST_CHECK(thrown([&] { core::expect_within_bounds(list); }).code == 0);
+  options.sizes = {1, 11};
+  const auto filled = thrown([&] { core::expect_within_bounds(list); });
+  DOCTEST_CHECK(filled.code == 78);
+  DOCTEST_CHECK(filled.text == "sizes: takes 0 to 9, not 11");
+}
+
+DOCTEST_TEST_CASE("what is left to the program is auto, never a number") {
+  Bounded options;
+  const auto list = core::list_fields(options);
+  const auto& stride = list.all()[2];
+  DOCTEST_CHECK(core::to_strings(stride) == std::vector<std::string>{"auto"});
+  DOCTEST_CHECK(stride.range() == "1 to 10, or auto");
+  DOCTEST_CHECK(thrown([&] { core::assign(stride, {"0"}); }).code == 64);
+  core::assign(stride, {"7"});
+  DOCTEST_CHECK(options.stride == 7);
+  DOCTEST_CHECK(core::to_strings(stride) == std::vector<std::string>{"7"});
+  core::assign(stride, {"auto"});
+  DOCTEST_CHECK(options.stride == 0);
+}
+
+DOCTEST_TEST_CASE("the nearest name, where one is near") {
+  const std::vector<std::string> names = {"temperature", "top-k", "layers", "k", "seed"};
+  DOCTEST_CHECK(core::nearest("temprature", names) == "temperature");
+  DOCTEST_CHECK(core::nearest("layer", names) == "layers");
+  DOCTEST_CHECK(core::nearest("sede", names) == "seed");
+  DOCTEST_CHECK(core::nearest("colour", names).empty());
+  DOCTEST_CHECK(core::nearest("x", names).empty());
+  DOCTEST_CHECK(core::did_you_mean("layer", names, "--") == "; did you mean --layers?");
+  DOCTEST_CHECK(core::did_you_mean(std::string(100'000, 'x'), names).empty());
+}
+
 DOCTEST_TEST_CASE("sizes and durations as people type them") {
+  DOCTEST_CHECK(core::parse_count("64K") == 64'000);
+  DOCTEST_CHECK(core::parse_count("1.1m") == 1'100'000);
+  DOCTEST_CHECK(core::parse_count("0.3G") == 300'000'000);
+  DOCTEST_CHECK(core::parse_count("-2k") == -2'000);
   DOCTEST_CHECK(core::parse_size("64") == 64);
   DOCTEST_CHECK(core::parse_size("64k") == 65'536);
   DOCTEST_CHECK(core::parse_size("1.5G") == 3ll << 29);
@@ -95,14 +185,20 @@ DOCTEST_TEST_CASE("sizes and durations as people type them") {
   for (const char* bad : {"", "K", "1.5", "12X", "1 K", "9999999999999T", "0x10", "1e400", "nan"}) {
     DOCTEST_CAPTURE(bad);
     DOCTEST_CHECK(thrown([&] { core::parse_size(bad); }).code == 64);
+    DOCTEST_CHECK(thrown([&] { core::parse_count(bad); }).code == 64);
   }
   DOCTEST_CHECK(core::parse_duration_s("90") == 90);
   DOCTEST_CHECK(core::parse_duration_s("1:30") == 90);
   DOCTEST_CHECK(core::parse_duration_s("2:00:00.5") == 7200.5);
-  for (const char* bad : {"", ":", "1:", "-3", "1:2:3:4", "inf"}) {
+  for (const char* bad : {"", ":", "1:", "-3", "1:2:3:4", "inf", "1e10", "99999999:00:00"}) {
     DOCTEST_CAPTURE(bad);
     DOCTEST_CHECK(thrown([&] { core::parse_duration_s(bad); }).code == 64);
   }
+  DOCTEST_CHECK(core::format_count(16'000'000) == "16M");
+  DOCTEST_CHECK(core::format_count(65'536) == "65536");
+  DOCTEST_CHECK(core::format_count(65'536, 1024) == "64K");
+  DOCTEST_CHECK(core::format_count(-1) == "-1");
+  DOCTEST_CHECK(core::format_count(0.5) == "0.5");
   DOCTEST_CHECK(core::format_bytes(1536) == "1.5 KiB");
   DOCTEST_CHECK(core::format_bytes(3) == "3 B");
   DOCTEST_CHECK(core::format_duration(3723) == "1:02:03");
@@ -184,4 +280,15 @@ DOCTEST_TEST_CASE("random numbers: fixed, apart, in range, even") {
   DOCTEST_CHECK(shuffled != items);
   std::sort(shuffled.begin(), shuffled.end());
   DOCTEST_CHECK(shuffled == items);
+}
+
+DOCTEST_TEST_CASE("what a terminal would obey is written as bytes") {
+  DOCTEST_CHECK(core::printable("plain \u00e9 \u4e2d \U0001f600") ==
+                "plain \u00e9 \u4e2d \U0001f600");
+  DOCTEST_CHECK(core::printable("a\tb\n\x1b[1m\x7f") == "a\\x09b\\x0a\\x1b[1m\\x7f");
+  DOCTEST_CHECK(core::printable("\xc2\x9b\xc2\xa0") == "\\xc2\\x9b\xc2\xa0");
+  // A byte alone, too long a form, a surrogate, cut short.
+  DOCTEST_CHECK(core::printable("\x9b \xc0\x80 \xed\xa0\x80 \xe4\xb8") ==
+                "\\x9b \\xc0\\x80 \\xed\\xa0\\x80 \\xe4\\xb8");
+  DOCTEST_CHECK(core::printable("").empty());
 }

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "infer/attended.h"
-#include "infer/windows.h"
-#include "nn/attention_watch.h"
+#include "infer/score/attended.h"
+#include "infer/windows/windows.h"
+#include "nn/base/attention_watch.h"
 #include "tiny.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // A store of a text: which entries, whose keys, and going on after a stop.
-#include "infer/entries.h"
+#include "infer/keys/entries.h"
 
 #include <doctest/doctest.h>
 
@@ -8,9 +8,9 @@
 #include <map>
 
 #include "core/error.h"
-#include "infer/fill_store.h"
-#include "infer/pair_entries.h"
-#include "infer/pairs.h"
+#include "infer/keys/fill_store.h"
+#include "infer/keys/pair_entries.h"
+#include "infer/windows/pairs.h"
 #include "store/datastore.h"
 #include "tiny.h"
 
@@ -29,16 +29,9 @@ struct Folder {
   ~Folder() { fs::remove_all(path); }
 };
 
-infer::WindowOptions resolved(infer::WindowOptions windows, const nn::Model& model) {
-  infer::MemoryOptions memory;
-  memory.memory = "none";
-  infer::resolve(windows, memory, model);
-  return windows;
-}
-
 // All keys and labels, walked through.
 infer::EntryBlock walk_all(nn::Model& model, const shard::Dataset& data,
-                           const infer::WindowOptions& windows) {
+                           const infer::WindowPlan& windows) {
   infer::WindowWalk walk(model, data, windows, torch::kCPU);
   std::vector<Tensor> keys, labels;
   while (const auto block = walk.next()) {
@@ -72,13 +65,19 @@ store::Manifest build(nn::Model& model, const shard::Dataset& data, const std::s
   plan.model = "m", plan.data = data.fingerprint().hex(), plan.index = "exact";
   plan.width = static_cast<std::uint64_t>(model.architecture->d_key());
   plan.vocabulary = static_cast<std::uint64_t>(model.vocabulary);
-  for (;;) {
+  for (bool killed = false;;) {
     store::Builder builder(folder, plan, false);
     const auto walk = make();
     infer::FillWatch watch;
     watch.stop = stop;
-    if (infer::fill_store(builder, *walk, folder, torch::kCPU, watch))
-      return builder.finish(walk->first_of_documents());
+    if (!infer::fill_store(builder, *walk, folder, torch::kCPU, watch)) continue;
+    if (stop && !killed) {  // with all rows there, before the store is whole
+      killed = true;
+      continue;
+    }
+    const auto manifest = builder.finish(walk->first_of_documents());
+    infer::remove_states(folder);
+    return manifest;
   }
 }
 
@@ -123,7 +122,7 @@ DOCTEST_TEST_CASE("an entry is a position's key in the window that scores it, an
   const auto text = tiny::text_of({50, 1, 40});
   const auto tokens = text.tokens();
   const tiny::Shard shard(text);
-  const auto windows = resolved(tiny::windows_of(16, 4), model);
+  const auto windows = tiny::windows_of(16, 4);
   const auto all = walk_all(model, shard.data(), windows);
   DOCTEST_REQUIRE(all.keys.size(0) == 90);
   DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).count() == 90);
@@ -145,8 +144,7 @@ DOCTEST_TEST_CASE(
   nn::Model model = tiny::model_of("transformer");
   const tiny::Shard shard(tiny::text_of({20, 1, 9}));
   auto windows = tiny::windows_of(8, 8);
-  windows.restart = "document";
-  windows = resolved(windows, model);
+  windows.by_document = true;
   DOCTEST_CHECK(walk_all(model, shard.data(), windows).keys.size(0) == 27);
   DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).count() == 27);
   DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).first_of_documents() ==
@@ -163,9 +161,8 @@ DOCTEST_TEST_CASE(
   for (const char* arch : {"transformer", "lstm"}) {
     nn::Model model = tiny::model_of(arch);
     const tiny::Shard shard(tiny::text_of({150, 60}));
-    auto windows = tiny::windows_of(16, 8, "auto");
+    auto windows = tiny::windows_of(16, 8, std::string(arch) == "lstm");
     windows.batch_tokens = 32;
-    windows = resolved(windows, model);
     const Folder whole, stopped;
     const auto make = [&] {
       return std::make_unique<infer::WindowWalk>(model, shard.data(), windows, torch::kCPU);

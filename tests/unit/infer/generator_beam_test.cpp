@@ -6,7 +6,7 @@
 #include <map>
 
 #include "core/rng.h"
-#include "infer/generator_beam.h"
+#include "infer/generate/generator_beam.h"
 
 namespace {
 

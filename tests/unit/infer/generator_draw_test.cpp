@@ -6,10 +6,10 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "infer/generator_beam.h"
-#include "infer/generator_draw.h"
-#include "infer/generator_prompts.h"
-#include "infer/generator_stop.h"
+#include "infer/generate/generator_beam.h"
+#include "infer/generate/generator_draw.h"
+#include "infer/generate/generator_prompts.h"
+#include "infer/generate/generator_stop.h"
 #include "unit/thrown.h"
 
 namespace {

@@ -1,11 +1,12 @@
 // The decoder's own loops beside the model's modules.
 #include <doctest/doctest.h>
 
+#include "core/error.h"
 #include "core/rng.h"
-#include "infer/decode_check.h"
-#include "infer/decode_transformer.h"
-#include "nn/reads_source.h"
-#include "nn/torch.h"
+#include "infer/decode/decode_check.h"
+#include "infer/decode/decode_transformer.h"
+#include "nn/base/arch_facts.h"
+#include "nn/base/torch.h"
 #include "tiny.h"
 
 namespace {
@@ -100,7 +101,7 @@ DOCTEST_TEST_CASE("the decoder's loops give what the modules give, for every kin
     DOCTEST_REQUIRE(infer::TransformerEngine::fits(model, torch::kCPU));
     infer::ModuleEngine modules(model, torch::kCPU);
     infer::TransformerEngine loops(model, infer::Precision::float32);
-    const bool reads = nn::reads_source(model.options.arch);
+    const bool reads = nn::arch_facts(model.options.arch).reads_source;
     const bool forgets = model.architecture->carry() == nn::Carry::forget;
     core::Rng rng(5);
     std::size_t rows = 3;
@@ -230,6 +231,23 @@ DOCTEST_TEST_CASE("a packed product is the plain one, for any shape") {
       const Tensor scale = weight.abs().amax(1, true) / 127;
       const Tensor bytes = torch::mm(x, ((weight / scale).round() * scale).t());
       DOCTEST_CHECK(difference(packed(infer::Precision::int8), bytes) < 1e-3);
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("a weight that is missing is an error, not a guess") {
+  for (const char* arch : {"transformer", "encoder-decoder"}) {
+    const auto parts = nn::arch_facts(arch).reads_source
+                           ? std::vector<std::string>{"mlp.c_fc", "cross.c_q"}
+                           : std::vector<std::string>{"attn.c_attn", "mlp.c_proj"};
+    for (const auto& part : parts) {
+      nn::Model model = model_of([&](nn::ModelOptions& o) { o.arch = arch; }, 37);
+      for (const auto& item : model.architecture->named_modules())
+        if (item.key() == "h.1." + part)
+          dynamic_cast<nn::Linear&>(*item.value()).weight = torch::Tensor();
+      DOCTEST_CAPTURE(part);
+      DOCTEST_CHECK_THROWS_WITH_AS(infer::TransformerEngine(model, infer::Precision::float32),
+                                   doctest::Contains("where one of"), core::Error);
     }
   }
 }

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "infer/generator_prompts.h"
+#include "infer/generate/generator_prompts.h"
 #include "unit/thrown.h"
 
 namespace {

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <map>
 
-#include "infer/generator.h"
-#include "nn/torch.h"
+#include "infer/generate/generator.h"
+#include "nn/base/torch.h"
+#include "nn/layers/embedding.h"
 #include "plain_beam.h"
 #include "store_of_keys.h"
-#include "text/learn.h"
+#include "text/formats/tokenizer_json.h"
+#include "text/learn/learn.h"
 #include "tiny.h"
 #include "unit/thrown.h"
 

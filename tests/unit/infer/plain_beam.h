@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "nn/torch.h"
+#include "nn/base/torch.h"
 
 namespace plain {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "nn/torch.h"
+#include "nn/base/torch.h"
 #include "tiny.h"
 
 /// An entry of a store.
@@ -19,16 +19,14 @@ struct Stored {
 // All of it by double loops: sliding windows, one forward each; entries of the window are those of
 // its own encoding, entries before it stand as they were scored.
 inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std::uint32_t>& tokens,
-                                        const infer::WindowOptions& windows,
-                                        infer::MemoryOptions memory,
+                                        const infer::WindowPlan& windows,
+                                        const infer::MemoryPlan& memory,
                                         const std::vector<Stored>& stored = {}, bool l2 = false) {
   const torch::NoGradGuard no_gradient;
-  infer::WindowOptions resolved = windows;
-  infer::resolve(resolved, memory, model);
   const auto n = static_cast<std::int64_t>(tokens.size()) - 1;  // inputs
-  const std::int64_t W = resolved.window, S = resolved.stride;
+  const std::int64_t W = windows.window, S = windows.stride;
   const double width = static_cast<double>(model.architecture->d_key());
-  const bool local = memory.rule().local, far = memory.rule().far;
+  const bool local = memory.rule.local, far = memory.rule.far;
   std::vector<double> log_probs;
   std::map<std::int64_t, std::pair<torch::Tensor, torch::Tensor>>
       kept;  // position -> f, g as scored
@@ -62,9 +60,9 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
       double all = 0, hit = 0, cache_all = 0, cache_hit = 0, joined_all = 0, joined_hit = 0;
       for (std::int64_t j = 0; j < i; ++j) {
         const auto [f_j, g_j] = key(j);
-        if ((local && j >= start) || (far && i - j <= memory.long_tokens)) {
+        if ((local && j >= start) || (far && i - j <= memory.rule.reach)) {
           const double mass =
-              std::exp(g.dot(g_j).item<double>() / (std::sqrt(width) * memory.joint_temperature));
+              std::exp(g.dot(g_j).item<double>() / (std::sqrt(width) * memory.rule.temperature));
           all += mass;
           if (label(j) == label(i)) hit += mass;
         }
@@ -92,7 +90,7 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
           stores_all += mass;
           if (match) stores_hit += mass;
           if (!memory.stores.joined()) continue;
-          const double joined = std::exp(-less / (std::sqrt(width) * memory.joint_temperature));
+          const double joined = std::exp(-less / (std::sqrt(width) * memory.rule.temperature));
           joined_all += joined;
           if (match) joined_hit += joined;
         }
@@ -114,4 +112,10 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
     for (std::int64_t i = from; i < end; ++i) kept[i] = key(i);
   }
   return log_probs;
+}
+
+inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std::uint32_t>& tokens,
+                                        const infer::WindowPlan& windows,
+                                        const infer::MemoryOptions& memory) {
+  return plain_scores(model, tokens, windows, infer::plan_memory(memory, windows, model));
 }

@@ -1,7 +1,7 @@
 // Test memories against a plain version that writes every pair out, and scorers that must agree.
 #include <doctest/doctest.h>
 
-#include "nn/torch.h"
+#include "nn/base/torch.h"
 #include "plain_scores.h"
 #include "tiny.h"
 
@@ -75,7 +75,7 @@ DOCTEST_TEST_CASE("windows in one forward or one by one: the same scores") {
   nn::Model model = tiny::model_of("transformer", "rope");
   for (const char* restart : {"none", "document"}) {
     auto windows = tiny::windows_of(16, 6);
-    windows.restart = restart;
+    windows.by_document = std::string(restart) == "document";
     auto memory = tiny::memory_of("local,long", 50);
     memory.cache = 30;
     windows.batch_tokens = 1;
@@ -104,7 +104,7 @@ DOCTEST_TEST_CASE("carried token by token, in blocks and as one window: the same
       for (const std::int64_t stride : {1, 7}) {
         // Nothing is forgotten: the window holds the text.
         const Tensor carried =
-            tiny::log_probs(model, shard.data(), tiny::windows_of(90, stride, "on"), memory);
+            tiny::log_probs(model, shard.data(), tiny::windows_of(90, stride, true), memory);
         DOCTEST_CHECK(tiny::largest_difference(whole, carried) < 1e-4);
       }
     }
@@ -112,11 +112,11 @@ DOCTEST_TEST_CASE("carried token by token, in blocks and as one window: the same
     if (model.architecture->carry() == nn::Carry::constant) {
       const auto memory = tiny::memory_of("long", 30);
       const Tensor blocks =
-          tiny::log_probs(model, shard.data(), tiny::windows_of(10, 10, "on"), memory);
+          tiny::log_probs(model, shard.data(), tiny::windows_of(10, 10, true), memory);
       const Tensor steps =
-          tiny::log_probs(model, shard.data(), tiny::windows_of(10, 1, "on"), memory);
+          tiny::log_probs(model, shard.data(), tiny::windows_of(10, 1, true), memory);
       const Tensor whole =
-          tiny::log_probs(model, shard.data(), tiny::windows_of(90, 90, "on"), memory);
+          tiny::log_probs(model, shard.data(), tiny::windows_of(90, 90, true), memory);
       DOCTEST_CHECK(tiny::largest_difference(blocks, steps) < 1e-4);
       DOCTEST_CHECK(tiny::largest_difference(blocks, whole) < 1e-4);
     }
@@ -126,13 +126,14 @@ DOCTEST_TEST_CASE("carried token by token, in blocks and as one window: the same
 DOCTEST_TEST_CASE("with restart at documents each is scored as if it were alone") {
   const tiny::Text text = tiny::text_of({30, 1, 25, 0, 44});
   nn::Model model = tiny::model_of("transformer");
-  for (const char* carry : {"off", "on"}) {
+  for (const bool carried : {false, true}) {
     nn::Model& used = model;
-    if (std::string(carry) == "on") used = tiny::model_of("lstm");
-    auto windows = tiny::windows_of(12, 5, carry);
-    windows.restart = "document";
-    auto memory = tiny::memory_of("local,long", 20);
-    memory.cache = 9;
+    if (carried) used = tiny::model_of("lstm");
+    auto windows = tiny::windows_of(12, 5, carried);
+    windows.by_document = true;
+    auto options = tiny::memory_of("local,long", 20);
+    options.cache = 9;
+    const auto memory = infer::plan_memory(options, windows, used);
     const tiny::Shard whole(text);
     std::vector<Tensor> alone;
     double bytes = 0;
@@ -142,7 +143,7 @@ DOCTEST_TEST_CASE("with restart at documents each is scored as if it were alone"
       part.documents = {document};
       const tiny::Shard shard(part);
       auto none = windows;
-      none.restart = "none";
+      none.by_document = false;
       alone.push_back(tiny::log_probs(used, shard.data(), none, memory));
       bytes += infer::score(used, shard.data(), none, memory, torch::kCPU).bytes;
     }

@@ -5,11 +5,11 @@
 #include <set>
 
 #include "core/error.h"
-#include "infer/breakdown.h"
-#include "infer/report.h"
-#include "infer/tune.h"
-#include "nn/plain_head.h"
-#include "nn/torch.h"
+#include "infer/score/breakdown.h"
+#include "infer/score/report.h"
+#include "infer/score/tune.h"
+#include "nn/base/torch.h"
+#include "nn/heads/plain_head.h"
 #include "tiny.h"
 
 namespace {
@@ -106,7 +106,7 @@ DOCTEST_TEST_CASE("a beginning token has the first token scored too, once a stre
   const double first = std::log(0.8) + std::log(0.5) + std::log(0.25);
   const double second = std::log(0.1) + std::log(0.5) + std::log(0.2);
   for (const char* restart : {"none", "document"}) {
-    windows.restart = restart;
+    windows.by_document = std::string(restart) == "document";
     const auto totals = infer::score(model, shard.data(), windows, {}, torch::kCPU);
     DOCTEST_CHECK(totals.tokens == 6);
     DOCTEST_CHECK(totals.bytes == doctest::Approx(24));
@@ -121,7 +121,7 @@ DOCTEST_TEST_CASE("every token but the first is scored once, whatever windows") 
     for (const auto& [window, stride] :
          std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {7, 7}, {7, 2}, {96, 50}}) {
       auto windows = tiny::windows_of(window, stride);
-      windows.restart = restart;
+      windows.by_document = std::string(restart) == "document";
       std::vector<std::uint64_t> scored;
       infer::Watch watch;
       watch.scored = [&](const infer::Scored& block) {
@@ -130,7 +130,7 @@ DOCTEST_TEST_CASE("every token but the first is scored once, whatever windows") 
       };
       const auto totals = infer::score(model, shard.data(), windows, {}, torch::kCPU, watch);
       std::set<std::uint64_t> skipped = {0};
-      if (windows.by_document()) skipped = {0, 50, 63};
+      if (windows.by_document) skipped = {0, 50, 63};
       std::vector<std::uint64_t> expected;
       for (std::uint64_t i = 0; i < 103; ++i)
         if (!skipped.count(i)) expected.push_back(i);
@@ -158,21 +158,22 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
   const tiny::Shard shard(tiny::text_of({150}));
   nn::Model model = tiny::model_of("transformer", "learned", 23, torch::kFloat64);
   for (const char* combine : {"joint", "interpolate"}) {
-    auto memory = tiny::memory_of("local,long", 60);
-    memory.cache = 40;
-    memory.combine = combine;
+    auto asked = tiny::memory_of("local,long", 60);
+    asked.cache = 40;
+    asked.combine = combine;
     infer::TuneOptions options;
     options.temperatures = {0.7, 1.4};
     options.thetas = {0.03, 0.3};
     options.lambdas = {0, 0.2, 0.6};
     const auto windows = tiny::windows_of(16, 8);
+    const auto memory = infer::plan_memory(asked, windows, model);
     const auto tuned = infer::tune(model, shard.data(), windows, memory, options, torch::kCPU);
     // Shares of 0.6 and 0.6 do not fit together.
     DOCTEST_CHECK(tuned.points.size() == (memory.interpolated() ? 2u * 2 * 8 : 2u * 2 * 3));
     double best = 1e9;
     for (const auto& point : tuned.points) {
       auto at = memory;
-      at.joint_temperature = point.temperature, at.cache_theta = point.theta;
+      at.rule.temperature = point.temperature, at.cache_theta = point.theta;
       at.memory_lambda = point.memory_lambda, at.cache_lambda = point.cache_lambda;
       const auto totals = infer::score(model, shard.data(), windows, at, torch::kCPU);
       DOCTEST_CHECK(std::abs(totals.loss() - point.loss) < 1e-9);
@@ -182,10 +183,14 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
     const auto again = infer::score(model, shard.data(), windows, tuned.memory, torch::kCPU);
     DOCTEST_CHECK(std::abs(again.loss() - best) < 1e-9);
     DOCTEST_CHECK(tuned.memory.tuned_on == infer::short_fingerprint(shard.data().fingerprint()));
+    // As a file of options that another run reads, whatever that leaves open.
+    const auto settled = infer::settled(asked, tuned.memory);
+    DOCTEST_CHECK(
+        infer::signature({}, {}, windows, infer::plan_memory(settled, windows, model), "float32") ==
+        infer::signature({}, {}, windows, tuned.memory, "float32"));
   }
   DOCTEST_CHECK(code_of([&] {
-                  infer::tune(model, shard.data(), tiny::windows_of(16, 8), tiny::memory_of("none"),
-                              {}, torch::kCPU);
+                  infer::tune(model, shard.data(), tiny::windows_of(16, 8), {}, {}, torch::kCPU);
                 }) == 64);
 }
 
@@ -226,10 +231,10 @@ DOCTEST_TEST_CASE("breakdowns hold every token and the whole loss") {
 
 DOCTEST_TEST_CASE("the signature names what changes the figure, and no more") {
   const nn::Model model = tiny::model_of("transformer");
-  auto windows = tiny::windows_of(32, 8);
-  auto memory = tiny::memory_of("local,long", 500);
-  memory.joint_temperature = 1.25;
-  infer::resolve(windows, memory, model);
+  const auto windows = tiny::windows_of(32, 8);
+  auto options = tiny::memory_of("local,long", 500);
+  options.joint_temperature = 1.25;
+  auto memory = infer::plan_memory(options, windows, model);
   const core::Digest a{1, 2}, b{3, 4};
   const std::string text = infer::signature(a, b, windows, memory, "float32");
   for (const char* part :
@@ -245,55 +250,59 @@ DOCTEST_TEST_CASE("options that are left open come from the model") {
   const nn::Model model = tiny::model_of("transformer");
   model::TrainingFacts facts;
   facts.memory = "local,long,ext", facts.segment = 24, facts.memory_temperature = 3;
-  infer::WindowOptions windows;
-  infer::MemoryOptions memory;
-  infer::resolve(windows, memory, model, facts);
+  const auto windows = infer::plan_windows({}, model, facts);
   DOCTEST_CHECK(windows.window == 24);
   DOCTEST_CHECK(windows.stride == 24);
-  DOCTEST_CHECK(windows.carry == "off");
-  DOCTEST_CHECK(memory.memory == "local,long");
-  DOCTEST_CHECK(memory.long_tokens == 96);
-  DOCTEST_CHECK(memory.joint_temperature == 3);
-  const auto again = memory;
-  infer::resolve(windows, memory, model);  // nothing changes
-  DOCTEST_CHECK(memory.long_tokens == again.long_tokens);
-  DOCTEST_CHECK(memory.memory == again.memory);
+  DOCTEST_CHECK(!windows.carried);
+  const auto planned = infer::plan_memory({}, windows, model, facts);
+  DOCTEST_CHECK(planned.rule.name() == "local,long");
+  DOCTEST_CHECK(planned.rule.reach == 96);
+  DOCTEST_CHECK(planned.rule.temperature == 3);
+  // Options that say what the plan says need nothing of the model's.
+  const auto again = infer::plan_memory(infer::settled({}, planned), windows, model);
+  DOCTEST_CHECK(again.rule.name() == "local,long");
+  DOCTEST_CHECK(again.rule.temperature == 3);
 
   infer::MemoryOptions reach;
   reach.long_reach = "3seg";
   facts.memory = "local";
-  infer::resolve(windows, reach, model, facts);
-  DOCTEST_CHECK(reach.memory == "local,long");
-  DOCTEST_CHECK(reach.long_tokens == 72);
+  const auto longer = infer::plan_memory(reach, windows, model, facts);
+  DOCTEST_CHECK(longer.rule.name() == "local,long");
+  DOCTEST_CHECK(longer.rule.reach == 72);
 
-  infer::WindowOptions carried;
-  infer::MemoryOptions none;
-  infer::resolve(carried, none, tiny::model_of("lstm"));
-  DOCTEST_CHECK(carried.carry == "on");
+  DOCTEST_CHECK(infer::plan_windows({}, tiny::model_of("lstm")).carried);
+  // What the memories were calibrated to comes before what they were trained with, and a flag
+  // before both.
+  for (const double given : {0.0, 1.25}) {
+    infer::MemoryOptions memory;
+    memory.joint_temperature = given;
+    facts.all["joint_temperature"] = 4;
+    DOCTEST_CHECK(infer::plan_memory(memory, windows, model, facts).rule.temperature ==
+                  (given > 0 ? given : 4));
+  }
 }
 
 DOCTEST_TEST_CASE("what contradicts itself or the model is refused") {
   const nn::Model learned = tiny::model_of("transformer");
   const auto refused =
       [&](const std::function<void(infer::WindowOptions&, infer::MemoryOptions&)>& change) {
-        infer::WindowOptions windows = tiny::windows_of(16, 8);
+        infer::WindowOptions windows;
+        windows.window = 16, windows.stride = 8;
         infer::MemoryOptions memory;
         change(windows, memory);
-        return code_of([&] { infer::resolve(windows, memory, learned); });
+        return code_of(
+            [&] { infer::plan_memory(memory, infer::plan_windows(windows, learned), learned); });
       };
   DOCTEST_CHECK(refused([](auto&, auto&) {}) == 0);
   DOCTEST_CHECK(refused([](auto& w, auto&) { w.window = 97; }) == 64);  // 96 positions
   DOCTEST_CHECK(refused([](auto& w, auto&) { w.stride = 17; }) == 64);
-  DOCTEST_CHECK(refused([](auto& w, auto&) { w.stride = -1; }) == 64);
   DOCTEST_CHECK(refused([](auto& w, auto&) { w.carry = "on"; }) == 64);
   DOCTEST_CHECK(refused([](auto&, auto& m) { m.memory = "ext"; }) == 64);
   DOCTEST_CHECK(refused([](auto&, auto& m) { m.memory = "far"; }) == 64);
   DOCTEST_CHECK(refused([](auto&, auto& m) { m.memory = "local", m.long_reach = "5"; }) == 64);
   for (const char* reach : {"0", "x", "4sag", "seg", "-3", "99999999999999seg"})
     DOCTEST_CHECK(refused([&](auto&, auto& m) { m.memory = "long", m.long_reach = reach; }) == 64);
-  DOCTEST_CHECK(refused([](auto&, auto& m) { m.joint_temperature = -1; }) == 64);
   DOCTEST_CHECK(refused([](auto&, auto& m) { m.cache = 5, m.cache_lambda = 1; }) == 64);
-  DOCTEST_CHECK(refused([](auto&, auto& m) { m.cache = 5, m.cache_theta = -1; }) == 64);
   DOCTEST_CHECK(refused([](auto&, auto& m) { m.combine = "interpolate"; }) == 64);
 }
 

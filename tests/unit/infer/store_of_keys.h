@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "nn/torch.h"
+#include "nn/base/torch.h"
 #include "plain_scores.h"
 #include "store/builder.h"
 

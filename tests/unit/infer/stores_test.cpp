@@ -1,14 +1,15 @@
 // Datastores at test time, against plain loops over every entry.
-#include "infer/stores.h"
+#include "infer/memory/stores.h"
 
 #include <doctest/doctest.h>
 
-#include "infer/report.h"
-#include "infer/retrieval.h"
-#include "infer/tune.h"
-#include "infer/windows.h"
-#include "nn/torch.h"
+#include "infer/score/report.h"
+#include "infer/score/retrieval.h"
+#include "infer/score/tune.h"
+#include "infer/windows/windows.h"
+#include "nn/base/torch.h"
 #include "plain_scores.h"
+#include "store/datastore.h"
 #include "store_of_keys.h"
 #include "tiny.h"
 #include "unit/thrown.h"
@@ -31,15 +32,15 @@ struct Case {
   std::int64_t cache, k;
 };
 
-infer::MemoryOptions options_of(const Case& c, std::shared_ptr<const infer::Stores> stores) {
+infer::MemoryPlan plan_of(const Case& c, const nn::Model& model,
+                          std::shared_ptr<const infer::Stores> stores) {
   infer::MemoryOptions memory = tiny::memory_of(c.memory);
   if (std::string(c.memory).find("long") != std::string::npos) memory.long_reach = "33";
   memory.combine = c.combine, memory.cache = c.cache, memory.joint_temperature = 1.3;
   memory.cache_theta = 0.07, memory.cache_lambda = 0.21, memory.memory_lambda = 0.13;
-  memory.stores.folders = {"named only"}, memory.stores.opened = std::move(stores);
   memory.stores.combine = c.stores_combine, memory.stores.k = c.k;
   memory.stores.lambda = 0.3, memory.stores.temperature = 2.5;
-  return memory;
+  return infer::plan_memory(memory, tiny::windows_of(16, 5), model, {}, std::move(stores));
 }
 
 const std::vector<Case> kCases = {
@@ -79,7 +80,7 @@ DOCTEST_TEST_CASE("stores equal the plain loop: joint, interpolated, both, one s
         DOCTEST_CAPTURE(c.stores_combine);
         DOCTEST_CAPTURE(c.k);
         DOCTEST_CAPTURE(several);
-        const auto memory = options_of(c, several ? together : alone);
+        const auto memory = plan_of(c, model, several ? together : alone);
         auto windows = tiny::windows_of(16, 5);
         windows.batch_tokens = 40;  // several searches, which overlap with the model
         const Tensor found = tiny::log_probs(model, shard.data(), windows, memory);
@@ -101,7 +102,7 @@ DOCTEST_TEST_CASE("with rescore an index that looks everywhere equals the plain 
   const auto entries = tiny::entries_of(700, model.architecture->d_key(), kWords, 1);
   const tiny::StoreFolder folder;
   tiny::make_store(folder / "s", entries, kWords, {"ip", "IVF4,SQ4", "text"});
-  auto memory = options_of({"local", "both", "auto", 0, 700}, open({folder / "s"}, model));
+  auto memory = plan_of({"local", "both", "auto", 0, 700}, model, open({folder / "s"}, model));
   memory.stores.nprobe = 4;
   const auto windows = tiny::windows_of(16, 5);
   const Tensor expected =
@@ -126,16 +127,16 @@ DOCTEST_TEST_CASE("a text does not see its own entries in a store") {
   tiny::make_store(folder / "other", other, kWords);
   const auto windows = tiny::windows_of(16, 5);
   const Case c = {"local", "both", "auto", 0, 100};
-  const auto with_own = options_of(c, open({folder / "own", folder / "other"}, model));
+  const auto with_own = plan_of(c, model, open({folder / "own", folder / "other"}, model));
   DOCTEST_CHECK(with_own.stores.opened->hold(own));
   const Tensor expected =
       torch::tensor(plain_scores(model, text.tokens(), windows, with_own, other), torch::kFloat64);
   const Tensor found = tiny::log_probs(model, shard.data(), windows, with_own);
   DOCTEST_CHECK(tiny::largest_difference(found, expected) < 1e-4);
   // Nothing else there: the share goes to the joint distribution.
-  const Tensor nothing =
-      tiny::log_probs(model, shard.data(), windows, options_of(c, open({folder / "own"}, model)));
-  const auto local = options_of({"local", "joint", "joint", 0, 1}, nullptr);
+  const Tensor nothing = tiny::log_probs(model, shard.data(), windows,
+                                         plan_of(c, model, open({folder / "own"}, model)));
+  const auto local = plan_of({"local", "joint", "joint", 0, 1}, model, nullptr);
   const Tensor without =
       torch::tensor(plain_scores(model, text.tokens(), windows, local), torch::kFloat64);
   DOCTEST_CHECK(tiny::largest_difference(nothing, without) < 1e-9);
@@ -147,7 +148,7 @@ DOCTEST_TEST_CASE("each point of a grid with stores is what a run of its own giv
   const tiny::StoreFolder folder;
   tiny::make_store(folder / "s", tiny::entries_of(700, model.architecture->d_key(), kWords, 1),
                    kWords, {"ip", "IVF8,SQ8", "text"});
-  auto memory = options_of({"local", "both", "auto", 0, 20}, open({folder / "s"}, model));
+  auto memory = plan_of({"local", "both", "auto", 0, 20}, model, open({folder / "s"}, model));
   memory.stores.nprobe = 8;
   infer::TuneOptions options;
   options.temperatures = {0.7, 1.4}, options.lambdas = {0, 0.6};
@@ -157,7 +158,7 @@ DOCTEST_TEST_CASE("each point of a grid with stores is what a run of its own giv
   DOCTEST_REQUIRE(tuned.points.size() == 16);
   for (const auto& point : tuned.points) {
     auto at = memory;
-    at.joint_temperature = point.temperature, at.stores.nprobe = point.nprobe;
+    at.rule.temperature = point.temperature, at.stores.nprobe = point.nprobe;
     at.stores.temperature = point.store_temperature, at.stores.lambda = point.store_lambda;
     const auto totals = infer::score(model, shard.data(), windows, at, torch::kCPU);
     DOCTEST_CHECK(std::abs(totals.loss() - point.loss) < 1e-6);
@@ -172,7 +173,7 @@ DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
   const tiny::StoreFolder folder;
   tiny::make_store(folder / "s", tiny::entries_of(300, model.architecture->d_key(), kWords, 1),
                    kWords);
-  const auto memory = options_of({"none", "joint", "auto", 0, 50}, open({folder / "s"}, model));
+  const auto memory = plan_of({"none", "joint", "auto", 0, 50}, model, open({folder / "s"}, model));
   const std::vector<std::int64_t> at = {1, 5, 50};
   infer::Retrieval retrieval(at, memory.stores);
   std::vector<std::int64_t> expected(at.size(), 0);
@@ -208,16 +209,16 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
   tiny::make_store(folder / "s", tiny::entries_of(100, model.architecture->d_key(), kWords, 1),
                    kWords);
   const auto stores = open({folder / "s"}, model);
+  const store::Datastore opened(folder / "s");
   const tiny::Shard shard(tiny::text_of({12}));
   for (const char* combine : {"joint", "interpolate", "both"}) {
-    auto memory = options_of({"none", combine, "auto", 0, 9}, stores);
-    auto windows = tiny::windows_of(12, 12);
-    infer::resolve(windows, memory, model);
+    const auto memory = plan_of({"none", combine, "auto", 0, 9}, model, stores);
+    const auto windows = tiny::windows_of(12, 12);
     const auto span =
         *infer::Windows(windows, shard.data().documents(), shard.data().size()).next();
     const nn::Batch batch = infer::batch_of({span}, shard.data(), -1, kWords);
     const nn::Hidden hidden = model.architecture->forward(batch, nullptr);
-    infer::TestMemory memories(memory, 12, true, model, torch::kCPU);
+    infer::StreamMemory memories(memory, 12, true, model);
     const Tensor words = memories.log_probs(
         *model.head, hidden.f[0], hidden.g[0],
         nn::Place{batch.place.run[0], batch.place.segment[0], batch.place.position[0]});
@@ -234,7 +235,7 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
       for (std::int64_t word = 0; word < kWords; ++word) {
         const double log_prob = words[row][word].item<double>();
         for (const auto& one : memories.store_shares(row, word, log_prob)) {
-          DOCTEST_CHECK((*stores)[0].labels()[static_cast<std::size_t>(one.row)] == word);
+          DOCTEST_CHECK(opened.labels()[static_cast<std::size_t>(one.row)] == word);
           DOCTEST_CHECK(one.share <= 1 + 1e-6);
           given += one.share * std::exp(log_prob);
         }
@@ -247,6 +248,78 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
       const double expected = own_share + (memory.stores.joined() ? (1 - own_share) * joined : 0);
       DOCTEST_CHECK(given == doctest::Approx(expected).epsilon(1e-4));
     }
+  }
+}
+
+namespace {
+
+// Two folders that answer as one store, the rows of the second behind those of the first: what
+// parts on several machines would be.
+class TwoParts : public store::Store {
+ public:
+  TwoParts(const std::string& a, const std::string& b) : a_(a), b_(b), manifest_(a_.manifest()) {
+    manifest_.rows += b_.manifest().rows;
+    manifest_.documents += b_.manifest().documents;
+    for (const auto& source : b_.manifest().sources) manifest_.sources.push_back(source);
+  }
+  const std::string& name() const override { return name_; }
+  const store::Manifest& manifest() const override { return manifest_; }
+  store::Hits search(std::span<const float> queries,
+                     const store::SearchOptions& options) const override {
+    const auto a = a_.search(queries, options), b = b_.search(queries, options);
+    store::Hits best = a;
+    const auto k = static_cast<std::size_t>(options.k);
+    for (std::size_t first = 0; first < a.ids.size(); first += k)
+      for (std::size_t i = first, from_a = first, from_b = first; i < first + k; ++i) {
+        const bool take_a = a.scores[from_a] >= b.scores[from_b];
+        const auto& from = take_a ? a : b;
+        const std::size_t at = take_a ? from_a++ : from_b++;
+        best.scores[i] = from.scores[at], best.labels[i] = from.labels[at];
+        best.ids[i] = from.ids[at] < 0 || take_a ? from.ids[at] : from.ids[at] + a_.size();
+      }
+    return best;
+  }
+  store::RowContext context(std::int64_t row, std::int64_t most) const override {
+    if (row < a_.size()) return a_.context(row, most);
+    auto found = b_.context(row - a_.size(), most);
+    found.document += static_cast<std::int64_t>(a_.manifest().documents);
+    return found;
+  }
+
+ private:
+  store::Datastore a_, b_;
+  store::Manifest manifest_;
+  std::string name_ = "two parts";
+};
+
+}  // namespace
+
+DOCTEST_TEST_CASE("parts that answer as one store are as good as the folder of all rows") {
+  nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
+  const std::int64_t width = model.architecture->d_key();
+  const tiny::StoreFolder folder;
+  auto all = tiny::entries_of(60, width, kWords, 1);
+  const auto more = tiny::entries_of(40, width, kWords, 2);
+  tiny::make_store(folder / "a", all, kWords, {"ip", "exact", "a"});
+  tiny::make_store(folder / "b", more, kWords, {"ip", "exact", "b"});
+  all.insert(all.end(), more.begin(), more.end());
+  tiny::make_store(folder / "all", all, kWords, {"ip", "exact", "all"});
+  std::vector<std::unique_ptr<const store::Store>> parts;
+  parts.push_back(std::make_unique<TwoParts>(folder / "a", folder / "b"));
+  const infer::Stores apart(std::move(parts), "m", "t", "model", width, kWords);
+  const auto whole = open({folder / "all"}, model);
+  const Tensor queries = torch::randn({20, width});
+  const auto one = whole->search(queries, 9, 1, false), two = apart.search(queries, 9, 1, false);
+  DOCTEST_CHECK(torch::equal(one.rows, two.rows));
+  DOCTEST_CHECK(torch::equal(one.labels, two.labels));
+  DOCTEST_CHECK(torch::equal(one.scores, two.scores));
+  const store::Datastore rows(folder / "all");
+  for (const std::int64_t row : {0, 29, 30, 59, 75}) {
+    const auto context = apart[0].context(row, 4);
+    const std::int64_t first = row < 30 ? 0 : row < 60 ? 30 : row < 80 ? 60 : 80;
+    DOCTEST_CHECK(context.document == (row < 30 ? 0 : row < 60 ? 1 : 2));
+    const auto begin = rows.labels().begin() + std::max(first, row - 4);
+    DOCTEST_CHECK(context.before == std::vector<std::int32_t>(begin, rows.labels().begin() + row));
   }
 }
 

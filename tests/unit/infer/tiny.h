@@ -10,9 +10,9 @@
 
 #include "core/io.h"
 #include "core/rng.h"
-#include "infer/scorer.h"
-#include "nn/model.h"
-#include "nn/torch.h"
+#include "infer/score/scorer.h"
+#include "nn/arch/model.h"
+#include "nn/base/torch.h"
 #include "shard/dataset.h"
 #include "shard/writer.h"
 
@@ -100,8 +100,7 @@ inline nn::Model model_of(const std::string& arch, const std::string& positions 
 
 /// log p of every scored token in order, float64.
 inline torch::Tensor log_probs(nn::Model& model, const shard::Dataset& data,
-                               const infer::WindowOptions& windows,
-                               const infer::MemoryOptions& memory) {
+                               const infer::WindowPlan& windows, const infer::MemoryPlan& memory) {
   std::vector<torch::Tensor> blocks;
   infer::Watch watch;
   watch.scored = [&](const infer::Scored& scored) { blocks.push_back(scored.log_prob); };
@@ -109,10 +108,16 @@ inline torch::Tensor log_probs(nn::Model& model, const shard::Dataset& data,
   return torch::cat(blocks);
 }
 
-inline infer::WindowOptions windows_of(std::int64_t window, std::int64_t stride,
-                                       const std::string& carry = "off") {
-  infer::WindowOptions windows;
-  windows.window = window, windows.stride = stride, windows.carry = carry;
+inline torch::Tensor log_probs(nn::Model& model, const shard::Dataset& data,
+                               const infer::WindowPlan& windows,
+                               const infer::MemoryOptions& memory) {
+  return log_probs(model, data, windows, infer::plan_memory(memory, windows, model));
+}
+
+inline infer::WindowPlan windows_of(std::int64_t window, std::int64_t stride,
+                                    bool carried = false) {
+  infer::WindowPlan windows;
+  windows.window = window, windows.stride = stride, windows.carried = carried;
   return windows;
 }
 

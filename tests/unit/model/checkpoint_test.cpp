@@ -25,6 +25,7 @@ DOCTEST_TEST_CASE("a checkpoint gives back tensors, facts, states and generators
   nn::State state;
   state.tensors["keys"] = torch::randn({2, 3});
   state.counts["used"] = 5;
+  state.by_step = {"keys"};
   core::Rng rng(7, 2);
   rng.next();
   auto checkpoint = some_checkpoint(1.5);
@@ -45,6 +46,7 @@ DOCTEST_TEST_CASE("a checkpoint gives back tensors, facts, states and generators
   DOCTEST_CHECK(carried.tensors.size() == 1);
   DOCTEST_CHECK(carried.tensors.at("keys").equal(state.tensors["keys"]));
   DOCTEST_CHECK(carried.counts == state.counts);
+  DOCTEST_CHECK(carried.by_step == state.by_step);
   DOCTEST_CHECK(loaded.get_rng("order").next() == rng.next());
   loaded.get_generator("dropout");
   DOCTEST_CHECK(torch::randn({9}).equal(expected_draw));
@@ -68,21 +70,35 @@ DOCTEST_TEST_CASE("the latest is the highest whole step, and only the latest are
   DOCTEST_CHECK(!model::latest_checkpoint(folder.path));
   for (const int step : {9, 10, 100})
     model::save_checkpoint(folder.path, step, some_checkpoint(step));
-  for (const char* other :
-       {"step-200.tmp.77", "x.tmp.tessera", "step-", "step-x", "step-0300", "metrics.jsonl"})
+  for (const char* other : {"step-200.tmp.77", "step-7.old.tmp.8", "step-7.tmp.9", "x.tmp.77",
+                            "step-", "step-x", "step-0300", "metrics.jsonl"})
     fs::create_directory(folder / other);
+  core::write_file(folder / "step-7.tmp.9/mine", "x");
+  core::write_file(folder / "x.tmp.tessera", "being written by another");
+  core::write_file(folder / "step-200.tmp.77/state.json.tmp.tessera", "{");
   DOCTEST_CHECK(model::latest_checkpoint(folder.path)->step == 100);
   model::remove_leftovers(folder.path);
   DOCTEST_CHECK(!fs::exists(folder / "step-200.tmp.77"));
-  DOCTEST_CHECK(!fs::exists(folder / "x.tmp.tessera"));
-  DOCTEST_CHECK(fs::exists(folder / "step-x"));
-  model::remove_checkpoints(folder.path, 2);
+  DOCTEST_CHECK(!fs::exists(folder / "step-7.old.tmp.8"));
+  for (const char* other : {"step-7.tmp.9/mine", "x.tmp.tessera", "x.tmp.77", "step-x"})
+    DOCTEST_CHECK(fs::exists(folder / other));
+  model::remove_checkpoints(folder.path, 10);
   const auto left = model::checkpoints(folder.path);
-  DOCTEST_REQUIRE(left.size() == 2);
-  DOCTEST_CHECK(left[0].step == 10);
-  DOCTEST_CHECK(value_of(left[1].path) == 100);
-  model::remove_checkpoints(folder.path, 0);
+  DOCTEST_REQUIRE(left.size() == 1);
+  DOCTEST_CHECK(value_of(left[0].path) == 10);
+  model::remove_checkpoints(folder.path);
   DOCTEST_CHECK(model::checkpoints(folder.path).empty());
+}
+
+DOCTEST_TEST_CASE("a folder with the name of a checkpoint and other files in it is left alone") {
+  const TestFolder folder;
+  fs::create_directory(folder / "step-3");
+  core::write_file(folder / "step-3/mine", "x");
+  model::remove_checkpoints(folder.path);
+  expect_error(core::Code::cannot_create, "step-3",
+               [&] { model::save_checkpoint(folder.path, 3, some_checkpoint(1)); });
+  DOCTEST_CHECK(core::read_text(folder / "step-3/mine") == "x");
+  DOCTEST_CHECK(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) == 1);
 }
 
 DOCTEST_TEST_CASE("a checkpoint that cannot be written leaves nothing") {

@@ -1,4 +1,4 @@
-#include "model/config.h"
+#include "model/model_config.h"
 
 #include "folder_of_test.h"
 #include "small_models.h"
@@ -59,18 +59,22 @@ DOCTEST_TEST_CASE("a wrong config.json is refused by key") {
   refused("'perceptron' is not one of", own,
           [](auto& c) { c["tessera"]["model"]["arch"] = "perceptron"; });
   refused("--layers", own, [](auto& c) { c["tessera"]["model"]["layers"] = "many"; });
-  refused("\"layers\": -1 is out of range", own,
+  refused("--layers: takes 1 to 10K, not -1", own,
           [](auto& c) { c["tessera"]["model"]["layers"] = -1; });
-  refused("\"d_model\": 1099511627776 is out of range", own,
+  refused("--d-model: takes 1 to 16M, not 1099511627776", own,
           [](auto& c) { c["tessera"]["model"]["d_model"] = std::int64_t{1} << 40; });
-  refused("\"cutoffs\": 1099511627776 is out of range", own,
+  refused("--cutoffs: takes 1 to 4G, not 1099511627776", own,
           [](auto& c) { c["tessera"]["model"]["cutoffs"] = {std::int64_t{1} << 40}; });
   refused("--norm-epsilon: 'nan' is not a number", own,
           [](auto& c) { c["tessera"]["model"]["norm_epsilon"] = "nan"; });
   refused("\"vocabulary_size\" has the wrong type", own,
           [](auto& c) { c["tessera"]["vocabulary_size"] = "64"; });
-  refused("vocabulary of -3", own, [](auto& c) { c["tessera"]["vocabulary_size"] = -3; });
+  refused("vocabulary-size: takes 0 to 4G, not -3", own,
+          [](auto& c) { c["tessera"]["vocabulary_size"] = -3; });
   refused("\"memory\"", own, [](auto& c) { c["tessera"]["memory"] = "elephant"; });
+  for (const double wrong : {0.0, -1.0, 1e7})
+    for (const std::string key : {"memory_temperature", "joint_temperature"})
+      refused(key + ": takes above 0 to 1M, not", own, [&](auto& c) { c["tessera"][key] = wrong; });
   refused("\"segment\" has the wrong type", own, [](auto& c) { c["tessera"]["segment"] = .5; });
   refused("\"bert\" is not supported", own, [](auto& c) { c["model_type"] = "bert"; });
   refused("describes another shape", own, [](auto& c) { c["model_type"] = "gpt2"; });

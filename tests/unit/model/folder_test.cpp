@@ -2,8 +2,9 @@
 
 #include "folder_of_test.h"
 #include "model/safetensors.h"
+#include "model/tokenizer_file.h"
 #include "small_models.h"
-#include "text/word_level.h"
+#include "text/tokenizer/word_level.h"
 
 namespace {
 
@@ -154,15 +155,22 @@ DOCTEST_TEST_CASE("shards of another tokenizer are refused, both fingerprints na
   shard::Header header;
   header.tokenizer = loaded.tokenizer;
   header.vocabulary = 64;
-  model::check_tokenizer(loaded, header, "x.shard.zst");
-  header.tokenizer += " ";
   const auto check = [&] { model::check_tokenizer(loaded, header, "x.shard.zst"); };
+  check();
+  header.vocabulary = 60;  // the model's other rows are padding
+  check();
+  header.vocabulary = 65;
+  expect_error(Code::bad_data, "a vocabulary of 65", check);
+  header.vocabulary = 64;
+  header.tokenizer += " ";
   expect_error(Code::bad_data, model::tokenizer_fingerprint(header.tokenizer), check);
   expect_error(Code::bad_data, loaded.facts.tokenizer_fingerprint, check);
   header.tokenizer.clear();
   check();
-  header.vocabulary = 65;
-  expect_error(Code::bad_data, "a vocabulary of 65", check);
+  for (const std::uint64_t other : {63, 65}) {
+    header.vocabulary = other;
+    expect_error(Code::bad_data, "a vocabulary of " + std::to_string(other), check);
+  }
 }
 
 DOCTEST_TEST_CASE("weights that do not fit the configuration are named") {
@@ -201,4 +209,22 @@ DOCTEST_TEST_CASE(
   overwrite(path, whole);
   change_config(folder, [](core::Json& c) { c["tessera"]["model"]["heads"] = 4; });
   expect_error(Code::bad_data, "not the configuration", [&] { model::load(folder.path); });
+}
+
+DOCTEST_TEST_CASE("vocab.json and merges.txt are GPT-2's, unless their class says another") {
+  const TestFolder folder;
+  overwrite(folder / "vocab.json", R"({"a":0,"b":1,"ab":2})");
+  overwrite(folder / "merges.txt", "#version: 0.2\na b\n");
+  const std::string tokenizer = model::read_tokenizer(folder.path);
+  DOCTEST_CHECK(!tokenizer.empty());
+  for (const char* name : {"GPT2Tokenizer", "GPT2TokenizerFast"}) {
+    overwrite(folder / "tokenizer_config.json",
+              std::string(R"({"tokenizer_class":")") + name + "\"}");
+    DOCTEST_CHECK(model::read_tokenizer(folder.path) == tokenizer);
+  }
+  overwrite(folder / "tokenizer_config.json", R"({"tokenizer_class":"Qwen2Tokenizer"})");
+  expect_error(Code::bad_data, "Qwen2Tokenizer", [&] { model::read_tokenizer(folder.path); });
+  // A tokenizer.json says all by itself.
+  overwrite(folder / "tokenizer.json", kTokenizer);
+  DOCTEST_CHECK(model::read_tokenizer(folder.path) == kTokenizer);
 }

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "nn/model.h"
+#include "nn/arch/model.h"
 
 inline nn::ModelOptions small_gpt2() {
   nn::ModelOptions options;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "nn/base/arch_facts.h"
 #include "properties.h"
 
 namespace {

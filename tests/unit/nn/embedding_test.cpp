@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "nn/embedding.h"
+#include "nn/layers/embedding.h"
 #include "plain_transformer.h"
 #include "properties.h"
 

@@ -260,3 +260,22 @@ DOCTEST_TEST_CASE("a source longer than the learned positions is refused") {
   const auto batch = with_source(batch_of({{1}}), {random_ids(33, 60)});
   DOCTEST_CHECK_THROWS_AS(model->architecture->forward(batch, nullptr), core::Error);
 }
+
+// Both in the fused block: if one were computed by its modules, some last bits would differ.
+DOCTEST_TEST_CASE("a decoder without a source is the transformer of its weights, to the last bit") {
+  torch::manual_seed(13);
+  auto options = options_of("pre", "last-ffn-input");
+  options.shape.d_model = 64, options.shape.d_ff = 128;
+  const nn::Model reads(options, properties::kVocabulary);
+  options.arch = "transformer";
+  const nn::Model plain(options, properties::kVocabulary);
+  const torch::NoGradGuard no_grad;
+  auto weights = reads.architecture->named_parameters();
+  for (auto& item : plain.architecture->named_parameters()) item.value().copy_(weights[item.key()]);
+  std::vector<Ids> rows;
+  for (std::uint64_t row = 0; row < 16; ++row) rows.push_back(random_ids(30, 70 + row));
+  const auto a = reads.architecture->forward(batch_of(rows), nullptr),
+             b = plain.architecture->forward(batch_of(rows), nullptr);
+  DOCTEST_CHECK(torch::equal(a.f, b.f));
+  DOCTEST_CHECK(torch::equal(a.g, b.g));
+}

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "nn/fused_block.h"
-#include "nn/torch.h"
+#include "nn/base/torch.h"
+#include "nn/ops/fused_block.h"
 
 namespace {
 

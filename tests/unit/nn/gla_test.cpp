@@ -1,14 +1,14 @@
 // Gated linear attention: the fused recurrence against its loop, the model against its formulas,
 // written out token by token.
 
-#include "nn/gla.h"
+#include "nn/arch/gla.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "core/error.h"
-#include "nn/gla_scan.h"
+#include "nn/ops/gla_scan.h"
 #include "plain_transformer.h"
 #include "properties.h"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <optional>
 
-#include "nn/adaptive_head.h"
-#include "nn/plain_head.h"
+#include "nn/heads/adaptive_head.h"
+#include "nn/heads/plain_head.h"
 
 namespace {
 

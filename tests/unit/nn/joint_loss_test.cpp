@@ -6,9 +6,10 @@
 #include <string>
 
 #include "core/error.h"
-#include "nn/joint_loss.h"
-#include "nn/plain_head.h"
-#include "nn/torch.h"
+#include "nn/base/torch.h"
+#include "nn/heads/plain_head.h"
+#include "nn/memory/joint_loss.h"
+#include "plain_sees.h"
 
 namespace {
 
@@ -80,7 +81,7 @@ Tensor plain_loss(const Tensor& f, const Tensor& g, const nn::Batch& batch, Smal
   Tensor keys = rule.gradient ? queries : queries.detach(), labels = targets;
   nn::Place places = place;
   if (carried.size() > 0) {
-    keys = torch::cat({keys, carried.keys});
+    keys = torch::cat({keys, rule.gradient ? carried.keys : carried.keys.detach()});
     labels = torch::cat({labels, carried.labels});
     places = nn::Place::concatenate({place, carried.place});
   }
@@ -93,10 +94,11 @@ Tensor plain_loss(const Tensor& f, const Tensor& g, const nn::Batch& batch, Smal
     std::vector<std::pair<double, std::int64_t>> seen;
     std::vector<Tensor> scores(labels.size(0));
     const auto id = [](const Tensor& t, std::int64_t k) { return t[k].item<std::int64_t>(); };
+    const auto at = [&](const nn::Place& p, std::int64_t k) {
+      return nn::TokenPlace{id(p.run, k), id(p.segment, k), id(p.position, k)};
+    };
     for (std::int64_t j = 0; j < labels.size(0); ++j) {
-      if (!rule.sees(id(place.run, i), id(place.segment, i), id(place.position, i),
-                     id(places.run, j), id(places.segment, j), id(places.position, j)))
-        continue;
+      if (!plain::sees(rule, at(place, i), at(places, j))) continue;
       scores[j] = rule.metric == nn::Metric::ip ? queries[i].dot(keys[j]) * scale
                                                 : -(queries[i] - keys[j]).square().sum() * scale;
       seen.emplace_back(-scores[j].item<double>(), j);
@@ -121,28 +123,34 @@ double difference(const Tensor& a, const Tensor& b) {
 }
 
 void check_equal(const nn::MemoryRule& rule, torch::Dtype dtype, double tolerance,
-                 const nn::Batch& batch, std::int64_t vocabulary, const nn::Entries& carried,
+                 const nn::Batch& batch, std::int64_t vocabulary, nn::Entries carried,
                  std::int64_t block_bytes) {
   const std::int64_t width = 5, key_width = 4;
   SmallHead head(vocabulary, width, dtype);
   const auto rows = batch.rows(), steps = batch.steps();
   const Tensor f = torch::randn({rows, steps, width}, dtype).requires_grad_();
   const Tensor g = torch::randn({rows, steps, key_width}, dtype).mul_(2).detach().requires_grad_();
+  if (carried.size() == 0) carried.keys = torch::zeros({0, key_width}, dtype);
+  carried.keys.requires_grad_();  // as those that other processes give
   const auto gradients = [&](const Tensor& loss) {
-    for (const Tensor& tensor : {f, g, head.weight}) tensor.mutable_grad() = Tensor();
+    const std::vector<Tensor> all{f, g, head.weight, carried.keys};
+    for (const Tensor& tensor : all) tensor.mutable_grad() = Tensor();
     (loss * 0.25).backward();
-    return std::vector<Tensor>{f.grad().clone(), g.grad().defined() ? g.grad().clone() : Tensor(),
-                               head.weight.grad().clone()};
+    std::vector<Tensor> found;
+    for (const Tensor& tensor : all)
+      found.push_back(tensor.grad().defined() ? tensor.grad().clone() : Tensor());
+    return found;
   };
-  const Tensor fast = nn::joint_loss(f, g, batch, head, rule, carried, block_bytes);
+  const auto entries = nn::Entries::concatenate({nn::Entries::of(g, batch), carried});
+  const Tensor fast = nn::joint_loss(f, g, batch, head, rule, entries, block_bytes);
   const auto fast_gradients = gradients(fast);
   const Tensor plain = plain_loss(f, g, batch, head, rule, carried);
   const auto plain_gradients = gradients(plain);
   DOCTEST_CHECK(difference(fast, plain) < tolerance);
-  for (std::size_t k = 0; k < 3; ++k)
+  for (std::size_t k = 0; k < 4; ++k)
     DOCTEST_CHECK(difference(fast_gradients[k], plain_gradients[k]) < tolerance);
   torch::NoGradGuard guard;
-  DOCTEST_CHECK(difference(nn::joint_loss(f, g, batch, head, rule, carried, block_bytes), plain) <
+  DOCTEST_CHECK(difference(nn::joint_loss(f, g, batch, head, rule, entries, block_bytes), plain) <
                 tolerance);
 }
 
@@ -224,16 +232,17 @@ DOCTEST_TEST_CASE("a query that sees no memory has the head's own log-probabilit
                g = torch::randn({4, 6, 4}, torch::kFloat64);
   nn::MemoryRule rule = nn::MemoryRule::parse("local");
   rule.drop_own_segment = true;
-  const double with = nn::joint_loss(f, g, batch, head, rule).item<double>();
-  DOCTEST_CHECK(
-      with == doctest::Approx(nn::joint_loss(f, g, batch, head, {}).item<double>()).epsilon(1e-14));
+  const auto entries = nn::Entries::of(g, batch);
+  const double with = nn::joint_loss(f, g, batch, head, rule, entries).item<double>();
+  const double without = nn::joint_loss(f, g, batch, head, {}, {}).item<double>();
+  DOCTEST_CHECK(with == doctest::Approx(without).epsilon(1e-14));
 }
 
 DOCTEST_TEST_CASE("the gradient of a loss can be taken once") {
   SmallHead head(9, 5, torch::kFloat32);
   const nn::Batch batch = batch_of(9, torch::kFloat32);
   const Tensor f = torch::randn({4, 6, 5}).requires_grad_();
-  const Tensor loss = nn::joint_loss(f, f, batch, head, {});
+  const Tensor loss = nn::joint_loss(f, f, batch, head, {}, {});
   loss.backward({}, /*retain_graph=*/true);
   DOCTEST_CHECK_THROWS_AS(loss.backward(), core::Error);
 }

@@ -4,7 +4,7 @@
 
 #include <torch/nn/modules/rnn.h>
 
-#include "nn/lstm.h"
+#include "nn/arch/lstm.h"
 #include "properties.h"
 
 namespace {

@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "nn/memory_block.h"
-#include "nn/torch.h"
+#include "nn/base/torch.h"
+#include "nn/memory/memory_block.h"
+#include "plain_sees.h"
 
 namespace {
 
@@ -50,9 +51,9 @@ DOCTEST_TEST_CASE("tiles are seen, hidden or looked at as the truth table says, 
   for (const bool padded : {false, true}) {
     const nn::Place place = place_of({150, 1, 70, 129}, 40, padded);
     const auto size = place.size();
-    const auto* const run = place.run.const_data_ptr<std::int64_t>();
-    const auto* const segment = place.segment.const_data_ptr<std::int64_t>();
-    const auto* const position = place.position.const_data_ptr<std::int64_t>();
+    const nn::PlaceIds tokens{place.run.const_data_ptr<std::int64_t>(),
+                              place.segment.const_data_ptr<std::int64_t>(),
+                              place.position.const_data_ptr<std::int64_t>(), size};
     for (const std::string names :
          {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
       for (const std::int64_t reach : {0, 30, 100}) {
@@ -64,8 +65,7 @@ DOCTEST_TEST_CASE("tiles are seen, hidden or looked at as the truth table says, 
           std::int64_t wrong = 0;
           for (std::int64_t i = 0; i < size; ++i)
             for (std::int64_t j = 0; j < size; ++j)
-              wrong += table[i * size + j] !=
-                       rule.sees(run[i], segment[i], position[i], run[j], segment[j], position[j]);
+              wrong += table[i * size + j] != plain::sees(rule, tokens.at(i), tokens.at(j));
           DOCTEST_CAPTURE(names);
           DOCTEST_CAPTURE(reach);
           DOCTEST_CAPTURE(drop);
@@ -121,4 +121,35 @@ DOCTEST_TEST_CASE("scores too far below the largest give no mass, and no infinit
   DOCTEST_CHECK(block.all.isfinite().all().item<bool>());
   DOCTEST_CHECK(block.all[99].item<float>() == doctest::Approx(2000));
   DOCTEST_CHECK(block.positive.slice(0, 2).lt(-1e29).all().item<bool>());
+}
+
+DOCTEST_TEST_CASE("masses at several temperatures at once are those of a block at each") {
+  torch::manual_seed(12);
+  const nn::Place place = place_of({300, 70}, 40, /*padded=*/true);
+  const auto size = place.size();
+  const Tensor queries = torch::randn({size, 8}, torch::kFloat64) * 2,
+               keys = torch::randn({size, 8}, torch::kFloat64) * 2,
+               targets = torch::randint(5, {size}, torch::kInt64);
+  const std::vector<double> temperatures = {0.25, 1, 1.7, 10};
+  for (const auto dtype : {torch::kFloat32, torch::kFloat64}) {
+    for (const std::string names : {"local", "long", "local,ext"}) {
+      for (const std::int64_t top_k : {0, 3}) {
+        for (const auto metric : {nn::Metric::ip, nn::Metric::l2}) {
+          nn::MemoryRule rule = nn::MemoryRule::parse(names);
+          rule.top_k = top_k, rule.metric = metric, rule.temperature = 7;
+          const nn::Entries entries{keys.to(dtype), targets, place};
+          const auto at_once =
+              nn::tempered_masses(queries.to(dtype), place, targets, entries, rule, temperatures);
+          DOCTEST_CAPTURE(names);
+          DOCTEST_CHECK(at_once.all.size(0) == 4);
+          for (std::int64_t t = 0; t < 4; ++t) {
+            rule.temperature = temperatures[static_cast<std::size_t>(t)];
+            const nn::MemoryBlock block(queries.to(dtype), place, targets, entries, rule);
+            DOCTEST_CHECK(torch::allclose(at_once.all[t], block.all, 1e-5, 1e-5));
+            DOCTEST_CHECK(torch::allclose(at_once.positive[t], block.positive, 1e-5, 1e-5));
+          }
+        }
+      }
+    }
+  }
 }

@@ -7,7 +7,8 @@
 #include <set>
 
 #include "core/json.h"
-#include "nn/model.h"
+#include "nn/arch/model.h"
+#include "nn/base/arch_facts.h"
 #include "properties.h"
 
 namespace {

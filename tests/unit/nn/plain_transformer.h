@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "nn/model_options.h"
-#include "nn/torch.h"
+#include "nn/base/model_options.h"
+#include "nn/base/torch.h"
 
 namespace plain {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "nn/memory_pattern.h"
+#include "nn/layers/layer_memory_lengths.h"
 #include "plain_transformer.h"
 
 namespace plain {

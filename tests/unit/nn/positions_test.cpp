@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "nn/positions.h"
+#include "nn/layers/positions.h"
 
 DOCTEST_TEST_CASE("sinusoids: a block of sines, a block of cosines, zero in an odd last column") {
   const auto table = nn::sinusoids(torch::tensor({0, 1, 7}, torch::kInt64), 9);

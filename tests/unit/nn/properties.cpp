@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "nn/init.h"
+#include "nn/layers/init.h"
 
 namespace properties {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "nn/model.h"
-#include "nn/torch.h"
+#include "nn/arch/model.h"
+#include "nn/base/torch.h"
 
 namespace properties {
 

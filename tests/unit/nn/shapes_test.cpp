@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-#include "nn/model.h"
+#include "nn/arch/model.h"
 
 namespace {
 

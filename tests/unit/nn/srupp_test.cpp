@@ -1,6 +1,6 @@
 // The fused recurrence against its loop; SRU++ against its formulas, written out token by token.
 
-#include "nn/srupp.h"
+#include "nn/arch/srupp.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "core/error.h"
-#include "nn/memory_pattern.h"
+#include "nn/layers/layer_memory_lengths.h"
 #include "plain_transformer.h"
 #include "properties.h"
 

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "core/error.h"
-#include "nn/attention_watch.h"
+#include "nn/base/attention_watch.h"
 #include "plain_transformer.h"
 #include "properties.h"
 
@@ -241,19 +241,21 @@ DOCTEST_TEST_CASE("options that make no model name themselves") {
   };
   DOCTEST_CHECK(refused([](auto& o) { o.shape.heads = 3; }) ==
                 "heads: 3 does not divide d-model 8");
-  DOCTEST_CHECK(refused([](auto& o) { o.shape.layers = 0; }) == "layers: 0 is not positive");
+  DOCTEST_CHECK(refused([](auto& o) { o.shape.layers = 0; }) == "layers: takes 1 to 10K, not 0");
   DOCTEST_CHECK(refused([](auto& o) { o.shape.layers = 1 << 30; }) ==
-                "layers: 1073741824 is more than 65536");
+                "layers: takes 1 to 10K, not 1073741824");
   DOCTEST_CHECK(refused([](auto& o) { o.shape.d_ff = std::int64_t{1} << 60; }) ==
-                "d-ff: 1152921504606846976 is more than 16777216");
-  DOCTEST_CHECK(refused([](auto& o) { o.shape.dropout = 1; }) == "dropout: 1 is not in [0, 1)");
+                "d-ff: takes 0 to 16M, not 1152921504606846976");
+  DOCTEST_CHECK(refused([](auto& o) { o.shape.dropout = 1; }) ==
+                "dropout: takes 0 to below 1, not 1");
   DOCTEST_CHECK(refused([](auto& o) { o.transformer.norm = "mid"; }) ==
                 "norm: 'mid' is none of pre, post");
   DOCTEST_CHECK(
       refused([](auto& o) { o.transformer.positions = "x"; }).rfind("positions: 'x'", 0) == 0);
   DOCTEST_CHECK(
       refused([](auto& o) { o.transformer.activation = "x"; }).rfind("activation: 'x'", 0) == 0);
-  DOCTEST_CHECK(refused([](auto& o) { o.transformer.context = 0; }).rfind("context: 0", 0) == 0);
+  DOCTEST_CHECK(refused([](auto& o) { o.transformer.context = 0; }).rfind("context: takes 1", 0) ==
+                0);
   DOCTEST_CHECK(
       refused([](auto& o) { o.arch = "x"; }).rfind("arch: 'x' is none of transformer", 0) == 0);
   DOCTEST_CHECK(refused([](auto& o) { o.shape.init = "x"; }).rfind("init: 'x'", 0) == 0);

@@ -1,7 +1,7 @@
 // Transformer-XL against its formula for any pattern of memories; what a memory is worth; what
 // State holds.
 
-#include "nn/transformer_xl.h"
+#include "nn/arch/transformer_xl.h"
 
 #include <doctest/doctest.h>
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "sample.h"
+#include "shard/verify.h"
 
 #include <doctest/doctest.h>
 
@@ -27,6 +28,7 @@ class Folder {
     core::write_file(name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     return name;
   }
+  std::string prefix() const { return path_ / "part-"; }
 
  private:
   fs::path path_;
@@ -84,8 +86,41 @@ DOCTEST_TEST_CASE("however data are cut, the parts merge into what they were") {
 
     const shard::Dataset back(paths);
     RC_ASSERT(back.fingerprint() == data.fingerprint());
-    const shard::Dataset merged({folder.add(part_of(back, 0, back.documents().size()))});
+
+    // The whole of it: files by their number, and one shard of them.
+    std::vector<std::string> files;
+    shard::split(data, cut, folder.prefix(), 2, [&](const shard::Part& part) {
+      const shard::Dataset written({part.path});
+      RC_ASSERT(part.path == fmt::format("{}{:05}.shard.zst", folder.prefix(), files.size()));
+      RC_ASSERT(part.elements == written.size());
+      RC_ASSERT(part.documents == written.documents().size());
+      RC_ASSERT(written.fingerprint() == shard::Dataset({paths[files.size()]}).fingerprint());
+      files.push_back(part.path);
+    });
+    RC_ASSERT(files.size() == ends.size());
+    core::MemorySink sink;
+    shard::merge(shard::Dataset(files), sink, 2);
+    const shard::Dataset merged({folder.add(sink.bytes)});
     RC_ASSERT(merged.fingerprint() == data.fingerprint());
     RC_ASSERT(merged.documents() == data.documents());
+    RC_ASSERT(merged.provenance().back()["program"] == "shard merge");
   }));
+}
+
+DOCTEST_TEST_CASE("the verdict on a file, whole, damaged or not there") {
+  Folder folder;
+  const auto good = folder.add(sample::write({sample::ids(300), sample::numbers(50, 300), {50}}));
+  const auto whole = shard::judge(good);
+  DOCTEST_CHECK(whole.ok());
+  DOCTEST_CHECK(whole.json()["elements"] == 50);
+  DOCTEST_CHECK(whole.line().starts_with(good + ": ok, 50 elements, fingerprint "));
+  const auto text = core::read_text(good);
+  const auto bad = folder.add({});
+  core::write_file(bad, text.substr(0, text.size() - 1));
+  const auto cut = shard::judge(bad);
+  DOCTEST_CHECK(!cut.ok());
+  DOCTEST_CHECK(cut.json()["ok"] == false);
+  DOCTEST_CHECK(cut.json()["error"] == cut.error);
+  DOCTEST_CHECK(cut.line().starts_with(bad));
+  DOCTEST_CHECK(thrown([] { shard::judge("/no/such/shard"); }).code == 66);
 }

@@ -4,6 +4,8 @@
 
 #include "sample.h"
 #include "shard/dataset.h"
+#include "shard/documents_codec.h"
+#include "shard/fingerprint.h"
 #include "shard/layout.h"
 #include "shard/zstd_frame.h"
 
@@ -203,4 +205,40 @@ DOCTEST_TEST_CASE("elements too many or too few are found though every checksum 
     DOCTEST_CHECK(thrown([&] { read_through(bytes); }).code == 65);
     DOCTEST_CHECK(thrown([&] { sample::open(bytes); }).code == 65);
   }
+}
+
+DOCTEST_TEST_CASE("documents that are all alike are bounded by the bytes that are there") {
+  // Right checksums, a few kilobytes, and more documents than they could be of.
+  constexpr std::uint64_t kDocuments = 5'000'000;
+  const shard::Header header = sample::ids(256);
+  shard::layout::TrailerFrame trailer;
+  shard::DocumentsEncoder documents;
+  core::Hasher nothing;
+  const auto digest = nothing.digest();
+  for (std::uint64_t i = 0; i < kDocuments; ++i) {
+    documents.append(0, 0, 0);
+    trailer.content.append(digest, 0, 0, 0);
+  }
+  core::Bytes bytes = shard::layout::encode_header(header);
+  const std::uint64_t offset = bytes.size();
+  trailer.fingerprint = shard::fingerprint(header, trailer.content);
+  trailer.file_hash = core::hash128(bytes);
+  trailer.boundaries = documents.finish();
+  trailer.provenance = "[]";
+  // As it stands where there is room for them.
+  const auto frame = shard::layout::encode_trailer(trailer, kDocuments);
+  bytes.insert(bytes.end(), frame.begin(), frame.end());
+  const auto table = shard::layout::encode_seek_table(std::vector<shard::layout::FrameSize>{
+      {static_cast<std::uint32_t>(offset), 0}, {static_cast<std::uint32_t>(frame.size()), 0}});
+  bytes.insert(bytes.end(), table.begin(), table.end());
+  DOCTEST_CHECK(bytes.size() < 20'000);
+  for (const auto& error :
+       {thrown([&] { read_through(bytes); }), thrown([&] { sample::open(bytes); })}) {
+    DOCTEST_CHECK(error.code == 65);
+    DOCTEST_CHECK(sample::has(error.text, "the trailer's sizes"));
+  }
+  // What readers refuse is not written.
+  const auto refused = thrown([&] { shard::layout::encode_trailer(trailer, offset); });
+  DOCTEST_CHECK(refused.code == 65);
+  DOCTEST_CHECK(sample::has(refused.text, "write several shards"));
 }

@@ -199,6 +199,49 @@ DOCTEST_TEST_CASE("building goes on after it was stopped, to the same bytes") {
   }
 }
 
+DOCTEST_TEST_CASE("a store that was begun otherwise: what differs, in the words of the options") {
+  const StoreFolder folder;
+  auto begun = make_plan("IVF4,Flat", "0123456789abcdef0123456789abcdef");
+  begun.model = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+  begun.data_name = "train.shard.zst", begun.model_name = "model";
+  begun.windows["carry"] = "off", begun.windows["batch_tokens"] = 4096;
+  store::Builder{folder.path, begun, false};
+  const auto refused = [&](const std::function<void(store::Plan&)>& change) {
+    auto plan = begun;
+    change(plan);
+    const auto error = thrown([&] { store::Builder{folder.path, plan, false}; });
+    DOCTEST_CHECK(error.code == 64);
+    DOCTEST_CHECK(!error.names("aaaaaaaaaaaa"));
+    DOCTEST_CHECK(!error.names("0123456789abcdef"));
+    return error;
+  };
+  using store::Plan;
+  DOCTEST_CHECK(refused([](Plan& p) {
+                  p.data = "other";
+                }).names("begun with another FILE than train.shard.zst; go on with that"));
+  DOCTEST_CHECK(
+      refused([](Plan& p) { p.model = "other"; }).names("begun with another --model than model;"));
+  DOCTEST_CHECK(refused([](Plan& p) {
+                  p.tokenizer = "other";
+                }).names("begun with another tokenizer than that of model;"));
+  DOCTEST_CHECK(refused([](Plan& p) {
+                  p.metric = store::Metric::l2;
+                }).names("begun with --metric ip, now it is l2;"));
+  DOCTEST_CHECK(refused([](Plan& p) {
+                  p.index = "";
+                }).names("begun with --index IVF4,Flat, now it is none;"));
+  DOCTEST_CHECK(refused([](Plan& p) {
+                  p.windows["window"] = 32;
+                }).names("begun with --window 64, now it is 32;"));
+  DOCTEST_CHECK(refused([](Plan& p) {
+                  p.windows["batch_tokens"] = 64;
+                }).names("begun with --batch-tokens 4096, now it is 64;"));
+  DOCTEST_CHECK(refused([](Plan& p) {
+                  p.windows["reach"] = "|clamp-length:4";
+                }).names("layers that look back otherwise"));
+  store::Builder{folder.path, begun, false};  // and that goes on
+}
+
 DOCTEST_TEST_CASE("the same command again has nothing to do; another is refused") {
   const StoreFolder folder;
   build_store(folder.path, make_plan(), random_rows(10, 7), {0});

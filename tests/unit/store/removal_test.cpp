@@ -24,6 +24,13 @@ StoreRows without(StoreRows rows, std::ptrdiff_t begin, std::ptrdiff_t end) {
   return rows;
 }
 
+std::vector<store::Receipt> remove_documents(const fs::path& folder,
+                                             const std::vector<std::int64_t>& documents) {
+  store::Removal removal(folder, documents);
+  removal.done();
+  return removal.receipts();
+}
+
 }  // namespace
 
 DOCTEST_TEST_CASE("a removed document is in no file; the store is as if it had never been there") {
@@ -37,7 +44,7 @@ DOCTEST_TEST_CASE("a removed document is in no file; the store is as if it had n
     std::string gone_key(kStoreWidth * 2, 0);  // of row 310
     std::memcpy(gone_key.data(), &before.keys()[310 * kStoreWidth], gone_key.size());
 
-    const auto receipts = store::remove_documents(folder.path, {3, 1});
+    const auto receipts = remove_documents(folder.path, {3, 1});
     DOCTEST_REQUIRE(receipts.size() == 2);
     DOCTEST_CHECK(receipts[0].document == 1);
     DOCTEST_CHECK(receipts[0].rows == 200);
@@ -109,7 +116,7 @@ DOCTEST_TEST_CASE(
     builder.add(more.keys, more.labels);
     builder.commit(nullptr);
   }
-  store::remove_documents(folder.path, {0});
+  remove_documents(folder.path, {0});
   build_store(folder.path, make_plan("", "more"), more, {0}, true);
   const Datastore after(folder.path);
   store::verify(folder.path);
@@ -119,13 +126,53 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(after.manifest().generation == 3);
 }
 
+DOCTEST_TEST_CASE("a removal goes on until its receipts were given, and nothing else is done") {
+  const auto rows = random_rows(400, 3);
+  const StoreFolder folder;
+  build_store(folder.path, make_plan("IVF4,Flat"), rows, {0, 100, 200, 300});
+  const std::string old_keys = core::read_text(folder.path / "keys.npy");
+  std::vector<store::Receipt> given;
+  const auto receipt_again = [&] {
+    const auto now = store::Removal(folder.path, {1}).receipts();
+    DOCTEST_REQUIRE(now.size() == 1);
+    return now[0].rows == 100 && now[0].values == given[0].values && now[0].generation == 2;
+  };
+  given = store::Removal(folder.path, {1}).receipts();  // and killed before it gave them
+  DOCTEST_CHECK(Datastore(folder.path).documents().size() == 3);
+  DOCTEST_CHECK(receipt_again());
+  core::write_file(folder.path / "keys.npy", old_keys);  // killed before it deleted them
+  DOCTEST_CHECK(receipt_again());
+  DOCTEST_CHECK(!fs::exists(folder.path / "keys.npy"));
+  DOCTEST_CHECK(Datastore(folder.path).documents().size() == 3);
+
+  const auto other = thrown([&] { store::Removal(folder.path, {2}); });
+  DOCTEST_CHECK((other.code == 64 && other.names("--remove-document 1 ")));
+  DOCTEST_CHECK(thrown([&] { store::Builder(folder.path, make_plan("", "more"), true); }).code ==
+                64);
+  store::Removal(folder.path, {1}).done();
+  DOCTEST_CHECK(remove_documents(folder.path, {1})[0].generation == 3);
+  DOCTEST_CHECK(Datastore(folder.path).documents().size() == 2);
+}
+
+DOCTEST_TEST_CASE("a removal that fails is as if it had not been begun") {
+  const StoreFolder folder;
+  build_store(folder.path, make_plan("IVF4,Flat"), random_rows(400, 3), {0, 100});
+  fs::create_directory(folder.path / "documents.2.npy");
+  DOCTEST_CHECK(thrown([&] { store::Removal(folder.path, {1}); }).code == 73);
+  DOCTEST_CHECK(!fs::exists(folder.path / "building.json"));
+  DOCTEST_CHECK(!fs::exists(folder.path / "keys.2.npy"));
+  fs::remove(folder.path / "documents.2.npy");
+  remove_documents(folder.path, {0});
+  DOCTEST_CHECK(Datastore(folder.path).documents().size() == 1);
+}
+
 DOCTEST_TEST_CASE("what cannot be removed is refused, and nothing changes") {
   const StoreFolder folder;
   build_store(folder.path, make_plan(), random_rows(10, 5), {0, 5});
   const auto before = store::read_manifest(folder.path).fingerprint();
-  DOCTEST_CHECK(thrown([&] { store::remove_documents(folder.path, {2}); }).code == 64);
-  DOCTEST_CHECK(thrown([&] { store::remove_documents(folder.path, {-1}); }).code == 64);
-  DOCTEST_CHECK(thrown([&] { store::remove_documents(folder.path, {0, 1}); }).code == 64);
+  DOCTEST_CHECK(thrown([&] { remove_documents(folder.path, {2}); }).code == 64);
+  DOCTEST_CHECK(thrown([&] { remove_documents(folder.path, {-1}); }).code == 64);
+  DOCTEST_CHECK(thrown([&] { remove_documents(folder.path, {0, 1}); }).code == 64);
   DOCTEST_CHECK(store::read_manifest(folder.path).fingerprint() == before);
   DOCTEST_CHECK(Datastore(folder.path).size() == 10);
 }

@@ -79,3 +79,37 @@ DOCTEST_TEST_CASE("what is no plain story is dropped, with a reason that is coun
   DOCTEST_CHECK(tally.dropped == std::map<std::string, std::uint64_t>{
                                      {"url", 1}, {"character *", 1}, {"empty", 1}, {"short", 1}});
 }
+
+DOCTEST_TEST_CASE("stories out of each kind of file, counted") {
+  const auto clean = [](const std::string& text, const task::StoryFile& file) {
+    core::MemorySource source(text, "file");
+    task::StoryTally tally;
+    task::clean_stories(source, file, [&](const auto& story) { tally.add(story); });
+    return tally;
+  };
+  task::StoryFile file;
+  file.least_words = 3;
+  const std::string lines =
+      "\"A cat sat down.\"\n\n{\"story\": \"A dog ran off. The end\", \"prompt\": \"A\"}\n\"Too "
+      "short\"\n";
+  const auto tally = clean(lines, file);
+  DOCTEST_CHECK(tally.read == 3);
+  DOCTEST_CHECK(tally.kept == 2);
+  DOCTEST_CHECK(tally.dropped.at("short") == 1);
+  DOCTEST_CHECK(tally.cut.at("the end") == 1);
+  DOCTEST_CHECK(tally.figures()["words"] == tally.words);
+  DOCTEST_CHECK(tally.lines()[0].starts_with("2 of 3 stories kept, "));
+  DOCTEST_CHECK(tally.lines().size() == 3);
+  DOCTEST_CHECK(thrown([&] { clean("\"fine words here\"\n{]\n", file); }).names("file:2"));
+  file.format = "text", file.separator = "##";
+  DOCTEST_CHECK(clean("A cat sat.## \n##A dog ran off.", file).kept == 2);
+  file.separator.clear();
+  DOCTEST_CHECK(thrown([&] { file.check(); }).code == 64);
+  file.format = "openai";
+  const auto answers = clean(
+      "{\"custom_id\":\"1\",\"response\":{\"body\":{\"choices\":[{\"message\":{\"content\":\"A cat "
+      "sat down.\"}}]}}}\n{\"custom_id\":\"2\"}\n",
+      file);
+  DOCTEST_CHECK(answers.kept == 1);
+  DOCTEST_CHECK(answers.dropped.at("no answer") == 1);
+}

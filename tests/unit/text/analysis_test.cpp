@@ -1,6 +1,6 @@
 // The terms of a text.
 
-#include "text/analysis.h"
+#include "text/pack/analysis.h"
 
 #include "unit/text/texts.h"
 

@@ -1,12 +1,12 @@
 // BM25: the formula, and the search against a plain one.
 
-#include "text/bm25.h"
+#include "text/pack/bm25.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "text/bm25_search.h"
+#include "text/pack/bm25_search.h"
 #include "unit/text/term_lists_sample.h"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // Documents out of files, and the way into a shard and back.
 
-#include "text/documents.h"
+#include "text/documents/documents.h"
 
 #include <unistd.h>
 
@@ -8,9 +8,9 @@
 
 #include "core/error.h"
 #include "shard/reader.h"
-#include "text/decode_documents.h"
-#include "text/encode_documents.h"
-#include "text/utf8.h"
+#include "text/documents/decode_documents.h"
+#include "text/documents/encode_documents.h"
+#include "text/tokenizer/utf8.h"
 #include "unit/text/texts.h"
 #include "unit/thrown.h"
 
@@ -151,6 +151,31 @@ DOCTEST_TEST_CASE("a bad JSON line is named with file and line") {
     DOCTEST_CHECK(error.names(":4: "));
   }
   DOCTEST_CHECK(error_of("{\"other\":\"a\"}").names("--field"));
+}
+
+DOCTEST_TEST_CASE("files say that they are JSON lines by name and first byte, all or none") {
+  const auto dir = std::filesystem::temp_directory_path() /
+                   ("documents_test.names." + std::to_string(::getpid()));
+  core::make_folders(dir.string());
+  const auto file = [&](const std::string& name, const std::string& text) {
+    core::write_file((dir / name).string(), text);
+    return (dir / name).string();
+  };
+  const auto a = file("a.jsonl", "\n {\"text\": \"a\"}\n"), b = file("b.ndjson", "{}"),
+             prose = file("prose.jsonl", "It was { not\n"), text = file("c.txt", "{\"text\": 1}\n"),
+             empty = file("empty.jsonl", "");
+  DOCTEST_CHECK(text::are_json_lines({a}));
+  DOCTEST_CHECK(text::are_json_lines({a, b}));
+  for (const auto& other : {prose, text, empty}) {
+    DOCTEST_CHECK(!text::are_json_lines({other}));
+    const auto error = thrown([&] { text::are_json_lines({a, other}); });
+    DOCTEST_CHECK(error.code == 64);
+    DOCTEST_CHECK(error.names(a));
+    DOCTEST_CHECK(error.names(other));
+  }
+  DOCTEST_CHECK(!text::are_json_lines({}));
+  DOCTEST_CHECK(!text::are_json_lines({(dir / "absent.jsonl").string()}));
+  std::filesystem::remove_all(dir);
 }
 
 DOCTEST_TEST_CASE("pairs: line by line; one file with more lines is an error that names both") {

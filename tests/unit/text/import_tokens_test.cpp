@@ -1,4 +1,4 @@
-#include "text/import_tokens.h"
+#include "text/documents/import_tokens.h"
 
 #include <rapidcheck.h>
 #include <unistd.h>
@@ -6,7 +6,8 @@
 #include <filesystem>
 
 #include "shard/dataset.h"
-#include "text/utf8.h"
+#include "text/formats/tokenizer_json.h"
+#include "text/tokenizer/utf8.h"
 #include "texts.h"
 #include "unit/thrown.h"
 

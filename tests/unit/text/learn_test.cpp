@@ -1,13 +1,13 @@
 // Merges and their learning, words and their counting.
 
-#include "text/learn.h"
+#include "text/learn/learn.h"
 
 #include <map>
 #include <sstream>
 
-#include "text/bpe_learner.h"
-#include "text/byte_level.h"
-#include "text/merges.h"
+#include "text/learn/bpe_learner.h"
+#include "text/tokenizer/byte_level.h"
+#include "text/tokenizer/merges.h"
 #include "unit/text/texts.h"
 #include "unit/thrown.h"
 

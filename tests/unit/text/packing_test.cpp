@@ -1,14 +1,14 @@
 // Orders of units.
 
-#include "text/packing.h"
+#include "text/pack/packing.h"
 
 #include <algorithm>
 #include <numeric>
 #include <set>
 
 #include "core/rng.h"
-#include "text/bm25_search.h"
-#include "text/hit_graph.h"
+#include "text/pack/bm25_search.h"
+#include "text/pack/hit_graph.h"
 #include "unit/text/term_lists_sample.h"
 
 #include <doctest/doctest.h>

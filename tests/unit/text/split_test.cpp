@@ -1,9 +1,9 @@
 // UTF-8 and the splitting of texts into words.
 
-#include "text/byte_alphabet.h"
-#include "text/gpt2_split.h"
-#include "text/utf8.h"
-#include "text/word_level.h"
+#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/gpt2_split.h"
+#include "text/tokenizer/utf8.h"
+#include "text/tokenizer/word_level.h"
 #include "unit/text/texts.h"
 
 #include <doctest/doctest.h>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "text/term_lists.h"
+#include "text/pack/term_lists.h"
 
 namespace sample {
 

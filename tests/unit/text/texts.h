@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "core/io.h"
-#include "text/tokenizer.h"
+#include "text/formats/tokenizer_json.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace sample {
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "nn/memory.h"
+#include "nn/base/memory_rule.h"
 #include "train/column_cuts.h"
 #include "train/prefetch.h"
 #include "unit/train/data.h"
@@ -336,6 +336,9 @@ DOCTEST_TEST_CASE("prefetching gives what reading gives, and hands on what readi
     DOCTEST_CHECK(torch::equal(micro.batch.inputs,
                                train::read_batch(*data.tokens, again->rows(i), i).batch.inputs));
   }
+  // The second of three shares of six, from update 1 on.
+  train::Prefetch shared(*data.tokens, *again, 1, {2, 2, 6});
+  for (const std::int64_t i : {8, 9, 14, 15, 20}) DOCTEST_CHECK(shared.next().index == i);
   struct Broken : train::Order {
     std::int64_t batches_per_epoch() const override { return 1; }
     std::int64_t targets_per_epoch() const override { return 1; }

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "nn/base/cuda.h"
+
 using torch::Tensor;
 
 namespace {
@@ -122,6 +124,30 @@ DOCTEST_TEST_CASE("optimisers follow their formulas, fused and not, with both ki
   }
 }
 
+DOCTEST_TEST_CASE("on a device kernels, or torch's operators, follow the same formulas") {
+  const Problem problem;
+  const nn::CudaKernels emulated = nn::linked_cuda_kernels();
+  for (const std::string name : {"adamw", "radam", "nag"}) {
+    for (const bool kernels : {true, false}) {
+      DOCTEST_CAPTURE(name);
+      DOCTEST_CAPTURE(kernels);
+      train::OptimiserOptions options;
+      options.optimiser = name;
+      options.weight_decay = 0.3;
+      const auto optimiser = train::make_optimiser(options, copy_of(problem, false));
+      {
+        const nn::AsDevice device(kernels ? &emulated : nullptr);
+        run(*optimiser, problem, 0.5);
+      }
+      const auto expected = reference(options, problem, 0.5);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        const auto w = optimiser->weights()[i].second.detach().to(torch::kFloat64);
+        DOCTEST_CHECK((w - expected[i]).abs().max().item<double>() < 3e-6);
+      }
+    }
+  }
+}
+
 DOCTEST_TEST_CASE("adamw is torch's AdamW") {
   const Problem problem;
   train::OptimiserOptions options;
@@ -192,6 +218,11 @@ DOCTEST_TEST_CASE("the gradient's norm is that of all tensors together, whatever
   at::set_num_threads(2);
   const auto two = train::gradient_norm(weights);
   at::set_num_threads(threads);
+  {
+    const nn::AsDevice device;
+    DOCTEST_CHECK(train::gradient_norm(weights).item<double>() ==
+                  doctest::Approx(std::sqrt(expected)).epsilon(1e-5));
+  }
   DOCTEST_CHECK(one.item<double>() == doctest::Approx(std::sqrt(expected)).epsilon(1e-12));
   DOCTEST_CHECK(torch::equal(one, two));
 }

@@ -4,12 +4,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "core/error.h"
-#include "infer/pair_scorer.h"
-#include "infer/pairs.h"
+#include "infer/score/scorer.h"
+#include "infer/windows/pairs.h"
+#include "train/calibration.h"
 #include "train/pair_order.h"
+#include "train/validation.h"
 #include "unit/train/data.h"
 #include "unit/train/tiny.h"
 
@@ -176,9 +179,49 @@ DOCTEST_TEST_CASE("the score of a shard is the sum over its pairs, one by one") 
       nats -= log_p.gather(1, batch.targets[0].unsqueeze(1)).sum().item<double>();
     }
   }
-  const auto totals = infer::score_pairs(model, data, 20, torch::kCPU);
+  std::vector<std::uint64_t> order;
+  infer::Watch watch;
+  watch.scored = [&](const infer::Scored& scored) { order.push_back(scored.first); };
+  const auto totals =
+      infer::score(model, data, infer::pair_windows(data, model, 20), {}, torch::kCPU, watch);
   DOCTEST_CHECK(totals.nats == doctest::Approx(nats).epsilon(1e-5));
   DOCTEST_CHECK(totals.tokens == 43);  // 3 4 5 6 7 3 4 5 6
+  DOCTEST_CHECK(order.size() == 9);    // batches are sorted by length, scores are not
+  DOCTEST_CHECK(std::is_sorted(order.begin(), order.end()));
+}
+
+DOCTEST_TEST_CASE("a translator that is trained with memory is validated with it") {
+  const data::Folder folder;
+  write_pairs(folder / "text", 8);
+  auto job = pair_job(folder);
+  job.valid = folder / "text";
+  const auto valid_loss = [&](const std::string& memory, double temperature) {
+    nn::start(1, 3);
+    job.recipe.objective.memory = memory;
+    job.recipe.objective.memory_temperature = temperature;
+    auto run = train::prepare(job);
+    return train::validate(run).totals.loss();
+  };
+  const auto scored = [&](const std::string& name, double temperature) {
+    nn::start(1, 3);
+    job.recipe.objective.memory = name;
+    const auto run = train::prepare(job);
+    infer::MemoryOptions options;
+    options.memory = name;
+    options.joint_temperature = temperature;
+    const shard::Dataset data({folder / "text"});
+    const auto windows = infer::pair_windows(data, *run.model, 4096);
+    const auto memory = infer::plan_memory(options, windows, *run.model);
+    return infer::score(*run.model, data, windows, memory, torch::kCPU).loss();
+  };
+  double best = scored("local", 2);  // memories are calibrated to the text
+  for (const double temperature : train::calibration_points(2))
+    best = std::min(best, scored("local", temperature));
+  DOCTEST_CHECK(valid_loss("local", 2) == doctest::Approx(best).epsilon(1e-6));
+  DOCTEST_CHECK(valid_loss("none", 2) == doctest::Approx(scored("none", 1)).epsilon(1e-6));
+  DOCTEST_CHECK(std::abs(valid_loss("local", 2) - valid_loss("none", 2)) > 1e-3);
+  // Of another sentence nothing is remembered.
+  DOCTEST_CHECK(valid_loss("local,long", 2) == doctest::Approx(valid_loss("local", 2)));
 }
 
 DOCTEST_TEST_CASE("tokens and pairs go to the architectures that read them") {

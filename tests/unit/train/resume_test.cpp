@@ -7,6 +7,8 @@
 
 #include "core/error.h"
 #include "model/checkpoint.h"
+#include "nn/base/arch_facts.h"
+#include "nn/base/cuda.h"
 #include "unit/train/tiny.h"
 
 namespace {
@@ -92,6 +94,24 @@ DOCTEST_TEST_CASE(
   }
 }
 
+DOCTEST_TEST_CASE("the same on a device, by torch's operators") {
+  constexpr Case kOnDevice[] = {{"columns", "local,long", "transformer-xl", "learned"},
+                                {"columns", "local,long", "srupp", "learned"},
+                                {"shuffled", "local,ext", "mosaic", "learned"},
+                                {"documents", "local,long", "transformer", "alibi"}};
+  for (const auto& test : kOnDevice) {
+    DOCTEST_CAPTURE(test.arch);
+    const data::Folder folder;
+    const Job job = job_of(test, folder);
+    const nn::AsDevice device;
+    DOCTEST_CHECK(tiny::train(folder / "whole", job) == Outcome::finished);
+    for (const std::int64_t at : {1, 13})
+      DOCTEST_CHECK(tiny::train(folder / "parts", job, at) == Outcome::stopped);
+    DOCTEST_CHECK(tiny::train(folder / "parts", job) == Outcome::finished);
+    DOCTEST_CHECK((tiny::files(folder / "whole") == tiny::files(folder / "parts")));
+  }
+}
+
 DOCTEST_TEST_CASE("killed between checkpoints and continued: the same bytes, logs cut back") {
   const data::Folder folder;
   const Job job = job_of(kCases[1], folder);
@@ -148,7 +168,7 @@ DOCTEST_TEST_CASE("the comparison above notices a State or a memory that is not 
     tiny::train(folder / "broken", job, 5);
     tamper(folder / "broken", 5, [](model::Checkpoint& checkpoint) {
       for (auto& [name, tensor] : checkpoint.tensors)
-        if (name.rfind("state.", 0) == 0 || name == "previous.0.keys") tensor.zero_();
+        if (name.rfind("state.", 0) == 0 || name == "memory.0.keys") tensor.zero_();
     });
     tiny::train(folder / "broken", job);
     DOCTEST_CHECK(tiny::files(folder / "whole").at("model.safetensors") !=
@@ -183,7 +203,7 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(refusal(other).find("layers 2, now it is 3") != std::string::npos);
   other = job;
   other.shards = {folder / "valid"};
-  DOCTEST_CHECK(refusal(other).find("data \"") != std::string::npos);
+  DOCTEST_CHECK(refusal(other).find("begun with another FILE than") != std::string::npos);
 }
 
 DOCTEST_TEST_CASE("a second run in the same folder is refused while the first one goes on") {

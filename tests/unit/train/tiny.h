@@ -8,8 +8,9 @@
 
 #include "core/io.h"
 #include "core/rng.h"
-#include "nn/model.h"
-#include "nn/runtime.h"
+#include "nn/arch/model.h"
+#include "nn/base/runtime.h"
+#include "train/token_course.h"
 #include "train/trainer.h"
 #include "unit/train/data.h"
 
@@ -60,7 +61,7 @@ inline train::Outcome train(const std::string& path, const train::Job& job,
                             train::KeepOptions keep = {}) {
   nn::start(1, job.seed);
   const train::RunFolder folder(path);
-  auto run = train::prepare(job);
+  train::TokenCourse course(train::prepare(job));
   std::int64_t step = -1;
   train::Watch watch;
   watch.stop = [&] { return !kill && step == stop_at && stop_at >= 0; };
@@ -69,7 +70,7 @@ inline train::Outcome train(const std::string& path, const train::Job& job,
     if (kill && step == stop_at) throw Stop{};
   };
   try {
-    return train::train_in(folder, run, keep, watch);
+    return train::train_in(folder, course, keep, watch);
   } catch (const Stop&) {
     return train::Outcome::stopped;
   }

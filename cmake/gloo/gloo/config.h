@@ -1,0 +1,2 @@
+#pragma once
+// Of gloo's, empty: see cmake/gloo/README.

@@ -1,0 +1,5 @@
+#pragma once
+// Declarations alone: see cmake/gloo/README.
+namespace gloo::transport {
+class Device;
+}

@@ -1,0 +1,25 @@
+# What the examples' Makefiles share; included after their own defaults of SCALE and OUT, if they have any.
+#
+#   SCALE   how large; OUT, where everything goes; BIN, where programs are looked for before PATH
+#   J=N     bounds the threads: $(jobs) in a command
+#   RUN     stands before each training: srun ..., nice
+
+SCALE ?= ci
+OUT ?= build/$(SCALE)
+BIN ?= ../../build/bin
+RUN ?=
+J ?=
+jobs = $(J:%=-j %)
+export PATH := $(abspath $(BIN)):$(PATH)
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.SECONDARY:
+MAKEFLAGS += --no-builtin-rules
+
+# $(call show,FILE): a table of tabs, in columns.
+show = column -t -s $$'\t' $(1)
+# $(call text,FILE): a file's text, compressed with zstd or not.
+text = $(if $(filter %.zst,$(1)),zstdcat,cat) $(1)
+# $(call expect_scale,VARIABLE,NAMES): SCALE is one for which $(SCALE).VARIABLE is there.
+expect_scale = $(if $($(SCALE).$(1)),,$(error SCALE=$(SCALE): takes $(2)))

@@ -1,0 +1,154 @@
+#include "core/launcher.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+namespace core {
+namespace {
+
+constexpr std::int64_t kMostRanks = 1 << 20;
+
+/// Variables, by name.
+class Variables {
+ public:
+  explicit Variables(const Environment& environment) : environment_(environment) {}
+
+  bool has(const char* name) const { return !text(name).empty(); }
+  std::string text(const char* name) const {
+    const char* const value = environment_(name);
+    return value == nullptr ? "" : value;
+  }
+  std::int64_t number(const char* name, std::int64_t least, std::int64_t most) const {
+    const std::string value = text(name);
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (value.empty()) fail(Code::usage, "{} is not set, as the launcher should have", name);
+    if (error != std::errc() || end != value.data() + value.size() || number < least ||
+        number > most)
+      fail(Code::usage, "{} is '{}', not a number from {} to {}", name, value, least, most);
+    return number;
+  }
+  std::int64_t number_or(const char* name, std::int64_t otherwise) const {
+    return has(name) ? number(name, 0, kMostRanks) : otherwise;
+  }
+
+ private:
+  const Environment& environment_;
+};
+
+Launch ranks_of(const Variables& of, const char* launcher, const char* rank, const char* size,
+                const char* local) {
+  Launch launch;
+  launch.launcher = launcher;
+  launch.size = of.number(size, 1, kMostRanks);
+  launch.rank = of.number(rank, 0, launch.size - 1);
+  launch.local = of.number_or(local, 0);
+  return launch;
+}
+
+// A port that two steps on one machine seldom share, below those that systems give away.
+std::uint16_t port_of(std::int64_t job, std::int64_t step) {
+  constexpr std::int64_t kFirst = 10'000, kPorts = 20'000;
+  return static_cast<std::uint16_t>(kFirst + (job * 61 + step) % kPorts);
+}
+
+void meet(Launch& launch, const Variables& of) {
+  constexpr std::int64_t kMostId = std::int64_t{1} << 32;
+  if (of.has("MASTER_ADDR") && of.has("MASTER_PORT")) {
+    launch.host = of.text("MASTER_ADDR");
+    launch.port = static_cast<std::uint16_t>(of.number("MASTER_PORT", 1, 65'535));
+    launch.served = of.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  } else if (launch.launcher == "srun") {
+    launch.host = first_host(of.text("SLURM_STEP_NODELIST"));
+    if (launch.host.empty()) fail(Code::usage, "SLURM_STEP_NODELIST is not set, as srun does");
+    launch.port =
+        port_of(of.number("SLURM_JOB_ID", 0, kMostId), of.number("SLURM_STEP_ID", 0, kMostId));
+  } else if (!of.has("PMIX_NAMESPACE")) {
+    fail(Code::usage, "MASTER_ADDR and MASTER_PORT are not set: where do the ranks meet?");
+  }
+}
+
+}  // namespace
+
+const char* own_environment(const char* name) { return std::getenv(name); }
+
+Launch launch(const Environment& environment) {
+  const Variables of(environment);
+  Launch launch;
+  if (of.has("RANK") || of.has("WORLD_SIZE")) {
+    launch = ranks_of(of, "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK");
+  } else if (of.has("OMPI_COMM_WORLD_RANK")) {
+    launch = ranks_of(of, "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                      "OMPI_COMM_WORLD_LOCAL_RANK");
+  } else if (of.has("SLURM_STEP_ID")) {
+    launch = ranks_of(of, "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID");
+  } else if (of.has("PMI_RANK")) {
+    launch = ranks_of(of, "mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID");
+  } else {
+    fail(Code::usage,
+         "launcher: this process was started by none (no RANK, OMPI_COMM_WORLD_RANK, SLURM_STEP_ID "
+         "or PMI_RANK is set); start it with torchrun, mpirun or srun");
+  }
+  meet(launch, of);
+  const char* const restarts =
+      of.has("TORCHELASTIC_RESTART_COUNT") ? "TORCHELASTIC_RESTART_COUNT" : "SLURM_RESTART_COUNT";
+  launch.name = fmt::format("{}.{}", of.text("PMIX_NAMESPACE"), of.number_or(restarts, 0));
+  return launch;
+}
+
+std::string first_host(std::string_view list) {
+  std::string host;
+  for (std::size_t at = 0; at < list.size() && list[at] != ','; ++at) {
+    if (list[at] != '[') {
+      host += list[at];
+      continue;
+    }
+    const auto close = std::min(list.find(']', at), list.size());
+    const auto numbers = list.substr(at + 1, close - at - 1);
+    host += numbers.substr(0, numbers.find_first_of(",-"));
+    at = close;
+  }
+  return host;
+}
+
+std::int64_t Part::begin(std::int64_t n) const {
+  const std::int64_t each = n / count, rest = n % count;
+  return index * each + std::min(index, rest);
+}
+
+std::int64_t Part::end(std::int64_t n) const { return Part{index + 1, count}.begin(n); }
+
+Part part(const std::string& text, const Environment& environment) {
+  if (text.empty()) return {};
+  const Variables of(environment);
+  if (text == "launcher") {
+    if (!of.has("SLURM_ARRAY_TASK_ID")) {
+      const auto joined = launch(environment);
+      return {joined.rank, joined.size};
+    }
+    constexpr std::int64_t kMost = std::int64_t{1} << 32;
+    const auto number = [&](const char* name) { return of.number(name, 0, kMost); };
+    const std::int64_t step = of.has("SLURM_ARRAY_TASK_STEP")
+                                  ? std::max<std::int64_t>(1, number("SLURM_ARRAY_TASK_STEP"))
+                                  : 1;
+    const std::int64_t count = number("SLURM_ARRAY_TASK_COUNT"),
+                       away = number("SLURM_ARRAY_TASK_ID") - number("SLURM_ARRAY_TASK_MIN");
+    if (away < 0 || away % step != 0 || away / step >= count)
+      fail(Code::usage,
+           "--part launcher: the array's tasks do not follow each other; write --array=1-{}",
+           std::max<std::int64_t>(1, count));
+    return {away / step, count};
+  }
+  std::int64_t index = 0, count = 0;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, index);
+  const bool slash = first.ec == std::errc() && first.ptr != end && *first.ptr == '/';
+  const auto second = std::from_chars(slash ? first.ptr + 1 : end, end, count);
+  if (!slash || second.ec != std::errc() || second.ptr != end || index < 1 || index > count ||
+      count > kMostRanks)
+    fail(Code::usage, "--part: '{}' is not I/N with I from 1 to N, nor launcher", text);
+  return {index - 1, count};
+}
+
+}  // namespace core

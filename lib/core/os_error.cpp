@@ -1,0 +1,22 @@
+#include "core/os_error.h"
+
+#include <cerrno>
+
+namespace core {
+
+void fail_errno(Code otherwise, const std::string& what, int error) {
+  switch (error) {
+    case EMFILE:
+      fail(Code::out_of_memory, "{}: too many open files; raise ulimit -n", what);
+    case ENFILE:
+      fail(Code::out_of_memory, "{}: too many open files on this machine; end other programs",
+           what);
+    case ENOMEM:
+      fail(Code::out_of_memory, "{}: {}; use less of it, or end other programs", what,
+           error_text(error));
+    default:
+      fail(otherwise, "{}: {}", what, error_text(error));
+  }
+}
+
+}  // namespace core

@@ -1,0 +1,36 @@
+#include "core/pieces.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace core {
+
+Pieces::Pieces(ByteSource& source, std::string separator)
+    : source_(source), separator_(std::move(separator)) {}
+
+bool Pieces::next(std::string& piece) {
+  constexpr std::size_t kRead = 1 << 20;
+  for (;;) {
+    const auto end = held_.find(separator_, searched_);
+    if (end != std::string::npos) {
+      piece.assign(held_, begin_, end - begin_);
+      begin_ = searched_ = end + separator_.size();
+      return true;
+    }
+    held_.erase(0, begin_);
+    begin_ = 0;
+    searched_ = held_.size() - std::min(held_.size(), separator_.size() - 1);
+    if (ended_) {
+      piece = std::exchange(held_, {});
+      searched_ = 0;
+      return !piece.empty();
+    }
+    const auto old = held_.size();
+    held_.resize(old + kRead);
+    const auto got = source_.read(std::as_writable_bytes(std::span(held_.data() + old, kRead)));
+    held_.resize(old + got);
+    ended_ = got == 0;
+  }
+}
+
+}  // namespace core

@@ -1,0 +1,27 @@
+#pragma once
+// A stream cut at a separator.
+
+#include <cstddef>
+#include <string>
+
+#include "core/io.h"
+
+namespace core {
+
+/// The pieces between separators, front to back, without holding more than one and a block. Without
+/// bytes behind the last separator there is no piece there. Not thread safe.
+class Pieces {
+ public:
+  /// `separator` is not empty; the source must outlive this.
+  Pieces(ByteSource& source, std::string separator);
+  /// False at the end. Throws as the source does.
+  bool next(std::string& piece);
+
+ private:
+  ByteSource& source_;
+  std::string separator_, held_;
+  std::size_t begin_ = 0, searched_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace core

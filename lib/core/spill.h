@@ -1,0 +1,77 @@
+#pragma once
+// An array that grows in memory up to a bound and on disk beyond it.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace core {
+
+/// Bytes of a SpillArray once they are on disk: a file in $TMPDIR (else /tmp) without a name.
+class SpillFile {
+ public:
+  /// Throws Error{cannot_create}.
+  SpillFile();
+  ~SpillFile();
+  SpillFile(const SpillFile&) = delete;
+  SpillFile& operator=(const SpillFile&) = delete;
+  /// Throws Error{io}.
+  void append(std::span<const std::byte> bytes);
+  /// All of it, mapped; no append() afterwards.
+  const std::byte* map();
+
+ private:
+  int fd_ = -1;
+  std::size_t size_ = 0;
+  void* mapped_ = nullptr;
+};
+
+/// append() all, then read all. More than `memory` bytes go to a SpillFile, whose pages the system
+/// may drop. Not thread safe while it grows.
+template <class T>
+class SpillArray {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  explicit SpillArray(std::uint64_t memory) : memory_(memory) {}
+  void append(std::span<const T> items) {
+    size_ += items.size();
+    items_.insert(items_.end(), items.begin(), items.end());
+    const bool spills = size_ * sizeof(T) > memory_;
+    if (spills && !file_) file_ = std::make_unique<SpillFile>();
+    if (file_ && items_.size() * sizeof(T) > kBuffer) flush();
+  }
+  /// Nothing is appended afterwards.
+  void finish() {
+    if (!file_) {
+      data_ = items_.data();
+      return;
+    }
+    flush();
+    items_ = {};
+    data_ = reinterpret_cast<const T*>(file_->map());
+  }
+  bool spilled() const { return file_ != nullptr; }
+  std::uint64_t size() const { return size_; }
+  /// After finish().
+  std::span<const T> slice(std::uint64_t begin, std::uint64_t end) const {
+    return {data_ + begin, static_cast<std::size_t>(end - begin)};
+  }
+
+ private:
+  static constexpr std::size_t kBuffer = std::size_t{1} << 20;
+  void flush() {
+    file_->append(std::as_bytes(std::span<const T>(items_)));
+    items_.clear();
+    items_.shrink_to_fit();
+  }
+  std::uint64_t memory_, size_ = 0;
+  std::vector<T> items_;
+  std::unique_ptr<SpillFile> file_;
+  const T* data_ = nullptr;
+};
+
+}  // namespace core

@@ -1,0 +1,147 @@
+#include "core/temporary_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+
+#include "core/hash.h"
+#include "core/io.h"
+#include "core/os_error.h"
+
+namespace core {
+namespace {
+
+// Made by this call, or -1.
+int open_new(const std::string& path) {
+  return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+}
+
+void remove_what_stands(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+    fail_errno(Code::cannot_create, path + ": is in the way and cannot be removed", errno);
+}
+
+// What a killed process may have left, or another is writing: a file with one name.
+bool is_plain(const struct stat& info) { return S_ISREG(info.st_mode) && info.st_nlink == 1; }
+
+// Opens it to look whether it is locked; -1 where it has gone, or is to go.
+int open_plain(const std::string& path) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0) return -1;
+  int fd = -1;
+  if (is_plain(info)) {
+    // Should it be another by now: a link is not followed, a pipe not waited for.
+    fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+      fail_errno(Code::cannot_create, path + ": cannot open", errno);
+    if (fd >= 0 && ::fstat(fd, &info) == 0 && is_plain(info)) return fd;
+  }
+  if (fd >= 0) ::close(fd);
+  remove_what_stands(path);
+  return -1;
+}
+
+std::string process_ending() { return ".tmp." + std::to_string(::getpid()); }
+
+// Fixed slots, so that a handler may walk them.
+constexpr std::size_t kSlots = 64, kPathBytes = 4096;
+struct Slot {
+  std::atomic<bool> used{false}, ready{false};
+  std::array<char, kPathBytes> path{};
+};
+std::array<Slot, kSlots> g_temporaries;
+
+}  // namespace
+
+std::string temporary_path(const std::string& path, const std::string& ending) {
+  const std::filesystem::path whole(path);
+  std::string name = whole.filename().string();
+  if (name.size() + ending.size() <= NAME_MAX) return path + ending;
+  const std::string digest = "." + hash128(name).hex();
+  name.resize(NAME_MAX - ending.size() - digest.size());
+  // No part of a character at the end: some file systems take whole ones only.
+  while (!name.empty() && (static_cast<unsigned char>(name.back()) & 0xC0) == 0x80) name.pop_back();
+  if (!name.empty() && static_cast<unsigned char>(name.back()) >= 0xC0) name.pop_back();
+  return (whole.parent_path() / (name + digest + ending)).string();
+}
+
+int create_file(const std::string& path) {
+  for (;;) {
+    const int fd = open_new(path);
+    if (fd >= 0) return fd;
+    if (errno != EEXIST) fail_errno(Code::cannot_create, path + ": cannot create", errno);
+    remove_what_stands(path);
+  }
+}
+
+int create_locked(const std::string& path, std::string& temporary, const std::string& target) {
+  temporary = temporary_path(path);
+  for (;;) {
+    int fd = open_new(temporary);
+    const bool made = fd >= 0;
+    if (!made && errno != EEXIST)
+      fail_errno(Code::cannot_create, target + ": cannot create", errno);
+    if (!made && (fd = open_plain(temporary)) < 0) continue;
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      const int error = errno;
+      ::close(fd);
+      if (error == EINTR) continue;
+      if (error == EWOULDBLOCK)
+        fail(Code::cannot_create, "{}: another process is writing it; wait for it", target);
+      if (made) ::unlink(temporary.c_str());
+      temporary = temporary_path(path, process_ending());
+      return create_file(temporary);
+    }
+    // Who had the lock before may have renamed or removed the file since it was opened here.
+    const bool same = is_same_file(fd, temporary);
+    if (made && same) return fd;
+    if (same) remove_what_stands(temporary);  // left by a killed process
+    ::close(fd);
+  }
+}
+
+bool is_same_file(int fd, const std::string& path) {
+  struct stat here, there;
+  return ::fstat(fd, &here) == 0 && ::lstat(path.c_str(), &there) == 0 &&
+         here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+}
+
+void make_new_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) != 0)
+    fail_errno(Code::cannot_create, path + ": cannot create", errno);
+}
+
+void remember_temporary(const std::string& path) {
+  if (path.size() >= kPathBytes) return;
+  for (auto& slot : g_temporaries) {
+    bool expected = false;
+    if (!slot.used.compare_exchange_strong(expected, true)) continue;
+    std::memcpy(slot.path.data(), path.c_str(), path.size() + 1);
+    slot.ready = true;
+    return;
+  }
+}
+
+void forget_temporary(const std::string& path) {
+  for (auto& slot : g_temporaries) {
+    if (slot.ready && path == slot.path.data()) {
+      slot.ready = false;
+      slot.used = false;
+    }
+  }
+}
+
+void remove_temporaries() noexcept {
+  for (auto& slot : g_temporaries)
+    if (slot.ready) ::unlink(slot.path.data());
+}
+
+}  // namespace core

@@ -1,0 +1,279 @@
+#include "forecast/forecast_course.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+#include "core/rng.h"
+#include "forecast/forecast_model.h"
+#include "forecast/series.h"
+#include "nn/base/torch.h"
+#include "train/optimiser.h"
+#include "train/schedule.h"
+
+namespace forecast {
+namespace {
+
+constexpr float kClip = .5F;
+constexpr std::int64_t kUpdates = 500;  // the paper's, where --steps says nothing
+
+/// Flags of train that mean here what they mean there (core/options.h has the list's form).
+const std::set<std::string> kMeaningful = {"FILE",          "arch",         "heads",
+                                           "beta",          "loss",         "segment",
+                                           "batch",         "accumulate",   "steps",
+                                           "optimiser",     "lr",           "beta1",
+                                           "beta2",         "epsilon",      "momentum",
+                                           "weight-decay",  "decay",        "clip",
+                                           "schedule",      "warmup",       "warmup-init-lr",
+                                           "min-lr",        "period",       "t-mult",
+                                           "lr-shrink",     "valid-every",  "log-every",
+                                           "average-last",  "from",         "valid",
+                                           "valid-command", "valid-better", "checkpoint-every",
+                                           "keep",          "max-time",     "plan"};
+
+/// The documents that a window of so many rows fits in.
+std::vector<Series::Span> long_enough(const Series& series, std::int64_t window) {
+  std::vector<Series::Span> documents;
+  for (const auto& document : series.documents)
+    if (document.size() >= window) documents.push_back(document);
+  if (documents.empty())
+    core::fail(core::Code::bad_data, "{}: no document of {} rows; give a smaller --segment",
+               series.name, window);
+  return documents;
+}
+
+/// Each number is the mean of two that are uniform in +-1 / sqrt(width).
+torch::Tensor first_maps(const Shape& shape, std::uint64_t seed) {
+  core::Rng rng(seed, 0);
+  auto maps = torch::empty({3, shape.points, shape.points, 2});
+  const double bound = 1 / std::sqrt(static_cast<double>(shape.width()));
+  auto* const w = maps.data_ptr<float>();
+  for (std::int64_t i = 0; i < maps.numel(); ++i)
+    w[i] = static_cast<float>(bound * (rng.uniform() + rng.uniform() - 1));
+  return maps;
+}
+
+Model first_model(const Job& job, std::int64_t points, std::string& fingerprint) {
+  Shape shape = job.shape;
+  shape.points = points;
+  if (job.from.empty()) {
+    if (shape.heads < 1 || points % shape.heads != 0)
+      core::fail(core::Code::usage, "--heads: {} does not divide {} points", shape.heads, points);
+    return {shape, first_maps(shape, job.seed)};
+  }
+  Model model = load(job.from);
+  const auto expect = [&](const char* flag, auto has, auto asked) {
+    if (job.given.count(flag) && has != asked)
+      core::fail(core::Code::usage, "--{}: {} has {}, not {}; leave the flag out", flag, job.from,
+                 has, asked);
+  };
+  expect("heads", model.shape.heads, shape.heads);
+  expect("beta", model.shape.beta, shape.beta);
+  if (model.shape.points != points)
+    core::fail(core::Code::bad_data, "{}: forecasts {} points, the data have {}", job.from,
+               model.shape.points, points);
+  fingerprint = model::tensors_digest(model.named_weights()).hex();
+  return model;
+}
+
+/// Sum over the rows of a window of their mean error; adds its gradient unless there is no place
+/// for it.
+double window_loss(Unit& unit, const Shape& shape, const float* x, std::int64_t steps,
+                   const float* weights, float* gradient) {
+  const auto width = static_cast<std::size_t>(shape.width());
+  std::vector<float> y(static_cast<std::size_t>(steps) * width);
+  unit.forward(x, steps, weights, y.data());
+  const std::size_t scored = (static_cast<std::size_t>(steps) - 1) * width;
+  double loss = 0;
+  for (std::size_t i = 0; i < scored; ++i) {
+    const float error = y[i] - x[i + width], clipped = std::clamp(error, -kClip, kClip);
+    loss += static_cast<double>(clipped) * clipped;
+    y[i] = error == clipped ? 2 * error / static_cast<float>(width) : 0;
+  }
+  std::fill(y.begin() + static_cast<std::ptrdiff_t>(scored), y.end(), 0.0F);
+  if (gradient != nullptr) unit.backward(x, steps, weights, y.data(), gradient);
+  return loss / static_cast<double>(width);
+}
+
+class VectorCourse : public train::Course {
+ public:
+  VectorCourse(Terms terms, std::uint64_t seed, Model model, Series data, Series valid)
+      : Course(std::move(terms)),
+        recipe_(this->terms().recipe),
+        seed_(seed),
+        model_(std::move(model)),
+        data_(std::move(data)),
+        documents_(long_enough(data_, recipe_.batches.segment)),
+        valid_(std::move(valid)),
+        schedule_(recipe_.schedule, recipe_.optimiser.lr, recipe_.steps),
+        gradient_(torch::zeros_like(model_.maps)),
+        optimiser_(train::make_optimiser(recipe_.optimiser, model_.named_weights())) {
+    std::int64_t map = 0;
+    for (const auto& [name, weight] : optimiser_->weights())
+      torch::Tensor(weight).mutable_grad() = gradient_[map++];
+  }
+
+  train::Update update(std::int64_t step, std::int64_t data) override {
+    const auto windows = draw(data);
+    const auto n = static_cast<std::int64_t>(windows.size()), weights = model_.maps.numel();
+    // A gradient of its own for each window: the sum does not depend on the threads.
+    const auto gradients = torch::zeros({n, weights});
+    auto* const g = gradients.data_ptr<float>();
+    train::Update update;
+    update.loss = torch::tensor(loss_of(windows, g), torch::kFloat64);
+    auto* const sum = gradient_.data_ptr<float>();
+    for (std::int64_t i = 0; i < weights; ++i) {
+      double all = 0;
+      for (std::int64_t window = 0; window < n; ++window) all += g[window * weights + i];
+      sum[i] = static_cast<float>(all);
+    }
+    update.scored = n * (recipe_.batches.segment - 1);
+    update.lr = schedule_.at(step);
+    train::descend(update, *optimiser_, recipe_.optimiser.clip, step);
+    return update;
+  }
+
+  train::NamedWeights weights() const override { return model_.named_weights(); }
+
+  Valid validate() override {
+    const auto window = recipe_.batches.segment;
+    std::vector<const float*> windows;
+    for (const auto& [begin, end] : long_enough(valid_, window))
+      for (auto row = begin; row + window <= end; row += window) windows.push_back(valid_.row(row));
+    return {loss_of(windows, nullptr) / static_cast<double>(std::ssize(windows) * (window - 1))};
+  }
+
+  void put(model::Checkpoint& checkpoint) const override {
+    for (const auto& [name, weight] : weights()) checkpoint.tensors["model." + name] = weight;
+    train::put_optimiser(checkpoint, *optimiser_);
+  }
+
+  void get(const model::Checkpoint& checkpoint) override {
+    for (const auto& [name, weight] : weights()) {
+      const auto& kept = checkpoint.tensor("model." + name);
+      if (kept.sizes() != weight.sizes())
+        core::fail(core::Code::bad_data, "{}: {} has another shape", checkpoint.origin, name);
+      torch::Tensor(weight).copy_(kept);
+    }
+    train::get_optimiser(checkpoint, *optimiser_);
+  }
+
+  void save(const std::string& folder, std::optional<double> /*joint_temperature*/) const override {
+    forecast::save(folder, model_, terms().config);
+  }
+
+ private:
+  /// The windows of update `data`: micro-batch i is a function of (seed, i).
+  std::vector<const float*> draw(std::int64_t data) const {
+    const auto& batches = recipe_.batches;
+    std::vector<const float*> windows;
+    for (std::int64_t micro = data * batches.accumulate; micro < (data + 1) * batches.accumulate;
+         ++micro) {
+      core::Rng rng(seed_, static_cast<std::uint64_t>(micro) + 1);
+      for (std::int64_t i = 0; i < batches.batch; ++i) {
+        const auto& document = documents_[rng.below(documents_.size())];
+        const auto starts = static_cast<std::uint64_t>(document.size() - batches.segment + 1);
+        windows.push_back(data_.row(document.begin + static_cast<std::int64_t>(rng.below(starts))));
+      }
+    }
+    return windows;
+  }
+
+  /// Sum over the windows; adds window i's gradient to row i of `gradients`, unless that is null.
+  double loss_of(const std::vector<const float*>& windows, float* gradients) const {
+    const auto* const weights = model_.maps.const_data_ptr<float>();
+    const auto steps = recipe_.batches.segment;
+    std::vector<double> losses(windows.size());
+    at::parallel_for(0, std::ssize(windows), 1, [&](std::int64_t begin, std::int64_t end) {
+      Unit unit(model_.shape, steps);
+      for (auto i = begin; i < end; ++i)
+        losses[static_cast<std::size_t>(i)] =
+            window_loss(unit, model_.shape, windows[static_cast<std::size_t>(i)], steps, weights,
+                        gradients == nullptr ? nullptr : gradients + i * model_.maps.numel());
+    });
+    double sum = 0;
+    for (const double loss : losses) sum += loss;
+    return sum;
+  }
+
+  const train::Recipe& recipe_;
+  std::uint64_t seed_;
+  Model model_;
+  Series data_;
+  std::vector<Series::Span> documents_;
+  Series valid_;
+  train::Schedule schedule_;
+  torch::Tensor gradient_;  // as the maps, whose gradients are its parts
+  std::unique_ptr<train::Optimiser> optimiser_;
+};
+
+/// What the bytes of the model depend on.
+core::OrderedJson facts_of(const Job& job, const Shape& shape, const Series& data,
+                           const Series& valid, const std::string& from) {
+  core::OrderedJson facts;
+  facts["data"] = data.fingerprint;
+  facts["valid"] = valid.fingerprint;
+  facts["from"] = from;
+  facts["seed"] = job.seed;
+  facts["heads"] = shape.heads;
+  facts["beta"] = shape.beta;
+  auto recipe = job.recipe;
+  const auto values = core::to_json(recipe);
+  const auto fields = core::list_fields(recipe);
+  for (const auto& field : fields.all())
+    if (kMeaningful.count(field.name)) facts[field.key()] = values[field.key()];
+  return facts;
+}
+
+}  // namespace
+
+std::unique_ptr<train::Course> prepare(Job job) {
+  auto& recipe = job.recipe;
+  train::resolve_batches(recipe);
+  if (recipe.batches.segment < 2)
+    core::fail(core::Code::usage, "--segment: one row has no next one; takes 2 or more");
+  if (recipe.steps == 0) recipe.steps = kUpdates;
+  train::resolve_steps(recipe, 1);
+  auto data = read_series(job.shards);
+  Series valid;
+  if (!job.valid.empty()) {
+    valid = read_series({job.valid});
+    if (valid.width != data.width)
+      core::fail(core::Code::bad_data, "{} (rows of {} numbers) does not belong to {} (rows of {})",
+                 valid.name, valid.width, data.name, data.width);
+    long_enough(valid, recipe.batches.segment);
+  }
+  std::string from;
+  auto model = first_model(job, data.width / 2, from);
+  const auto& batches = recipe.batches;
+  const double windows =
+      static_cast<double>(recipe.steps) * static_cast<double>(batches.batch * batches.accumulate);
+  train::Course::Terms terms = {
+      .recipe = recipe,
+      .validation = job.validation,
+      .config = make_config(model.shape, facts_of(job, model.shape, data, valid, from)),
+      .unit = "rows",
+      .nats = false,
+      .has_valid = !job.valid.empty(),
+      .scored = windows * static_cast<double>(batches.segment - 1)};
+  return std::make_unique<VectorCourse>(std::move(terms), job.seed, std::move(model),
+                                        std::move(data), std::move(valid));
+}
+
+void refuse_meaningless(const core::FieldList& fields, const core::FieldList& defaults) {
+  for (std::size_t i = 0; i < fields.all().size(); ++i) {
+    const auto& field = fields.all()[i];
+    const auto value = core::to_strings(field);
+    if (kMeaningful.count(field.name) || value == core::to_strings(defaults.all()[i])) continue;
+    // Vectors are learned on the CPU in float32, whatever is there.
+    const std::vector<std::string> only = {field.name == "device"      ? "cpu"
+                                           : field.name == "precision" ? "float32"
+                                                                       : ""};
+    if (value != only)
+      core::fail(core::Code::usage, "--{}: means nothing with --loss clipped-mse; leave it out",
+                 field.name);
+  }
+}
+
+}  // namespace forecast

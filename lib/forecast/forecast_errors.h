@@ -1,0 +1,27 @@
+#pragma once
+// How well a model of vectors goes on from contexts of every length.
+
+#include <cstdint>
+#include <vector>
+
+#include "forecast/forecast_model.h"
+
+namespace forecast {
+
+struct Task {
+  std::int64_t length = 800;  ///< rows of a sequence
+  std::int64_t horizon = 25;  ///< rows that are forecast, each fed back as if it had been seen
+  std::int64_t every = 4;     ///< contexts of 1, 1 + every, ... rows
+};
+
+struct ContextError {
+  std::int64_t context;
+  double error;  ///< mean |forecast - truth| over horizon, coordinates and sequences
+};
+
+/// `sequences` are (length, width) rows each.
+std::vector<ContextError> errors_by_context(const Model& model,
+                                            const std::vector<const float*>& sequences,
+                                            const Task& task);
+
+}  // namespace forecast

@@ -1,0 +1,77 @@
+#include "infer/decode/decode_engine.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "infer/decode/decode_transformer.h"
+
+namespace infer {
+
+void ModuleEngine::open(std::int64_t rows) {
+  state_ = {};
+  rows_ = rows;
+  fed_.assign(static_cast<std::size_t>(rows), 0);
+  unused_ = true;
+}
+
+nn::Hidden ModuleEngine::feed(const std::vector<Feed>& feeds) {
+  const torch::NoGradGuard no_gradient;
+  std::size_t longest = 1;
+  for (const auto& feed : feeds) longest = std::max(longest, feed.tokens.size());
+  const auto steps = static_cast<std::int64_t>(longest);
+  nn::Batch batch;  // texts end together, padding stands before them
+  batch.inputs = torch::zeros({rows_, steps}, torch::kInt64);
+  batch.weight = torch::zeros({rows_, steps});
+  batch.place = {torch::full({rows_, steps}, -1, torch::kInt64),
+                 torch::zeros({rows_, steps}, torch::kInt64),
+                 torch::zeros({rows_, steps}, torch::kInt64)};
+  batch.fresh = torch::zeros({rows_}, torch::kBool);
+  std::int64_t longest_source = 0;
+  for (const auto& feed : feeds) longest_source = std::max(longest_source, std::ssize(feed.source));
+  if (longest_source > 0) batch.source = torch::full({rows_, longest_source}, -1, torch::kInt64);
+  std::vector<std::int64_t> places;
+  for (std::int64_t row = 0; row < rows_; ++row) {
+    const auto& feed = feeds[static_cast<std::size_t>(row)];
+    const auto n = static_cast<std::int64_t>(feed.tokens.size());
+    auto& fed = fed_[static_cast<std::size_t>(row)];
+    if (feed.fresh || unused_) {
+      batch.fresh[row] = true;
+      fed = 0;
+    }
+    if (!feed.source.empty())
+      batch.source[row].narrow(0, 0, std::ssize(feed.source)).copy_(torch::tensor(feed.source));
+    if (n == 0) continue;
+    batch.inputs[row].narrow(0, steps - n, n).copy_(torch::tensor(feed.tokens));
+    batch.place.run[row].narrow(0, steps - n, n).fill_(row);
+    batch.place.position[row].narrow(0, steps - n, n).copy_(torch::arange(fed, fed + n));
+    fed += n;
+    for (std::int64_t t = steps - n; t < steps; ++t) places.push_back(row * steps + t);
+  }
+  batch.targets = batch.inputs;
+  unused_ = false;
+  const nn::Hidden hidden = model_.architecture->forward(batch.to(device_), &state_);
+  const auto index = torch::tensor(places, torch::kInt64).to(device_);
+  return {hidden.f.flatten(0, 1).index_select(0, index),
+          hidden.g.flatten(0, 1).index_select(0, index)};
+}
+
+void ModuleEngine::select(const std::vector<std::int64_t>& rows) {
+  state_.select(torch::tensor(rows, torch::kInt64));
+  std::vector<std::int64_t> fed;
+  for (const auto row : rows) fed.push_back(fed_[static_cast<std::size_t>(row)]);
+  fed_ = std::move(fed);
+  rows_ = static_cast<std::int64_t>(rows.size());
+}
+
+void ModuleEngine::forget(std::int64_t keep) { model_.architecture->forget(state_, keep); }
+
+std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Precision precision) {
+  if (TransformerEngine::fits(model, device))
+    return std::make_unique<TransformerEngine>(model, precision);
+  if (precision != Precision::float32)
+    core::fail(core::Code::unavailable,
+               "--weights other than float32 are for transformers on the CPU; leave it out");
+  return std::make_unique<ModuleEngine>(model, device);
+}
+
+}  // namespace infer

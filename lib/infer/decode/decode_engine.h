@@ -1,0 +1,60 @@
+#pragma once
+// Rows of text that grow a few tokens at a time: what carries a model's State while decoding.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "infer/decode/decode_kernels.h"
+#include "nn/arch/model.h"
+#include "nn/base/torch.h"
+
+namespace infer {
+
+/// The tokens one row is fed in a call; none: the row stands still.
+struct Feed {
+  std::vector<std::int64_t> tokens;
+  bool fresh = false;                     ///< the row's State starts afresh with these tokens
+  std::vector<std::int64_t> source = {};  ///< of a row that starts: what an encoder reads
+};
+
+/// Not thread safe. Tensors are on the model's device.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  /// From here on so many fresh rows.
+  virtual void open(std::int64_t rows) = 0;
+  /// One Feed a row. f (N, d_model), g (N, d_key) of all tokens fed, row after row.
+  virtual nn::Hidden feed(const std::vector<Feed>& feeds) = 0;
+  /// Row i becomes what row rows[i] was; any number of rows, and a row may be taken twice.
+  virtual void select(const std::vector<std::int64_t>& rows) = 0;
+  /// Every row keeps at most its `keep` newest tokens. Only where the architecture forgets.
+  virtual void forget(std::int64_t keep) = 0;
+  virtual nn::Head& head() = 0;
+};
+
+/// The model's own modules, any architecture and device.
+class ModuleEngine : public Engine {
+ public:
+  explicit ModuleEngine(nn::Model& model, torch::Device device) : model_(model), device_(device) {}
+  void open(std::int64_t rows) override;
+  nn::Hidden feed(const std::vector<Feed>& feeds) override;
+  void select(const std::vector<std::int64_t>& rows) override;
+  void forget(std::int64_t keep) override;
+  nn::Head& head() override { return *model_.head; }
+
+ private:
+  nn::Model& model_;
+  torch::Device device_;
+  nn::State state_;
+  bool unused_ = true;
+  std::int64_t rows_ = 0;
+  std::vector<std::int64_t> fed_;  // tokens a row since it was opened
+};
+
+/// The fastest that computes this model: TransformerEngine for float32 transformers on the CPU,
+/// else ModuleEngine. `model` must outlive it. Throws Error{unavailable} for a precision that the
+/// model's own modules do not have.
+std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Precision precision);
+
+}  // namespace infer

@@ -1,0 +1,35 @@
+#include "infer/decode/decode_head.h"
+
+#include <omp.h>
+
+namespace infer {
+
+PackedHead::PackedHead(std::shared_ptr<nn::Head> head, Precision precision)
+    : head_(std::move(head)) {
+  const auto weight = head_->weights().at(0);
+  words_ = PackedMatrix(weight.const_data_ptr<float>(), weight.size(0), weight.size(1), precision);
+}
+
+torch::Tensor PackedHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {
+  const torch::NoGradGuard no_gradient;
+  const auto rows = f.size(0), stride = words_.padded_in(), words = words_.out();
+  const auto x = torch::constant_pad_nd(f, {0, stride - f.size(1)}).contiguous();
+  const auto out = torch::empty({rows, words});
+  const auto normaliser = torch::empty({rows});
+  const float* const from = x.const_data_ptr<float>();
+  float* const to = out.data_ptr<float>();
+  float* const z = normaliser.data_ptr<float>();
+#pragma omp parallel num_threads(at::get_num_threads())
+  {
+    const std::int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+    const auto panels = words_.panels();
+    words_.multiply(from, rows, stride, panels * thread / threads, panels * (thread + 1) / threads,
+                    to, words);
+#pragma omp barrier
+    for (std::int64_t r = thread; r < rows; r += threads) z[r] = log_softmax(to + r * words, words);
+  }
+  if (log_z != nullptr) *log_z = normaliser;
+  return out;
+}
+
+}  // namespace infer

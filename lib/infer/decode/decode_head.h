@@ -1,0 +1,31 @@
+#pragma once
+// A plain softmax over packed weights, for decoding.
+
+#include <memory>
+
+#include "infer/decode/decode_kernels.h"
+#include "nn/heads/plain_head.h"
+
+namespace infer {
+
+/// Gives the log-probabilities of `head` (float32, on the CPU), which must outlive it; blocks are
+/// the head's own.
+class PackedHead : public nn::Head {
+ public:
+  PackedHead(std::shared_ptr<nn::Head> head, Precision precision);
+
+  std::int64_t vocabulary() const override { return head_->vocabulary(); }
+  std::vector<torch::Tensor> weights() override { return head_->weights(); }
+  std::unique_ptr<nn::HeadBlock> block(const torch::Tensor& f, const torch::Tensor& targets,
+                                       bool gradient) override {
+    return head_->block(f, targets, gradient);
+  }
+  torch::Tensor log_probs(const torch::Tensor& f, torch::Tensor* log_z) override;
+  std::int64_t bytes_per_row() const override { return head_->bytes_per_row(); }
+
+ private:
+  std::shared_ptr<nn::Head> head_;
+  PackedMatrix words_;
+};
+
+}  // namespace infer

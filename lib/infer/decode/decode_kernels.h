@@ -1,0 +1,80 @@
+#pragma once
+// Arithmetic of decoding a few rows at a time on the CPU, on raw float32 memory: what is read is
+// the weights, so that their bytes are what it costs.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace infer {
+
+/// out[i] = exp((x[i] - max) scale); returns their sum. exp is exact to 2 units in the last place
+/// down to e^-87, what is smaller counts as 1e-38.
+double exp_weights(const float* x, std::int64_t n, float max, float scale, float* out);
+
+/// The largest of n > 0 values; NaN if one of them is.
+float max_of(const float* x, std::int64_t n);
+
+/// Subtracts the log-sum-exp of x[0..n) from each and returns it.
+float log_softmax(float* x, std::int64_t n);
+
+/// y = (x - mean) / sqrt(variance + epsilon) * weight + bias over n values; bias may be null.
+void layer_norm(const float* x, const float* weight, const float* bias, std::int64_t n,
+                float epsilon, float* y);
+
+/// Activations of the FFN, in place.
+void gelu(float* x, std::int64_t n);
+void gelu_exact(float* x, std::int64_t n);
+void relu(float* x, std::int64_t n);
+
+void add(const float* x, std::int64_t n, float* y);  ///< y += x
+
+/// out[i] = scale q . k[i] for n rows of k (n, width) with row stride `stride`.
+void attention_scores(const float* q, const float* k, std::int64_t stride, std::int64_t n,
+                      std::int64_t width, float scale, float* out);
+/// out += weights[i] v[i] over n rows of v (n, width) with row stride `stride`.
+void add_weighted(const float* weights, const float* v, std::int64_t stride, std::int64_t n,
+                  std::int64_t width, float* out);
+
+enum class Precision { float32, bfloat16, int8 };
+/// Throws Error{usage}.
+Precision parse_precision(const std::string& name);
+
+/// A matrix (out, in) laid out for products with a few rows. int8: a scale for each output, the
+/// largest of its weights / 127. Const calls are thread safe.
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+  /// float32 with `in` a multiple of kLanes borrows `weight`, which must then outlive this; else it
+  /// is copied.
+  PackedMatrix(const float* weight, std::int64_t out, std::int64_t in, Precision precision);
+
+  static constexpr std::int64_t kLanes = 16, kPanel = 4;
+  std::int64_t out() const { return out_; }
+  std::int64_t in() const { return in_; }
+  /// What a row of x must hold, zeros at its end.
+  std::int64_t padded_in() const { return stride_; }
+  std::int64_t panels() const { return (out_ + kPanel - 1) / kPanel; }
+
+  /// y[r][o] = x[r] . weight[o] for the outputs of panels [begin, end), x (rows, padded_in) with
+  /// row stride ldx, y with row stride ldy. A sum is taken in the same order whatever `rows`.
+  void multiply(const float* x, std::int64_t rows, std::int64_t ldx, std::int64_t begin,
+                std::int64_t end, float* y, std::int64_t ldy) const;
+
+  std::int64_t bytes() const;  ///< that a product reads
+
+ private:
+  template <class Weight>
+  void multiply(const Weight* weights, const float* x, std::int64_t rows, std::int64_t ldx,
+                std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const;
+
+  std::int64_t out_ = 0, in_ = 0, stride_ = 0;
+  Precision precision_ = Precision::float32;
+  const float* borrowed_ = nullptr;
+  std::vector<float> floats_;
+  std::vector<std::uint16_t> halves_;  // bfloat16: the upper half of a float
+  std::vector<std::int8_t> bytes_;
+  std::vector<float> scales_;
+};
+
+}  // namespace infer

@@ -1,0 +1,92 @@
+// What TransformerEngine makes of sources: encoded once, by the model's own modules, and read by
+// every token of their rows. Rows of one source share what was made of it.
+
+#include <algorithm>
+#include <cmath>
+
+#include "infer/decode/decode_transformer.h"
+#include "nn/arch/encoder_decoder.h"
+
+namespace infer {
+
+void TransformerEngine::encode_sources(const std::vector<Feed>& feeds) {
+  std::vector<std::size_t> rows;
+  std::size_t longest = 0;
+  for (std::size_t row = 0; row < feeds.size(); ++row) {
+    if (feeds[row].source.empty()) continue;
+    rows.push_back(row);
+    longest = std::max(longest, feeds[row].source.size());
+  }
+  if (rows.empty()) return;
+  const torch::NoGradGuard no_gradient;
+  const auto ids =
+      torch::full({std::ssize(rows), static_cast<std::int64_t>(longest)}, -1, torch::kInt64);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    std::copy(feeds[rows[i]].source.begin(), feeds[rows[i]].source.end(),
+              ids.data_ptr<std::int64_t>() + i * longest);
+  auto& model = dynamic_cast<nn::EncoderDecoder&>(*model_.architecture);
+  std::vector<torch::Tensor> parts;  // keys and values of each layer: (B, S, d)
+  for (const auto& entries : model.source_entries(ids))
+    for (const auto& part : {entries.keys, entries.values})
+      parts.push_back(part.transpose(1, 2).flatten(2).contiguous());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto length = std::ssize(feeds[rows[i]].source);
+    auto source = std::make_shared<Source>();
+    source->length = length;
+    for (const auto& part : parts) {
+      const float* const from = part.const_data_ptr<float>() + i * longest * d_;
+      source->entries.insert(source->entries.end(), from, from + length * d_);
+    }
+    rows_[rows[i]].source = std::move(source);
+  }
+}
+
+// Attention over the sources, a thread's share; a row without one is left as it is.
+void TransformerEngine::read_sources(std::size_t index, const std::vector<Token>& tokens,
+                                     Share share) {
+  const Cross& cross = *layers_[index].cross;
+  const auto n = work_.n, stride = work_.stride;
+  const float* const asking = pre_norm_ ? normed(cross.norm, share) : work_.x.data();
+  multiply(cross.query, asking, stride, share, work_.qkv.data(), 3 * d_);
+#pragma omp barrier
+  auto& scores = work_.own[static_cast<std::size_t>(share.thread)].scores;
+  const auto source_of = [&](std::int64_t i) {
+    return rows_[tokens[static_cast<std::size_t>(i)].row].source.get();
+  };
+  for (auto task = share.begin(n * heads_); task < share.end(n * heads_); ++task) {
+    const auto i = task / heads_, head = task % heads_;
+    const float* const q = work_.qkv.data() + i * 3 * d_ + head * width_;
+    float* const out = work_.attended.data() + i * stride + head * width_;
+    if (const Source* const source = source_of(i))
+      attend_source(*source, index, head, q, out, scores);
+  }
+#pragma omp barrier
+  multiply(cross.project, work_.attended.data(), stride, share, work_.sums.data(), d_);
+  const auto panels = cross.project.matrix.panels();
+  const auto first = PackedMatrix::kPanel * share.begin(panels);
+  const auto last = std::min(d_, PackedMatrix::kPanel * share.end(panels));
+  for (std::int64_t i = 0; i < n; ++i)
+    if (source_of(i) != nullptr)
+      add(work_.sums.data() + i * d_ + first, last - first, work_.x.data() + i * stride + first);
+#pragma omp barrier
+  if (!pre_norm_) normalise_stream(cross.norm, share);
+}
+
+// softmax(q k^T / sqrt(width)) v over the whole source.
+void TransformerEngine::attend_source(const Source& source, std::size_t layer, std::int64_t head,
+                                      const float* q, float* out,
+                                      std::vector<float>& scores) const {
+  const auto n = source.length;
+  const float* const keys =
+      source.entries.data() + static_cast<std::int64_t>(2 * layer) * n * d_ + head * width_;
+  const float* const values = keys + n * d_;
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width_)));
+  attention_scores(q, keys, d_, n, width_, scale, scores.data());
+  const auto total = exp_weights(scores.data(), n, max_of(scores.data(), n), 1, scores.data());
+  const auto share = static_cast<float>(1 / total);
+  for (std::int64_t i = 0; i < n; ++i) scores[static_cast<std::size_t>(i)] *= share;
+  std::fill_n(out, width_, 0.0f);
+  add_weighted(scores.data(), values, d_, n, width_, out);
+}
+
+}  // namespace infer

@@ -1,0 +1,132 @@
+#pragma once
+// A transformer, or the decoder of an encoder-decoder, decoded on the CPU by loops of its own:
+// reading the weights once a call is all that it waits for.
+//
+// One OpenMP region a call: every thread computes its share of each matrix's outputs for all rows
+// fed, then waits for the others. Products go four rows of weights at a time and ask for the next
+// four while they compute. Weights are float32, bfloat16 or int8 (converted in registers; sums are
+// float32). Keys and values lie in pages of kPageTokens tokens, which rows of a common past share
+// until one of them writes. What a row gets does not depend on the rows beside it, to the last bit.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "infer/decode/decode_engine.h"
+#include "nn/layers/block.h"
+#include "nn/layers/layers.h"
+#include "nn/layers/positions.h"
+
+namespace infer {
+
+class TransformerEngine : public Engine {
+ public:
+  /// A transformer or an encoder-decoder with float32 weights on the CPU.
+  static bool fits(const nn::Model& model, torch::Device device);
+  /// The model's weights must stay as they are while it lives. Throws Error{bug} if a block lacks
+  /// one.
+  TransformerEngine(nn::Model& model, Precision precision);
+
+  void open(std::int64_t rows) override;
+  nn::Hidden feed(const std::vector<Feed>& feeds) override;
+  void select(const std::vector<std::int64_t>& rows) override;
+  void forget(std::int64_t keep) override;
+  nn::Head& head() override { return *head_; }
+
+ private:
+  static constexpr std::int64_t kPageTokens = 16;
+  static constexpr std::int64_t kChunk = 48;  // tokens that go through the layers together
+
+  struct Affine {
+    PackedMatrix matrix;
+    const float* bias = nullptr;  // null: none
+  };
+  struct Norm {
+    const float *weight = nullptr, *bias = nullptr;
+  };
+  struct Cross {  // attention over a source
+    Norm norm;
+    Affine query, project;
+  };
+  struct Layer {
+    Norm norm1, norm2;
+    Affine qkv, project, expand, reduce;
+    std::optional<Cross> cross;
+  };
+  struct Source {  // keys and values of one source, from the encoder
+    std::int64_t length;
+    std::vector<float> entries;  // (layers, 2, length, d)
+  };
+  using Page = std::vector<float>;  // (layers, 2, kPageTokens, d): keys, then values
+  struct Row {
+    std::vector<std::shared_ptr<Page>> pages;  // by position; null where all is forgotten
+    std::int64_t begin = 0, end = 0;           // positions held
+    std::shared_ptr<const Source> source;      // null: none
+  };
+  // One token on its way through the layers.
+  struct Token {
+    std::size_t row;
+    std::int64_t id, position;
+  };
+  // Working memory for kChunk tokens at most; what products read is padded with zeros.
+  struct Work {
+    std::int64_t n = 0, stride = 0, inner_stride = 0;
+    std::vector<float> x;         // (n, stride): the residual stream
+    std::vector<float> qkv;       // (n, 3 d)
+    std::vector<float> attended;  // (n, stride)
+    std::vector<float> inner;     // (n, inner_stride)
+    std::vector<float> sums;      // (n, d): what is added to x
+    struct Own {                  // of a thread
+      std::vector<float> normed;  // (n, stride)
+      std::vector<float> scores;  // as many as positions held, or as a source has
+    };
+    std::vector<Own> own;
+  };
+  // Which share of the work a thread does.
+  struct Share {
+    std::int64_t thread, threads;
+    std::int64_t begin(std::int64_t n) const { return n * thread / threads; }
+    std::int64_t end(std::int64_t n) const { return n * (thread + 1) / threads; }
+  };
+
+  Affine affine(const torch::Tensor& weight, const torch::Tensor& bias, std::int64_t out,
+                std::int64_t in) const;
+  Norm norm(const torch::Tensor& weight, const torch::Tensor& bias) const;
+  Layer pack(const nn::Block& block) const;
+
+  void encode_sources(const std::vector<Feed>& feeds);
+  void place(Token& token);
+  void prepare(const std::vector<Token>& tokens);
+  void run(const std::vector<Token>& tokens, float* f, float* g);
+  void layer(std::size_t index, const std::vector<Token>& tokens, Share share, float* g);
+  const float* normed(const Norm& norm, Share share);
+  void multiply(const Affine& map, const float* x, std::int64_t ldx, Share share, float* y,
+                std::int64_t ldy) const;
+  void add_to_stream(Share share, const PackedMatrix& made);
+  void normalise_stream(const Norm& norm, Share share);
+  void remember(const Token& token, std::size_t layer, float* qkv) const;
+  void attend(const Token& token, std::size_t layer, std::int64_t head, const float* q, float* out,
+              std::vector<float>& scores) const;
+  void read_sources(std::size_t layer, const std::vector<Token>& tokens, Share share);
+  void attend_source(const Source& source, std::size_t layer, std::int64_t head, const float* q,
+                     float* out, std::vector<float>& scores) const;
+  float* slot(const Row& row, std::int64_t position, std::size_t layer, int which) const;
+
+  nn::Model& model_;
+  Precision precision_;
+  nn::Positions positions_;
+  nn::Activation activation_;
+  bool pre_norm_, key_is_output_;
+  float epsilon_;
+  std::int64_t d_, heads_, width_, inner_;
+  std::vector<Layer> layers_;
+  Norm final_norm_;
+  torch::Tensor position_table_;   // learned: (context, d)
+  std::vector<float> slopes_;      // alibi: (heads)
+  std::vector<double> frequency_;  // rope: (width / 2)
+  std::shared_ptr<nn::Head> head_;
+  std::vector<Row> rows_;
+  Work work_;
+};
+
+}  // namespace infer

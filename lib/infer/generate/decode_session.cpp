@@ -1,0 +1,185 @@
+#include "infer/generate/decode_session.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+
+namespace infer {
+namespace {
+
+using torch::Tensor;
+
+constexpr std::int64_t kPiece = 1024;  // tokens fed at once where nothing else bounds them
+
+std::int64_t size_of(const std::vector<std::int64_t>& tokens) {
+  return static_cast<std::int64_t>(tokens.size());
+}
+
+}  // namespace
+
+Session::Session(Engine& engine, nn::Model& model, std::int64_t window, const MemoryPlan& memory,
+                 torch::Device device)
+    : engine_(engine),
+      model_(model),
+      window_(window),
+      memory_plan_(memory),
+      device_(device),
+      carry_(model.architecture->carry()) {}
+
+bool Session::alone(std::size_t prompt_length) const {
+  return carry_ == nn::Carry::forget && static_cast<std::int64_t>(prompt_length) > window_;
+}
+
+void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
+                    const std::vector<std::vector<std::int64_t>>& sources) {
+  for (const auto* texts : {&prompts, &sources})
+    for (const auto& text : *texts)
+      for (const auto id : text)
+        if (id < 0 || id >= model_.vocabulary)
+          core::fail(core::Code::bad_data, "token {} is outside the model's vocabulary of {}", id,
+                     model_.vocabulary);
+  const auto n = static_cast<std::int64_t>(prompts.size());
+  engine_.open(n);
+  texts_.assign(prompts.size(), {});
+  for (std::size_t i = 0; i < sources.size(); ++i) texts_[i].source = sources[i];
+  memory_.emplace(memory_plan_, window_, /*streaming=*/true, model_, n);
+  const Fed fed = feed(prompts);
+  remember(fed, prompts);
+  keep_last(fed);
+}
+
+// How many of `left` tokens go next, and what must go before them again.
+std::int64_t Session::next_piece(Text& text, std::int64_t left, Feed& feed) const {
+  if (left == 0) return 0;
+  if (text.length == 0) feed.source = text.source;
+  if (carry_ == nn::Carry::constant) return std::min(left, kPiece);
+  if (text.seen < window_) return std::min(left, window_ - text.seen);
+  if (carry_ == nn::Carry::forget) return std::min(left, std::max<std::int64_t>(1, window_ / 2));
+  const auto again = window_ / 2;
+  feed.fresh = true;
+  feed.source = text.source;
+  feed.tokens.assign(text.recent.end() - again, text.recent.end());
+  text.seen = again;
+  return std::min(left, window_ - again);
+}
+
+Session::Fed Session::feed(const std::vector<std::vector<std::int64_t>>& tokens) {
+  std::vector<std::int64_t> done(tokens.size(), 0);
+  std::vector<std::vector<Tensor>> f(tokens.size()), g(tokens.size());
+  for (;;) {
+    std::vector<Feed> feeds(tokens.size());
+    std::vector<std::int64_t> pieces;
+    std::int64_t longest = 0;
+    bool full = false;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      pieces.push_back(next_piece(texts_[i], size_of(tokens[i]) - done[i], feeds[i]));
+      longest = std::max(longest, pieces[i]);
+      full |= texts_[i].seen + pieces[i] > window_;
+    }
+    if (longest == 0) break;
+    if (full && carry_ == nn::Carry::forget) engine_.forget(window_ - longest);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const auto from = tokens[i].begin() + done[i];
+      feeds[i].tokens.insert(feeds[i].tokens.end(), from, from + pieces[i]);
+      auto& text = texts_[i];
+      text.seen = std::min(window_, text.seen + pieces[i]);
+      text.length += pieces[i];
+      if (carry_ != nn::Carry::reencode) continue;
+      text.recent.insert(text.recent.end(), from, from + pieces[i]);
+      if (size_of(text.recent) > 2 * window_)
+        text.recent.erase(text.recent.begin(), text.recent.end() - window_);
+    }
+    const nn::Hidden hidden = engine_.feed(feeds);
+    std::int64_t end = 0;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      end += size_of(feeds[i].tokens);
+      if (pieces[i] == 0) continue;
+      f[i].push_back(hidden.f.slice(0, end - pieces[i], end));
+      g[i].push_back(hidden.g.slice(0, end - pieces[i], end));
+      done[i] += pieces[i];
+    }
+  }
+  Fed fed;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    fed.f.push_back(f[i].size() == 1 ? f[i][0] : torch::cat(f[i]));
+    fed.g.push_back(g[i].size() == 1 ? g[i][0] : torch::cat(g[i]));
+  }
+  return fed;
+}
+
+// All of the prompts but their last tokens, whose labels are open. Prompts end at the same step.
+void Session::remember(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts) {
+  const auto n = rows();
+  std::int64_t steps = 0;
+  for (const auto& prompt : prompts) steps = std::max(steps, size_of(prompt) - 1);
+  if (!memory_->remembers() || steps == 0) return;
+  const auto options = fed.f[0].options();
+  const Tensor f = torch::zeros({steps, n, fed.f[0].size(1)}, options);
+  const Tensor g = torch::zeros({steps, n, fed.g[0].size(1)}, options);
+  const Tensor labels = torch::zeros({steps, n}, torch::kInt64), position = labels.clone();
+  const Tensor run = torch::full({steps, n}, -1, torch::kInt64);
+  for (std::int64_t row = 0; row < n; ++row) {
+    const auto& prompt = prompts[static_cast<std::size_t>(row)];
+    const auto known = size_of(prompt) - 1;
+    if (known == 0) continue;
+    const auto put = [&](const Tensor& to, const Tensor& from) {
+      to.select(1, row).narrow(0, steps - known, known).copy_(from);
+    };
+    put(f, fed.f[static_cast<std::size_t>(row)].narrow(0, 0, known));
+    put(g, fed.g[static_cast<std::size_t>(row)].narrow(0, 0, known));
+    put(labels, torch::tensor(prompt).narrow(0, 1, known));
+    put(position, torch::arange(known));
+    put(run, torch::full({known}, row, torch::kInt64));
+  }
+  memory_->append(f.flatten(0, 1), g.flatten(0, 1), labels.flatten().to(device_),
+                  nn::Place{run, torch::zeros_like(run), position}.flatten());
+}
+
+void Session::keep_last(const Fed& fed) {
+  std::vector<Tensor> f, g;
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    f.push_back(fed.f[i].slice(0, -1));
+    g.push_back(fed.g[i].slice(0, -1));
+  }
+  f_ = torch::cat(f);
+  g_ = torch::cat(g);
+}
+
+nn::Place Session::last_place() const {
+  std::vector<std::int64_t> positions;
+  for (const auto& text : texts_) positions.push_back(text.length - 1);
+  const Tensor run = torch::arange(rows());
+  return {run, torch::zeros_like(run), torch::tensor(positions, torch::kInt64)};
+}
+
+Tensor Session::log_probs() {
+  const torch::NoGradGuard no_gradient;
+  const Tensor rows = memory_->any() ? memory_->log_probs(engine_.head(), f_, g_, last_place())
+                                     : engine_.head().log_probs(f_, nullptr);
+  return rows.to(torch::kCPU, torch::kFloat32).contiguous();
+}
+
+void Session::advance(const std::vector<std::int64_t>& tokens) {
+  if (memory_->remembers())
+    memory_->append(f_, g_, torch::tensor(tokens, torch::kInt64).to(device_), last_place());
+  std::vector<std::vector<std::int64_t>> fed;
+  for (const auto token : tokens) fed.push_back({token});
+  keep_last(feed(fed));
+}
+
+void Session::select(const std::vector<std::int64_t>& rows) {
+  std::vector<std::int64_t> same(texts_.size());
+  std::iota(same.begin(), same.end(), 0);
+  if (rows == same) return;
+  engine_.select(rows);
+  const Tensor index = torch::tensor(rows, torch::kInt64);
+  if (memory_->remembers()) memory_->select(index);
+  f_ = f_.index_select(0, index.to(f_.device()));
+  g_ = g_.index_select(0, index.to(g_.device()));
+  std::vector<Text> texts;
+  for (const auto row : rows) texts.push_back(texts_[static_cast<std::size_t>(row)]);
+  texts_ = std::move(texts);
+}
+
+}  // namespace infer

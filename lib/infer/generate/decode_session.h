@@ -1,0 +1,74 @@
+#pragma once
+// Texts that grow together, and what the model with its memories expects next in each.
+
+#include <cstdint>
+#include <vector>
+
+#include "infer/decode/decode_engine.h"
+#include "infer/memory/memory_plan.h"
+#include "infer/memory/stream_memory.h"
+#include "nn/base/torch.h"
+
+namespace infer {
+
+/// Rows of tokens. A model sees at most `window` tokens. When they are full, one with absolute
+/// positions encodes the newer half of them afresh, one that can forget drops the oldest token, a
+/// recurrent one just goes on. Each row has memories of its own: every position is remembered once,
+/// as it was first encoded, and its label follows with the next call. Not thread safe.
+class Session {
+ public:
+  /// `window` tokens. Engine and model must outlive it.
+  Session(Engine& engine, nn::Model& model, std::int64_t window, const MemoryPlan& memory,
+          torch::Device device);
+
+  /// One row for each prompt, none of them empty. Where the architecture forgets, a prompt longer
+  /// than the window stands alone. Throws Error{bad_data} for a token outside the vocabulary.
+  /// `sources`, if there are any, are what an encoder reads: one for each prompt.
+  void start(const std::vector<std::vector<std::int64_t>>& prompts,
+             const std::vector<std::vector<std::int64_t>>& sources = {});
+  /// log p of every word after each row: (rows, V) float32, contiguous, on the CPU.
+  torch::Tensor log_probs();
+  /// After log_probs(): what entries of the stores gave of row's p(token); see StreamMemory.
+  std::vector<StoreShare> store_shares(std::int64_t row, std::int64_t token,
+                                       double log_prob) const {
+    return memory_->store_shares(row, token, log_prob);
+  }
+  /// The token that follows in each row.
+  void advance(const std::vector<std::int64_t>& tokens);
+  /// Row i becomes what row rows[i] was; any number of rows, and a row may be taken twice.
+  void select(const std::vector<std::int64_t>& rows);
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(texts_.size()); }
+  std::int64_t window() const { return window_; }
+  /// Whether prompts of these lengths can start together.
+  bool alone(std::size_t prompt_length) const;
+
+ private:
+  struct Text {
+    std::vector<std::int64_t> recent;  // the last `window` tokens, where they may be encoded again
+    std::int64_t seen = 0;             // tokens that the State holds
+    std::int64_t length = 0;
+    std::vector<std::int64_t> source;
+  };
+  // f and g of each row's new tokens: (n, d).
+  struct Fed {
+    std::vector<torch::Tensor> f, g;
+  };
+  Fed feed(const std::vector<std::vector<std::int64_t>>& tokens);
+  std::int64_t next_piece(Text& text, std::int64_t left, Feed& feed) const;
+  void remember(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts);
+  void keep_last(const Fed& fed);
+  nn::Place last_place() const;
+
+  Engine& engine_;
+  nn::Model& model_;
+  std::int64_t window_;
+  MemoryPlan memory_plan_;
+  torch::Device device_;
+  nn::Carry carry_;
+  std::optional<StreamMemory> memory_;
+  std::vector<Text> texts_;
+  torch::Tensor f_, g_;  // (rows, d) of each row's last token
+};
+
+}  // namespace infer

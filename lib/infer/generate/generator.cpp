@@ -1,0 +1,242 @@
+#include "infer/generate/generator.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "infer/decode/decode_check.h"
+#include "infer/generate/generator_draw.h"
+#include "infer/generate/generator_stop.h"
+#include "infer/memory/stores.h"
+#include "nn/base/arch_facts.h"
+#include "text/formats/tokenizer_json.h"
+
+namespace infer {
+namespace {
+
+using core::Code;
+
+constexpr std::int64_t kBoundless = std::int64_t{1} << 30;  // a window that is never full
+
+}  // namespace
+
+// A text that grows by drawing.
+struct Generator::Growing {
+  core::Rng rng;
+  StopText text;
+  text::StreamDecoder decoder;
+  Sample sample;
+  std::int64_t most;     // tokens
+  std::size_t told = 0;  // bytes of the text that were told
+};
+
+Generator::Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
+                     torch::Device device)
+    : loaded_(std::move(loaded)), options_(std::move(options)), device_(device) {
+  options_.check();
+  if (loaded_.tokenizer.empty())
+    core::fail(Code::bad_data, "{}: no tokenizer in it to read a prompt with; give --tokenizer",
+               loaded_.folder);
+  tokenizer_ = text::parse_tokenizer(loaded_.tokenizer, loaded_.folder + ": tokenizer");
+  if (static_cast<std::int64_t>(tokenizer_->size()) > loaded_.model->vocabulary)
+    core::fail(Code::bad_data, "{}: the tokenizer has {} tokens, the model {} words",
+               loaded_.folder, tokenizer_->size(), loaded_.model->vocabulary);
+  end_ = tokenizer_->end_of_document();
+  WindowOptions windows;
+  windows.window = options_.window;
+  const bool reads = nn::arch_facts(loaded_.model->options.arch).reads_source;
+  if (reads && !options_.translation.source)
+    core::fail(Code::usage, "{}: an encoder-decoder translates; give --source", loaded_.folder);
+  if (!reads && options_.translation.source)
+    core::fail(Code::usage, "--source: {} is no encoder-decoder; leave it out", loaded_.folder);
+  if (reads) {
+    const auto context = loaded_.model->architecture->context();
+    sources_.emplace(options_.translation, tokenizer_, context, loaded_.folder);
+    if (windows.window == 0) windows.window = context.value_or(kBoundless);
+    options_.stop.emplace_back("\n");
+  }
+  const WindowPlan plan = plan_windows(windows, *loaded_.model, loaded_.facts);
+  const MemoryPlan memories = plan_memory(memory, plan, loaded_);
+  window_ = plan.window;
+  engine_ = make_engine(*loaded_.model, device, parse_precision(options_.weights));
+  if (options_.cite) {
+    if (!memories.stores.any())
+      core::fail(Code::usage, "--cite: there is no store to cite; add --datastore");
+    citer_.emplace(memories.stores.opened, tokenizer_, options_.cite_most);
+  }
+  session_.emplace(*engine_, *loaded_.model, window_, memories, device);
+}
+
+std::span<const float> Generator::row_of(const torch::Tensor& rows, std::int64_t row) const {
+  return {rows.const_data_ptr<float>() + row * rows.size(1), tokenizer_->size()};
+}
+
+std::vector<std::int64_t> Generator::encode(const std::string& prompt) const {
+  const auto ids = tokenizer_->encode(prompt);
+  std::vector<std::int64_t> tokens(ids.begin(), ids.end());
+  if (!tokens.empty()) return tokens;
+  if (end_) return {*end_};
+  const auto newline = tokenizer_->encode("\n");
+  if (newline.size() != 1)
+    core::fail(Code::usage,
+               "an empty prompt: the tokenizer has no token that documents start with");
+  return {newline[0]};
+}
+
+std::string Generator::engine_error(const std::string& prompt) {
+  constexpr std::size_t kMostTokens = 64;
+  ModuleEngine reference(*loaded_.model, device_);
+  auto tokens = encode(prompt);
+  tokens.resize(std::min(tokens.size(), kMostTokens));
+  const auto error = compare(reference, *engine_, tokens);
+  return fmt::format(
+      "--weights {}: log-probabilities differ by {:.2g} (rms), {:.2g} (most) from float32's "
+      "modules "
+      "over {} tokens; same best word in {:.0f} %",
+      options_.weights, error.rms, error.max, tokens.size(), 100 * error.same_best);
+}
+
+// In the order in which they are decoded.
+std::vector<Start> Generator::starts_of(const std::vector<std::string>& prompts,
+                                        const GeneratorWatch& watch) {
+  std::vector<Start> starts;
+  for (const auto& prompt : prompts) {
+    const auto number = prompts_++;
+    if (!sources_) {
+      starts.push_back({number, encode(prompt), {}, options_.max_tokens});
+    } else if (!prompt.empty()) {
+      starts.push_back(sources_->read(number, prompt, watch.warn));
+    } else if (watch.finished) {
+      for (std::int64_t i = 0; i < options_.samples; ++i)
+        watch.finished({number, i, {}, {}, 0, Finish::end, {}});
+    }
+  }
+  if (sources_)
+    std::stable_sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) {
+      return a.source.size() < b.source.size();
+    });
+  return starts;
+}
+
+// Decodes what follows the start; a translation has nothing before it.
+text::StreamDecoder Generator::decoder_after(const Start& start) const {
+  text::StreamDecoder decoder(tokenizer_);
+  std::string before;
+  if (sources_) return decoder;
+  for (const auto id : start.tokens) decoder.push(static_cast<std::uint32_t>(id), before);
+  return decoder;
+}
+
+void Generator::open_rows(const std::vector<Start>& starts) {
+  std::vector<std::vector<std::int64_t>> prompts, sources;
+  for (const auto& start : starts) {
+    prompts.push_back(start.tokens);
+    if (sources_) sources.push_back(start.source);
+  }
+  session_->start(prompts, sources);
+}
+
+void Generator::count(std::size_t tokens, const GeneratorWatch& watch) {
+  tokens_ += tokens;
+  if (watch.progress) watch.progress(tokens_);
+}
+
+// Takes one more token of a text; tells how that ends it, or that it goes on.
+std::optional<Finish> Generator::ends(StopText& text, text::StreamDecoder& decoder,
+                                      std::int64_t token) const {
+  const auto id = static_cast<std::uint32_t>(token);
+  if (end_ && id == *end_ && !options_.ignore_end) return Finish::end;
+  std::string piece;
+  decoder.push(id, piece);
+  if (text.push(piece)) return Finish::stop;
+  return std::nullopt;
+}
+
+void Generator::run(const std::vector<std::string>& prompts, const GeneratorWatch& watch) {
+  const auto each = options_.searches() ? options_.beam : options_.samples;  // rows of a prompt
+  const auto together = static_cast<std::size_t>(std::max<std::int64_t>(1, options_.batch / each));
+  std::vector<Start> batch;
+  const auto flush = [&] {
+    if (batch.empty()) return;
+    if (options_.searches()) {
+      search(batch, watch);
+    } else {
+      for (std::int64_t first = 0; first < options_.samples; first += options_.batch)
+        draw(batch, first, std::min(options_.samples, first + options_.batch), watch);
+    }
+    batch.clear();
+  };
+  for (auto& start : starts_of(prompts, watch)) {
+    batch.push_back(std::move(start));
+    const bool alone = session_->alone(batch.back().tokens.size());
+    if (alone && batch.size() > 1) {
+      auto last = std::move(batch.back());
+      batch.pop_back();
+      flush();
+      batch.push_back(std::move(last));
+    }
+    if (alone || batch.size() == together) flush();
+  }
+  flush();
+}
+
+// Samples [first, last) of each prompt.
+void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
+                     const GeneratorWatch& watch) {
+  std::vector<Growing> texts;
+  std::vector<std::int64_t> rows;
+  for (std::size_t row = 0; row < starts.size(); ++row) {
+    const auto& start = starts[row];
+    const auto decoder = decoder_after(start);
+    for (auto i = first; i < last; ++i) {
+      const auto stream = (start.number << 32) | static_cast<std::uint64_t>(i);
+      texts.push_back(
+          {core::Rng(options_.seed, stream), StopText(options_.stop), decoder, {}, start.most});
+      texts.back().sample.prompt = start.number;
+      texts.back().sample.sample = i;
+      rows.push_back(static_cast<std::int64_t>(row));
+    }
+  }
+  open_rows(starts);
+  session_->select(rows);
+  Draw draw(options_.draw);
+  while (!texts.empty()) {
+    const torch::Tensor log_p = session_->log_probs();
+    std::vector<std::int64_t> tokens, going_on;
+    std::vector<Growing> rest;
+    count(texts.size(), watch);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      auto& text = texts[i];
+      auto& sample = text.sample;
+      const auto row = row_of(log_p, static_cast<std::int64_t>(i));
+      const auto token = draw(row, text.rng);
+      sample.tokens.push_back(token);
+      const auto log_prob = static_cast<double>(row[static_cast<std::size_t>(token)]);
+      sample.log_prob += log_prob;
+      if (citer_)
+        sample.cited.push_back(citer_->cite(
+            token, session_->store_shares(static_cast<std::int64_t>(i), token, log_prob)));
+      auto finish = ends(text.text, text.decoder, token);
+      if (!finish && std::ssize(sample.tokens) == text.most) finish = Finish::length;
+      const auto known = finish ? text.text.text().size() : text.text.settled();
+      if (watch.piece && known > text.told)
+        watch.piece(sample.prompt, sample.sample,
+                    std::string_view(text.text.text()).substr(text.told, known - text.told));
+      text.told = std::max(text.told, known);
+      if (finish) {
+        sample.finish = *finish;
+        sample.text = text.text.text();
+        if (watch.finished) watch.finished(sample);
+        continue;
+      }
+      tokens.push_back(token);
+      going_on.push_back(static_cast<std::int64_t>(i));
+      rest.push_back(std::move(text));
+    }
+    texts = std::move(rest);
+    if (texts.empty()) break;
+    session_->select(going_on);
+    session_->advance(tokens);
+  }
+}
+
+}  // namespace infer

@@ -1,0 +1,103 @@
+#pragma once
+// Continues prompts with a model and its memories: sample's work.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "infer/generate/cite.h"
+#include "infer/generate/decode_session.h"
+#include "infer/generate/generator_beam.h"
+#include "infer/generate/generator_options.h"
+#include "infer/generate/generator_source.h"
+#include "infer/generate/generator_stop.h"
+#include "infer/memory/memory_plan.h"
+#include "model/folder.h"
+#include "nn/base/torch.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace infer {
+
+/// A continuation of a prompt.
+struct Sample {
+  std::uint64_t prompt = 0;          ///< its number
+  std::int64_t sample = 0;           ///< of that prompt; of a beam, the rank
+  std::string text;                  ///< without the prompt, the end token and the stop string
+  std::vector<std::int64_t> tokens;  ///< all that were drawn, those of end and stop included
+  double log_prob = 0;               ///< of the tokens, nats, by model and memories as they are
+  Finish finish = Finish::length;
+  std::vector<CitedToken> cited;  ///< with options.cite, of each token
+};
+
+/// What run() tells as it goes. Samples of one prompt, and prompts, come in any order.
+struct GeneratorWatch {
+  /// More of a text, as soon as no stop string can take it back (not of beams). May be cut within
+  /// a character.
+  std::function<void(std::uint64_t prompt, std::int64_t sample, std::string_view piece)> piece = {};
+  std::function<void(const Sample&)> finished = {};
+  std::function<void(const std::string&)> warn = {};        ///< a source was cut
+  std::function<void(std::uint64_t tokens)> progress = {};  ///< so far, of all texts; may throw
+};
+
+/// A text depends on the model, the options, the seed, the prompt, its number and the sample's, and
+/// on nothing else: not on what is decoded beside it (to the last bit with TransformerEngine,
+/// elsewhere as far as sums of floats do not depend on the size of a batch). Not thread safe.
+class Generator {
+ public:
+  /// Keeps the model. Throws Error{usage} for options that contradict themselves or the model,
+  /// Error{bad_data} for a model without a tokenizer, Error{unavailable}.
+  Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
+            torch::Device device);
+
+  /// Continues prompts, which are numbered from where the last call ended. An empty prompt stands
+  /// for the token after which documents start. Throws Error{usage} if there is none. With
+  /// translation.source prompts are sources, those of about one length decoded together; the
+  /// translation of an empty one is empty, and all of them end before a newline. Throws as
+  /// SourceReader::read does.
+  void run(const std::vector<std::string>& prompts, const GeneratorWatch& watch);
+
+  std::int64_t window() const { return window_; }
+  Engine& engine() { return *engine_; }
+  nn::Model& model() { return *loaded_.model; }
+  const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+  std::vector<std::int64_t> encode(const std::string& prompt) const;
+  /// How far the engine is from the model's own modules in float32, over the first tokens of a
+  /// prompt, in a line. For before run().
+  std::string engine_error(const std::string& prompt);
+
+ private:
+  struct Growing;
+  struct Search;
+  std::vector<Start> starts_of(const std::vector<std::string>& prompts,
+                               const GeneratorWatch& watch);
+  void open_rows(const std::vector<Start>& starts);
+  text::StreamDecoder decoder_after(const Start& start) const;
+  void draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
+            const GeneratorWatch& watch);
+  void search(const std::vector<Start>& starts, const GeneratorWatch& watch);
+  void cite(const std::vector<Start>& starts, std::vector<Sample>& samples);
+  // log p of the tokenizer's words; a model may have more, which pad its head and are no text.
+  std::span<const float> row_of(const torch::Tensor& rows, std::int64_t row) const;
+  std::optional<Finish> ends(StopText& text, text::StreamDecoder& decoder,
+                             std::int64_t token) const;
+  void count(std::size_t tokens, const GeneratorWatch& watch);
+
+  model::Loaded loaded_;
+  GeneratorOptions options_;
+  torch::Device device_;
+  text::TokenizerPtr tokenizer_;
+  std::optional<std::uint32_t> end_;
+  std::optional<SourceReader> sources_;
+  std::int64_t window_ = 0;
+  std::unique_ptr<Engine> engine_;
+  std::optional<Session> session_;
+  std::optional<Citer> citer_;
+  std::uint64_t prompts_ = 0, tokens_ = 0;
+};
+
+}  // namespace infer

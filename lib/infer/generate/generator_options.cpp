@@ -1,0 +1,85 @@
+#include "infer/generate/generator_options.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace infer {
+namespace {
+
+constexpr std::int64_t kTranslationBeam = 4;  // where nothing says how to choose words
+
+}  // namespace
+
+void DrawOptions::fields(core::FieldList& f) {
+  f("temperature", temperature, "divides the log-probabilities before drawing; 0: always the best")
+      .between(0, 1e6);
+  f("top-k", top_k, "draw from the k best words; 0: all").between(0, 4e9);
+  f("top-p", top_p, "draw from the fewest best words that together have this probability")
+      .above(0)
+      .at_most(1);
+}
+
+void TranslationOptions::fields(core::FieldList& f) {
+  f.group("Translation");
+  f("source", source, "each prompt is a source to translate, for an encoder-decoder");
+  f("max-len-a", max_len_a, "most tokens of a translation are a x + b, x those of the source")
+      .between(0, 1e6);
+  f("max-len-b", max_len_b, "see --max-len-a").between(0, 1e6);
+  f("max-source", max_source, "most tokens of a source; one with more is an error")
+      .between(1, 16e6);
+  f("truncate-source", truncate, "cut a source that is too long, with a warning");
+}
+
+void GeneratorOptions::fields(core::FieldList& f) {
+  f.group("Words");
+  draw.fields(f);
+  f("beam", beam, "search with so many hypotheses instead of drawing; 0: draw").between(0, 10e3);
+  f("length-penalty", length_penalty, "hypotheses compare by log p / tokens^X").between(-100, 100);
+  f("samples", samples, "texts for each prompt; with --beam its best ones")
+      .between(1, 1e6)
+      .short_name = 'n';
+  f.group("Ends");
+  f("max-tokens", max_tokens, "most tokens of a text").between(1, 1e9);
+  f("stop", stop, "a text ends before this; give it again for more");
+  f("ignore-end", ignore_end, "go on after the end-of-document token");
+  translation.fields(f);
+  f.group("Running");
+  f("window", window,
+    "tokens the model sees at once; when they are full the older half goes [trained segment]")
+      .between(0, 16e6);
+  f("batch", batch, "texts decoded together").between(1, 1e6);
+  f("weights", weights, "precision of the weights on the CPU; less is faster",
+    {"float32", "bfloat16", "int8"});
+  f.group("Citations");
+  f("cite", cite, "tell the stored contexts that gave each token its probability");
+  f("cite-most", cite_most, "contexts of a token").between(1, 65536);
+}
+
+void GeneratorOptions::settle(const std::set<std::string>& given) {
+  using core::Code;
+  using core::fail;
+  if (translation.source && given.count("max-tokens") > 0)
+    fail(Code::usage,
+         "--source bounds a translation by --max-len-a and --max-len-b; leave out --max-tokens");
+  bool draws = false;
+  for (const char* name : {"temperature", "top-k", "top-p"}) {
+    if (given.count(name) == 0) continue;
+    draws = true;
+    if (searches()) fail(Code::usage, "--beam searches, --{} draws: give one", name);
+  }
+  if (translation.source && given.count("beam") == 0 && !draws)
+    beam = std::max(kTranslationBeam, samples);
+}
+
+void GeneratorOptions::check() const {
+  using core::Code;
+  using core::fail;
+  if (searches() && samples > beam)
+    fail(Code::usage, "--samples {}: a beam of {} has not so many hypotheses", samples, beam);
+  if (window == 1) fail(Code::usage, "--window: takes 0 or at least 2 tokens");
+  for (const auto& text : stop)
+    if (text.empty()) fail(Code::usage, "--stop: takes a text that is not empty");
+}
+
+}  // namespace infer

@@ -1,0 +1,80 @@
+#include "infer/generate/generator_output.h"
+
+#include "core/json.h"
+
+namespace infer {
+namespace {
+
+std::string json_line(const std::string& prompt, const Sample& sample) {
+  core::OrderedJson json;
+  json["prompt"] = prompt;
+  json["sample"] = sample.sample;
+  json["text"] = sample.text;
+  json["tokens"] = sample.tokens;
+  json["log_prob"] = sample.log_prob;
+  json["finish"] = name_of(sample.finish);
+  if (!sample.cited.empty()) json["citations"] = to_json(sample.cited);
+  return core::dump(json) + "\n";
+}
+
+}  // namespace
+
+SampleOutput::SampleOutput(core::ByteSink& sink, OutputOptions options, std::int64_t samples,
+                           std::function<void()> flush)
+    : sink_(sink), options_(std::move(options)), samples_(samples), flush_(std::move(flush)) {}
+
+void SampleOutput::begin(const std::vector<std::string>& prompts) {
+  for (const auto& prompt : prompts) prompts_[begun_++] = prompt;
+}
+
+void SampleOutput::open(const Key& key) {
+  open_ = true;
+  if (options_.json) return;
+  if (any_ && !options_.separator.empty()) sink_.write(options_.separator + "\n");
+  if (options_.echo) sink_.write(prompts_[key.first]);
+}
+
+void SampleOutput::close() {
+  if (!options_.json) sink_.write("\n");
+  open_ = false, any_ = true;
+  if (++next_.second == samples_) next_ = {next_.first + 1, 0};
+}
+
+void SampleOutput::piece(std::uint64_t prompt, std::int64_t sample, std::string_view piece) {
+  if (options_.json) return;
+  held_[{prompt, sample}].text += piece;
+  pass_on();
+}
+
+void SampleOutput::finished(const Sample& sample) {
+  auto& held = held_[{sample.prompt, sample.sample}];
+  held.whole = true;
+  if (options_.json) held.text = json_line(prompts_[sample.prompt], sample);
+  pass_on();
+}
+
+// Writes what is next, as far as it is there.
+void SampleOutput::pass_on() {
+  bool wrote = false;
+  for (auto at = held_.find(next_); at != held_.end(); at = held_.find(next_)) {
+    if (!open_) open(next_);
+    sink_.write(at->second.text);
+    at->second.text.clear();
+    wrote = true;
+    if (!at->second.whole) break;
+    held_.erase(at);
+    close();
+  }
+  if (wrote && flush_) flush_();
+}
+
+void SampleOutput::end() {
+  while (!held_.empty()) {  // a search may find fewer than were asked for
+    next_ = held_.begin()->first;
+    pass_on();
+  }
+  next_ = {begun_, 0};
+  prompts_.clear();
+}
+
+}  // namespace infer

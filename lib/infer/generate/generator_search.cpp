@@ -1,0 +1,126 @@
+// The best texts of each prompt by beam search, and the stored contexts behind them.
+
+#include <algorithm>
+
+#include "infer/generate/generator.h"
+#include "infer/generate/generator_draw.h"
+
+namespace infer {
+
+// Hypotheses of one prompt.
+struct Generator::Search {
+  struct Text {
+    StopText text;
+    text::StreamDecoder decoder;
+  };
+  std::uint64_t prompt;
+  Beam beam;
+  Text start;               // what decoding continues
+  std::vector<Text> texts;  // of the live hypotheses
+};
+
+void Generator::search(const std::vector<Start>& starts, const GeneratorWatch& watch) {
+  std::vector<Search> searches;
+  for (const auto& start : starts) {
+    const Search::Text text{StopText(options_.stop), decoder_after(start)};
+    searches.push_back(
+        {start.number, Beam(options_.beam, options_.length_penalty, start.most), text, {text}});
+  }
+  open_rows(starts);
+  std::vector<Sample> found;  // held until they are cited
+  const auto tell = [&](const Search& search) {
+    std::int64_t rank = 0;
+    for (auto& hypothesis : search.beam.best(options_.samples)) {
+      Sample sample{
+          search.prompt,     rank++, {}, std::move(hypothesis.tokens), hypothesis.log_prob,
+          hypothesis.finish, {}};
+      auto text = search.start;
+      for (const auto token : sample.tokens) ends(text.text, text.decoder, token);
+      sample.text = text.text.text();
+      if (watch.piece) watch.piece(sample.prompt, sample.sample, sample.text);
+      if (citer_) {
+        found.push_back(std::move(sample));
+      } else if (watch.finished) {
+        watch.finished(sample);
+      }
+    }
+  };
+  while (!searches.empty()) {
+    const torch::Tensor log_p = session_->log_probs();
+    count(static_cast<std::size_t>(log_p.size(0)), watch);
+    std::vector<std::int64_t> parents, tokens;
+    std::vector<Search> rest;
+    std::int64_t first = 0;  // row of the search's first hypothesis
+    for (auto& search : searches) {
+      std::vector<std::span<const float>> rows;
+      const auto live = static_cast<std::int64_t>(search.beam.live().size());
+      for (std::int64_t i = 0; i < live; ++i) rows.push_back(row_of(log_p, first + i));
+      best_word(rows[0]);  // throws if the model gives no numbers
+      const auto continued = search.beam.advance(
+          rows, [&](std::size_t parent, std::int64_t word) -> std::optional<Finish> {
+            auto text = search.texts[parent];
+            return ends(text.text, text.decoder, word);
+          });
+      if (search.beam.done()) {
+        tell(search);
+      } else {
+        std::vector<Search::Text> texts;
+        for (std::size_t i = 0; i < continued.size(); ++i) {
+          const auto word = search.beam.live()[i].tokens.back();
+          texts.push_back(search.texts[static_cast<std::size_t>(continued[i])]);
+          ends(texts.back().text, texts.back().decoder, word);
+          parents.push_back(first + continued[i]);
+          tokens.push_back(word);
+        }
+        search.texts = std::move(texts);
+        rest.push_back(std::move(search));
+      }
+      first += live;
+    }
+    searches = std::move(rest);
+    if (searches.empty()) break;
+    session_->select(parents);
+    session_->advance(tokens);
+  }
+  if (citer_) cite(starts, found);
+  for (const auto& sample : found)
+    if (watch.finished) watch.finished(sample);
+}
+
+// Writes the samples once more, word by word, and looks up what the stores gave of each.
+void Generator::cite(const std::vector<Start>& starts, std::vector<Sample>& samples) {
+  std::vector<std::int64_t> rows;  // of the starts, then of the samples that go on
+  std::vector<Sample*> live;
+  for (auto& sample : samples) {
+    const auto start = std::find_if(starts.begin(), starts.end(), [&](const Start& candidate) {
+      return candidate.number == sample.prompt;
+    });
+    rows.push_back(start - starts.begin());
+    live.push_back(&sample);
+  }
+  open_rows(starts);
+  session_->select(rows);
+  while (!live.empty()) {
+    const torch::Tensor log_p = session_->log_probs();
+    std::vector<std::int64_t> tokens, going_on;
+    std::vector<Sample*> rest;
+    for (std::size_t i = 0; i < live.size(); ++i) {
+      auto& sample = *live[i];
+      const auto row = static_cast<std::int64_t>(i);
+      const auto token = sample.tokens[sample.cited.size()];
+      const auto log_prob = row_of(log_p, row)[static_cast<std::size_t>(token)];
+      sample.cited.push_back(
+          citer_->cite(token, session_->store_shares(row, token, static_cast<double>(log_prob))));
+      if (sample.cited.size() == sample.tokens.size()) continue;
+      tokens.push_back(token);
+      going_on.push_back(row);
+      rest.push_back(live[i]);
+    }
+    live = std::move(rest);
+    if (live.empty()) break;
+    session_->select(going_on);
+    session_->advance(tokens);
+  }
+}
+
+}  // namespace infer

@@ -1,0 +1,78 @@
+#pragma once
+// The memory entries of a data set: what a datastore is made of.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "infer/windows/window_plan.h"
+#include "infer/windows/windows.h"
+#include "nn/arch/model.h"
+#include "nn/base/state.h"
+#include "nn/base/torch.h"
+#include "shard/dataset.h"
+
+namespace infer {
+
+/// Entries in the order of the stream: the key of a position and the token that follows it.
+struct EntryBlock {
+  torch::Tensor keys;    ///< (R, d_key) float32, CPU, contiguous: Hidden::g
+  torch::Tensor labels;  ///< (R) int32, CPU
+};
+
+/// Gives the entries of a data set from the first to the last, a block at a time. The model is in
+/// evaluation mode while this lives. Not thread safe.
+class EntryWalk {
+ public:
+  virtual ~EntryWalk();
+  EntryWalk(const EntryWalk&) = delete;
+  EntryWalk& operator=(const EntryWalk&) = delete;
+
+  /// The next entries; none at the end. Throws Error{bad_data} for a token outside the model's
+  /// vocabulary.
+  virtual std::optional<EntryBlock> next() = 0;
+  /// Goes to where a walk stood that had given `entries` in whole blocks; `state` is its state().
+  /// Throws Error{bad_data} if no block ends there.
+  virtual void go_on(std::uint64_t entries, nn::State state) = 0;
+  /// What a walk that carries a State needs to go on; else nothing is in it.
+  const nn::State& state() const { return state_; }
+  virtual bool carried() const { return false; }
+
+  /// Entries in all, and the first of each document, counted over the data set.
+  virtual std::uint64_t count() const = 0;
+  virtual std::vector<std::int64_t> first_of_documents() const = 0;
+
+ protected:
+  explicit EntryWalk(nn::Model& model);
+  nn::Model& model_;
+  nn::State state_;
+
+ private:
+  bool training_;
+};
+
+/// Walks the windows of a stream of tokens as Scorer does; a position gets its key in the window
+/// that would score its target. One entry for each token that has something before it. A block is
+/// one forward.
+class WindowWalk : public EntryWalk {
+ public:
+  /// Model and data must outlive this. Throws Error{bad_data} for data of another kind than tokens.
+  WindowWalk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
+             torch::Device device);
+  std::optional<EntryBlock> next() override;
+  void go_on(std::uint64_t entries, nn::State state) override;
+  /// Windows depend on a State.
+  bool carried() const override { return windows_.carried; }
+  std::uint64_t count() const override;
+  std::vector<std::int64_t> first_of_documents() const override;
+
+ private:
+  std::vector<Span> next_spans();
+  const shard::Dataset& data_;
+  WindowPlan windows_;
+  torch::Device device_;
+  Windows all_;
+  std::optional<Span> waiting_;
+};
+
+}  // namespace infer

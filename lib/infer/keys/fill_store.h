@@ -1,0 +1,29 @@
+#pragma once
+// From a walk over a data set to the rows of a store.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "infer/keys/entries.h"
+#include "nn/base/torch.h"
+#include "store/builder.h"
+
+namespace infer {
+
+struct FillWatch {
+  std::function<void(std::uint64_t rows)> progress = {};
+  std::function<bool()> stop = {};  ///< asked after each block
+  double commit_every_s = 10;
+};
+
+/// Gives the builder all entries of the walk, from where it stands, and commits them from time to
+/// time. With carried windows the State goes to FOLDER/step-N/ (as a training checkpoint) before
+/// each commit; remove_states() is for when the store is whole. False: stopped, and what was added
+/// is committed.
+bool fill_store(store::Builder& builder, EntryWalk& walk, const std::string& folder,
+                torch::Device device, const FillWatch& watch = {});
+/// Removes the States that fill_store() left in the folder.
+void remove_states(const std::string& folder);
+
+}  // namespace infer

@@ -1,0 +1,117 @@
+#include "infer/keys/pair_entries.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "infer/windows/pairs.h"
+#include "nn/base/arch_facts.h"
+
+namespace infer {
+namespace {
+
+using torch::Tensor;
+
+constexpr std::int64_t kForwards = 4;  // of a block: enough to find pairs of about one length
+
+std::int64_t length_of(const shard::Documents& documents, std::int64_t pair) {
+  return target_of(documents, pair).length;
+}
+
+void expect_vocabulary(const nn::Batch& batch, std::int64_t vocabulary, const std::string& name) {
+  const auto largest =
+      std::max(batch.targets.max().item<std::int64_t>(), batch.source.max().item<std::int64_t>());
+  if (largest >= vocabulary)
+    core::fail(core::Code::bad_data, "{}: has token {}, but the model has {} types", name, largest,
+               vocabulary);
+}
+
+}  // namespace
+
+PairWalk::PairWalk(nn::Model& model, const shard::Dataset& data, std::int64_t batch_tokens,
+                   torch::Device device)
+    : EntryWalk(model), data_(data), batch_tokens_(batch_tokens), device_(device) {
+  check_pairs(data);
+  if (!nn::arch_facts(model.options.arch).reads_source)
+    core::fail(core::Code::bad_data,
+               "{}: has pairs of sentences, but a model of architecture {} reads tokens",
+               data.name(), model.options.arch);
+}
+
+std::vector<std::int64_t> PairWalk::next_pairs() {
+  const auto& documents = data_.documents();
+  const auto count = static_cast<std::int64_t>(documents.size() / 2);
+  std::vector<std::int64_t> pairs;
+  for (std::int64_t tokens = 0; next_pair_ < count && tokens < kForwards * batch_tokens_;
+       ++next_pair_) {
+    tokens += length_of(documents, next_pair_);
+    pairs.push_back(next_pair_);
+  }
+  return pairs;
+}
+
+void PairWalk::go_on(std::uint64_t entries, nn::State /*state*/) {
+  std::uint64_t passed = 0;
+  while (passed < entries) {
+    const auto pairs = next_pairs();
+    if (pairs.empty()) break;
+    for (const auto pair : pairs)
+      passed += static_cast<std::uint64_t>(length_of(data_.documents(), pair));
+  }
+  if (passed != entries)
+    core::fail(core::Code::bad_data,
+               "{}: it cannot go on at entry {}: no block of pairs ends there", data_.name(),
+               entries);
+}
+
+std::optional<EntryBlock> PairWalk::next() {
+  const torch::NoGradGuard no_gradient;
+  const auto pairs = next_pairs();
+  if (pairs.empty()) return std::nullopt;
+  const auto& documents = data_.documents();
+  std::vector<std::int64_t> first(pairs.size());  // of each pair's entries in the block
+  std::int64_t rows = 0;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    first[i] = rows;
+    rows += length_of(documents, pairs[i]);
+  }
+  auto by_length = pairs;
+  std::stable_sort(by_length.begin(), by_length.end(), [&](std::int64_t a, std::int64_t b) {
+    return length_of(documents, a) < length_of(documents, b);
+  });
+  EntryBlock block{torch::empty({rows, model_.architecture->d_key()}, torch::kFloat32),
+                   torch::empty({rows}, torch::kInt32)};
+  for (const auto& group : group_pairs(documents, by_length, batch_tokens_)) {
+    const nn::Batch batch = read_pairs(data_, group);
+    expect_vocabulary(batch, model_.vocabulary, data_.name());
+    const Tensor g =
+        model_.architecture->forward(batch.to(device_), nullptr).g.to(torch::kCPU, torch::kFloat32);
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const auto row = static_cast<std::int64_t>(i), n = length_of(documents, group[i]);
+      const auto at = first[static_cast<std::size_t>(group[i] - pairs[0])];
+      block.keys.narrow(0, at, n).copy_(g[row].narrow(0, 0, n));
+      block.labels.narrow(0, at, n).copy_(batch.targets[row].narrow(0, 0, n));
+    }
+  }
+  return block;
+}
+
+std::uint64_t PairWalk::count() const {
+  std::uint64_t entries = 0;
+  const auto& documents = data_.documents();
+  for (std::size_t pair = 0; pair < documents.size() / 2; ++pair)
+    entries += static_cast<std::uint64_t>(length_of(documents, static_cast<std::int64_t>(pair)));
+  return entries;
+}
+
+std::vector<std::int64_t> PairWalk::first_of_documents() const {
+  std::vector<std::int64_t> first;
+  std::int64_t entries = 0;
+  const auto& documents = data_.documents();
+  for (std::size_t pair = 0; pair < documents.size() / 2; ++pair) {
+    first.push_back(entries);
+    entries += length_of(documents, static_cast<std::int64_t>(pair));
+  }
+  return first;
+}
+
+}  // namespace infer

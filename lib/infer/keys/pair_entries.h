@@ -1,0 +1,38 @@
+#pragma once
+// The memory entries of pairs of sentences: decoder states and the target tokens that they foretold
+// (kNN-MT, Khandelwal et al. 2021; TRIME).
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "infer/keys/entries.h"
+#include "nn/base/torch.h"
+#include "shard/dataset.h"
+
+namespace infer {
+
+/// One entry for each token of each target, its end-of-document token included, in the order of the
+/// shard; a pair is a document of the store, with the pair's number. Pairs of about one length go
+/// through the model together, `batch_tokens` target tokens at most with their padding; a block is
+/// the pairs of about four such forwards.
+class PairWalk : public EntryWalk {
+ public:
+  /// `data` must outlive this. Throws Error{bad_data} as check_pairs, and for a model that reads no
+  /// source.
+  PairWalk(nn::Model& model, const shard::Dataset& data, std::int64_t batch_tokens,
+           torch::Device device);
+  std::optional<EntryBlock> next() override;
+  void go_on(std::uint64_t entries, nn::State state) override;
+  std::uint64_t count() const override;
+  std::vector<std::int64_t> first_of_documents() const override;
+
+ private:
+  std::vector<std::int64_t> next_pairs();
+  const shard::Dataset& data_;
+  std::int64_t batch_tokens_;
+  torch::Device device_;
+  std::int64_t next_pair_ = 0;
+};
+
+}  // namespace infer

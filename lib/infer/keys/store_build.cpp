@@ -1,0 +1,72 @@
+#include "infer/keys/store_build.h"
+
+#include "core/error.h"
+#include "infer/keys/pair_entries.h"
+#include "store/index.h"
+
+namespace infer {
+namespace {
+
+// What the keys depend on beside model and data, for store.json.
+core::Json key_options(const StoreBuildOptions& options, const WindowPlan& windows) {
+  core::Json json = to_json(windows);
+  json["precision"] = options.compute.precision;
+  if (const auto reach = options.reach.signature(); !reach.empty()) json["reach"] = reach;
+  return json;
+}
+
+store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loaded,
+                    const shard::Dataset& data, const WindowPlan& windows) {
+  store::Plan plan;
+  plan.model = loaded.fingerprint.hex();
+  plan.model_name = loaded.folder;
+  plan.tokenizer = model::tokenizer_fingerprint(loaded.tokenizer);
+  plan.width = static_cast<std::uint64_t>(loaded.model->architecture->d_key());
+  plan.vocabulary = static_cast<std::uint64_t>(loaded.model->vocabulary);
+  plan.metric = store::metric_from(options.metric, "--metric");
+  plan.index = options.index;
+  plan.data = data.fingerprint().hex();
+  plan.data_name = data.name();
+  plan.windows = key_options(options, windows);
+  return plan;
+}
+
+}  // namespace
+
+std::unique_ptr<EntryWalk> make_walk(nn::Model& model, const shard::Dataset& data,
+                                     const WindowPlan& windows, torch::Device device) {
+  if (windows.pairs) return std::make_unique<PairWalk>(model, data, windows.batch_tokens, device);
+  return std::make_unique<WindowWalk>(model, data, windows, device);
+}
+
+StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::string>& files,
+                       const std::string& folder, bool append, const std::set<std::string>& given)
+    : folder_(folder),
+      device_(nn::device(options.compute.device)),
+      loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision))),
+      data_(files) {
+  options.reach.apply(*loaded_.model);
+  shard::expect_kind(data_.header(), {shard::Kind::tokens, shard::Kind::pairs}, data_.name());
+  if (data_.header().kind == shard::Kind::pairs) refuse_windows_of_pairs(given);
+  model::check_tokenizer(loaded_, data_.header(), data_.name());
+  const WindowPlan windows = plan_windows(options.windows, *loaded_.model, loaded_.facts, data_);
+  store::Plan plan = plan_of(options, loaded_, data_, windows);
+  if (append && given.count("metric") == 0) plan.metric = store::read_manifest(folder).metric;
+  if (!plan.index.empty() && plan.index != "exact")
+    store::Index::make(plan.index, plan.width, plan.metric);  // refused now, not after the rows
+  builder_ = std::make_unique<store::Builder>(folder, plan, append);
+  walk_ = make_walk(*loaded_.model, data_, windows, device_);
+}
+
+bool StoreBuild::fill(const FillWatch& watch) {
+  return complete() || fill_store(*builder_, *walk_, folder_, device_, watch);
+}
+
+store::Manifest StoreBuild::finish(const store::Watch& watch) {
+  const auto manifest = complete() ? store::read_manifest(folder_)
+                                   : builder_->finish(walk_->first_of_documents(), watch);
+  remove_states(folder_);
+  return manifest;
+}
+
+}  // namespace infer

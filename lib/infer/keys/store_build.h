@@ -1,0 +1,64 @@
+#pragma once
+// A store of a data set, from its options to its last file: build-datastore's work.
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "infer/keys/entries.h"
+#include "infer/keys/fill_store.h"
+#include "infer/windows/layer_reach.h"
+#include "infer/windows/window_plan.h"
+#include "model/folder.h"
+#include "nn/base/runtime.h"
+#include "shard/dataset.h"
+#include "store/builder.h"
+
+namespace infer {
+
+struct StoreBuildOptions {
+  std::string model;                 ///< the folder of the model whose keys they are
+  std::string index, metric = "ip";  /// see store::Plan
+  WindowOptions windows;
+  ReachOptions reach;
+  nn::ComputeOptions compute;
+};
+
+/// The entries of a data set, in order: of its windows, or of its pairs. Model and data must outlive
+/// it.
+std::unique_ptr<EntryWalk> make_walk(nn::Model& model, const shard::Dataset& data,
+                                     const WindowPlan& windows, torch::Device device);
+
+/// One command's rows, which go into a new store or behind those of one. Stopped at any moment, the
+/// same command goes on. Not thread safe.
+class StoreBuild {
+ public:
+  /// Begins the store in `folder`, or goes on with it. `given`: the names of the options that were
+  /// given; an addition has the store's metric unless one was. Throws Error{usage} for options that
+  /// contradict each other or the data, and all that model::load(), shard::Dataset and
+  /// store::Builder throw.
+  StoreBuild(const StoreBuildOptions& options, const std::vector<std::string>& files,
+             const std::string& folder, bool append, const std::set<std::string>& given);
+
+  /// The store has these rows already: there is nothing to fill or to finish.
+  bool complete() const { return builder_->complete(); }
+  /// Rows there will be, and rows that are on disk.
+  std::uint64_t count() const { return walk_->count(); }
+  std::uint64_t rows() const { return builder_->rows(); }
+  /// Adds all rows that are not there yet. False: stopped; what was added is on disk.
+  bool fill(const FillWatch& watch);
+  /// Index and store.json. Of a store that was complete: what it holds.
+  store::Manifest finish(const store::Watch& watch);
+
+ private:
+  std::string folder_;
+  torch::Device device_;
+  model::Loaded loaded_;
+  shard::Dataset data_;
+  std::unique_ptr<store::Builder> builder_;
+  std::unique_ptr<EntryWalk> walk_;
+};
+
+}  // namespace infer

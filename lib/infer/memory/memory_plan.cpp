@@ -1,0 +1,130 @@
+#include "infer/memory/memory_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/units.h"
+#include "infer/memory/stores.h"
+#include "model/test_temperature.h"
+
+namespace infer {
+namespace {
+
+using core::Code;
+using core::fail;
+
+constexpr const char* kDefaultReach = "4seg";
+constexpr std::int64_t kMostTokens = 1'000'000'000;
+
+// "12288" tokens, or "4seg", "4segments" of so many tokens.
+std::int64_t reach_of(const std::string& text, std::int64_t segment) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string unit = text.substr(digits);
+  try {
+    const bool segments = unit == "seg" || unit == "segment" || unit == "segments";
+    const std::int64_t n = core::parse_count(segments ? text.substr(0, digits) : text);
+    const std::int64_t tokens = segments ? std::min(n, kMostTokens) * segment : n;
+    if (tokens > 0 && tokens <= kMostTokens && n <= kMostTokens) return tokens;
+  } catch (const core::Error&) {
+  }
+  fail(Code::usage, "--long: '{}' is no number of tokens (12288) or segments (4seg)", text);
+}
+
+// Which of local and long: as asked for, else as the model was trained with.
+nn::MemoryRule rule_of(const MemoryOptions& options, const model::TrainingFacts& facts) {
+  if (options.memory.empty()) {
+    nn::MemoryRule rule = nn::MemoryRule::parse(facts.memory);
+    rule.ext = false;
+    rule.far |= !options.long_reach.empty();
+    return rule;
+  }
+  const nn::MemoryRule rule = nn::MemoryRule::parse(options.memory);
+  if (rule.ext)
+    fail(Code::usage, "--memory {}: ext is for training; at test it is a datastore",
+         options.memory);
+  return rule;
+}
+
+void check_shares(const MemoryPlan& plan, bool with_stores) {
+  const std::string& combine = plan.stores.combine;
+  const double l_m = plan.interpolated() ? plan.memory_lambda : 0;
+  const double l_c = plan.cache > 0 ? plan.cache_lambda : 0;
+  const double l_s =
+      with_stores && (combine == "interpolate" || combine == "both") ? plan.stores.lambda : 0;
+  if (l_m + l_c + l_s >= 1)
+    fail(Code::usage,
+         "--memory-lambda, --cache-lambda, --datastore-lambda: are shares, below 1 together");
+}
+
+// All but the stores that are opened.
+MemoryPlan plan_unopened(const MemoryOptions& options, const WindowPlan& windows,
+                         const nn::Model& model, const model::TrainingFacts& facts,
+                         bool with_stores) {
+  MemoryPlan plan;
+  nn::MemoryRule& rule = plan.rule = rule_of(options, facts);
+  if (!options.long_reach.empty() && !rule.far)
+    fail(Code::usage, "--long {}: --memory {} has no long", options.long_reach, options.memory);
+  if (rule.far)
+    rule.reach = reach_of(options.long_reach.empty() ? kDefaultReach : options.long_reach,
+                          facts.segment > 0 ? facts.segment : windows.window);
+  if (options.combine == "both" && !with_stores)
+    fail(Code::usage, "--combine both: it is for stores; add --datastore");
+  if (options.combine == "interpolate" && !rule.any() && !with_stores)
+    fail(Code::usage,
+         "--combine interpolate: there is nothing to interpolate; add --memory or --datastore");
+  const auto root = [](std::int64_t width) { return std::sqrt(static_cast<double>(width)); };
+  rule.temperature =
+      options.joint_temperature > 0 ? options.joint_temperature : model::test_temperature(facts);
+  rule.gradient = false;
+  plan.combine = options.combine;
+  plan.memory_lambda = options.memory_lambda;
+  plan.cache = options.cache;
+  plan.cache_theta =
+      options.cache_theta > 0 ? options.cache_theta : 1 / root(model.architecture->d_model());
+  plan.cache_lambda = options.cache_lambda;
+  const StoreOptions& stores = options.stores;
+  plan.stores.combine = stores.combine == "auto" ? options.combine : stores.combine;
+  plan.stores.k = stores.k, plan.stores.nprobe = stores.nprobe;
+  plan.stores.rescore = stores.rescore;
+  plan.stores.lambda = stores.lambda;
+  plan.stores.temperature =
+      stores.temperature > 0 ? stores.temperature : root(model.architecture->d_key());
+  plan.tuned_on = options.tuned_on;
+  check_shares(plan, with_stores);
+  return plan;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
+                       const nn::Model& model, const model::TrainingFacts& facts,
+                       std::shared_ptr<const Stores> opened) {
+  if (options.stores.any() && !opened)
+    fail(Code::bug, "the stores of {} are not open", options.stores.folders[0]);
+  MemoryPlan plan = plan_unopened(options, windows, model, facts, opened != nullptr);
+  plan.stores.opened = std::move(opened);
+  return plan;
+}
+
+MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
+                       const model::Loaded& loaded) {
+  MemoryPlan plan =
+      plan_unopened(options, windows, *loaded.model, loaded.facts, options.stores.any());
+  plan.stores.opened = open_stores(options.stores.folders, loaded);
+  return plan;
+}
+
+MemoryOptions settled(MemoryOptions asked, const MemoryPlan& plan) {
+  if (asked.memory.empty()) asked.memory = plan.rule.name();
+  asked.joint_temperature = plan.rule.temperature;
+  asked.memory_lambda = plan.memory_lambda;
+  asked.cache_theta = plan.cache_theta, asked.cache_lambda = plan.cache_lambda;
+  asked.stores.combine = plan.stores.combine;
+  asked.stores.nprobe = plan.stores.nprobe;
+  asked.stores.lambda = plan.stores.lambda, asked.stores.temperature = plan.stores.temperature;
+  asked.tuned_on = plan.tuned_on;
+  return asked;
+}
+
+}  // namespace infer

@@ -1,0 +1,58 @@
+#pragma once
+// What memory options come to for a model: nothing is left open, and stores are opened.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "infer/memory/memory_options.h"
+#include "infer/windows/window_plan.h"
+#include "model/folder.h"
+#include "nn/arch/model.h"
+#include "nn/base/memory_rule.h"
+
+namespace infer {
+
+class Stores;
+
+/// Of the stores; see StoreOptions.
+struct StorePlan {
+  std::shared_ptr<const Stores> opened;  ///< null: none take part
+  std::string combine = "joint";         ///< joint, interpolate, both, released
+  std::int64_t k = 1024, nprobe = 32;
+  bool rescore = false;
+  double lambda = 0.25, temperature = 1;
+
+  bool any() const { return opened != nullptr; }
+  bool joined() const { return any() && combine != "interpolate"; }
+  bool interpolated() const { return any() && (combine == "interpolate" || combine == "both"); }
+};
+
+/// See MemoryOptions, whose names these are. As it is made: no memory at all.
+struct MemoryPlan {
+  nn::MemoryRule rule;  ///< of local and long: with the joint temperature, reach in tokens
+  std::string combine = "joint";
+  double memory_lambda = 0.25;
+  std::int64_t cache = 0;
+  double cache_theta = 1, cache_lambda = 0.1;
+  StorePlan stores;
+  std::string tuned_on;
+
+  bool interpolated() const { return combine == "interpolate" && rule.any(); }
+};
+
+/// `windows` are those of the text: they say how long a segment is where the model does not.
+/// `opened`: the stores of options.stores.folders. Throws Error{usage} for what contradicts itself
+/// or the model.
+MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
+                       const nn::Model& model, const model::TrainingFacts& facts = {},
+                       std::shared_ptr<const Stores> opened = nullptr);
+/// The same; opens the stores. Throws as Stores does too.
+MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
+                       const model::Loaded& loaded);
+
+/// `asked` with what was left open, and what can be tuned, as the plan says it: options that come to
+/// the same plan.
+MemoryOptions settled(MemoryOptions asked, const MemoryPlan& plan);
+
+}  // namespace infer

@@ -1,0 +1,61 @@
+#include "infer/memory/neighbours.h"
+
+#include <limits>
+#include <vector>
+
+#include "nn/base/memory_rule.h"
+
+namespace infer {
+namespace {
+
+using torch::Tensor;
+
+// Scores below each row's largest, which is taken out so that exp() cannot overflow.
+struct Shifted {
+  Tensor scores, largest;  // (R, k), (R, 1)
+  explicit Shifted(const Tensor& all)
+      : largest(all.amax(1, /*keepdim=*/true).clamp_min(std::numeric_limits<float>::lowest())) {
+    scores = all - largest;
+  }
+};
+
+Tensor log_of(const Tensor& sum, const Tensor& largest, double divisor) {
+  return (sum.to(torch::kFloat64).log() + largest.to(torch::kFloat64) / divisor)
+      .clamp_min(nn::kUnseen);
+}
+
+}  // namespace
+
+Neighbours Neighbours::slice(std::int64_t begin, std::int64_t end) const {
+  return {scores.slice(0, begin, end), labels.slice(0, begin, end), rows.slice(0, begin, end),
+          stores.slice(0, begin, end)};
+}
+
+Tensor Neighbours::rank_of(const Tensor& targets) const {
+  const Tensor match = labels == targets.unsqueeze(1);
+  const Tensor first = match.to(torch::kUInt8).argmax(1);  // the first of equals
+  return torch::where(match.any(1), first, torch::full_like(first, labels.size(1)));
+}
+
+StoreMasses store_masses(const Neighbours& found, const Tensor& targets,
+                         std::span<const double> divisors) {
+  const Shifted shifted(found.scores);
+  const Tensor match = (found.labels == targets.unsqueeze(1)).to(torch::kFloat32);
+  std::vector<Tensor> all, positive;
+  for (const double divisor : divisors) {
+    const Tensor mass = (shifted.scores / divisor).exp_();
+    all.push_back(log_of(mass.sum(1), shifted.largest.squeeze(1), divisor));
+    positive.push_back(log_of((mass * match).sum(1), shifted.largest.squeeze(1), divisor));
+  }
+  return {torch::stack(all), torch::stack(positive)};
+}
+
+Tensor store_word_masses(const Neighbours& found, double divisor, std::int64_t vocabulary) {
+  const Shifted shifted(found.scores);
+  const Tensor mass = (shifted.scores / divisor).exp_();  // 0 where nothing was found
+  const Tensor sums = torch::zeros({found.size(), vocabulary}, torch::kFloat32)
+                          .scatter_add_(1, found.labels.clamp_min(0), mass);
+  return log_of(sums, shifted.largest, divisor).to(torch::kFloat32);
+}
+
+}  // namespace infer

@@ -1,0 +1,20 @@
+#include "infer/memory/store_options.h"
+
+namespace infer {
+
+void StoreOptions::fields(core::FieldList& f) {
+  f.group("Datastores");
+  f("datastore", folders, "folder of a datastore of this model; again for more");
+  f("datastore-combine", combine,
+    "stores in the head's softmax, as a distribution of their own, or both; auto: as --combine",
+    {"auto", "joint", "interpolate", "both", "released"});
+  f("k", k, "nearest entries of all stores together").between(1, 65536);
+  f("nprobe", nprobe, "inverted lists the index looks into").between(1, 1e6);
+  f("rescore", rescore, "exact scores of the entries found, from the keys");
+  f("datastore-lambda", lambda, "share of the stores' own distribution").at_least(0).below(1);
+  f("datastore-temperature", temperature,
+    "divides the scores in it; 0: the root of the keys' width")
+      .between(0, 1e6);
+}
+
+}  // namespace infer

@@ -1,0 +1,140 @@
+#include "infer/memory/stores.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.h"
+#include "store/datastore.h"
+
+namespace infer {
+namespace {
+
+using core::Code;
+using core::fail;
+using torch::Tensor;
+
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+
+// Rows [begin, end) of a store that are of a text.
+std::vector<std::pair<std::int64_t, std::int64_t>> rows_of(const store::Manifest& manifest,
+                                                           const std::string& data) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> found;
+  std::int64_t begin = 0;
+  for (const auto& source : manifest.sources) {
+    const std::int64_t end = begin + static_cast<std::int64_t>(source.rows);
+    if (!data.empty() && source.data == data) found.emplace_back(begin, end);
+    begin = end;
+  }
+  return found;
+}
+
+// The best k of each row; of equals the first stays first.
+Neighbours best(const Neighbours& all, std::int64_t k) {
+  const Tensor order =
+      std::get<1>(torch::sort(all.scores, /*stable=*/true, 1, true)).slice(1, 0, k);
+  const auto take = [&](const Tensor& tensor) { return tensor.gather(1, order); };
+  return {take(all.scores), take(all.labels), take(all.rows), take(all.stores)};
+}
+
+std::vector<std::unique_ptr<const store::Store>> open_all(const std::vector<std::string>& folders) {
+  std::vector<std::unique_ptr<const store::Store>> stores;
+  for (const auto& folder : folders) stores.push_back(std::make_unique<store::Datastore>(folder));
+  return stores;
+}
+
+void expect_together(const store::Store& a, const store::Store& b) {
+  if (a.metric() != b.metric())
+    fail(Code::usage, "{} scores by {}, {} by {}; stores that answer together need one metric",
+         a.name(), name_of(a.metric()), b.name(), name_of(b.metric()));
+  for (const auto& source : b.manifest().sources)
+    if (!rows_of(a.manifest(), source.data).empty())
+      fail(Code::usage, "{} and {} hold the same text {}; its entries would count twice", a.name(),
+           b.name(), source.data);
+}
+
+}  // namespace
+
+Stores::Stores(const std::vector<std::string>& folders, const std::string& model,
+               const std::string& tokenizer, const std::string& name, std::int64_t width,
+               std::int64_t vocabulary)
+    : Stores(open_all(folders), model, tokenizer, name, width, vocabulary) {}
+
+Stores::Stores(std::vector<std::unique_ptr<const store::Store>> stores, const std::string& model,
+               const std::string& tokenizer, const std::string& name, std::int64_t width,
+               std::int64_t vocabulary)
+    : stores_(std::move(stores)), width_(width), vocabulary_(vocabulary) {
+  for (std::size_t i = 0; i < stores_.size(); ++i) {
+    const store::Store& store = *stores_[i];
+    store.expect_model(model, tokenizer, name);
+    if (store.width() != width)
+      fail(Code::bad_data, "{}: its keys have {} numbers, those of {} have {}", store.name(),
+           store.width(), name, width);
+    for (std::size_t j = 0; j < i; ++j) expect_together(*stores_[j], store);
+  }
+}
+
+Neighbours Stores::search(std::size_t store, std::span<const float> queries,
+                          const store::SearchOptions& options, const std::string& own) const {
+  const store::Store& datastore = *stores_[store];
+  store::Hits hits = datastore.search(queries, options);
+  const std::int64_t k = hits.k, n = static_cast<std::int64_t>(hits.ids.size()) / k;
+  const auto hidden = rows_of(datastore.manifest(), own);
+  for (std::size_t i = 0; i < hits.ids.size(); ++i) {
+    for (const auto& [begin, end] : hidden)
+      if (hits.ids[i] >= begin && hits.ids[i] < end)
+        hits.ids[i] = -1, hits.labels[i] = -1, hits.scores[i] = kNothing;
+    if (hits.labels[i] < -1 || hits.labels[i] >= vocabulary_ ||
+        (hits.labels[i] < 0 && hits.ids[i] >= 0))
+      fail(Code::bad_data, "{}: damaged: row {} has the label {} of {}", datastore.name(),
+           hits.ids[i], hits.labels[i], vocabulary_);
+  }
+  Neighbours found;
+  found.scores = torch::from_blob(hits.scores.data(), {n, k}, torch::kFloat32).clone();
+  found.labels = torch::from_blob(hits.labels.data(), {n, k}, torch::kInt32).to(torch::kInt64);
+  found.rows = torch::from_blob(hits.ids.data(), {n, k}, torch::kInt64).clone();
+  found.stores = torch::where(found.rows < 0, found.rows,
+                              torch::full_like(found.rows, static_cast<std::int64_t>(store)));
+  return hidden.empty() ? found : best(found, k);
+}
+
+Neighbours Stores::search(const Tensor& queries, std::int64_t k, std::int64_t nprobe, bool rescore,
+                          const std::string& own) const {
+  const torch::NoGradGuard no_gradient;
+  const Tensor rows = queries.to(torch::kCPU, torch::kFloat32).contiguous();
+  const std::span<const float> numbers(rows.const_data_ptr<float>(),
+                                       static_cast<std::size_t>(rows.numel()));
+  store::SearchOptions options;
+  options.k = k, options.nprobe = nprobe, options.rescore = rescore;
+  options.threads = at::get_num_threads();
+  Neighbours all = search(0, numbers, options, own);
+  if (stores_.size() == 1) return all;
+  for (std::size_t i = 1; i < stores_.size(); ++i) {
+    const Neighbours more = search(i, numbers, options, own);
+    all = {torch::cat({all.scores, more.scores}, 1), torch::cat({all.labels, more.labels}, 1),
+           torch::cat({all.rows, more.rows}, 1), torch::cat({all.stores, more.stores}, 1)};
+  }
+  return best(all, k);
+}
+
+std::string Stores::signature() const {
+  std::vector<std::string> names;
+  for (const auto& store : stores_) names.push_back(store->fingerprint().substr(0, 12));
+  return fmt::format("{}", fmt::join(names, "+"));
+}
+
+bool Stores::hold(const std::string& data) const {
+  return std::any_of(stores_.begin(), stores_.end(),
+                     [&](const auto& store) { return !rows_of(store->manifest(), data).empty(); });
+}
+
+std::shared_ptr<const Stores> open_stores(const std::vector<std::string>& folders,
+                                          const model::Loaded& loaded) {
+  if (folders.empty()) return nullptr;
+  return std::make_shared<const Stores>(
+      folders, loaded.fingerprint.hex(), model::tokenizer_fingerprint(loaded.tokenizer),
+      loaded.folder, loaded.model->architecture->d_key(), loaded.model->vocabulary);
+}
+
+}  // namespace infer

@@ -1,0 +1,57 @@
+#pragma once
+// Several datastores, searched as one.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "infer/memory/neighbours.h"
+#include "model/folder.h"
+#include "nn/base/torch.h"
+#include "store/store.h"
+
+namespace infer {
+
+/// Thread safe.
+class Stores {
+ public:
+  /// Of this model's keys of this width. Fingerprints (hex) that are empty are not compared;
+  /// `name` is the model's, for messages. Throws Error{bad_data} naming both fingerprints for a
+  /// store of another model or tokenizer, Error{usage} for stores of different metrics and for
+  /// two that hold the same text, whose entries would count twice; and as store::Datastore does.
+  Stores(const std::vector<std::string>& folders, const std::string& model,
+         const std::string& tokenizer, const std::string& name, std::int64_t width,
+         std::int64_t vocabulary);
+  /// The same of stores that are opened.
+  Stores(std::vector<std::unique_ptr<const store::Store>> stores, const std::string& model,
+         const std::string& tokenizer, const std::string& name, std::int64_t width,
+         std::int64_t vocabulary);
+
+  /// queries (R, width) of any float dtype and device. Without the entries of the text whose data
+  /// have the fingerprint `own` (hex; empty: none): a text that is scored sees other texts only
+  /// (local and long are its own).
+  Neighbours search(const torch::Tensor& queries, std::int64_t k, std::int64_t nprobe, bool rescore,
+                    const std::string& own = {}) const;
+
+  std::size_t size() const { return stores_.size(); }
+  const store::Store& operator[](std::size_t i) const { return *stores_[i]; }
+  std::int64_t width() const { return width_; }
+  /// The beginnings of the stores' fingerprints, with + between them.
+  std::string signature() const;
+  /// Whether a store holds that text.
+  bool hold(const std::string& data) const;
+
+ private:
+  Neighbours search(std::size_t store, std::span<const float> queries,
+                    const store::SearchOptions& options, const std::string& own) const;
+  std::vector<std::unique_ptr<const store::Store>> stores_;
+  std::int64_t width_, vocabulary_;
+};
+
+/// Opens the folders for the model; null if there are none. Throws as Stores does.
+std::shared_ptr<const Stores> open_stores(const std::vector<std::string>& folders,
+                                          const model::Loaded& loaded);
+
+}  // namespace infer

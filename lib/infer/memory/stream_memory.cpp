@@ -1,0 +1,297 @@
+#include "infer/memory/stream_memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "infer/memory/stores.h"
+#include "nn/memory/joint_loss.h"
+#include "nn/memory/memory_block.h"
+
+namespace infer {
+namespace {
+
+using torch::Tensor;
+
+constexpr std::int64_t kBlockBytes = 64 << 20;
+constexpr std::int64_t kBytesPerPair = 16;  // of a MemoryBlock: score, visibility, match, a product
+
+torch::Dtype memory_dtype(const nn::Model& model) {
+  const auto dtype = model.head->weights().at(0).scalar_type();
+  return dtype == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+}
+
+// (R) of any float dtype and device -> float64 on the CPU.
+Tensor exact(const Tensor& tensor) { return tensor.to(torch::kCPU, torch::kFloat64); }
+
+// log p of a distribution of its own; -inf where p is 0, NaN where nothing is seen.
+Tensor alone(const Tensor& positive, const Tensor& all) {
+  const auto seen = [](const Tensor& mass) { return mass > nn::kUnseen / 2; };
+  return torch::where(seen(positive), positive - all, -HUGE_VAL).masked_fill(~seen(all), NAN);
+}
+
+// Adds share * source to a mixture; where the source sees nothing, its share goes to joint.
+void add_share(Tensor& log_prob, const Tensor& source, const Tensor& joint, double share) {
+  if (share > 0)
+    log_prob = torch::logaddexp(log_prob,
+                                torch::where(source.isnan(), joint, source).add(std::log(share)));
+}
+
+struct Shares {
+  double joint, memory, cache, stores;
+  explicit Shares(const MemoryPlan& plan)
+      : memory(plan.interpolated() ? plan.memory_lambda : 0),
+        cache(plan.cache > 0 ? plan.cache_lambda : 0),
+        stores(plan.stores.interpolated() ? plan.stores.lambda : 0) {
+    joint = 1 - memory - cache - stores;
+  }
+};
+
+}  // namespace
+
+HeadRows head_rows(nn::Head& head, const Tensor& f, const Tensor& targets,
+                   std::int64_t block_bytes) {
+  const std::int64_t rows = f.size(0);
+  const std::int64_t block =
+      std::max<std::int64_t>(16, block_bytes / std::max<std::int64_t>(1, head.bytes_per_row()));
+  std::vector<Tensor> log_prob, log_z;
+  for (std::int64_t begin = 0; begin < rows; begin += block) {
+    const std::int64_t end = std::min(begin + block, rows);
+    const auto made = head.block(f.slice(0, begin, end), targets.slice(0, begin, end), false);
+    log_prob.push_back(made->log_prob);
+    log_z.push_back(made->log_z);
+  }
+  if (log_prob.size() == 1) return {log_prob[0], log_z[0]};
+  return {torch::cat(log_prob), torch::cat(log_z)};
+}
+
+Tensor mix(const Parts& parts, const MemoryPlan& plan) {
+  const Shares shares(plan);
+  const Tensor joint = parts.joint[0][0];
+  Tensor log_prob = joint + std::log(shares.joint);
+  if (parts.memory.defined()) add_share(log_prob, parts.memory[0], joint, shares.memory);
+  if (parts.cache.defined()) add_share(log_prob, parts.cache[0], joint, shares.cache);
+  if (parts.stores.defined()) add_share(log_prob, parts.stores[0][0], joint, shares.stores);
+  return log_prob;
+}
+
+void MemoryGrid::fill(const MemoryPlan& plan) {
+  if (temperatures.empty()) temperatures = {plan.rule.temperature};
+  if (thetas.empty()) thetas = {plan.cache_theta};
+  if (store_temperatures.empty()) store_temperatures = {plan.stores.temperature};
+  if (nprobes.empty()) nprobes = {plan.stores.nprobe};
+}
+
+StreamMemory::StreamMemory(const MemoryPlan& plan, std::int64_t window, bool streaming,
+                           const nn::Model& model, std::int64_t rows, MemoryGrid grid)
+    : plan_(plan),
+      rows_(rows),
+      root_width_(std::sqrt(static_cast<double>(model.architecture->d_key()))),
+      dtype_(memory_dtype(model)) {
+  grid.fill(plan);
+  nn::MemoryRule rule = plan.rule;
+  if (rule.any()) {
+    if (streaming) {  // a block has no context of its own: local is a reach too
+      rule.reach = std::max(rule.far ? rule.reach : 0, rule.local ? window : 0);
+      rule.far = true, rule.local = false;
+    }
+    context_ = Source{rule, std::nullopt, grid.temperatures};
+    if (rule.far) context_->ring = nn::EntryRing(rule.reach);
+  }
+  if (plan.cache > 0) {
+    nn::MemoryRule cache;
+    cache.far = true;
+    cache.reach = plan.cache;
+    cache.scale_by_width = cache.gradient = false;
+    std::vector<double> temperatures;
+    for (const double theta : grid.thetas) temperatures.push_back(1 / theta);
+    cache.temperature = temperatures[0];
+    cache_ = Source{cache, nn::EntryRing(plan.cache), temperatures};
+  }
+  grid_ = std::move(grid);
+}
+
+StreamMemory::Masses StreamMemory::masses(const Source& source, const Tensor& keys,
+                                          const Window& window) const {
+  std::vector<nn::Entries> places{{keys, window.targets, window.place}};
+  if (source.ring && source.ring->size() > 0) {
+    // Positions of the ring that stand in the window are the window's.
+    const auto newest = source.ring->view(0, 1).place.position.item<std::int64_t>();
+    const auto first = window.place.position[0].item<std::int64_t>();
+    const nn::Entries before = source.ring->view(std::max<std::int64_t>(0, newest - first + 1));
+    if (before.size() > 0) places.push_back(before);
+  }
+  std::int64_t widest = 1;
+  for (const auto& entries : places) widest = std::max(widest, entries.size());
+  const std::int64_t rows = window.targets.size(0);
+  const std::int64_t block = std::max<std::int64_t>(16, kBlockBytes / (kBytesPerPair * widest));
+  std::vector<Tensor> all, positive;  // (n_temperatures, rows of a block)
+  for (std::int64_t begin = window.first_scored; begin < rows; begin += block) {
+    const std::int64_t end = std::min(begin + block, rows);
+    nn::TemperedMasses sum;
+    for (const auto& entries : places) {
+      const auto seen = nn::tempered_masses(
+          keys.slice(0, begin, end), window.place.slice(begin, end),
+          window.targets.slice(0, begin, end), entries, source.rule, source.temperatures);
+      sum.all = sum.all.defined() ? torch::logaddexp(sum.all, seen.all) : seen.all;
+      sum.positive =
+          sum.positive.defined() ? torch::logaddexp(sum.positive, seen.positive) : seen.positive;
+    }
+    all.push_back(sum.all);
+    positive.push_back(sum.positive);
+  }
+  return {exact(torch::cat(all, 1)), exact(torch::cat(positive, 1))};
+}
+
+std::vector<double> StreamMemory::joint_divisors() const {
+  std::vector<double> divisors;
+  for (const double temperature : grid_.temperatures) divisors.push_back(root_width_ * temperature);
+  return divisors;
+}
+
+// (n_nprobes, n_temperatures, R): the head with local and long, the stores, or all of them in one
+// sum.
+Tensor StreamMemory::joined(const HeadRows& head, const Tensor& targets,
+                            const std::optional<Masses>& context,
+                            const std::vector<Neighbours>& found) const {
+  const Tensor log_prob = exact(head.log_prob), log_z = exact(head.log_z);
+  const auto temperatures = static_cast<std::int64_t>(grid_.temperatures.size());
+  const auto nprobes = static_cast<std::int64_t>(grid_.nprobes.size());
+  const std::vector<std::int64_t> grid = {nprobes, temperatures, log_prob.size(0)};
+  if (!plan_.stores.joined()) {
+    const Tensor joint =
+        context ? nn::join({log_prob, log_z, context->all, context->positive}) : log_prob;
+    return joint.expand(grid);
+  }
+  std::vector<Tensor> joint;
+  for (const auto& neighbours : found) {
+    StoreMasses seen = store_masses(neighbours, targets, joint_divisors());
+    if (context) {
+      seen.all = torch::logaddexp(seen.all, context->all);
+      seen.positive = torch::logaddexp(seen.positive, context->positive);
+    }
+    joint.push_back(nn::join({log_prob, log_z, seen.all, seen.positive}));
+  }
+  return torch::stack(joint);
+}
+
+Parts StreamMemory::score(const HeadRows& head, const Window& window,
+                          const std::vector<Neighbours>& found) {
+  const Tensor targets = window.targets.slice(0, window.first_scored).to(torch::kCPU);
+  Parts parts;
+  parts.head = exact(head.log_prob);
+  std::optional<Masses> context;
+  if (context_) context = masses(*context_, window.g.to(dtype_), window);
+  if (plan_.interpolated() && context) {
+    parts.memory = alone(context->positive, context->all);
+    context.reset();
+  }
+  parts.joint = joined(head, targets, context, found);
+  if (plan_.stores.interpolated()) {
+    std::vector<Tensor> stores;
+    for (const auto& neighbours : found) {
+      const StoreMasses seen = store_masses(neighbours, targets, grid_.store_temperatures);
+      stores.push_back(alone(seen.positive, seen.all));
+    }
+    parts.stores = torch::stack(stores);
+  }
+  if (!remembers()) return parts;
+  if (cache_) {
+    const Masses seen = masses(*cache_, window.f.to(dtype_), window);
+    parts.cache = alone(seen.positive, seen.all);
+  }
+  const std::int64_t rows = window.targets.size(0);
+  append(window.f.slice(0, window.first_scored), window.g.slice(0, window.first_scored),
+         window.targets.slice(0, window.first_scored),
+         window.place.slice(window.first_scored, rows));
+  return parts;
+}
+
+Tensor StreamMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
+                               const nn::Place& place) {
+  Tensor head_log_z;
+  const Tensor words = head.log_probs(f, &head_log_z).to(dtype_);
+  const auto masses = [&](const Source& source, const Tensor& keys) {
+    nn::MemoryRule rule = source.rule;
+    rule.temperature = source.temperatures[0];
+    return nn::memory_log_masses(keys.to(dtype_), place, source.ring->view(), rule, words.size(1));
+  };
+  const auto own = [](const Tensor& seen) {
+    const Tensor all = seen.logsumexp(1, /*keepdim=*/true);
+    return alone(seen, all.expand_as(seen));
+  };
+  const StorePlan& stores = plan_.stores;
+  if (stores.any()) found_ = stores.opened->search(g, stores.k, grid_.nprobes[0], stores.rescore);
+  const auto store_masses = [&](double divisor) {
+    return store_word_masses(found_, divisor, words.size(1)).to(words.options());
+  };
+  Tensor seen, memory;  // log-masses in the head's softmax; a distribution of its own
+  if (context_ && context_->ring) (plan_.interpolated() ? memory : seen) = masses(*context_, g);
+  if (memory.defined()) memory = own(memory);
+  if (stores.joined()) {
+    const Tensor more = store_masses(joint_divisors()[0]);
+    seen = seen.defined() ? torch::logaddexp(seen, more) : more;
+  }
+  Tensor joint = words;
+  joint_log_z_ = head_log_z.to(dtype_).unsqueeze(1);
+  if (seen.defined()) {
+    const Tensor mass = seen.logsumexp(1, /*keepdim=*/true);
+    const Tensor log_z = torch::logaddexp(joint_log_z_, mass);
+    const Tensor divisor =  // of what the memories give; where they give nothing it is the whole
+        stores.combine == "released" ? torch::where(mass > nn::kUnseen / 2, mass, log_z) : log_z;
+    joint = torch::logaddexp(words + (joint_log_z_ - log_z), seen - divisor);
+    joint_log_z_ = divisor;
+  }
+  const Shares shares(plan_);
+  joint_share_ = torch::full_like(joint_log_z_, shares.joint);
+  Tensor log_prob = joint + std::log(shares.joint);
+  const auto add = [&](const Tensor& source, double share) {
+    add_share(log_prob, source, joint, share);
+    joint_share_ += source.slice(1, 0, 1).isnan() * share;
+  };
+  if (memory.defined()) add(memory, shares.memory);
+  if (cache_) add(own(masses(*cache_, f)), shares.cache);
+  if (stores.interpolated()) add(own(store_masses(stores.temperature)), shares.stores);
+  return log_prob;
+}
+
+std::vector<StoreShare> StreamMemory::store_shares(std::int64_t row, std::int64_t token,
+                                                   double log_prob) const {
+  const StorePlan& stores = plan_.stores;
+  const auto number = [&](const Tensor& of) { return of[row][0].item<double>(); };
+  const Tensor scores = found_.scores[row].to(torch::kFloat64);
+  Tensor mass = torch::zeros_like(scores);
+  if (stores.joined())
+    mass += number(joint_share_) * (scores / joint_divisors()[0] - number(joint_log_z_)).exp();
+  if (stores.interpolated())
+    mass += stores.lambda * (scores / stores.temperature).softmax(0).nan_to_num(0);
+  const auto values = mass.accessor<double, 1>();
+  const auto labels = found_.labels.accessor<std::int64_t, 2>()[row];
+  const auto rows = found_.rows.accessor<std::int64_t, 2>()[row];
+  const auto of = found_.stores.accessor<std::int64_t, 2>()[row];
+  std::vector<StoreShare> shares;
+  for (std::int64_t i = 0; i < mass.size(0); ++i)
+    if (labels[i] == token) shares.push_back({of[i], rows[i], values[i] / std::exp(log_prob)});
+  return shares;
+}
+
+void StreamMemory::append(const Tensor& f, const Tensor& g, const Tensor& labels,
+                          const nn::Place& place) {
+  const auto by_step = [this](const Tensor& tensor) { return tensor.unflatten(0, {-1, rows_}); };
+  const nn::Place places{by_step(place.run), by_step(place.segment), by_step(place.position)};
+  if (context_ && context_->ring)
+    context_->ring->append(by_step(g).to(dtype_), by_step(labels), places);
+  if (cache_) cache_->ring->append(by_step(f).to(dtype_), by_step(labels), places);
+}
+
+void StreamMemory::select(const Tensor& rows) {
+  rows_ = rows.size(0);
+  if (context_ && context_->ring) context_->ring->select(rows);
+  if (cache_) cache_->ring->select(rows);
+}
+
+void StreamMemory::clear() {
+  if (context_ && context_->ring) context_->ring->clear();
+  if (cache_) cache_->ring->clear();
+}
+
+}  // namespace infer

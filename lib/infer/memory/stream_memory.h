@@ -1,0 +1,120 @@
+#pragma once
+// Memories at test time: what came before in the stream, joined with the head's scores.
+
+#include <optional>
+#include <vector>
+
+#include "infer/memory/memory_plan.h"
+#include "infer/memory/neighbours.h"
+#include "nn/base/head.h"
+#include "nn/base/memory_rule.h"
+#include "nn/base/torch.h"
+#include "nn/memory/entry_ring.h"
+
+namespace infer {
+
+/// The head's part of R rows: log p of the target and the first level's log-sum-exp, each (R).
+struct HeadRows {
+  torch::Tensor log_prob, log_z;
+};
+/// In blocks of about `block_bytes`, without gradient. f (R, d), targets (R).
+HeadRows head_rows(nn::Head& head, const torch::Tensor& f, const torch::Tensor& targets,
+                   std::int64_t block_bytes = 64 << 20);
+
+/// Consecutive positions of one stream: a whole window, of which rows from `first_scored` on are
+/// new and the others are context, encoded again.
+struct Window {
+  torch::Tensor f, g;     ///< (T, d_model), (T, d_key)
+  torch::Tensor targets;  ///< (T) int64, on their device
+  nn::Place place;        ///< (T)
+  std::int64_t first_scored = 0;
+};
+
+/// log p of each of R targets by each source, float64 on the CPU; -inf where p is 0. The first
+/// dimensions are the grid of temperatures, thetas and nprobes; of length 1 unless one tunes.
+struct Parts {
+  torch::Tensor head;    ///< (R): without any memory
+  torch::Tensor joint;   ///< (n_nprobes, n_temperatures, R); head's where nothing is joined
+  torch::Tensor memory;  ///< (n_temperatures, R), NaN where nothing is seen; undefined: not used
+  torch::Tensor cache;   ///< (n_thetas, R), the same
+  torch::Tensor stores;  ///< (n_nprobes, n_store_temperatures, R), the same
+};
+/// log p of the mixture at the plan's lambdas and the first point of the grid: (R).
+torch::Tensor mix(const Parts& parts, const MemoryPlan& plan);
+
+/// Several values of what is tuned; empty: the plan's own.
+struct MemoryGrid {
+  std::vector<double> temperatures, thetas, store_temperatures;
+  std::vector<std::int64_t> nprobes;
+  /// The plan's own where nothing was given.
+  void fill(const MemoryPlan& plan);
+};
+
+/// Remembers streams and scores what follows. A position is one entry, never two: those that stand
+/// in the window are taken from the window, the ring serves those before it. The rules of who sees
+/// whom are nn::MemoryRule's. Not thread safe; keeps keys in float32 (or float64).
+class StreamMemory {
+ public:
+  /// `window` tokens. `streaming`: blocks follow each other without context, and local is the last
+  /// `window` positions, whatever the block (log_probs needs it: it sees the ring only). `rows`:
+  /// streams that advance together, told apart by their run.
+  StreamMemory(const MemoryPlan& plan, std::int64_t window, bool streaming, const nn::Model& model,
+               std::int64_t rows = 1, MemoryGrid grid = {});
+
+  /// The parts of the new rows of a window (of one stream), which are then remembered. `head` has
+  /// their rows, T - first_scored, and so has each of `found`: what the stores gave for them, one
+  /// for each nprobe of the grid; empty if no store takes part.
+  Parts score(const HeadRows& head, const Window& window,
+              const std::vector<Neighbours>& found = {});
+
+  /// log p of every word, by all sources together: f (R, d_model), g (R, d_key) and their place
+  /// (R), positions whose labels are not known yet. The stores are searched here. Returns (R, V),
+  /// float32 or float64.
+  torch::Tensor log_probs(nn::Head& head, const torch::Tensor& f, const torch::Tensor& g,
+                          const nn::Place& place);
+  /// After log_probs(): what each entry of the stores with the label `token` gave of row's
+  /// p(token), whose logarithm is `log_prob`.
+  std::vector<StoreShare> store_shares(std::int64_t row, std::int64_t token, double log_prob) const;
+  /// Remembers T steps of all rows, step by step: f (T * rows, d_model), g (T * rows, d_key),
+  /// labels and place (T * rows). A padded place (run -1) is seen by nobody.
+  void append(const torch::Tensor& f, const torch::Tensor& g, const torch::Tensor& labels,
+              const nn::Place& place);
+
+  /// Row i becomes what row rows[i] was, as EntryRing::select.
+  void select(const torch::Tensor& rows);
+  /// A stream ends: nothing is remembered.
+  void clear();
+  /// False: append() does nothing.
+  bool remembers() const { return context_.has_value() || cache_.has_value(); }
+  /// False: scores are the head's own.
+  bool any() const { return remembers() || plan_.stores.any(); }
+
+ private:
+  // A kind of source: a ring of keys with its rule.
+  struct Source {
+    nn::MemoryRule rule;
+    std::optional<nn::EntryRing> ring;  // none: nothing outside the window is ever seen
+    std::vector<double> temperatures;   // at least one
+  };
+  // Masses (n_temperatures, R) of entries in the ring and in the window together.
+  struct Masses {
+    torch::Tensor all, positive;
+  };
+  Masses masses(const Source& source, const torch::Tensor& keys, const Window& window) const;
+  torch::Tensor joined(const HeadRows& head, const torch::Tensor& targets,
+                       const std::optional<Masses>& context,
+                       const std::vector<Neighbours>& found) const;
+  std::vector<double> joint_divisors() const;
+
+  MemoryPlan plan_;
+  MemoryGrid grid_;
+  std::int64_t rows_;
+  double root_width_;  // sqrt(d_key)
+  torch::Dtype dtype_;
+  std::optional<Source> context_, cache_;
+  Neighbours found_;           // of the last log_probs()
+  torch::Tensor joint_log_z_;  // (R, 1), of the same: normalises the joint scores of memories
+  torch::Tensor joint_share_;  // (R, 1), of the same: p_joint's in the mixture
+};
+
+}  // namespace infer

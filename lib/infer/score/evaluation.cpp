@@ -1,0 +1,55 @@
+#include "infer/score/evaluation.h"
+
+#include "infer/memory/stores.h"
+#include "infer/score/report.h"
+#include "nn/base/arch_facts.h"
+
+namespace infer {
+
+Evaluation::Evaluation(const EvaluationOptions& options)
+    : options_(options),
+      device_(nn::device(options.compute.device)),
+      loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision))) {
+  options_.reach.apply(*loaded_.model);
+  memory_ = plan_memory(options_.memory,
+                        plan_windows(options_.windows, *loaded_.model, loaded_.facts), loaded_);
+}
+
+bool Evaluation::of_pairs() const {
+  return nn::arch_facts(loaded_.model->options.arch).reads_source;
+}
+
+shard::Dataset Evaluation::open(const std::vector<std::string>& paths) const {
+  shard::Dataset data(paths);
+  shard::expect_kind(data.header(), {of_pairs() ? shard::Kind::pairs : shard::Kind::tokens},
+                     data.name());
+  model::check_tokenizer(loaded_, data.header(), data.name());
+  return data;
+}
+
+WindowPlan Evaluation::windows(const shard::Dataset& data) const {
+  return plan_windows(options_.windows, *loaded_.model, loaded_.facts, data);
+}
+
+Tuned Evaluation::tune(const shard::Dataset& data, const TuneOptions& grid,
+                       const std::function<void(std::uint64_t)>& progress) {
+  auto tuned = infer::tune(*loaded_.model, data, windows(data), memory_, grid, device_, progress);
+  memory_ = tuned.memory;
+  return tuned;
+}
+
+Totals Evaluation::score(const shard::Dataset& data, const Watch& watch) const {
+  return infer::score(*loaded_.model, data, windows(data), memory_, device_, watch);
+}
+
+std::string Evaluation::signature(const shard::Dataset& data) const {
+  return infer::signature(data.fingerprint(), loaded_.fingerprint, windows(data), memory_,
+                          options_.compute.precision) +
+         options_.reach.signature();
+}
+
+bool Evaluation::stores_hold(const shard::Dataset& data) const {
+  return memory_.stores.any() && memory_.stores.opened->hold(data.fingerprint().hex());
+}
+
+}  // namespace infer

@@ -1,0 +1,60 @@
+#pragma once
+// A model with its memories, set up to score texts: what eval-ppl does with each of its shards.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "infer/memory/memory_plan.h"
+#include "infer/score/scorer.h"
+#include "infer/score/tune.h"
+#include "infer/windows/layer_reach.h"
+#include "infer/windows/window_plan.h"
+#include "model/folder.h"
+#include "nn/base/runtime.h"
+#include "shard/dataset.h"
+
+namespace infer {
+
+struct EvaluationOptions {
+  std::string model;  ///< its folder
+  WindowOptions windows;
+  ReachOptions reach;
+  MemoryOptions memory;
+  nn::ComputeOptions compute;
+};
+
+/// Not thread safe.
+class Evaluation {
+ public:
+  /// Loads the model and opens the stores. Throws as model::load(), ReachOptions::apply(),
+  /// plan_windows() and plan_memory() do.
+  explicit Evaluation(const EvaluationOptions& options);
+
+  /// Whether the model reads a source: then its data are pairs, and have no windows.
+  bool of_pairs() const;
+  /// Shards that the model reads. Throws Error{bad_data} for another kind or tokenizer.
+  shard::Dataset open(const std::vector<std::string>& paths) const;
+  WindowPlan windows(const shard::Dataset& data) const;
+  const MemoryPlan& memory() const { return memory_; }
+
+  /// Chooses on `data` what the options left open; it holds from here on. See infer::tune().
+  Tuned tune(const shard::Dataset& data, const TuneOptions& grid,
+             const std::function<void(std::uint64_t)>& progress);
+  /// The memory options that come to memory(), tuned or not.
+  MemoryOptions memory_options() const { return settled(options_.memory, memory_); }
+  Totals score(const shard::Dataset& data, const Watch& watch) const;
+  /// Of a figure of `data`; see infer::signature().
+  std::string signature(const shard::Dataset& data) const;
+  /// Whether a store holds this very text, so that its entries are left out.
+  bool stores_hold(const shard::Dataset& data) const;
+
+ private:
+  EvaluationOptions options_;
+  torch::Device device_;
+  model::Loaded loaded_;
+  MemoryPlan memory_;
+};
+
+}  // namespace infer

@@ -1,0 +1,76 @@
+#include "infer/score/part_record.h"
+
+#include <cmath>
+#include <map>
+
+#include "core/error.h"
+#include "core/io.h"
+#include "core/json.h"
+
+namespace infer {
+
+using core::Code;
+using core::fail;
+
+std::string to_text(const PartRecord& record) {
+  const core::OrderedJson line{{"part", record.part.index + 1},
+                               {"parts", record.part.count},
+                               {"signature", record.signature},
+                               {"tokens", record.tokens},
+                               {"bytes", record.bytes},
+                               {"words", record.words},
+                               {"nats", record.nats}};
+  return core::dump(line) + "\n";
+}
+
+PartRecord read_part(const std::string& path) {
+  const core::Json line = core::parse_json(core::read_text(path), path);
+  PartRecord record;
+  record.part.index = core::get<std::int64_t>(line, "part", path) - 1;
+  record.part.count = core::get<std::int64_t>(line, "parts", path);
+  record.signature = core::get<std::string>(line, "signature", path);
+  record.tokens = core::get<std::uint64_t>(line, "tokens", path);
+  record.bytes = core::get<double>(line, "bytes", path);
+  record.words = core::get<double>(line, "words", path);
+  record.nats = core::get<std::vector<double>>(line, "nats", path);
+  if (record.part.index < 0 || record.part.index >= record.part.count)
+    fail(Code::bad_data, "{}: is part {} of {}", path, record.part.index + 1, record.part.count);
+  return record;
+}
+
+PartsSum sum_parts(const std::vector<std::string>& paths) {
+  std::map<std::int64_t, PartRecord> parts;
+  std::map<std::int64_t, std::string> names;
+  for (const auto& path : paths) {
+    auto record = read_part(path);
+    const std::int64_t index = record.part.index;
+    if (!parts.empty()) {
+      const auto& [first, before] = *parts.begin();
+      if (record.signature != before.signature || record.part.count != before.part.count)
+        fail(Code::usage, "{}: is no part of the evaluation of {}: {} of {} parts, not {} of {}",
+             path, names.at(first), record.signature, record.part.count, before.signature,
+             before.part.count);
+    }
+    if (const auto twice = names.find(index); twice != names.end())
+      fail(Code::usage, "{}: is part {}, as {} is", path, index + 1, twice->second);
+    names[index] = path;
+    parts[index] = std::move(record);
+  }
+  if (parts.empty()) fail(Code::usage, "--sum: give the files of all parts");
+  const std::int64_t count = parts.begin()->second.part.count;
+  PartsSum sum;
+  sum.signature = parts.begin()->second.signature;
+  for (std::int64_t index = 0; index < count; ++index) {
+    const auto found = parts.find(index);
+    if (found == parts.end())
+      fail(Code::usage, "--sum: part {} of {} is missing", index + 1, count);
+    const auto& record = found->second;
+    for (const double nats : record.nats) sum.totals.nats += nats;
+    sum.totals.tokens += record.tokens;
+    sum.totals.bytes = record.bytes;
+    sum.totals.words = record.words;
+  }
+  return sum;
+}
+
+}  // namespace infer

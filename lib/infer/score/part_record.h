@@ -1,0 +1,34 @@
+#pragma once
+// What one part of an evaluation found, as a file of one JSON line, and the sum of all parts.
+
+#include <string>
+#include <vector>
+
+#include "core/launcher.h"
+#include "infer/score/totals.h"
+
+namespace infer {
+
+/// {"part": 1, "parts": 8, "signature": "...", "tokens": N, "bytes": X, "words": X, "nats": [...]}
+struct PartRecord {
+  core::Part part;
+  std::string signature;        ///< see report.h
+  std::uint64_t tokens = 0;     ///< of the part
+  double bytes = 0, words = 0;  ///< of all parts together
+  std::vector<double> nats;     ///< of each window, in the order in which one process adds them
+};
+
+/// A line.
+std::string to_text(const PartRecord& record);
+/// Throws Error{no_input}, Error{bad_data} naming the file.
+PartRecord read_part(const std::string& path);
+
+struct PartsSum {
+  Totals totals;  ///< to the bit what one process finds; without seconds
+  std::string signature;
+};
+/// The files of all parts, in any order. Throws Error{usage} naming a part that is missing, given
+/// twice, or of another evaluation.
+PartsSum sum_parts(const std::vector<std::string>& paths);
+
+}  // namespace infer

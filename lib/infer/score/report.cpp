@@ -1,0 +1,93 @@
+#include "infer/score/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "core/build_info.h"
+#include "infer/memory/stores.h"
+
+namespace infer {
+namespace {
+
+core::OrderedJson figure(double value) {
+  return std::isfinite(value) ? core::OrderedJson(value) : core::OrderedJson(nullptr);
+}
+
+}  // namespace
+
+std::string short_fingerprint(const core::Digest& digest) { return digest.hex().substr(0, 12); }
+
+std::string signature(const core::Digest& data, const core::Digest& model,
+                      const WindowPlan& windows, const MemoryPlan& memory,
+                      const std::string& precision) {
+  std::string text =
+      fmt::format("data:{}|model:{}", short_fingerprint(data), short_fingerprint(model));
+  const auto add = [&](const char* name, const auto& value) {
+    fmt::format_to(std::back_inserter(text), "|{}:{}", name, value);
+  };
+  if (windows.pairs) {
+    add("unit", "pair");
+  } else {
+    add("window", windows.window);
+    add("stride", windows.stride);
+    add("restart", windows.by_document ? "document" : "none");
+    add("carry", windows.carried ? "on" : "off");
+    add("first", windows.beginning >= 0 ? "scored" : "skipped");
+  }
+  const nn::MemoryRule& rule = memory.rule;
+  std::string names = rule.name();
+  std::replace(names.begin(), names.end(), ',', '+');
+  add("memory", names);
+  if (rule.any()) {
+    if (rule.far) add("long", rule.reach);
+    add("combine", memory.combine);
+  }
+  if (rule.any() || memory.stores.joined()) add("temperature", rule.temperature);
+  if (memory.interpolated()) add("memory-lambda", memory.memory_lambda);
+  if (memory.cache > 0) {
+    add("cache", memory.cache);
+    add("theta", memory.cache_theta);
+    add("cache-lambda", memory.cache_lambda);
+  }
+  if (memory.stores.any()) {
+    const StorePlan& stores = memory.stores;
+    add("stores", stores.opened->signature());
+    add("k", stores.k);
+    add("nprobe", stores.nprobe);
+    add("rescore", stores.rescore ? "yes" : "no");
+    add("stores-combine", stores.combine);
+    if (stores.interpolated()) {
+      add("stores-temperature", stores.temperature);
+      add("stores-lambda", stores.lambda);
+    }
+  }
+  if (!memory.tuned_on.empty()) add("tuned-on", memory.tuned_on);
+  add("precision", precision);
+  add("version", core::build::kVersion);
+  return text;
+}
+
+core::OrderedJson figures(const Totals& totals) {
+  core::OrderedJson report;
+  report["loss"] = figure(totals.loss());
+  report["perplexity"] = figure(totals.perplexity());
+  report["bits_per_token"] = figure(totals.bits_per_token());
+  report["bits_per_byte"] = figure(totals.bits_per_byte());
+  report["bits_per_word"] = figure(totals.bits_per_word());
+  report["tokens"] = totals.tokens;
+  report["bytes"] = std::llround(totals.bytes);
+  report["words"] = std::llround(totals.words);
+  return report;
+}
+
+core::OrderedJson timings(const Totals& totals) {
+  core::OrderedJson report;
+  report["seconds"] = figure(totals.seconds);
+  report["tokens_per_s"] = figure(totals.tokens_per_s());
+  return report;
+}
+
+}  // namespace infer

@@ -1,0 +1,32 @@
+#include "infer/score/retrieval.h"
+
+#include "core/error.h"
+
+namespace infer {
+
+Retrieval::Retrieval(std::vector<std::int64_t> at, const StorePlan& stores)
+    : at_(std::move(at)), found_(at_.size(), 0) {
+  if (!stores.any())
+    core::fail(core::Code::usage, "--retrieval-at: there is no store; add --datastore");
+  for (const std::int64_t k : at_)
+    if (k < 1 || k > stores.k)
+      core::fail(core::Code::usage, "--retrieval-at {}: takes 1 to {}, the --k of the search", k,
+                 stores.k);
+}
+
+void Retrieval::add(const Scored& scored) {
+  const torch::Tensor rank = scored.found->rank_of(scored.targets);
+  for (std::size_t i = 0; i < at_.size(); ++i)
+    found_[i] += (rank < at_[i]).sum().item<std::int64_t>();
+  tokens_ += rank.numel();
+}
+
+core::OrderedJson Retrieval::figures() const {
+  core::OrderedJson all = core::OrderedJson::array();
+  for (std::size_t i = 0; i < at_.size(); ++i)
+    all.push_back(
+        {{"k", at_[i]}, {"share", static_cast<double>(found_[i]) / static_cast<double>(tokens_)}});
+  return all;
+}
+
+}  // namespace infer

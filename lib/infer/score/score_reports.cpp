@@ -1,0 +1,65 @@
+#include "infer/score/score_reports.h"
+
+#include "core/error.h"
+#include "infer/score/report.h"
+
+namespace infer {
+
+void ReportOptions::fields(core::FieldList& f) {
+  f.group("Reports");
+  f("per-token", per_token, "write the scores of every token to this file");
+  f("by", by, "a table of the loss by parts of the text",
+    {"none", "frequency", "position", "document"});
+  f("counts", counts, "shard whose words --by frequency counts, the training data");
+  f("retrieval-at", retrieval_at,
+    "share of the tokens that are among the labels of so many nearest entries (1,8,64,1024)")
+      .between(1, 65536);
+  f("fail-above", fail_above, "exit 1 if the perplexity is above this; 0: never").between(0, 1e12);
+  f("timings", timings, "write what depends on the clock to this file: seconds, tokens_per_s");
+}
+
+void ReportOptions::check(const std::string& output) const {
+  if ((by == "frequency") != !counts.empty())
+    core::fail(core::Code::usage, "--by frequency takes --counts SHARD, and only it does");
+  if (!per_token.empty() && (per_token == output || (per_token == "-" && output.empty())))
+    core::fail(core::Code::usage,
+               "--per-token {}: the figures go there too; give them another place with -o",
+               per_token);
+}
+
+Reports::Reports(const ReportOptions& options, const Evaluation& evaluation,
+                 const shard::Dataset& data) {
+  if (options.by == "position") breakdown_ = Breakdown::by_position(data);
+  if (options.by == "document") breakdown_ = Breakdown::by_document(data);
+  if (options.by == "frequency")
+    breakdown_ = Breakdown::by_frequency(data, evaluation.open({options.counts}));
+  if (!options.retrieval_at.empty())
+    retrieval_.emplace(options.retrieval_at, evaluation.memory().stores);
+  if (!options.per_token.empty()) per_token_.emplace(options.per_token, data);
+  if (!options.timings.empty()) timings_.emplace(options.timings);
+}
+
+void Reports::add(const Scored& scored) {
+  if (breakdown_) breakdown_->add(scored);
+  if (per_token_) per_token_->add(scored);
+  if (retrieval_) retrieval_->add(scored);
+}
+
+core::OrderedJson Reports::figures() const {
+  core::OrderedJson json = core::OrderedJson::object();
+  if (retrieval_) json["retrieval"] = retrieval_->figures();
+  return json;
+}
+
+std::vector<core::OrderedJson> Reports::rows() const {
+  return breakdown_ ? breakdown_->rows() : std::vector<core::OrderedJson>{};
+}
+
+void Reports::commit(const Totals& totals) {
+  if (per_token_) per_token_->commit();
+  if (!timings_) return;
+  timings_->write(core::dump(timings(totals)) + "\n");
+  timings_->commit();
+}
+
+}  // namespace infer

@@ -1,0 +1,59 @@
+#pragma once
+// What is said of a scored text beside its figures: the scores of every token, a table by parts of
+// the text, how often the stores found the word.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/io.h"
+#include "core/json.h"
+#include "core/options.h"
+#include "infer/score/breakdown.h"
+#include "infer/score/evaluation.h"
+#include "infer/score/per_token.h"
+#include "infer/score/retrieval.h"
+#include "infer/score/scorer.h"
+
+namespace infer {
+
+struct ReportOptions {
+  std::string per_token;    ///< a file to write; empty: none
+  std::string by = "none";  ///< frequency, position or document
+  std::string counts;       ///< the shard whose words `frequency` counts
+  std::vector<std::int64_t> retrieval_at;
+  double fail_above = 0;  ///< a perplexity; 0: none is too high
+  std::string timings;    ///< a file to write; empty: none
+  void fields(core::FieldList& f);
+
+  /// Throws Error{usage} for what contradicts itself, or where the scores of tokens would go to
+  /// `output` (-o; empty: stdout), as the figures do.
+  void check(const std::string& output) const;
+};
+
+/// Gathers what was asked for. `data` must outlive it.
+class Reports {
+ public:
+  /// Of `data` as `evaluation` scores them. Files are begun here, so that a place that cannot be
+  /// written is said at once: throws Error{cannot_create}, and as Breakdown and Retrieval do.
+  Reports(const ReportOptions& options, const Evaluation& evaluation, const shard::Dataset& data);
+
+  /// False: there is nothing to add() for.
+  bool any() const { return per_token_ || breakdown_ || retrieval_; }
+  void add(const Scored& scored);
+  /// What belongs among the figures: "retrieval", or nothing.
+  core::OrderedJson figures() const;
+  /// The table; no rows where none was asked for.
+  std::vector<core::OrderedJson> rows() const;
+  /// The files are complete, and get their names.
+  void commit(const Totals& totals);
+
+ private:
+  std::optional<Breakdown> breakdown_;
+  std::optional<PerToken> per_token_;
+  std::optional<Retrieval> retrieval_;
+  std::optional<core::Output> timings_;
+};
+
+}  // namespace infer

@@ -1,0 +1,415 @@
+#include "infer/score/scorer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <functional>
+#include <future>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+#include "infer/memory/stores.h"
+#include "infer/windows/windows.h"
+
+namespace infer {
+namespace {
+
+using core::Code;
+using core::fail;
+using torch::Tensor;
+
+// Evaluation mode and no gradient while it lives. (Not InferenceMode: tables that a model makes on
+// first use must serve training afterwards.)
+class Evaluating {
+ public:
+  explicit Evaluating(nn::Model& model) : model_(model), training_(model.is_training()) {
+    model_.eval();
+  }
+  ~Evaluating() { model_.train(training_); }
+  Evaluating(const Evaluating&) = delete;
+  Evaluating& operator=(const Evaluating&) = delete;
+
+ private:
+  nn::Model& model_;
+  bool training_;
+  torch::NoGradGuard no_gradient_;
+};
+
+// Source bytes and words of what is scored; see Totals.
+void count_text(Totals& totals, const shard::Documents& documents, const WindowPlan& windows) {
+  std::uint64_t begin = 0;
+  bool first = true;  // of a stream
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const auto n = static_cast<double>(documents.end[i] - begin);
+    begin = documents.end[i];
+    if (windows.pairs && i % 2 == 0) continue;
+    double share = 1;
+    if (n > 0) {
+      if (windows.beginning < 0 && (first || windows.by_document)) share = (n - 1) / n;
+      first = false;
+    }
+    totals.bytes += share * static_cast<double>(documents.bytes[i]);
+    totals.words += share * static_cast<double>(documents.words[i]);
+  }
+}
+
+// Pairs are sorted within so many batches: enough that little of a batch is padding, and few enough
+// that memory does not grow with the data. (Where stores are searched, that takes the time.)
+constexpr std::int64_t kSortedBatches = 16;
+
+// Windows that share a forward pass.
+struct WindowBatch {
+  std::vector<Span> spans;
+  std::int64_t unit;  // which of those that stand or fall together
+  bool last;          // the sorted batches after it are others
+};
+
+// All windows of the data as batches. A unit is one of them; of carried windows all of a stream's,
+// since each needs those before it; of sorted pairs those that are sorted together.
+class Batches {
+ public:
+  Batches(const WindowPlan& options, const shard::Dataset& data, bool carried, bool sorted)
+      : options_(options),
+        windows_(options, data.documents(), data.size()),
+        carried_(carried),
+        sorted_(sorted) {
+    fill();
+  }
+
+  std::optional<WindowBatch> next() {
+    if (ahead_.empty()) return std::nullopt;
+    WindowBatch batch;
+    std::int64_t longest = 0;
+    while (!ahead_.empty()) {
+      longest = std::max(longest, ahead_.front().length);
+      const auto tokens = longest * static_cast<std::int64_t>(batch.spans.size() + 1);
+      if (!batch.spans.empty() && (carried_ || tokens > options_.batch_tokens)) break;
+      batch.spans.push_back(ahead_.front());
+      ahead_.pop_front();
+      if (!sorted_) fill();
+    }
+    batch.last = ahead_.empty();
+    if (!sorted_ && (!carried_ || batch.spans[0].fresh)) ++unit_;
+    batch.unit = unit_;
+    if (sorted_ && batch.last) fill();
+    return batch;
+  }
+
+ private:
+  void fill() {
+    if (sorted_) {
+      sort_some();
+    } else if (const auto span = windows_.next()) {
+      ahead_.push_back(*span);
+    }
+  }
+
+  // Streams of about one length go through the model together: sorted within a few batches.
+  void sort_some() {
+    std::vector<std::vector<Span>> streams;
+    std::int64_t tokens = 0;
+    ++unit_;
+    for (; more_; more_ = (waiting_ = windows_.next()).has_value()) {
+      if (waiting_) {
+        if (waiting_->fresh) {
+          if (tokens >= kSortedBatches * options_.batch_tokens) break;
+          streams.emplace_back();
+        }
+        streams.back().push_back(*waiting_);
+        tokens += waiting_->length;
+      }
+    }
+    const auto length = [](const std::vector<Span>& stream) {
+      return stream.back().target + static_cast<std::uint64_t>(stream.back().length) -
+             stream.front().target;
+    };
+    std::stable_sort(streams.begin(), streams.end(),
+                     [&](const auto& a, const auto& b) { return length(a) < length(b); });
+    for (const auto& stream : streams) ahead_.insert(ahead_.end(), stream.begin(), stream.end());
+  }
+
+  const WindowPlan& options_;
+  Windows windows_;
+  bool carried_, sorted_;
+  std::deque<Span> ahead_;  // one, or those that are sorted
+  std::optional<Span> waiting_;
+  bool more_ = true;
+  std::int64_t unit_ = -1;
+};
+
+// The batches that a part goes through, [first, ...) up to units [begin, end), which are its own.
+struct Stretch {
+  std::int64_t first = 0, begin = 0, end = std::numeric_limits<std::int64_t>::max();
+};
+
+// Those before its own as far back as memories `reach`, in the stream that its first window goes on.
+Stretch stretch_of(const core::Part& part, const std::function<Batches()>& batches,
+                   std::int64_t reach) {
+  Stretch stretch;
+  if (part.whole()) return stretch;
+  std::int64_t units = 0;
+  for (auto all = batches(); const auto batch = all.next();) units = batch->unit + 1;
+  stretch.begin = part.begin(units);
+  stretch.end = part.end(units);
+  struct Before {
+    std::int64_t tokens;  // new ones
+    std::int64_t stream;  // that begins in it last, or -1
+  };
+  std::vector<Before> before;
+  for (auto all = batches(); const auto batch = all.next();) {
+    if (batch->unit == stretch.begin) {
+      stretch.first = std::ssize(before);
+      const Span& own = batch->spans[0];
+      bool begun = own.fresh;
+      for (std::int64_t left = reach; left > 0 && !begun && stretch.first > 0;) {
+        const auto& [tokens, stream] = before[static_cast<std::size_t>(--stretch.first)];
+        left -= tokens;
+        begun = stream == own.stream;
+      }
+      break;
+    }
+    before.push_back({0, -1});
+    for (const Span& span : batch->spans) {
+      if (span.fresh) before.back().stream = span.stream;
+      before.back().tokens += span.length - span.first_scored;
+    }
+  }
+  return stretch;
+}
+
+// Windows that went through the model and the head; their memories come next.
+struct Forwarded {
+  std::vector<Span> spans;
+  nn::Batch host, batch;
+  nn::Hidden hidden;
+  HeadRows head;                                // of the new rows of all spans
+  std::future<std::vector<Neighbours>> search;  // of the same rows, one result for each nprobe
+  bool own = true;                              // of the part; else they are only remembered
+};
+
+// The new rows of each window, one after the other.
+Tensor new_rows(const Tensor& rows, const std::vector<Span>& spans) {
+  std::vector<Tensor> pieces;
+  for (std::size_t i = 0; i < spans.size(); ++i)
+    pieces.push_back(
+        rows[static_cast<std::int64_t>(i)].slice(0, spans[i].first_scored, spans[i].length));
+  return pieces.size() == 1 ? pieces[0] : torch::cat(pieces);
+}
+
+class Walk {
+ public:
+  Walk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
+       const MemoryPlan& memory, const MemoryGrid& grid, torch::Device device, const Watch& watch,
+       bool mixed)
+      : model_(model),
+        data_(data),
+        windows_(windows),
+        plan_(memory),
+        device_(device),
+        watch_(watch),
+        mixed_(mixed),
+        carried_(windows.carried),
+        sorted_(windows.pairs && !memory.stores.any()),
+        memory_(memory, windows.window, carried_, model, 1, grid),
+        own_(data.fingerprint().hex()),
+        nprobes_(grid.nprobes) {
+    if (nprobes_.empty()) nprobes_ = {memory.stores.nprobe};
+  }
+
+  Totals run() {
+    const auto start = std::chrono::steady_clock::now();
+    const auto batches = [this] { return Batches(windows_, data_, carried_, sorted_); };
+    const auto [first, begin, end] = stretch_of(watch_.part, batches, reach());
+    auto all = batches();
+    std::int64_t number = 0;
+    while (auto batch = all.next()) {
+      if (batch->unit >= end) break;
+      if (number++ < first) continue;
+      pass(forward(std::move(batch->spans), batch->unit >= begin));
+      if (sorted_ && batch->last) give_kept();
+    }
+    if (auto last = std::exchange(waiting_, std::nullopt)) score(*last);
+    count_text(totals_, data_.documents(), windows_);
+    totals_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return totals_;
+  }
+
+ private:
+  // Entries of a stream that are remembered, at most.
+  std::int64_t reach() const {
+    return std::max(plan_.rule.far ? plan_.rule.reach : 0, plan_.cache);
+  }
+
+  // What was scored in the order of the lengths, in that of the stream.
+  void give_kept() {
+    std::sort(kept_.begin(), kept_.end(),
+              [](const Scored& a, const Scored& b) { return a.first < b.first; });
+    for (const Scored& scored : kept_) watch_.scored(scored);
+    kept_.clear();
+  }
+
+  nn::Hidden encode(const nn::Batch& batch, const Span& first) {
+    if (!carried_) return model_.architecture->forward(batch, nullptr);
+    if (!first.fresh && model_.architecture->carry() == nn::Carry::forget)
+      model_.architecture->forget(state_, windows_.window - windows_.stride);
+    return model_.architecture->forward(batch, &state_);
+  }
+
+  // One forward for all windows and one call of the head; the stores are searched meanwhile and
+  // while the next windows go forward.
+  Forwarded forward(std::vector<Span> spans, bool own) {
+    Forwarded done;
+    done.own = own;
+    done.spans = std::move(spans);
+    done.host = batch_of(done.spans, data_, windows_.beginning, model_.vocabulary);
+    done.batch = done.host.to(device_);
+    done.hidden = encode(done.batch, done.spans[0]);
+    if (!own) return done;
+    if (plan_.stores.any()) done.search = search(new_rows(done.hidden.g, done.spans));
+    done.head = head_rows(*model_.head, new_rows(done.hidden.f, done.spans),
+                          new_rows(done.batch.targets, done.spans));
+    return done;
+  }
+
+  std::future<std::vector<Neighbours>> search(const Tensor& queries) const {
+    return std::async(std::launch::async, [this, queries] {
+      at::init_num_threads();  // as many here as everywhere
+      const StorePlan& stores = plan_.stores;
+      std::vector<Neighbours> found;
+      for (const std::int64_t nprobe : nprobes_)
+        found.push_back(stores.opened->search(queries, stores.k, nprobe, stores.rescore, own_));
+      return found;
+    });
+  }
+
+  // Where a search is under way, the memories of these windows wait until the next went forward.
+  void pass(Forwarded done) {
+    if (!done.search.valid()) {
+      score(done);
+      return;
+    }
+    std::optional<Forwarded> before = std::exchange(waiting_, std::move(done));
+    if (before) score(*before);
+  }
+
+  // The memories, in the order of the stream.
+  void score(Forwarded& done) {
+    if (!done.own) {
+      for (std::size_t i = 0; i < done.spans.size(); ++i)
+        remember(done, static_cast<std::int64_t>(i));
+      return;
+    }
+    std::vector<Neighbours> found;
+    if (done.search.valid()) found = done.search.get();
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < done.spans.size(); ++i) {
+      const std::int64_t end = begin + done.spans[i].length - done.spans[i].first_scored;
+      std::vector<Neighbours> own;
+      for (const auto& neighbours : found) own.push_back(neighbours.slice(begin, end));
+      score(done, static_cast<std::int64_t>(i),
+            {done.head.log_prob.slice(0, begin, end), done.head.log_z.slice(0, begin, end)}, own);
+      begin = end;
+    }
+    if (watch_.progress) watch_.progress(totals_.tokens);
+  }
+
+  Window window_of(const Forwarded& done, std::int64_t row) const {
+    const Span& span = done.spans[static_cast<std::size_t>(row)];
+    const auto whole = [&](const Tensor& rows) { return rows[row].slice(0, 0, span.length); };
+    const nn::Place& place = done.host.place;
+    return {
+        whole(done.hidden.f), whole(done.hidden.g), whole(done.batch.targets),
+        nn::Place{place.run[row], place.segment[row], place.position[row]}.slice(0, span.length),
+        span.first_scored};
+  }
+
+  void remember(const Forwarded& done, std::int64_t row) {
+    const Span& span = done.spans[static_cast<std::size_t>(row)];
+    if (span.fresh) memory_.clear();
+    const Window window = window_of(done, row);
+    memory_.append(window.f.slice(0, span.first_scored), window.g.slice(0, span.first_scored),
+                   window.targets.slice(0, span.first_scored),
+                   window.place.slice(span.first_scored, span.length));
+  }
+
+  void score(const Forwarded& done, std::int64_t row, const HeadRows& head,
+             const std::vector<Neighbours>& found) {
+    const Span& span = done.spans[static_cast<std::size_t>(row)];
+    if (span.fresh) memory_.clear();
+    const Window window = window_of(done, row);
+    Scored scored;
+    scored.first = span.target + static_cast<std::uint64_t>(span.first_scored);
+    scored.parts = memory_.score(head, window, found);
+    if (!found.empty()) scored.found = &found[0];
+    const std::int64_t tokens = span.length - span.first_scored;
+    totals_.tokens += static_cast<std::uint64_t>(tokens);
+    if (mixed_) {
+      scored.log_prob = mix(scored.parts, plan_);
+      const double nats = -scored.log_prob.sum().item<double>();
+      totals_.nats += nats;
+      if (watch_.added) watch_.added(nats);
+    }
+    if (watch_.scored) {
+      scored.targets = done.host.targets[row].slice(0, span.first_scored, span.length);
+      if (sorted_) {
+        kept_.push_back(std::move(scored));
+      } else {
+        watch_.scored(scored);
+      }
+    }
+  }
+
+  nn::Model& model_;
+  const shard::Dataset& data_;
+  const WindowPlan& windows_;
+  const MemoryPlan& plan_;
+  torch::Device device_;
+  const Watch& watch_;
+  bool mixed_, carried_, sorted_;
+  StreamMemory memory_;
+  std::string own_;  // the data's fingerprint
+  std::vector<std::int64_t> nprobes_;
+  nn::State state_;
+  Totals totals_;
+  std::vector<Scored> kept_;
+  std::optional<Forwarded> waiting_;  // last: its search uses the others
+};
+
+Totals run(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
+           const MemoryPlan& memory, const MemoryGrid& grid, torch::Device device,
+           const Watch& watch, bool mixed) {
+  shard::expect_kind(data.header(), {windows.pairs ? shard::Kind::pairs : shard::Kind::tokens},
+                     data.name());
+  if (memory.stores.combine == "released")
+    fail(Code::usage,
+         "--datastore-combine released: it gives scores to search with, and no "
+         "probabilities");
+  const Evaluating evaluating(model);
+  Totals totals = Walk(model, data, windows, memory, grid, device, watch, mixed).run();
+  if (totals.tokens == 0 && watch.part.whole())
+    fail(Code::bad_data, "{}: nothing to score; it takes two tokens of one {} at least",
+         data.name(), windows.by_document ? "document" : "text");
+  if (mixed && !std::isfinite(totals.nats))
+    fail(Code::bad_data, "{}: the loss is not finite; the model's weights may be damaged",
+         data.name());
+  return totals;
+}
+
+}  // namespace
+
+Totals score(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
+             const MemoryPlan& memory, torch::Device device, const Watch& watch) {
+  return run(model, data, windows, memory, {}, device, watch, true);
+}
+
+Totals walk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
+            const MemoryPlan& memory, const MemoryGrid& grid, torch::Device device,
+            const Watch& watch) {
+  return run(model, data, windows, memory, grid, device, watch, false);
+}
+
+}  // namespace infer

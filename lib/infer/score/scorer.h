@@ -1,0 +1,54 @@
+#pragma once
+// Scores a data set with a model and its memories, window by window: eval-ppl's work, and the
+// validation of train.
+
+#include <cstdint>
+#include <functional>
+
+#include "core/launcher.h"
+#include "infer/memory/memory_plan.h"
+#include "infer/memory/stream_memory.h"
+#include "infer/score/totals.h"
+#include "infer/windows/window_plan.h"
+#include "nn/arch/model.h"
+#include "nn/base/torch.h"
+#include "shard/dataset.h"
+
+namespace infer {
+
+/// Targets scored together, in the order of the stream.
+struct Scored {
+  std::uint64_t first;    ///< the first target's element offset in the data; the others follow
+  torch::Tensor targets;  ///< (R) int64, CPU
+  Parts parts;
+  torch::Tensor log_prob;             ///< (R) float64, CPU: of the mixture
+  const Neighbours* found = nullptr;  ///< what the stores gave for them (at the first nprobe)
+};
+
+/// Windows that share a forward pass, or pairs that are sorted together, are a unit: what they give
+/// depends on no other, but for the memory before them.
+struct Watch {
+  std::function<void(const Scored&)> scored = {};           ///< each block
+  std::function<void(std::uint64_t tokens)> progress = {};  ///< tokens so far; may throw to stop
+  std::function<void(double nats)> added = {};  ///< each window's, in the order of the sum
+  /// The units that are scored; of the others those just before them, as far back as memories reach,
+  /// are remembered.
+  core::Part part = {};
+};
+
+/// Every token is scored once but a stream's first (that too with windows.beginning). The model is
+/// left in the mode it was in; torch's generators are not touched; memory does not grow with the
+/// data. Stores are searched for a batch of windows while the model computes the next one. Data of
+/// kind tokens, or pairs with a plan for pairs. Throws Error{bad_data} for another kind, for fewer
+/// than two tokens or a token outside the model's vocabulary, Error{usage} for stores that are
+/// combined into what is no probability. Of a part the totals are its own nats and tokens, and the
+/// bytes and words of all data.
+Totals score(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
+             const MemoryPlan& memory, torch::Device device, const Watch& watch = {});
+
+/// The same walk with a grid of temperatures and thetas; log_prob is undefined.
+Totals walk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
+            const MemoryPlan& memory, const MemoryGrid& grid, torch::Device device,
+            const Watch& watch);
+
+}  // namespace infer

@@ -1,0 +1,179 @@
+#include "infer/score/tune.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/error.h"
+#include "infer/score/report.h"
+
+namespace infer {
+namespace {
+
+using torch::Tensor;
+
+constexpr double kTiny = 1e-300;  // keeps the logarithm of a probability that underflowed finite
+
+constexpr std::int64_t kSources = 4;
+
+// Shares of p_joint, p_memory, p_cache and p_stores, a row a combination: (L, 4) with the unused at
+// 0.
+Tensor combinations(const std::vector<double>& memory, const std::vector<double>& cache,
+                    const std::vector<double>& stores) {
+  std::vector<double> rows;
+  for (const double l_m : memory)
+    for (const double l_c : cache)
+      for (const double l_s : stores)
+        if (l_m + l_c + l_s < 1) rows.insert(rows.end(), {1 - l_m - l_c - l_s, l_m, l_c, l_s});
+  const auto n = static_cast<std::int64_t>(rows.size()) / kSources;
+  return torch::tensor(rows, torch::kFloat64).view({n, kSources});
+}
+
+// exp of a source's log p; joint's where it sees nothing.
+Tensor probability(const Tensor& log_prob, const Tensor& joint) {
+  return torch::where(log_prob.isnan(), joint, log_prob.exp());
+}
+
+struct Grid {
+  MemoryGrid sources;
+  Tensor shares;  // (L, 4)
+  Tensor nats;    // (n_nprobes, n_temperatures, n_thetas, n_store_temperatures, L): sums of -log p
+
+  void add(const Parts& parts) {
+    for (std::int64_t n = 0; n < nats.size(0); ++n)
+      for (std::int64_t t = 0; t < nats.size(1); ++t) add(parts, n, t);
+  }
+  void add(const Parts& parts, std::int64_t n, std::int64_t t) {
+    const Tensor joint = parts.joint[n][t].exp();
+    const Tensor memory = parts.memory.defined() ? probability(parts.memory[t], joint) : joint;
+    for (std::int64_t i = 0; i < nats.size(2); ++i) {
+      const Tensor cache = parts.cache.defined() ? probability(parts.cache[i], joint) : joint;
+      for (std::int64_t s = 0; s < nats.size(3); ++s) {
+        const Tensor stores =
+            parts.stores.defined() ? probability(parts.stores[n][s], joint) : joint;
+        const Tensor mixture = shares.mm(torch::stack({joint, memory, cache, stores}));  // (L, R)
+        nats[n][t][i][s].sub_(mixture.clamp_min_(kTiny).log_().sum(1));
+      }
+    }
+  }
+};
+
+// The points that were given; or the steps, in this unit, to four digits: a signature quotes them.
+std::vector<double> scaled(std::vector<double> given, const std::vector<double>& steps,
+                           double unit) {
+  if (given.empty())
+    for (const double step : steps) given.push_back(std::stod(fmt::format("{:.4g}", step * unit)));
+  return given;
+}
+
+Grid make_grid(const MemoryPlan& memory, const TuneOptions& options, const nn::Model& model) {
+  const StorePlan& stores = memory.stores;
+  const bool context = memory.rule.any(), cache = memory.cache > 0;
+  if (!context && !cache && !stores.any())
+    core::fail(core::Code::usage,
+               "--tune: there is nothing to tune; add --memory local,long, --cache N or "
+               "--datastore STORE");
+  Grid grid;
+  const std::vector<double> lambdas = scaled(options.lambdas, kLambdas, 1);
+  grid.sources.fill(memory);
+  if (stores.any() && !options.nprobes.empty()) grid.sources.nprobes = options.nprobes;
+  if (stores.interpolated())
+    grid.sources.store_temperatures =
+        scaled(options.store_temperatures, kStoreTemperatureSteps, stores.temperature);
+  if (context || stores.joined())
+    grid.sources.temperatures =
+        scaled(options.temperatures, kTemperatureSteps, memory.rule.temperature);
+  if (cache)
+    grid.sources.thetas = scaled(options.thetas, kThetaSteps,
+                                 1 / std::sqrt(static_cast<double>(model.architecture->d_model())));
+  const std::vector<double> none = {0};
+  grid.shares = combinations(memory.interpolated() ? lambdas : none, cache ? lambdas : none,
+                             stores.interpolated() ? lambdas : none);
+  const auto size = [](const auto& points) { return static_cast<std::int64_t>(points.size()); };
+  grid.nats = torch::zeros(
+      {size(grid.sources.nprobes), size(grid.sources.temperatures), size(grid.sources.thetas),
+       size(grid.sources.store_temperatures), grid.shares.size(0)},
+      torch::kFloat64);
+  return grid;
+}
+
+std::vector<TunePoint> points_of(const Grid& grid, std::uint64_t tokens) {
+  const Tensor nats = grid.nats.flatten();
+  const auto* sum = nats.const_data_ptr<double>();
+  const auto shares = grid.shares.accessor<double, 2>();
+  std::vector<TunePoint> points;
+  for (const std::int64_t nprobe : grid.sources.nprobes)
+    for (const double temperature : grid.sources.temperatures)
+      for (const double theta : grid.sources.thetas)
+        for (const double store_temperature : grid.sources.store_temperatures)
+          for (std::int64_t l = 0; l < shares.size(0); ++l)
+            points.push_back({nprobe, temperature, theta, store_temperature, shares[l][1],
+                              shares[l][2], shares[l][3], *sum++ / static_cast<double>(tokens)});
+  return points;
+}
+
+}  // namespace
+
+void TuneOptions::fields(core::FieldList& f) {
+  f.group("Tuning");
+  f("tune", data, "validation shard: choose temperatures, thetas and shares on it");
+  f("tune-output", output, "write what was chosen to this file, for --config");
+  f("tune-temperatures", temperatures,
+    "joint temperatures to try [0.5 to 3 times --joint-temperature]")
+      .above(0)
+      .at_most(1e6);
+  f("tune-thetas", thetas, "thetas of the cache to try [1/8 to 8, over sqrt(width of f)]")
+      .above(0)
+      .at_most(1e6);
+  f("tune-lambdas", lambdas, "shares to try [0 to 0.8]").at_least(0).below(1);
+  f("tune-datastore-temperatures", store_temperatures,
+    "temperatures of the stores' own distribution to try [0.05 to 4 times "
+    "--datastore-temperature]")
+      .above(0)
+      .at_most(1e6);
+  f("tune-nprobes", nprobes, "numbers of lists to try, a search each [--nprobe]").between(1, 1e6);
+}
+
+void TuneOptions::check(const std::vector<std::string>& files) const {
+  if (!output.empty() && data.empty())
+    core::fail(core::Code::usage, "--tune-output: there is no --tune");
+  if (data == "-" && (files.empty() || std::find(files.begin(), files.end(), "-") != files.end()))
+    core::fail(core::Code::usage, "--tune: two inputs are -; stdin can be read only once");
+}
+
+Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
+           const MemoryPlan& memory, const TuneOptions& options, torch::Device device,
+           const std::function<void(std::uint64_t)>& progress) {
+  Grid grid = make_grid(memory, options, model);
+  Watch watch;
+  watch.scored = [&](const Scored& scored) { grid.add(scored.parts); };
+  watch.progress = progress;
+  Tuned tuned;
+  tuned.totals = walk(model, data, windows, memory, grid.sources, device, watch);
+  tuned.points = points_of(grid, tuned.totals.tokens);
+  tuned.best = *std::min_element(tuned.points.begin(), tuned.points.end(),
+                                 [](const auto& a, const auto& b) { return a.loss < b.loss; });
+  if (!std::isfinite(tuned.best.loss))
+    core::fail(core::Code::bad_data,
+               "{}: the loss is not finite; the model's weights may be damaged", data.name());
+  tuned.totals.nats = tuned.best.loss * static_cast<double>(tuned.totals.tokens);
+  tuned.memory = memory;
+  tuned.memory.rule.temperature = tuned.best.temperature;
+  if (memory.interpolated()) tuned.memory.memory_lambda = tuned.best.memory_lambda;
+  if (memory.cache > 0) {
+    tuned.memory.cache_theta = tuned.best.theta;
+    tuned.memory.cache_lambda = tuned.best.cache_lambda;
+  }
+  StorePlan& stores = tuned.memory.stores;
+  stores.nprobe = tuned.best.nprobe;
+  if (stores.interpolated()) {
+    stores.temperature = tuned.best.store_temperature;
+    stores.lambda = tuned.best.store_lambda;
+  }
+  tuned.memory.tuned_on = short_fingerprint(data.fingerprint());
+  return tuned;
+}
+
+}  // namespace infer

@@ -1,0 +1,60 @@
+#pragma once
+// Temperatures, thetas and shares chosen on a validation text, in one pass of the model.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "infer/memory/memory_plan.h"
+#include "infer/score/scorer.h"
+#include "infer/windows/window_plan.h"
+
+namespace infer {
+
+/// What to choose on, and the points to try. Empty points: the defaults: kTemperatureSteps times the temperature before tuning,
+/// kThetaSteps times 1 / sqrt(d_model), kLambdas, kStoreTemperatureSteps times the stores'
+/// temperature before tuning, the stores' nprobe.
+struct TuneOptions {
+  std::string data;    ///< the validation shard; empty: nothing is tuned
+  std::string output;  ///< a file for what was chosen, as options; empty: none
+  std::vector<double> temperatures, thetas, lambdas, store_temperatures;
+  std::vector<std::int64_t> nprobes;
+  void fields(core::FieldList& f);
+
+  /// `files`: what is scored afterwards. Throws Error{usage} for what contradicts itself.
+  void check(const std::vector<std::string>& files) const;
+};
+
+inline const std::vector<double> kTemperatureSteps = {0.5,  0.7, 0.8,  0.9, 1,   1.1, 1.2,
+                                                      1.35, 1.5, 1.75, 2,   2.5, 3};
+inline const std::vector<double> kThetaSteps = {0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 4, 8};
+inline const std::vector<double> kStoreTemperatureSteps = {0.05, 0.1, 0.2, 0.35, 0.5,
+                                                           0.7,  1,   1.5, 2,    4};
+inline const std::vector<double> kLambdas = {0,    0.01, 0.02, 0.05, 0.1, 0.15, 0.2,
+                                             0.25, 0.3,  0.4,  0.5,  0.6, 0.7,  0.8};
+
+/// One point of the grid and its loss, nats a token.
+struct TunePoint {
+  std::int64_t nprobe;
+  double temperature, theta, store_temperature;
+  double memory_lambda, cache_lambda, store_lambda;
+  double loss;
+};
+
+struct Tuned {
+  MemoryPlan memory;              ///< with the best values and tuned_on
+  TunePoint best;                 ///< the first of the best
+  std::vector<TunePoint> points;  ///< all, in the order of the grid
+  Totals totals;                  ///< at the best point
+};
+
+/// Every combination of what `memory` uses: the temperature of what is joined, the shares of what
+/// is interpolated, theta, the stores' temperature and nprobe. The model goes over the data once
+/// and the stores are searched once for each nprobe; sums are kept, no scores. Throws Error{usage}
+/// if `memory` has nothing to tune, and as score().
+Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
+           const MemoryPlan& memory, const TuneOptions& options, torch::Device device,
+           const std::function<void(std::uint64_t)>& progress = {});
+
+}  // namespace infer

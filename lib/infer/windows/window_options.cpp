@@ -1,0 +1,29 @@
+#include "infer/windows/window_options.h"
+
+#include "core/error.h"
+
+namespace infer {
+
+void WindowOptions::fields(core::FieldList& f) {
+  f.group("Windows");
+  f("window", window, "tokens fed at once; 0: the segment the model was trained with")
+      .between(0, 16e6);
+  f("stride", stride,
+    "tokens by which a window advances; it scores those that are new; auto: the window, or with "
+    "--carry on of a State that forgets half of it")
+      .between(1, 16e6)
+      .or_auto();
+  f("restart", restart, "forget all before each document, or never", {"none", "document"});
+  f("carry", carry,
+    "carry the State on instead of encoding a window's context again; auto: if it does not grow",
+    {"auto", "on", "off"});
+  f("batch-tokens", batch_tokens, "tokens that go through the model together").between(1, 1e9);
+}
+
+void refuse_windows_of_pairs(const std::set<std::string>& given) {
+  for (const char* flag : {"window", "stride", "restart", "carry"})
+    if (given.count(flag) > 0)
+      core::fail(core::Code::usage, "--{}: pairs of sentences have no windows", flag);
+}
+
+}  // namespace infer

@@ -1,0 +1,28 @@
+#pragma once
+// How a text is scored, as it was asked for: windows over the stream.
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "core/options.h"
+
+namespace infer {
+
+/// Sliding windows over a stream. The first window scores all its targets; each later one starts
+/// `stride` tokens further and scores those that are new (its last `stride`). What they come to for
+/// a model and a text is a WindowPlan.
+struct WindowOptions {
+  std::int64_t window = 0;       ///< tokens fed at once; 0: the model's training segment
+  std::int64_t stride = 0;       ///< 0 (auto): window
+  std::string restart = "none";  ///< "document": each document is a stream of its own
+  std::string carry = "auto";    ///< "on": State goes from block to block, nothing is encoded twice
+  std::int64_t batch_tokens = 4096;  ///< windows share a forward up to so many tokens
+  void fields(core::FieldList& f);
+};
+
+/// A pair is read whole: throws Error{usage} if one of the flags that say how windows lie is among
+/// the names of those that were `given`.
+void refuse_windows_of_pairs(const std::set<std::string>& given);
+
+}  // namespace infer

@@ -1,0 +1,68 @@
+#include "infer/windows/window_plan.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "infer/windows/pairs.h"
+#include "infer/windows/windows.h"
+
+namespace infer {
+namespace {
+
+constexpr std::int64_t kDefaultWindow = 512;
+
+}  // namespace
+
+WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
+                        const model::TrainingFacts& facts) {
+  const auto& architecture = *model.architecture;
+  const auto context = architecture.context();
+  WindowPlan plan;
+  plan.window = options.window;
+  plan.stride = options.stride;
+  plan.by_document = options.restart == "document";
+  plan.batch_tokens = options.batch_tokens;
+  if (plan.window == 0) {
+    plan.window = facts.segment > 0 ? facts.segment : context.value_or(kDefaultWindow);
+    if (context) plan.window = std::min(plan.window, *context);
+  }
+  plan.carried =
+      options.carry == "auto" ? architecture.carry() == nn::Carry::constant : options.carry == "on";
+  if (plan.carried && architecture.carry() == nn::Carry::reencode)
+    core::fail(
+        core::Code::usage,
+        "--carry on: the positions of this model are absolute, so its State cannot go on past a "
+        "window; use --carry off with a smaller --stride");
+  if (plan.stride == 0) {
+    // A State that forgets keeps window - stride tokens: with stride = window it would keep none.
+    const bool forgets = plan.carried && architecture.carry() == nn::Carry::forget;
+    plan.stride = forgets ? std::max<std::int64_t>(1, plan.window / 2) : plan.window;
+  }
+  if (context && plan.window > *context && architecture.carry() != nn::Carry::constant)
+    core::fail(core::Code::usage, "--window {}: the model has positions for {} tokens", plan.window,
+               *context);
+  if (plan.stride > plan.window)
+    core::fail(core::Code::usage, "--stride {}: takes 1 to the window, {}", plan.stride,
+               plan.window);
+  return plan;
+}
+
+WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
+                        const model::TrainingFacts& facts, const shard::Dataset& data) {
+  if (data.header().kind == shard::Kind::pairs)
+    return pair_windows(data, model, options.batch_tokens);
+  WindowPlan plan = plan_windows(options, model, facts);
+  plan.beginning = beginning_token(data);
+  return plan;
+}
+
+core::Json to_json(const WindowPlan& plan) {
+  if (plan.pairs) return {{"unit", "pair"}, {"batch-tokens", plan.batch_tokens}};
+  return {{"window", plan.window},
+          {"stride", plan.stride},
+          {"restart", plan.by_document ? "document" : "none"},
+          {"carry", plan.carried ? "on" : "off"},
+          {"batch_tokens", plan.batch_tokens}};
+}
+
+}  // namespace infer

@@ -1,0 +1,38 @@
+#pragma once
+// What window options come to for a model and a text: nothing is left open.
+
+#include <cstdint>
+
+#include "core/json.h"
+#include "infer/windows/window_options.h"
+#include "model/folder.h"
+#include "nn/arch/model.h"
+#include "shard/dataset.h"
+
+namespace infer {
+
+struct WindowPlan {
+  std::int64_t window = 0, stride = 0;  ///< 1 <= stride <= window
+  bool by_document = false;             ///< each document is a stream of its own
+  bool carried = false;  ///< State goes from block to block, nothing is encoded twice
+  std::int64_t batch_tokens = 4096;
+  /// Fed before a stream's first token, which is then scored too; -1: none.
+  std::int64_t beginning = -1;
+  /// Documents are pairs: a stream is a target, read with the source before it.
+  bool pairs = false;
+};
+
+/// For a text without a beginning token. Throws Error{usage} for options that contradict themselves
+/// or the model.
+WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
+                        const model::TrainingFacts& facts = {});
+/// For this text: with the token that stands before it, if it has one (beginning_token()); of pairs
+/// what pair_windows() says, with the options' batch_tokens alone.
+WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
+                        const model::TrainingFacts& facts, const shard::Dataset& data);
+
+/// What the keys of a text depend on, for store.json: the names and values of the flags; of pairs
+/// {"unit": "pair", "batch-tokens"}.
+core::Json to_json(const WindowPlan& plan);
+
+}  // namespace infer

@@ -1,0 +1,54 @@
+#pragma once
+// Where the windows of a data set lie, and their tokens as batches.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "infer/windows/window_plan.h"
+#include "nn/base/batch.h"
+#include "shard/dataset.h"
+
+namespace infer {
+
+/// Consecutive inputs of one stream. The input whose target is element t of the data stands at
+/// position t - 1.
+struct Span {
+  std::uint64_t target;  ///< of the first input
+  std::int64_t length;
+  std::int64_t first_scored;  ///< inputs before it are context
+  std::int64_t stream;        ///< 0, or the document's number
+  std::int64_t number;        ///< counts windows from 0
+  bool fresh;                 ///< the first of its stream
+};
+
+/// The windows of a data set, in the order of the stream. Carried windows have no context.
+class Windows {
+ public:
+  /// `documents` must outlive this.
+  Windows(const WindowPlan& plan, const shard::Documents& documents, std::uint64_t elements);
+  std::optional<Span> next();
+
+ private:
+  bool next_stream();
+  WindowPlan plan_;
+  const shard::Documents& documents_;
+  std::uint64_t elements_;
+  std::size_t document_ = 0;  // the next one
+  std::int64_t stream_ = -1;  // the current one
+  std::uint64_t target_ = 0;  // of the stream's first input
+  std::int64_t inputs_ = 0;   // of the stream
+  std::int64_t scored_ = 0;   // of them
+  std::int64_t number_ = 0;
+};
+
+/// One row a span, padded on the right to the longest; of pairs with their sources. Throws
+/// Error{bad_data} for a token that is not below `vocabulary`.
+nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
+                   std::int64_t beginning, std::int64_t vocabulary);
+
+/// The token after which the data's documents start, if the tokenizer has one and the first
+/// document ends with it: what stands before a stream's first token too. Else -1.
+std::int64_t beginning_token(const shard::Dataset& data);
+
+}  // namespace infer

@@ -1,0 +1,167 @@
+#include "model/model_config.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "core/error.h"
+#include "model/gpt2.h"
+#include "model/test_temperature.h"
+#include "nn/base/memory_rule.h"
+
+namespace model {
+namespace {
+
+using core::Code;
+using core::fail;
+
+constexpr const char* kOwn = "tessera";
+constexpr const char* kJointTemperature = "joint_temperature";
+constexpr std::int64_t kConfigVersion = 1;
+constexpr double kMostTypes = 4e9;
+/// What only training looks at.
+constexpr std::array<std::string_view, 6> kTrainingOnly = {
+    "dropout", "attention_dropout", "activation_dropout", "head_dropout", "tail_dropout", "init"};
+
+/// core::get, but what is wrong is the configuration.
+template <class T>
+T get(const core::Json& object, const char* key, const std::string& origin) {
+  try {
+    return core::get<T>(object, key, origin);
+  } catch (const core::Error& error) {
+    fail(Code::bad_config, "{}", error.what());
+  }
+}
+
+/// Numbers that no model has would only show as a failed allocation.
+void expect_within_bounds(const core::FieldList& fields, const std::string& origin) {
+  try {
+    core::expect_within_bounds(fields);
+  } catch (const core::Error& error) {
+    fail(Code::bad_config, "{}: {}", origin, error.what());
+  }
+}
+
+nn::ModelOptions parse_options(const core::Json& json, const std::string& origin) {
+  nn::ModelOptions options;
+  core::fields_from_json(core::list_fields(options), json, origin);
+  for (const char* key : {"arch", "layers", "d_model", "heads"})
+    if (!json.contains(key)) fail(Code::bad_config, "{}: no \"{}\" in it", origin, key);
+  return options;
+}
+
+TrainingFacts parse_facts(const core::Json& own, const std::string& origin) {
+  TrainingFacts facts;
+  facts.all = own;
+  for (const char* key : {"version", "model", "vocabulary_size", "tokenizer_fingerprint"})
+    facts.all.erase(key);
+  if (own.contains("memory")) facts.memory = get<std::string>(own, "memory", origin);
+  if (own.contains("memory_temperature"))
+    facts.memory_temperature = get<double>(own, "memory_temperature", origin);
+  double joint_temperature = 1;
+  if (own.contains(kJointTemperature))
+    joint_temperature = get<double>(own, kJointTemperature, origin);
+  if (own.contains("segment")) facts.segment = get<std::int64_t>(own, "segment", origin);
+  try {
+    facts.memory = nn::MemoryRule::parse(facts.memory).name();
+  } catch (const core::Error& error) {
+    fail(Code::bad_config, "{}: \"memory\": {}", origin, error.what());
+  }
+  core::FieldList known;
+  known("segment", facts.segment, "0: not known").between(0, 16e6);
+  known("memory_temperature", facts.memory_temperature, "").above(0).at_most(1e6);
+  known(kJointTemperature, joint_temperature, "").above(0).at_most(1e6);
+  expect_within_bounds(known, origin);
+  facts.tokenizer_fingerprint = get<std::string>(own, "tokenizer_fingerprint", origin);
+  return facts;
+}
+
+/// What "tessera" says must be what transformers reads.
+void expect_same(const Config& own, const core::Json& json, const std::string& origin) {
+  std::int64_t vocabulary = 0;
+  const auto theirs = options_of_gpt2(json, origin, &vocabulary);
+  const auto a = gpt2_config(own.options, own.vocabulary, -1),
+             b = gpt2_config(theirs, vocabulary, -1);
+  for (const char* key : {"vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner",
+                          "activation_function", "layer_norm_epsilon", "tie_word_embeddings"}) {
+    if (a[key] != b[key])
+      fail(Code::bad_config, "{}: \"{}\" is {}, but \"{}\" says {}", origin, key,
+           core::dump(b[key]), kOwn, core::dump(a[key]));
+  }
+}
+
+}  // namespace
+
+Config parse_config(const core::Json& json, const std::string& origin) {
+  if (!json.is_object()) fail(Code::bad_config, "{}: not a JSON object", origin);
+  Config config;
+  const auto type = json.contains("model_type") ? get<std::string>(json, "model_type", origin) : "";
+  if (!type.empty() && type != "gpt2")
+    fail(Code::bad_config, "{}: \"model_type\": \"{}\" is not supported; gpt2 is", origin, type);
+  config.gpt2_layout = !type.empty();
+  if (json.contains(kOwn)) {
+    const core::Json& own = json[kOwn];
+    const auto version = get<std::int64_t>(own, "version", origin);
+    if (version != kConfigVersion)
+      fail(Code::bad_config, "{}: a model of version {}, this program reads {}", origin, version,
+           kConfigVersion);
+    config.options = parse_options(get<core::Json>(own, "model", origin), origin);
+    config.vocabulary = get<std::int64_t>(own, "vocabulary_size", origin);
+    config.facts = parse_facts(own, origin);
+    if (config.gpt2_layout) {
+      if (!is_gpt2_shaped(config.options))
+        fail(Code::bad_config, "{}: \"model_type\" is gpt2, but \"{}\" describes another shape",
+             origin, kOwn);
+      expect_same(config, json, origin);
+    }
+  } else if (config.gpt2_layout) {
+    config.options = options_of_gpt2(json, origin, &config.vocabulary);
+  } else {
+    fail(Code::bad_config, "{}: neither \"{}\" nor \"model_type\" in it: not a model's", origin,
+         kOwn);
+  }
+  core::FieldList known = core::list_fields(config.options);
+  known("vocabulary-size", config.vocabulary, "").between(0, kMostTypes);
+  expect_within_bounds(known, origin);
+  return config;
+}
+
+double test_temperature(const TrainingFacts& facts) {
+  return facts.all.value(kJointTemperature, facts.memory_temperature);
+}
+
+core::OrderedJson make_config(const nn::ModelOptions& options, std::int64_t vocabulary,
+                              const core::OrderedJson& facts,
+                              const std::string& tokenizer_fingerprint,
+                              std::int64_t end_of_document) {
+  core::OrderedJson config = core::OrderedJson::object();
+  if (is_gpt2_shaped(options)) config = gpt2_config(options, vocabulary, end_of_document);
+  core::OrderedJson own;
+  own["version"] = kConfigVersion;
+  own["model"] = core::to_json(options);
+  own["vocabulary_size"] = vocabulary;
+  own["tokenizer_fingerprint"] = tokenizer_fingerprint;
+  for (const auto& [key, value] : facts.items()) {
+    if (own.contains(key)) fail(Code::bug, "a fact of training is named \"{}\"", key);
+    own[key] = value;
+  }
+  config[kOwn] = own;
+  return config;
+}
+
+core::Digest options_digest(const nn::ModelOptions& options, std::int64_t vocabulary) {
+  nn::ModelOptions normal = options;
+  if (normal.shape.d_ff == 4 * normal.shape.d_model) normal.shape.d_ff = 0;
+  const auto defaults = core::to_json(nn::ModelOptions());
+  core::Json counted = {{"vocabulary_size", vocabulary}, {"arch", options.arch}};
+  const auto all = core::to_json(normal);
+  for (const auto& [key, value] : all.items()) {
+    const bool training_only =
+        std::find(kTrainingOnly.begin(), kTrainingOnly.end(), key) != kTrainingOnly.end();
+    if (!training_only && value != defaults[key]) counted[key] = value;
+  }
+  return core::hash128(core::dump(counted));
+}
+
+}  // namespace model

@@ -1,0 +1,48 @@
+#pragma once
+// config.json: Tessera's object "tessera", and the keys of transformers' GPT-2 beside it where the
+// shape allows.
+
+#include <cstdint>
+#include <string>
+
+#include "core/hash.h"
+#include "core/json.h"
+#include "nn/base/model_options.h"
+
+namespace model {
+
+/// What a model was trained with, as far as its folder says (a folder of transformers says
+/// nothing).
+struct TrainingFacts {
+  std::string memory = "none";            ///< nn::MemoryRule::parse takes it
+  double memory_temperature = 1;          ///< divided the memory's scores
+  std::int64_t segment = 0;               ///< tokens a segment; 0: unknown
+  std::string tokenizer_fingerprint;      ///< hex; empty: trained on vectors, or unknown
+  core::Json all = core::Json::object();  ///< every fact that save() was given
+};
+
+/// A config.json, understood.
+struct Config {
+  nn::ModelOptions options;
+  std::int64_t vocabulary = 0;
+  bool gpt2_layout = false;  ///< the weights have the layout of model/gpt2.h
+  TrainingFacts facts;
+};
+
+/// Throws Error{bad_config} naming origin and key for whatever is missing, unknown, of a wrong type
+/// or out of range, and where "tessera" and the keys of transformers contradict each other.
+Config parse_config(const core::Json& json, const std::string& origin);
+
+/// config.json of a model, in the order people read it. `facts` go into "tessera";
+/// `end_of_document`: the token's id, or -1.
+core::OrderedJson make_config(const nn::ModelOptions& options, std::int64_t vocabulary,
+                              const core::OrderedJson& facts,
+                              const std::string& tokenizer_fingerprint,
+                              std::int64_t end_of_document);
+
+/// XXH3-128 of the options that a model's function depends on and that are not the defaults, and of
+/// the vocabulary's size. Dropouts and the initialisation do not count, so that a later option
+/// leaves older models their fingerprint.
+core::Digest options_digest(const nn::ModelOptions& options, std::int64_t vocabulary);
+
+}  // namespace model

@@ -1,0 +1,12 @@
+#pragma once
+// What the memories' scores are divided by at test.
+
+#include "model/model_config.h"
+
+namespace model {
+
+/// What config.json says under joint_temperature, to which train calibrated the memories; of a
+/// model that does not say it, what divided their scores in training.
+double test_temperature(const TrainingFacts& facts);
+
+}  // namespace model

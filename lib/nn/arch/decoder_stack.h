@@ -1,0 +1,43 @@
+#pragma once
+// What a transformer and the decoder of an encoder-decoder have in common: nearly all.
+
+#include <memory>
+#include <vector>
+
+#include "nn/base/architecture.h"
+#include "nn/base/attention_watch.h"
+#include "nn/base/model_options.h"
+#include "nn/layers/block_stack.h"
+#include "nn/layers/kv_cache.h"
+
+namespace nn {
+
+/// Submodules: wte, and those of the BlockStack. A token's position is the number of its row's real
+/// tokens before it since the row was fresh. g is what the last feed-forward network reads (after
+/// its norm), or f: --memory-key.
+class DecoderStack : public Architecture {
+ public:
+  std::int64_t d_model() const override { return stack_.shape().d_model; }
+  std::int64_t d_key() const override { return stack_.shape().d_model; }
+  Carry carry() const override { return stack_.absolute() ? Carry::reencode : Carry::forget; }
+  std::optional<std::int64_t> context() const override { return stack_.context(); }
+  void forget(State& state, std::int64_t keep) override { KvCache::forget(state, keep); }
+  std::shared_ptr<Embedding> embedding() override { return wte_; }
+  const BlockStack& stack() const { return stack_; }
+
+ protected:
+  /// Registers wte and the positions. Throws Error{bad_config} naming the option.
+  DecoderStack(const ModelOptions& options, std::int64_t vocabulary);
+  /// Once, after what stands before the blocks.
+  void register_blocks(bool read_sources) { stack_.register_blocks(*this, read_sources); }
+  /// The batch's tokens through embedding and stack. `sources`: empty, or one a block.
+  Hidden decode(const Batch& batch, KvCache& cache, const std::vector<SourceView>& sources,
+                const AttentionWatch* watch);
+
+  std::shared_ptr<Embedding> wte_;
+
+ private:
+  BlockStack stack_;
+};
+
+}  // namespace nn

@@ -1,0 +1,93 @@
+#include "nn/arch/encoder_decoder.h"
+
+#include <algorithm>
+
+#include "nn/layers/embedding.h"
+
+namespace nn {
+namespace {
+
+/// `tensor`'s dimension `dim` filled up with zeros to `size`.
+torch::Tensor padded(const torch::Tensor& tensor, std::int64_t dim, std::int64_t size) {
+  if (tensor.size(dim) == size) return tensor;
+  auto sizes = tensor.sizes().vec();
+  sizes[static_cast<std::size_t>(dim)] = size - tensor.size(dim);
+  return torch::cat({tensor, torch::zeros(sizes, tensor.options().requires_grad(false))}, dim);
+}
+
+/// Rows `rows` of what the State has of `name` become `fresh`; all others keep theirs, and are
+/// empty if they have none.
+void put_rows(State& state, const std::string& name, const torch::Tensor& rows,
+              const torch::Tensor& fresh, std::int64_t dim, std::int64_t all) {
+  if (fresh.size(0) == all) {
+    state.tensors[name] = fresh;
+    return;
+  }
+  auto sizes = fresh.sizes().vec();
+  sizes[0] = all;
+  auto old = state.has(name) ? state.tensors[name]
+                             : torch::zeros(sizes, fresh.options().requires_grad(false));
+  const auto size = std::max(old.size(dim), fresh.size(dim));
+  state.tensors[name] =
+      padded(old, dim, size).index_copy(0, rows.to(fresh.device()), padded(fresh, dim, size));
+}
+
+}  // namespace
+
+EncoderDecoder::EncoderDecoder(const ModelOptions& options, std::int64_t vocabulary)
+    : DecoderStack(options, vocabulary) {
+  encoder_ = register_module("encoder", std::make_shared<SourceEncoder>(options));
+  register_blocks(/*read_sources=*/true);
+}
+
+std::vector<SourceEntries> EncoderDecoder::source_entries(const torch::Tensor& source) {
+  const auto encoded = encoder_->forward(source, *wte_);
+  std::vector<SourceEntries> entries;
+  for (const auto& block : stack().blocks()) entries.push_back(block->cross().entries(encoded));
+  return entries;
+}
+
+void EncoderDecoder::read_source(const Batch& batch, State& sources) {
+  if (!batch.source.defined()) return;
+  const auto rows = batch.rows();
+  auto fresh = torch::arange(rows);
+  if (batch.fresh.defined()) fresh = batch.fresh.nonzero().flatten();
+  if (fresh.size(0) == 0) return;
+  const auto source = fresh.size(0) == rows
+                          ? batch.source
+                          : batch.source.index_select(0, fresh.to(batch.source.device()));
+  if (source.size(1) == 0) return;
+  const auto all = source_entries(source);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& entries = all[i];
+    const std::string name = BlockStack::name(i) + ".cross.";
+    put_rows(sources, name + "k", fresh, entries.keys, 2, rows);
+    put_rows(sources, name + "v", fresh, entries.values, 2, rows);
+  }
+  put_rows(sources, "source", fresh, source >= 0, 1, rows);
+}
+
+Hidden EncoderDecoder::forward(const Batch& batch, State* state) {
+  KvCache cache(batch, state, context());
+  State alone;  // where nothing is kept every row is fresh
+  Batch all = batch;
+  if (state == nullptr) all.fresh.reset();
+  State& sources = state != nullptr ? *state : alone;
+  read_source(all, sources);
+
+  if (!sources.has("source")) return decode(batch, cache, {}, nullptr);
+  const auto& real = sources.tensors["source"];
+  const auto options = wte_->tables[0].options().requires_grad(false);
+  const Sight sight = sight_of_real(real, options);
+  const auto present = real.any(1).to(options).view({-1, 1, 1});
+  std::vector<SourceEntries> entries;
+  for (std::size_t i = 0; i < stack().blocks().size(); ++i) {
+    const std::string name = BlockStack::name(i) + ".cross.";
+    entries.push_back({sources.tensors[name + "k"], sources.tensors[name + "v"]});
+  }
+  std::vector<SourceView> views;
+  for (const auto& of_block : entries) views.push_back({&of_block, &sight, present});
+  return decode(batch, cache, views, nullptr);
+}
+
+}  // namespace nn

@@ -1,0 +1,34 @@
+#pragma once
+// An encoder that reads a source and a decoder that writes the target: Vaswani et al. 2017, in
+// fairseq's shapes.
+
+#include <memory>
+#include <vector>
+
+#include "nn/arch/decoder_stack.h"
+#include "nn/arch/source_encoder.h"
+
+namespace nn {
+
+/// A decoder whose blocks read sources, and encoder, of as many layers; wte has the words of both
+/// sides. batch.source is read for all rows, or, with a State, for the fresh ones; the State keeps
+/// "source" (B, S) bool, true where there is a token, and of each layer "h.N.cross.k" and
+/// "h.N.cross.v" (B, heads, S, width). A row that never had a source goes on without
+/// cross-attention.
+class EncoderDecoder : public DecoderStack {
+ public:
+  /// Throws Error{bad_config} naming the option.
+  EncoderDecoder(const ModelOptions& options, std::int64_t vocabulary);
+
+  /// Throws Error{bad_data} where learned positions run out on either side.
+  Hidden forward(const Batch& batch, State* state) override;
+  /// Of each layer, what cross-attention reads of the sources (B, S) int64, -1 is padding.
+  std::vector<SourceEntries> source_entries(const torch::Tensor& source);
+
+ private:
+  void read_source(const Batch& batch, State& sources);
+
+  std::shared_ptr<SourceEncoder> encoder_;
+};
+
+}  // namespace nn

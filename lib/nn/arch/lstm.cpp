@@ -1,0 +1,83 @@
+#include "nn/arch/lstm.h"
+
+#include <string>
+#include <tuple>
+
+#include "core/error.h"
+
+namespace nn {
+
+Lstm::Lstm(const ModelOptions& options, std::int64_t vocabulary)
+    : shape_(options.shape),
+      width_(options.lstm.d_recurrent > 0 ? options.lstm.d_recurrent : options.shape.d_model) {
+  wte_ = register_module("wte", make_embedding(options, vocabulary));
+  for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
+    const auto end = "_l" + std::to_string(layer);
+    const auto in = layer == 0 ? shape_.d_model : width_;
+    cells_.push_back(register_parameter("weight_ih" + end, blank({4 * width_, in})));
+    cells_.push_back(register_parameter("weight_hh" + end, blank({4 * width_, width_})));
+    cells_.push_back(register_parameter("bias_ih" + end, blank({4 * width_})));
+    cells_.push_back(register_parameter("bias_hh" + end, blank({4 * width_})));
+  }
+  if (width_ != shape_.d_model)
+    projection_ = register_module("projection",
+                                  std::make_shared<Linear>(width_, shape_.d_model, /*bias=*/true));
+}
+
+Hidden Lstm::forward(const Batch& batch, State* state) {
+  const auto real = batch.place.run >= 0;  // (B, T)
+  const bool dense = real.all().item<bool>();
+  const auto device = batch.inputs.device();
+  const auto ids =
+      dense ? batch.inputs : batch.inputs.masked_fill(real.logical_not().to(device), 0);
+  auto x = dropped(wte_->forward(ids), shape_.dropout, is_training());
+
+  torch::Tensor h, c;  // (layers, B, width)
+  if (state != nullptr && state->has("h")) {
+    if (state->tensors["h"].size(0) != batch.rows())
+      core::fail(core::Code::bug, "a State of {} rows cannot go on with a batch of {} rows",
+                 state->tensors["h"].size(0), batch.rows());
+    state->reset(batch.fresh);
+    h = state->tensors["h"].transpose(0, 1).contiguous();
+    c = state->tensors["c"].transpose(0, 1).contiguous();
+  } else {
+    h = torch::zeros({shape_.layers, batch.rows(), width_}, x.options().requires_grad(false));
+    c = torch::zeros_like(h);
+  }
+  // Padding behind a row's tokens changes only cells, which nobody reads where none are kept.
+  const bool behind = state == nullptr &&
+                      !(real.slice(1, 1) & real.slice(1, 0, -1).logical_not()).any().item<bool>();
+  x = dense || behind ? run(x, h, c) : run_masked(x, real.to(device), h, c);
+  if (state != nullptr) {
+    state->tensors["h"] = h.transpose(0, 1).contiguous();
+    state->tensors["c"] = c.transpose(0, 1).contiguous();
+  }
+  x = dropped(x, shape_.dropout, is_training());
+  if (projection_) x = projection_->forward(x);
+  return {dropped(x, shape_.head_dropout, is_training()), x};
+}
+
+torch::Tensor Lstm::run(const torch::Tensor& x, torch::Tensor& h, torch::Tensor& c) {
+  const auto between = shape_.layers > 1 ? shape_.dropout : 0.0;
+  torch::Tensor out;
+  std::tie(out, h, c) =
+      torch::lstm(x, {h, c}, cells_, /*has_biases=*/true, shape_.layers, between, is_training(),
+                  /*bidirectional=*/false, /*batch_first=*/true);
+  return out;
+}
+
+torch::Tensor Lstm::run_masked(const torch::Tensor& x, const torch::Tensor& real, torch::Tensor& h,
+                               torch::Tensor& c) {
+  // A step at a time: padding leaves the cells as they were.
+  std::vector<torch::Tensor> out;
+  for (std::int64_t t = 0; t < x.size(1); ++t) {
+    auto next_h = h, next_c = c;
+    out.push_back(run(x.narrow(1, t, 1), next_h, next_c));
+    const auto keep = real.narrow(1, t, 1).unsqueeze(0);  // (1, B, 1)
+    h = torch::where(keep, next_h, h);
+    c = torch::where(keep, next_c, c);
+  }
+  return torch::cat(out, 1);
+}
+
+}  // namespace nn

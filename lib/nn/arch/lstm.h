@@ -1,0 +1,39 @@
+#pragma once
+// Long short-term memory (Hochreiter & Schmidhuber 1997), in the form of torch's LSTM.
+
+#include <memory>
+#include <vector>
+
+#include "nn/base/architecture.h"
+#include "nn/base/model_options.h"
+#include "nn/layers/layers.h"
+
+namespace nn {
+
+/// Embedding, `layers` of cells of width d_recurrent with dropout between them, and, where that
+/// width is not d_model, a projection to it. g is the output. Weights are named as torch's:
+/// weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0. State: "h" and "c", (B, layers,
+/// d_recurrent).
+class Lstm : public Architecture {
+ public:
+  Lstm(const ModelOptions& options, std::int64_t vocabulary);
+
+  Hidden forward(const Batch& batch, State* state) override;
+  std::int64_t d_model() const override { return shape_.d_model; }
+  std::int64_t d_key() const override { return shape_.d_model; }
+  Carry carry() const override { return Carry::constant; }
+  std::shared_ptr<Embedding> embedding() override { return wte_; }
+
+ private:
+  torch::Tensor run(const torch::Tensor& x, torch::Tensor& h, torch::Tensor& c);
+  torch::Tensor run_masked(const torch::Tensor& x, const torch::Tensor& real, torch::Tensor& h,
+                           torch::Tensor& c);
+
+  ShapeOptions shape_;
+  std::int64_t width_;
+  std::shared_ptr<Embedding> wte_;
+  std::vector<torch::Tensor> cells_;    // four of each layer, as torch::lstm takes them
+  std::shared_ptr<Linear> projection_;  // null where the widths agree
+};
+
+}  // namespace nn

@@ -1,0 +1,66 @@
+#include "nn/arch/model.h"
+
+#include <cmath>
+#include <set>
+
+#include "core/error.h"
+#include "nn/heads/adaptive_head.h"
+#include "nn/heads/plain_head.h"
+#include "nn/layers/embedding.h"
+#include "nn/layers/init.h"
+#include "nn/layers/layers.h"
+
+namespace nn {
+namespace {
+
+void check(ModelOptions options, std::int64_t vocabulary) {
+  core::FieldList fields = core::list_fields(options);
+  fields("vocabulary", vocabulary, "").between(1, 4e9);
+  core::expect_within_bounds(fields);
+  const auto& shape = options.shape;
+  if (shape.memory_key != "last-ffn-input" && shape.memory_key != "output")
+    core::fail(core::Code::bad_config, "memory-key: '{}' is none of last-ffn-input, output",
+               shape.memory_key);
+}
+
+std::shared_ptr<Head> make_head(const ModelOptions& options, std::int64_t vocabulary,
+                                const std::shared_ptr<Embedding>& embedding) {
+  const auto& words = options.vocabulary;
+  const auto tied = words.tied ? embedding : nullptr;
+  const auto bands = make_bands(options, vocabulary);
+  if (bands.count() > 1)
+    return std::make_shared<AdaptiveHead>(bands, tied, words.tied_projections, words.tail_dropout);
+  if (tied) return std::make_shared<PlainHead>(tied);
+  return std::make_shared<PlainHead>(vocabulary, options.shape.d_model);
+}
+
+}  // namespace
+
+Model::Model(const ModelOptions& chosen, std::int64_t words) : options(chosen), vocabulary(words) {
+  check(options, vocabulary);
+  architecture = register_module(options.arch, make_architecture(options, vocabulary));
+  head = register_module("lm_head", make_head(options, vocabulary, architecture->embedding()));
+  initialise(*this, options.shape.init, options.shape.layers);
+}
+
+std::vector<std::pair<std::string, torch::Tensor>> Model::named_weights() const {
+  std::vector<std::pair<std::string, torch::Tensor>> weights;
+  std::set<const torch::TensorImpl*> seen;
+  for (const auto& item : named_parameters())
+    if (seen.insert(item.value().unsafeGetTensorImpl()).second)
+      weights.emplace_back(item.key(), item.value());
+  return weights;
+}
+
+std::int64_t Model::parameter_count() const {
+  std::int64_t count = 0;
+  for (const auto& [name, weight] : named_weights()) count += weight.numel();
+  return count;
+}
+
+std::int64_t parameter_count(const ModelOptions& options, std::int64_t vocabulary) {
+  const ShapesOnly shapes;
+  return Model(options, vocabulary).parameter_count();
+}
+
+}  // namespace nn

@@ -1,0 +1,60 @@
+#pragma once
+// Memory Mosaics (Zhang et al. 2024, arXiv 2405.06394): blocks of contextual and persistent memory
+// units, without queries and without positions.
+
+#include <memory>
+#include <vector>
+
+#include "nn/arch/mosaic_units.h"
+#include "nn/base/architecture.h"
+#include "nn/base/attention_watch.h"
+
+namespace nn {
+
+/// x += contextual(ln_1(x)); x += persistent(ln_2(x)); ln_f at the end. f is multiplied by
+/// 1 / sqrt(d_model) with --scale-output. g is what the last persistent unit reads, or ln_f's
+/// output: --memory-key. State: "started" (B) bool on the CPU, the cache of pairs, and what the
+/// units keep. A watcher (nn/attention_watch.h) is told of the contextual units: key s is that of
+/// the pair of tokens s and s + 1.
+class Mosaic : public Architecture, public WatchedAttention {
+ public:
+  /// Throws Error{bad_config} naming the option.
+  Mosaic(const ModelOptions& options, std::int64_t vocabulary);
+
+  Hidden forward(const Batch& batch, State* state) override;
+  std::int64_t d_model() const override { return shape_.d_model; }
+  std::int64_t d_key() const override { return shape_.d_model; }
+  /// With bounded memories the State does not grow.
+  Carry carry() const override { return bound_.slots > 0 ? Carry::constant : Carry::forget; }
+  /// Of `keep` tokens, keep - 1 pairs remain and the newest token's, still to be completed. The
+  /// leaky averages stay.
+  void forget(State& state, std::int64_t keep) override;
+  /// What is bounded gives no gradient, and is not watched.
+  void bound_slots(const SlotBound& bound) override { bound_ = bound; }
+  std::shared_ptr<Embedding> embedding() override { return wte_; }
+
+  struct Decay {
+    std::int64_t layer;
+    std::string unit;      ///< contextual, persistent
+    torch::Tensor lambda;  ///< (heads): what a step leaves of the sums
+  };
+  /// Of all leaky averages, layer by layer.
+  std::vector<Decay> decays() const;
+
+ private:
+  Hidden run(const torch::Tensor& ids, const MosaicCall& call);
+
+  ShapeOptions shape_;
+  MosaicOptions options_;
+  SlotBound bound_;
+  std::shared_ptr<Embedding> wte_;
+  struct Layer {
+    std::shared_ptr<LayerNorm> ln_1, ln_2;
+    std::shared_ptr<ContextualUnit> contextual;
+    std::shared_ptr<PersistentUnit> persistent;
+  };
+  std::vector<Layer> layers_;
+  std::shared_ptr<LayerNorm> ln_f_;
+};
+
+}  // namespace nn

@@ -1,0 +1,77 @@
+#pragma once
+// SRU++ (Lei 2021): a simple recurrence whose gates come from attention.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nn/base/architecture.h"
+#include "nn/layers/init.h"
+#include "nn/layers/key_sight.h"
+#include "nn/layers/layer_memory.h"
+#include "nn/layers/layers.h"
+#include "nn/ops/sru_scan.h"
+
+namespace nn {
+
+/// z = LayerNorm(q + rezero a), q = project(x), a = attention of q on keys and values of q
+/// (without attention: z = LayerNorm(q)); gates = expand(dropout(z)); h = the recurrence's. No
+/// biases in the matrices.
+class SruppLayer : public torch::nn::Module, public OwnFirstValues {
+ public:
+  SruppLayer(const ShapeOptions& shape, const SruppOptions& options, std::int64_t width,
+             double norm_epsilon, bool attends);
+  /// The cells' weights uniform in +-1, rezero 0; expand's as the scheme has them, times
+  /// sqrt(1 - dropout), since dropout raises the variance of what it reads.
+  void first_values() override;
+  bool attends() const { return keys_values_ != nullptr; }
+  /// q (B, S, width) of inputs x (B, S, d); keys and values of that (B, S, 2 width), if it attends.
+  torch::Tensor project(const torch::Tensor& x) const { return project_->forward(x); }
+  torch::Tensor keys_values(const torch::Tensor& q) const { return keys_values_->forward(q); }
+  /// x (B, T, d) and q of it; keys_values (B, S, 2 width) of all that is remembered and x; cells
+  /// (B, d) become those after the last step; steps as sru_scan's. `normalised`, if not null,
+  /// receives z (B, T, width).
+  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& q,
+                        const torch::Tensor& keys_values, const KeySight& sight,
+                        torch::Tensor& cells, const torch::Tensor& steps,
+                        torch::Tensor* normalised);
+
+ private:
+  torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& keys_values,
+                       const KeySight& sight) const;
+
+  std::int64_t heads_;
+  double dropout_, attention_dropout_, forget_start_, highway_start_;
+  std::shared_ptr<Linear> project_, keys_values_, expand_;
+  std::shared_ptr<LayerNorm> norm_;
+  torch::Tensor rezero_;  // (1)
+  SruWeights weights_;
+};
+
+/// Embedding, then layers. State: "cells" (B, layers, d_model), and the past of the layers that
+/// attend (layer_memory.h): inputs (B, length, d_model), or, where weights stay as they are
+/// (evaluation mode without gradient), keys and values (B, length, 2 width). A State is of one
+/// kind. g is the last layer's z, or f: --memory-key. The biases' first values (--forget-bias,
+/// --highway-bias) are added to the parameters, which start at 0.
+class Srupp : public Architecture {
+ public:
+  /// Throws Error{bad_config} naming the option.
+  Srupp(const ModelOptions& options, std::int64_t vocabulary);
+
+  Hidden forward(const Batch& batch, State* state) override;
+  std::int64_t d_model() const override { return shape_.d_model; }
+  std::int64_t d_key() const override;
+  Carry carry() const override { return Carry::constant; }
+  void set_reach(const LayerReach& reach) override;
+  std::shared_ptr<Embedding> embedding() override { return wte_; }
+
+ private:
+  ShapeOptions shape_;
+  std::int64_t width_;  // of the attention
+  std::vector<std::int64_t> lengths_;
+  bool same_length_;
+  std::shared_ptr<Embedding> wte_;
+  std::vector<std::shared_ptr<SruppLayer>> layers_;
+};
+
+}  // namespace nn

@@ -1,0 +1,17 @@
+#pragma once
+// A decoder of transformer blocks, from GPT-2's shape to fairseq's.
+
+#include "nn/arch/decoder_stack.h"
+
+namespace nn {
+
+class Transformer : public DecoderStack, public WatchedAttention {
+ public:
+  /// Throws Error{bad_config} naming the option.
+  Transformer(const ModelOptions& options, std::int64_t vocabulary);
+
+  /// Throws Error{bad_data} where learned positions run out.
+  Hidden forward(const Batch& batch, State* state) override;
+};
+
+}  // namespace nn

@@ -1,0 +1,138 @@
+#include "nn/arch/transformer_xl.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "nn/layers/layer_memory_lengths.h"
+#include "nn/layers/option_checks.h"
+
+namespace nn {
+XlBlock::XlBlock(const ShapeOptions& shape, const TransformerOptions& options, bool own_biases)
+    : pre_norm_(options.norm == "pre"), dropout_(shape.dropout) {
+  const auto norm = [&] {
+    return std::make_shared<LayerNorm>(shape.d_model, options.norm_epsilon, options.bias);
+  };
+  ln_1_ = register_module("ln_1", norm());
+  attn_ = register_module("attn", std::make_shared<RelativeAttention>(shape.d_model, shape.heads,
+                                                                      shape.attention_dropout));
+  if (own_biases)
+    biases_ = register_module(
+        "biases", std::make_shared<PositionBiases>(shape.heads, shape.d_model / shape.heads));
+  ln_2_ = register_module("ln_2", norm());
+  mlp_ = register_module("mlp", std::make_shared<FeedForward>(
+                                    shape, parse_activation(options.activation), options.bias));
+}
+
+torch::Tensor XlBlock::read(const torch::Tensor& x) const {
+  return pre_norm_ ? ln_1_->forward(x) : x;
+}
+
+torch::Tensor XlBlock::forward(torch::Tensor x, const torch::Tensor& read,
+                               const torch::Tensor& keys_values, const torch::Tensor& positions,
+                               const PositionBiases* shared, const KeySight& sight,
+                               torch::Tensor* ffn_input) {
+  const auto drop = [&](const torch::Tensor& y) { return dropped(y, dropout_, is_training()); };
+  x = x + drop(attn_->forward(read, keys_values, positions, biases_ ? *biases_ : *shared, sight));
+  if (!pre_norm_) x = ln_1_->forward(x);
+  const auto fed = pre_norm_ ? ln_2_->forward(x) : x;
+  if (ffn_input != nullptr) *ffn_input = fed;
+  x = x + drop(mlp_->forward(fed));
+  return pre_norm_ ? x : ln_2_->forward(x);
+}
+
+TransformerXl::TransformerXl(const ModelOptions& options, std::int64_t vocabulary)
+    : shape_(options.shape),
+      lengths_(parse_layer_memory(options.layer_memory.layer_memory, options.shape.layers)),
+      same_length_(parse_same_length(options.layer_memory.same_length)),
+      clamp_(options.transformer_xl.clamp_length) {
+  check_heads(shape_);
+  check_norm(options.transformer);
+  wte_ = register_module("wte", make_embedding(options, vocabulary));
+  const bool shared = options.transformer_xl.shared_biases;
+  if (shared)
+    biases_ = register_module(
+        "biases", std::make_shared<PositionBiases>(shape_.heads, shape_.d_model / shape_.heads));
+  const auto layers = register_module("h", std::make_shared<torch::nn::Module>());
+  for (std::int64_t i = 0; i < shape_.layers; ++i)
+    blocks_.push_back(layers->register_module(
+        std::to_string(i), std::make_shared<XlBlock>(shape_, options.transformer, !shared)));
+  if (options.transformer.final_norm && options.transformer.norm == "pre")
+    ln_f_ = register_module(
+        "ln_f", std::make_shared<LayerNorm>(shape_.d_model, options.transformer.norm_epsilon,
+                                            options.transformer.bias));
+}
+
+Hidden TransformerXl::forward(const Batch& batch, State* state) {
+  LayerMemory memory(batch, state);
+  auto ids = batch.inputs;
+  if (!memory.dense())
+    ids = memory.pack(ids.masked_fill((batch.place.run < 0).to(ids.device()), 0));
+  auto x = dropped(wte_->forward(ids), shape_.dropout, is_training());
+  const auto options = x.options().requires_grad(false);
+  const auto steps = x.size(1);
+
+  const auto name = [](std::size_t layer) { return "h." + std::to_string(layer); };
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < blocks_.size(); ++i)
+    most = std::max(most, memory.remembered(name(i), lengths_[i]));
+  // Of the layer that remembers most; the others take the last rows.
+  const auto far = dropped(distances(most + steps, options), shape_.dropout, is_training());
+  const bool keep_keys = !is_training() && !torch::GradMode::is_enabled();
+  torch::Tensor g;
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    auto& block = *blocks_[i];
+    torch::Tensor read, keys_values;
+    if (keep_keys) {
+      read = block.read(x);
+      keys_values = memory.extend(name(i), block.keys_values(read), lengths_[i]);
+    } else {
+      const auto all = block.read(memory.extend(name(i), x, lengths_[i]));
+      read = all.narrow(1, all.size(1) - steps, steps);
+      keys_values = block.keys_values(all);
+    }
+    const auto slots = keys_values.size(1);
+    const auto positions = keep_keys ? kept_positions(i, slots, options)
+                                     : block.positions(far.narrow(0, far.size(0) - slots, slots));
+    const KeySight sight{memory.first_valid(slots - steps), same_length_ ? lengths_[i] : -1};
+    torch::Tensor* const key = i + 1 == blocks_.size() ? &g : nullptr;
+    x = block.forward(x, read, keys_values, positions, biases_.get(), sight, key);
+  }
+  if (ln_f_) x = ln_f_->forward(x);
+  if (shape_.memory_key == "output") g = x;
+  return {memory.unpack(dropped(x, shape_.head_dropout, is_training())), memory.unpack(g)};
+}
+
+torch::Tensor TransformerXl::distances(std::int64_t slots, const torch::TensorOptions& options) {
+  if (!table_.defined() || table_.size(0) < slots || table_.scalar_type() != options.dtype() ||
+      table_.device() != options.device()) {
+    // Room to grow, since a text may come token by token.
+    const auto room = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(slots)));
+    table_ = distance_vectors(room, clamp_, shape_.d_model).to(options);
+    positions_.assign(blocks_.size(), torch::Tensor());
+  }
+  return table_.narrow(0, table_.size(0) - slots, slots);
+}
+
+torch::Tensor TransformerXl::kept_positions(std::size_t layer, std::int64_t slots,
+                                            const torch::TensorOptions& options) {
+  const auto room = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(slots)));
+  auto& kept = positions_[layer];
+  if (!kept.defined() || kept.size(0) < slots)
+    kept = blocks_[layer]->positions(distances(room, options));
+  return kept.narrow(0, kept.size(0) - slots, slots);
+}
+
+void TransformerXl::train(bool on) {
+  Architecture::train(on);
+  table_ = torch::Tensor();  // the positions too: weights may change before they are wanted again
+}
+
+void TransformerXl::set_reach(const LayerReach& reach) {
+  if (!reach.layer_memory.empty()) lengths_ = parse_layer_memory(reach.layer_memory, shape_.layers);
+  if (!reach.same_length.empty()) same_length_ = parse_same_length(reach.same_length);
+  if (reach.clamp_length >= 0) clamp_ = reach.clamp_length;
+  table_ = torch::Tensor();
+}
+
+}  // namespace nn

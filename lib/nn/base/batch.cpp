@@ -1,0 +1,40 @@
+#include "nn/base/batch.h"
+
+namespace nn {
+
+Place Place::empty() {
+  const auto none = torch::empty({0}, torch::kInt64);
+  return {none, none, none};
+}
+
+Place Place::flatten() const { return {run.flatten(), segment.flatten(), position.flatten()}; }
+
+Place Place::slice(std::int64_t begin, std::int64_t end) const {
+  return {run.slice(0, begin, end), segment.slice(0, begin, end), position.slice(0, begin, end)};
+}
+
+Place Place::concatenate(const std::vector<Place>& places) {
+  std::vector<torch::Tensor> run, segment, position;
+  for (const auto& place : places) {
+    run.push_back(place.run);
+    segment.push_back(place.segment);
+    position.push_back(place.position);
+  }
+  return {torch::cat(run), torch::cat(segment), torch::cat(position)};
+}
+
+Batch Batch::to(torch::Device device) const {
+  Batch moved = *this;
+  const auto move = [&](torch::Tensor& tensor) {
+    if (tensor.defined()) tensor = tensor.to(device, /*non_blocking=*/true);
+  };
+  move(moved.inputs);
+  move(moved.targets);
+  move(moved.weight);
+  move(moved.source);
+  return moved;
+}
+
+bool Batch::dense() const { return !(place.run < 0).any().item<bool>(); }
+
+}  // namespace nn

@@ -1,0 +1,82 @@
+#include "nn/base/cuda.h"
+
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "core/build_info.h"
+#include "core/error.h"
+
+namespace nn {
+namespace {
+
+const CudaKernels* g_kernels = nullptr;
+const CudaKernels* g_kernels_before = nullptr;  // AsDevice
+bool g_as_device = false;
+
+void* open_library(const char* name, const char* meaning) {
+  void* const library = ::dlopen(name, RTLD_NOW | RTLD_GLOBAL);
+  if (library != nullptr) return library;
+  const char* const why = ::dlerror();
+  core::fail(core::Code::unavailable, "{} ({}); see tessera(7)", meaning,
+             why != nullptr ? why : name);
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+void load_cuda() {
+  static bool loaded = false;
+  if (loaded) return;
+  open_library("libtorch_cuda.so", "this build's LibTorch has no CUDA part");
+  void* const plugin = open_library("libtessera_cuda.so", "this build has no CUDA kernels");
+  const auto table =
+      reinterpret_cast<decltype(&tessera_cuda_kernels)>(::dlsym(plugin, "tessera_cuda_kernels"));
+  const CudaKernels* const kernels = table != nullptr ? table() : nullptr;
+  if (kernels == nullptr || std::strcmp(kernels->build, core::build::kVersion) != 0)
+    core::fail(core::Code::unavailable,
+               "libtessera_cuda.so is of another build than this program; make both anew");
+  try {
+    at::detail::getCUDAHooks().init();
+  } catch (const c10::Error& error) {
+    core::fail(core::Code::unavailable, "{}", first_line(error.what_without_backtrace()));
+  }
+  g_kernels = kernels;
+  loaded = true;
+}
+
+bool has_nvidia_driver() {
+  return ::access("/dev/nvidiactl", F_OK) == 0 || ::access("/dev/dxg", F_OK) == 0;
+}
+
+const CudaKernels* cuda_kernels(const torch::Tensor& x) {
+  if (x.scalar_type() != torch::kFloat32) return nullptr;
+  return x.is_cuda() || (g_as_device && x.is_cpu()) ? g_kernels : nullptr;
+}
+
+void* cuda_stream(const torch::Tensor& x) {
+  return g_kernels->stream == nullptr ? nullptr : g_kernels->stream(x.get_device());
+}
+
+void check_launch(int error, const char* kernel) {
+  if (error != 0)
+    core::fail(core::Code::unavailable, "{} could not be started: CUDA error {}", kernel, error);
+}
+
+bool in_host_memory(const torch::Tensor& x) { return x.is_cpu() && !g_as_device; }
+
+AsDevice::AsDevice(const CudaKernels* kernels) {
+  g_as_device = true;
+  g_kernels_before = g_kernels;
+  g_kernels = kernels;
+}
+
+AsDevice::~AsDevice() {
+  g_as_device = false;
+  g_kernels = g_kernels_before;
+}
+
+}  // namespace nn

@@ -1,0 +1,42 @@
+#pragma once
+// CUDA, which programs do not link: it is loaded where --device asks for it.
+
+#include <string>
+
+#include "nn/base/torch.h"
+#include "nn/kernels/cuda_kernels.h"
+
+namespace nn {
+
+/// Loads libtessera_cuda.so and LibTorch's CUDA library, once, and starts CUDA. Whoever asks
+/// LibTorch for a CUDA device before that (torch::manual_seed does) never gets one: LibTorch keeps
+/// its first answer. Throws Error{unavailable} with one line that names what is missing. Not thread
+/// safe.
+void load_cuda();
+
+/// Whether a driver of NVIDIA's runs here; asks the file system, not CUDA.
+bool has_nvidia_driver();
+
+/// The plug-in's kernels for a tensor in a GPU's memory; null if there are none: not float32, or on
+/// the CPU.
+const CudaKernels* cuda_kernels(const torch::Tensor& x);
+
+/// What a kernel's launch for `x` runs in.
+void* cuda_stream(const torch::Tensor& x);
+/// Throws Error{unavailable} if a launch failed.
+void check_launch(int error, const char* kernel);
+
+/// Whether raw loops on the CPU may read the tensor's memory.
+bool in_host_memory(const torch::Tensor& x);
+
+/// For tests: while it lives, tensors of the CPU are taken for a device's, without raw loops; with
+/// kernels that run on the CPU (tests/cuda/emulated) where `kernels` is given. Not thread safe.
+class AsDevice {
+ public:
+  explicit AsDevice(const CudaKernels* kernels = nullptr);
+  ~AsDevice();
+  AsDevice(const AsDevice&) = delete;
+  AsDevice& operator=(const AsDevice&) = delete;
+};
+
+}  // namespace nn

@@ -1,0 +1,61 @@
+#include "nn/base/memory_rule.h"
+
+#include "core/error.h"
+
+namespace nn {
+
+Entries Entries::of(const torch::Tensor& g, const Batch& batch) {
+  return {g.flatten(0, 1), batch.targets.flatten(), batch.place.flatten()};
+}
+
+Entries Entries::concatenate(const std::vector<Entries>& parts) {
+  std::vector<torch::Tensor> keys, labels;
+  std::vector<Place> places;
+  const Entries* only = nullptr;
+  for (const auto& part : parts) {
+    if (part.size() == 0) continue;
+    only = &part;
+    keys.push_back(keys.empty() ? part.keys : part.keys.to(keys[0].dtype()));
+    labels.push_back(part.labels);
+    places.push_back(part.place);
+  }
+  if (keys.size() > 1) return {torch::cat(keys), torch::cat(labels), Place::concatenate(places)};
+  return only != nullptr ? *only : Entries{};
+}
+
+MemoryRule MemoryRule::parse(const std::string& names) {
+  MemoryRule rule;
+  if (names == "none") return rule;
+  std::size_t begin = 0;
+  while (begin <= names.size()) {
+    const std::size_t end = std::min(names.find(',', begin), names.size());
+    const std::string name = names.substr(begin, end - begin);
+    if (name == "local") {
+      rule.local = true;
+    } else if (name == "long") {
+      rule.far = true;
+    } else if (name == "ext") {
+      rule.ext = true;
+    } else {
+      core::fail(core::Code::usage,
+                 "memory '{}': takes none, or a sum of local, long, ext (write local,long)", names);
+    }
+    begin = end + 1;
+  }
+  return rule;
+}
+
+std::string MemoryRule::name() const {
+  std::string text;
+  const auto add = [&](bool on, const char* name) {
+    if (!on) return;
+    if (!text.empty()) text += ',';
+    text += name;
+  };
+  add(local, "local");
+  add(far, "long");
+  add(ext, "ext");
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace nn

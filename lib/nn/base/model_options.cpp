@@ -1,0 +1,116 @@
+#include "nn/base/model_options.h"
+
+#include "nn/base/arch_facts.h"
+
+namespace nn {
+namespace {
+
+// More than any machine holds; products of two stay within 63 bits.
+constexpr double kMostWidth = 16e6, kMostTokens = 16e6, kMostTypes = 4e9;
+
+}  // namespace
+
+void ShapeOptions::fields(core::FieldList& f) {
+  f("layers", layers, "number of layers").between(1, 10e3);
+  f("d-model", d_model, "width of the hidden vectors").between(1, kMostWidth);
+  f("heads", heads, "attention heads").between(1, kMostWidth);
+  f("d-ff", d_ff, "width inside the feed-forward networks; 0: 4 times d-model")
+      .between(0, kMostWidth);
+  f("dropout", dropout, "dropout on embeddings and on what is added to the residual stream")
+      .at_least(0)
+      .below(1);
+  f("attention-dropout", attention_dropout, "dropout on attention weights").at_least(0).below(1);
+  f("activation-dropout", activation_dropout, "dropout inside the feed-forward networks")
+      .at_least(0)
+      .below(1);
+  f("head-dropout", head_dropout, "dropout on the output before the softmax").at_least(0).below(1);
+  f("memory-key", memory_key, "what keys the memories", {"last-ffn-input", "output"});
+  f("init", init, "first values of the parameters", {"gpt2", "fairseq", "fan-in"});
+}
+
+void VocabularyOptions::fields(core::FieldList& f) {
+  f("tied", tied, "the softmax shares the input embedding");
+  f("cutoffs", cutoffs,
+    "adaptive input and softmax: first id of each band of rarer words; none: a plain softmax")
+      .between(1, kMostTypes);
+  f("factor", factor, "each band's vectors are narrower by this factor").between(1, kMostWidth);
+  f("d-embedding", d_embedding, "with --cutoffs: width of the first band's vectors; 0: d-model")
+      .between(0, kMostWidth);
+  f("tied-projections", tied_projections, "the bands' projections are shared too, where tied");
+  f("tail-dropout", tail_dropout,
+    "dropout on the projected output of the adaptive softmax's rarer bands")
+      .at_least(0)
+      .below(1);
+  f("scale-embedding", scale_embedding, "multiply embeddings by the square root of d-model");
+}
+
+void TransformerOptions::fields(core::FieldList& f) {
+  f("positions", positions, "how tokens know their place",
+    {"learned", "sinusoidal", "rope", "alibi", "none"});
+  f("context", context, "learned positions: most tokens of a row").between(1, kMostTokens);
+  f("norm", norm, "LayerNorm before or after each sub-layer", {"pre", "post"});
+  f("final-norm", final_norm, "pre-norm: one more LayerNorm after the last layer");
+  f("activation", activation, "of the feed-forward networks", {"gelu", "gelu-exact", "relu"});
+  f("bias", bias, "biases in matrices and norms");
+  f("norm-epsilon", norm_epsilon, "added to the variance in LayerNorm").between(0, 1);
+}
+
+void LstmOptions::fields(core::FieldList& f) {
+  f("d-recurrent", d_recurrent, "width of the LSTM's cells; 0: d-model").between(0, kMostWidth);
+}
+
+void MosaicOptions::fields(core::FieldList& f) {
+  f("persistent-slots", persistent_slots,
+    "learned pairs of each persistent memory unit; 0: 3.5 times d-model")
+      .between(0, kMostWidth);
+  f("scale-output", scale_output,
+    "mosaic: divide the output before the softmax by the square root of d-model");
+}
+
+void LayerMemoryOptions::fields(core::FieldList& f) {
+  f("layer-memory", layer_memory,
+    "past tokens each layer keeps: numbers, or as 'long=2304 short=128 place=interleaved:4'");
+  f("same-length", same_length, "a token sees no more before it than its layer keeps",
+    {"off", "on"});
+}
+
+void TransformerXlOptions::fields(core::FieldList& f) {
+  f("clamp-length", clamp_length, "farther tokens count as so far away; 0: no bound")
+      .between(0, kMostTokens);
+  f("shared-biases", shared_biases, "all layers share the content and the position bias");
+}
+
+void SruppOptions::fields(core::FieldList& f) {
+  f("d-projection", d_projection, "width of SRU++'s attention; 0: a quarter of d-model")
+      .between(0, kMostWidth);
+  f("attention-every", attention_every,
+    "every k-th layer of SRU++ attends, the last included; 0: none")
+      .between(0, 10e3);
+  f("attention-last", attention_last,
+    "only so many of SRU++'s last layers attend; 0: by --attention-every")
+      .between(0, 10e3);
+  f("forget-bias", forget_bias, "first value of the SRU's forget bias").between(-1000, 1000);
+  f("highway-bias", highway_bias, "first value of the SRU's highway bias").between(-1000, 1000);
+}
+
+void ModelOptions::fields(core::FieldList& f) {
+  f.group("Model");
+  f("arch", arch, "architecture", architecture_names());
+  shape.fields(f);
+  f.group("Vocabulary");
+  vocabulary.fields(f);
+  f.group("Transformer");
+  transformer.fields(f);
+  f.group("LSTM");
+  lstm.fields(f);
+  f.group("Memory Mosaics");
+  mosaic.fields(f);
+  f.group("Memory of layers");
+  layer_memory.fields(f);
+  f.group("Transformer-XL");
+  transformer_xl.fields(f);
+  f.group("SRU++");
+  srupp.fields(f);
+}
+
+}  // namespace nn

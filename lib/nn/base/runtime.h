@@ -1,0 +1,37 @@
+#pragma once
+// What every program that computes with torch sets first.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "core/options.h"
+#include "nn/base/torch.h"
+
+namespace nn {
+
+/// Where a program computes.
+struct DeviceOptions {
+  std::string device = "auto";
+  void fields(core::FieldList& f);
+};
+
+/// Where, and in what the weights are.
+struct ComputeOptions : DeviceOptions {
+  std::string precision = "float32";
+  void fields(core::FieldList& f);
+};
+
+/// Threads, seed, denormals flushed to zero, and the allocator kept from giving memory back between
+/// steps. Before device(), which tells `say` what a user should know.
+void start(std::int64_t threads, std::uint64_t seed,
+           std::function<void(const std::string&)> say = nullptr);
+
+/// "cpu", "cuda", "cuda:1", or "auto" (cuda if there is one). Loads CUDA where it is asked for, or
+/// where auto finds a driver of NVIDIA's; one that auto cannot use is told, once. Throws
+/// Error{unavailable} naming what is missing.
+torch::Device device(const std::string& name);
+/// "float32", "float64" or "bfloat16", what --precision takes.
+torch::Dtype dtype(const std::string& precision);
+
+}  // namespace nn

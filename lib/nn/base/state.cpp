@@ -1,0 +1,36 @@
+#include "nn/base/state.h"
+
+namespace nn {
+
+void State::select(const torch::Tensor& rows) {
+  for (auto& [name, tensor] : tensors)
+    tensor = tensor.index_select(row_dimension(name), rows.to(tensor.device()));
+}
+
+void State::reset(const torch::Tensor& fresh) {
+  if (!fresh.defined() || !fresh.any().item<bool>()) return;
+  const auto rows = fresh.nonzero().flatten();
+  for (auto& [name, tensor] : tensors) {
+    const auto at = rows.to(tensor.device());
+    if (tensor.requires_grad())
+      tensor = tensor.index_fill(row_dimension(name), at, 0);  // the other rows keep their gradient
+    else
+      tensor.index_fill_(row_dimension(name), at, 0);
+  }
+}
+
+void State::detach() {
+  for (auto& [name, tensor] : tensors) tensor = tensor.detach();
+}
+
+void State::to(torch::Device device) {
+  for (auto& [name, tensor] : tensors) tensor = tensor.to(device);
+}
+
+std::int64_t State::bytes() const {
+  std::int64_t total = 0;
+  for (const auto& [name, tensor] : tensors) total += static_cast<std::int64_t>(tensor.nbytes());
+  return total;
+}
+
+}  // namespace nn

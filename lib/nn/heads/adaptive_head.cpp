@@ -1,0 +1,190 @@
+#include "nn/heads/adaptive_head.h"
+
+#include <algorithm>
+#include <string>
+
+#include "nn/layers/layers.h"
+#include "nn/ops/softmax_rows.h"
+
+namespace nn {
+namespace {
+
+/// The rows of a block whose targets are in one band.
+struct Tail {
+  std::int64_t band;
+  torch::Tensor rows;     // (n) int64: in the block
+  torch::Tensor targets;  // (n): in the band
+  torch::Tensor keep;     // (n, width): dropout's factors, undefined without dropout
+  torch::Tensor hidden;   // (n, width): after dropout
+  RowSoftmax softmax;
+};
+
+/// Gradients in the order of AdaptiveHead::weights().
+struct Parts {
+  const std::vector<torch::Tensor>& tables;
+  const std::vector<torch::Tensor>& projections;
+  const torch::Tensor& slots;
+};
+
+class AdaptiveBlock : public HeadBlock {
+ public:
+  AdaptiveBlock(const Parts& parts, const Bands& bands, double dropout, const torch::Tensor& f,
+                const torch::Tensor& targets, bool gradient)
+      : tables_(parts.tables), projections_(parts.projections), slots_(parts.slots), f_(f) {
+    first_f_ = f_.to(tables_[0].scalar_type());
+    if (bands.narrow()) first_f_ = first_f_.mm(projections_.back());
+    first_level(bands, targets);
+    for (std::int64_t band = 1; band < bands.count(); ++band)
+      second_level(bands, band, targets, dropout);
+    if (gradient) return;
+    first_.exp.reset();
+    tails_.clear();
+  }
+
+  torch::Tensor backward(const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z,
+                         std::vector<torch::Tensor>& gradients) override {
+    const torch::NoGradGuard no_grad;
+    const auto bands = tables_.size(), common = static_cast<std::size_t>(tables_[0].size(0));
+    const bool narrow = projections_.size() == bands;
+    const auto& seen = narrow ? first_f_ : f_;
+    auto d_f = row_softmax_backward(first_, seen, tables_[0], 0, choice_, d_log_prob, d_log_z,
+                                    gradients[0]);
+    d_f.add_(row_softmax_backward(first_, seen, slots_, static_cast<std::int64_t>(common), choice_,
+                                  d_log_prob, d_log_z, gradients[bands]));
+    if (narrow) d_f = through(projections_.back(), f_, d_f, gradients.back()).to(d_f.scalar_type());
+    for (auto& tail : tails_) {
+      const auto d_tail = d_log_prob.index_select(0, tail.rows);
+      auto d_hidden =
+          row_softmax_backward(tail.softmax, tail.hidden, tables_[tail.band], 0, tail.targets,
+                               d_tail, torch::zeros_like(d_tail), gradients[tail.band]);
+      if (tail.keep.defined()) d_hidden.mul_(tail.keep);
+      const auto d_rows = through(projections_[tail.band - 1], f_.index_select(0, tail.rows),
+                                  d_hidden, gradients[bands + static_cast<std::size_t>(tail.band)]);
+      d_f.index_add_(0, tail.rows, d_rows.to(d_f.scalar_type()));
+    }
+    first_.exp.reset();
+    tails_.clear();
+    return d_f.to(f_.scalar_type());
+  }
+
+ private:
+  /// Backward of f P (R, width): adds to d_projection, returns f's.
+  static torch::Tensor through(const torch::Tensor& projection, const torch::Tensor& f,
+                               const torch::Tensor& d, torch::Tensor& d_projection) {
+    const auto narrow = d.to(projection.scalar_type());
+    d_projection.add_(f.to(projection.scalar_type()).t().mm(narrow));
+    return narrow.mm(projection.t());
+  }
+
+  void first_level(const Bands& bands, const torch::Tensor& targets) {
+    const auto& words = tables_[0];
+    const auto common = words.size(0), width = common + slots_.size(0);
+    choice_ = targets.clone();
+    for (std::int64_t band = 1; band < bands.count(); ++band)
+      choice_.masked_fill_((targets >= bands.begin(band)).logical_and_(targets < bands.end(band)),
+                           common + band - 1);
+    auto scores = torch::empty({f_.size(0), width}, words.options().requires_grad(false));
+    auto left = scores.narrow(1, 0, common), right = scores.narrow(1, common, width - common);
+    at::mm_out(left, first_f_, words.t());
+    at::mm_out(right, first_f_, slots_.t());
+    first_ = row_softmax_(scores.to(accumulation_type(words)), choice_);
+    log_prob = first_.log_prob;
+    log_z = first_.log_z;
+  }
+
+  void second_level(const Bands& bands, std::int64_t band, const torch::Tensor& targets,
+                    double dropout) {
+    Tail tail;
+    tail.band = band;
+    const auto inside = (targets >= bands.begin(band)).logical_and_(targets < bands.end(band));
+    tail.rows = inside.nonzero().flatten();
+    if (tail.rows.size(0) == 0) return;
+    tail.targets = targets.index_select(0, tail.rows) - bands.begin(band);
+    const auto& table = tables_[band];
+    const auto type = table.scalar_type();
+    tail.hidden = f_.index_select(0, tail.rows).to(type).mm(projections_[band - 1]);
+    if (dropout > 0) {
+      tail.keep = torch::empty_like(tail.hidden).bernoulli_(1 - dropout).div_(1 - dropout);
+      tail.hidden.mul_(tail.keep);
+    }
+    tail.softmax =
+        row_softmax_(tail.hidden.mm(table.t()).to(accumulation_type(table)), tail.targets);
+    log_prob.index_add_(0, tail.rows, tail.softmax.log_prob);
+    tails_.push_back(std::move(tail));
+  }
+
+  std::vector<torch::Tensor> tables_, projections_;
+  torch::Tensor slots_, f_, first_f_;  // first_f_: what the first level reads, f' of the header
+  torch::Tensor choice_;               // (R): the target's column at the first level
+  RowSoftmax first_;
+  std::vector<Tail> tails_;
+};
+
+}  // namespace
+
+AdaptiveHead::AdaptiveHead(Bands bands, const std::shared_ptr<Embedding>& tied,
+                           bool tied_projections, double tail_dropout)
+    : bands_(std::move(bands)), tail_dropout_(tail_dropout) {
+  for (std::int64_t i = 0; i < bands_.count(); ++i) {
+    const auto number = std::to_string(i);
+    tables_.push_back(
+        tied ? tied->tables.at(i)
+             : register_parameter("table_" + number,
+                                  blank({bands_.end(i) - bands_.begin(i), bands_.width(i)})));
+    if (i > 0) add_projection(i, tied && tied_projections ? tied.get() : nullptr);
+  }
+  if (bands_.narrow()) add_projection(0, tied && tied_projections ? tied.get() : nullptr);
+  slots_ = register_parameter("slots", blank({bands_.count() - 1, bands_.width(0)}));
+}
+
+void AdaptiveHead::add_projection(std::int64_t band, const Embedding* tied) {
+  projections_.push_back(tied != nullptr
+                             ? tied->projections.at(band)
+                             : register_parameter("projection_" + std::to_string(band),
+                                                  blank({bands_.d_model, bands_.width(band)})));
+}
+
+std::vector<torch::Tensor> AdaptiveHead::weights() {
+  auto all = tables_;
+  all.push_back(slots_);
+  all.insert(all.end(), projections_.begin(), projections_.end());
+  return all;
+}
+
+std::unique_ptr<HeadBlock> AdaptiveHead::block(const torch::Tensor& f, const torch::Tensor& targets,
+                                               bool gradient) {
+  const torch::NoGradGuard no_grad;
+  const Parts parts{tables_, projections_, slots_};
+  return std::make_unique<AdaptiveBlock>(parts, bands_, is_training() ? tail_dropout_ : 0.0, f,
+                                         targets, gradient);
+}
+
+torch::Tensor AdaptiveHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {
+  const torch::NoGradGuard no_grad;
+  const auto narrow = f.to(tables_[0].scalar_type());
+  const auto type = accumulation_type(tables_[0]);
+  const auto seen = bands_.narrow() ? narrow.mm(projections_.back()) : narrow;
+  const auto first = torch::cat({seen.mm(tables_[0].t()), seen.mm(slots_.t())}, 1).to(type);
+  const auto normaliser = first.logsumexp(1, /*keepdim=*/true);
+  if (log_z != nullptr) *log_z = normaliser.squeeze(1);
+  auto out = torch::empty({f.size(0), bands_.vocabulary}, first.options());
+  const auto common = bands_.end(0);
+  out.narrow(1, 0, common).copy_(first.narrow(1, 0, common) - normaliser);
+  for (std::int64_t band = 1; band < bands_.count(); ++band) {
+    const auto slot = first.narrow(1, common + band - 1, 1) - normaliser;
+    const auto scores = narrow.mm(projections_[band - 1]).mm(tables_[band].t()).to(type);
+    out.narrow(1, bands_.begin(band), bands_.end(band) - bands_.begin(band))
+        .copy_(scores.log_softmax(1) + slot);
+  }
+  return out;
+}
+
+std::int64_t AdaptiveHead::bytes_per_row() const {
+  std::int64_t largest = 0;
+  for (std::int64_t i = 1; i < bands_.count(); ++i)
+    largest = std::max(largest, bands_.end(i) - bands_.begin(i));
+  const auto columns = tables_[0].size(0) + slots_.size(0) + largest / 4;
+  return columns * static_cast<std::int64_t>(elementSize(accumulation_type(tables_[0])));
+}
+
+}  // namespace nn

@@ -1,0 +1,22 @@
+#pragma once
+// How a .cu file starts its kernels: in plain C++, so that a compiler without CUDA takes the file
+// too, with a cuda_runtime.h that runs kernels on the CPU (tests/cuda/emulated).
+
+#include <cuda_runtime.h>
+
+namespace nn {
+
+/// kernel<<<grid, threads, 0, stream>>>(arguments...); a cudaError_t. A grid without blocks is no
+/// error: there is nothing to do.
+template <class... Parameters, class... Arguments>
+int launch(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
+           const Arguments&... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return cudaSuccess;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = static_cast<cudaStream_t>(stream);
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+}  // namespace nn

@@ -1,0 +1,124 @@
+#pragma once
+// What kernels do with one row of numbers. Files that include this are built as vector_math.h says.
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "nn/kernels/vector_math.h"
+
+namespace nn::vec {
+
+inline double exp(double x) { return std::exp(x); }
+
+template <class Real>
+Real dot(const Real* a, const Real* b, std::int64_t n) {
+  Real sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// y += x.
+inline void add(const float* x, std::int64_t n, float* y) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) y[i] += x[i];
+}
+
+template <class Real>
+void scale(Real* x, std::int64_t n, Real factor) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
+}
+
+/// The largest; -inf of none.
+template <class Real>
+Real max_of(const Real* x, std::int64_t n) {
+  Real max = -std::numeric_limits<Real>::infinity();
+#pragma omp simd reduction(max : max)
+  for (std::int64_t i = 0; i < n; ++i) max = x[i] > max ? x[i] : max;
+  return max;
+}
+
+/// x becomes e^(x - max); returns the sum.
+template <class Real>
+Real exponentiate(Real* x, std::int64_t n, Real max) {
+  Real sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < n; ++i) {
+    x[i] = exp(x[i] - max);
+    sum += x[i];
+  }
+  return sum;
+}
+
+/// x becomes its softmax; returns the log-sum-exp.
+template <class Real>
+Real softmax(Real* x, std::int64_t n) {
+  const Real max = max_of(x, n), sum = exponentiate(x, n, max);
+  scale(x, n, 1 / sum);
+  return max + std::log(sum);
+}
+
+/// A row of softmax(scale s) v: p comes as scale s and becomes the weights, d comes as dL/d weights
+/// and becomes dL/ds. `log_sum`: softmax's result; `dot`: output . dL/d output.
+inline void softmax_backward(float* p, float* d, std::int64_t n, float log_sum, float dot,
+                             float scale) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    p[i] = exp(p[i] - log_sum);
+    d[i] = p[i] * (d[i] - dot) * scale;
+  }
+}
+
+/// What layer norm takes of a row.
+struct Moments {
+  float mean, scale;  // scale: 1 / sqrt(variance + epsilon)
+};
+inline Moments moments(const float* x, std::int64_t n, float epsilon) {
+  float sum = 0, squares = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < n; ++i) sum += x[i];
+  const float mean = sum / static_cast<float>(n);
+#pragma omp simd reduction(+ : squares)
+  for (std::int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  return {mean, 1 / std::sqrt(squares / static_cast<float>(n) + epsilon)};
+}
+
+/// y = (x - mean) / sqrt(variance + epsilon) weight + bias; bias may be null. y may be x.
+inline void layer_norm(const float* x, const float* weight, const float* bias, std::int64_t n,
+                       float epsilon, float* y) {
+  const Moments of = moments(x, n, epsilon);
+  const float mean = of.mean, scale = of.scale;
+  if (bias != nullptr) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * scale * weight[i] + bias[i];
+  } else {
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * scale * weight[i];
+  }
+}
+
+/// dx, d_weight and, if not null, d_bias gain their gradients; d is dL/dy.
+inline void layer_norm_backward(const float* x, const float* d, const float* weight, std::int64_t n,
+                                float epsilon, float* dx, float* d_weight, float* d_bias) {
+  const Moments of = moments(x, n, epsilon);
+  const float mean = of.mean, scale = of.scale;
+  float first = 0, second = 0;
+#pragma omp simd reduction(+ : first, second)
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float hat = (x[i] - mean) * scale, g = d[i] * weight[i];
+    first += g;
+    second += g * hat;
+  }
+  first /= static_cast<float>(n), second /= static_cast<float>(n);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float hat = (x[i] - mean) * scale;
+    dx[i] += scale * (d[i] * weight[i] - first - hat * second);
+    d_weight[i] += d[i] * hat;
+  }
+  if (d_bias != nullptr) add(d, n, d_bias);
+}
+
+}  // namespace nn::vec

@@ -1,0 +1,49 @@
+#pragma once
+// Functions that a compiler turns into vector code when they stand in a loop over floats.
+// Files that include this are built with -fno-math-errno -fno-trapping-math -fno-signed-zeros
+// -fassociative-math (cmake/Rooms.cmake, *_kernels.cpp).
+
+#include <bit>
+#include <cstdint>
+
+namespace nn::vec {
+
+/// Floats that the compiler keeps in vector registers, one or several: as many as the widest
+/// holds. A pointer to any float may be read as one of these.
+using Floats16 = float __attribute__((vector_size(64), aligned(4), may_alias));
+using Floats8 = float __attribute__((vector_size(32), aligned(4), may_alias));
+#ifdef __AVX512F__
+using Floats = Floats16;
+#else
+using Floats = Floats8;
+#endif
+inline constexpr int kFloats = sizeof(Floats) / sizeof(float);
+
+/// e^x to 2 units in the last place; inputs below -87 give about 1e-38, above 88 about 1e38.
+inline float exp(float x) {
+  x = x < -87.0f ? -87.0f : x;
+  x = x > 88.0f ? 88.0f : x;
+  const float n = __builtin_rintf(x * 1.44269504088896341f);
+  float r = x - n * 0.693145751953125f;
+  r = r - n * 1.428606765330187e-06f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const std::int32_t exponent = (static_cast<std::int32_t>(n) + 127) << 23;
+  return p * std::bit_cast<float>(exponent);
+}
+
+/// tanh by way of exp.
+inline float tanh(float x) { return 1.0f - 2.0f / (exp(2.0f * x) + 1.0f); }
+
+inline constexpr float kGeluA = 0.7978845608028654f;  // sqrt(2 / pi)
+inline constexpr float kGeluB = 0.044715f;
+
+/// GELU in its tanh form (Hendrycks & Gimpel 2016).
+inline float gelu(float x) { return 0.5f * x * (1.0f + tanh(kGeluA * (x + kGeluB * x * x * x))); }
+
+}  // namespace nn::vec

@@ -1,0 +1,115 @@
+#pragma once
+// Who sees whom: of one pair, and of two ranges of tokens at once. Here and nowhere else, so that
+// loops on the CPU and kernels of CUDA cannot disagree.
+
+#include <cstdint>
+
+#include "nn/kernels/host_device.h"
+
+namespace nn {
+
+/// Where one token stands, see nn::Place; run -1 is padding.
+struct TokenPlace {
+  std::int64_t run, segment, position;
+};
+
+/// Where N tokens stand, see nn::Place.
+struct PlaceIds {
+  const std::int64_t *run, *segment, *position;
+  std::int64_t size;
+
+  TESSERA_BOTH TokenPlace at(std::int64_t i) const { return {run[i], segment[i], position[i]}; }
+};
+
+/// A sum of rules is a union: an entry counts once whatever rules show it.
+///   local  entries of the query's own run and segment, at earlier positions
+///   far    entries of the query's run, at earlier positions (own segment included), at most
+///          `reach` tokens back; everywhere but here it is called "long"
+///   ext    entries of other runs
+/// Padding sees nothing and is seen by nobody.
+struct SightRule {
+  bool local = false, far = false, ext = false;
+  /// Hide the query's own segment (TRIME's ext, a coin a micro-batch).
+  bool drop_own_segment = false;
+  /// 0: no limit.
+  std::int64_t reach = 0;
+
+  TESSERA_BOTH bool any() const { return local || far || ext; }
+};
+
+/// The truth table. Without branches, so that a loop over entries vectorises.
+TESSERA_BOTH inline bool sees(const SightRule& rule, const TokenPlace& query,
+                              const TokenPlace& entry) {
+  const bool real = (query.run >= 0) & (entry.run >= 0), same_run = entry.run == query.run;
+  const bool own_segment = entry.segment == query.segment,
+             earlier = entry.position < query.position,
+             near = (rule.reach == 0) | (query.position - entry.position <= rule.reach);
+  const bool within = same_run & earlier & ((rule.local & own_segment) | (rule.far & near)) &
+                      (!rule.drop_own_segment | !own_segment);
+  return real & (within | (rule.ext & !same_run));
+}
+
+/// Smallest and largest ids of a range of tokens, padding left out.
+struct PlaceRange {
+  std::int64_t run_min = INT64_MAX, run_max = -1;
+  std::int64_t segment_min = INT64_MAX, segment_max = -1;
+  std::int64_t position_min = INT64_MAX, position_max = -1;
+  /// Some token of it is padding.
+  bool padded = false;
+
+  TESSERA_BOTH bool empty() const { return run_max < 0; }
+  TESSERA_BOTH void add(const TokenPlace& token) {
+    if (token.run < 0) {
+      padded = true;
+      return;
+    }
+    run_min = token.run < run_min ? token.run : run_min;
+    run_max = token.run > run_max ? token.run : run_max;
+    segment_min = token.segment < segment_min ? token.segment : segment_min;
+    segment_max = token.segment > segment_max ? token.segment : segment_max;
+    position_min = token.position < position_min ? token.position : position_min;
+    position_max = token.position > position_max ? token.position : position_max;
+  }
+};
+
+/// Of tokens [begin, end).
+TESSERA_BOTH inline PlaceRange range_of(const PlaceIds& ids, std::int64_t begin, std::int64_t end) {
+  PlaceRange range;
+  for (std::int64_t i = begin; i < end; ++i) range.add(ids.at(i));
+  return range;
+}
+
+enum class Seen { none, some, all };
+
+/// What `queries` see of `entries`. all and none hold for every pair; some promises nothing.
+TESSERA_BOTH inline Seen sight(const SightRule& rule, const PlaceRange& queries,
+                               const PlaceRange& entries) {
+  if (queries.empty() || entries.empty()) return Seen::none;
+  const bool whole = !queries.padded && !entries.padded;
+  const bool runs_meet = queries.run_min <= entries.run_max && entries.run_min <= queries.run_max,
+             one_run = runs_meet && queries.run_min == queries.run_max &&
+                       entries.run_min == entries.run_max;
+  if (rule.ext && !one_run) return whole && !runs_meet ? Seen::all : Seen::some;
+
+  // From here on entries of other runs are hidden.
+  if (!runs_meet || entries.position_min >= queries.position_max) return Seen::none;
+  const bool segments_meet = queries.segment_min <= entries.segment_max &&
+                             entries.segment_min <= queries.segment_max,
+             one_segment = segments_meet && queries.segment_min == queries.segment_max &&
+                           entries.segment_min == entries.segment_max;
+  if (rule.drop_own_segment && one_segment) return Seen::none;
+  const std::int64_t nearest = queries.position_min - entries.position_max,
+                     farthest = queries.position_max - entries.position_min;
+  const bool some_local = rule.local && segments_meet && !rule.drop_own_segment,
+             some_far = rule.far && (rule.reach == 0 || nearest <= rule.reach);
+  if (!some_local && !some_far) return Seen::none;
+
+  const bool all_earlier = entries.position_max < queries.position_min,
+             dropped = rule.drop_own_segment && segments_meet;
+  if (!whole || !one_run || !all_earlier || dropped) return Seen::some;
+  const bool all_local = rule.local && one_segment,
+             all_far = rule.far && (rule.reach == 0 || farthest <= rule.reach);
+  return all_local || all_far ? Seen::all : Seen::some;
+}
+
+}  // namespace nn

@@ -1,0 +1,56 @@
+#pragma once
+// Causal self-attention with several heads: the plain reference that faster paths are measured
+// against.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "nn/base/attention_watch.h"
+#include "nn/base/torch.h"
+#include "nn/layers/kv_cache.h"
+#include "nn/layers/layers.h"
+#include "nn/layers/positions.h"
+
+namespace nn {
+
+/// What the queries of one call may see, the same for all layers.
+struct Sight {
+  /// Added to the scores: (B or 1, heads or 1, T, S); hidden pairs get a finite kHidden. Undefined:
+  /// no mask at all, or the plain triangle if `causal`.
+  torch::Tensor mask;
+  bool causal = false;
+  std::optional<Rotation> rotation;
+  const AttentionWatch* watch = nullptr;
+};
+
+inline constexpr double kHidden = -1e30;
+
+/// Real tokens see themselves and the valid slots before them; padding sees itself alone, and
+/// nobody sees it. `options`: type and device of the queries. With `materialise` the mask is made
+/// even where it could be left out.
+Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t width,
+                 const torch::TensorOptions& options, bool materialise);
+
+/// softmax(q k^T / sqrt(width) + mask) v, dropout on the weights: q (B, heads, T, width), k and v
+/// (B, heads, S, width) -> (B, heads, T, width). A query that sees nothing gives 0.
+torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                     const Sight& sight, double dropout);
+
+/// x (B, T, d) -> (B, T, d). Submodules as GPT-2's: c_attn (queries, keys, values), c_proj.
+class Attention : public torch::nn::Module {
+ public:
+  Attention(std::int64_t d_model, std::int64_t heads, bool bias, double dropout);
+  /// `name` is the prefix of this layer's keys and values in the State.
+  torch::Tensor forward(const torch::Tensor& x, const Sight& sight, KvCache& cache,
+                        const std::string& name);
+  const Linear& c_attn() const { return *c_attn_; }
+  const Linear& c_proj() const { return *c_proj_; }
+
+ private:
+  std::int64_t heads_;
+  double dropout_;
+  std::shared_ptr<Linear> c_attn_, c_proj_;
+};
+
+}  // namespace nn

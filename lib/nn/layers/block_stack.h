@@ -1,0 +1,61 @@
+#pragma once
+// What transformers, encoders and decoders are made of: positions, blocks, a last norm.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nn/base/model_options.h"
+#include "nn/base/torch.h"
+#include "nn/layers/block.h"
+#include "nn/layers/embedding.h"
+#include "nn/layers/layers.h"
+#include "nn/layers/positions.h"
+
+namespace nn {
+
+/// Its parts are registered in the module that has it, under GPT-2's names: wpe (learned positions),
+/// h.N, ln_f (pre-norm with final_norm). In the order in which they are registered first values are
+/// drawn, and an architecture may have parts of its own between the two.
+class BlockStack {
+ public:
+  /// Throws Error{bad_config} naming the option.
+  explicit BlockStack(const ModelOptions& options);
+  void register_positions(torch::nn::Module& owner);
+  void register_blocks(torch::nn::Module& owner, bool read_sources);
+
+  /// x (B, T, d), of tokens with `before` (B or 1, T) others before them in their row, plus their
+  /// learned or sinusoidal positions.
+  torch::Tensor add_positions(const torch::Tensor& x, const torch::Tensor& before) const;
+  /// x (B, T, d) through all blocks and the last norm. `sources`: empty, or one a block.
+  /// `ffn_input`, if not null, receives what the last feed-forward network reads (B, T, d).
+  torch::Tensor forward(torch::Tensor x, const Sight& sight, KvCache& cache,
+                        const std::vector<SourceView>& sources, torch::Tensor* ffn_input) const;
+
+  /// The name under which a State keeps what block i remembers.
+  static std::string name(std::size_t i) { return "h." + std::to_string(i); }
+
+  const ShapeOptions& shape() const { return shape_; }
+  Positions positions() const { return positions_; }
+  /// Most tokens of a row (learned positions), or none.
+  std::optional<std::int64_t> context() const;
+  /// A token's vector depends on how many stand before it.
+  bool absolute() const {
+    return positions_ == Positions::learned || positions_ == Positions::sinusoidal;
+  }
+  const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
+  /// (context, d), of learned positions; else undefined.
+  torch::Tensor position_table() const { return wpe_ ? wpe_->tables[0] : torch::Tensor(); }
+  /// Null: none.
+  const LayerNorm* final_norm() const { return ln_f_.get(); }
+
+ private:
+  ShapeOptions shape_;
+  TransformerOptions options_;
+  Positions positions_;
+  std::shared_ptr<Embedding> wpe_;
+  std::vector<std::shared_ptr<Block>> blocks_;
+  std::shared_ptr<LayerNorm> ln_f_;
+};
+
+}  // namespace nn

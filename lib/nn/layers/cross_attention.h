@@ -1,0 +1,47 @@
+#pragma once
+// Attention of a decoder over what an encoder made of a source.
+
+#include <memory>
+#include <string>
+
+#include "nn/base/torch.h"
+#include "nn/layers/attention.h"
+#include "nn/layers/layers.h"
+
+namespace nn {
+
+/// Keys and values of a source, (B, heads, S, width) each.
+struct SourceEntries {
+  torch::Tensor keys, values;
+};
+
+/// What a layer sees of the sources that its rows read; `entries` null: nothing.
+struct SourceView {
+  const SourceEntries* entries = nullptr;
+  /// Hides padding.
+  const Sight* sight = nullptr;
+  /// (B, 1, 1), in the type of the hidden vectors: 0 in a row without a source, else 1.
+  torch::Tensor present;
+};
+
+/// softmax(q k^T / sqrt(width)) v with q = c_q(x) and keys and values out of c_kv(source)
+/// (Vaswani et al. 2017, section 3.2.3). Biases are those of the other matrices.
+class CrossAttention : public torch::nn::Module {
+ public:
+  CrossAttention(std::int64_t d_model, std::int64_t heads, bool bias, double dropout);
+  /// source (B, S, d).
+  SourceEntries entries(const torch::Tensor& source) const;
+  /// x (B, T, d) -> (B, T, d). `sight` hides padding; `present` (B, 1, 1), 0 or 1, in the type of
+  /// x: a row without a source gets 0.
+  torch::Tensor forward(const torch::Tensor& x, const SourceEntries& entries, const Sight& sight,
+                        const torch::Tensor& present);
+  const Linear& c_q() const { return *c_q_; }
+  const Linear& c_proj() const { return *c_proj_; }
+
+ private:
+  std::int64_t heads_;
+  double dropout_;
+  std::shared_ptr<Linear> c_q_, c_kv_, c_proj_;
+};
+
+}  // namespace nn

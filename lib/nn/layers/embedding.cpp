@@ -1,0 +1,78 @@
+#include "nn/layers/embedding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/error.h"
+#include "nn/layers/layers.h"
+
+namespace nn {
+std::int64_t Bands::width(std::int64_t band) const {
+  const auto first = static_cast<double>(d_embedding > 0 ? d_embedding : d_model);
+  const auto width = std::floor(first / std::pow(factor, band));
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(width));
+}
+
+Embedding::Embedding(Bands bands, double scale) : bands_(std::move(bands)), scale_(scale) {
+  if (bands_.count() == 1) {
+    tables.push_back(register_parameter("weight", blank({bands_.vocabulary, bands_.d_model})));
+    return;
+  }
+  for (std::int64_t i = 0; i < bands_.count(); ++i) {
+    const auto size = bands_.end(i) - bands_.begin(i), width = bands_.width(i);
+    const auto number = std::to_string(i);
+    tables.push_back(register_parameter("table_" + number, blank({size, width})));
+    projections.push_back(
+        register_parameter("projection_" + number, blank({bands_.d_model, width})));
+  }
+}
+
+torch::Tensor Embedding::forward(const torch::Tensor& ids) {
+  torch::Tensor out;
+  if (projections.empty()) {
+    out = torch::embedding(tables[0], ids);
+  } else {
+    const auto flat = ids.flatten();
+    out = torch::zeros({flat.size(0), bands_.d_model}, tables[0].options().requires_grad(false));
+    for (std::int64_t i = 0; i < bands_.count(); ++i) {
+      const auto inside = (flat >= bands_.begin(i)).logical_and_(flat < bands_.end(i));
+      const auto rows = inside.nonzero().flatten();
+      if (rows.size(0) == 0) continue;
+      const auto vectors =
+          torch::embedding(tables[i], flat.index_select(0, rows) - bands_.begin(i));
+      out = out.index_copy(0, rows, torch::linear(vectors, projections[i]));
+    }
+    auto shape = ids.sizes().vec();
+    shape.push_back(bands_.d_model);
+    out = out.view(shape);
+  }
+  return scale_ == 1 ? out : out * scale_;
+}
+
+Bands make_bands(const ModelOptions& options, std::int64_t vocabulary) {
+  const auto& words = options.vocabulary;
+  std::int64_t last = 0;
+  for (const auto cutoff : words.cutoffs) {
+    if (cutoff <= last)
+      core::fail(core::Code::bad_config, "cutoffs: {} does not follow {} upwards", cutoff, last);
+    last = cutoff;
+  }
+  if (last >= vocabulary) {
+    core::fail(core::Code::bad_config,
+               "cutoffs: {} is not below the vocabulary's size, {}; leave it out", last,
+               vocabulary);
+  }
+  if (words.d_embedding > 0 && words.cutoffs.empty())
+    core::fail(core::Code::bad_config, "d-embedding: goes with cutoffs");
+  return {vocabulary, options.shape.d_model, words.cutoffs, words.factor, words.d_embedding};
+}
+
+std::shared_ptr<Embedding> make_embedding(const ModelOptions& options, std::int64_t vocabulary) {
+  const bool scaled = options.vocabulary.scale_embedding;
+  return std::make_shared<Embedding>(
+      make_bands(options, vocabulary),
+      scaled ? std::sqrt(static_cast<double>(options.shape.d_model)) : 1.0);
+}
+
+}  // namespace nn

@@ -1,0 +1,54 @@
+#pragma once
+// Token embeddings: plain, or adaptive (Baevski & Auli 2019, section 3).
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nn/base/model_options.h"
+#include "nn/base/torch.h"
+
+namespace nn {
+
+/// A vocabulary cut in bands by frequency: band 0 has ids [0, cutoffs[0]), the last ends at the
+/// vocabulary's size. Band i has vectors of d_embedding / factor^i (at least 1) and a projection to
+/// d_model. Plain: one band, no projection.
+struct Bands {
+  std::int64_t vocabulary = 0;
+  std::int64_t d_model = 0;
+  /// Strictly increasing, without the vocabulary's size; empty: plain.
+  std::vector<std::int64_t> cutoffs;
+  double factor = 4;
+  std::int64_t d_embedding = 0;  ///< 0: d_model
+
+  std::int64_t count() const { return static_cast<std::int64_t>(cutoffs.size()) + 1; }
+  std::int64_t begin(std::int64_t band) const { return band == 0 ? 0 : cutoffs[band - 1]; }
+  std::int64_t end(std::int64_t band) const {
+    return band < count() - 1 ? cutoffs[band] : vocabulary;
+  }
+  std::int64_t width(std::int64_t band) const;
+  /// Whether band 0 is not d_model wide.
+  bool narrow() const { return width(0) != d_model; }
+};
+
+/// ids (…) int64 in [0, vocabulary) -> vectors (…, d_model), times `scale`.
+class Embedding : public torch::nn::Module {
+ public:
+  explicit Embedding(Bands bands, double scale = 1);
+  torch::Tensor forward(const torch::Tensor& ids);
+
+  const Bands& bands() const { return bands_; }
+  std::vector<torch::Tensor> tables;       ///< band i: (end - begin, width)
+  std::vector<torch::Tensor> projections;  ///< band i: (d_model, width); empty when plain
+
+ private:
+  Bands bands_;
+  double scale_;
+};
+
+/// The bands of the vocabulary, and the input embedding that an architecture makes of them.
+/// Both throw Error{bad_config} naming the option.
+Bands make_bands(const ModelOptions& options, std::int64_t vocabulary);
+std::shared_ptr<Embedding> make_embedding(const ModelOptions& options, std::int64_t vocabulary);
+
+}  // namespace nn

@@ -1,0 +1,46 @@
+#pragma once
+// First values of parameters.
+
+#include <cstdint>
+#include <string>
+
+#include "nn/base/torch.h"
+
+namespace nn {
+
+/// Fills all parameters of `module` from torch's generator, in the order they were registered.
+///
+/// "gpt2": matrices and tables normal(0, .02), the projections back to the residual stream (c_proj)
+/// normal(0, .02 / sqrt(2 layers)).
+///
+/// "fairseq": tables normal(0, width^-0.5), matrices Xavier uniform.
+///
+/// "fan-in": tables normal(0, width^-0.5), matrices normal(0, columns^-0.5), the projections back
+/// to the residual stream divided by sqrt(layers).
+///
+/// All: norms 1, biases 0, recurrent weights and biases uniform in +-1/sqrt(width of the cells).
+/// Then modules that are OwnFirstValues fill what is theirs, in the order they were registered.
+/// Throws Error{bad_config} for another scheme.
+void initialise(torch::nn::Module& module, const std::string& scheme, std::int64_t layers);
+
+/// A module that knows better for some of its parameters.
+class OwnFirstValues {
+ public:
+  virtual ~OwnFirstValues() = default;
+  virtual void first_values() = 0;
+};
+
+/// While one lives, initialise() does nothing in this thread: for models whose values are read from
+/// a file.
+class NoFirstValues {
+ public:
+  NoFirstValues();
+  ~NoFirstValues();
+  NoFirstValues(const NoFirstValues&) = delete;
+  NoFirstValues& operator=(const NoFirstValues&) = delete;
+
+ private:
+  bool before_;
+};
+
+}  // namespace nn

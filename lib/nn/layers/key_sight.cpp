@@ -1,0 +1,23 @@
+#include "nn/layers/key_sight.h"
+
+#include "core/error.h"
+
+namespace nn {
+
+torch::Tensor KeySight::hidden(std::int64_t queries, std::int64_t slots) const {
+  const auto own = torch::arange(slots - queries, slots).unsqueeze(1);  // (T, 1)
+  const auto slot = torch::arange(slots).unsqueeze(0);                  // (1, S)
+  auto hidden = slot > own;
+  if (before >= 0) hidden = hidden | (slot < own - before);
+  hidden = hidden.unsqueeze(0);
+  if (first.defined()) hidden = hidden | (slot < first.unsqueeze(1)).unsqueeze(1);  // (B, T, S)
+  return hidden.unsqueeze(1);
+}
+
+bool parse_same_length(const std::string& text) {
+  if (text != "on" && text != "off")
+    core::fail(core::Code::bad_config, "same-length: '{}' is none of on, off", text);
+  return text == "on";
+}
+
+}  // namespace nn

@@ -1,0 +1,82 @@
+#include "nn/layers/layer_memory.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace nn {
+namespace {
+
+// Slots [begin[b], begin[b] + n) of each row of x (B, S, d); those before 0 are slot 0.
+torch::Tensor slots(const torch::Tensor& x, const torch::Tensor& begin, std::int64_t n) {
+  auto at = (begin.unsqueeze(1) + torch::arange(n)).clamp_min(0);
+  at = at.to(x.device()).unsqueeze(2).expand({x.size(0), n, x.size(2)});
+  return x.gather(1, at);
+}
+
+// x (B, T, ...) with each row's steps in the order (B, T).
+torch::Tensor permuted(const torch::Tensor& x, const torch::Tensor& order) {
+  auto at = order.to(x.device());
+  while (at.dim() < x.dim()) at = at.unsqueeze(-1);
+  return x.gather(1, at.expand_as(x));
+}
+
+}  // namespace
+
+LayerMemory::LayerMemory(const Batch& batch, State* state) : state_(state), steps_(batch.steps()) {
+  const auto real = batch.place.run >= 0;
+  count_ = real.sum(1);
+  if (!real.all().item<bool>()) {
+    order_ = real.logical_not().to(torch::kInt64).argsort(/*stable=*/true, 1);
+    inverse_ = order_.argsort(/*stable=*/true, 1);
+  }
+  seen_ = torch::zeros_like(count_);
+  if (state_ == nullptr) return;
+  if (state_->has("seen")) {
+    seen_ = state_->tensors["seen"].cpu();
+    if (seen_.size(0) != batch.rows())
+      core::fail(core::Code::bug, "a State of {} rows cannot go on with a batch of {} rows",
+                 seen_.size(0), batch.rows());
+    if (batch.fresh.defined()) seen_ = seen_.masked_fill(batch.fresh, 0);
+  }
+  state_->reset(batch.fresh);
+  state_->tensors["seen"] = seen_ + count_;
+}
+
+std::int64_t LayerMemory::remembered(const std::string& name, std::int64_t length) const {
+  if (state_ == nullptr || !state_->has(name + ".memory")) return 0;
+  const auto kept = state_->tensors.at(name + ".memory").size(1);
+  return std::min({kept, length, seen_.max().item<std::int64_t>()});
+}
+
+torch::Tensor LayerMemory::extend(const std::string& name, const torch::Tensor& x,
+                                  std::int64_t length) {
+  if (state_ == nullptr || length == 0) return x;
+  const auto before = remembered(name, length);
+  auto& memory = state_->tensors[name + ".memory"];
+  auto all = x;
+  if (before > 0 && memory.size(2) != x.size(2))
+    core::fail(core::Code::bug, "{}: a State of {} wide rows cannot go on with {}", name,
+               memory.size(2), x.size(2));
+  if (before > 0) all = torch::cat({memory.narrow(1, memory.size(1) - before, before), x}, 1);
+  // Row b's tokens end at slot before + count[b].
+  const auto keep = std::min(length, before + count_.max().item<std::int64_t>());
+  memory = dense() ? all.narrow(1, before + steps_ - keep, keep).clone()
+                   : slots(all, count_ + (before - keep), keep);
+  return all;
+}
+
+torch::Tensor LayerMemory::first_valid(std::int64_t remembered) const {
+  const auto first = (remembered - seen_).clamp_min(0);
+  return first.any().item<bool>() ? first : torch::Tensor();
+}
+
+torch::Tensor LayerMemory::pack(const torch::Tensor& x) const {
+  return dense() ? x : permuted(x, order_);
+}
+
+torch::Tensor LayerMemory::unpack(const torch::Tensor& x) const {
+  return dense() ? x : permuted(x, inverse_);
+}
+
+}  // namespace nn

@@ -1,0 +1,58 @@
+#include "nn/layers/layers.h"
+
+#include "core/error.h"
+
+namespace nn {
+namespace {
+thread_local bool shapes_only = false;
+}  // namespace
+
+torch::Tensor blank(torch::IntArrayRef sizes) {
+  return torch::empty(sizes, torch::device(shapes_only ? torch::kMeta : torch::kCPU));
+}
+
+ShapesOnly::ShapesOnly() : before_(shapes_only) { shapes_only = true; }
+ShapesOnly::~ShapesOnly() { shapes_only = before_; }
+
+Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias) {
+  weight = register_parameter("weight", blank({out, in}));
+  if (with_bias) bias = register_parameter("bias", blank({out}));
+}
+
+torch::Tensor Linear::forward(const torch::Tensor& x) const {
+  return torch::linear(x, weight, bias);
+}
+
+LayerNorm::LayerNorm(std::int64_t d, double epsilon, bool with_bias) : epsilon_(epsilon) {
+  weight = register_parameter("weight", blank({d}));
+  if (with_bias) bias = register_parameter("bias", blank({d}));
+}
+
+torch::Tensor LayerNorm::forward(const torch::Tensor& x) const {
+  return torch::layer_norm(x, {weight.size(0)}, weight, bias, epsilon_);
+}
+
+Activation parse_activation(const std::string& name) {
+  if (name == "gelu") return Activation::gelu;
+  if (name == "gelu-exact") return Activation::gelu_exact;
+  if (name == "relu") return Activation::relu;
+  core::fail(core::Code::bad_config, "activation: '{}' is none of gelu, gelu-exact, relu", name);
+}
+
+torch::Tensor activate(const torch::Tensor& x, Activation activation) {
+  switch (activation) {
+    case Activation::gelu:
+      return torch::gelu(x, "tanh");
+    case Activation::gelu_exact:
+      return torch::gelu(x);
+    case Activation::relu:
+      return torch::relu(x);
+  }
+  return x;
+}
+
+torch::Tensor dropped(const torch::Tensor& x, double p, bool training) {
+  return p > 0 && training ? torch::dropout(x, p, true) : x;
+}
+
+}  // namespace nn

@@ -1,0 +1,58 @@
+#pragma once
+// The smallest parts of all architectures: parameters, matrix, norm, dropout, activation.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "nn/base/torch.h"
+
+namespace nn {
+
+/// A tensor for a parameter, not initialised (nn/init.h does that). On the meta device inside a
+/// ShapesOnly.
+torch::Tensor blank(torch::IntArrayRef sizes);
+
+/// While one lives, this thread's new parameters have shapes but no memory: to count those of a
+/// model of any size.
+class ShapesOnly {
+ public:
+  ShapesOnly();
+  ~ShapesOnly();
+  ShapesOnly(const ShapesOnly&) = delete;
+  ShapesOnly& operator=(const ShapesOnly&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// (…, in) -> (…, out): x W^T + b, with weight (out, in) and bias (out).
+class Linear : public torch::nn::Module {
+ public:
+  Linear(std::int64_t in, std::int64_t out, bool bias);
+  torch::Tensor forward(const torch::Tensor& x) const;
+  torch::Tensor weight, bias;  ///< bias undefined without one
+};
+
+/// Over the last dimension (d), with weight and, if asked for, bias.
+class LayerNorm : public torch::nn::Module {
+ public:
+  LayerNorm(std::int64_t d, double epsilon, bool bias);
+  torch::Tensor forward(const torch::Tensor& x) const;
+  torch::Tensor weight, bias;
+  double epsilon() const { return epsilon_; }
+
+ private:
+  double epsilon_;
+};
+
+/// gelu (the tanh form of GPT-2), gelu-exact or relu.
+enum class Activation { gelu, gelu_exact, relu };
+/// Throws Error{bad_config}.
+Activation parse_activation(const std::string& name);
+torch::Tensor activate(const torch::Tensor& x, Activation activation);
+
+/// Zeroes a share p and scales the rest; x itself where p is 0 or `training` is false.
+torch::Tensor dropped(const torch::Tensor& x, double p, bool training);
+
+}  // namespace nn

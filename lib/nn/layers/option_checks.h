@@ -1,0 +1,15 @@
+#pragma once
+// What several architectures ask of their options.
+
+#include "nn/base/model_options.h"
+
+namespace nn {
+
+/// The heads divide d_model. This and the others throw Error{bad_config} naming the option.
+void check_heads(const ShapeOptions& shape);
+/// norm is pre or post.
+void check_norm(const TransformerOptions& options);
+/// Rotary positions need heads of even width; heads are checked.
+void check_positions(const ShapeOptions& shape, const TransformerOptions& options);
+
+}  // namespace nn

@@ -1,0 +1,58 @@
+#pragma once
+// Attention with relative positions (Dai et al. 2019, section 3.3):
+//
+//   score(i, j) = [(q_i + u) . k_j + (q_i + v) . W_r R(i - j)] / sqrt(width)
+//
+// with a content bias u and a position bias v for each head, and sinusoids R of the distance.
+
+#include <cstdint>
+#include <memory>
+
+#include "nn/base/torch.h"
+#include "nn/layers/key_sight.h"
+#include "nn/layers/layers.h"
+
+namespace nn {
+
+/// Vectors of the distances n - 1, ..., 1, 0, each at most `clamp` (0: no bound): (n, d) float64,
+/// sin(p w_i), then cos(p w_i), w_i = 10000^(-2i / d); a last odd column is 0.
+torch::Tensor distance_vectors(std::int64_t n, std::int64_t clamp, std::int64_t d);
+
+/// softmax of the scores times v: content (q + u) and position (q + v), both (B, T, heads, width);
+/// kv (B, S, 2, heads, width): keys and values, r = W_r R (S, heads, width) for distances S - 1 to
+/// 0 -> (B, T, heads, width). Differentiable in all. On the CPU without dropout in blocks of
+/// queries, else with torch's operators, which hold (B, heads, T, S) scores.
+torch::Tensor relative_attend(const torch::Tensor& content, const torch::Tensor& position,
+                              const torch::Tensor& kv, const torch::Tensor& r,
+                              const KeySight& sight, double dropout);
+
+/// Content and position bias: (heads, width) each.
+class PositionBiases : public torch::nn::Module {
+ public:
+  PositionBiases(std::int64_t heads, std::int64_t width);
+  torch::Tensor content, position;
+};
+
+/// No biases in the matrices. c_attn makes queries, keys and values, c_position is W_r, c_proj
+/// joins the heads. Keys, values and positions are made apart from what reads them, so that they
+/// can be kept.
+class RelativeAttention : public torch::nn::Module {
+ public:
+  RelativeAttention(std::int64_t d_model, std::int64_t heads, double dropout);
+  /// x (B, S, d) -> (B, S, 2 d).
+  torch::Tensor keys_values(const torch::Tensor& x) const;
+  /// Vectors of distances (S, d) -> (S, heads, width).
+  torch::Tensor positions(const torch::Tensor& distances) const;
+  /// Queries x (B, T, d), the last of the S slots; keys_values (B, S, 2 d); positions (S, heads,
+  /// width) -> (B, T, d).
+  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& keys_values,
+                        const torch::Tensor& positions, const PositionBiases& biases,
+                        const KeySight& sight);
+
+ private:
+  std::int64_t heads_;
+  double dropout_;
+  std::shared_ptr<Linear> c_attn_, c_position_, c_proj_;
+};
+
+}  // namespace nn

@@ -1,0 +1,101 @@
+#include "nn/memory/entry_ring.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/error.h"
+
+namespace nn {
+namespace {
+
+using torch::Tensor;
+
+// A ring begins small and doubles: how far it may reach says nothing of how long the text is.
+constexpr std::int64_t kFirstSlots = 64;
+
+}  // namespace
+
+EntryRing::EntryRing(std::int64_t capacity) : capacity_(capacity) {
+  if (capacity < 1) core::fail(core::Code::bug, "a ring of {} steps", capacity);
+}
+
+std::int64_t EntryRing::count(const char* name) const {
+  const auto found = state_.counts.find(name);
+  return found == state_.counts.end() ? 0 : found->second;
+}
+
+std::int64_t EntryRing::slots() const {
+  const auto found = state_.tensors.find("labels");
+  return found == state_.tensors.end() ? 0 : found->second.size(0);
+}
+
+// The steps held go to the front of buffers of so many.
+void EntryRing::resize(std::int64_t slots) {
+  const std::int64_t begin = count("begin"), held = size();
+  for (auto& [name, tensor] : state_.tensors) {
+    auto sizes = tensor.sizes().vec();
+    sizes[0] = slots;
+    const Tensor wider = torch::zeros(sizes, tensor.options());
+    wider.slice(0, 0, held).copy_(tensor.slice(0, begin, begin + held));
+    tensor = wider;
+  }
+  state_.counts["begin"] = 0, state_.counts["end"] = held;
+}
+
+void EntryRing::append(const Tensor& keys, const Tensor& labels, const Place& place) {
+  const torch::NoGradGuard no_gradient;
+  const std::int64_t given = labels.size(0), steps = std::min(given, capacity_);
+  // With so many slots, what is moved to the front does not overlap where it was.
+  const std::int64_t most = 2 * capacity_ - 1;
+  const std::vector<std::pair<const char*, Tensor>> parts = {{"keys", keys},
+                                                             {"labels", labels},
+                                                             {"run", place.run + 1},
+                                                             {"segment", place.segment},
+                                                             {"position", place.position}};
+  if (state_.empty()) {
+    for (const auto& [name, from] : parts) {
+      auto sizes = from.sizes().vec();
+      sizes[0] = 0;
+      state_.tensors[name] = torch::empty(sizes, from.options());
+      state_.by_step.insert(name);
+    }
+    state_.counts = {{"begin", 0}, {"end", 0}};
+  }
+  auto& begin = state_.counts["begin"];
+  auto& end = state_.counts["end"];
+  if (end + steps > slots() && slots() < most)
+    resize(std::min(most, std::max({kFirstSlots, 2 * slots(), end + steps})));
+  if (end + steps > slots()) {
+    const std::int64_t keep = std::min(size(), capacity_ - steps);
+    for (auto& [name, tensor] : state_.tensors)
+      tensor.slice(0, 0, keep).copy_(tensor.slice(0, end - keep, end));
+    begin = 0, end = keep;
+  }
+  for (const auto& [name, from] : parts)
+    state_.tensors[name].slice(0, end, end + steps).copy_(from.slice(0, given - steps, given));
+  end += steps;
+  begin = std::max(begin, end - capacity_);
+}
+
+Entries EntryRing::view(std::int64_t skip, std::int64_t at_most) const {
+  if (state_.empty()) return {};
+  const std::int64_t first = count("begin"), last = std::max(first, count("end") - skip),
+                     begin = last - std::min(last - first, at_most);
+  const auto held = [&](const char* name) { return state_.tensors.at(name).slice(0, begin, last); };
+  const auto ids = [&](const char* name) { return held(name).flatten().to(torch::kCPU); };
+  return {held("keys").flatten(0, -2),
+          held("labels").flatten(),
+          {ids("run") - 1, ids("segment"), ids("position")}};
+}
+
+void EntryRing::select(const Tensor& rows) {
+  if (state_.empty()) return;
+  state_.select(rows);
+  Tensor& run = state_.tensors["run"];
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(run.dim()), 1);
+  sizes[1] = rows.size(0);
+  const Tensor own = torch::arange(1, rows.size(0) + 1, run.options()).view(sizes);
+  run = torch::where(run > 0, own.expand_as(run), run);
+}
+
+}  // namespace nn

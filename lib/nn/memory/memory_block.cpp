@@ -1,0 +1,253 @@
+#include "nn/memory/memory_block.h"
+
+#include <cmath>
+
+#include "nn/base/cuda.h"
+#include "nn/memory/visibility.h"
+
+namespace nn {
+namespace {
+
+using torch::Tensor;
+
+constexpr std::int64_t kPart = 128;  // queries
+
+// What is left to multiply once scores_of() is done.
+float factor_of(const MemoryRule& rule, double scale) {
+  return rule.metric == Metric::ip ? static_cast<float>(scale) : 1.0F;
+}
+
+double scale_of(const MemoryRule& rule, std::int64_t width) {
+  return 1 /
+         (rule.temperature * (rule.scale_by_width ? std::sqrt(static_cast<double>(width)) : 1.0));
+}
+
+// (R, M) scores; for l2 with the scale applied, for ip without.
+Tensor products(const Tensor& queries, const Tensor& keys, Metric metric, double scale) {
+  Tensor scores = torch::mm(queries, keys.t());
+  if (metric == Metric::ip) return scores;
+  scores.mul_(2 * scale);
+  scores.sub_(queries.square().sum(1, /*keepdim=*/true).mul_(scale));
+  return scores.sub_(keys.square().sum(1).mul_(scale));
+}
+
+// Scores with the scale applied, kUnseen where the rule hides an entry.
+Tensor masked_scores(const Tensor& queries, const Place& place, const Tensor& keys,
+                     const Place& entries, const MemoryRule& rule, double scale) {
+  Tensor scores = products(queries, keys, rule.metric, scale);
+  if (rule.metric == Metric::ip) scores.mul_(scale);
+  const Tensor hidden = visibility(place, entries, rule).logical_not_();
+  scores.masked_fill_(hidden.to(scores.device()), kUnseen);
+  if (rule.top_k > 0 && scores.size(1) > rule.top_k) {  // ties with the k-th stay
+    const Tensor least = std::get<0>(scores.topk(rule.top_k, 1)).select(1, rule.top_k - 1);
+    scores.masked_fill_(scores < least.unsqueeze(1), kUnseen);
+  }
+  return scores;
+}
+
+// sum of exp -> log-mass, finite where nothing was seen.
+Tensor log_mass(const Tensor& sum, const Tensor& max) {
+  return torch::where(sum > 0, sum.log() + max, torch::full_like(sum, kUnseen));
+}
+
+// float32 on the CPU without top-k, whose masses SeenScores sums up.
+bool sums_seen(const Tensor& queries, const MemoryRule& rule) {
+  return in_host_memory(queries) && queries.scalar_type() == torch::kFloat32 && rule.top_k == 0;
+}
+
+// Products of a part of the queries with the entries from `begin` on.
+struct SpanScores {
+  std::int64_t begin;
+  Place place;  // of the entries, contiguous
+  Tensor scores;
+};
+
+// d / sum, 0 where nothing was seen.
+Tensor share(const Tensor& d, const Tensor& sum) {
+  return torch::where(sum > 0, d / sum, torch::zeros_like(sum));
+}
+
+}  // namespace
+
+MemoryBlock::MemoryBlock(const Tensor& queries, const Place& place, const Tensor& targets,
+                         const Entries& entries, const MemoryRule& rule)
+    : entries_(entries),
+      rule_(rule),
+      fast_(sums_seen(queries, rule)),
+      scale_(scale_of(rule, queries.size(1))),
+      queries_(queries) {
+  const std::int64_t rows = queries.size(0);
+  max_ = torch::full({rows}, kUnseen / 2, queries.options());
+  sum_all_ = torch::zeros({rows}, queries.options());
+  sum_positive_ = torch::zeros({rows}, queries.options());
+  if (fast_) {
+    labels_ = entries.labels.to(torch::kInt32).contiguous();
+    targets_ = targets.to(torch::kInt32).contiguous();
+  }
+  for (std::int64_t begin = 0; begin < rows; begin += kPart) {
+    const std::int64_t end = std::min(begin + kPart, rows);
+    Part part{begin, end, contiguous(place.slice(begin, end)), {}};
+    auto ranges = visible_spans(part.place, entries.place, rule);
+    if (rule.top_k > 0 && ranges.size() > 1)
+      ranges = {{ranges.front().first, ranges.back().second}};
+    for (const auto& [first, last] : ranges)
+      part.spans.push_back({first, last, contiguous(entries.place.slice(first, last)), {}, {}});
+    fast_ ? sum_seen(part) : sum_masked(part, targets.slice(0, begin, end));
+    parts_.push_back(std::move(part));
+  }
+  all = log_mass(sum_all_, max_);
+  positive = log_mass(sum_positive_, max_);
+}
+
+void MemoryBlock::sum_masked(Part& part, const Tensor& targets) {
+  Tensor max = max_.slice(0, part.begin, part.end);
+  for (auto& span : part.spans) {
+    span.exp_scores =
+        masked_scores(queries_.slice(0, part.begin, part.end), part.place,
+                      entries_.keys.slice(0, span.begin, span.end), span.place, rule_, scale_);
+    span.match =
+        targets.unsqueeze(1) == entries_.labels.slice(0, span.begin, span.end).unsqueeze(0);
+    max.copy_(torch::maximum(max, span.exp_scores.amax(1)));
+  }
+  for (auto& span : part.spans) {
+    span.exp_scores.sub_(max.unsqueeze(1)).exp_();
+    sum_all_.slice(0, part.begin, part.end).add_(span.exp_scores.sum(1));
+    sum_positive_.slice(0, part.begin, part.end).add_(span.exp_scores.mul(span.match).sum(1));
+  }
+}
+
+void MemoryBlock::sum_seen(Part& part) {
+  const float factor = factor_of(rule_, scale_);
+  float* const max = max_.data_ptr<float>() + part.begin;
+  for (auto& span : part.spans) {
+    span.exp_scores = products(queries_.slice(0, part.begin, part.end),
+                               entries_.keys.slice(0, span.begin, span.end), rule_.metric, scale_);
+    const SeenScores seen = seen_scores(part.place, span.place, rule_);
+    const float* const scores = span.exp_scores.const_data_ptr<float>();
+    at::parallel_for(0, part.place.size(), 1, [&](std::int64_t begin, std::int64_t end) {
+      seen.raise(scores, factor, begin, end, max);
+    });
+  }
+  for (auto& span : part.spans) {
+    const SeenScores seen = seen_scores(part.place, span.place, rule_);
+    float* const scores = span.exp_scores.data_ptr<float>();
+    float *const sum_all = sum_all_.data_ptr<float>() + part.begin,
+                 *const sum_positive = sum_positive_.data_ptr<float>() + part.begin;
+    const auto *const labels = labels_.const_data_ptr<std::int32_t>() + span.begin,
+                      *const targets = targets_.const_data_ptr<std::int32_t>() + part.begin;
+    at::parallel_for(0, part.place.size(), 1, [&](std::int64_t begin, std::int64_t end) {
+      seen.exponentiate(scores, factor, max, labels, targets, begin, end, sum_all, sum_positive);
+    });
+  }
+}
+
+// exp_scores becomes dL/d (q.k) for ip.
+void MemoryBlock::backward_masked(const Part& part, Span& span, const Tensor& every,
+                                  const Tensor& matching) const {
+  const Tensor all = every.slice(0, part.begin, part.end).unsqueeze(1),
+               hit = matching.slice(0, part.begin, part.end).unsqueeze(1);
+  span.exp_scores.mul_(torch::where(span.match, all + hit, all));
+}
+
+void MemoryBlock::backward_seen(const Part& part, Span& span, const Tensor& every,
+                                const Tensor& matching) const {
+  const SeenScores seen = seen_scores(part.place, span.place, rule_);
+  float* const exp = span.exp_scores.data_ptr<float>();
+  const float *const all = every.const_data_ptr<float>() + part.begin,
+                     *const hit = matching.const_data_ptr<float>() + part.begin;
+  const auto *const labels = labels_.const_data_ptr<std::int32_t>() + span.begin,
+                    *const targets = targets_.const_data_ptr<std::int32_t>() + part.begin;
+  at::parallel_for(0, part.place.size(), 1, [&](std::int64_t begin, std::int64_t end) {
+    seen.differentiate(exp, labels, targets, all, hit, begin, end);
+  });
+}
+
+Tensor MemoryBlock::backward(const Tensor& d_all, const Tensor& d_positive, Tensor& d_keys) {
+  Tensor d_queries = torch::zeros_like(queries_);
+  const Tensor every = share(d_all, sum_all_).mul_(scale_).contiguous(),
+               matching = share(d_positive, sum_positive_).mul_(scale_).contiguous();
+  const double sign = rule_.metric == Metric::ip ? 1 : 2;
+  for (auto& part : parts_) {
+    const Tensor queries = queries_.slice(0, part.begin, part.end);
+    Tensor d_part = d_queries.slice(0, part.begin, part.end);
+    for (auto& span : part.spans) {
+      fast_ ? backward_seen(part, span, every, matching)
+            : backward_masked(part, span, every, matching);
+      const Tensor& d = span.exp_scores;
+      const Tensor keys = entries_.keys.slice(0, span.begin, span.end);
+      d_part.addmm_(d, keys, 1, sign);
+      if (rule_.metric == Metric::l2) d_part.sub_(queries * d.sum(1, true), sign);
+      if (!rule_.gradient) continue;
+      Tensor d_span = d_keys.slice(0, span.begin, span.end);
+      d_span.addmm_(d.t(), queries, 1, sign);
+      if (rule_.metric == Metric::l2) d_span.sub_(keys * d.sum(0).unsqueeze(1), sign);
+    }
+  }
+  return d_queries;
+}
+
+TemperedMasses tempered_masses(const Tensor& queries, const Place& place, const Tensor& targets,
+                               const Entries& entries, const MemoryRule& rule,
+                               const std::vector<double>& temperatures) {
+  const auto n = static_cast<std::int64_t>(temperatures.size()), rows = queries.size(0);
+  if (n == 1 || !sums_seen(queries, rule) || rule.metric != Metric::ip) {
+    std::vector<Tensor> all, positive;
+    MemoryRule at = rule;
+    for (const double temperature : temperatures) {
+      at.temperature = temperature;
+      const MemoryBlock block(queries, place, targets, entries, at);
+      all.push_back(block.all);
+      positive.push_back(block.positive);
+    }
+    return {torch::stack(all), torch::stack(positive)};
+  }
+  std::vector<float> scales;
+  MemoryRule unit = rule;
+  unit.temperature = 1;
+  for (const double temperature : temperatures)
+    scales.push_back(static_cast<float>(scale_of(unit, queries.size(1)) / temperature));
+  const Tensor max = torch::full({rows}, kUnseen / 2, queries.options()),
+               all = torch::zeros({n, rows}, queries.options()), positive = torch::zeros_like(all),
+               labels = entries.labels.to(torch::kInt32).contiguous(),
+               own = targets.to(torch::kInt32).contiguous();
+  for (std::int64_t begin = 0; begin < rows; begin += kPart) {
+    const std::int64_t end = std::min(begin + kPart, rows);
+    const Place part = contiguous(place.slice(begin, end));
+    std::vector<SpanScores> spans;
+    for (const auto& [first, last] : visible_spans(part, entries.place, rule))
+      spans.push_back({first, contiguous(entries.place.slice(first, last)),
+                       products(queries.slice(0, begin, end), entries.keys.slice(0, first, last),
+                                rule.metric, 1)});
+    float* const maxima = max.data_ptr<float>() + begin;
+    for (const SpanScores& span : spans) {
+      const SeenScores seen = seen_scores(part, span.place, rule);
+      at::parallel_for(0, end - begin, 1, [&](std::int64_t from, std::int64_t to) {
+        seen.raise(span.scores.const_data_ptr<float>(), 1, from, to, maxima);
+      });
+    }
+    for (const SpanScores& span : spans) {
+      const SeenScores seen = seen_scores(part, span.place, rule);
+      at::parallel_for(0, end - begin, 1, [&](std::int64_t from, std::int64_t to) {
+        seen.sum(span.scores.const_data_ptr<float>(), scales, maxima,
+                 labels.const_data_ptr<std::int32_t>() + span.begin,
+                 own.const_data_ptr<std::int32_t>() + begin, from, to,
+                 all.data_ptr<float>() + begin, positive.data_ptr<float>() + begin, rows);
+      });
+    }
+  }
+  const Tensor scaled = torch::tensor(scales).unsqueeze(1) * max;
+  return {log_mass(all, scaled), log_mass(positive, scaled)};
+}
+
+Tensor memory_log_masses(const Tensor& queries, const Place& place, const Entries& entries,
+                         const MemoryRule& rule, std::int64_t vocabulary) {
+  Tensor masses = torch::zeros({queries.size(0), vocabulary}, queries.options());
+  if (entries.size() == 0 || !rule.any()) return masses.fill_(kUnseen);
+  Tensor scores = masked_scores(queries, place, entries.keys, entries.place, rule,
+                                scale_of(rule, queries.size(1)));
+  const Tensor max = scores.amax(1, true).clamp_min_(kUnseen / 2);
+  masses.index_add_(1, entries.labels, scores.sub_(max).exp_());
+  return log_mass(masses, max);
+}
+
+}  // namespace nn

@@ -1,0 +1,168 @@
+#include "nn/ops/fused_block.h"
+
+#include <array>
+#include <numeric>
+
+#include "nn/base/cuda.h"
+#include "nn/kernels/fused_block_kernels.h"
+
+namespace nn {
+namespace {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr std::size_t kWeights = 12;
+using WeightList = std::array<Tensor, kWeights>;
+
+WeightList list_of(const BlockWeights& w) {
+  return {w.norm1, w.norm1_bias, w.qkv,    w.qkv_bias,    w.project, w.project_bias,
+          w.norm2, w.norm2_bias, w.expand, w.expand_bias, w.reduce,  w.reduce_bias};
+}
+
+template <class Float>
+SequenceWeights<Float> pointers(const std::array<Float*, kWeights>& p) {
+  return {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11]};
+}
+
+SequenceWeights<const float> pointers(const WeightList& list) {
+  std::array<const float*, kWeights> p{};
+  for (std::size_t i = 0; i < kWeights; ++i)
+    p[i] = list[i].numel() > 0 ? list[i].const_data_ptr<float>() : nullptr;
+  return pointers(p);
+}
+
+// Buffers of a batch, a sequence at a time.
+struct Saved {
+  Tensor qkv, attended, log_sums, middle, hidden;
+  SequenceSaved at(std::int64_t row) const {
+    const auto of = [row](const Tensor& t) { return t.data_ptr<float>() + row * t.stride(0); };
+    return {of(qkv), of(attended), of(log_sums), of(middle), of(hidden)};
+  }
+};
+
+class FusedBlock : public torch::autograd::Function<FusedBlock> {
+ public:
+  static variable_list forward(AutogradContext* context, const Tensor& x,
+                               at::TensorList weight_list, const SequenceShape& shape,
+                               bool want_ffn_input) {
+    WeightList weights;
+    std::copy(weight_list.begin(), weight_list.end(), weights.begin());
+    const std::int64_t rows = x.size(0), t = shape.steps, d = shape.width;
+    const auto make = [&](std::vector<std::int64_t> sizes) {
+      return torch::empty(sizes, x.options());
+    };
+    const Saved saved{make({rows, t, 3 * d}), make({rows, t, d}), make({rows, shape.heads, t}),
+                      make({rows, t, d}), make({rows, t, shape.inner})};
+    const Tensor y = torch::empty_like(x);
+    const Tensor ffn_input = want_ffn_input ? torch::empty_like(x) : Tensor();
+    const auto w = pointers(weights);
+    at::parallel_for(0, rows, 1, [&](std::int64_t begin, std::int64_t end) {
+      SequenceKernel kernel(shape);
+      for (std::int64_t row = begin; row < end; ++row) {
+        const std::int64_t at = row * t * d;
+        kernel.forward(x.const_data_ptr<float>() + at, w, row, saved.at(row),
+                       y.data_ptr<float>() + at,
+                       want_ffn_input ? ffn_input.data_ptr<float>() + at : nullptr);
+      }
+    });
+    variable_list keep{x};
+    keep.insert(keep.end(), weights.begin(), weights.end());
+    context->save_for_backward(keep);
+    context->saved_data["saved"] =
+        std::vector<Tensor>{saved.qkv, saved.attended, saved.log_sums, saved.middle, saved.hidden};
+    context->saved_data["shape"] = std::vector<std::int64_t>{shape.heads, shape.inner, shape.gelu,
+                                                             static_cast<std::int64_t>(shape.seed)};
+    context->saved_data["epsilon"] = static_cast<double>(shape.epsilon);
+    context->saved_data["dropout"] = static_cast<double>(shape.dropout);
+    return want_ffn_input ? variable_list{y, ffn_input} : variable_list{y};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& d_out) {
+    const variable_list kept = context->get_saved_variables();
+    const Tensor& x = kept[0];
+    WeightList weights;
+    std::copy(kept.begin() + 1, kept.end(), weights.begin());
+    const auto buffers = context->saved_data["saved"].toTensorVector();
+    const Saved saved{buffers[0], buffers[1], buffers[2], buffers[3], buffers[4]};
+    const auto numbers = context->saved_data["shape"].toIntVector();
+    const SequenceShape shape{x.size(1),
+                              x.size(2),
+                              numbers[0],
+                              numbers[1],
+                              numbers[2] != 0,
+                              static_cast<float>(context->saved_data["epsilon"].toDouble()),
+                              static_cast<float>(context->saved_data["dropout"].toDouble()),
+                              static_cast<std::uint64_t>(numbers[3])};
+    const Tensor dy = d_out[0].defined() ? d_out[0].contiguous() : torch::zeros_like(x);
+    const Tensor d_input =
+        d_out.size() > 1 && d_out[1].defined() ? d_out[1].contiguous() : Tensor();
+    const Tensor dx = torch::empty_like(x);
+
+    // Each thread adds to gradients of its own; they are summed in the order of the threads.
+    std::array<std::int64_t, kWeights + 1> offset{};
+    for (std::size_t i = 0; i < kWeights; ++i)
+      offset[i + 1] = offset[i] + (weights[i].numel() + 15) / 16 * 16;
+    const std::int64_t rows = x.size(0),
+                       parts = std::min<std::int64_t>(at::get_num_threads(), rows);
+    const std::int64_t rows_a_part = (rows + parts - 1) / parts, stride = x.size(1) * x.size(2);
+    const Tensor sums = torch::zeros({parts, offset[kWeights]}, x.options());
+    const auto w = pointers(weights);
+    at::parallel_for(0, parts, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t part = first; part < last; ++part) {
+        std::array<float*, kWeights> g{};
+        for (std::size_t i = 0; i < kWeights; ++i)
+          g[i] = weights[i].numel() > 0 ? sums.data_ptr<float>() + part * sums.stride(0) + offset[i]
+                                        : nullptr;
+        SequenceKernel kernel(shape);
+        for (std::int64_t row = part * rows_a_part; row < std::min(rows, (part + 1) * rows_a_part);
+             ++row) {
+          kernel.backward(
+              x.const_data_ptr<float>() + row * stride, w, row, saved.at(row),
+              dy.const_data_ptr<float>() + row * stride,
+              d_input.defined() ? d_input.const_data_ptr<float>() + row * stride : nullptr,
+              dx.data_ptr<float>() + row * stride, pointers(g));
+        }
+      }
+    });
+    context->saved_data.erase("saved");
+    const Tensor total = parts == 1 ? sums[0] : sums.sum(0);
+    variable_list gradients{dx};
+    for (std::size_t i = 0; i < kWeights; ++i) {
+      gradients.push_back(
+          weights[i].numel() > 0
+              ? total.slice(0, offset[i], offset[i] + weights[i].numel()).view(weights[i].sizes())
+              : Tensor());
+    }
+    gradients.resize(gradients.size() + 2);
+    return gradients;
+  }
+};
+
+}  // namespace
+
+bool fused_block_fits(const Tensor& x) {
+  return in_host_memory(x) && x.scalar_type() == torch::kFloat32 && x.dim() == 3 &&
+         x.is_contiguous() && x.size(0) >= at::get_num_threads() && x.size(1) > 1;
+}
+
+BlockOutput fused_block(const Tensor& x, const BlockWeights& weights, const BlockShape& shape,
+                        bool want_ffn_input) {
+  const SequenceShape sequence{x.size(1),
+                               x.size(2),
+                               shape.heads,
+                               weights.expand.size(0),
+                               shape.gelu,
+                               static_cast<float>(shape.norm_epsilon),
+                               static_cast<float>(shape.residual_dropout),
+                               shape.seed};
+  WeightList list = list_of(weights);
+  for (Tensor& weight : list)
+    if (!weight.defined()) weight = x.new_empty({0});  // no bias
+  const auto out =
+      FusedBlock::apply(x, at::TensorList(list.data(), list.size()), sequence, want_ffn_input);
+  return {out[0], want_ffn_input ? out[1] : Tensor()};
+}
+
+}  // namespace nn

@@ -1,0 +1,156 @@
+#include "nn/ops/gla_scan.h"
+
+#include <vector>
+
+#include "nn/base/cuda.h"
+#include "nn/kernels/gla_scan_kernels.h"
+
+namespace nn {
+namespace {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+template <class Float>
+GlaHead<Float> head_of(const Tensor& q, const Tensor& k, const Tensor& decay, const Tensor& v,
+                       std::int64_t row, std::int64_t head) {
+  const auto keys = row * q.stride(0) + head * q.stride(2),
+             values = row * v.stride(0) + head * v.stride(2);
+  return {q.size(1),
+          q.size(3),
+          v.size(3),
+          q.stride(1),
+          v.stride(1),
+          q.const_data_ptr<Float>() + keys,
+          k.const_data_ptr<Float>() + keys,
+          decay.const_data_ptr<Float>() + keys,
+          v.const_data_ptr<Float>() + values};
+}
+
+/// f(row, head) in all threads.
+template <class F>
+void each_head(const Tensor& q, F f) {
+  const auto heads = q.size(2);
+  at::parallel_for(0, q.size(0) * heads, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) f(i / heads, i % heads);
+  });
+}
+
+template <class Float>
+Float* matrix(const Tensor& states, std::int64_t row, std::int64_t head) {
+  return states.data_ptr<Float>() + row * states.stride(0) + head * states.stride(1);
+}
+
+template <class Float>
+Float* part(const Tensor& steps, std::int64_t row, std::int64_t head) {
+  return steps.data_ptr<Float>() + row * steps.stride(0) + head * steps.stride(2);
+}
+
+class GlaScan : public torch::autograd::Function<GlaScan> {
+ public:
+  static variable_list forward(AutogradContext* context, const Tensor& q, const Tensor& k,
+                               const Tensor& log_decay, const Tensor& v, const Tensor& start) {
+    const Tensor decay = log_decay.exp(), state = start.clone(), o = torch::empty_like(v);
+    AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "gla_scan", [&] {
+      each_head(q, [&](std::int64_t row, std::int64_t head) {
+        gla_forward(head_of<scalar_t>(q, k, decay, v, row, head),
+                    matrix<scalar_t>(state, row, head), part<scalar_t>(o, row, head));
+      });
+    });
+    context->save_for_backward({q, k, decay, v, start});
+    return {o, state};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto s = context->get_saved_variables();
+    const Tensor &q = s[0], &k = s[1], &decay = s[2], &v = s[3], &start = s[4];
+    const Tensor d_o = gradients[0].defined() ? gradients[0].contiguous() : torch::zeros_like(v),
+                 d_start = gradients[1].defined() ? gradients[1].clone(at::MemoryFormat::Contiguous)
+                                                  : torch::zeros_like(start),
+                 state = start.clone(), d_q = torch::empty_like(q), d_k = torch::empty_like(k),
+                 d_log_decay = torch::empty_like(q), d_v = torch::empty_like(v);
+    AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "gla_scan", [&] {
+      each_head(q, [&](std::int64_t row, std::int64_t head) {
+        std::vector<scalar_t> work(static_cast<std::size_t>(q.size(3)));
+        gla_backward(
+            head_of<scalar_t>(q, k, decay, v, row, head), matrix<scalar_t>(state, row, head),
+            matrix<scalar_t>(d_start, row, head), work.data(),
+            GlaGradients<scalar_t>{part<scalar_t>(d_o, row, head), part<scalar_t>(d_q, row, head),
+                                   part<scalar_t>(d_k, row, head),
+                                   part<scalar_t>(d_log_decay, row, head),
+                                   part<scalar_t>(d_v, row, head)});
+      });
+    });
+    return {d_q, d_k, d_log_decay, d_v, d_start};
+  }
+};
+
+}  // namespace
+
+GlaOutput gla_scan(const GlaInput& in) {
+  const auto type = in.q.scalar_type();
+  if (!in_host_memory(in.q) || (type != torch::kFloat32 && type != torch::kFloat64))
+    return gla_scan_chunks(in);
+  const auto out = GlaScan::apply(in.q.contiguous(), in.k.contiguous(), in.log_decay.contiguous(),
+                                  in.v.contiguous(), in.start.to(type).contiguous());
+  return {out[0], out[1]};
+}
+
+// Within a chunk, with b the sum of log_decay from the chunk's start on and S before it:
+//   o_t = (q_t e^{b_t})^T S + sum over s <= t of (q_t . k_s e^{b_t - b_s}) v_s
+// In parts of a chunk, so that no exponent is above 0: those before a part's start are taken from
+// there, those within it one by one.
+GlaOutput gla_scan_chunks(const GlaInput& in) {
+  constexpr std::int64_t kChunk = 64, kPart = 16;
+  const auto rows = in.q.size(0), steps = in.q.size(1), heads = in.q.size(2);
+  const auto chunks = (steps + kChunk - 1) / kChunk, missing = chunks * kChunk - steps;
+  if (steps == 0) return {torch::zeros_like(in.v), in.start};
+  const auto cut = [&](const Tensor& x) {  // -> (B, heads, chunks, kChunk, width)
+    const auto whole = missing > 0 ? at::constant_pad_nd(x, {0, 0, 0, 0, 0, missing}) : x;
+    return whole.reshape({rows, chunks, kChunk, heads, x.size(3)}).permute({0, 3, 1, 2, 4});
+  };
+  const Tensor q = cut(in.q), k = cut(in.k), v = cut(in.v), b = cut(in.log_decay).cumsum(3);
+
+  std::vector<Tensor> parts;
+  for (std::int64_t at = 0; at < kChunk; at += kPart) {
+    const Tensor q_part = q.narrow(3, at, kPart), b_part = b.narrow(3, at, kPart);
+    const auto fade = (b_part.unsqueeze(4) - b_part.unsqueeze(3)).clamp_max(0).exp();
+    const auto own =
+        (q_part.unsqueeze(4) * k.narrow(3, at, kPart).unsqueeze(3) * fade).sum(-1).tril();
+    auto out = own.to(v.scalar_type()).matmul(v.narrow(3, at, kPart));
+    if (at > 0) {
+      const Tensor start = b.narrow(3, at - 1, 1);
+      const auto queries = q_part * (b_part - start).exp(),
+                 keys = k.narrow(3, 0, at) * (start - b.narrow(3, 0, at)).exp();
+      out = out + queries.matmul(keys.transpose(-1, -2)).matmul(v.narrow(3, 0, at));
+    }
+    parts.push_back(out);
+  }
+
+  const Tensor last = b.select(3, kChunk - 1);  // (B, heads, chunks, d_key)
+  const auto added = (k * (last.unsqueeze(3) - b).exp()).transpose(-1, -2).matmul(v),
+             fades = last.exp().unsqueeze(-1);
+  std::vector<Tensor> before;
+  Tensor state = in.start;
+  for (std::int64_t i = 0; i < chunks; ++i) {
+    before.push_back(state);
+    state = fades.select(2, i) * state + added.select(2, i);
+  }
+  const auto carried = (q * b.exp()).matmul(torch::stack(before, 2));
+  const auto o = (torch::cat(parts, 3) + carried).permute({0, 2, 3, 1, 4});
+  return {o.reshape({rows, chunks * kChunk, heads, v.size(4)}).narrow(1, 0, steps), state};
+}
+
+GlaOutput gla_scan_plain(const GlaInput& in) {
+  auto state = in.start;
+  std::vector<Tensor> out;
+  for (std::int64_t t = 0; t < in.q.size(1); ++t) {
+    state = in.log_decay.select(1, t).exp().unsqueeze(3) * state +
+            in.k.select(1, t).unsqueeze(3) * in.v.select(1, t).unsqueeze(2);
+    out.push_back((in.q.select(1, t).unsqueeze(3) * state).sum(2));
+  }
+  return {out.empty() ? torch::zeros_like(in.v) : torch::stack(out, 1), state};
+}
+
+}  // namespace nn

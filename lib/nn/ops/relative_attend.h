@@ -1,0 +1,18 @@
+#pragma once
+// Attention with relative positions in blocks of queries: no (T, S) scores in memory.
+
+#include <cstdint>
+
+#include "nn/base/torch.h"
+
+namespace nn {
+
+/// softmax(scale * (content . k + position . r)) v on the CPU, float32. content, position (B, T,
+/// heads, width); kv (B, S, 2, heads, width); r (S, heads, width) for distances S - 1 to 0; `first`
+/// (B) int64, each row's first slot that is seen, undefined: 0; `before`: see KeySight. Returns (B,
+/// T, heads, width); differentiable in the first four, once.
+torch::Tensor relative_attend_blocks(const torch::Tensor& content, const torch::Tensor& position,
+                                     const torch::Tensor& kv, const torch::Tensor& r,
+                                     const torch::Tensor& first, std::int64_t before, double scale);
+
+}  // namespace nn

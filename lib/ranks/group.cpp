@@ -1,0 +1,377 @@
+// c10d's headers show Gloo only to who asks for it.
+#define USE_C10D_GLOO  // NOLINT(cppcoreguidelines-macro-usage)
+#include "ranks/group.h"
+
+#include <c10/util/Logging.h>
+#include <stdlib.h>
+
+#include <bit>
+#include <condition_variable>
+#include <exception>
+#include <filesystem>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <thread>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+
+#include "core/error.h"
+#include "core/io.h"
+#include "ranks/meeting_file.h"
+
+namespace ranks {
+namespace {
+
+using torch::Tensor;
+
+constexpr int kTurnTag = 1 << 20;         // of the words in first_does; sums have tags from 0
+constexpr std::chrono::seconds kBeat{5};  // rank 0 says that it is alive so often at least
+enum Word : std::int64_t { kAlive, kDone, kFailed };
+
+// c10d warns of hosts whose addresses have no name; TORCH_CPP_LOG_LEVEL still decides where it is
+// set.
+void quieten() {
+  ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
+  c10::initLogging();
+}
+
+// "[/pytorch/.../pair.cc:534] Connection closed by peer [127.0.0.1]:40128\nException raised ...":
+// what a user makes something of.
+std::string reason(const std::exception& error) {
+  std::string_view text = error.what();
+  text = text.substr(0, text.find('\n'));
+  if (text.starts_with('[')) text.remove_prefix(std::min(text.size(), text.find(']') + 1));
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  constexpr std::size_t kMost = 160;
+  return std::string(text.substr(0, kMost));
+}
+
+c10::intrusive_ptr<c10d::Store> store_of(const core::Launch& launch, const std::string& file,
+                                         std::chrono::milliseconds timeout) {
+  c10::intrusive_ptr<c10d::Store> store;
+  if (launch.host.empty()) {
+    store = c10::make_intrusive<c10d::FileStore>(file, static_cast<int>(launch.size));
+    store->setTimeout(timeout);
+  } else {
+    c10d::TCPStoreOptions options;
+    options.port = launch.port;
+    options.isServer = launch.rank == 0 && !launch.served;
+    options.numWorkers = static_cast<std::size_t>(launch.size);
+    options.waitWorkers = false;
+    options.timeout = timeout;
+    store = c10::make_intrusive<c10d::TCPStore>(launch.host, options);
+  }
+  return c10::make_intrusive<c10d::PrefixStore>("tessera/" + launch.name, store);
+}
+
+// The interfaces of GLOO_SOCKET_IFNAME; where all are on one machine its own; else the one that this
+// machine's name stands for.
+std::vector<std::shared_ptr<gloo::transport::Device>> devices_of(const core::Launch& launch) {
+  using Gloo = c10d::ProcessGroupGloo;
+  std::vector<std::shared_ptr<gloo::transport::Device>> devices;
+  const char* const named = core::own_environment("GLOO_SOCKET_IFNAME");
+  std::string_view rest = named == nullptr ? "" : named;
+  while (!rest.empty()) {
+    const auto comma = std::min(rest.find(','), rest.size());
+    devices.push_back(Gloo::createDeviceForInterface(std::string(rest.substr(0, comma))));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  if (!devices.empty()) return devices;
+  if (launch.host == "127.0.0.1" || launch.host == "localhost")
+    return {Gloo::createDeviceForHostname(launch.host)};
+  return {Gloo::createDefaultDevice()};
+}
+
+}  // namespace
+
+struct Group::Links {
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
+  Tensor spare;  // what is received
+
+  c10::intrusive_ptr<c10d::Work> send(const Tensor& numbers, std::int64_t rank, int tag) {
+    std::vector<Tensor> list{numbers};
+    return gloo->send(list, static_cast<int>(rank), tag);
+  }
+  c10::intrusive_ptr<c10d::Work> receive(const Tensor& numbers, std::int64_t rank, int tag) {
+    std::vector<Tensor> list{numbers};
+    return gloo->recv(list, static_cast<int>(rank), tag);
+  }
+
+  // Gives `out` to another rank and takes `in` from it; either may be empty.
+  void swap(const Tensor& out, const Tensor& in, std::int64_t rank, int tag) {
+    const auto received = in.numel() > 0 ? receive(in, rank, tag) : nullptr;
+    const auto sent = out.numel() > 0 ? send(out, rank, tag) : nullptr;
+    if (received) received->wait();
+    if (sent) sent->wait();
+  }
+
+  Tensor spare_of(const Tensor& like, std::int64_t n) {
+    if (!spare.defined() || spare.scalar_type() != like.scalar_type() || spare.numel() < n)
+      spare = torch::empty({n}, like.options());
+    return spare.narrow(0, 0, n);
+  }
+
+  // A word of rank 0's for each of the others.
+  void tell(std::int64_t size, std::int64_t word, std::int64_t value) {
+    const Tensor words = torch::tensor({word, value}, torch::kInt64);
+    std::vector<c10::intrusive_ptr<c10d::Work>> sent;
+    for (std::int64_t rank = 1; rank < size; ++rank) sent.push_back(send(words, rank, kTurnTag));
+    for (const auto& work : sent) work->wait();
+  }
+};
+
+namespace {
+
+// Calls `beat` every so often in a thread of its own until it ends, or fails.
+class Heart {
+ public:
+  Heart(std::chrono::milliseconds every, std::function<void()> beat)
+      : thread_([this, every, beat = std::move(beat)] {
+          std::unique_lock lock(mutex_);
+          while (!ended_.wait_for(lock, every, [this] { return end_; })) {
+            try {
+              beat();
+            } catch (...) {
+              failure_ = std::current_exception();
+              return;
+            }
+          }
+        }) {}
+  ~Heart() { stop(); }
+  Heart(const Heart&) = delete;
+  Heart& operator=(const Heart&) = delete;
+  /// Throws what `beat` threw.
+  void end() {
+    stop();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      end_ = true;
+    }
+    ended_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool end_ = false;
+  std::exception_ptr failure_;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace
+
+Group::Group() = default;
+Group::~Group() = default;
+
+template <class F>
+void Group::guarded(const F& transfer) const {
+  try {
+    transfer();
+  } catch (const core::Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    core::fail(core::kRankLost,
+               "rank {} of {}: another rank was lost ({}); the same command goes on from the last "
+               "checkpoint",
+               rank_, size_, reason(error));
+  }
+}
+
+void Group::leave_as(std::int64_t rank, std::int64_t code) const {
+  core::fail(static_cast<core::Code>(code), "rank {} of {}: rank {} failed; see what it says",
+             rank_, size_, rank);
+}
+
+std::shared_ptr<Group> Group::alone() { return std::shared_ptr<Group>(new Group); }
+
+std::shared_ptr<Group> Group::join(const core::Launch& launch, const std::string& folder,
+                                   std::chrono::milliseconds timeout) {
+  auto group = alone();
+  group->rank_ = launch.rank;
+  group->size_ = launch.size;
+  group->timeout_ = timeout;
+  if (launch.size == 1) return group;
+  quieten();
+  const std::string file = folder + "/" + meeting_file(launch.name);
+  if (launch.host.empty()) core::make_folders(folder);
+  try {
+    const auto store = store_of(launch, file, timeout);
+    auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+    options->devices = devices_of(launch);
+    group->links_ = std::make_unique<Links>();
+    group->links_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
+        store, static_cast<int>(launch.rank), static_cast<int>(launch.size), options);
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    const std::string where =
+        launch.host.empty() ? file : fmt::format("{}:{}", launch.host, launch.port);
+    if (what.find("EADDRINUSE") != what.npos)
+      core::fail(core::Code::unavailable,
+                 "{}: another program listens there; set MASTER_ADDR and MASTER_PORT", where);
+    core::fail(core::kRankLost, "rank {} of {}: did not meet the others at {} ({})", launch.rank,
+               launch.size, where, reason(error));
+  }
+  group->any(0);  // all are linked: the file has done its work
+  if (launch.host.empty() && group->first()) {
+    std::error_code ignored;
+    std::filesystem::remove(file, ignored);
+  }
+  return group;
+}
+
+void Group::sum(Tensor& numbers, Sum how) {
+  if (is_alone()) return;
+  const torch::NoGradGuard no_grad;
+  Tensor flat = numbers.view({-1});
+  guarded([&] {
+    if (how == Sum::tree && std::has_single_bit(static_cast<std::uint64_t>(size_))) {
+      add_by_tree(flat);
+    } else {
+      std::vector<Tensor> list{flat};
+      links_->gloo->allreduce(list)->wait();
+    }
+  });
+}
+
+// Each rank ends up with the sum of a part of `flat` (halving), then all parts go round (doubling).
+// The neighbour is added first, then the pair beside the own, ...; a + b = b + a to the bit.
+void Group::add_by_tree(Tensor& flat) {
+  struct Span {
+    std::int64_t begin, length;
+  };
+  Span own = {0, flat.numel()};
+  std::vector<Span> before;
+  int tag = 0;
+  for (std::int64_t step = 1; step < size_; step *= 2, ++tag) {
+    const std::int64_t half = own.length / 2;
+    const Span low = {own.begin, half}, high = {own.begin + half, own.length - half};
+    const bool takes_low = (rank_ & step) == 0;
+    const Span mine = takes_low ? low : high, theirs = takes_low ? high : low;
+    const Tensor in = links_->spare_of(flat, mine.length);
+    links_->swap(flat.narrow(0, theirs.begin, theirs.length), in, rank_ ^ step, tag);
+    flat.narrow(0, mine.begin, mine.length).add_(in);
+    before.push_back(own);
+    own = mine;
+  }
+  for (std::int64_t step = size_ / 2; step > 0; step /= 2, ++tag) {
+    const Span both = before.back();
+    before.pop_back();
+    const Span other = {own.begin == both.begin ? both.begin + own.length : both.begin,
+                        both.length - own.length};
+    links_->swap(flat.narrow(0, own.begin, own.length), flat.narrow(0, other.begin, other.length),
+                 rank_ ^ step, tag);
+    own = both;
+  }
+}
+
+std::vector<Tensor> Group::gather(const Tensor& own) {
+  if (is_alone()) return {own};
+  const torch::NoGradGuard no_grad;
+  const auto n = static_cast<std::size_t>(size_);
+  if (own.numel() == 0) return std::vector<Tensor>(n, own);
+  // As bytes: not every backend knows every dtype.
+  const Tensor bytes = own.contiguous().view({-1}).view(torch::kUInt8);
+  std::vector<std::vector<Tensor>> outputs(1);
+  for (std::size_t i = 0; i < n; ++i) outputs[0].push_back(torch::empty_like(bytes));
+  std::vector<Tensor> inputs{bytes};
+  guarded([&] { links_->gloo->allgather(outputs, inputs)->wait(); });
+  for (auto& tensor : outputs[0]) tensor = tensor.view(own.scalar_type()).view(own.sizes());
+  return outputs[0];
+}
+
+std::vector<std::string> Group::gather(const std::string& own) {
+  std::int64_t longest = 0;
+  std::vector<std::int64_t> lengths;
+  for (const auto& length : gather(torch::tensor({std::ssize(own)}, torch::kInt64))) {
+    lengths.push_back(length.item<std::int64_t>());
+    longest = std::max(longest, lengths.back());
+  }
+  Tensor bytes = torch::zeros({longest}, torch::kUInt8);
+  if (longest > 0) std::copy(own.begin(), own.end(), bytes.data_ptr<std::uint8_t>());
+  std::vector<std::string> texts;
+  for (const auto& other : gather(bytes)) {
+    const auto* const begin = other.const_data_ptr<std::uint8_t>();
+    texts.emplace_back(begin, begin + lengths[texts.size()]);
+  }
+  return texts;
+}
+
+std::int64_t Group::from_first(std::int64_t value) {
+  return gather(torch::tensor({value}, torch::kInt64))[0].item<std::int64_t>();
+}
+
+unsigned Group::any(unsigned bits) {
+  if (is_alone()) return bits;
+  constexpr int kBits = 8;
+  Tensor counts = torch::zeros({kBits}, torch::kFloat64);
+  auto* const count = counts.data_ptr<double>();
+  for (int bit = 0; bit < kBits; ++bit) count[bit] = bits >> bit & 1U;
+  sum(counts);
+  unsigned all = 0;
+  for (int bit = 0; bit < kBits; ++bit) all |= count[bit] > 0 ? 1U << bit : 0;
+  return all;
+}
+
+std::int64_t Group::first_does(const std::function<std::int64_t()>& work) {
+  if (is_alone()) return work();
+  std::int64_t value = 0;
+  if (!first()) {
+    Tensor words = torch::zeros({2}, torch::kInt64);
+    const auto* const word = words.const_data_ptr<std::int64_t>();
+    do {
+      guarded([&] { links_->receive(words, 0, kTurnTag)->wait(); });
+    } while (word[0] == kAlive);
+    if (word[0] == kFailed) leave_as(0, word[1]);
+    return word[1];
+  }
+  const auto every = std::min<std::chrono::milliseconds>(kBeat, timeout_ / 4);
+  Heart heart(every, [this] { links_->tell(size_, kAlive, 0); });
+  try {
+    value = work();
+  } catch (const core::Error& error) {
+    try {
+      heart.end();
+      links_->tell(size_, kFailed, static_cast<std::int64_t>(error.code()));
+    } catch (const std::exception&) {
+      // They are gone too; what failed first counts.
+    }
+    throw;
+  }
+  guarded([&] {
+    heart.end();
+    links_->tell(size_, kDone, value);
+  });
+  return value;
+}
+
+void Group::together(const std::function<void()>& work) {
+  std::optional<core::Error> failure;
+  try {
+    work();
+  } catch (const core::Error& error) {
+    failure = error;
+  }
+  if (is_alone()) {
+    if (failure) throw core::Error(*failure);
+    return;
+  }
+  const std::int64_t own = failure ? static_cast<std::int64_t>(failure->code()) : 0;
+  const auto codes = gather(torch::tensor({own}, torch::kInt64));
+  if (failure) throw core::Error(*failure);
+  for (std::int64_t rank = 0; rank < size_; ++rank) {
+    const auto code = codes[static_cast<std::size_t>(rank)].item<std::int64_t>();
+    if (code != 0) leave_as(rank, code);
+  }
+}
+
+}  // namespace ranks

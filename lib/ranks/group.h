@@ -1,0 +1,80 @@
+#pragma once
+// The processes of one run, and the few things that they do together. c10d's Gloo moves the bytes;
+// nobody sees it but group.cpp.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/launcher.h"
+#include "nn/base/torch.h"
+
+namespace ranks {
+
+/// How numbers are added over ranks.
+enum class Sum {
+  tree,  ///< with a power of two of ranks: neighbours, then pairs of neighbours, ...; else as fast
+  fast,  ///< c10d's allreduce: its own order, the same bytes for the same number of ranks
+};
+
+/// All ranks must call the same members in the same order. One process alone is a group of one,
+/// which does nothing and needs no network. Members throw Error{kRankLost} when another rank is
+/// gone or silent for longer than the timeout; then this process can only end. Tensors are on the
+/// CPU and contiguous. Not thread safe.
+class Group {
+ public:
+  static std::shared_ptr<Group> alone();
+  /// Returns when all ranks are there. A rank that meets the others by a file makes `folder` if
+  /// need be; the file is gone when they end.
+  static std::shared_ptr<Group> join(const core::Launch& launch, const std::string& folder,
+                                     std::chrono::milliseconds timeout);
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  std::int64_t rank() const { return rank_; }
+  std::int64_t size() const { return size_; }
+  bool first() const { return rank_ == 0; }
+  bool is_alone() const { return size_ == 1; }
+
+  /// Replaces `numbers` (any shape, float32 or float64) by the sum over ranks, the same bytes on
+  /// all of them. With Sum::tree and N ranks, N a power of two, these are the bytes of
+  ///   ((r0 + r1) + (r2 + r3)) + ...
+  /// Halving and doubling: a rank sends and receives twice the tensor's bytes at most.
+  void sum(torch::Tensor& numbers, Sum how = Sum::tree);
+
+  /// Every rank's tensor, in their order. All have one shape and dtype.
+  std::vector<torch::Tensor> gather(const torch::Tensor& own);
+  /// Every rank's text, of any length.
+  std::vector<std::string> gather(const std::string& own);
+
+  /// Rank 0's value, on all ranks.
+  std::int64_t from_first(std::int64_t value);
+  /// The bits that are set on any rank; of the lowest eight.
+  unsigned any(unsigned bits);
+
+  /// Rank 0 works while the others wait, as long as it takes: rank 0 tells them that it is alive.
+  /// Returns what `work` did, on all ranks. If it throws an Error, the others throw one of the same
+  /// code.
+  std::int64_t first_does(const std::function<std::int64_t()>& work);
+  /// Every rank works for itself, without the others. If one throws an Error, those that did not
+  /// throw one of the same code, so that all leave alike.
+  void together(const std::function<void()>& work);
+
+ private:
+  struct Links;
+  Group();
+  template <class F>
+  void guarded(const F& transfer) const;  // c10d's exceptions as Error{kRankLost}
+  [[noreturn]] void leave_as(std::int64_t rank, std::int64_t code) const;
+  void add_by_tree(torch::Tensor& flat);
+
+  std::int64_t rank_ = 0, size_ = 1;
+  std::chrono::milliseconds timeout_{};
+  std::unique_ptr<Links> links_;
+};
+
+}  // namespace ranks

@@ -1,0 +1,35 @@
+#include "ranks/rank_options.h"
+
+#include "core/error.h"
+#include "core/launcher.h"
+#include "core/units.h"
+
+namespace ranks {
+
+void RankOptions::fields(core::FieldList& f) {
+  f.group("Processes");
+  f("ranks", ranks,
+    "launcher: this is one of the processes that srun, torchrun or mpirun started for one run",
+    {"none", "launcher"});
+  f("rank-timeout", timeout, "how long one rank waits for another (H:M:S) before it ends with 76");
+}
+
+std::shared_ptr<Group> join(const RankOptions& options, const std::string& folder) {
+  if (options.ranks == "none") return Group::alone();
+  double seconds = 0;
+  try {
+    seconds = core::parse_duration_s(options.timeout);
+  } catch (const core::Error& error) {
+    core::fail(error.code(), "--rank-timeout: {}", error.what());
+  }
+  if (seconds < 1) core::fail(core::Code::usage, "--rank-timeout: takes a second or more");
+  try {
+    return Group::join(core::launch(), folder,
+                       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)));
+  } catch (const core::Error& error) {
+    if (error.code() != core::Code::usage) throw;
+    core::fail(core::Code::usage, "--ranks {}", error.what());
+  }
+}
+
+}  // namespace ranks

@@ -1,0 +1,24 @@
+#pragma once
+// Whether a program is one of several processes, and how long they wait for each other.
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "core/options.h"
+#include "ranks/group.h"
+
+namespace ranks {
+
+struct RankOptions {
+  std::string ranks = "none";
+  std::string timeout = "10:00";
+  void fields(core::FieldList& f);
+};
+
+/// The processes that the launcher started (core/launcher.h), once all are there; without
+/// --ranks launcher this one alone. `folder`: one that all see, for ranks that meet by a file; made
+/// if need be. Throws Error{usage}, Error{kRankLost} if not all come in time.
+std::shared_ptr<Group> join(const RankOptions& options, const std::string& folder);
+
+}  // namespace ranks

@@ -1,0 +1,41 @@
+#include "store/care.h"
+
+#include "store/datastore.h"
+#include "store/removal.h"
+#include "store/store_report.h"
+
+namespace store {
+
+void CareOptions::fields(core::FieldList& f) {
+  f.group("Looking after a store");
+  f("remove-document", remove_documents, "take this document out of the store (from 0)")
+      .between(0, 1e12);
+  f("verify", verify, "check every byte of the store");
+  f("rebuild-index", rebuild_index, "make the store's index anew from its keys, as --index says");
+  f("recall", recall, "the share of the nearest keys that the index finds");
+  f("k", k, "nearest keys to compare").between(1, 65536);
+  f("nprobe", nprobe, "inverted lists the index looks into").between(1, 1e6);
+  f("queries", queries, "rows of the store that serve as queries").between(1, 1e6);
+}
+
+int CareOptions::jobs() const {
+  return (remove_documents.empty() ? 0 : 1) + verify + rebuild_index + recall;
+}
+
+core::OrderedJson look_after(const std::string& folder, const CareOptions& options,
+                             const std::string& index, const Watch& watch) {
+  if (options.rebuild_index) return describe(folder, rebuild_index(folder, index, watch));
+  const Datastore opened(folder);
+  core::OrderedJson report = describe(folder, opened.manifest());
+  if (options.verify) {
+    verify(folder, watch);
+    report["verified"] = true;
+  } else {
+    const Recall found = measure_recall(opened, options.queries, options.k, options.nprobe);
+    report["recall"] = found.recall, report["k"] = found.k;
+    report["nprobe"] = found.nprobe, report["queries"] = found.queries;
+  }
+  return report;
+}
+
+}  // namespace store

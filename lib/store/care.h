@@ -1,0 +1,30 @@
+#pragma once
+// Looking after a store that is there: the jobs of build-datastore that add no rows.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "core/options.h"
+#include "store/builder.h"
+
+namespace store {
+
+struct CareOptions {
+  std::vector<std::int64_t> remove_documents;
+  bool verify = false, rebuild_index = false, recall = false;
+  std::int64_t k = 1024, nprobe = 32, queries = 200;  ///< of recall
+  void fields(core::FieldList& f);
+
+  /// How many of the four jobs were asked for.
+  int jobs() const;
+};
+
+/// Does verify, rebuild_index (of the kind `index`; empty: as it was) or recall. Returns what the
+/// store holds (store_report.h), with "verified" or the recall that was found. Throws as verify(),
+/// rebuild_index() (removal.h) and measure_recall() (datastore.h) do.
+core::OrderedJson look_after(const std::string& folder, const CareOptions& options,
+                             const std::string& index, const Watch& watch);
+
+}  // namespace store

@@ -1,0 +1,71 @@
+#pragma once
+// What a memory needs of a store, wherever its rows are: in a folder (Datastore), and in time parts
+// of it, on one machine or several, that answer as one.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/manifest.h"
+
+namespace store {
+
+struct SearchOptions {
+  std::int64_t k = 1024;     ///< 1 to 65,536
+  std::int64_t nprobe = 32;  ///< inverted lists to look into; exact stores do not use it
+  std::int64_t threads = 0;  ///< of exact search; 0: one a processor
+  bool rescore = false;      ///< scores of FAISS's hits from the keys themselves, sorted anew
+};
+
+/// The k nearest of n queries, row after row. Scores are q.k (ip) or -|q - k|^2 (l2), the largest
+/// first, not divided by any temperature. FAISS's are of compressed keys unless rescored. Where
+/// fewer were found: id -1, score -infinity, label -1.
+struct Hits {
+  std::int64_t k = 0;
+  std::vector<std::int64_t> ids;     ///< (n, k): rows of the store
+  std::vector<float> scores;         ///< (n, k)
+  std::vector<std::int32_t> labels;  ///< (n, k): the token that followed the key's context
+};
+
+/// Where a row comes from.
+struct RowContext {
+  std::int64_t document = 0;         ///< its number in the store
+  std::vector<std::int32_t> before;  ///< labels of the rows before it, of the same document
+};
+
+/// Thread safe.
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  /// For messages and citations.
+  virtual const std::string& name() const = 0;
+  /// What the store holds, all its parts together.
+  virtual const Manifest& manifest() const = 0;
+  /// queries (n, width). Throws Error{usage} for a k or nprobe out of range, Error{bad_data} for
+  /// queries that are not finite.
+  virtual Hits search(std::span<const float> queries, const SearchOptions& options = {}) const = 0;
+  /// Of a row that a search found, with at most `most` labels before it.
+  virtual RowContext context(std::int64_t row, std::int64_t most) const = 0;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(manifest().rows); }
+  std::int64_t width() const { return static_cast<std::int64_t>(manifest().width); }
+  Metric metric() const { return manifest().metric; }
+  /// Of all that changes what a search finds; see Manifest.
+  std::string fingerprint() const { return manifest().fingerprint(); }
+  /// Throws Error{bad_data} naming both fingerprints unless the store's keys are that model's and
+  /// its labels that tokenizer's (hex; an empty one of either is not compared). `model_name` is for
+  /// the message.
+  void expect_model(const std::string& model, const std::string& tokenizer,
+                    const std::string& model_name) const;
+
+ protected:
+  Store() = default;
+  Store(const Store&) = default;
+  Store(Store&&) = default;
+  Store& operator=(const Store&) = default;
+  Store& operator=(Store&&) = default;
+};
+
+}  // namespace store

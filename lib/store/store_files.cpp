@@ -1,0 +1,71 @@
+#include "store/store_files.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <set>
+
+#include "core/error.h"
+#include "core/io.h"
+#include "core/leftovers.h"
+#include "store/build_progress.h"
+
+namespace store {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text[0] != '0' &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+bool is_generation_of(std::string_view name, std::string_view stem, std::string_view ending) {
+  if (!name.starts_with(stem)) return false;
+  name.remove_prefix(stem.size());
+  if (name == ending) return true;
+  if (!name.starts_with('.') || !name.ends_with(ending)) return false;
+  return name.size() > ending.size() && is_number(name.substr(1, name.size() - ending.size() - 1));
+}
+
+bool is_store_file(std::string_view name) {
+  return name == kManifestName || name == kProgressName || name == kTrainedName ||
+         is_generation_of(name, "keys", ".npy") || is_generation_of(name, "values", ".npy") ||
+         is_generation_of(name, "documents", ".npy") || is_generation_of(name, "index", ".faiss");
+}
+
+void expect_free(const std::string& folder) {
+  if (fs::exists(folder + "/" + kManifestName) || fs::exists(folder + "/" + kProgressName)) return;
+  core::remove_leftovers(folder, [](std::string_view name) { return name == kProgressName; });
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
+  if (!names.empty())
+    core::fail(core::Code::cannot_create,
+               "{}: no store, but {} is in it; give a folder that is empty or new", folder,
+               *names.begin());
+}
+
+void remove_stale_files(const std::string& folder, const Manifest& manifest) {
+  std::set<std::string> named{manifest.keys_file, manifest.values_file, manifest.documents_file,
+                              manifest.index_file, kManifestName};
+  if (const auto progress = read_progress(folder);
+      progress && (progress->generation() > manifest.generation || !progress->removes().empty()))
+    named.insert({kProgressName, kTrainedName});
+  core::remove_leftovers(folder, is_store_file);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    if (!is_store_file(name) || named.contains(name) ||
+        !fs::is_regular_file(entry.symlink_status()))
+      continue;
+    if (::unlink(entry.path().c_str()) != 0)
+      core::fail(core::Code::io, "{}: cannot remove: {}", entry.path().string(),
+                 core::error_text(errno));
+  }
+  core::sync_folder(folder);
+}
+
+}  // namespace store

@@ -1,0 +1,28 @@
+#include "store/store_report.h"
+
+namespace store {
+
+core::OrderedJson describe(const std::string& folder, const Manifest& manifest) {
+  core::OrderedJson report;
+  report["store"] = folder, report["generation"] = manifest.generation;
+  report["rows"] = manifest.rows, report["width"] = manifest.width;
+  report["documents"] = manifest.documents, report["metric"] = name_of(manifest.metric);
+  report["index"] = manifest.index;
+  report["recall"] = manifest.recall.recall, report["k"] = manifest.recall.k;
+  report["nprobe"] = manifest.recall.nprobe, report["queries"] = manifest.recall.queries;
+  report["model"] = manifest.model, report["tokenizer"] = manifest.tokenizer;
+  report["fingerprint"] = manifest.fingerprint();
+  return report;
+}
+
+std::vector<core::OrderedJson> describe(const Removal& removal) {
+  std::vector<core::OrderedJson> rows;
+  for (const auto& receipt : removal.receipts()) {
+    rows.push_back(to_json(receipt));
+    rows.back()["fingerprint"] = removal.manifest().fingerprint();
+    rows.back()["old_files"] = "deleted";
+  }
+  return rows;
+}
+
+}  // namespace store

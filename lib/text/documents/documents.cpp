@@ -1,0 +1,325 @@
+#include "text/documents/documents.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "core/error.h"
+#include "shard/unpacked_source.h"
+
+namespace text {
+namespace {
+
+using core::Code;
+using core::fail;
+
+constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxLine = std::size_t{1} << 30;
+
+bool is_ascii_space(char c) { return c == ' ' || (c >= 9 && c <= 13); }
+
+// Reads ahead into a string and hashes what it reads, unpacked.
+class HashedSource {
+ public:
+  explicit HashedSource(const std::string& path) : source_(core::open_source(path)) {}
+  const std::string& name() const { return source_.name(); }
+  /// Read of the file itself.
+  std::uint64_t bytes() const { return source_.file_bytes(); }
+  core::Digest digest() const { return hasher_.digest(); }
+
+  /// Appends up to `n` bytes to text[0, size) (text is longer, for padding). True at the end.
+  bool append(std::string& text, std::size_t& size, std::size_t n) {
+    if (text.size() < size + n + Batch::kPadding) text.resize(size + n + Batch::kPadding);
+    const auto room = std::as_writable_bytes(std::span(text.data() + size, n));
+    const std::size_t got = core::read_fully(source_, room);
+    hasher_.update(room.first(got));
+    size += got;
+    return got < n;
+  }
+
+ private:
+  shard::UnpackedSource source_;
+  core::Hasher hasher_;
+};
+
+class FileReader : public DocumentReader {
+ public:
+  FileReader(std::vector<std::string> paths, DocumentOptions options, CutFunction cut)
+      : paths_(std::move(paths)), options_(std::move(options)), cut_(std::move(cut)) {
+    if (paths_.empty()) paths_.push_back("-");
+    if (std::count(paths_.begin(), paths_.end(), "-") > 1)
+      fail(Code::usage, "two inputs cannot both be stdin");
+    separator_ = options_.format == Format::text ? options_.separator : "\n";
+  }
+
+  bool next(Batch& batch) override {
+    while (source_ || at_ < paths_.size()) {
+      if (!source_) open();
+      fill(batch);
+      if (!batch.parts.empty()) return true;
+    }
+    return false;
+  }
+
+  std::vector<core::Digest> fingerprints() const override { return digests_; }
+
+ private:
+  void open() {
+    source_ = std::make_unique<HashedSource>(paths_[at_++]);
+    rest_.clear();
+    line_ = 0;
+    open_ = false;
+    last_ = ' ';
+  }
+
+  // One batch of the current file, perhaps without parts; closes the file at its end.
+  void fill(Batch& batch) {
+    batch.parts.clear();
+    batch.format = options_.format;
+    batch.source = source_->name();
+    batch.bytes.assign(rest_);
+    std::size_t size = batch.bytes.size();
+    const std::size_t scanned =
+        size - std::min(size, std::max<std::size_t>(separator_.size(), 1) - 1);
+    const bool at_end = source_->append(batch.bytes, size, std::max(kBatchBytes, size));
+    batch.source_bytes = finished_bytes_ + source_->bytes();
+    const std::size_t done = split(batch, size, scanned, at_end);
+    rest_.assign(batch.bytes, done, size - done);
+    if (rest_.size() > kMaxLine)
+      fail(Code::bad_data, "{}:{}: a line of more than {} bytes", source_->name(), line_ + 1,
+           kMaxLine);
+    if (!at_end) return;
+    digests_.push_back(source_->digest());
+    finished_bytes_ += source_->bytes();
+    source_.reset();
+  }
+
+  // Makes parts of bytes[0, size); before `from` stands no separator. Returns where the rest
+  // starts.
+  std::size_t split(Batch& batch, std::size_t size, std::size_t from, bool at_end) {
+    const std::string_view all(batch.bytes.data(), size);
+    std::size_t begin = 0;
+    if (!separator_.empty()) {
+      for (std::size_t at; (at = find_separator(all, from)) != all.npos;) {
+        add(batch, begin, at, true);
+        begin = from = at + separator_.size();
+      }
+    }
+    if (at_end) {
+      if (begin < size || open_) add(batch, begin, size, true);
+      return size;
+    }
+    if (options_.format == Format::jsonl) return begin;
+    // A separator may have begun in the last bytes; they wait.
+    const std::size_t limit = size - std::min(size, separator_.empty() ? 0 : separator_.size() - 1);
+    if (limit <= begin) return begin;
+    const char* cut = cut_(all.data() + begin, all.data() + limit);
+    if (cut == nullptr) return begin;
+    const auto end = static_cast<std::size_t>(cut - all.data());
+    add(batch, begin, end, false);
+    return end;
+  }
+
+  std::size_t find_separator(std::string_view all, std::size_t from) const {
+    const void* found =
+        ::memmem(all.data() + from, all.size() - from, separator_.data(), separator_.size());
+    return found ? static_cast<std::size_t>(static_cast<const char*>(found) - all.data())
+                 : all.npos;
+  }
+
+  void add(Batch& batch, std::size_t begin, std::size_t end, bool closes) {
+    if (options_.format == Format::jsonl) {
+      ++line_;
+      const auto* line = batch.bytes.data();
+      if (std::all_of(line + begin, line + end, is_ascii_space)) return;
+    }
+    batch.parts.push_back({begin, end, closes, open_, open_ && !is_ascii_space(last_), line_});
+    if (end > begin) last_ = batch.bytes[end - 1];
+    open_ = !closes;
+  }
+
+  std::vector<std::string> paths_;
+  DocumentOptions options_;
+  CutFunction cut_;
+  std::string separator_;
+  std::size_t at_ = 0;
+  std::unique_ptr<HashedSource> source_;
+  std::string rest_;
+  std::uint64_t line_ = 0, finished_bytes_ = 0;
+  bool open_ = false;  // the document of the parts so far has not ended
+  char last_ = ' ';    // last byte of the part before
+  std::vector<core::Digest> digests_;
+};
+
+// Lines of one file, each whole.
+class LineSource {
+ public:
+  explicit LineSource(const std::string& path) : source_(path) {}
+  bool next(std::string_view& line) {
+    for (;;) {
+      const void* found = ::memchr(bytes_.data() + at_, '\n', size_ - at_);
+      if (found || (ended_ && at_ < size_)) {
+        const auto end =
+            found ? static_cast<std::size_t>(static_cast<const char*>(found) - bytes_.data())
+                  : size_;
+        line = {bytes_.data() + at_, end - at_};
+        at_ = found ? end + 1 : size_;
+        ++number_;
+        return true;
+      }
+      if (ended_) return false;
+      bytes_.erase(0, at_);
+      size_ -= at_;
+      at_ = 0;
+      if (size_ > kMaxLine)
+        fail(Code::bad_data, "{}:{}: a line of more than {} bytes", name(), number_ + 1, kMaxLine);
+      ended_ = source_.append(bytes_, size_, std::max(kBatchBytes, size_));
+    }
+  }
+  const std::string& name() const { return source_.name(); }
+  std::uint64_t number() const { return number_; }
+  std::uint64_t bytes_read() const { return source_.bytes(); }
+  core::Digest digest() const { return source_.digest(); }
+
+ private:
+  HashedSource source_;
+  std::string bytes_;
+  std::size_t size_ = 0, at_ = 0;
+  std::uint64_t number_ = 0;
+  bool ended_ = false;
+};
+
+class PairReader : public DocumentReader {
+ public:
+  PairReader(const std::string& source, const std::string& target)
+      : source_(source), target_(target) {}
+
+  bool next(Batch& batch) override {
+    batch.parts.clear();
+    batch.bytes.clear();
+    batch.source = source_.name();
+    batch.format = Format::lines;
+    std::string_view a, b;
+    while (batch.bytes.size() < kBatchBytes) {
+      const bool more_a = source_.next(a), more_b = target_.next(b);
+      if (more_a != more_b) {
+        const LineSource& longer = more_a ? source_ : target_;
+        const LineSource& shorter = more_a ? target_ : source_;
+        fail(Code::bad_data,
+             "{}:{}: no line of {} belongs to it: that has {} lines; pair them line by line",
+             longer.name(), longer.number(), shorter.name(), shorter.number());
+      }
+      if (!more_a) break;
+      for (const std::string_view line : {a, b}) {
+        const std::size_t begin = batch.bytes.size();
+        batch.bytes += line;
+        batch.parts.push_back({begin, batch.bytes.size(), true, false, false, 0});
+      }
+    }
+    batch.bytes.append(Batch::kPadding, '\0');
+    batch.source_bytes = source_.bytes_read() + target_.bytes_read();
+    return !batch.parts.empty();
+  }
+
+  std::vector<core::Digest> fingerprints() const override {
+    return {source_.digest(), target_.digest()};
+  }
+
+ private:
+  LineSource source_, target_;
+};
+
+// By its name, which may end in that of a compression, and the byte that begins its first line.
+bool is_json_lines(const std::string& path) {
+  std::string_view name = path;
+  for (const std::string_view packed : {".zst", ".gz"})
+    if (name.ends_with(packed)) name.remove_suffix(packed.size());
+  if (!(name.ends_with(".jsonl") || name.ends_with(".ndjson")) || !core::is_regular_file(path))
+    return false;
+  shard::UnpackedSource source(core::open_source(path));
+  char start[256];
+  const std::size_t n = core::read_fully(source, std::as_writable_bytes(std::span(start)));
+  const char* first = std::find_if_not(start, start + n, is_ascii_space);
+  return first != start + n && *first == '{';
+}
+
+}  // namespace
+
+Format format_of(std::string_view name) {
+  if (name == "text") return Format::text;
+  if (name == "jsonl") return Format::jsonl;
+  if (name == "lines") return Format::lines;
+  fail(Code::usage, "no format {}; text, jsonl and lines are", name);
+}
+
+bool are_json_lines(const std::vector<std::string>& paths) {
+  const std::string* json = nullptr;
+  const std::string* other = nullptr;
+  for (const auto& path : paths) (is_json_lines(path) ? json : other) = &path;
+  if (json != nullptr && other != nullptr)
+    fail(Code::usage, "{}: JSON lines, {} is none: give --format for both, or encode them apart",
+         *json, *other);
+  return json != nullptr;
+}
+
+std::unique_ptr<DocumentReader> read_documents(const std::vector<std::string>& paths,
+                                               DocumentOptions options, CutFunction cut) {
+  return std::make_unique<FileReader>(paths, std::move(options), std::move(cut));
+}
+
+std::unique_ptr<DocumentReader> read_pairs(const std::string& source, const std::string& target) {
+  if (source == "-" && target == "-") fail(Code::usage, "two inputs cannot both be stdin");
+  return std::make_unique<PairReader>(source, target);
+}
+
+struct PartTexts::Impl {
+  std::string field;
+  simdjson::dom::parser parser;
+};
+
+PartTexts::PartTexts(std::string field) : impl_(std::make_unique<Impl>()) {
+  impl_->field = std::move(field);
+}
+PartTexts::~PartTexts() = default;
+
+void PartTexts::each(const Batch& batch,
+                     const std::function<void(const Batch::Part&, std::string_view)>& take) {
+  for (const auto& part : batch.parts) {
+    const std::string_view piece(batch.bytes.data() + part.begin, part.end - part.begin);
+    if (batch.format != Format::jsonl) {
+      take(part, piece);
+      continue;
+    }
+    const auto refuse = [&](std::string_view what) {
+      fail(Code::bad_data, "{}:{}: {}", batch.source, part.line, what);
+    };
+    simdjson::dom::element root;
+    simdjson::dom::object object;
+    std::string_view value;
+    const auto error = impl_->parser.parse(piece.data(), piece.size(), false).get(root);
+    if (error != simdjson::SUCCESS)
+      refuse(fmt::format("not JSON: {}", simdjson::error_message(error)));
+    if (root.get(object) != simdjson::SUCCESS) refuse("not a JSON object");
+    simdjson::dom::element member;
+    if (object.at_key(impl_->field).get(member) != simdjson::SUCCESS)
+      refuse(fmt::format("no \"{}\" in it; --field names the text", impl_->field));
+    if (member.get(value) != simdjson::SUCCESS)
+      refuse(fmt::format("\"{}\" is not a string", impl_->field));
+    take(part, value);
+  }
+}
+
+std::uint64_t total_bytes(const std::vector<std::string>& paths) {
+  std::uint64_t total = 0;
+  for (const auto& path : paths) {
+    if (path == "-" || !core::is_regular_file(path)) return 0;
+    std::error_code error;
+    total += std::filesystem::file_size(path, error);
+    if (error) return 0;
+  }
+  return total;
+}
+
+}  // namespace text

@@ -1,0 +1,86 @@
+#pragma once
+// Documents out of files: whole texts, texts with a separator, lines, JSON lines, pairs of lines.
+// Memory: a few MiB whatever the size of the file, except that a line of JSON must fit.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/hash.h"
+#include "core/io.h"
+
+namespace text {
+
+enum class Format { text, jsonl, lines };
+/// Throws Error{usage}.
+Format format_of(std::string_view name);
+
+struct DocumentOptions {
+  Format format = Format::text;
+  std::string field = "text";  ///< jsonl: the member that is the document
+  /// text: what stands between documents; empty: a file is one document. Without bytes an end of
+  /// file ends no document; between two separators there is one even if it is empty.
+  std::string separator;
+};
+
+/// Some consecutive parts of documents.
+struct Batch {
+  struct Part {
+    std::size_t begin, end;  ///< in `bytes`; jsonl: the line
+    bool closes;             ///< the document ends with this part
+    bool continues;          ///< the document began before this part
+    bool in_word;            ///< the byte before, of the same document, is no white space
+    std::uint64_t line;      ///< jsonl: its number in the file, from 1
+  };
+  std::string bytes;  ///< followed by at least kPadding readable bytes
+  std::vector<Part> parts;
+  Format format = Format::text;
+  std::string source;              ///< name of the file, for messages
+  std::uint64_t source_bytes = 0;  ///< read of the sources so far, for progress
+  static constexpr std::size_t kPadding = 64;
+};
+
+/// See Tokenizer::cut.
+using CutFunction = std::function<const char*(const char* begin, const char* end)>;
+
+/// Reads batches. Not thread safe.
+class DocumentReader {
+ public:
+  virtual ~DocumentReader() = default;
+  /// False at the end. Throws Error{no_input}, Error{io}, Error{bad_data}.
+  virtual bool next(Batch& batch) = 0;
+  /// XXH3-128 of each file's bytes, unpacked, in order; after next() gave false.
+  virtual std::vector<core::Digest> fingerprints() const = 0;
+};
+
+/// True if the names (.jsonl, .ndjson; .zst or .gz behind it) and the first lines of all files say
+/// JSON lines. Throws Error{usage} where some are and others are not, Error{no_input}, Error{io}.
+bool are_json_lines(const std::vector<std::string>& paths);
+/// The documents of `paths` one after the other, unpacked where they are zstd or gzip; none or "-"
+/// is stdin.
+std::unique_ptr<DocumentReader> read_documents(const std::vector<std::string>& paths,
+                                               DocumentOptions options, CutFunction cut);
+/// Line n of `source`, line n of `target`, for all n. Throws Error{bad_data} if one has more lines.
+std::unique_ptr<DocumentReader> read_pairs(const std::string& source, const std::string& target);
+
+/// Gives the text of each part to `take(part, text)`; jsonl: the field's value. Throws
+/// Error{bad_data} naming file and line. One a thread.
+class PartTexts {
+ public:
+  explicit PartTexts(std::string field);
+  ~PartTexts();
+  void each(const Batch& batch,
+            const std::function<void(const Batch::Part&, std::string_view)>& take);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Sizes of the files together; 0 if one is no regular file.
+std::uint64_t total_bytes(const std::vector<std::string>& paths);
+
+}  // namespace text

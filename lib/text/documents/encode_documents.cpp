@@ -1,0 +1,105 @@
+#include "text/documents/encode_documents.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/in_order.h"
+#include "text/tokenizer/utf8.h"
+
+namespace text {
+namespace {
+
+// The ids of one batch and where documents end in them.
+struct Encoded {
+  struct Part {
+    std::size_t end;  // in ids
+    std::uint64_t bytes, words;
+    bool closes;
+  };
+  std::vector<std::uint32_t> ids;
+  std::vector<Part> parts;
+  std::uint64_t source_bytes = 0;
+};
+
+// One a thread.
+class BatchEncoder {
+ public:
+  BatchEncoder(const TokenizerPtr& tokenizer, const EncodeOptions& options)
+      : tokenizer_(tokenizer),
+        options_(options),
+        encoder_(tokenizer->encoder()),
+        texts_(options.field) {}
+
+  void operator()(Batch& batch, Encoded& out) {
+    out.ids.clear();
+    out.parts.clear();
+    out.source_bytes = batch.source_bytes;
+    texts_.each(batch, [&](const Batch::Part& part, std::string_view text) {
+      const std::size_t start = out.ids.size();
+      encoder_->encode(text, out.ids, part.continues);
+      const std::uint64_t words = count(text, part.in_word, out.ids.size() - start);
+      if (part.closes && options_.end_of_document) out.ids.push_back(*options_.end_of_document);
+      out.parts.push_back({out.ids.size(), text.size(), words, part.closes});
+    });
+  }
+
+ private:
+  std::uint64_t count(std::string_view text, bool in_word, std::size_t n_ids) const {
+    if (tokenizer_->counts_newlines()) return n_ids;
+    std::uint64_t words = count_words(text, in_word);
+    if (options_.count_newlines)
+      words += static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+    return words;
+  }
+
+  TokenizerPtr tokenizer_;
+  const EncodeOptions& options_;
+  std::unique_ptr<Encoder> encoder_;
+  PartTexts texts_;
+};
+
+}  // namespace
+
+EncodeTotals encode_documents(DocumentReader& reader, const TokenizerPtr& tokenizer,
+                              const EncodeOptions& options, shard::Writer& writer,
+                              const std::function<void(std::uint64_t)>& progress) {
+  EncodeTotals totals;
+  std::uint64_t bytes = 0, words = 0;  // of the document that is open
+  core::work_in_order<Batch, Encoded>(
+      options.jobs, [&](Batch& batch) { return reader.next(batch); },
+      [&]() -> std::function<void(Batch&, Encoded&)> {
+        auto encoder = std::make_shared<BatchEncoder>(tokenizer, options);
+        return [encoder](Batch& batch, Encoded& out) { (*encoder)(batch, out); };
+      },
+      [&](Encoded& encoded) {
+        std::size_t begin = 0;
+        for (const auto& part : encoded.parts) {
+          writer.write(std::span(encoded.ids).subspan(begin, part.end - begin));
+          begin = part.end;
+          bytes += part.bytes;
+          words += part.words;
+          if (!part.closes) continue;
+          writer.end_document(bytes, words);
+          ++totals.documents;
+          totals.source_bytes += bytes;
+          totals.source_words += words;
+          bytes = words = 0;
+        }
+        totals.tokens += encoded.ids.size();
+        progress(encoded.source_bytes);
+      });
+  return totals;
+}
+
+std::optional<std::uint32_t> end_of_document_id(const Tokenizer& tokenizer,
+                                                const std::string& name) {
+  if (name.empty()) return tokenizer.end_of_document();
+  if (name == "none") return std::nullopt;
+  const auto id = tokenizer.id_of(name);
+  if (!id)
+    core::fail(core::Code::usage,
+               "--end-of-document: the tokenizer has no token {}; give one it has, or none", name);
+  return id;
+}
+
+}  // namespace text

@@ -1,0 +1,50 @@
+#pragma once
+// From files of text to a whole shard, header and provenance included: tokenize's work.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/hash.h"
+#include "core/io.h"
+#include "core/json.h"
+#include "core/options.h"
+#include "text/documents/documents.h"
+#include "text/documents/encode_documents.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace text {
+
+/// How files become documents, and documents tokens, as options say it.
+struct TextOptions {
+  std::string format = "text", field = "text", document_separator;  ///< see DocumentOptions
+  std::string end_of_document;                                      ///< see end_of_document_id()
+  bool count_newlines = false;                                      ///< see EncodeOptions
+  void fields(core::FieldList& f);
+
+  DocumentOptions documents() const;
+  /// Where the names and first lines of all files say JSON lines and a separator does not say text,
+  /// jsonl is the format from here on: returns a line that says so. Else nothing.
+  std::string follow(const std::vector<std::string>& files);
+};
+
+struct EncodedShard {
+  EncodeTotals totals;
+  std::uint64_t vocabulary = 0;
+  core::Digest fingerprint;
+
+  /// documents, tokens, bytes, words, vocabulary, fingerprint.
+  core::OrderedJson figures() const;
+  std::string summary() const;  ///< the same in a line
+};
+
+/// Writes a shard of the files' documents to `out` (which is not committed); with `pairs` the two
+/// files' lines, source and target. The same bytes whatever `jobs`; `progress` is told the bytes
+/// read. Throws Error{usage} for other than two files of pairs, and as read_documents(),
+/// read_pairs() and encode_documents() do.
+EncodedShard encode_shard(const std::vector<std::string>& files, const TokenizerPtr& tokenizer,
+                          const TextOptions& options, bool pairs, int jobs, core::ByteSink& out,
+                          const std::function<void(std::uint64_t)>& progress);
+
+}  // namespace text

@@ -1,0 +1,135 @@
+#include "text/documents/print_shard.h"
+
+#include <algorithm>
+#include <span>
+
+#include "core/error.h"
+#include "shard/reader.h"
+#include "text/documents/decode_documents.h"
+#include "text/formats/tokenizer_json.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace text {
+namespace {
+
+// Prints elements, `per_line` on a line.
+template <class T>
+void print_lines(std::span<const T> elements, std::size_t per_line, core::Output& out) {
+  fmt::memory_buffer text;
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    fmt::format_to(std::back_inserter(text), "{}{}", elements[i],
+                   (i + 1) % per_line == 0 || i + 1 == elements.size() ? '\n' : ' ');
+  out.write(std::string_view(text.data(), text.size()));
+}
+
+// A row of vectors, else one element; up to `rows` of them. Returns how many were left to print.
+template <class T>
+std::uint64_t print_rows(shard::Reader& reader, std::uint64_t rows, core::Output& out) {
+  const std::size_t width = reader.header().width;
+  std::vector<T> buffer(std::max<std::size_t>(1, (1 << 16) / width) * width);
+  while (rows > 0) {
+    const std::size_t want = std::min<std::uint64_t>(rows, buffer.size() / width) * width;
+    const std::size_t n = reader.read(std::span(buffer).first(want));
+    if (n == 0) break;
+    print_lines(std::span<const T>(buffer).first(n), width, out);
+    rows -= n / width;
+  }
+  return rows;
+}
+
+std::uint64_t print_raw(shard::Reader& reader, std::uint64_t rows, core::Output& out) {
+  const std::size_t row_bytes = shard::size_of(reader.header().dtype) * reader.header().width;
+  core::Bytes buffer(std::max<std::size_t>(1, (1 << 18) / row_bytes) * row_bytes);
+  while (rows > 0) {
+    const std::size_t want = std::min<std::uint64_t>(rows, buffer.size() / row_bytes) * row_bytes;
+    const std::size_t n = reader.read(std::span(buffer).first(want));
+    if (n == 0) break;
+    out.write(std::span(buffer).first(n));
+    rows -= n / row_bytes;
+  }
+  return rows;
+}
+
+// Of elements of type T.
+template <class T>
+void print_typed_documents(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
+  std::vector<T> elements;
+  std::uint64_t start = 0;
+  for (std::size_t i = 0; i < data.documents().size() && i < count; ++i) {
+    const std::uint64_t end = data.documents().end[i];
+    elements.resize(static_cast<std::size_t>(end - start));
+    data.read(start, std::span(elements));
+    print_lines(std::span<const T>(elements), std::max<std::size_t>(1, elements.size()), out);
+    if (elements.empty()) out.write("\n");
+    start = end;
+  }
+}
+
+}  // namespace
+
+void print_elements(const std::vector<std::string>& paths, std::uint64_t count, bool raw,
+                    core::Output& out) {
+  for (const auto& path : paths) {
+    const auto source = core::open_source(path);
+    shard::Reader reader(*source);
+    count = raw ? print_raw(reader, count, out)
+            : reader.header().dtype == shard::Dtype::f32
+                ? print_rows<float>(reader, count, out)
+                : print_rows<std::uint64_t>(reader, count, out);
+  }
+}
+
+void print_documents(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
+  data.header().dtype == shard::Dtype::f32 ? print_typed_documents<float>(data, count, out)
+                                           : print_typed_documents<std::uint64_t>(data, count, out);
+}
+
+void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
+  shard::expect_kind(data.header(), {shard::Kind::tokens, shard::Kind::pairs}, data.name());
+  if (data.header().tokenizer.empty())
+    core::fail(core::Code::bad_data, "{}: no tokenizer in it; --documents prints ids", data.name());
+  const auto tokenizer = parse_tokenizer(data.header().tokenizer, data.name());
+  const auto end_of_document = end_of_document_of(data, *tokenizer);
+  StreamDecoder decoder(tokenizer);
+  std::vector<std::uint32_t> ids;
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < data.documents().size() && i < count; ++i) {
+    decoder.restart();
+    bool line_ended = false;
+    for (const std::uint64_t end = data.documents().end[i]; at < end; at += ids.size()) {
+      ids.resize(std::min<std::uint64_t>(end - at, 1 << 16));
+      data.read(at, std::span(ids));
+      std::string text;
+      for (const auto id : ids)
+        if (id != end_of_document) decoder.push(id, text);
+      out.write(text);
+      if (!text.empty()) line_ended = text.back() == '\n';
+    }
+    if (!line_ended) out.write("\n");
+  }
+}
+
+void PrintOptions::fields(core::FieldList& f) {
+  if (!whole)
+    f("count", count, "how many elements or rows; with --documents or --text, documents")
+        .between(0, 1e12)
+        .short_name = 'n';
+  f("documents", documents, "one document a line");
+  f("text", text, "the text of each document, by the tokenizer in the shard");
+  f("raw", raw, "the elements as they are stored, little-endian");
+}
+
+void print(const std::vector<std::string>& paths, const PrintOptions& options, core::Output& out) {
+  if (options.raw + options.documents + options.text > 1)
+    core::fail(core::Code::usage, "--raw, --documents and --text exclude each other");
+  const auto count = options.whole ? UINT64_MAX : static_cast<std::uint64_t>(options.count);
+  if (options.text) {
+    print_text(shard::Dataset(paths), count, out);
+  } else if (options.documents) {
+    print_documents(shard::Dataset(paths), count, out);
+  } else {
+    print_elements(paths, count, options.raw, out);
+  }
+}
+
+}  // namespace text

@@ -1,0 +1,190 @@
+#include "text/formats/import.h"
+
+#include <map>
+
+#include "core/error.h"
+#include "core/io.h"
+#include "core/json.h"
+#include "text/formats/file_kind.h"
+#include "text/formats/lines.h"
+#include "text/formats/tokenizer_json.h"
+#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/byte_level.h"
+
+namespace text {
+namespace {
+
+using core::Code;
+using core::fail;
+
+// Names that stand for no text in the vocabularies of GPT-2, RoBERTa and BART.
+constexpr std::string_view kMarks[] = {"<|endoftext|>", "<s>", "</s>", "<pad>", "<unk>", "<mask>"};
+
+std::vector<SpecialToken> marks_in(const Vocabulary& vocabulary) {
+  std::vector<SpecialToken> found;
+  for (const std::string_view mark : kMarks)
+    if (const auto id = vocabulary.id_of(mark)) found.push_back({*id, std::string(mark)});
+  return found;
+}
+
+Vocabulary read_gpt2_vocabulary(const NamedText& file) {
+  const core::Json json = core::parse_json(file.text, file.name, 4);
+  Vocabulary vocabulary;
+  vocabulary.reserve(json.size(), file.text.size());
+  for (const auto& [name, value] : json.items()) {
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > 2 * json.size() + 65536)
+      fail(Code::bad_data, "{}: token {} has no id below twice the number of tokens", file.name,
+           name);
+    const auto bytes = bytes_of_alphabet(name);
+    if (!vocabulary.set(value.get<std::uint32_t>(), bytes ? *bytes : name))
+      fail(Code::bad_data, "{}: token {} or its id is there twice", file.name, name);
+  }
+  return vocabulary;
+}
+
+int base64_value(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+std::optional<std::string> decode_base64(std::string_view text) {
+  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
+  std::string bytes;
+  std::uint32_t bits = 0;
+  int n = 0;
+  for (const char c : text) {
+    const int value = base64_value(c);
+    if (value < 0) return std::nullopt;
+    bits = bits << 6 | static_cast<std::uint32_t>(value);
+    if ((n += 6) >= 8) bytes += static_cast<char>(bits >> (n -= 8) & 0xFF);
+  }
+  return bytes;
+}
+
+Vocabulary read_ranks(const NamedText& file) {
+  Vocabulary vocabulary;
+  Lines lines(file.text, file.name);
+  for (std::string_view line; lines.next(line);) {
+    if (line.empty()) continue;
+    const std::size_t space = line.find(' ');
+    const auto token = space == line.npos ? std::nullopt : decode_base64(line.substr(0, space));
+    const auto rank = space == line.npos ? std::nullopt : parse_count(line.substr(space + 1));
+    if (!token || token->empty() || !rank) lines.refuse("not a base64 token and its rank");
+    if (*rank >= 2 * file.text.size()) lines.refuse("rank {} is too high", *rank);
+    if (!vocabulary.set(static_cast<std::uint32_t>(*rank), *token))
+      lines.refuse("a token or a rank that was there before");
+  }
+  return vocabulary;
+}
+
+// The two tokens that ranks below `limit` leave of `token`, merged as tiktoken does: always the
+// neighbours whose joint token has the lowest rank. Nothing if they leave more than two.
+std::optional<std::pair<std::uint32_t, std::uint32_t>> last_pair(const Vocabulary& vocabulary,
+                                                                 std::string_view token,
+                                                                 std::uint32_t limit) {
+  std::vector<std::size_t> start;  // of each part; token.size() last
+  for (std::size_t i = 0; i <= token.size(); ++i) start.push_back(i);
+  while (start.size() > 3) {
+    std::uint32_t best = limit;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i + 2 < start.size(); ++i) {
+      const auto id = vocabulary.id_of(token.substr(start[i], start[i + 2] - start[i]));
+      if (id && *id < best) {
+        best = *id;
+        at = i;
+      }
+    }
+    if (best == limit) return std::nullopt;
+    start.erase(start.begin() + static_cast<std::ptrdiff_t>(at + 1));
+  }
+  const auto left = vocabulary.id_of(token.substr(0, start[1]));
+  const auto right = vocabulary.id_of(token.substr(start[1]));
+  if (!left || !right) return std::nullopt;
+  return std::pair(*left, *right);
+}
+
+}  // namespace
+
+TokenizerPtr import_gpt2(const NamedText& vocabulary_file, const NamedText& merges_file) {
+  Vocabulary vocabulary = read_gpt2_vocabulary(vocabulary_file);
+  std::vector<Merge> merges;
+  Lines lines(merges_file.text, merges_file.name);
+  for (std::string_view line; lines.next(line);) {
+    if (line.empty() || (lines.number() == 1 && line.substr(0, 8) == "#version")) continue;
+    const std::size_t space = line.find(' ');
+    const auto left = bytes_of_alphabet(line.substr(0, space));
+    const auto right =
+        space == line.npos ? std::nullopt : bytes_of_alphabet(line.substr(space + 1));
+    if (!left || !right) lines.refuse("not two tokens with a space between");
+    const auto a = vocabulary.id_of(*left), b = vocabulary.id_of(*right),
+               c = vocabulary.id_of(*left + *right);
+    if (!a || !b || !c) lines.refuse("takes or makes a token that {} lacks", vocabulary_file.name);
+    merges.push_back({*a, *b, *c});
+  }
+  ByteLevel::Parts parts{.special = marks_in(vocabulary)};
+  return std::make_shared<ByteLevel>(std::move(vocabulary), std::move(merges), std::move(parts));
+}
+
+TokenizerPtr import_tiktoken(const NamedText& ranks) {
+  Vocabulary vocabulary = read_ranks(ranks);
+  if (vocabulary.count() > 60000)
+    fail(Code::bad_data,
+         "{}: {} ranks: not GPT-2's family (r50k_base, p50k_base), and its pattern is not in the "
+         "file",
+         ranks.name, vocabulary.count());
+  for (int b = 0; b < 256; ++b) {
+    const char c = static_cast<char>(b);
+    if (!vocabulary.id_of({&c, 1})) fail(Code::bad_data, "{}: no rank for byte {}", ranks.name, b);
+  }
+  // The file has results only; a token's merge is the pair that the merges before it leave.
+  std::vector<Merge> merges;
+  bool whole_words = false;
+  for (std::uint32_t id = 0; id < vocabulary.size(); ++id) {
+    if (vocabulary.token(id).size() < 2) continue;
+    if (const auto pair = last_pair(vocabulary, vocabulary.token(id), id)) {
+      merges.push_back({pair->first, pair->second, id});
+    } else {
+      whole_words = true;
+    }
+  }
+  std::uint32_t free = 0;
+  while (vocabulary.has(free)) ++free;
+  vocabulary.set(free, kMarks[0]);
+  return std::make_shared<ByteLevel>(
+      std::move(vocabulary), std::move(merges),
+      ByteLevel::Parts{.special = {{free, std::string(kMarks[0])}}, .whole_words = whole_words});
+}
+
+TokenizerPtr import_tokenizer(const std::vector<std::string>& paths) {
+  constexpr std::size_t kLimit = std::size_t{256} << 20;
+  std::vector<NamedText> files;
+  std::map<FileKind, const NamedText*> of;
+  files.reserve(paths.size());
+  for (const auto& path : paths) {
+    files.push_back({path == "-" ? "stdin" : path, core::read_text(path, kLimit)});
+    of[kind_of(files.back().text)] = &files.back();
+  }
+  const auto has = [&](FileKind kind) { return of.count(kind) > 0; };
+  if (files.size() == 1) {
+    if (has(FileKind::json)) return parse_tokenizer(files[0].text, files[0].name);
+    if (has(FileKind::codes)) return import_codes(files[0], nullptr);
+    if (has(FileKind::ranks)) return import_tiktoken(files[0]);
+    if (has(FileKind::counts)) return import_fairseq(files[0]);
+  } else if (files.size() == 2) {
+    // Few codes may look like merges; with a vocabulary either reader says what is wrong in them.
+    for (const FileKind merges : {FileKind::merges, FileKind::codes})
+      if (has(FileKind::json) && has(merges)) return import_gpt2(*of[FileKind::json], *of[merges]);
+    if (has(FileKind::codes) && has(FileKind::counts))
+      return import_codes(*of[FileKind::codes], of[FileKind::counts]);
+  }
+  if (has(FileKind::merges) && !has(FileKind::json))
+    fail(Code::bad_data, "{}: {}", of[FileKind::merges]->name, not_a_tokenizer(FileKind::merges));
+  fail(Code::bad_data,
+       "{}: none of the files that can be imported: encoder.json and vocab.bpe, .tiktoken ranks, "
+       "fairseq's dict.txt, subword-nmt's codes (with or without dict.txt)",
+       files.empty() ? "--import" : files[0].name);
+}
+
+}  // namespace text

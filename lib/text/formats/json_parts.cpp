@@ -1,0 +1,235 @@
+#include "text/formats/json_parts.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "text/tokenizer/gpt2_split.h"
+#include "text/tokenizer/utf8.h"
+
+namespace text {
+namespace {
+
+using simdjson::dom::element;
+
+// The steps of a part that may be a sequence of them, under `list`; none if it is null.
+std::vector<element> steps_of(const TokenizerJson& file, std::string_view part,
+                              std::string_view list) {
+  std::vector<element> steps;
+  const auto found = file.find(file.root(), part);
+  if (!found) return steps;
+  if (file.text(*found, "type", "") != "Sequence") return {*found};
+  for (const element inner : file.list(*found, list)) {
+    if (file.text(inner, "type", "") == "Sequence")
+      file.refuse("a Sequence in the Sequence of {} is not supported; write its steps in one",
+                  part);
+    steps.push_back(inner);
+  }
+  return steps;
+}
+
+NormalStep read_normal_step(const TokenizerJson& file, element step) {
+  using What = NormalStep::What;
+  const std::string_view type = file.text(step, "type", "");
+  if (type == "NFC") return {What::nfc, "", ""};
+  if (type == "NFKC") return {What::nfkc, "", ""};
+  if (type == "Lowercase") return {What::lowercase, "", ""};
+  if (type == "Prepend") return {What::prepend, "", std::string(file.text(step, "prepend", ""))};
+  if (type != "Replace")
+    file.refuse(
+        "the normalizer {} is not supported (NFC, NFKC, Lowercase, Prepend and Replace are)", type);
+  const auto pattern = file.find(step, "pattern");
+  const std::string_view from = pattern ? file.text(*pattern, "String", "") : "";
+  if (from.empty())
+    file.refuse("the normalizer Replace of a Regex is not supported (of a String it is)");
+  return {What::replace, std::string(from), std::string(file.text(step, "content", ""))};
+}
+
+SplitStep read_split_step(const TokenizerJson& file, element step) {
+  SplitStep made{SplitStep::What::pattern};
+  if (file.text(step, "type", "") == "Digits") {
+    made.what = file.flag(step, "individual_digits", false) ? SplitStep::What::each_number
+                                                            : SplitStep::What::numbers;
+    return made;
+  }
+  constexpr std::array<std::string_view, 5> kNames = {"Isolated", "Removed", "MergedWithPrevious",
+                                                      "MergedWithNext", "Contiguous"};
+  const std::string_view name = file.text(step, "behavior", "");
+  const auto behaviour = std::find(kNames.begin(), kNames.end(), name);
+  if (behaviour == kNames.end()) file.refuse("the pre-tokenizer Split has no behavior {}", name);
+  made.behaviour = static_cast<SplitStep::Behaviour>(behaviour - kNames.begin());
+  made.invert = file.flag(step, "invert", false);
+  if (made.behaviour == SplitStep::Behaviour::removed && !made.invert)
+    file.refuse(
+        "the pre-tokenizer Split that removes what it finds is not supported: the text "
+        "could not be given back");
+  const auto pattern = file.find(step, "pattern");
+  const std::string_view string = pattern ? file.text(*pattern, "String", "") : "",
+                         regex = pattern ? file.text(*pattern, "Regex", "") : "";
+  if (string.empty() == regex.empty())
+    file.refuse("the pre-tokenizer Split has no pattern, a String or a Regex");
+  made.text = string.empty() ? regex : string;
+  if (!string.empty()) made.what = SplitStep::What::string;
+  return made;
+}
+
+// Steps for which there is a machine as that, else with their patterns compiled.
+Split made_of(std::vector<SplitStep> steps) {
+  using What = SplitStep::What;
+  using Behaviour = SplitStep::Behaviour;
+  if (steps.empty()) return Split(Split::Kind::none);
+  // A pattern that takes every character leaves nothing that could be removed.
+  const auto machine = [](const SplitStep& step) -> std::optional<Split::Kind> {
+    const bool all = step.behaviour == Behaviour::isolated ||
+                     (step.behaviour == Behaviour::removed && step.invert);
+    return step.what == What::pattern && all ? split_kind_of(step.text) : std::nullopt;
+  };
+  for (SplitStep& step : steps)
+    if (machine(step) == Split::Kind::gpt2) step = {What::gpt2};
+  if (steps.size() == 1) {
+    if (steps[0].what == What::gpt2) return Split(Split::Kind::gpt2);
+    if (const auto kind = machine(steps[0])) return Split(*kind);
+  }
+  if (steps.size() == 2 && steps[1].what == What::gpt2) {
+    if (steps[0].what == What::each_number) return Split(Split::Kind::digits_gpt2);
+    if (steps[0].what == What::numbers) return Split(Split::Kind::runs_gpt2);
+  }
+  for (SplitStep& step : steps)
+    if (step.what == What::pattern) step.regex = std::make_shared<const Regex>(step.text);
+  return Split(std::move(steps));
+}
+
+}  // namespace
+
+std::vector<AddedToken> read_added(const TokenizerJson& file) {
+  std::vector<AddedToken> tokens;
+  if (!file.find(file.root(), "added_tokens")) return tokens;
+  for (const element entry : file.list(file.root(), "added_tokens")) {
+    const auto id = file.find(entry, "id");
+    const std::string_view content = file.text(entry, "content", "");
+    if (!id || content.empty()) file.refuse("an added token without id or content");
+    AddedToken token{file.id(*id), std::string(content)};
+    token.special = file.flag(entry, "special", false);
+    token.normalized = file.flag(entry, "normalized", !token.special);
+    token.lstrip = file.flag(entry, "lstrip", false);
+    token.rstrip = file.flag(entry, "rstrip", false);
+    token.single_word = file.flag(entry, "single_word", false);
+    tokens.push_back(std::move(token));
+  }
+  std::stable_sort(tokens.begin(), tokens.end(),
+                   [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
+  std::set<std::string_view> contents;
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if ((i > 0 && tokens[i].id == tokens[i - 1].id) || !contents.insert(tokens[i].content).second)
+      file.refuse("added token {} or its id is there twice", tokens[i].content);
+  return tokens;
+}
+
+std::vector<NormalStep> read_normalizer(const TokenizerJson& file) {
+  std::vector<NormalStep> steps;
+  for (const element step : steps_of(file, "normalizer", "normalizers"))
+    steps.push_back(read_normal_step(file, step));
+  return steps;
+}
+
+Split read_byte_level_split(const TokenizerJson& file) {
+  std::vector<SplitStep> steps;
+  bool ended = false;
+  for (const element step : steps_of(file, "pre_tokenizer", "pretokenizers")) {
+    const std::string_view type = file.text(step, "type", "");
+    if (ended) file.refuse("the pre-tokenizer {} behind ByteLevel is not supported", type);
+    if (type == "ByteLevel") {
+      if (file.flag(step, "add_prefix_space", true))
+        file.refuse("the pre-tokenizer ByteLevel with add_prefix_space is not supported");
+      if (file.flag(step, "use_regex", true)) steps.push_back({SplitStep::What::gpt2});
+      ended = true;
+    } else if (type == "Split" || type == "Digits") {
+      steps.push_back(read_split_step(file, step));
+    } else {
+      file.refuse("the pre-tokenizer {} is not supported (ByteLevel, Split and Digits are)", type);
+    }
+  }
+  return made_of(std::move(steps));
+}
+
+void read_pieces_split(const TokenizerJson& file, bool spaces_replaced, Pieces::Parts& parts) {
+  std::vector<SplitStep> numbers;
+  for (const element step : steps_of(file, "pre_tokenizer", "pretokenizers")) {
+    const std::string_view type = file.text(step, "type", "");
+    auto& metaspace = parts.metaspace;
+    if (type == "Metaspace" && metaspace.mark.empty() && numbers.empty()) {
+      metaspace.mark = std::string(file.text(step, "replacement", "\xE2\x96\x81"));
+      if (metaspace.mark.empty()) file.refuse("the pre-tokenizer Metaspace has no replacement");
+      metaspace.split = file.flag(step, "split", true);
+      const bool prefix = file.flag(step, "add_prefix_space", true);
+      const std::string_view scheme =
+          file.text(step, "prepend_scheme", prefix ? "always" : "never");
+      using Prepend = Pieces::Metaspace::Prepend;
+      if (scheme != "always" && scheme != "first" && scheme != "never")
+        file.refuse("the pre-tokenizer Metaspace has no prepend_scheme {}", scheme);
+      metaspace.prepend = scheme == "always"  ? Prepend::always
+                          : scheme == "first" ? Prepend::first
+                                              : Prepend::never;
+    } else if (type == "Digits" && numbers.empty()) {
+      numbers.push_back(read_split_step(file, step));
+    } else if (type == "Split") {
+      // Gemma's splits at spaces, of which its normalizer has left none.
+      const SplitStep split = read_split_step(file, step);
+      if (split.what != SplitStep::What::string || split.text != " " ||
+          (!spaces_replaced && metaspace.mark.empty()))
+        file.refuse(
+            "the pre-tokenizer Split is not supported with a model of characters, but where "
+            "it splits at spaces that are marks by then");
+    } else {
+      file.refuse(
+          "the pre-tokenizer {} is not supported here (Metaspace and Digits are, and "
+          "ByteLevel for a model of bytes)",
+          type);
+    }
+  }
+  if (!numbers.empty()) parts.split = Split(std::move(numbers));
+}
+
+Tokenizer::Template read_template(const TokenizerJson& file, const std::vector<AddedToken>& added,
+                                  const Vocabulary& vocabulary) {
+  Tokenizer::Template around;
+  for (const element step : steps_of(file, "post_processor", "processors")) {
+    const std::string_view type = file.text(step, "type", "");
+    if (type == "ByteLevel") continue;
+    if (type != "TemplateProcessing")
+      file.refuse("the post_processor {} is not supported (ByteLevel and TemplateProcessing are)",
+                  type);
+    bool behind = false;
+    for (const element part : file.list(step, "single")) {
+      if (file.find(part, "Sequence")) {
+        if (behind) file.refuse("the post_processor has the text twice");
+        behind = true;
+        continue;
+      }
+      const auto special = file.find(part, "SpecialToken");
+      const std::string_view name = special ? file.text(*special, "id", "") : "";
+      const auto token = std::find_if(added.begin(), added.end(),
+                                      [&](const AddedToken& t) { return t.content == name; });
+      const auto id = token != added.end() ? std::optional(token->id) : vocabulary.id_of(name);
+      if (!id) file.refuse("the post_processor takes {}, which is no token", name);
+      (behind ? around.end : around.begin).push_back(*id);
+    }
+    if (!behind) file.refuse("the post_processor does not have the text");
+  }
+  return around;
+}
+
+void check_decoder(const TokenizerJson& file) {
+  constexpr std::string_view kKnown[] = {"ByteLevel", "Replace", "ByteFallback",
+                                         "Fuse",      "Strip",   "Metaspace"};
+  for (const element step : steps_of(file, "decoder", "decoders")) {
+    const std::string_view type = file.text(step, "type", "");
+    if (std::find(std::begin(kKnown), std::end(kKnown), type) == std::end(kKnown))
+      file.refuse(
+          "the decoder {} is not supported (ByteLevel, Metaspace, and sequences of Replace, "
+          "ByteFallback, Fuse and Strip are)",
+          type);
+  }
+}
+
+}  // namespace text

@@ -1,0 +1,89 @@
+#pragma once
+// A tokenizer.json that is being read, and the parts of it around the model.
+
+#include <simdjson.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "text/tokenizer/merges.h"
+#include "text/tokenizer/pieces.h"
+#include "text/tokenizer/split.h"
+#include "text/tokenizer/text_steps.h"
+
+namespace text {
+
+/// One tokenizer.json, with the name that errors carry.
+class TokenizerJson {
+ public:
+  TokenizerJson(simdjson::dom::element root, std::string origin)
+      : root_(root), origin_(std::move(origin)) {}
+
+  simdjson::dom::element root() const { return root_; }
+
+  template <class... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
+    core::fail(core::Code::bad_data, "{}: {}", origin_,
+               fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  /// A member; nothing if it is absent or null.
+  std::optional<simdjson::dom::element> find(simdjson::dom::element object,
+                                             std::string_view key) const {
+    simdjson::dom::element found;
+    if (object.at_key(key).get(found) != simdjson::SUCCESS || found.is_null()) return std::nullopt;
+    return found;
+  }
+  std::string_view text(simdjson::dom::element object, std::string_view key,
+                        std::string_view otherwise) const {
+    const auto found = find(object, key);
+    if (!found) return otherwise;
+    std::string_view value;
+    if (found->get(value) != simdjson::SUCCESS) refuse("\"{}\" is not a string", key);
+    return value;
+  }
+  bool flag(simdjson::dom::element object, std::string_view key, bool otherwise) const {
+    const auto found = find(object, key);
+    if (!found) return otherwise;
+    bool value = false;
+    if (found->get(value) != simdjson::SUCCESS) refuse("\"{}\" is not true or false", key);
+    return value;
+  }
+  simdjson::dom::array list(simdjson::dom::element object, std::string_view key) const {
+    const auto found = find(object, key);
+    simdjson::dom::array value;
+    if (!found || found->get(value) != simdjson::SUCCESS) refuse("no list \"{}\"", key);
+    return value;
+  }
+  std::uint32_t id(simdjson::dom::element value) const {
+    std::uint64_t number = 0;
+    if (value.get(number) != simdjson::SUCCESS || number >= kMaxIds)
+      refuse("a token's id is not a number below {}", kMaxIds);
+    return static_cast<std::uint32_t>(number);
+  }
+  static constexpr std::uint64_t kMaxIds = MergeTable::kMaxIds;
+
+ private:
+  simdjson::dom::element root_;
+  std::string origin_;
+};
+
+/// "added_tokens", special ones and others.
+std::vector<AddedToken> read_added(const TokenizerJson& file);
+/// "normalizer": its steps, none if there is none.
+std::vector<NormalStep> read_normalizer(const TokenizerJson& file);
+/// "pre_tokenizer" of a byte-level model; Split::Kind::none: the text is not split.
+Split read_byte_level_split(const TokenizerJson& file);
+/// "pre_tokenizer" of a model of characters, into the two parts of `parts`. `spaces_replaced`: no
+/// text has spaces any more.
+void read_pieces_split(const TokenizerJson& file, bool spaces_replaced, Pieces::Parts& parts);
+/// "post_processor": the tokens around a text, of the added ones or the vocabulary.
+Tokenizer::Template read_template(const TokenizerJson& file, const std::vector<AddedToken>& added,
+                                  const Vocabulary& vocabulary);
+/// Throws for a "decoder" that would not give the text back.
+void check_decoder(const TokenizerJson& file);
+
+}  // namespace text

@@ -1,0 +1,303 @@
+#include "text/formats/tokenizer_json.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+#include "core/io.h"
+#include "text/formats/file_kind.h"
+#include "text/formats/json_parts.h"
+#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/byte_level.h"
+#include "text/tokenizer/char_units.h"
+#include "text/tokenizer/pieces.h"
+#include "text/tokenizer/word_level.h"
+
+namespace text {
+namespace {
+
+using core::Code;
+using core::fail;
+using simdjson::dom::element;
+
+constexpr std::size_t kMaxDepth = 64;
+// The special ones among the added tokens.
+std::vector<SpecialToken> special_of(const std::vector<AddedToken>& added) {
+  std::vector<SpecialToken> special;
+  for (const AddedToken& token : added)
+    if (token.special) special.push_back({token.id, token.content});
+  return special;
+}
+
+// Added tokens that a text may have; nothing if all are special.
+std::vector<AddedToken> found_in_text(std::vector<AddedToken> added) {
+  const bool any =
+      std::any_of(added.begin(), added.end(), [](auto& token) { return !token.special; });
+  return any ? std::move(added) : std::vector<AddedToken>{};
+}
+
+// The model's vocabulary, each name made a token by `convert(name)`, and the added tokens.
+template <class Convert>
+Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector<AddedToken>& added,
+                           Convert convert) {
+  const auto found = file.find(model, "vocab");
+  simdjson::dom::object names;
+  if (!found || found->get(names) != simdjson::SUCCESS) file.refuse("no object \"vocab\"");
+  Vocabulary vocabulary;
+  std::size_t n = added.size();
+  for ([[maybe_unused]] const auto& entry : names) ++n;
+  vocabulary.reserve(n, 0);
+  const auto put = [&](std::uint32_t id, std::string_view token) {
+    // Gaps are for tokens that were taken out, not for absurd ids.
+    if (id > 2 * n + 65536) file.refuse("id {} in a vocabulary of {} tokens", id, n);
+    if (!vocabulary.set(id, token)) file.refuse("id {} or its token is there twice", id);
+  };
+  for (const auto& [name, value] : names) put(file.id(value), convert(name));
+  for (AddedToken& token : added) {
+    token.in_model = vocabulary.token(token.id) == token.content;
+    if (token.in_model) continue;
+    if (vocabulary.has(token.id))
+      file.refuse("id {} is {} and another token", token.id, token.content);
+    if (token.id > 2 * n + 65536) file.refuse("id {} in a vocabulary of {} tokens", token.id, n);
+    // A token of the model may stand for the same bytes, by another name.
+    element same;
+    if (vocabulary.id_of(token.content) &&
+        names.at_key(token.content).get(same) == simdjson::SUCCESS)
+      file.refuse("added token {} has another id than in the vocabulary", token.content);
+    if (!vocabulary.set(token.id, token.content)) vocabulary.set_nameless(token.id, token.content);
+  }
+  return vocabulary;
+}
+
+std::uint32_t merge_part(const TokenizerJson& file, const Vocabulary& vocabulary,
+                         std::size_t number, const std::string& bytes) {
+  const auto id = vocabulary.id_of(bytes);
+  if (!id) file.refuse("merge {} makes or takes a token that is not in the vocabulary", number);
+  return *id;
+}
+
+// `convert(name)` makes a token of a name in the file, nothing of a damaged one.
+template <class Convert>
+std::vector<Merge> read_merges(const TokenizerJson& file, element model,
+                               const Vocabulary& vocabulary, Convert convert) {
+  std::vector<Merge> merges;
+  const auto as_token = [&](std::string_view name) {
+    std::optional<std::string> token = convert(name);
+    if (!token || token->empty()) file.refuse("merge {} is damaged", merges.size());
+    return *std::move(token);
+  };
+  for (const element entry : file.list(model, "merges")) {
+    std::string_view left, right, pair;
+    simdjson::dom::array parts;
+    if (entry.get(pair) == simdjson::SUCCESS) {
+      const std::size_t space = pair.find(' ');
+      if (space == pair.npos) file.refuse("merge {} is damaged", merges.size());
+      left = pair.substr(0, space);
+      right = pair.substr(space + 1);
+    } else if (entry.get(parts) != simdjson::SUCCESS || parts.size() != 2 ||
+               parts.at(0).get(left) != simdjson::SUCCESS ||
+               parts.at(1).get(right) != simdjson::SUCCESS) {
+      file.refuse("merge {} is damaged", merges.size());
+    }
+    const std::string a = as_token(left), b = as_token(right);
+    merges.push_back({merge_part(file, vocabulary, merges.size(), a),
+                      merge_part(file, vocabulary, merges.size(), b),
+                      merge_part(file, vocabulary, merges.size(), a + b)});
+  }
+  return merges;
+}
+
+void refuse_set(const TokenizerJson& file, element model, std::string_view key) {
+  const auto found = file.find(model, key);
+  double number = 0;
+  std::string_view text;
+  bool flag = false;
+  const bool empty = !found || (found->get(number) == simdjson::SUCCESS && number == 0) ||
+                     (found->get(text) == simdjson::SUCCESS && text.empty()) ||
+                     (found->get(flag) == simdjson::SUCCESS && !flag);
+  if (!empty) file.refuse("BPE with \"{}\" is not supported", key);
+}
+
+void refuse_found_in_text(const TokenizerJson& file, const std::vector<AddedToken>& added) {
+  for (const AddedToken& token : added)
+    if (!token.special)
+      file.refuse("added token {} is not special; with this model such tokens are not supported",
+                  token.content);
+}
+
+TokenizerPtr read_units(const TokenizerJson& file, element model) {
+  for (const char* key :
+       {"dropout", "continuing_subword_prefix", "byte_fallback", "fuse_unk", "ignore_merges"})
+    refuse_set(file, model, key);
+  const auto split = file.find(file.root(), "pre_tokenizer");
+  if (file.text(model, "end_of_word_suffix", "") != CharUnits::kEndOfWord || !split ||
+      file.text(*split, "type", "") != "WhitespaceSplit" || file.find(file.root(), "normalizer"))
+    file.refuse("BPE with \"end_of_word_suffix\" is supported with </w> and WhitespaceSplit only");
+  // Merges are written with a space between their sides.
+  const auto as_is = [](std::string_view name) {
+    return name.find(' ') == name.npos ? std::optional(std::string(name)) : std::nullopt;
+  };
+  auto added = read_added(file);
+  refuse_found_in_text(file, added);
+  auto vocabulary =
+      read_vocabulary(file, model, added, [](std::string_view name) { return std::string(name); });
+  auto merges = read_merges(file, model, vocabulary, as_is);
+  return std::make_shared<CharUnits>(std::move(vocabulary), std::move(merges), special_of(added),
+                                     std::string(file.text(model, "unk_token", "")));
+}
+
+TokenizerPtr read_pieces(const TokenizerJson& file, element model) {
+  auto added = read_added(file);
+  const auto as_is = [](std::string_view name) { return std::optional(std::string(name)); };
+  auto vocabulary =
+      read_vocabulary(file, model, added, [](std::string_view name) { return std::string(name); });
+  auto merges = read_merges(file, model, vocabulary, as_is);
+  Pieces::Parts parts;
+  parts.special = special_of(added);
+  parts.unknown = std::string(file.text(model, "unk_token", ""));
+  parts.byte_fallback = file.flag(model, "byte_fallback", false);
+  parts.fuse_unknown = file.flag(model, "fuse_unk", false);
+  parts.whole_words = file.flag(model, "ignore_merges", false);
+  parts.around = read_template(file, added, vocabulary);
+  auto steps = read_normalizer(file);
+  const bool replaced = std::any_of(steps.begin(), steps.end(), [](const NormalStep& step) {
+    return step.what == NormalStep::What::replace && step.from == " ";
+  });
+  read_pieces_split(file, replaced, parts);
+  check_decoder(file);
+  parts.steps = TextSteps(found_in_text(std::move(added)), Normalizer(std::move(steps)));
+  return std::make_shared<Pieces>(std::move(vocabulary), std::move(merges), std::move(parts));
+}
+
+// True if the pre-tokenizer writes each byte as a character of GPT-2's alphabet.
+bool is_byte_level(const TokenizerJson& file) {
+  const auto step = file.find(file.root(), "pre_tokenizer");
+  if (!step) return false;
+  if (file.text(*step, "type", "") != "Sequence")
+    return file.text(*step, "type", "") == "ByteLevel";
+  for (const element inner : file.list(*step, "pretokenizers"))
+    if (file.text(inner, "type", "") == "ByteLevel") return true;
+  return false;
+}
+
+TokenizerPtr read_bpe(const TokenizerJson& file, element model) {
+  if (!file.text(model, "end_of_word_suffix", "").empty()) return read_units(file, model);
+  for (const char* key : {"dropout", "continuing_subword_prefix"}) refuse_set(file, model, key);
+  if (!is_byte_level(file)) return read_pieces(file, model);
+  ByteLevel::Parts parts;
+  parts.split = read_byte_level_split(file);
+  auto added = read_added(file);
+  std::map<std::string_view, std::uint32_t> marks;
+  for (const auto& token : added) marks.emplace(token.content, token.id);
+  auto vocabulary = read_vocabulary(file, model, added, [&](std::string_view name) {
+    if (marks.count(name)) return std::string(name);
+    auto bytes = bytes_of_alphabet(name);
+    if (!bytes) file.refuse("token {} is not of GPT-2's byte alphabet", name);
+    return *std::move(bytes);
+  });
+  auto merges = read_merges(file, model, vocabulary, bytes_of_alphabet);
+  parts.whole_words = file.flag(model, "ignore_merges", false);
+  if (parts.split.kind() == Split::Kind::none && (parts.whole_words || !merges.empty()))
+    file.refuse("BPE of bytes that is not split (ByteLevel with use_regex false) is not supported");
+  // Bytes without a token are dropped where nothing says what is unknown.
+  if (!file.text(model, "unk_token", "").empty() || file.flag(model, "byte_fallback", false)) {
+    for (int b = 0; b < 256; ++b) {
+      const char c = static_cast<char>(b);
+      if (!vocabulary.id_of({&c, 1}))
+        file.refuse("BPE of bytes with unknown ones (unk_token, byte_fallback) is not supported");
+    }
+  }
+  parts.special = special_of(added);
+  parts.around = read_template(file, added, vocabulary);
+  check_decoder(file);
+  parts.steps = TextSteps(found_in_text(std::move(added)), Normalizer(read_normalizer(file)));
+  return std::make_shared<ByteLevel>(std::move(vocabulary), std::move(merges), std::move(parts));
+}
+
+TokenizerPtr read_word_level(const TokenizerJson& file, element model) {
+  WordLevel::Options options;
+  options.unknown = std::string(file.text(model, "unk_token", ""));
+  const auto split = file.find(file.root(), "pre_tokenizer");
+  const auto normalizer = file.find(file.root(), "normalizer");
+  const std::string_view type = split ? file.text(*split, "type", "") : "none";
+  options.newline.clear();
+  if (type == "Split") {
+    const auto pattern = file.find(*split, "pattern");
+    if (!pattern || file.text(*pattern, "String", "") != " " ||
+        file.text(*split, "behavior", "") != "Removed" || file.flag(*split, "invert", false))
+      file.refuse("a WordLevel model is split at single spaces or white space, not so");
+    const auto replaced = normalizer ? file.find(*normalizer, "pattern") : std::nullopt;
+    const std::string_view content = normalizer ? file.text(*normalizer, "content", "") : "";
+    if (!replaced || file.text(*normalizer, "type", "") != "Replace" ||
+        file.text(*replaced, "String", "") != "\n" || content.size() < 3 ||
+        content.front() != ' ' || content.back() != ' ' ||
+        content.substr(1, content.size() - 2).find_first_of(" \n") != content.npos)
+      file.refuse(
+          "a WordLevel model split at spaces needs the normalizer that makes newlines a token");
+    options.newline = std::string(content.substr(1, content.size() - 2));
+  } else if (type != "WhitespaceSplit" || normalizer) {
+    file.refuse("WordLevel with pre-tokenizer {}{} is not supported", type,
+                normalizer ? " and a normalizer" : "");
+  }
+  auto added = read_added(file);
+  refuse_found_in_text(file, added);
+  auto vocabulary =
+      read_vocabulary(file, model, added, [](std::string_view name) { return std::string(name); });
+  return std::make_shared<WordLevel>(std::move(vocabulary), std::move(options));
+}
+
+// Parts of a tokenizer.json beside the model that would give other ids than the model alone.
+void refuse_what_changes_ids(const TokenizerJson& file) {
+  for (const char* part : {"truncation", "padding"})
+    if (file.find(file.root(), part))
+      file.refuse("{} is not supported; set it to null in the file", part);
+}
+
+// GPT-2's encoder.json: each member is a token's id (among the tokens are `model` and `padding`).
+bool is_vocabulary(element root) {
+  simdjson::dom::object members;
+  if (root.get(members) != simdjson::SUCCESS || members.size() == 0) return false;
+  return std::all_of(members.begin(), members.end(),
+                     [](const auto& member) { return member.value.is_uint64(); });
+}
+
+}  // namespace
+
+TokenizerPtr parse_tokenizer(std::string_view json, const std::string& origin) {
+  const FileKind kind = kind_of(json);
+  if (kind != FileKind::json) fail(Code::bad_data, "{}: {}", origin, not_a_tokenizer(kind));
+  simdjson::dom::parser parser;
+  if (parser.allocate(std::max<std::size_t>(json.size(), 64), kMaxDepth) != simdjson::SUCCESS)
+    fail(Code::bad_data, "{}: cannot be read as JSON: too large", origin);
+  element root;
+  const auto error = parser.parse(json.data(), json.size()).get(root);
+  if (error == simdjson::DEPTH_ERROR) fail(Code::bad_data, "{}: JSON nested too deeply", origin);
+  if (error != simdjson::SUCCESS)
+    fail(Code::bad_data, "{}: not JSON: {}", origin, simdjson::error_message(error));
+  const TokenizerJson file(root, origin);
+  if (is_vocabulary(root)) file.refuse("{}", kVocabularyAlone);
+  const auto model = file.find(root, "model");
+  if (!model) file.refuse("not a tokenizer.json: no \"model\" in it");
+  refuse_what_changes_ids(file);
+  const std::string_view type =
+      file.text(*model, "type", file.find(*model, "merges") ? "BPE" : "none");
+  try {
+    if (type == "BPE") return read_bpe(file, *model);
+    if (type == "WordLevel") return read_word_level(file, *model);
+  } catch (const core::Error& error) {
+    const std::string_view what = error.what();
+    if (what.substr(0, origin.size()) == origin) throw;
+    file.refuse("{}", what);
+  }
+  file.refuse("model {} is not supported (BPE and WordLevel are)", type);
+}
+
+TokenizerPtr load_tokenizer(const std::string& path) {
+  if (path == "bytes") return make_bytes_tokenizer();
+  constexpr std::size_t kLimit = std::size_t{256} << 20;
+  return parse_tokenizer(core::read_text(path, kLimit), path == "-" ? "stdin" : path);
+}
+
+}  // namespace text

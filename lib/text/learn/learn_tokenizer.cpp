@@ -1,0 +1,47 @@
+#include "text/learn/learn_tokenizer.h"
+
+#include <fmt/format.h>
+
+namespace text {
+namespace {
+
+bool is_bpe(const LearnRequest& request) { return request.kind == "bpe"; }
+
+}  // namespace
+
+void LearnRequest::fields(core::FieldList& f) {
+  f("learn", kind, "learn a tokenizer from the texts", {"word", "bpe"});
+  f("vocab-size", vocab_size, "learn: tokens in all [bpe: 32768, word: all words]").between(0, 4e9);
+  f("min-count", min_count,
+    "learn: leave out words (word: 1) or pairs (bpe: 2) seen less often [0: that]")
+      .between(0, 1e12);
+}
+
+LearnOptions LearnRequest::options() const {
+  LearnOptions how;
+  how.vocabulary_size = static_cast<std::size_t>(vocab_size);
+  how.min_count = static_cast<std::uint64_t>(min_count);
+  if (how.min_count == 0) how.min_count = is_bpe(*this) ? 2 : 1;
+  if (how.vocabulary_size == 0 && is_bpe(*this)) how.vocabulary_size = 32768;
+  return how;
+}
+
+TokenizerPtr learn_tokenizer(const std::vector<std::string>& files,
+                             const DocumentOptions& documents, const LearnRequest& request,
+                             int jobs, const LearnWatch& watch) {
+  const auto kind = is_bpe(request) ? WordKind::gpt2 : WordKind::plain;
+  const auto reader = read_documents(files, documents, cut_for(kind));
+  const auto counts = count_words(*reader, kind, documents.field, jobs, watch.reading);
+  if (is_bpe(request)) return learn_bpe(counts, request.options(), watch.learning);
+  return learn_words(counts, request.options());
+}
+
+std::string shortfall(const Tokenizer& tokenizer, const LearnRequest& request) {
+  const LearnOptions how = request.options();
+  if (tokenizer.size() >= how.vocabulary_size) return {};
+  return fmt::format("fewer than --vocab-size {}: no more {} are seen {} times; give more text{}",
+                     how.vocabulary_size, is_bpe(request) ? "pairs" : "words", how.min_count,
+                     how.min_count > 1 ? ", or a lower --min-count" : "");
+}
+
+}  // namespace text

@@ -1,0 +1,66 @@
+#include "text/tokenizer/byte_alphabet.h"
+
+#include "text/tokenizer/utf8.h"
+
+namespace text {
+namespace {
+
+constexpr std::uint32_t kLimit = 256 + 68;  // characters of the alphabet are below it
+
+struct Tables {
+  std::array<std::uint16_t, 256> character{};  // of a byte
+  std::array<std::int16_t, kLimit> byte{};     // of a character, or -1
+  std::array<std::uint8_t, 256> in_order{};
+
+  Tables() {
+    byte.fill(-1);
+    std::uint32_t next = 256;
+    for (std::uint32_t b = 0; b < 256; ++b) {
+      const bool printable = (b >= 33 && b <= 126) || (b >= 161 && b != 173);
+      const std::uint32_t c = printable ? b : next++;
+      character[b] = static_cast<std::uint16_t>(c);
+      byte[c] = static_cast<std::int16_t>(b);
+    }
+    std::size_t n = 0;
+    for (std::uint32_t c = 0; c < kLimit; ++c)
+      if (byte[c] >= 0) in_order[n++] = static_cast<std::uint8_t>(byte[c]);
+  }
+};
+
+const Tables& tables() {
+  static const Tables instance;
+  return instance;
+}
+
+}  // namespace
+
+void append_in_alphabet(std::string_view bytes, std::string& out) {
+  const Tables& t = tables();
+  for (const char b : bytes) {
+    const std::uint32_t c = t.character[static_cast<unsigned char>(b)];
+    if (c < 0x80) {
+      out += static_cast<char>(c);
+    } else {
+      out += static_cast<char>(0xC0 | c >> 6);
+      out += static_cast<char>(0x80 | (c & 0x3F));
+    }
+  }
+}
+
+std::optional<std::string> bytes_of_alphabet(std::string_view text) {
+  const Tables& t = tables();
+  std::string bytes;
+  bytes.reserve(text.size());
+  const char* end = text.data() + text.size();
+  for (const char* p = text.data(); p < end;) {
+    const Char c = decode_char(p, end);
+    if (c.code_point >= kLimit || t.byte[c.code_point] < 0) return std::nullopt;
+    bytes += static_cast<char>(t.byte[c.code_point]);
+    p += c.bytes;
+  }
+  return bytes;
+}
+
+const std::array<std::uint8_t, 256>& bytes_in_alphabet_order() { return tables().in_order; }
+
+}  // namespace text

@@ -1,0 +1,356 @@
+#include "text/tokenizer/byte_level.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/cl100k_split.h"
+#include "text/tokenizer/gpt2_split.h"
+#include "text/tokenizer/json_text.h"
+#include "text/tokenizer/steps_json.h"
+#include "text/tokenizer/word_cache.h"
+
+namespace text {
+namespace {
+
+class BytesEncoder : public Encoder {
+ public:
+  explicit BytesEncoder(const ByteLevel& tokenizer) {
+    for (int b = 0; b < 256; ++b) ids_[b] = tokenizer.id_of_byte(static_cast<unsigned char>(b));
+    complete_ = std::find(ids_, ids_ + 256, ByteLevel::kNoToken) == ids_ + 256;
+  }
+  void encode(std::string_view text, std::vector<std::uint32_t>& out, bool /*continued*/) override {
+    const std::size_t start = out.size();
+    out.resize(start + text.size());
+    std::uint32_t* to = out.data() + start;
+    for (const char c : text) *to++ = ids_[static_cast<unsigned char>(c)];
+    if (!complete_) std::erase(out, ByteLevel::kNoToken);
+  }
+
+ private:
+  std::uint32_t ids_[256];
+  bool complete_;
+};
+
+// The state machines, each with its common case in line.
+struct Gpt2Machine {
+  static const char* end(const char* p, const char* end) { return gpt2_pretoken_end_quick(p, end); }
+};
+template <int kDigits>
+struct Cl100kMachine {
+  static const char* end(const char* p, const char* end) {
+    return cl100k_pretoken_end_quick<kDigits>(p, end);
+  }
+};
+template <int kDigits, bool kContractions>
+struct O200kMachine {
+  static const char* end(const char* p, const char* end) {
+    return o200k_pretoken_end_quick<kDigits, kContractions>(p, end);
+  }
+};
+template <bool kRuns>
+struct DigitsMachine {
+  static const char* end(const char* p, const char* end) {
+    return digits_gpt2_pretoken_end(p, end, kRuns);
+  }
+};
+
+class BpeEncoder : public Encoder {
+ public:
+  explicit BpeEncoder(const ByteLevel& tokenizer)
+      : tokenizer_(tokenizer),
+        plain_(tokenizer.steps().empty() && tokenizer.split().kind() != Split::Kind::steps) {}
+
+  void encode(std::string_view text, std::vector<std::uint32_t>& out, bool continued) override {
+    if (plain_) {
+      encode_normal(text, out);
+      return;
+    }
+    in_parts(tokenizer_, text, continued,
+             [&](std::string_view part, bool later) { encode_part(part, out, later); });
+  }
+
+ private:
+  static constexpr std::size_t kTextForCache = 16384, kWords = 64;
+
+  struct Word {
+    const char* begin;
+    std::size_t bytes, place;
+    WordCache::Key key;
+  };
+
+  void encode_part(std::string_view text, std::vector<std::uint32_t>& out, bool continued) {
+    tokenizer_.steps().run(
+        text, continued,
+        [&](std::string_view piece, TextSteps::Place) { encode_normal(piece, out); },
+        [&](std::uint32_t id) { out.push_back(id); });
+  }
+
+  // A text that needs splitting and merging alone.
+  void encode_normal(std::string_view text, std::vector<std::uint32_t>& out) {
+    seen_ += text.size();
+    // The cache costs a few milliseconds to set up: short texts do without.
+    if (!cache_ && seen_ > kTextForCache) cache_ = std::make_unique<WordCache>();
+    switch (tokenizer_.split().kind()) {
+      case Split::Kind::gpt2:
+        return encode_by<Gpt2Machine>(text, out);
+      case Split::Kind::llama3:
+        return encode_by<Cl100kMachine<3>>(text, out);
+      case Split::Kind::qwen2:
+        return encode_by<Cl100kMachine<1>>(text, out);
+      case Split::Kind::o200k:
+        return encode_by<O200kMachine<3, true>>(text, out);
+      case Split::Kind::tekken:
+        return encode_by<O200kMachine<1, false>>(text, out);
+      case Split::Kind::digits_gpt2:
+        return encode_by<DigitsMachine<false>>(text, out);
+      case Split::Kind::runs_gpt2:
+        return encode_by<DigitsMachine<true>>(text, out);
+      case Split::Kind::none:
+      case Split::Kind::steps:
+        break;
+    }
+    tokenizer_.split().split(text, pieces_);
+    const char* const end = text.data() + text.size();
+    for (std::size_t i = 0; i < pieces_.size();) {
+      encode_some(
+          end,
+          [&](Word& word) {
+            if (i == pieces_.size()) return false;
+            word.begin = pieces_[i].data();
+            word.bytes = pieces_[i++].size();
+            return true;
+          },
+          out);
+    }
+  }
+
+  template <class Machine>
+  void encode_by(std::string_view text, std::vector<std::uint32_t>& out) {
+    const char* p = text.data();
+    const char* const end = p + text.size();
+    while (p < end) {
+      encode_some(
+          end,
+          [&](Word& word) {
+            if (p == end) return false;
+            word.begin = p;
+            p = Machine::end(p, end);
+            word.bytes = static_cast<std::size_t>(p - word.begin);
+            return true;
+          },
+          out);
+    }
+  }
+
+  // Up to kWords pre-tokens: first all are split and their places in the cache asked for, then they
+  // are looked up, so that the waits for memory overlap. next(word) gives one, false at the end.
+  template <class Next>
+  void encode_some(const char* end, Next next, std::vector<std::uint32_t>& out) {
+    if (!cache_) {
+      for (Word word; next(word);) {
+        merge(word.begin, word.begin + word.bytes);
+        out.insert(out.end(), symbols_.begin(), symbols_.end());
+      }
+      return;
+    }
+    Word words[kWords];
+    std::size_t n = 0;
+    for (; n < kWords && next(words[n]); ++n) {
+      auto& word = words[n];
+      if (word.bytes > WordCache::kMaxBytes) continue;
+      word.key = WordCache::key_of(word.begin, word.bytes, end);
+      word.place = WordCache::place_of(word.key);
+      cache_->prefetch(word.place);
+    }
+    std::uint32_t ids[kWords * WordCache::kMaxTokens];
+    std::size_t filled = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto& word = words[i];
+      const bool is_short = word.bytes <= WordCache::kMaxBytes;
+      const auto* entry = is_short ? cache_->find(word.key, word.place) : nullptr;
+      if (entry != nullptr) {
+        std::memcpy(ids + filled, entry->tokens, sizeof entry->tokens);
+        filled += entry->n_tokens;
+        continue;
+      }
+      merge(word.begin, word.begin + word.bytes);
+      if (symbols_.size() <= WordCache::kMaxTokens) {
+        if (is_short) cache_->insert(word.key, word.place, symbols_);
+        std::copy(symbols_.begin(), symbols_.end(), ids + filled);
+        filled += symbols_.size();
+      } else {
+        out.insert(out.end(), ids, ids + filled);
+        filled = 0;
+        out.insert(out.end(), symbols_.begin(), symbols_.end());
+      }
+    }
+    out.insert(out.end(), ids, ids + filled);
+  }
+
+  void merge(const char* p, const char* stop) {
+    symbols_.clear();
+    if (tokenizer_.whole_words()) {
+      if (const auto id = tokenizer_.id_of({p, static_cast<std::size_t>(stop - p)})) {
+        symbols_.push_back(*id);
+        return;
+      }
+    }
+    for (; p < stop; ++p) {
+      const std::uint32_t id = tokenizer_.id_of_byte(static_cast<unsigned char>(*p));
+      if (id != ByteLevel::kNoToken) symbols_.push_back(id);
+    }
+    tokenizer_.merges().apply(symbols_, scratch_);
+  }
+
+  const ByteLevel& tokenizer_;
+  const bool plain_;  // no steps before splitting, no pieces
+  std::vector<std::string_view> pieces_;
+  std::unique_ptr<WordCache> cache_;
+  std::size_t seen_ = 0;
+  std::vector<std::uint32_t> symbols_;
+  MergeTable::Scratch scratch_;
+};
+
+}  // namespace
+
+ByteLevel::ByteLevel(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
+    : parts_(std::move(parts)) {
+  for (const Merge& merge : merges) {
+    for (const std::uint32_t id : {merge.left, merge.right, merge.result})
+      if (!vocabulary.has(id)) core::fail(core::Code::bad_data, "a merge of id {}, no token's", id);
+  }
+  for (const auto& token : parts_.special) {
+    if (vocabulary.token(token.id) != token.content)
+      core::fail(core::Code::bad_data, "special token {} is not in the vocabulary", token.content);
+  }
+  special_ = std::move(parts_.special);
+  std::sort(special_.begin(), special_.end(),
+            [](const SpecialToken& a, const SpecialToken& b) { return a.id < b.id; });
+  vocabulary_ = std::move(vocabulary);
+  merges_ = MergeTable(std::move(merges));
+  template_ = std::move(parts_.around);
+  for (int b = 0; b < 256; ++b) {
+    const char c = static_cast<char>(b);
+    bytes_[b] = id_of(std::string_view(&c, 1)).value_or(kNoToken);
+  }
+}
+
+TokenizerKind ByteLevel::kind() const {
+  return merges_.empty() && !parts_.whole_words && parts_.steps.empty() ? TokenizerKind::bytes
+                                                                        : TokenizerKind::bpe;
+}
+
+std::unique_ptr<Encoder> ByteLevel::encoder() const {
+  if (kind() == TokenizerKind::bytes) return std::make_unique<BytesEncoder>(*this);
+  return std::make_unique<BpeEncoder>(*this);
+}
+
+const char* ByteLevel::cut(const char* begin, const char* end) const {
+  if (kind() == TokenizerKind::bytes) return end;
+  const TextSteps& steps = parts_.steps;
+  if (steps.empty()) return parts_.split.cut(begin, end);
+  if (parts_.split.kind() == Split::Kind::steps) {
+    const char* const stop = begin + std::min<std::ptrdiff_t>(end - begin, kMaxPretokenBytes);
+    const std::ptrdiff_t looked_at = stop - begin - steps.reach();
+    const char* const found =
+        looked_at > 0 ? parts_.split.last_certain_end(begin, begin + looked_at) : nullptr;
+    return found != nullptr && steps.leave(begin, stop, found) ? found : forced_cut(begin, end);
+  }
+  return steps.cut(begin, end, [this](std::uint32_t left, std::uint32_t right) {
+    return parts_.split.parts(left, right);
+  });
+}
+
+void ByteLevel::decode_token(std::uint32_t id, bool& line_start, std::string& out) const {
+  if (!vocabulary_.has(id))
+    core::fail(core::Code::bad_data, "id {} is not in a vocabulary of {}", id, size());
+  line_start = false;
+  out += vocabulary_.token(id);
+}
+
+std::string ByteLevel::file_name_of(std::uint32_t id) const {
+  for (const auto& token : special_)
+    if (token.id == id) return token.content;
+  for (const auto& token : parts_.steps.added())
+    if (token.id == id) return token.content;
+  std::string name;
+  append_in_alphabet(token(id), name);
+  return name;
+}
+
+std::string ByteLevel::json() const {
+  std::vector<std::string> names(size());
+  for (std::uint32_t id = 0; id < size(); ++id)
+    if (vocabulary_.has(id)) names[id] = file_name_of(id);
+  JsonText json;
+  json.open('{');
+  append_added_tokens(json, parts_.steps, special_);
+  json.key("decoder").raw(
+      R"({"add_prefix_space":true,"trim_offsets":true,"type":"ByteLevel","use_regex":true})");
+  json.key("model").open('{');
+  json.key("byte_fallback").raw("false").key("continuing_subword_prefix").raw("null");
+  json.key("dropout").raw("null").key("end_of_word_suffix").raw("null");
+  json.key("fuse_unk").raw("false");
+  json.key("ignore_merges").raw(parts_.whole_words ? "true" : "false");
+  json.key("merges").open('[');
+  std::string pair;
+  for (const Merge& merge : merges_.list()) {
+    pair.assign(names[merge.left]).append(" ").append(names[merge.right]);
+    json.item().string(pair);
+  }
+  json.close(']');
+  json.key("type").string("BPE").key("unk_token").raw("null");
+  append_vocabulary(json.key("vocab"), vocabulary_, names,
+                    outside_vocabulary(parts_.steps, vocabulary_));
+  json.close('}');
+  append_normalizer(json, parts_.steps.normalizer());
+  json.key("padding").raw("null");
+  append_template(json, *this);
+  append_pre_tokenizer(json);
+  json.key("truncation").raw("null").key("version").string("1.0");
+  json.close('}');
+  return std::move(json).text();
+}
+
+void ByteLevel::append_pre_tokenizer(JsonText& json) const {
+  const Split& split = parts_.split;
+  const bool merged = kind() == TokenizerKind::bpe;
+  std::vector<SplitStep> steps =
+      split.kind() == Split::Kind::steps ? split.steps() : std::vector<SplitStep>{};
+  // GPT-2's pattern is in ByteLevel itself.
+  bool last_is_gpt2 = merged && split.kind() == Split::Kind::gpt2;
+  if (merged &&
+      (split.kind() == Split::Kind::digits_gpt2 || split.kind() == Split::Kind::runs_gpt2)) {
+    steps.push_back({split.kind() == Split::Kind::runs_gpt2 ? SplitStep::What::numbers
+                                                            : SplitStep::What::each_number});
+    last_is_gpt2 = true;
+  } else if (merged && !pattern_of(split.kind()).empty() && !last_is_gpt2) {
+    steps.push_back({SplitStep::What::pattern});
+    steps.back().text = pattern_of(split.kind());
+  } else if (!steps.empty() && steps.back().what == SplitStep::What::gpt2) {
+    steps.pop_back();
+    last_is_gpt2 = true;
+  }
+  json.key("pre_tokenizer");
+  if (!steps.empty()) json.open('{').key("pretokenizers").open('[');
+  for (const SplitStep& step : steps) append_split_step(json.item(), step);
+  if (!steps.empty()) json.item();
+  json.open('{').key("add_prefix_space").raw("false").key("trim_offsets").raw("true");
+  json.key("type").string("ByteLevel").key("use_regex").raw(last_is_gpt2 ? "true" : "false");
+  json.close('}');
+  if (!steps.empty()) json.close(']').key("type").string("Sequence").close('}');
+}
+
+TokenizerPtr make_bytes_tokenizer() {
+  Vocabulary vocabulary;
+  for (int b = 0; b < 256; ++b) {
+    const char c = static_cast<char>(b);
+    vocabulary.add(std::string_view(&c, 1));
+  }
+  return std::make_shared<ByteLevel>(std::move(vocabulary), std::vector<Merge>{},
+                                     ByteLevel::Parts{});
+}
+
+}  // namespace text

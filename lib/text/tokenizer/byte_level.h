@@ -1,0 +1,56 @@
+#pragma once
+// Byte-level byte-pair encoding, and plain bytes, which is the same without merges.
+
+#include "text/tokenizer/merges.h"
+#include "text/tokenizer/split.h"
+#include "text/tokenizer/text_steps.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace text {
+
+class JsonText;
+
+class ByteLevel : public Tokenizer {
+ public:
+  /// What there may be beside vocabulary and merges.
+  struct Parts {
+    std::vector<SpecialToken> special{};  ///< must be in the vocabulary
+    /// A pre-token that is a token is that one, whatever the merges say ("ignore_merges").
+    bool whole_words = false;
+    Split split{Split::Kind::gpt2};
+    TextSteps steps{};
+    Template around{};  ///< see Tokenizer::text_template
+  };
+  /// Tokens as bytes; merges by rank. Throws Error{bad_data} if an id of merges or specials is no
+  /// token's.
+  ByteLevel(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts);
+
+  TokenizerKind kind() const override;
+  std::unique_ptr<Encoder> encoder() const override;
+  const char* cut(const char* begin, const char* end) const override;
+  void decode_token(std::uint32_t id, bool& line_start, std::string& out) const override;
+  std::string json() const override;
+
+  const MergeTable& merges() const { return merges_; }
+  /// Id of a byte, kNoToken if the vocabulary lacks it: such bytes are dropped.
+  std::uint32_t id_of_byte(unsigned char byte) const { return bytes_[byte]; }
+  bool whole_words() const { return parts_.whole_words; }
+  const Split& split() const { return parts_.split; }
+  const TextSteps& steps() const { return parts_.steps; }
+  static constexpr std::uint32_t kNoToken = 0xFFFFFFFF;
+
+  /// The name of a token in files: in the byte alphabet, or as it is if it is special.
+  std::string file_name_of(std::uint32_t id) const;
+
+ private:
+  void append_pre_tokenizer(JsonText& json) const;
+
+  std::uint32_t bytes_[256];
+  MergeTable merges_;
+  Parts parts_;
+};
+
+/// Ids are the bytes themselves; no special token.
+TokenizerPtr make_bytes_tokenizer();
+
+}  // namespace text

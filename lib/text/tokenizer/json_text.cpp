@@ -1,0 +1,120 @@
+#include "text/tokenizer/json_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace text {
+
+void JsonText::comma() {
+  if (!out_.empty() && out_.back() != '{' && out_.back() != '[') out_ += ',';
+}
+
+JsonText& JsonText::open(char bracket) {
+  out_ += bracket;
+  return *this;
+}
+
+JsonText& JsonText::close(char bracket) {
+  out_ += bracket;
+  return *this;
+}
+
+JsonText& JsonText::item() {
+  // Only called between items and after '[': a string that ends in a bracket is closed by its
+  // quote.
+  comma();
+  return *this;
+}
+
+JsonText& JsonText::key(std::string_view name) {
+  comma();
+  string(name);
+  out_ += ':';
+  return *this;
+}
+
+JsonText& JsonText::string(std::string_view text) {
+  out_ += '"';
+  for (const char c : text) {
+    switch (c) {
+      case '"':
+        out_ += "\\\"";
+        break;
+      case '\\':
+        out_ += "\\\\";
+        break;
+      case '\b':
+        out_ += "\\b";
+        break;
+      case '\f':
+        out_ += "\\f";
+        break;
+      case '\n':
+        out_ += "\\n";
+        break;
+      case '\r':
+        out_ += "\\r";
+        break;
+      case '\t':
+        out_ += "\\t";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20) {
+          fmt::format_to(std::back_inserter(out_), "\\u{:04x}", static_cast<unsigned>(c));
+        } else {
+          out_ += c;
+        }
+    }
+  }
+  out_ += '"';
+  return *this;
+}
+
+JsonText& JsonText::raw(std::string_view json) {
+  out_ += json;
+  return *this;
+}
+
+JsonText& JsonText::number(std::uint64_t value) {
+  fmt::format_to(std::back_inserter(out_), "{}", value);
+  return *this;
+}
+
+void append_special_tokens(JsonText& json, const std::vector<SpecialToken>& tokens) {
+  json.key("added_tokens").open('[');
+  for (const auto& token : tokens) {
+    json.item().open('{');
+    json.key("content").string(token.content).key("id").number(token.id);
+    json.key("lstrip").raw("false").key("normalized").raw("false").key("rstrip").raw("false");
+    json.key("single_word").raw("false").key("special").raw("true");
+    json.close('}');
+  }
+  json.close(']');
+}
+
+void append_vocabulary(JsonText& json, const Vocabulary& vocabulary,
+                       const std::vector<std::string>& names, const std::vector<bool>& outside) {
+  // Most names differ in their first bytes: those are compared as one number.
+  struct Name {
+    std::uint64_t start;
+    std::uint32_t id;
+  };
+  std::vector<Name> sorted;
+  sorted.reserve(vocabulary.count());
+  for (std::uint32_t id = 0; id < vocabulary.size(); ++id) {
+    if (!vocabulary.has(id) || (!outside.empty() && outside[id])) continue;
+    std::uint64_t start = 0;
+    for (std::size_t i = 0; i < 8; ++i)
+      start = start << 8 | (i < names[id].size() ? static_cast<unsigned char>(names[id][i]) : 0);
+    sorted.push_back({start, id});
+  }
+  std::sort(sorted.begin(), sorted.end(), [&](const Name& a, const Name& b) {
+    return a.start != b.start ? a.start < b.start : names[a.id] < names[b.id];
+  });
+  json.open('{');
+  for (const Name& name : sorted) json.key(names[name.id]).number(name.id);
+  json.close('}');
+}
+
+}  // namespace text

@@ -1,0 +1,78 @@
+#pragma once
+// The merges of a byte-pair encoding (Sennrich et al. 2016) and their application to one word.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/huge_array.h"
+
+namespace text {
+
+/// One merge: two neighbouring symbols become one. Its place in the list is its rank.
+struct Merge {
+  std::uint32_t left, right, result;
+  bool operator==(const Merge&) const = default;
+};
+
+/// Applies merges: again and again the lowest rank among all neighbouring pairs, leftmost first,
+/// until none is left. O(n log n) for n symbols. Const calls are thread safe.
+class MergeTable {
+ public:
+  static constexpr std::uint32_t kMaxIds = 1u << 21, kMaxMerges = (1u << 22) - 1;
+
+  MergeTable() = default;
+  /// Throws Error{bad_data} for an id that is not below kMaxIds, or more than kMaxMerges merges.
+  explicit MergeTable(std::vector<Merge> merges);
+
+  const std::vector<Merge>& list() const { return merges_; }
+  bool empty() const { return merges_.empty(); }
+
+  /// Memory of apply(), to be used again. One a thread.
+  struct Scratch {
+    std::vector<std::uint32_t> next, previous, rank;
+    std::vector<std::uint64_t> heap;
+  };
+  /// Merges `symbols`, all below kMaxIds, in place.
+  void apply(std::vector<std::uint32_t>& symbols, Scratch& scratch) const;
+
+ private:
+  static constexpr std::uint32_t kNone = 0xFFFFFFFF;  // the rank of a pair that is no merge
+  static std::uint64_t pair_of(std::uint32_t left, std::uint32_t right) {
+    return static_cast<std::uint64_t>(left) << 21 | right;
+  }
+  static std::uint64_t hash_of(std::uint64_t pair) {
+    return (pair * 0x9E3779B97F4A7C15u ^ pair >> 20) * 0xD6E8FEB86659FD93u;
+  }
+  std::uint32_t rank_of(std::uint32_t left, std::uint32_t right) const {
+    const std::uint64_t pair = pair_of(left, right), hash = hash_of(pair);
+    const std::uint64_t bit = hash >> (64 - kFilterBits);
+    if (!(filter_[bit >> 6] >> (bit & 63) & 1)) return kNone;
+    for (std::size_t at = hash >> shift_;; at = (at + 1) & (slots_.size() - 1)) {
+      if (slots_[at] >> 22 == pair + 1) return static_cast<std::uint32_t>(slots_[at] & kMaxMerges);
+      if (slots_[at] == 0) return kNone;
+    }
+  }
+  // For the symbols a word starts with: their pairs stand close together in small_.
+  std::uint32_t first_rank_of(std::uint32_t left, std::uint32_t right) const {
+    return (left | right) < kSmall ? small_[left * kSmall + right] : rank_of(left, right);
+  }
+  void apply_short(std::vector<std::uint32_t>& symbols) const;
+  void apply_long(std::vector<std::uint32_t>& symbols, Scratch& scratch) const;
+
+  std::vector<Merge> merges_;
+  std::vector<std::uint32_t> results_;  // of each rank
+  // (pair + 1) << 22 | rank, 0 if free; open addressing, a power of two, at most half full. Memory
+  // is what merging costs, so a slot has 8 bytes.
+  core::HugeArray<std::uint64_t> slots_;
+  int shift_ = 0;  // a hash's top bits choose the slot
+  // A bit for each hash that is there: most pairs asked for are no merge, and these 128 KiB stay in
+  // the processor's cache where the slots do not.
+  static constexpr int kFilterBits = 20;
+  std::vector<std::uint64_t> filter_;
+  // Ranks of the pairs of the first ids, which are the bytes in most tokenizers.
+  static constexpr std::uint32_t kSmall = 256;
+  std::vector<std::uint32_t> small_;
+};
+
+}  // namespace text

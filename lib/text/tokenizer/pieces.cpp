@@ -1,0 +1,322 @@
+#include "text/tokenizer/pieces.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "text/tokenizer/gpt2_split.h"
+#include "text/tokenizer/json_text.h"
+#include "text/tokenizer/steps_json.h"
+#include "text/tokenizer/utf8.h"
+#include "text/tokenizer/word_cache.h"
+
+namespace text {
+namespace {
+
+class PiecesEncoder : public Encoder {
+ public:
+  explicit PiecesEncoder(const Pieces& tokenizer) : tokenizer_(tokenizer) {}
+
+  void encode(std::string_view text, std::vector<std::uint32_t>& out, bool continued) override {
+    words_.expect(text.size());
+    in_parts(tokenizer_, text, continued,
+             [&](std::string_view part, bool later) { encode_part(part, later, out); });
+  }
+
+ private:
+  void encode_part(std::string_view text, bool continued, std::vector<std::uint32_t>& out) {
+    tokenizer_.parts().steps.run(
+        text, continued,
+        [&](std::string_view piece, TextSteps::Place place) { split(marked(piece, place), out); },
+        [&](std::uint32_t id) { out.push_back(id); });
+  }
+
+  // The piece with its spaces as marks, and the prefix.
+  std::string_view marked(std::string_view piece, TextSteps::Place place) {
+    const auto& [mark, prepend, _] = tokenizer_.parts().metaspace;
+    if (mark.empty()) return piece;
+    using Prepend = Pieces::Metaspace::Prepend;
+    const bool wants = (prepend == Prepend::always && place != TextSteps::Place::continues) ||
+                       (prepend == Prepend::first && place == TextSteps::Place::begins_text);
+    marked_.clear();
+    if (wants && !piece.starts_with(' ') && !piece.starts_with(mark)) marked_ = mark;
+    for (std::size_t from = 0; from < piece.size();) {
+      const std::size_t space = std::min(piece.find(' ', from), piece.size());
+      marked_.append(piece, from, space - from);
+      if (space < piece.size()) marked_ += mark;
+      from = space + 1;
+    }
+    return marked_;
+  }
+
+  void split(std::string_view text, std::vector<std::uint32_t>& out) {
+    const auto& parts = tokenizer_.parts();
+    const auto numbers = [&](std::string_view piece) {
+      if (parts.split.kind() != Split::Kind::steps) return words(piece, text, out);
+      parts.split.split(piece, pieces_);
+      for (const std::string_view part : pieces_) words(part, text, out);
+    };
+    const std::string& mark = parts.metaspace.mark;
+    if (!parts.metaspace.split || mark.empty()) return numbers(text);
+    for (std::size_t from = 0; from < text.size();) {
+      const std::size_t next = std::min(text.find(mark, from + 1), text.size());
+      numbers(text.substr(from, next - from));
+      from = next;
+    }
+  }
+
+  // One pre-token; `text` holds it.
+  void words(std::string_view piece, std::string_view text, std::vector<std::uint32_t>& out) {
+    if (tokenizer_.parts().whole_words) {
+      if (const auto id = tokenizer_.id_of(piece)) {
+        out.push_back(*id);
+        return;
+      }
+    }
+    const char* const end = piece.data() + piece.size();
+    const char* const readable = text.data() + text.size();
+    for (const char* p = piece.data(); p < end;) {
+      const char* const stop = word_end(p, end);
+      words_.append(p, stop, readable, symbols_, out, [&] { merge(p, stop); });
+      p = stop;
+    }
+  }
+
+  const char* word_end(const char* p, const char* end) const {
+    Char left = decode_char(p, end);
+    for (p += left.bytes; p < end;) {
+      const Char right = decode_char(p, end);
+      if (!tokenizer_.joins(left.code_point, right.code_point)) break;
+      p += right.bytes;
+      left = right;
+    }
+    return p;
+  }
+
+  void merge(const char* p, const char* stop) {
+    symbols_.clear();
+    bool unknown_before = false;
+    while (p < stop) {
+      const std::uint32_t n = decode_char(p, stop).bytes;
+      tokenizer_.append_symbols({p, n}, unknown_before, symbols_);
+      p += n;
+    }
+    tokenizer_.merges().apply(symbols_, scratch_);
+  }
+
+  const Pieces& tokenizer_;
+  CachedWords words_;
+  std::string marked_;
+  std::vector<std::string_view> pieces_;
+  std::vector<std::uint32_t> symbols_;
+  MergeTable::Scratch scratch_;
+};
+
+std::uint32_t first_char(std::string_view text) {
+  return decode_char(text.data(), text.data() + text.size()).code_point;
+}
+
+std::uint32_t last_char(std::string_view text) {
+  const char* const end = text.data() + text.size();
+  return decode_char(previous_char(text.data(), end), end).code_point;
+}
+
+}  // namespace
+
+Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
+    : parts_(std::move(parts)) {
+  for (const Merge& merge : merges) {
+    for (const std::uint32_t id : {merge.left, merge.right, merge.result})
+      if (vocabulary.token(id).empty())
+        core::fail(core::Code::bad_data, "a merge of id {}, no token's", id);
+  }
+  for (const auto& token : parts_.special) {
+    if (vocabulary.token(token.id) != token.content)
+      core::fail(core::Code::bad_data, "special token {} is not in the vocabulary", token.content);
+  }
+  special_ = std::move(parts_.special);
+  std::sort(special_.begin(), special_.end(),
+            [](const SpecialToken& a, const SpecialToken& b) { return a.id < b.id; });
+  vocabulary_ = std::move(vocabulary);
+  template_ = std::move(parts_.around);
+  if (!parts_.unknown.empty()) {
+    const auto id = id_of(parts_.unknown);
+    if (!id) core::fail(core::Code::bad_data, "no token {} in the vocabulary", parts_.unknown);
+    unknown_ = *id;
+  }
+  byte_of_.assign(size(), -1);
+  for (std::uint32_t b = 0; parts_.byte_fallback && b < 256; ++b) {
+    const auto id = id_of(fmt::format("<0x{:02X}>", b));
+    if (!id)
+      core::fail(core::Code::bad_data,
+                 "byte_fallback without a token <0x{:02X}>: it is supported with all 256", b);
+    bytes_[b] = *id;
+    byte_of_[*id] = static_cast<std::int16_t>(b);
+  }
+  space_ = parts_.metaspace.mark;
+  prefixed_ = !space_.empty() && parts_.metaspace.prepend != Metaspace::Prepend::never;
+  for (const NormalStep& step : parts_.steps.normalizer().steps())
+    if (step.what == NormalStep::What::replace && step.from == " ") space_ = step.to;
+  for (const NormalStep& step : parts_.steps.normalizer().steps())
+    prefixed_ |= step.what == NormalStep::What::prepend && (step.to == space_ || step.to == " ");
+  if (!space_.empty()) mark_ = first_char(space_);
+  if (!space_.empty() &&
+      decode_char(space_.data(), space_.data() + space_.size()).bytes != space_.size())
+    core::fail(core::Code::bad_data,
+               "spaces written as \"{}\" are not supported (one character is)", space_);
+  small_.resize(kSmall * kSmall);
+  for (const Merge& merge : merges) {
+    if (byte_of_[merge.left] >= 0 || byte_of_[merge.right] >= 0)
+      core::fail(core::Code::bad_data, "a merge of {} is not supported, since it is a byte",
+                 token(byte_of_[merge.left] >= 0 ? merge.left : merge.right));
+    const std::uint32_t left = last_char(token(merge.left)), right = first_char(token(merge.right));
+    const auto place = [this](std::uint32_t c) { return c < 128 ? c : c == mark_ ? 128 : kNone; };
+    if (place(left) != kNone && place(right) != kNone) {
+      small_[place(left) * kSmall + place(right)] = true;
+    } else {
+      pairs_.insert(static_cast<std::uint64_t>(left) << 32 | right);
+    }
+  }
+  merges_ = MergeTable(std::move(merges));
+}
+
+bool Pieces::is_known(std::uint32_t code_point) const {
+  if (code_point == Char::kInvalid) return false;
+  char bytes[4];
+  int n = 0;
+  if (code_point < 0x80) {
+    bytes[n++] = static_cast<char>(code_point);
+  } else {
+    const int more = code_point < 0x800 ? 1 : code_point < 0x10000 ? 2 : 3;
+    constexpr std::uint32_t kLead[] = {0, 0xC0, 0xE0, 0xF0};
+    bytes[n++] = static_cast<char>(kLead[more] | code_point >> 6 * more);
+    for (int i = more - 1; i >= 0; --i)
+      bytes[n++] = static_cast<char>(0x80 | (code_point >> 6 * i & 0x3F));
+  }
+  return id_of({bytes, static_cast<std::size_t>(n)}).has_value();
+}
+
+bool Pieces::joins(std::uint32_t left, std::uint32_t right) const {
+  const std::uint32_t l = left < 128      ? left
+                          : left == mark_ ? 128
+                                          : kNone,
+                      r = right < 128      ? right
+                          : right == mark_ ? 128
+                                           : kNone;
+  const bool merged = l != kNone && r != kNone
+                          ? small_[l * kSmall + r]
+                          : pairs_.count(static_cast<std::uint64_t>(left) << 32 | right) > 0;
+  if (merged || parts_.byte_fallback) return merged;
+  // Characters that are dropped let their neighbours meet; unknown ones may be one together.
+  if (unknown_ == kNone) return !is_known(left) || !is_known(right);
+  return parts_.fuse_unknown && !is_known(left) && !is_known(right);
+}
+
+void Pieces::append_symbols(std::string_view character, bool& unknown_before,
+                            std::vector<std::uint32_t>& symbols) const {
+  const auto id = id_of(character);
+  const bool joined = unknown_before && parts_.fuse_unknown;
+  unknown_before = false;
+  if (id) {
+    symbols.push_back(*id);
+  } else if (parts_.byte_fallback) {
+    for (const char c : character) symbols.push_back(bytes_[static_cast<unsigned char>(c)]);
+  } else if (unknown_ != kNone) {
+    if (!joined) symbols.push_back(unknown_);
+    unknown_before = true;
+  }
+}
+
+std::unique_ptr<Encoder> Pieces::encoder() const { return std::make_unique<PiecesEncoder>(*this); }
+
+const char* Pieces::cut(const char* begin, const char* end) const {
+  // A pre-token that is a token as a whole must stay whole.
+  const bool by_marks = parts_.whole_words;
+  return parts_.steps.cut(begin, end, [&](std::uint32_t left, std::uint32_t right) {
+    if (left == Char::kInvalid || right == Char::kInvalid) return false;
+    const bool space = right == ' ' && !parts_.metaspace.mark.empty();
+    if (by_marks) return space && parts_.metaspace.split && left != ' ';
+    const auto as_marked = [this](std::uint32_t c) {
+      return c == ' ' && !parts_.metaspace.mark.empty() ? mark_ : c;
+    };
+    const bool digits = parts_.split.kind() == Split::Kind::steps &&
+                        class_of(left) == CharClass::number && class_of(right) == CharClass::number;
+    return !digits && !joins(as_marked(left), as_marked(right));
+  });
+}
+
+void Pieces::decode_token(std::uint32_t id, bool& line_start, std::string& out) const {
+  if (!vocabulary_.has(id))
+    core::fail(core::Code::bad_data, "id {} is not in a vocabulary of {}", id, size());
+  const std::size_t from = out.size();
+  if (byte_of_[id] >= 0) {
+    out += static_cast<char>(byte_of_[id]);
+  } else if (space_.empty()) {
+    out += vocabulary_.token(id);
+  } else {
+    const std::string_view token = vocabulary_.token(id);
+    for (std::size_t at = 0; at < token.size();) {
+      const std::size_t mark = std::min(token.find(space_, at), token.size());
+      out.append(token, at, mark - at);
+      if (mark < token.size()) out += ' ';
+      at = mark + space_.size();
+    }
+  }
+  if (out.size() == from) return;
+  if (line_start && prefixed_ && out[from] == ' ') out.erase(from, 1);
+  line_start = false;
+}
+
+std::string Pieces::json() const {
+  std::vector<std::string> names(size());
+  for (std::uint32_t id = 0; id < size(); ++id) names[id] = token(id);
+  const auto flag = [](bool value) { return value ? "true" : "false"; };
+  JsonText json;
+  json.open('{');
+  append_added_tokens(json, parts_.steps, special_);
+  json.key("decoder").open('{').key("decoders").open('[');
+  if (!space_.empty()) {
+    json.item().open('{').key("content").string(" ").key("pattern").open('{');
+    json.key("String").string(space_).close('}').key("type").string("Replace").close('}');
+  }
+  json.item().raw(R"({"type":"ByteFallback"})").item().raw(R"({"type":"Fuse"})");
+  if (prefixed_) json.item().raw(R"({"content":" ","start":1,"stop":0,"type":"Strip"})");
+  json.close(']').key("type").string("Sequence").close('}');
+  json.key("model").open('{').key("byte_fallback").raw(flag(parts_.byte_fallback));
+  json.key("continuing_subword_prefix").raw("null").key("dropout").raw("null");
+  json.key("end_of_word_suffix").raw("null").key("fuse_unk").raw(flag(parts_.fuse_unknown));
+  json.key("ignore_merges").raw(flag(parts_.whole_words)).key("merges").open('[');
+  // Tokens may hold spaces, so that a merge is two strings.
+  for (const Merge& merge : merges_.list()) {
+    json.item().open('[').item().string(names[merge.left]);
+    json.item().string(names[merge.right]).close(']');
+  }
+  json.close(']').key("type").string("BPE").key("unk_token");
+  parts_.unknown.empty() ? json.raw("null") : json.string(parts_.unknown);
+  append_vocabulary(json.key("vocab"), vocabulary_, names,
+                    outside_vocabulary(parts_.steps, vocabulary_));
+  json.close('}');
+  append_normalizer(json, parts_.steps.normalizer());
+  json.key("padding").raw("null");
+  append_template(json, *this);
+  json.key("pre_tokenizer");
+  const bool marks = !parts_.metaspace.mark.empty(),
+             numbers = parts_.split.kind() == Split::Kind::steps;
+  if (marks && numbers) json.open('{').key("pretokenizers").open('[').item();
+  if (marks) {
+    constexpr std::string_view kNames[] = {"never", "first", "always"};
+    json.open('{').key("prepend_scheme");
+    json.string(kNames[static_cast<std::size_t>(parts_.metaspace.prepend)]);
+    json.key("replacement").string(parts_.metaspace.mark);
+    json.key("split").raw(flag(parts_.metaspace.split)).key("type").string("Metaspace").close('}');
+  }
+  if (marks && numbers) json.item();
+  if (numbers) append_split_step(json, parts_.split.steps().front());
+  if (marks && numbers) json.close(']').key("type").string("Sequence").close('}');
+  if (!marks && !numbers) json.raw("null");
+  json.key("truncation").raw("null").key("version").string("1.0").close('}');
+  return std::move(json).text();
+}
+
+}  // namespace text

@@ -1,0 +1,239 @@
+#include "text/tokenizer/split.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "text/tokenizer/cl100k_split.h"
+#include "text/tokenizer/text_steps.h"
+#include "text/tokenizer/utf8.h"
+
+namespace text {
+namespace {
+
+struct Known {
+  Split::Kind kind;
+  std::string_view pattern;
+};
+// The first of a kind is the canonical one.
+constexpr Known kKnown[] = {
+    {Split::Kind::gpt2,
+     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
+    {Split::Kind::gpt2,
+     R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
+    {Split::Kind::llama3,
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {Split::Kind::qwen2,
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {Split::Kind::o200k,
+     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {Split::Kind::tekken,
+     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+};
+
+struct Span {
+  const char* begin;
+  const char* end;
+  bool match;
+};
+
+// The matches of a step in a piece and what is between them.
+class Spans {
+ public:
+  Spans(const SplitStep& step, const char* begin, const char* end) {
+    switch (step.what) {
+      case SplitStep::What::pattern:
+        for (const char* at = begin; at < end;) {
+          const auto found = step.regex->find(begin, at, end);
+          if (!found) break;
+          add(at, found->begin, found->end);
+          at = found->end;
+        }
+        break;
+      case SplitStep::What::string:
+        for (const char* at = begin;;) {
+          const std::string_view rest(at, static_cast<std::size_t>(end - at));
+          const std::size_t where = rest.find(step.text);
+          if (where == rest.npos) break;
+          add(at, at + where, at + where + step.text.size());
+          at += where + step.text.size();
+        }
+        break;
+      case SplitStep::What::numbers:
+      case SplitStep::What::each_number:
+        numbers(begin, end, step.what == SplitStep::What::numbers);
+        break;
+      case SplitStep::What::gpt2:
+        for (const char* at = begin; at < end;) {
+          const char* const stop = gpt2_pretoken_end(at, end);
+          add(at, at, stop);
+          at = stop;
+        }
+        break;
+    }
+    const char* const last = list_.empty() ? begin : list_.back().end;
+    if (last < end) list_.push_back({last, end, false});
+    if (step.invert)
+      for (Span& span : list_) span.match = !span.match;
+    behave(step.behaviour);
+  }
+  const std::vector<Span>& list() const { return list_; }
+
+ private:
+  void add(const char* from, const char* begin, const char* end) {
+    if (begin > from) list_.push_back({from, begin, false});
+    list_.push_back({begin, end, true});
+  }
+
+  void numbers(const char* begin, const char* end, bool runs) {
+    const char* from = begin;
+    for (const char* p = begin; p < end;) {
+      const Char c = decode_char(p, end);
+      const char* const next = p + c.bytes;
+      if (class_of(c.code_point) == CharClass::number) {
+        if (runs && p == from && !list_.empty() && list_.back().match) {
+          list_.back().end = next;
+        } else {
+          add(from, p, next);
+        }
+        from = next;
+      }
+      p = next;
+    }
+  }
+
+  void behave(SplitStep::Behaviour behaviour) {
+    using Behaviour = SplitStep::Behaviour;
+    if (behaviour == Behaviour::isolated) return;
+    if (behaviour == Behaviour::removed) {
+      std::erase_if(list_, [](const Span& span) { return span.match; });
+      return;
+    }
+    const bool back = behaviour == Behaviour::with_next;
+    if (back) std::reverse(list_.begin(), list_.end());
+    std::vector<Span> merged;
+    bool before = false;
+    for (const Span& span : list_) {
+      const bool joins =
+          behaviour == Behaviour::contiguous ? span.match == before : span.match && !before;
+      if (joins && !merged.empty()) {
+        (back ? merged.back().begin : merged.back().end) = back ? span.begin : span.end;
+      } else {
+        merged.push_back(span);
+      }
+      before = span.match;
+    }
+    if (back) std::reverse(merged.begin(), merged.end());
+    list_ = std::move(merged);
+  }
+
+  std::vector<Span> list_;
+};
+
+}  // namespace
+
+std::optional<Split::Kind> split_kind_of(std::string_view pattern) {
+  const auto found = std::find_if(std::begin(kKnown), std::end(kKnown),
+                                  [&](const Known& known) { return known.pattern == pattern; });
+  return found == std::end(kKnown) ? std::nullopt : std::optional(found->kind);
+}
+
+std::string_view pattern_of(Split::Kind kind) {
+  const auto found = std::find_if(std::begin(kKnown), std::end(kKnown),
+                                  [&](const Known& known) { return known.kind == kind; });
+  return found == std::end(kKnown) ? std::string_view{} : found->pattern;
+}
+
+void Split::split(std::string_view text, std::vector<std::string_view>& out) const {
+  std::vector<std::string_view> pieces;
+  out.assign(text.empty() ? 0 : 1, text);
+  for (const SplitStep& step : steps_) {
+    pieces.swap(out);
+    out.clear();
+    for (const std::string_view piece : pieces) {
+      const Spans spans(step, piece.data(), piece.data() + piece.size());
+      for (const Span& span : spans.list())
+        out.emplace_back(span.begin, static_cast<std::size_t>(span.end - span.begin));
+    }
+  }
+}
+
+const char* Split::pretoken_end(const char* p, const char* end) const {
+  switch (kind_) {
+    case Kind::gpt2:
+      return gpt2_pretoken_end(p, end);
+    case Kind::llama3:
+      return cl100k_pretoken_end(p, end, 3);
+    case Kind::qwen2:
+      return cl100k_pretoken_end(p, end, 1);
+    case Kind::o200k:
+      return o200k_pretoken_end(p, end, 3, true);
+    case Kind::tekken:
+      return o200k_pretoken_end(p, end, 1, false);
+    case Kind::digits_gpt2:
+      return digits_gpt2_pretoken_end(p, end, false);
+    case Kind::runs_gpt2:
+      return digits_gpt2_pretoken_end(p, end, true);
+    case Kind::none:
+    case Kind::steps:
+      break;
+  }
+  return end;
+}
+
+const char* Split::cut(const char* begin, const char* end) const {
+  constexpr auto kMax = static_cast<std::ptrdiff_t>(kMaxPretokenBytes);
+  if (kind_ == Kind::gpt2) return gpt2_cut(begin, end);
+  if (kind_ == Kind::none || kind_ == Kind::steps) {
+    const char* const found = last_certain_end(begin, begin + std::min(end - begin, kMax));
+    return found != nullptr ? found : forced_cut(begin, end);
+  }
+  if (end - begin < 8) return nullptr;
+  // The class of the last characters may depend on bytes that follow: they stay out of it.
+  const char* p = end - 4;
+  while (p > begin && (static_cast<unsigned char>(*p) & 0xC0) == 0x80) --p;
+  if (p <= begin) return nullptr;
+  std::uint32_t right = decode_char(p, end).code_point;
+  while (p > begin) {
+    const char* const before = previous_char(begin, p);
+    const std::uint32_t left = decode_char(before, p).code_point;
+    if (parts(left, right)) return p;
+    p = before;
+    right = left;
+  }
+  if (end - begin <= kMax) return nullptr;
+  const char* const found = pretoken_end(begin, end);
+  return gpt2_is_certain(found, end) ? found : nullptr;
+}
+
+bool Split::parts(std::uint32_t left, std::uint32_t right) const {
+  if (kind_ == Kind::none) return true;  // nothing is merged
+  if (kind_ == Kind::steps) return false;
+  const CharClass l = class_of(left), r = class_of(right);
+  // No pre-token goes from what is no white space on to a space.
+  if (l == CharClass::space) return false;
+  if (right == ' ') return true;
+  if (l == CharClass::other) return false;
+  // Behind letters and numbers only marks and, in o200k, contractions go on.
+  return r == CharClass::space ||
+         (r == CharClass::other && right != '\'' && letter_kind_of(right) == LetterKind::none);
+}
+
+const char* Split::last_certain_end(const char* begin, const char* end) const {
+  if (kind_ != Kind::steps || steps_.empty()) return nullptr;
+  const SplitStep& first = steps_.front();
+  if (first.what != SplitStep::What::pattern || first.behaviour > SplitStep::Behaviour::removed)
+    return nullptr;
+  // The last character may not be whole.
+  end = end - begin > 4 ? end - 4 : begin;
+  while (end > begin && (static_cast<unsigned char>(*end) & 0xC0) == 0x80) --end;
+  // What a match has seen lies before `end`; what stands before a match is a piece with it.
+  const char* last = nullptr;
+  for (const char* at = begin; at < end; at = last) {
+    const auto found = first.regex->find(begin, at, end, true);
+    if (!found) break;
+    last = found->end;
+  }
+  return last;
+}
+
+}  // namespace text

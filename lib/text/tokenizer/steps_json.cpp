@@ -1,0 +1,139 @@
+#include "text/tokenizer/steps_json.h"
+
+#include <algorithm>
+
+namespace text {
+namespace {
+
+std::string_view bool_text(bool value) { return value ? "true" : "false"; }
+
+void append_normal_step(JsonText& json, const NormalStep& step) {
+  json.open('{');
+  switch (step.what) {
+    case NormalStep::What::nfc:
+      json.key("type").string("NFC");
+      break;
+    case NormalStep::What::nfkc:
+      json.key("type").string("NFKC");
+      break;
+    case NormalStep::What::lowercase:
+      json.key("type").string("Lowercase");
+      break;
+    case NormalStep::What::prepend:
+      json.key("prepend").string(step.to).key("type").string("Prepend");
+      break;
+    case NormalStep::What::replace:
+      json.key("content").string(step.to).key("pattern").open('{');
+      json.key("String").string(step.from).close('}').key("type").string("Replace");
+      break;
+  }
+  json.close('}');
+}
+
+// The special tokens of a template around the sequence A, and B behind it in a pair.
+void append_sequence(JsonText& json, const Tokenizer& tokenizer, bool pair) {
+  const auto& around = tokenizer.text_template();
+  const auto tokens = [&](const std::vector<std::uint32_t>& ids, int type) {
+    for (const std::uint32_t id : ids) {
+      json.item().open('{').key("SpecialToken").open('{');
+      json.key("id").string(tokenizer.token(id)).key("type_id").number(static_cast<unsigned>(type));
+      json.close('}').close('}');
+    }
+  };
+  json.open('[');
+  for (int i = 0; i < (pair ? 2 : 1); ++i) {
+    tokens(around.begin, i);
+    json.item().open('{').key("Sequence").open('{').key("id").string(i == 0 ? "A" : "B");
+    json.key("type_id").number(static_cast<unsigned>(i)).close('}').close('}');
+    tokens(around.end, i);
+  }
+  json.close(']');
+}
+
+}  // namespace
+
+void append_added_tokens(JsonText& json, const TextSteps& steps,
+                         const std::vector<SpecialToken>& special) {
+  if (steps.added().empty()) {
+    append_special_tokens(json, special);
+    return;
+  }
+  json.key("added_tokens").open('[');
+  for (const AddedToken& token : steps.added()) {
+    json.item().open('{').key("content").string(token.content).key("id").number(token.id);
+    json.key("lstrip").raw(bool_text(token.lstrip));
+    json.key("normalized").raw(bool_text(token.normalized));
+    json.key("rstrip").raw(bool_text(token.rstrip));
+    json.key("single_word").raw(bool_text(token.single_word));
+    json.key("special").raw(bool_text(token.special)).close('}');
+  }
+  json.close(']');
+}
+
+std::vector<bool> outside_vocabulary(const TextSteps& steps, const Vocabulary& vocabulary) {
+  std::vector<bool> outside(vocabulary.size());
+  for (const AddedToken& token : steps.added()) outside[token.id] = !token.in_model;
+  for (std::uint32_t id = 0; id < vocabulary.size(); ++id)
+    if (vocabulary.is_nameless(id)) outside[id] = true;
+  return outside;
+}
+
+void append_normalizer(JsonText& json, const Normalizer& normalizer) {
+  json.key("normalizer");
+  const auto& steps = normalizer.steps();
+  if (steps.empty()) {
+    json.raw("null");
+  } else if (steps.size() == 1) {
+    append_normal_step(json, steps[0]);
+  } else {
+    json.open('{').key("normalizers").open('[');
+    for (const NormalStep& step : steps) append_normal_step(json.item(), step);
+    json.close(']').key("type").string("Sequence").close('}');
+  }
+}
+
+void append_split_step(JsonText& json, const SplitStep& step) {
+  json.open('{');
+  using What = SplitStep::What;
+  if (step.what == What::numbers || step.what == What::each_number) {
+    json.key("individual_digits").raw(bool_text(step.what == What::each_number));
+    json.key("type").string("Digits");
+  } else {
+    constexpr std::string_view kNames[] = {"Isolated", "Removed", "MergedWithPrevious",
+                                           "MergedWithNext", "Contiguous"};
+    json.key("behavior").string(kNames[static_cast<std::size_t>(step.behaviour)]);
+    json.key("invert").raw(bool_text(step.invert)).key("pattern").open('{');
+    json.key(step.what == What::string ? "String" : "Regex");
+    json.string(step.what == What::gpt2 ? pattern_of(Split::Kind::gpt2) : step.text).close('}');
+    json.key("type").string("Split");
+  }
+  json.close('}');
+}
+
+void append_template(JsonText& json, const Tokenizer& tokenizer) {
+  json.key("post_processor");
+  const auto& around = tokenizer.text_template();
+  if (around.empty()) {
+    json.raw("null");
+    return;
+  }
+  json.open('{').key("pair");
+  append_sequence(json, tokenizer, true);
+  json.key("single");
+  append_sequence(json, tokenizer, false);
+  std::vector<std::uint32_t> ids = around.begin;
+  ids.insert(ids.end(), around.end.begin(), around.end.end());
+  std::sort(ids.begin(), ids.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return tokenizer.token(a) < tokenizer.token(b);
+  });
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  json.key("special_tokens").open('{');
+  for (const std::uint32_t id : ids) {
+    json.key(tokenizer.token(id)).open('{').key("id").string(tokenizer.token(id));
+    json.key("ids").open('[').item().number(id).close(']').key("tokens").open('[').item();
+    json.string(tokenizer.token(id)).close(']').close('}');
+  }
+  json.close('}').key("type").string("TemplateProcessing").close('}');
+}
+
+}  // namespace text

@@ -1,0 +1,143 @@
+#include "text/tokenizer/text_steps.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "text/tokenizer/gpt2_split.h"
+#include "text/tokenizer/utf8.h"
+
+namespace text {
+namespace {
+
+constexpr auto kMax = static_cast<std::ptrdiff_t>(kMaxPretokenBytes);
+constexpr std::ptrdiff_t kLook = 65536;  // bytes that are searched for a place before more is read
+
+std::string_view view(const char* begin, const char* end) {
+  return {begin, static_cast<std::size_t>(end - begin)};
+}
+
+// The start of the character that holds the byte at p.
+const char* char_start(const char* begin, const char* p) {
+  for (int i = 0; i < 3 && p > begin && (static_cast<unsigned char>(*p) & 0xC0) == 0x80; ++i) --p;
+  return p;
+}
+
+bool is_inert_at(const char* p, const char* end) {
+  return static_cast<unsigned char>(*p) < 0x80 ||
+         Normalizer::is_inert(decode_char(p, end).code_point);
+}
+
+}  // namespace
+
+TextSteps::TextSteps(std::vector<AddedToken> added, Normalizer normalizer)
+    : added_(std::move(added)), normalizer_(std::move(normalizer)) {
+  for (const NormalStep& step : normalizer_.steps()) {
+    const char* const from = step.from.data();
+    if (step.what == NormalStep::What::replace &&
+        (step.from.empty() || decode_char(from, from + step.from.size()).bytes != step.from.size()))
+      core::fail(core::Code::bad_data,
+                 "the normalizer Replace of \"{}\" is not supported (of one character it is)",
+                 step.from);
+  }
+  std::vector<AddedToken> raw, normalized, either;
+  for (const AddedToken& token : added_) {
+    if (!token.normalized) {
+      raw.push_back(token);
+      continue;
+    }
+    std::string buffer;
+    normalized.push_back(token);
+    normalized.back().content = normalizer_.apply(token.content, true, buffer);
+    either.push_back(normalized.back());
+    either.push_back(token);
+    either.back().content = normalizer_.apply(token.content, false, buffer);
+  }
+  raw_ = AddedMatcher(std::move(raw));
+  normalized_ = AddedMatcher(std::move(normalized));
+  either_ = AddedMatcher(std::move(either));
+  reach_ = static_cast<std::ptrdiff_t>(4 * std::max(raw_.longest(), normalized_.longest()) + 64);
+}
+
+void TextSteps::run(std::string_view text, bool continued,
+                    const std::function<void(std::string_view, Place)>& take_text,
+                    const std::function<void(std::uint32_t)>& take_token) const {
+  const char* const begin = text.data();
+  std::string buffer;
+  const auto take_piece = [&](std::string_view piece) {
+    const Place place = piece.data() != begin ? Place::after_token
+                        : continued           ? Place::continues
+                                              : Place::begins_text;
+    const std::string_view normal = normalizer_.apply(piece, place != Place::continues, buffer);
+    if (normalized_.empty()) {
+      if (!normal.empty()) take_text(normal, place);
+      return;
+    }
+    normalized_.each(
+        normal,
+        [&](std::string_view part) {
+          take_text(part, part.data() == normal.data() ? place : Place::after_token);
+        },
+        take_token);
+  };
+  if (raw_.empty()) {
+    if (!text.empty()) take_piece(text);
+  } else {
+    raw_.each(text, take_piece, take_token);
+  }
+}
+
+bool TextSteps::may_cut(const char* begin, const char* at, const char* end,
+                        const Parts& parts) const {
+  if (!is_inert_at(at, end)) return false;
+  const char* from = at - std::min(at - begin, reach_);
+  while (from < at && from > begin &&
+         ((static_cast<unsigned char>(*from) & 0xC0) == 0x80 || !is_inert_at(from, end)))
+    ++from;
+  const char* to = char_start(at, at + std::min(end - at, reach_));
+  while (to > at && to < end && !is_inert_at(to, end)) to = previous_char(at, to);
+  if (from >= at || to <= at) return false;
+  if (raw_.touches(view(from, to), static_cast<std::size_t>(at - from))) return false;
+  std::string left_buffer, right_buffer;
+  const std::string_view left = normalizer_.apply(view(from, at), false, left_buffer),
+                         right = normalizer_.apply(view(at, to), false, right_buffer);
+  if (left.empty() || right.empty()) return false;
+  if (!normalized_.empty() && either_.touches(std::string(left).append(right), left.size()))
+    return false;
+  const char* const left_end = left.data() + left.size();
+  return parts(decode_char(previous_char(left.data(), left_end), left_end).code_point,
+               decode_char(right.data(), right.data() + right.size()).code_point);
+}
+
+const char* TextSteps::cut(const char* begin, const char* end, const Parts& parts) const {
+  const std::ptrdiff_t size = end - begin;
+  const char* const stop = begin + std::min(size - reach_, kMax);
+  if (stop <= begin) return nullptr;
+  const char* const lowest = size > kMax ? begin : std::max(begin, stop - kLook);
+  for (const char* p = char_start(begin, stop); p > lowest; p = previous_char(begin, p))
+    if (may_cut(begin, p, end, parts)) return p;
+  return forced_cut(begin, end - std::min(size, reach_));
+}
+
+bool TextSteps::leave(const char* begin, const char* end, const char* at) const {
+  const std::string_view text = view(begin, end);
+  const auto place = static_cast<std::size_t>(at - begin);
+  if (end - at < reach_ || !is_inert_at(at, end)) return false;
+  std::string buffer;
+  if (normalizer_.apply(text, false, buffer).data() != begin) return false;
+  bool plain = true;
+  for (const AddedMatcher* matcher : {&raw_, &either_}) {
+    matcher->each(
+        text, [](std::string_view) {}, [&](std::uint32_t) { plain = false; });
+    plain = plain && !matcher->touches(text, place);
+  }
+  return plain;
+}
+
+const char* forced_cut(const char* begin, const char* end) {
+  if (end - begin <= kMax + 4) return nullptr;
+  const char* p = begin + kMax;
+  for (int i = 0; i < 3 && (static_cast<unsigned char>(*p) & 0xC0) == 0x80; ++i) ++p;
+  return p;
+}
+
+}  // namespace text

@@ -1,0 +1,71 @@
+#include "text/tokenizer/tokenizer.h"
+
+namespace text {
+
+std::string_view name_of(TokenizerKind kind) {
+  switch (kind) {
+    case TokenizerKind::bytes:
+      return "bytes";
+    case TokenizerKind::bpe:
+      return "bpe";
+    case TokenizerKind::word:
+      return "word";
+    case TokenizerKind::units:
+      return "units";
+    case TokenizerKind::pieces:
+      return "pieces";
+  }
+  return "";
+}
+
+std::optional<std::uint32_t> Tokenizer::end_of_document() const {
+  for (const char* name : {"<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>"})
+    for (const auto& token : special_)
+      if (token.content == name) return token.id;
+  return std::nullopt;
+}
+
+void Tokenizer::encode(std::string_view text, std::vector<std::uint32_t>& out) const {
+  encoder()->encode(text, out);
+}
+
+std::vector<std::uint32_t> Tokenizer::encode(std::string_view text) const {
+  std::vector<std::uint32_t> ids;
+  encode(text, ids);
+  return ids;
+}
+
+std::string Tokenizer::decode(std::span<const std::uint32_t> ids) const {
+  std::string out;
+  bool line_start = true;
+  for (const std::uint32_t id : ids) decode_token(id, line_start, out);
+  return out;
+}
+
+StreamEncoder::StreamEncoder(TokenizerPtr tokenizer)
+    : tokenizer_(std::move(tokenizer)), encoder_(tokenizer_->encoder()) {}
+
+void StreamEncoder::feed(std::string_view piece, std::vector<std::uint32_t>& out) {
+  rest_ += piece;
+  if (rest_.size() < try_at_) return;
+  const char* begin = rest_.data();
+  const char* end = begin + rest_.size();
+  const char* start = begin;
+  while (const char* cut = start < end ? tokenizer_->cut(start, end) : nullptr) {
+    encoder_->encode({start, static_cast<std::size_t>(cut - start)}, out, continued_);
+    continued_ = true;
+    start = cut;
+  }
+  rest_.erase(0, static_cast<std::size_t>(start - begin));
+  // Twice the length before the next try: linear in all, however small the pieces.
+  try_at_ = rest_.size() * 2;
+}
+
+void StreamEncoder::finish(std::vector<std::uint32_t>& out) {
+  encoder_->encode(rest_, out, continued_);
+  continued_ = false;
+  rest_.clear();
+  try_at_ = 0;
+}
+
+}  // namespace text

@@ -1,0 +1,201 @@
+#include "text/tokenizer/utf8.h"
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+#include <simdjson.h>
+#include <utf8proc.h>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <memory>
+
+namespace text {
+namespace {
+
+constexpr std::uint32_t kBlock = 4096, kBlocks = 0x110000 / kBlock;
+
+CharClass look_up(std::uint32_t code_point) {
+  switch (code_point) {
+    case 0x85:
+    case 0xA0:
+    case 0x1680:
+    case 0x2028:
+    case 0x2029:
+    case 0x202F:
+    case 0x205F:
+    case 0x3000:
+      return CharClass::space;
+  }
+  if (code_point >= 0x2000 && code_point <= 0x200A) return CharClass::space;
+  if (code_point < 128) return kAsciiClass[code_point];
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+      return CharClass::letter;
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO:
+      return CharClass::number;
+    default:
+      return CharClass::other;
+  }
+}
+
+LetterKind look_up_letter(std::uint32_t code_point) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LT:
+      return LetterKind::upper;
+    case UTF8PROC_CATEGORY_LL:
+      return LetterKind::lower;
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+      return LetterKind::either;
+    default:
+      return LetterKind::none;
+  }
+}
+
+// A class and a letter's kind in one byte.
+std::uint8_t look_up_both(std::uint32_t code_point) {
+  return static_cast<std::uint8_t>(static_cast<unsigned>(look_up(code_point)) |
+                                   static_cast<unsigned>(look_up_letter(code_point)) << 2);
+}
+
+// Classes of 4,096 code points each, filled when first asked for: a text needs a few blocks, and a
+// program that starts should not pay for all 272. Never freed.
+using Block = std::array<std::uint8_t, kBlock>;
+std::atomic<const Block*> g_blocks[kBlocks];
+
+const Block* fill_block(std::uint32_t number) {
+  auto block = std::make_unique<Block>();
+  for (std::uint32_t i = 0; i < kBlock; ++i) (*block)[i] = look_up_both(number * kBlock + i);
+  const Block* expected = nullptr;
+  if (g_blocks[number].compare_exchange_strong(expected, block.get())) return block.release();
+  return expected;
+}
+
+std::uint8_t both_of(std::uint32_t code_point) {
+  const std::uint32_t number = code_point / kBlock;
+  const Block* block = g_blocks[number].load(std::memory_order_acquire);
+  if (block == nullptr) block = fill_block(number);
+  return (*block)[code_point % kBlock];
+}
+
+constexpr CharClass L = CharClass::letter, N = CharClass::number, S = CharClass::space,
+                    O = CharClass::other;
+
+bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
+
+}  // namespace
+
+const CharClass kAsciiClass[128] = {
+    O, O, O, O, O, O, O, O, O, S, S, S, S, S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O,
+    S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, N, N, N, N, N, N, N, N, N, N, O, O, O, O, O, O,
+    O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O,
+    O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O};
+
+Char decode_char(const char* p, const char* end) {
+  constexpr Char kBad{Char::kInvalid, 1};
+  const auto byte = [p](int i) {
+    return static_cast<std::uint32_t>(static_cast<unsigned char>(p[i]));
+  };
+  const std::uint32_t lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  const std::ptrdiff_t left = end - p;
+  if (lead >= 0xC2 && lead < 0xE0) {
+    if (left < 2 || !is_continuation(p[1])) return kBad;
+    return {(lead & 0x1F) << 6 | (byte(1) & 0x3F), 2};
+  }
+  if (lead >= 0xE0 && lead < 0xF0) {
+    if (left < 3 || !is_continuation(p[1]) || !is_continuation(p[2])) return kBad;
+    const std::uint32_t code = (lead & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
+    if (code < 0x800 || (code >= 0xD800 && code < 0xE000)) return kBad;
+    return {code, 3};
+  }
+  if (lead >= 0xF0 && lead < 0xF5) {
+    if (left < 4 || !is_continuation(p[1]) || !is_continuation(p[2]) || !is_continuation(p[3]))
+      return kBad;
+    const std::uint32_t code =
+        (lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
+    if (code < 0x10000 || code > 0x10FFFF) return kBad;
+    return {code, 4};
+  }
+  return kBad;
+}
+
+CharClass class_of(std::uint32_t code_point) {
+  if (code_point > 0x10FFFF) return CharClass::other;
+  return static_cast<CharClass>(both_of(code_point) & 3);
+}
+
+LetterKind letter_kind_of(std::uint32_t code_point) {
+  if (code_point > 0x10FFFF) return LetterKind::none;
+  return static_cast<LetterKind>(both_of(code_point) >> 2);
+}
+
+bool is_word_char(std::uint32_t code_point) {
+  if (code_point > 0x10FFFF) return false;
+  if (letter_kind_of(code_point) != LetterKind::none) return true;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC:
+      return true;
+    default:
+      // Join controls, and the symbols that are alphabetic.
+      return code_point == 0x200C || code_point == 0x200D ||
+             (code_point >= 0x24B6 && code_point <= 0x24E9) ||
+             (code_point >= 0x1F130 && code_point <= 0x1F149) ||
+             (code_point >= 0x1F150 && code_point <= 0x1F169) ||
+             (code_point >= 0x1F170 && code_point <= 0x1F189);
+  }
+}
+
+const char* previous_char(const char* begin, const char* p) {
+  const char* start = p - 1;
+  for (int i = 0; i < 3 && start > begin && is_continuation(*start); ++i) --start;
+  // What starts there must end at p, else the byte before p stands alone.
+  const Char found = decode_char(start, p);
+  return found.code_point != Char::kInvalid && start + found.bytes == p ? start : p - 1;
+}
+
+bool is_valid_utf8(std::string_view text) {
+  return simdjson::validate_utf8(text.data(), text.size());
+}
+
+std::uint64_t count_words(std::string_view piece, bool& in_word) {
+  std::uint64_t words = 0, before = in_word ? 1 : 0;
+  std::size_t i = 0;
+  const auto add = [&](std::uint64_t bits, int n) {
+    // A word starts at each set bit whose lower neighbour is clear.
+    words += static_cast<std::uint64_t>(std::popcount(bits & ~(bits << 1 | before)));
+    before = bits >> (n - 1) & 1;
+  };
+#ifdef __AVX2__
+  const __m256i space = _mm256_set1_epi8(' '), low = _mm256_set1_epi8(8),
+                high = _mm256_set1_epi8(14);
+  for (; i + 32 <= piece.size(); i += 32) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(piece.data() + i));
+    const __m256i control = _mm256_and_si256(_mm256_cmpgt_epi8(v, low), _mm256_cmpgt_epi8(high, v));
+    const __m256i white = _mm256_or_si256(_mm256_cmpeq_epi8(v, space), control);
+    add(static_cast<std::uint32_t>(~_mm256_movemask_epi8(white)), 32);
+  }
+#endif
+  for (; i < piece.size(); ++i) {
+    const auto c = static_cast<unsigned char>(piece[i]);
+    add(c == ' ' || (c >= 9 && c <= 13) ? 0 : 1, 1);
+  }
+  in_word = before != 0;
+  return words;
+}
+
+}  // namespace text

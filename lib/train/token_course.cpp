@@ -1,0 +1,77 @@
+#include "train/token_course.h"
+
+#include <utility>
+#include <vector>
+
+#include "model/folder.h"
+#include "nn/base/memory_rule.h"
+#include "train/calibration.h"
+#include "train/validation.h"
+
+namespace train {
+namespace {
+
+bool learns_memory(const Run& run) {
+  return nn::MemoryRule::parse(run.recipe.objective.memory).any();
+}
+
+Course::Terms terms_of(const Run& run) {
+  const double micro_batches =
+      static_cast<double>(run.recipe.steps * run.recipe.batches.accumulate);
+  const double epochs = micro_batches / static_cast<double>(run.order->batches_per_epoch());
+  return {.recipe = run.recipe,
+          .validation = run.validation,
+          .config = run.config,
+          .files = run.files,
+          .has_valid = run.valid != nullptr,
+          .scored = epochs * static_cast<double>(run.order->targets_per_epoch()),
+          .epochs = epochs};
+}
+
+}  // namespace
+
+TokenCourse::TokenCourse(Run run, std::shared_ptr<ranks::Group> group)
+    : Course(terms_of(run)),
+      run_(std::move(run)),
+      group_(std::move(group)),
+      learner_(run_.model, run_.recipe, run_.order->carries(), run_.seed, run_.device, group_) {
+  if (learns_memory(run_) && !validates_memory(run_)) calibration_ = calibration_batches(run_);
+}
+
+Update TokenCourse::update(std::int64_t step, std::int64_t data) {
+  const auto& batches = run_.recipe.batches;
+  // Of rows that carry on, everybody has some of every micro-batch.
+  const std::int64_t ranks = run_.order->carries() ? 1 : group_->size(),
+                     count = batches.accumulate / ranks;
+  const Share share = {ranks == 1 ? 0 : group_->rank() * count, count, batches.accumulate};
+  if (!prefetch_) prefetch_.emplace(*run_.data, *run_.order, data, share, batches.unscored);
+  std::vector<MicroBatch> micro;
+  for (std::int64_t i = 0; i < count; ++i) micro.push_back(prefetch_->next());
+  return learner_.update(step, micro);
+}
+
+Course::Valid TokenCourse::validate() {
+  const auto valid = train::validate(run_);
+  return {valid.totals.loss(), valid.joint_temperature};
+}
+
+std::optional<double> TokenCourse::calibrated() {
+  if (validates_memory(run_)) return validate().joint_temperature;
+  if (!learns_memory(run_)) return std::nullopt;
+  return calibrate(
+      *run_.model, calibration_,
+      [this](std::int64_t micro) { return learner_.rule(run_.recipe.steps, micro); },
+      run_.recipe.objective.memory_temperature, run_.device);
+}
+
+void TokenCourse::save(const std::string& folder, std::optional<double> joint_temperature) const {
+  core::OrderedJson facts;
+  for (const auto& [key, value] : run_.facts.items()) {
+    facts[key] = value;
+    if (joint_temperature && key == "memory_temperature")
+      facts["joint_temperature"] = *joint_temperature;
+  }
+  model::save(folder, *run_.model, facts, run_.tokenizer);
+}
+
+}  // namespace train

@@ -1,0 +1,38 @@
+#pragma once
+// The training of a language model, as the loop sees it.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ranks/group.h"
+#include "train/course.h"
+#include "train/job.h"
+#include "train/learner.h"
+#include "train/prefetch.h"
+
+namespace train {
+
+class TokenCourse : public Course {
+ public:
+  /// `group`: the processes that share each update; all make the same course.
+  explicit TokenCourse(Run run, std::shared_ptr<ranks::Group> group = ranks::Group::alone());
+  Update update(std::int64_t step, std::int64_t data) override;
+  double waited_s() const override { return prefetch_ ? prefetch_->waited_s() : 0; }
+  NamedWeights weights() const override { return run_.model->named_weights(); }
+  Valid validate() override;
+  std::optional<double> calibrated() override;
+  void put(model::Checkpoint& checkpoint) const override { learner_.put(checkpoint); }
+  void get(const model::Checkpoint& checkpoint) override { learner_.get(checkpoint); }
+  void save(const std::string& folder, std::optional<double> joint_temperature) const override;
+
+ private:
+  Run run_;
+  std::shared_ptr<ranks::Group> group_;
+  Learner learner_;
+  std::vector<MicroBatch> calibration_;  // none where validation does without
+  std::optional<Prefetch> prefetch_;     // from the first update on
+};
+
+}  // namespace train

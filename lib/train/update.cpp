@@ -1,0 +1,44 @@
+#include "train/update.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "nn/base/cuda.h"
+
+namespace train {
+
+void descend(Update& update, Optimiser& optimiser, double clip, std::int64_t step) {
+  const torch::NoGradGuard no_grad;
+  const auto device = update.loss.device();
+  // Where every target is unscored there is nothing to learn.
+  const double share = 1 / static_cast<double>(std::max<std::int64_t>(1, update.scored));
+  update.norm = gradient_norm(optimiser.weights()).to(device) * share;
+  if (nn::in_host_memory(update.loss) && !std::isfinite(update.norm.item<double>()))
+    core::fail(core::Code::bad_data,
+               "update {}: the gradient is not finite; lower --lr, lengthen --warmup or set --clip",
+               step + 1);
+  auto scale = torch::full({}, share, torch::TensorOptions().dtype(torch::kFloat64).device(device));
+  if (clip > 0) scale = scale * (clip / (update.norm + 1e-6)).clamp_max(1);
+  optimiser.step(update.lr, scale);
+}
+
+void put_optimiser(model::Checkpoint& checkpoint, const Optimiser& optimiser) {
+  for (const auto& [name, tensor] : optimiser.tensors())
+    checkpoint.tensors["optimiser." + name] = tensor;
+  checkpoint.facts["optimiser"] = optimiser.numbers();
+}
+
+void get_optimiser(const model::Checkpoint& checkpoint, Optimiser& optimiser) {
+  std::map<std::string, torch::Tensor> moments;
+  for (const auto& [name, tensor] : optimiser.tensors())
+    moments[name] = checkpoint.tensor("optimiser." + name);
+  optimiser.restore(moments);
+  optimiser.set_numbers(
+      core::get<std::vector<double>>(checkpoint.facts, "optimiser", checkpoint.origin));
+}
+
+}  // namespace train

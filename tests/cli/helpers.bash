@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# What the program tests share: `load helpers` stands in each before its own setup.
+#
+#   $root   the checkout; $BIN, the programs' folder, which is first in PATH
+
+bats_require_minimum_version 1.5.0
+
+root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+BIN=${BIN:-$root/build/bin}
+[[ :$PATH: == *":$BIN:"* ]] || PATH=$BIN:$PATH
+export root BIN PATH
+
+# field NAME: of a JSON line on stdin, as Python prints it.
+field() {
+  python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"
+}
+
+# cats N: N lines that resemble each other.
+cats() {
+  local i
+  for ((i = 0; i < $1; ++i)); do
+    echo "The cat sat on the mat; cat $i, mat $((i * i)), and the cat sat again."
+  done
+}
+
+# same A B: every file of two folders has the same bytes, but for timings.jsonl.
+same() { diff -r -x timings.jsonl "$1" "$2"; }
+
+# Is nothing there that was begun and not finished?
+no_leftovers() { [ -z "$(find . -name '*.tmp*')" ]; }
+
+# needs PROGRAM: where a program was left out of the build its test says so.
+needs() { [ -x "$BIN/$1" ] || skip "$1 is not built"; }

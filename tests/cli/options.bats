@@ -1,0 +1,130 @@
+#!/usr/bin/env bats
+# What every program does with its flags: bounds, the last of several, what nothing takes, and a stdin that is awaited.
+
+load helpers
+
+setup_file() {
+  export OMP_NUM_THREADS=1
+}
+
+setup() {
+  cd "$BATS_TEST_TMPDIR"
+}
+
+# says CODE WORDS COMMAND...: that exit status, and one line on stderr, PROGRAM: with these words in it.
+says() {
+  local code=$1 words=$2
+  shift 2
+  run --separate-stderr "$@"
+  # shellcheck disable=SC2154  # stderr is bats'
+  [ "$status" -eq "$code" ] && [[ $stderr == "$1: "*"$words"* ]] && [ "$(wc -l <<<"$stderr")" -eq 1 ] ||
+    { echo "$*: exit $status: $stderr" && return 1; }
+}
+
+@test "every number says what it may be, and its first is refused beyond that: 64 as a flag, 78 in a file" {
+  seen=0
+  for program in "$BIN"/*; do
+    name=${program##*/}
+    for verb in '' $("$program" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
+      [ -n "$verb" ] || ! "$program" --help | grep -q '^Subcommands:' || continue
+      # shellcheck disable=SC2086  # no verb is no word
+      "$name" $verb --print-config >options
+      # Below its comment: NAME = NUMBER, numbers, or auto where a number may be.
+      unbounded=$(awk '/^#/ { comment = $0; next }
+        / = (-?[0-9.e+-]+|\[-?[0-9][^\]]*\])$/ && comment !~ /\((.* to .*|above .*)\)$/' options)
+      [ -z "$unbounded" ] || { echo "$name $verb: no bounds: $unbounded" && return 1; }
+      first=$(awk '/^#/ { bounded = / to [^ ]*( [^ ]*)?\)$/; next } bounded && / = -?[0-9.e+-]+$/ { print $1; exit }' options)
+      [ -n "$first" ] || continue
+      seen=$((seen + 1))
+      # shellcheck disable=SC2086
+      says 64 "--$first: takes " "$name" $verb "--$first=-9E18" </dev/null
+      printf '%s = 9E18\n' "$first" >beyond.conf
+      # shellcheck disable=SC2086
+      says 78 "beyond.conf:1: --$first: takes " "$name" $verb --config beyond.conf </dev/null
+    done
+  done
+  [ "$seen" -gt 5 ]
+}
+
+@test "what overflowed: pairs, counts, draws, hypotheses, rows, a time limit" {
+  says 64 "--pairs: takes 1 to 500K, not 9E18" gen-induction -q -n 3 --pairs 9E18
+  says 64 "--pairs: takes 1 to 500K, not 9223372036854775807" gen-induction -q -n 3 --pairs 9223372036854775807
+  says 64 "--count: takes 1 to 1G, not 9E18" gen-moons --count 9E18
+  says 64 "--resamples: takes 1 to 10M, not 9E18" compare-ppl a b --resamples 9E18
+  needs train
+  says 64 "--context: takes 1 to 16M, not 9E18" train --context 9E18 -o m x
+  says 64 "--max-time: '1e10' is more than 30 years" train --max-time 1e10 -o m x
+  says 64 "--max-time: '99999999:00:00' is more than 30 years" train --max-time 99999999:00:00 -o m x
+  needs sample
+  says 64 "--beam: takes 0 to 10K, not 9E18" sample -m m --beam 9E18
+}
+
+@test "what is left to the program is auto: no epochs, no updates and no stride are refused" {
+  needs train
+  says 64 "--epochs: takes above 0 to 1G, or auto, not 0" train --epochs 0 -o m x
+  says 64 "--steps: takes 1 to 1T, or auto, not 0" train --steps 0 -o m x
+  train --print-config | grep -qx "epochs = auto"
+  needs eval-ppl
+  says 64 "--stride: takes 1 to 16M, or auto, not 0" eval-ppl -m m --stride 0 x
+  eval-ppl -m m --stride auto --print-config | grep -qx "stride = auto"
+}
+
+@test "counts are decimal, sizes of memory binary" {
+  [ "$(gen-moons -n 2K | shard info --json - | grep -o '"elements":[0-9]*')" = '"elements":96000' ]
+  bm25-pack --buffer-size 2K --print-config | grep -qx 'buffer-size = 2048'
+  bm25-pack --segment 2K --print-config | grep -qx 'segment = 2000'
+}
+
+@test "the last of a flag given twice wins, before and behind a file's" {
+  [ "$(gen-moons -n 5 -n 7 -j 1 -j 2 -q -q -o a -o - | shard info --json - | grep -o '"elements":[0-9]*')" = '"elements":336' ]
+  [ ! -e a ]
+  echo 'count = 9' >one.conf
+  echo 'count = 3' >two.conf
+  gen-moons --config one.conf --config two.conf --print-config | grep -qx 'count = 3'
+}
+
+@test "a flag, key or command that nothing takes names the nearest" {
+  says 64 "--perods: no such option; did you mean --periods?" gen-moons --perods 3
+  says 64 "--perods: no such option; did you mean --periods?" gen-moons --perods=3
+  says 64 "--colour: no such option; see --help" gen-moons --colour
+  says 64 "a: an argument too many" gen-moons a b
+  says 64 "list: no such command; there are info, verify, cat, head, merge, split, import, export" shard list a
+  says 64 "marge: no such command; did you mean merge?" shard marge a
+  says 64 "--jsn: no such option; did you mean --json?" shard info --jsn a
+  says 64 "--json: goes behind the command" shard --json info a
+  says 64 "give a command: info, verify" shard
+  echo 'perods = 3' >c.conf
+  says 78 'c.conf:1: unknown key "perods"; did you mean periods?' gen-moons --config c.conf
+  needs sample
+  says 64 "--temprature: no such option; did you mean --temperature?" sample -m m --temprature 1
+}
+
+@test "a prompt where a file belongs is sent to --prompt" {
+  needs sample
+  says 66 "the President of the: cannot open: No such file or directory; a prompt itself goes behind --prompt" \
+    sample -m m "the President of the"
+}
+
+@test "an empty stdin says that no FILE was given" {
+  says 65 "no FILE given and stdin is empty" shard info </dev/null
+  says 65 "no FILE given and stdin is empty" shard verify - </dev/null
+  needs train
+  says 65 "no FILE given and stdin is empty" train -o m </dev/null
+  [ ! -e m ]
+}
+
+@test "a program that waits for the terminal says so, not with -q" {
+  command -v script >/dev/null || skip "no script(1) here"
+  wait_for() { script -qec "$*" /dev/null </dev/null | tr -d '\r'; }
+  [[ "$(wait_for shard info)" == *"shard: reading the terminal; Ctrl-D ends the input"* ]]
+  [[ "$(wait_for shard info -q)" != *"reading the terminal"* ]]
+}
+
+@test "fewer tokens than asked for are explained" {
+  printf 'a rose is a rose is a rose\n' >rose
+  run --separate-stderr tokenize --learn bpe --vocab-size 8000 rose -o t.json
+  [ "$status" -eq 0 ]
+  [[ $stderr == *"fewer than --vocab-size 8000: no more pairs are seen 2 times; give more text, or a lower --min-count"* ]]
+  run --separate-stderr tokenize --learn word rose -o t.json
+  [[ $stderr != *"fewer"* ]]
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env bats
+# eval-ppl in parts: each by itself, and the sum, which has the bytes of one process.
+
+load helpers
+
+setup_file() {
+  cd "$BATS_FILE_TMPDIR"
+  "$root"/tests/cli/tiny_gpt2 model
+  cats 30 >text
+  head -n 15 text | tokenize -q -t bytes --format lines -o other.shard.zst
+  tail -n 15 text | tokenize -q -t bytes --format lines -o test.shard.zst
+}
+
+setup() {
+  cd "$BATS_FILE_TMPDIR"
+}
+
+# adds_up N OPTIONS...: the sum of N parts, in any order, has the bytes of the whole.
+adds_up() {
+  local count=$1 part
+  shift
+  rm -f part.*
+  eval-ppl -q -j 1 --json "$@" -o whole.json
+  for ((part = 1; part <= count; ++part)); do
+    eval-ppl -q -j 1 --part "$part/$count" "$@" -o "part.$part"
+  done
+  # shellcheck disable=SC2046  # names without spaces
+  eval-ppl --json --sum $(printf '%s\n' part.* | sort -R) >sum.json
+  cmp whole.json sum.json || { cat whole.json sum.json && return 1; }
+}
+
+@test "2, 3 and 40 parts add up to the bytes of one process, whatever the windows and memories" {
+  needs eval-ppl
+  local small=(-m model --window 32 --batch-tokens 100)
+  adds_up 3 "${small[@]}" test.shard.zst
+  adds_up 40 "${small[@]}" --stride 8 test.shard.zst # more parts than batches: some are empty
+  adds_up 3 "${small[@]}" --restart document test.shard.zst
+  adds_up 2 "${small[@]}" --memory local,long --long 50 --cache 30 test.shard.zst
+  adds_up 3 "${small[@]}" --memory long --long 7 --restart document --stride 16 --combine interpolate test.shard.zst
+  adds_up 3 "${small[@]}" --cache 5000 test.shard.zst other.shard.zst # all that came before
+}
+
+@test "State that is carried on is cut between documents alone" {
+  needs train
+  train -q --arch lstm --layers 1 --d-model 16 --segment 32 --batch 4 --steps 4 -j 1 other.shard.zst -o lstm
+  adds_up 3 -m lstm --window 32 --carry on --restart document --memory local,long --long 40 test.shard.zst
+  adds_up 2 -m lstm --window 32 --carry on test.shard.zst # one stream: the first part is all
+  [ "$(jq .tokens part.1)" -eq "$(jq .tokens whole.json)" ] || [ "$(jq .tokens part.2)" -eq "$(jq .tokens whole.json)" ]
+}
+
+@test "pairs, and datastores, in parts" {
+  needs train
+  needs build-datastore
+  build-datastore -q -m model --index exact other.shard.zst -o store
+  adds_up 3 -m model --window 32 --batch-tokens 100 --datastore store --k 8 --cache 20 test.shard.zst
+  seq 60 | sed 's/^/one two /' >source
+  seq 60 | sed 's/$/ drei/' >target
+  tokenize -q --learn bpe --vocab-size 300 source target -o pairs.json
+  tokenize -q -t pairs.json --pairs source target -o pairs.shard.zst
+  train -q --arch encoder-decoder --layers 1 --d-model 16 --heads 2 --steps 4 --batch-tokens 64 -j 1 pairs.shard.zst -o translator
+  adds_up 2 -m translator --batch-tokens 10 pairs.shard.zst
+  adds_up 5 -m translator --batch-tokens 10 pairs.shard.zst
+}
+
+@test "which part: a Slurm array's, or a launcher's" {
+  eval-ppl -q -m model --window 32 --part 2/3 test.shard.zst -o given
+  SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_MIN=4 SLURM_ARRAY_TASK_COUNT=3 eval-ppl -q -m model --window 32 --part launcher \
+    test.shard.zst -o array
+  cmp given array
+  SLURM_STEP_ID=0 SLURM_JOB_ID=7 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=3 SLURM_STEP_NODELIST=n0 \
+    eval-ppl -q -m model --window 32 --part launcher test.shard.zst -o step
+  cmp given step
+  run -64 eval-ppl -m model --part launcher test.shard.zst
+  [[ $output == *"started by none"* ]]
+  run -64 eval-ppl -m model --part 4/3 test.shard.zst
+  [[ $output == *"--part: '4/3' is not I/N"* ]]
+}
+
+@test "parts that do not belong together, or are not all there, and figures that parts do not give, are refused" {
+  local part
+  for part in 1 2 3; do eval-ppl -q -m model --window 32 --part "$part/3" test.shard.zst -o "p.$part"; done
+  eval-ppl -q -m model --window 16 --part 3/3 test.shard.zst -o other.3
+  eval-ppl -q -m model --window 32 --part 2/2 test.shard.zst -o half.2
+  run -64 eval-ppl --sum p.1 p.3
+  [[ $output == *"part 2 of 3 is missing"* ]]
+  run -64 eval-ppl --sum p.1 p.2 p.2 p.3
+  [[ $output == *"p.2: is part 2, as p.2 is"* ]]
+  run -64 eval-ppl --sum p.1 p.2 other.3
+  [[ $output == *"other.3: is no part of the evaluation of p.1"* ]]
+  run -64 eval-ppl --sum p.1 half.2
+  [[ $output == *"half.2: is no part"* ]]
+  run -65 eval-ppl --sum text
+  run -66 eval-ppl --sum absent
+  run -64 eval-ppl --sum p.1 --part 1/3
+  [[ $output == *"--sum: is of all parts"* ]]
+  run -64 eval-ppl -m model --part 1/3 --by document test.shard.zst
+  [[ $output == *"--part: gives the figures alone; leave --by out"* ]]
+  run -64 eval-ppl --json test.shard.zst
+  [[ $output == *"--model is missing; see --help"* ]]
+}

@@ -1,0 +1,278 @@
+#!/usr/bin/env bats
+# train as several processes: the same bytes as one, how they stop, fail and go on.
+
+load helpers
+load processes
+
+setup_file() {
+  cd "$BATS_FILE_TMPDIR"
+  head -c 3000 "$root/LICENSE" >train.txt
+  tail -c 600 "$root/LICENSE" >valid.txt
+  tokenize -q -t bytes train.txt -o train.shard.zst
+  tokenize -q -t bytes valid.txt -o valid.shard.zst
+  tokenize -q -t bytes --format lines train.txt -o lines.shard.zst
+  bm25-pack -q --segment 32 train.shard.zst -o order.shard.zst 2>pack.log
+  seq 40 | sed 's/^/one two /' >source.txt
+  seq 40 | sed 's/$/ zwei drei/' >target.txt
+  tokenize -q --learn bpe --vocab-size 300 source.txt target.txt -o pairs.json
+  tokenize -q -t pairs.json --pairs source.txt target.txt -o pairs.shard.zst
+}
+
+setup() {
+  data=$BATS_FILE_TMPDIR
+  tiny=(--layers 2 --d-model 16 --heads 2 --segment 32 --batch 4 --lr 0.01 --steps 4 --log-every 1 --dropout 0.1 -q -j 1)
+  cd "$BATS_TEST_TMPDIR"
+}
+
+# as_one SHARD OPTIONS...: one, two and four processes train to the same bytes.
+as_one() {
+  local shard=$1 size
+  shift
+  rm -rf one
+  train "${tiny[@]}" "$@" -o one "$data/$shard.shard.zst"
+  for size in 2 4; do
+    rm -rf many
+    together "$size" train "${tiny[@]}" "$@" -o many "$data/$shard.shard.zst"
+    all_end 0
+    same one many || { echo "of $size ranks: $*" && return 1; }
+  done
+}
+
+@test "1, 2 and 4 processes: the same bytes, for each order of batches" {
+  as_one train --batches shuffled --accumulate 4 --valid "$data/valid.shard.zst" --valid-every 2 --checkpoint-every 3 --keep 1
+  as_one train --batches kept --accumulate 12 --average-last 2
+  as_one train --batches runs --accumulate 4 --memory local,long --plain-warmup 0
+  as_one lines --batches documents --accumulate 4
+  as_one train --batches order --order "$data/order.shard.zst" --accumulate 4 --memory local,ext --drop-local 0.5 --plain-warmup 0
+  as_one train --batches columns --lanes 4 --memory long --memory-previous 2 --plain-warmup 0 --checkpoint-every 3 --keep 1
+  as_one train --batches columns --lanes 4 --accumulate 3 --segment-deviation 4
+  as_one pairs --arch encoder-decoder --batch-tokens 64 --accumulate 4 --memory ext --memory-key output
+}
+
+@test "1, 2 and 4 processes: the same bytes, for each architecture" {
+  as_one train --arch transformer --positions rope --accumulate 4
+  as_one train --arch transformer --cutoffs 64,128 --accumulate 4 # a band may have no gradient
+  as_one train --arch transformer-xl --lanes 4
+  as_one train --arch srupp --lanes 4 --optimiser radam
+  as_one train --arch lstm --batches columns --lanes 4 --optimiser nag
+  as_one train --arch gla --batches columns --lanes 4
+  as_one train --arch mosaic --accumulate 4
+}
+
+@test "a share without a power of two: its own bytes, again the same, and the loss of one process" {
+  local -a loss
+  train "${tiny[@]}" --accumulate 6 --memory local -o one "$data/train.shard.zst"
+  together 3 train "${tiny[@]}" --accumulate 6 --memory local -o three "$data/train.shard.zst"
+  all_end 0
+  together 3 train "${tiny[@]}" --accumulate 6 --memory local -o again "$data/train.shard.zst"
+  all_end 0
+  same three again
+  together 2 train "${tiny[@]}" --accumulate 6 --memory local --reduce fast -o fast "$data/train.shard.zst"
+  all_end 0
+  for folder in three fast; do
+    mapfile -t loss < <(jq -r .loss one/metrics.jsonl)
+    jq -r .loss "$folder/metrics.jsonl" | awk -v want="${loss[*]}" '
+      BEGIN { split(want, w, " ") }
+      { d = ($1 - w[NR]) / w[NR]; if (d < -1e-5 || d > 1e-5) bad = 1 }
+      END { exit bad || NR != 4 }'
+  done
+}
+
+@test "shares that are not equal, stdin, --plan and processes that no launcher started are refused" {
+  together 2 train "${tiny[@]}" --accumulate 3 -o model "$data/train.shard.zst"
+  all_end 64
+  grep -q -- '--accumulate: 3 micro-batches an update cannot be shared by 2 ranks alike; give a multiple of 2' said.1
+  together 2 train "${tiny[@]}" --batches columns -o model "$data/train.shard.zst"
+  all_end 64
+  grep -q -- '--lanes: 1 of columns cannot be shared by 2 ranks' said.0
+  together 2 train "${tiny[@]}" --accumulate 2 -o model
+  all_end 64
+  grep -q 'several ranks cannot read one stdin' said.0
+  run -64 train "${tiny[@]}" --lanes 2 -o model "$data/train.shard.zst"
+  [[ $output == *"--lanes: goes with --batches columns only"* ]]
+  run -64 train "${tiny[@]}" --batches columns --lanes 3 -o model "$data/train.shard.zst"
+  [[ $output == *"--lanes: must divide --batch"* ]]
+  run -64 env RANK=0 WORLD_SIZE=2 train "${tiny[@]}" --plan --ranks launcher "$data/train.shard.zst"
+  [[ $output == *"--plan: is of one process"* ]]
+  # A batch script has SLURM_NTASKS without being a step of it.
+  run -64 env SLURM_NTASKS=2 SLURM_PROCID=0 train "${tiny[@]}" --ranks launcher -o model "$data/train.shard.zst"
+  [[ $output == *"--ranks launcher: this process was started by none"* ]]
+  run -64 env RANK=0 WORLD_SIZE=2 train "${tiny[@]}" --ranks launcher -o model "$data/train.shard.zst"
+  [[ $output == *"MASTER_ADDR and MASTER_PORT are not set"* ]]
+  [ ! -e model/config.json ]
+}
+
+@test "without --ranks a launcher's variables mean nothing: eight seeds stay eight runs" {
+  local seed
+  for seed in 1 2; do
+    SLURM_STEP_ID=0 SLURM_JOB_ID=1 SLURM_PROCID=$seed SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n0 RANK=$seed WORLD_SIZE=2 \
+      train "${tiny[@]}" --seed "$seed" -o "run$seed" "$data/train.shard.zst"
+  done
+  run ! cmp -s run1/model.safetensors run2/model.safetensors
+}
+
+# differ NAME OPTION...: rank 1 alone is given the options; all end with 64 and name NAME.
+differ() {
+  local name=$1
+  shift
+  # shellcheck disable=SC2016  # for the inner shell
+  together 2 bash -c 'options=("$@")
+    case $OMPI_COMM_WORLD_RANK in 0) options=("--ranks" "launcher") ;; esac
+    exec train '"${tiny[*]}"' --accumulate 2 -o differ "${options[@]}" '"$data/train.shard.zst" differ "$@"
+  all_end 64
+  grep -q "^train: $name: rank 0 has .*, rank 1 has .*; give all ranks the same" said.0
+  cmp said.0 said.1
+}
+
+@test "ranks that were told different things end with 64, naming the option and who" {
+  differ lr --lr 0.02
+  differ jobs -j 2
+  differ seed --seed 2
+  differ checkpoint_every --checkpoint-every 2
+  mkdir -p 0 1 && cp "$data/train.shard.zst" 0/x.shard.zst && cp "$data/valid.shard.zst" 1/x.shard.zst
+  # shellcheck disable=SC2016  # for the inner shell
+  together 2 bash -c 'cd "$OMPI_COMM_WORLD_RANK" && exec train "$@"' other "${tiny[@]}" --accumulate 2 -o "$PWD/differ" x.shard.zst
+  all_end 64
+  grep -q '^train: data: rank 0 has ' said.1
+}
+
+@test "what one rank cannot do ends all with its code" {
+  mkdir 0 1 && cp "$data/train.shard.zst" 0/x.shard.zst
+  # shellcheck disable=SC2016  # for the inner shell
+  together 2 bash -c 'cd "$OMPI_COMM_WORLD_RANK" && exec train "$@"' other "${tiny[@]}" --accumulate 2 -o "$PWD/model" x.shard.zst
+  all_end 66
+  grep -q 'rank 0 of 2: rank 1 failed; see what it says' said.0
+  # Another run is at work in the folder.
+  mkdir model2
+  flock model2 sleep 60 &
+  local holder=$!
+  sleep 0.2
+  together 2 train "${tiny[@]}" --accumulate 2 -o model2 "$data/train.shard.zst"
+  kill "$holder"
+  all_end 73
+  grep -q 'another process trains in it' said.0
+  # The command that says how good the model is.
+  together 2 train "${tiny[@]}" --accumulate 2 --valid-command false --valid-every 2 -o model3 "$data/train.shard.zst"
+  all_end 65
+  [ -d model3/step-2 ]
+}
+
+long=(--steps 30 --accumulate 4 --checkpoint-every 5 --valid-every 20)
+
+@test "killed with -9 at any moment, whichever rank, and continued by any number: the same bytes" {
+  local round size victim before
+  # Once at work, but in the last round, perhaps before they met.
+  kill_one() {
+    local i
+    for ((i = 0; i < 3000 && round < 3; ++i)); do
+      [ "$(wc -l 2>/dev/null <parts/metrics.jsonl || echo 0)" -le "$before" ] || break
+      sleep 0.02
+    done
+    sleep "0.$((RANDOM % 5))"
+    kill -9 "${pids[victim]}" 2>/dev/null || [ ! -e "/proc/${pids[victim]}" ] # it had ended
+  }
+  train "${tiny[@]}" "${long[@]}" --valid "$data/valid.shard.zst" --memory local,long -o whole "$data/train.shard.zst"
+  for round in 0 1 2 3; do
+    size=$((round % 2 ? 4 : 2)) victim=$((round % size))
+    before=$(wc -l 2>/dev/null <parts/metrics.jsonl || echo 0)
+    BEFORE_RANKS=kill_one together "$size" train "${tiny[@]}" "${long[@]}" --valid "$data/valid.shard.zst" --memory local,long \
+      --rank-timeout 20 -o parts "$data/train.shard.zst"
+    [ "${codes[victim]}" -eq 137 ] || [ "${codes[victim]}" -eq 0 ]
+    [ "${codes[victim]}" -eq 0 ] || {
+      unset "codes[victim]"
+      all_end 76
+      grep -qE 'another rank was lost|did not meet the others' said.*
+    }
+  done
+  train "${tiny[@]}" "${long[@]}" --valid "$data/valid.shard.zst" --memory local,long -o parts "$data/train.shard.zst"
+  same whole parts
+}
+
+@test "a signal to any rank stops all after the same update with 75; another number of ranks goes on to the same bytes" {
+  local signal told size=2 columns=(--steps 60 --batches columns --lanes 4 --arch lstm --log-every 5 --checkpoint-every 20)
+  stop_one() {
+    wait_for parts/metrics.jsonl
+    kill "-$signal" "${pids[told]}"
+  }
+  train "${tiny[@]}" "${columns[@]}" -o whole "$data/train.shard.zst"
+  for signal in TERM INT HUP USR1 USR2; do
+    told=$((size - 1 - ${#signal} % 2))
+    rm -rf parts
+    BEFORE_RANKS=stop_one together "$size" env --default-signal=INT train "${tiny[@]}" "${columns[@]}" -o parts "$data/train.shard.zst"
+    all_end 75
+    [ ! -e parts/model.safetensors ]
+    [ "$(find parts -maxdepth 1 -name 'step-*' | wc -l)" -eq 1 ]
+    size=$((6 - size))
+    together "$size" train "${tiny[@]}" "${columns[@]}" -o parts "$data/train.shard.zst"
+    all_end 0
+    same whole parts
+  done
+  # Nothing to do any more.
+  together 2 train "${tiny[@]}" "${columns[@]}" -o parts "$data/train.shard.zst"
+  all_end 0
+}
+
+@test "a rank that is silent: the others leave with 76 after --rank-timeout, and so does it when it wakes" {
+  freeze() {
+    wait_for model/metrics.jsonl
+    kill -STOP "${pids[1]}"
+    wait "${pids[0]}" || first=$?
+    kill -CONT "${pids[1]}"
+  }
+  first=0
+  BEFORE_RANKS=freeze together 2 train "${tiny[@]}" --steps 100000 --accumulate 2 --rank-timeout 2 -o model "$data/train.shard.zst"
+  [ "$first" -eq 76 ]
+  [ "${codes[1]}" -eq 76 ]
+  grep -q 'another rank was lost' said.0
+}
+
+@test "--max-time stops all ranks alike" {
+  train "${tiny[@]}" "${long[@]}" -o whole "$data/train.shard.zst"
+  local code=75
+  while [ "$code" -eq 75 ]; do
+    together 2 train "${tiny[@]}" "${long[@]}" --max-time 1 -o parts "$data/train.shard.zst"
+    code=${codes[0]}
+    all_end "$code"
+  done
+  [ "$code" -eq 0 ]
+  same whole parts
+}
+
+@test "meeting by an address, as torchrun's variables say" {
+  local port pid
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
+  RANK=1 train "${tiny[@]}" --accumulate 2 --ranks launcher -o two "$data/train.shard.zst" &
+  pid=$!
+  RANK=0 train "${tiny[@]}" --accumulate 2 --ranks launcher -o two "$data/train.shard.zst"
+  wait "$pid"
+  unset WORLD_SIZE MASTER_ADDR MASTER_PORT
+  train "${tiny[@]}" --accumulate 2 -o one "$data/train.shard.zst"
+  same one two
+}
+
+@test "mpirun starts the ranks" {
+  command -v mpirun >/dev/null || skip "mpirun is not installed (tools/setup cluster)"
+  train "${tiny[@]}" --accumulate 2 -o one "$data/train.shard.zst"
+  mpirun --allow-run-as-root --oversubscribe -n 2 train "${tiny[@]}" --accumulate 2 --ranks launcher -o two "$data/train.shard.zst"
+  same one two
+}
+
+@test "torchrun starts the ranks, and starts them again when one was lost" {
+  local torchrun=${TORCHRUN:-torchrun}
+  command -v "$torchrun" >/dev/null || skip "torchrun is not installed (TORCHRUN names one)"
+  train "${tiny[@]}" "${long[@]}" -o one "$data/train.shard.zst"
+  # Rank 1 of the first start is killed once it is at work.
+  cat >rank <<'END'
+#!/usr/bin/env bash
+[ "$RANK.$TORCHELASTIC_RESTART_COUNT" = 1.0 ] || exec "$@"
+"$@" &
+while [ ! -s two/metrics.jsonl ]; do sleep 0.02; done
+kill -9 $!
+exit 137
+END
+  chmod +x rank
+  "$torchrun" --standalone --no-python --nproc-per-node 2 --max-restarts 3 \
+    ./rank train "${tiny[@]}" "${long[@]}" --ranks launcher -o two "$data/train.shard.zst"
+  same one two
+}

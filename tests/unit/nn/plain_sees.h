@@ -1,0 +1,21 @@
+#pragma once
+// Who sees whom as the papers say it, a case at a time: what nn::sees is held to.
+
+#include <cstdint>
+
+#include "nn/kernels/who_sees.h"
+
+namespace plain {
+
+inline bool sees(const nn::SightRule& rule, const nn::TokenPlace& query,
+                 const nn::TokenPlace& entry) {
+  if (query.run < 0 || entry.run < 0) return false;
+  if (query.run != entry.run) return rule.ext;
+  if (entry.position >= query.position) return false;
+  const bool own_segment = query.segment == entry.segment;
+  if (own_segment && rule.drop_own_segment) return false;
+  if (rule.local && own_segment) return true;
+  return rule.far && (rule.reach == 0 || query.position - entry.position <= rule.reach);
+}
+
+}  // namespace plain

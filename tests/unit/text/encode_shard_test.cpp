@@ -1,0 +1,127 @@
+// From files to a shard, and from files to a learned tokenizer.
+
+#include "text/documents/encode_shard.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "shard/dataset.h"
+#include "text/documents/decode_documents.h"
+#include "text/learn/learn_tokenizer.h"
+#include "unit/text/texts.h"
+#include "unit/thrown.h"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = fs::temp_directory_path() / "encode-test.XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    path = name;
+  }
+  ~Folder() { fs::remove_all(path); }
+  std::string file(const std::string& name, const std::string& text) const {
+    core::write_file((path / name).string(), text);
+    return path / name;
+  }
+};
+
+text::EncodedShard encode(const std::vector<std::string>& files, const text::TokenizerPtr& with,
+                          const text::TextOptions& options, bool pairs, const std::string& out,
+                          int jobs = 1) {
+  core::Output output(out);
+  auto made = text::encode_shard(files, with, options, pairs, jobs, output, [](std::uint64_t) {});
+  output.commit();
+  return made;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("a shard says what it holds, and by which options and inputs") {
+  const Folder folder;
+  const auto text = folder.file("text", "one two\nthree\n"), out = (folder.path / "x").string();
+  text::TextOptions options;
+  options.format = "lines", options.end_of_document = "none";
+  const auto made = encode({text}, sample::tokenizer("bytes"), options, false, out);
+  DOCTEST_CHECK(made.totals.documents == 2);
+  DOCTEST_CHECK(made.figures()["tokens"] == 12);
+  DOCTEST_CHECK(made.figures()["words"] == 3);
+  DOCTEST_CHECK(made.summary() == "2 documents, 12 tokens, 12 bytes, 3 words");
+  const shard::Dataset data({out});
+  DOCTEST_CHECK(data.header().kind == shard::Kind::tokens);
+  DOCTEST_CHECK(data.header().vocabulary == made.vocabulary);
+  DOCTEST_CHECK(data.fingerprint() == made.fingerprint);
+  DOCTEST_REQUIRE(data.provenance().size() == 1);
+  const auto& entry = data.provenance()[0];
+  DOCTEST_CHECK(entry["program"] == "tokenize");
+  DOCTEST_CHECK(core::dump(entry["options"]) == "{\"format\":\"lines\",\"end_of_document\":null}");
+  DOCTEST_CHECK(entry["inputs"].size() == 1);
+  // The tokenizer is in it; another one is refused.
+  DOCTEST_CHECK(text::tokenizer_of(data)->json() == sample::tokenizer("bytes")->json());
+  DOCTEST_CHECK(text::tokenizer_of(data, "bytes")->size() == made.vocabulary);
+  const auto refused = thrown([&] { text::tokenizer_of(data, sample::kFolder + "word.json"); });
+  DOCTEST_CHECK(refused.code == 65);
+  DOCTEST_CHECK(refused.names("made by another tokenizer"));
+}
+
+DOCTEST_TEST_CASE("pairs are two files; the bytes do not depend on the jobs") {
+  const Folder folder;
+  const auto a = folder.file("a", "ein\nzwei\n"), b = folder.file("b", "one\ntwo\n");
+  const std::string one = folder.path / "1", many = folder.path / "4";
+  const auto tokenizer = sample::tokenizer("bpe");
+  const auto made = encode({a, b}, tokenizer, {}, true, one);
+  encode({a, b}, tokenizer, {}, true, many, 4);
+  DOCTEST_CHECK(core::read_text(one) == core::read_text(many));
+  DOCTEST_CHECK(made.totals.documents == 4);
+  DOCTEST_CHECK(shard::Dataset({one}).header().kind == shard::Kind::pairs);
+  DOCTEST_CHECK(thrown([&] { encode({a}, tokenizer, {}, true, one); }).code == 64);
+  text::TextOptions unknown;
+  unknown.end_of_document = "<none such>";
+  DOCTEST_CHECK(thrown([&] { encode({a, b}, tokenizer, unknown, true, one); }).code == 64);
+}
+
+DOCTEST_TEST_CASE("files named .jsonl are JSON lines, unless a separator says text") {
+  const Folder folder;
+  const auto lines = folder.file("x.jsonl", "{\"text\":\"a\"}\n");
+  const auto plain = folder.file("x.txt", "a\n");
+  text::TextOptions options;
+  DOCTEST_CHECK(options.follow({plain}).empty());
+  DOCTEST_CHECK(options.format == "text");
+  options.document_separator = "#";
+  DOCTEST_CHECK(options.follow({lines}).empty());
+  options.document_separator.clear();
+  DOCTEST_CHECK(options.follow({lines}).find("x.jsonl: JSON lines") != std::string::npos);
+  DOCTEST_CHECK(options.format == "jsonl");
+}
+
+DOCTEST_TEST_CASE("a tokenizer is learned of files as of their counts, and says what it lacks") {
+  const Folder folder;
+  const auto text = folder.file("text", "low low lower lowest low\nnew newer\n");
+  for (const char* kind : {"word", "bpe"}) {
+    text::LearnRequest request;
+    request.kind = kind;
+    const bool bpe = request.kind == "bpe";
+    DOCTEST_CHECK(request.options().vocabulary_size == (bpe ? 32768 : 0));
+    DOCTEST_CHECK(request.options().min_count == (bpe ? 2 : 1));
+    const text::LearnWatch watch{[](std::uint64_t) {}, [](std::uint64_t) {}};
+    const auto learned = text::learn_tokenizer({text}, {}, request, 2, watch);
+    const auto word_kind = bpe ? text::WordKind::gpt2 : text::WordKind::plain;
+    const auto reader = text::read_documents({text}, {}, text::cut_for(word_kind));
+    const auto counts = text::count_words(*reader, word_kind, "text", 1, [](std::uint64_t) {});
+    const auto plain = bpe ? text::learn_bpe(counts, request.options(), [](std::uint64_t) {})
+                           : text::learn_words(counts, request.options());
+    DOCTEST_CHECK(learned->json() == plain->json());
+    DOCTEST_CHECK(text::shortfall(*learned, request).empty() == !bpe);
+    request.vocab_size = 20'000, request.min_count = 3;
+    const auto why = text::shortfall(*learned, request);
+    DOCTEST_CHECK(why.find("fewer than --vocab-size 20000") == 0);
+    DOCTEST_CHECK(why.find(bpe ? "no more pairs are seen 3" : "no more words are seen 3") !=
+                  why.npos);
+    DOCTEST_CHECK(why.find("--min-count") != why.npos);
+  }
+}

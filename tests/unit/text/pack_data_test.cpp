@@ -1,0 +1,120 @@
+// From shards to an order of their units.
+
+#include "text/pack/pack_data.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "text/documents/encode_shard.h"
+#include "unit/text/texts.h"
+#include "unit/thrown.h"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Text {
+  fs::path folder;
+  std::string shard;
+  explicit Text(const std::string& text, const std::string& format = "lines") {
+    std::string name = fs::temp_directory_path() / "pack-test.XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    folder = name;
+    shard = folder / "x.shard.zst";
+    core::write_file((folder / "text").string(), text);
+    text::TextOptions options;
+    options.format = format;
+    core::Output out(shard);
+    text::encode_shard({folder / "text"}, sample::tokenizer("bytes"), options, false, 1, out,
+                       [](std::uint64_t) {});
+    out.commit();
+  }
+  ~Text() { fs::remove_all(folder); }
+};
+
+text::PackOptions by_document() {
+  text::PackOptions options;
+  options.unit = "document", options.top = 3;
+  return options;
+}
+
+void nobody(std::uint64_t /*done*/) {}
+
+const std::string kTwoTopics =
+    "cats purr softly\nrockets launch loudly\ncats purr again\nrockets launch again\n";
+
+}  // namespace
+
+DOCTEST_TEST_CASE("units, terms and hits of a shard, as text") {
+  const Text text(kTwoTopics);
+  const auto in = text::open_packing({text.shard}, by_document());
+  DOCTEST_CHECK(in.unit.name == "document");
+  DOCTEST_CHECK(in.units() == 4);
+  core::MemorySink terms;
+  text::print_terms(in, 1, terms);
+  DOCTEST_CHECK(terms.text() ==
+                "cat purr softli\nrocket launch loudli\ncat purr again\nrocket launch again\n");
+  const auto lists = text::list_terms(in, by_document(), 1, nobody);
+  const text::Bm25 bm25(lists, {});
+  const auto all = text::find_hits(bm25, by_document(), 0, 1, 1, nobody);
+  DOCTEST_CHECK(all.queries == std::vector<std::uint32_t>{0, 1, 2, 3});
+  DOCTEST_CHECK(all.parts == 1);
+  DOCTEST_CHECK(all.timings()["queries"] == 4);
+  core::MemorySink lines;
+  text::print_hits(all, lines);
+  DOCTEST_CHECK(lines.text().substr(0, 4) == "0\t0\t");
+  // Some, drawn by the seed: each line begins with the number of the unit that asked.
+  const auto some = text::find_hits(bm25, by_document(), 2, 7, 1, nobody);
+  DOCTEST_CHECK(std::set<std::uint32_t>(some.queries.begin(), some.queries.end()).size() == 2);
+  DOCTEST_CHECK(some.hits.of(0)[0].unit == some.queries[0]);
+}
+
+DOCTEST_TEST_CASE("every method orders all units, and the shard says how") {
+  const Text text(kTwoTopics);
+  for (const char* method : {"greedy", "paths", "random"}) {
+    auto options = by_document();
+    options.method = method;
+    const auto in = text::open_packing({text.shard}, options);
+    const auto lists = text::list_terms(in, options, 1, nobody);
+    const text::Bm25 bm25(lists, {});
+    const auto found = text::find_hits(bm25, options, 0, 1, 1, nobody);
+    const bool searched = options.searches();
+    const auto packed = text::pack(in, bm25, searched ? &found : nullptr, options, 5, 1);
+    DOCTEST_CHECK(std::set<std::uint32_t>(packed.order.begin(), packed.order.end()).size() == 4);
+    if (searched) DOCTEST_CHECK(packed.worth.links >= 2);
+    const std::string path = text.folder / method;
+    core::Output out(path);
+    const auto fingerprint = text::write_order(packed.order, in, options, 5, out);
+    out.commit();
+    const shard::Dataset order({path});
+    DOCTEST_CHECK(order.fingerprint() == fingerprint);
+    DOCTEST_CHECK(order.header().unit == "document");
+    DOCTEST_CHECK(order.header().unit_length == 0);
+    DOCTEST_CHECK(order.header().data_fingerprint == in.data.fingerprint().hex());
+    const auto& said = order.provenance()[0]["options"];
+    DOCTEST_CHECK(said["method"] == method);
+    DOCTEST_CHECK(said.contains("top") == searched);
+    DOCTEST_CHECK(said.contains("seed") == (options.method != "paths"));
+    const auto figures = packed.figures("document", bm25, searched, fingerprint);
+    DOCTEST_CHECK(figures["documents"] == 4);
+    DOCTEST_CHECK(figures.contains("links") == searched);
+    DOCTEST_CHECK(packed.summary("document", searched).find("4 documents") == 0);
+  }
+}
+
+DOCTEST_TEST_CASE("data that have nothing to order") {
+  const Text apart("alpha\nbeta\ngamma\n");
+  const auto in = text::open_packing({apart.shard}, by_document());
+  const auto lists = text::list_terms(in, by_document(), 1, nobody);
+  const text::Bm25 bm25(lists, {});
+  const auto found = text::find_hits(bm25, by_document(), 0, 1, 1, nobody);
+  DOCTEST_CHECK(thrown([&] { text::pack(in, bm25, &found, by_document(), 1, 1); }).code == 65);
+  auto pairs = by_document();
+  pairs.unit = "pair";
+  DOCTEST_CHECK(thrown([&] { text::open_packing({apart.shard}, pairs); }).code == 64);
+  const Text nothing("");
+  DOCTEST_CHECK(thrown([&] { text::open_packing({nothing.shard}, by_document()); }).code == 65);
+}
