@@ -29,5 +29,23 @@ same() { diff -r -x timings.jsonl "$1" "$2"; }
 # Is nothing there that was begun and not finished?
 no_leftovers() { [ -z "$(find . -name '*.tmp*')" ]; }
 
+# stops_at SIGNAL FOLDER COMMAND...: a training into FOLDER is sent SIGNAL once it is at work, and ends with 75. Where it
+# had come to its end before the signal did it begins anew.
+stops_at() {
+  local signal=$1 folder=$2 code pid
+  shift 2
+  for _ in {1..20}; do
+    code=0
+    rm -rf "$folder"
+    "$@" &
+    pid=$!
+    while [ ! -s "$folder/metrics.jsonl" ] && [ -e "/proc/$pid" ]; do sleep 0.02; done
+    kill "-$signal" "$pid" 2>/dev/null || [ ! -e "/proc/$pid" ]
+    wait "$pid" || code=$?
+    [ "$code" -eq 0 ] || break
+  done
+  [ "$code" -eq 75 ] || { echo "ended with $code" && return 1; }
+}
+
 # needs PROGRAM: where a program was left out of the build its test says so.
 needs() { [ -x "$BIN/$1" ] || skip "$1 is not built"; }

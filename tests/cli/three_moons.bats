@@ -37,16 +37,10 @@ error_at() { awk -v at="$1" '$1 == at { print $2 }' "$2"; }
 }
 
 @test "a run that SIGTERM or --max-time ends saves, exits 75, and goes on to the same bytes" {
-  local pid code=0
   gen-moons --per-unit 20 -n 400 -o moons.shard.zst
   command="train --arch mosaic --loss clipped-mse --heads 3 --segment 120 --batch 4 --steps 60 --log-every 1 -j 1 -q -o"
   $command whole moons.shard.zst
-  $command parts moons.shard.zst &
-  pid=$!
-  while [ ! -s parts/metrics.jsonl ]; do sleep 0.02; done
-  kill -TERM "$pid"
-  wait "$pid" || code=$?
-  [ "$code" -eq 75 ]
+  stops_at TERM parts $command parts moons.shard.zst
   [ ! -e parts/model.safetensors ]
   run -75 $command parts --max-time 0 moons.shard.zst
   $command parts --checkpoint-every 7 moons.shard.zst

@@ -80,14 +80,9 @@ assert loss[0] > 4.3 and loss[-1] < 3.9, loss'
 }
 
 @test "SIGTERM saves and exits 75; the same command goes on to the same bytes, then has nothing to do" {
-  local pid code=0 command=(train "${tiny[@]}" --steps 100 --log-every 1 --batches columns --positions alibi --dropout 0.1)
+  local command=(train "${tiny[@]}" --steps 100 --log-every 1 --batches columns --positions alibi --dropout 0.1)
   "${command[@]}" -o whole "$data/train.shard.zst"
-  "${command[@]}" -o parts "$data/train.shard.zst" &
-  pid=$!
-  while [ ! -s parts/metrics.jsonl ]; do sleep 0.02; done
-  kill -TERM "$pid"
-  wait "$pid" || code=$?
-  [ "$code" -eq 75 ]
+  stops_at TERM parts "${command[@]}" -o parts "$data/train.shard.zst"
   [ ! -e parts/model.safetensors ]
   [ "$(find parts -maxdepth 1 -name 'step-*' | wc -l)" -eq 1 ]
   "${command[@]}" -o parts "$data/train.shard.zst"
@@ -139,14 +134,17 @@ assert loss[0] > 4.3 and loss[-1] < 3.9, loss'
 }
 
 @test "a second process in the folder is refused, the first one goes on" {
-  local pid
-  train "${tiny[@]}" --steps 300 --log-every 1 -o model "$data/train.shard.zst" &
+  local pid lines code=0 command=(train "${tiny[@]}" --steps 10000000 --log-every 1 -o model "$data/train.shard.zst")
+  "${command[@]}" &
   pid=$!
   while [ ! -s model/metrics.jsonl ]; do sleep 0.02; done
-  run -73 train "${tiny[@]}" --steps 300 --log-every 1 -o model "$data/train.shard.zst"
+  run -73 "${command[@]}"
   [[ $output == *"another process"* ]]
-  wait "$pid"
-  [ -e model/model.safetensors ]
+  lines=$(wc -l <model/metrics.jsonl)
+  while [ "$(wc -l <model/metrics.jsonl)" -le "$lines" ]; do sleep 0.02; done
+  kill -TERM "$pid"
+  wait "$pid" || code=$?
+  [ "$code" -eq 75 ]
 }
 
 @test "--from starts from a model, with another objective; what contradicts it is refused" {
