@@ -5,7 +5,6 @@
 // stdout: figures (info, verify), numbers, text or raw elements (cat, head), a shard (merge,
 // import), an array (export).
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -13,7 +12,6 @@
 #include "cli/run.h"
 #include "core/error.h"
 #include "core/io.h"
-#include "core/printable.h"
 #include "shard/array_file.h"
 #include "shard/copy.h"
 #include "shard/dataset.h"
@@ -28,31 +26,9 @@ namespace {
 struct Nothing {
   void fields(core::FieldList& /*f*/) {}
 };
-struct SplitOptions {
-  std::int64_t parts = 0, documents = 0, bytes = 0;
-  void fields(core::FieldList& f) {
-    f("parts", parts, "cut into so many shards of about the same size").between(0, 1e6).short_name =
-        'n';
-    f("documents", documents, "documents a shard").between(0, 1e12);
-    f("bytes", bytes, "bytes of elements a shard, unless one document has more")
-        .between(0, 0x1p50)
-        .bytes();
-  }
-};
-struct ExportOptions {
-  std::string format = "npy";
-  void fields(core::FieldList& f) {
-    f("format", format, "what to write", {"llm.c", "nanogpt", "npy"});
-  }
-};
 template <class More>
 struct Options : More {
   std::vector<std::string> files;
-  std::vector<std::string> paths() const {
-    if (std::count(files.begin(), files.end(), "-") > 1)
-      core::fail(core::Code::usage, "two inputs are -; stdin can be read only once");
-    return files.empty() ? std::vector<std::string>{"-"} : files;
-  }
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "shards; - or none is stdin");
     More::fields(f);
@@ -61,14 +37,12 @@ struct Options : More {
 
 int info(const Options<Nothing>& options, const cli::Context& context) {
   core::Output out(context.output);
-  for (const auto& path : options.paths()) {
+  for (const auto& path : core::input_paths(options.files)) {
     const shard::Dataset data({path});
     core::OrderedJson report = shard::describe(path, data);
     if (context.json) report["provenance"] = data.provenance();
     out.write(cli::format_report(context, report));
-    if (context.json) continue;
-    for (const auto& entry : data.provenance())
-      out.write("made by  " + core::printable(core::dump(entry)) + "\n");
+    if (!context.json) out.write(shard::made_by(data));
   }
   out.commit();
   return 0;
@@ -76,31 +50,27 @@ int info(const Options<Nothing>& options, const cli::Context& context) {
 
 int verify(const Options<Nothing>& options, const cli::Context& context) {
   core::Output out(context.output);
-  std::vector<std::string> bad;
-  const auto paths = options.paths();
-  for (const auto& path : paths) {
-    const auto found = shard::judge(path);
-    if (!found.ok()) bad.push_back(found.error);
+  const auto paths = core::input_paths(options.files);
+  const auto wrong = shard::judge(paths, [&](const shard::Verdict& found) {
     if (context.json || found.ok() || paths.size() > 1)
       out.write((context.json ? core::dump(found.json()) : found.line()) + "\n");
-  }
+  });
   out.commit();
-  if (bad.empty()) return 0;
-  core::fail(core::Code::bad_data, "{}",
-             bad.size() == 1 ? bad[0] : fmt::format("{} (and {} more)", bad[0], bad.size() - 1));
+  if (!wrong.empty()) core::fail(core::Code::bad_data, "{}", wrong);
+  return 0;
 }
 
 int print(const Options<text::PrintOptions>& options, const cli::Context& context) {
   if (options.raw) cli::refuse_binary_to_terminal(context);
   core::Output out(context.output);
-  text::print(options.paths(), options, out);
+  text::print(core::input_paths(options.files), options, out);
   out.commit();
   return 0;
 }
 
 int merge(const Options<Nothing>& options, const cli::Context& context) {
   cli::refuse_binary_to_terminal(context);
-  const shard::Dataset data(options.paths());
+  const shard::Dataset data(options.files);
   core::Output out(context.output);
   cli::Progress progress(context, "merge", "elements", data.size());
   shard::merge(data, out, static_cast<int>(context.jobs), progress.counter());
@@ -108,16 +78,12 @@ int merge(const Options<Nothing>& options, const cli::Context& context) {
   return 0;
 }
 
-int split(const Options<SplitOptions>& options, const cli::Context& context) {
+int split(const Options<shard::CutOptions>& options, const cli::Context& context) {
   if (context.output.empty() || context.output == "-")
     core::fail(core::Code::usage, "-o PREFIX is missing: where the parts go");
-  const auto count = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
-  shard::split(shard::Dataset(options.paths()),
-               {count(options.parts), count(options.documents), count(options.bytes)},
-               context.output, static_cast<int>(context.jobs), [&](const shard::Part& part) {
-                 cli::note(context, fmt::format("{}: {} elements in {} documents", part.path,
-                                                part.elements, part.documents));
-               });
+  shard::split(shard::Dataset(options.files), options.cut(), context.output,
+               static_cast<int>(context.jobs),
+               [&](const shard::Part& part) { cli::note(context, part.summary()); });
   return 0;
 }
 
@@ -126,16 +92,15 @@ int import_arrays(const Options<text::ImportRequest>& options, const cli::Contex
   const auto how = options.resolve(static_cast<int>(context.jobs));
   core::Output out(context.output);
   cli::Progress progress(context, "import", "elements");
-  const auto totals = text::import_tokens(options.paths(), how, out, progress.counter());
+  const auto totals = text::import_tokens(options.files, how, out, progress.counter());
   out.commit();
-  cli::summarise(context, totals.figures(),
-                 fmt::format("{} elements in {} documents", totals.elements, totals.documents));
+  cli::summarise(context, totals.figures(), totals.summary());
   return 0;
 }
 
-int export_array(const Options<ExportOptions>& options, const cli::Context& context) {
+int export_array(const Options<shard::ArrayOptions>& options, const cli::Context& context) {
   cli::refuse_binary_to_terminal(context);
-  const shard::Dataset data(options.paths());
+  const shard::Dataset data(options.files);
   core::Output out(context.output);
   cli::Progress progress(context, "export", "elements", data.size());
   shard::write_array(data, shard::array_format_of(options.format), out, progress.counter());
@@ -149,9 +114,9 @@ int main(int argc, char** argv) {
   Options<Nothing> looked_at, checked, joined;
   Options<text::PrintOptions> cat, head;
   head.whole = false;
-  Options<SplitOptions> cut;
+  Options<shard::CutOptions> cut;
   Options<text::ImportRequest> brought;
-  Options<ExportOptions> given;
+  Options<shard::ArrayOptions> given;
   return cli::run(
       argc, argv,
       {"shard", "Look at, check, print, join, cut, import and export shards.",

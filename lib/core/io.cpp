@@ -100,6 +100,12 @@ std::unique_ptr<ByteSource> open_source(const std::string& path) {
   return std::make_unique<FileSource>(open_to_read(path), path, true);
 }
 
+std::vector<std::string> input_paths(const std::vector<std::string>& files) {
+  if (std::count(files.begin(), files.end(), "-") > 1)
+    fail(Code::usage, "two inputs are -; stdin can be read only once");
+  return files.empty() ? std::vector<std::string>{"-"} : files;
+}
+
 MemorySource::MemorySource(std::span<const std::byte> data, std::string name)
     : rest_(data), name_(std::move(name)) {}
 MemorySource::MemorySource(std::string_view text, std::string name)

@@ -36,6 +36,8 @@ class ByteSink {
 /// Bytes of a file, or of stdin for "-". Throws Error{no_input} if it cannot be opened (a folder
 /// included).
 std::unique_ptr<ByteSource> open_source(const std::string& path);
+/// The files of a command line: none is stdin, "-". Throws Error{usage} for a second "-".
+std::vector<std::string> input_paths(const std::vector<std::string>& files);
 /// `notice` is called before stdin is read where that is a terminal, so that a program that waits
 /// can say so. For the program's start, before any thread.
 void on_terminal_input(std::function<void()> notice);

@@ -72,6 +72,10 @@ ArrayFormat array_format_of(std::string_view name) {
   return static_cast<ArrayFormat>(found - kFormats.begin());
 }
 
+void ArrayOptions::fields(core::FieldList& f) {
+  f("format", format, "what to write", {"llm.c", "nanogpt", "npy"});
+}
+
 ArrayReader::ArrayReader(core::ByteSource& source, std::optional<ArrayFormat> format)
     : in_(source) {
   const auto start = in_.peek(8);

@@ -11,11 +11,13 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/hash.h"
 #include "core/io.h"
+#include "core/options.h"
 #include "shard/dataset.h"
 #include "shard/input.h"
 
@@ -26,6 +28,12 @@ enum class ArrayFormat { llmc, nanogpt, npy };
 std::string_view name_of(ArrayFormat format);
 /// Throws Error{usage}.
 ArrayFormat array_format_of(std::string_view name);
+
+/// What to write, as a flag says it.
+struct ArrayOptions {
+  std::string format = "npy";
+  void fields(core::FieldList& f);
+};
 
 /// Reads one file. What it announces is believed only as far as it is there. Not thread safe.
 class ArrayReader {

@@ -51,6 +51,20 @@ void copy_documents(const Dataset& data, std::size_t first, std::size_t last, Wr
   }
 }
 
+void CutOptions::fields(core::FieldList& f) {
+  f("parts", parts, "cut into so many shards of about the same size").between(0, 1e6).short_name =
+      'n';
+  f("documents", documents, "documents a shard").between(0, 1e12);
+  f("bytes", bytes, "bytes of elements a shard, unless one document has more")
+      .between(0, 0x1p50)
+      .bytes();
+}
+
+Cut CutOptions::cut() const {
+  return {static_cast<std::uint64_t>(parts), static_cast<std::uint64_t>(documents),
+          static_cast<std::uint64_t>(bytes)};
+}
+
 std::vector<std::size_t> part_ends(const Header& header, const Documents& documents,
                                    const Cut& cut) {
   if ((cut.parts > 0) + (cut.documents > 0) + (cut.bytes > 0) != 1)
@@ -99,6 +113,10 @@ void merge(const Dataset& data, core::ByteSink& out, int jobs,
   Writer writer(out, data.header(), provenance, jobs);
   copy_documents(data, 0, data.documents().size(), writer, progress);
   writer.finish();
+}
+
+std::string Part::summary() const {
+  return fmt::format("{}: {} elements in {} documents", path, elements, documents);
 }
 
 void split(const Dataset& data, const Cut& cut, const std::string& prefix, int jobs,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/io.h"
+#include "core/options.h"
 #include "shard/dataset.h"
 #include "shard/writer.h"
 
@@ -29,6 +30,13 @@ struct Cut {
                             ///< least one
 };
 
+/// The same as flags say it.
+struct CutOptions {
+  std::int64_t parts = 0, documents = 0, bytes = 0;
+  void fields(core::FieldList& f);
+  Cut cut() const;
+};
+
 /// One past the last document of each part; a pair stays whole. Throws Error{usage} if there are
 /// fewer documents than parts, or unless exactly one member of `cut` is set.
 std::vector<std::size_t> part_ends(const Header& header, const Documents& documents,
@@ -39,6 +47,8 @@ struct Part {
   std::string path;
   std::uint64_t elements = 0;
   std::size_t documents = 0;
+
+  std::string summary() const;
 };
 /// Writes PREFIX00000.shard.zst, PREFIX00001.shard.zst, ..., each whole or not at all; `done` is told
 /// of each. Throws Error{usage} as part_ends(), Error{cannot_create}, Error{io}.

@@ -41,9 +41,7 @@ void expect_same_header(const File& a, const File& b) {
 }
 
 Dataset::Dataset(const std::vector<std::string>& paths) {
-  if (std::count(paths.begin(), paths.end(), "-") > 1)
-    core::fail(core::Code::usage, "two inputs are -; stdin can be read only once");
-  const std::vector<std::string> sources = paths.empty() ? std::vector<std::string>{"-"} : paths;
+  const auto sources = core::input_paths(paths);
   for (const auto& path : sources) files_.push_back(open_shard(path, kCacheBytes / sources.size()));
 
   Content content;

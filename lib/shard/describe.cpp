@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/hash.h"
+#include "core/printable.h"
 
 namespace shard {
 
@@ -35,6 +36,13 @@ core::OrderedJson describe(const std::string& path, const Dataset& data) {
     report["tokenizer_fingerprint"] = core::hash128(header.tokenizer).hex();
   }
   return report;
+}
+
+std::string made_by(const Dataset& data) {
+  std::string lines;
+  for (const auto& entry : data.provenance())
+    lines += "made by  " + core::printable(core::dump(entry)) + "\n";
+  return lines;
 }
 
 }  // namespace shard

@@ -77,4 +77,16 @@ Verdict judge(const std::string& path) {
   }
 }
 
+std::string judge(const std::vector<std::string>& paths,
+                  const std::function<void(const Verdict&)>& found) {
+  std::string first;
+  std::size_t bad = 0;
+  for (const auto& path : paths) {
+    const Verdict verdict = judge(path);
+    if (!verdict.ok() && bad++ == 0) first = verdict.error;
+    found(verdict);
+  }
+  return bad > 1 ? fmt::format("{} (and {} more)", first, bad - 1) : first;
+}
+
 }  // namespace shard

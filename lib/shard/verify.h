@@ -1,7 +1,9 @@
 #pragma once
 // Checks all that can be checked of a shard.
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "core/json.h"
 #include "shard/header.h"
@@ -26,5 +28,9 @@ struct Verdict {
 };
 /// Throws only what is not the shard's fault: Error{no_input}, Error{io}.
 Verdict judge(const std::string& path);
+/// Judges each file and tells `found` of it. Returns what is wrong with the first that is damaged,
+/// and how many more are; nothing where all are whole.
+std::string judge(const std::vector<std::string>& paths,
+                  const std::function<void(const Verdict&)>& found);
 
 }  // namespace shard

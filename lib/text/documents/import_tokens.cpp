@@ -212,11 +212,9 @@ class Importer {
 ImportTotals import_tokens(const std::vector<std::string>& paths,
                            const ImportTokensOptions& options, core::ByteSink& out,
                            const std::function<void(std::uint64_t)>& progress) {
-  if (std::count(paths.begin(), paths.end(), "-") > 1)
-    fail(Code::usage, "two inputs are -; stdin can be read only once");
+  const auto sources = core::input_paths(paths);
   Importer importer(options, out, progress);
-  if (paths.empty()) importer.add("-");
-  for (const auto& path : paths) importer.add(path);
+  for (const auto& path : sources) importer.add(path);
   return importer.finish();
 }
 
@@ -249,6 +247,10 @@ ImportTokensOptions ImportRequest::resolve(int jobs) const {
 
 core::OrderedJson ImportTotals::figures() const {
   return {{"documents", documents}, {"elements", elements}, {"fingerprint", fingerprint.hex()}};
+}
+
+std::string ImportTotals::summary() const {
+  return fmt::format("{} elements in {} documents", elements, documents);
 }
 
 }  // namespace text

@@ -47,6 +47,7 @@ struct ImportTotals {
   core::Digest fingerprint;
 
   core::OrderedJson figures() const;
+  std::string summary() const;  ///< in a line
 };
 
 /// Writes the numbers of all files (none or "-" is stdin) as one shard: ids as tokens, vectors as

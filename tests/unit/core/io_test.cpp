@@ -216,6 +216,13 @@ DOCTEST_TEST_CASE("inputs that are not there") {
   DOCTEST_CHECK(thrown([&] { core::read_text(source, 5); }).code == 65);
 }
 
+DOCTEST_TEST_CASE("the inputs of a command line: none is stdin, which can be read once") {
+  using Paths = std::vector<std::string>;
+  DOCTEST_CHECK(core::input_paths({}) == Paths{"-"});
+  DOCTEST_CHECK(core::input_paths({"b", "-", "b"}) == Paths{"b", "-", "b"});
+  DOCTEST_CHECK(thrown([] { core::input_paths({"-", "a", "-"}); }).code == 64);
+}
+
 DOCTEST_TEST_CASE("random access: exact ranges, past the end is an error") {
   const Folder folder;
   const std::string path = folder.path / "x";

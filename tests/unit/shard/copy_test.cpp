@@ -123,4 +123,12 @@ DOCTEST_TEST_CASE("the verdict on a file, whole, damaged or not there") {
   DOCTEST_CHECK(cut.json()["error"] == cut.error);
   DOCTEST_CHECK(cut.line().starts_with(bad));
   DOCTEST_CHECK(thrown([] { shard::judge("/no/such/shard"); }).code == 66);
+
+  std::vector<std::string> found;
+  const auto tell = [&](const shard::Verdict& verdict) { found.push_back(verdict.path); };
+  const std::vector<std::string> all = {good, bad, good, bad};
+  DOCTEST_CHECK(shard::judge(all, tell) == cut.error + " (and 1 more)");
+  DOCTEST_CHECK(found == all);
+  DOCTEST_CHECK(shard::judge({bad}, tell) == cut.error);
+  DOCTEST_CHECK(shard::judge({good}, tell).empty());
 }
