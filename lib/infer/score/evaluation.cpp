@@ -6,6 +6,13 @@
 
 namespace infer {
 
+void EvaluationOptions::fields(core::FieldList& f) {
+  f("model", model, "folder of the model").short_name = 'm';
+  windows.fields(f);
+  reach.fields(f);
+  memory.fields(f);
+}
+
 Evaluation::Evaluation(const EvaluationOptions& options)
     : options_(options),
       device_(nn::device(options.compute.device)),
@@ -40,6 +47,22 @@ Tuned Evaluation::tune(const shard::Dataset& data, const TuneOptions& grid,
 
 Totals Evaluation::score(const shard::Dataset& data, const Watch& watch) const {
   return infer::score(*loaded_.model, data, windows(data), memory_, device_, watch);
+}
+
+PartRecord Evaluation::score_part(const shard::Dataset& data, core::Part part,
+                                  const std::function<void(std::uint64_t)>& progress) const {
+  PartRecord record;
+  record.part = part;
+  record.signature = signature(data);
+  Watch watch;
+  watch.part = part;
+  watch.added = [&](double nats) { record.nats.push_back(nats); };
+  watch.progress = progress;
+  const auto totals = score(data, watch);
+  record.tokens = totals.tokens;
+  record.bytes = totals.bytes;
+  record.words = totals.words;
+  return record;
 }
 
 std::string Evaluation::signature(const shard::Dataset& data) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "infer/memory/memory_plan.h"
+#include "infer/score/part_record.h"
 #include "infer/score/scorer.h"
 #include "infer/score/tune.h"
 #include "infer/windows/layer_reach.h"
@@ -23,6 +24,7 @@ struct EvaluationOptions {
   ReachOptions reach;
   MemoryOptions memory;
   nn::ComputeOptions compute;
+  void fields(core::FieldList& f);  ///< but for compute's, which stand elsewhere
 };
 
 /// Not thread safe.
@@ -45,6 +47,9 @@ class Evaluation {
   /// The memory options that come to memory(), tuned or not.
   MemoryOptions memory_options() const { return settled(options_.memory, memory_); }
   Totals score(const shard::Dataset& data, const Watch& watch) const;
+  /// One part of score(), as a record for sum_parts(); `progress` is told its tokens so far.
+  PartRecord score_part(const shard::Dataset& data, core::Part part,
+                        const std::function<void(std::uint64_t)>& progress) const;
   /// Of a figure of `data`; see infer::signature().
   std::string signature(const shard::Dataset& data) const;
   /// Whether a store holds this very text, so that its entries are left out.

@@ -6,11 +6,27 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "core/json.h"
+#include "infer/score/report.h"
 
 namespace infer {
 
 using core::Code;
 using core::fail;
+
+void PartOptions::fields(core::FieldList& f) {
+  f.group("Parts");
+  f("part", part, "I/N: score the I-th of N parts, for --sum; launcher: as srun or an array says");
+  f("sum", sum, "the figures of all parts together: the FILEs are what --part wrote");
+}
+
+void PartOptions::check(const std::set<std::string>& given) const {
+  if (!any()) return;
+  const char* const mine = sum ? "sum" : "part";
+  for (const char* flag : {"tune", "per-token", "by", "retrieval-at", "fail-above", "timings"})
+    if (given.count(flag) > 0)
+      fail(Code::usage, "--{}: gives the figures alone; leave --{} out", mine, flag);
+  if (sum && !part.empty()) fail(Code::usage, "--sum: is of all parts; leave --part out");
+}
 
 std::string to_text(const PartRecord& record) {
   const core::OrderedJson line{{"part", record.part.index + 1},
@@ -36,6 +52,12 @@ PartRecord read_part(const std::string& path) {
   if (record.part.index < 0 || record.part.index >= record.part.count)
     fail(Code::bad_data, "{}: is part {} of {}", path, record.part.index + 1, record.part.count);
   return record;
+}
+
+core::OrderedJson PartsSum::figures() const {
+  core::OrderedJson figures = infer::figures(totals);
+  figures["signature"] = signature;
+  return figures;
 }
 
 PartsSum sum_parts(const std::vector<std::string>& paths) {

@@ -1,10 +1,13 @@
 #pragma once
 // What one part of an evaluation found, as a file of one JSON line, and the sum of all parts.
 
+#include <set>
 #include <string>
 #include <vector>
 
+#include "core/json.h"
 #include "core/launcher.h"
+#include "core/options.h"
 #include "infer/score/totals.h"
 
 namespace infer {
@@ -18,6 +21,18 @@ struct PartRecord {
   std::vector<double> nats;     ///< of each window, in the order in which one process adds them
 };
 
+/// Which part is scored, or that all are added up.
+struct PartOptions {
+  std::string part;  ///< see core::part(); empty: the whole
+  bool sum = false;
+  void fields(core::FieldList& f);
+
+  bool any() const { return sum || !part.empty(); }
+  /// A part has figures only together with the others: throws Error{usage} for options among the
+  /// `given` that say more of it, and for both of these.
+  void check(const std::set<std::string>& given) const;
+};
+
 /// A line.
 std::string to_text(const PartRecord& record);
 /// Throws Error{no_input}, Error{bad_data} naming the file.
@@ -26,6 +41,8 @@ PartRecord read_part(const std::string& path);
 struct PartsSum {
   Totals totals;  ///< to the bit what one process finds; without seconds
   std::string signature;
+
+  core::OrderedJson figures() const;  ///< see report.h; the signature among them
 };
 /// The files of all parts, in any order. Throws Error{usage} naming a part that is missing, given
 /// twice, or of another evaluation.

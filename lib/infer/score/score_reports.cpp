@@ -27,8 +27,13 @@ void ReportOptions::check(const std::string& output) const {
                per_token);
 }
 
+bool ReportOptions::too_high(const Totals& totals) const {
+  return fail_above > 0 && totals.perplexity() > fail_above;
+}
+
 Reports::Reports(const ReportOptions& options, const Evaluation& evaluation,
-                 const shard::Dataset& data) {
+                 const shard::Dataset& data)
+    : evaluation_(evaluation), data_(data) {
   if (options.by == "position") breakdown_ = Breakdown::by_position(data);
   if (options.by == "document") breakdown_ = Breakdown::by_document(data);
   if (options.by == "frequency")
@@ -45,10 +50,19 @@ void Reports::add(const Scored& scored) {
   if (retrieval_) retrieval_->add(scored);
 }
 
-core::OrderedJson Reports::figures() const {
-  core::OrderedJson json = core::OrderedJson::object();
-  if (retrieval_) json["retrieval"] = retrieval_->figures();
-  return json;
+Totals Reports::score(const std::function<void(std::uint64_t)>& progress) {
+  Watch watch;
+  watch.progress = progress;
+  if (per_token_ || breakdown_ || retrieval_)
+    watch.scored = [this](const Scored& scored) { add(scored); };
+  return evaluation_.score(data_, watch);
+}
+
+core::OrderedJson Reports::figures(const Totals& totals) const {
+  core::OrderedJson figures = infer::figures(totals);
+  if (retrieval_) figures["retrieval"] = retrieval_->figures();
+  figures["signature"] = evaluation_.signature(data_);
+  return figures;
 }
 
 std::vector<core::OrderedJson> Reports::rows() const {

@@ -3,6 +3,7 @@
 // the text, how often the stores found the word.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,26 +31,30 @@ struct ReportOptions {
   /// Throws Error{usage} for what contradicts itself, or where the scores of tokens would go to
   /// `output` (-o; empty: stdout), as the figures do.
   void check(const std::string& output) const;
+  bool too_high(const Totals& totals) const;
 };
 
-/// Gathers what was asked for. `data` must outlive it.
+/// Scores and gathers what was asked for. `evaluation` and `data` must outlive it.
 class Reports {
  public:
   /// Of `data` as `evaluation` scores them. Files are begun here, so that a place that cannot be
   /// written is said at once: throws Error{cannot_create}, and as Breakdown and Retrieval do.
   Reports(const ReportOptions& options, const Evaluation& evaluation, const shard::Dataset& data);
 
-  /// False: there is nothing to add() for.
-  bool any() const { return per_token_ || breakdown_ || retrieval_; }
-  void add(const Scored& scored);
-  /// What belongs among the figures: "retrieval", or nothing.
-  core::OrderedJson figures() const;
+  /// All of the data; `progress` is told the tokens so far.
+  Totals score(const std::function<void(std::uint64_t)>& progress);
+  /// The figures of report.h, "retrieval" where it was asked for, and the signature.
+  core::OrderedJson figures(const Totals& totals) const;
   /// The table; no rows where none was asked for.
   std::vector<core::OrderedJson> rows() const;
   /// The files are complete, and get their names.
   void commit(const Totals& totals);
 
  private:
+  void add(const Scored& scored);
+
+  const Evaluation& evaluation_;
+  const shard::Dataset& data_;
   std::optional<Breakdown> breakdown_;
   std::optional<PerToken> per_token_;
   std::optional<Retrieval> retrieval_;

@@ -143,6 +143,11 @@ void TuneOptions::check(const std::vector<std::string>& files) const {
     core::fail(core::Code::usage, "--tune: two inputs are -; stdin can be read only once");
 }
 
+std::string Tuned::summary() const {
+  return fmt::format("perplexity {:.4f}, the best of {} points", std::exp(best.loss),
+                     points.size());
+}
+
 Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
            const MemoryPlan& memory, const TuneOptions& options, torch::Device device,
            const std::function<void(std::uint64_t)>& progress) {

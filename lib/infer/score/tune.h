@@ -22,6 +22,8 @@ struct TuneOptions {
   std::vector<std::int64_t> nprobes;
   void fields(core::FieldList& f);
 
+  /// With no `files` to score afterwards, what was chosen is all the output.
+  bool alone(const std::vector<std::string>& files) const { return !data.empty() && files.empty(); }
   /// `files`: what is scored afterwards. Throws Error{usage} for what contradicts itself.
   void check(const std::vector<std::string>& files) const;
 };
@@ -47,6 +49,9 @@ struct Tuned {
   TunePoint best;                 ///< the first of the best
   std::vector<TunePoint> points;  ///< all, in the order of the grid
   Totals totals;                  ///< at the best point
+
+  /// "perplexity 87.1, the best of 13 points".
+  std::string summary() const;
 };
 
 /// Every combination of what `memory` uses: the temperature of what is joined, the shares of what
