@@ -8,6 +8,7 @@
 #include "model/safetensors.h"
 #include "model/tokenizer_file.h"
 #include "model/weights.h"
+#include "text/formats/tokenizer_json.h"
 
 namespace model {
 namespace {
@@ -101,6 +102,15 @@ void check_tokenizer(const Loaded& loaded, const shard::Header& header, const st
   if (padded ? header.vocabulary > rows : header.vocabulary != rows)
     fail(Code::bad_data, "{}: a vocabulary of {}, but {} has one of {}", name, header.vocabulary,
          loaded.folder, loaded.model->vocabulary);
+}
+
+void give_tokenizer(Loaded& loaded, const std::string& path) {
+  if (path.empty()) return;
+  const auto given = text::load_tokenizer(path)->json();
+  if (!loaded.tokenizer.empty() && loaded.tokenizer != given)
+    fail(Code::bad_data, "{}: its tokenizer is another one than {}; leave --tokenizer out",
+         loaded.folder, path);
+  loaded.tokenizer = given;
 }
 
 }  // namespace model

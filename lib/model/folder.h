@@ -36,6 +36,11 @@ struct Loaded {
 Loaded load(const std::string& folder, torch::Device device = torch::kCPU,
             torch::Dtype dtype = torch::kFloat32);
 
+/// Gives a model whose folder has no tokenizer the one at `path` (tokenizer.json, or "bytes"); an
+/// empty path gives none. Throws Error{bad_data} if it has another, and as text::load_tokenizer()
+/// does.
+void give_tokenizer(Loaded& loaded, const std::string& path);
+
 /// Writes config.json, tokenizer.json (unless empty), then model.safetensors; each whole or not at
 /// all, and the folder is complete when the last has its name. `facts` stands in config.json:
 /// "memory" (text) and "segment" (number) are known here, anything else is kept as it is. A GPT-2

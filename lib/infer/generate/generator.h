@@ -61,6 +61,7 @@ class Generator {
   /// SourceReader::read does.
   void run(const std::vector<std::string>& prompts, const GeneratorWatch& watch);
 
+  const GeneratorOptions& options() const { return options_; }
   std::int64_t window() const { return window_; }
   Engine& engine() { return *engine_; }
   nn::Model& model() { return *loaded_.model; }

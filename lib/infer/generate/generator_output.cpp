@@ -19,6 +19,11 @@ std::string json_line(const std::string& prompt, const Sample& sample) {
 
 }  // namespace
 
+void OutputOptions::fields(core::FieldList& f) {
+  f("echo", echo, "print each prompt before its continuation");
+  f("separator", separator, "a line to print between texts");
+}
+
 SampleOutput::SampleOutput(core::ByteSink& sink, OutputOptions options, std::int64_t samples,
                            std::function<void()> flush)
     : sink_(sink), options_(std::move(options)), samples_(samples), flush_(std::move(flush)) {}

@@ -9,14 +9,16 @@
 #include <vector>
 
 #include "core/io.h"
+#include "core/options.h"
 #include "infer/generate/generator.h"
 
 namespace infer {
 
 struct OutputOptions {
   bool json = false;
-  bool echo = false;      ///< text: the prompt before its continuation
-  std::string separator;  ///< text: a line between texts; empty: none
+  bool echo = false;                ///< text: the prompt before its continuation
+  std::string separator;            ///< text: a line between texts; empty: none
+  void fields(core::FieldList& f);  ///< but for json, which is no flag of its own
 };
 
 /// Text: each text and a newline; the first that is not finished comes piece by piece, those after

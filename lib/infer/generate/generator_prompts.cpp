@@ -70,4 +70,26 @@ std::vector<std::string> PromptReader::next(std::size_t most) {
   }
 }
 
+void PromptOptions::fields(core::FieldList& f) {
+  f.positional("FILE", file, "prompts; - or none is stdin");
+  f("prompt", prompt, "the prompt itself, instead of a FILE");
+  f("format", format, "of FILE: lines, jsonl; auto: jsonl if its name says so",
+    {"auto", "lines", "jsonl"});
+  f("field", field, "jsonl: the member that is the prompt");
+}
+
+PromptReader PromptOptions::open(const std::set<std::string>& given) const {
+  using core::Code;
+  if (given.count("prompt") > 0) {
+    if (!file.empty()) core::fail(Code::usage, "give --prompt or a FILE, not both");
+    return PromptReader({prompt});
+  }
+  try {
+    return {file.empty() ? "-" : file, format, field};
+  } catch (const core::Error& error) {
+    if (error.code() != Code::no_input) throw;
+    core::fail(Code::no_input, "{}; a prompt itself goes behind --prompt", error.what());
+  }
+}
+
 }  // namespace infer

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "core/io.h"
+#include "core/options.h"
 
 namespace infer {
 
@@ -37,6 +39,17 @@ class PromptReader {
   std::uint64_t line_ = 0;
   bool ended_ = false;
   std::vector<std::string> given_;
+};
+
+/// Where prompts come from, as options say it.
+struct PromptOptions {
+  std::string file, prompt;
+  std::string format = "auto", field = "prompt";
+  void fields(core::FieldList& f);
+
+  /// The text of --prompt if it is among the `given`, else the file (none is stdin). Throws
+  /// Error{usage} for both.
+  PromptReader open(const std::set<std::string>& given) const;
 };
 
 }  // namespace infer

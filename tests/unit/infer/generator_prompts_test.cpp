@@ -60,3 +60,14 @@ DOCTEST_TEST_CASE("given prompts are handed out in order") {
   DOCTEST_CHECK(reader.next(2) == Texts{"c"});
   DOCTEST_CHECK(reader.next(2).empty());
 }
+
+DOCTEST_TEST_CASE("a prompt of the command line, or a file, never both") {
+  infer::PromptOptions options;
+  options.prompt = "a";
+  DOCTEST_CHECK(options.open({"prompt"}).next(2) == Texts{"a"});
+  options.file = "/nowhere/at/all";
+  DOCTEST_CHECK(thrown([&] { options.open({"prompt"}); }).code == 64);
+  const auto error = thrown([&] { options.open({}); });
+  DOCTEST_CHECK(error.code == 66);
+  DOCTEST_CHECK(error.names("goes behind --prompt"));
+}

@@ -148,6 +148,23 @@ DOCTEST_TEST_CASE("a tokenizer that is not the model's is refused") {
                [&] { model::load(folder.path); });
 }
 
+DOCTEST_TEST_CASE("a tokenizer is given to a model without one, never to one with another") {
+  const TestFolder folder;
+  model::Loaded loaded;
+  loaded.folder = "a-model";
+  const auto give = [&](const std::string& tokenizer) {
+    overwrite(folder / "given.json", tokenizer);
+    model::give_tokenizer(loaded, folder / "given.json");
+  };
+  model::give_tokenizer(loaded, "");
+  DOCTEST_CHECK(loaded.tokenizer.empty());
+  give(kTokenizer);
+  DOCTEST_CHECK(loaded.tokenizer == kTokenizer);
+  give(kTokenizer);
+  expect_error(Code::bad_data, "a-model: its tokenizer is another one",
+               [&] { give(tokenizer_of("tower")); });
+}
+
 DOCTEST_TEST_CASE("shards of another tokenizer are refused, both fingerprints named") {
   const TestFolder folder;
   model::save(folder.path, *random_model(small_gpt2()), facts(), kTokenizer);

@@ -1,0 +1,34 @@
+#pragma once
+// All prompts of a reader through a generator, batch by batch, into an output: sample's work.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "infer/generate/generator.h"
+#include "infer/generate/generator_output.h"
+#include "infer/generate/generator_prompts.h"
+
+namespace infer {
+
+struct SampledTotals {
+  std::uint64_t texts = 0, steps = 0;  ///< a step is a token of a text
+  double seconds = 0;                  ///< without waiting for prompts
+
+  std::string summary() const;  ///< in a line
+};
+
+/// What sample_all() tells as it goes, beside what it writes.
+struct SampleWatch {
+  std::function<void(const Sample&)> finished = {};
+  std::function<void(const std::string&)> warn = {};       ///< see GeneratorWatch
+  std::function<void(std::uint64_t steps)> progress = {};  ///< so far; may throw
+  std::function<void(const std::string&)> checked = {};    ///< Generator::engine_error(), once
+};
+
+/// Of sources more are read ahead than are decoded together, so that those of one length can go
+/// together. Throws as PromptReader::next() and Generator::run() do.
+SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutput& output,
+                         const SampleWatch& watch);
+
+}  // namespace infer
