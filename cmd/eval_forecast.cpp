@@ -3,11 +3,10 @@
 // FILE: shards of vectors. stdout: a line a context: its rows, and the mean absolute error of the
 // rows that follow, each forecast fed back as if it had been seen.
 
-#include <fmt/format.h>
-
 #include <string>
 #include <vector>
 
+#include "cli/columns.h"
 #include "cli/progress.h"
 #include "cli/run.h"
 #include "core/error.h"
@@ -76,10 +75,9 @@ int eval_forecast(const Options& options, const cli::Context& context) {
                options.model, model.shape.width());
   const auto sequences = draw(series, options, static_cast<std::uint64_t>(context.seed));
   core::Output out(context.output);
-  if (!context.json) out.write("context\terror\n");
+  cli::Columns columns(context, out, {"context", "error"});
   for (const auto& [length, error] : forecast::errors_by_context(model, sequences, task))
-    out.write(context.json ? fmt::format("{{\"context\":{},\"error\":{:.6g}}}\n", length, error)
-                           : fmt::format("{}\t{:.6g}\n", length, error));
+    columns.row({length, error});
   out.commit();
   return 0;
 }

@@ -4,12 +4,11 @@
 //
 // stdout: a line a number, after the names of the columns.
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "cli/columns.h"
 #include "cli/progress.h"
 #include "cli/run.h"
 #include "core/error.h"
@@ -40,11 +39,7 @@ struct AttentionOptions {
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "shards of tokens; - or none is stdin");
     common.fields(f);
-    f("window", attended.window, "tokens of a sequence; 0: the segment the model was trained with")
-        .between(0, 16e6);
-    f("sequences", attended.sequences, "sequences, each with a random start").between(1, 1e9);
-    f("batch-tokens", attended.batch_tokens, "tokens that go through the model together")
-        .between(1, 1e9);
+    attended.fields(f);
     compute.fields(f);
   }
 };
@@ -53,16 +48,13 @@ int probe_weights(const Options& options, const cli::Context& context) {
   options.check();
   const auto model = forecast::load(options.model);
   core::Output out(context.output);
-  if (!context.json) out.write("map\trow\tcolumn\tmodulus\n");
-  const float* w = model.maps.const_data_ptr<float>();
-  for (const auto* const map : {"key", "value", "c_proj"})
-    for (std::int64_t row = 0; row < model.shape.points; ++row)
-      for (std::int64_t column = 0; column < model.shape.points; ++column, w += 2)
-        out.write(fmt::format(
-            fmt::runtime(context.json
-                             ? "{{\"map\":\"{}\",\"row\":{},\"column\":{},\"modulus\":{:.6g}}}\n"
-                             : "{}\t{}\t{}\t{:.6g}\n"),
-            map, row, column, std::hypot(w[0], w[1])));
+  cli::Columns columns(context, out, {"map", "row", "column", "modulus"});
+  const auto points = model.shape.points;
+  for (const auto& [name, map] : model.named_weights()) {  // (points, points, 2)
+    const float* w = map.const_data_ptr<float>();
+    for (std::int64_t i = 0; i < points * points; ++i, w += 2)
+      columns.row({name, i / points, i % points, std::hypot(w[0], w[1])});
+  }
   out.commit();
   return 0;
 }
@@ -76,14 +68,10 @@ int probe_lambda(const Options& options, const cli::Context& context) {
     core::fail(Code::usage, "{}: a {} has no leaky averages; only a mosaic has", options.model,
                loaded.model->options.arch);
   core::Output out(context.output);
-  if (!context.json) out.write("layer\tunit\thead\tlambda\n");
+  cli::Columns columns(context, out, {"layer", "unit", "head", "lambda"});
   for (const auto& decay : mosaic->decays())
     for (std::int64_t head = 0; head < decay.lambda.size(0); ++head)
-      out.write(fmt::format(
-          fmt::runtime(context.json
-                           ? "{{\"layer\":{},\"unit\":\"{}\",\"head\":{},\"lambda\":{:.6g}}}\n"
-                           : "{}\t{}\t{}\t{:.6g}\n"),
-          decay.layer, decay.unit, head, decay.lambda[head].item<double>()));
+      columns.row({decay.layer, decay.unit, head, decay.lambda[head].item<double>()});
   out.commit();
   return 0;
 }
@@ -93,26 +81,20 @@ int probe_attention(const AttentionOptions& options, const cli::Context& context
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   const auto device = nn::device(options.compute.device);
   const auto loaded = model::load(options.common.model, device);
-  const shard::Dataset data(options.files.empty() ? std::vector<std::string>{"-"} : options.files);
+  const shard::Dataset data(options.files);
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   model::check_tokenizer(loaded, data.header(), data.name());
   auto attended = options.attended;
   attended.seed = static_cast<std::uint64_t>(context.seed);
-  if (attended.window == 0) attended.window = loaded.facts.segment;
-  if (attended.window == 0)
-    core::fail(Code::usage, "give --window: the model does not say its own");
+  attended.settle(loaded.facts);
   core::Output out(context.output);
   const auto mean = infer::mean_attention(*loaded.model, data, attended, device);
-  if (!context.json) out.write("layer\thead\tposition\tattention\n");
+  cli::Columns columns(context, out, {"layer", "head", "position", "attention"});
   const auto values = mean.accessor<double, 3>();
   for (std::int64_t layer = 0; layer < mean.size(0); ++layer)
     for (std::int64_t head = 0; head < mean.size(1); ++head)
       for (std::int64_t position = 0; position < mean.size(2); ++position)
-        out.write(fmt::format(
-            fmt::runtime(context.json
-                             ? "{{\"layer\":{},\"head\":{},\"position\":{},\"attention\":{:.6g}}}\n"
-                             : "{}\t{}\t{}\t{:.6g}\n"),
-            layer, head, position, values[layer][head][position]));
+        columns.row({layer, head, position, values[layer][head][position]});
   out.commit();
   return 0;
 }

@@ -69,6 +69,18 @@ Tensor attended(nn::Model& model, const nn::Batch& batch, torch::Device device) 
 
 }  // namespace
 
+void AttendedOptions::fields(core::FieldList& f) {
+  f("window", window, "tokens of a sequence; 0: the segment the model was trained with")
+      .between(0, 16e6);
+  f("sequences", sequences, "sequences, each with a random start").between(1, 1e9);
+  f("batch-tokens", batch_tokens, "tokens that go through the model together").between(1, 1e9);
+}
+
+void AttendedOptions::settle(const model::TrainingFacts& facts) {
+  if (window == 0) window = facts.segment;
+  if (window == 0) fail(Code::usage, "give --window: the model does not say its own");
+}
+
 Tensor mean_attention(nn::Model& model, const shard::Dataset& data, const AttendedOptions& options,
                       torch::Device device) {
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "core/options.h"
+#include "model/model_config.h"
 #include "nn/arch/model.h"
 #include "nn/base/torch.h"
 #include "shard/dataset.h"
@@ -13,7 +15,12 @@ struct AttendedOptions {
   std::int64_t window = 0;           ///< tokens of a sequence; 0: the trained segment
   std::int64_t sequences = 256;      ///< each with a random start
   std::int64_t batch_tokens = 4096;  ///< sequences go through the model together
-  std::uint64_t seed = 1;            ///< of the starts
+  std::uint64_t seed = 1;            ///< of the starts; no flag of its own: --seed
+  void fields(core::FieldList& f);
+
+  /// A window of 0 becomes the segment that the model was trained with: throws Error{usage} if it
+  /// does not say.
+  void settle(const model::TrainingFacts& facts);
 };
 
 /// Mean over sequences of the weights of each sequence's last token: (layers, heads, window)
