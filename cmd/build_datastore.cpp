@@ -24,19 +24,12 @@ using core::fail;
 
 struct Options {
   std::vector<std::string> files;
-  std::string append;
   infer::StoreBuildOptions build;
   store::CareOptions care;
   void fields(core::FieldList& f) {
     f.positional("FILE", files,
                  "shards of tokens or pairs, - or none is stdin; or a store to look after");
-    f("model", build.model, "folder of the model whose keys these are").short_name = 'm';
-    f("index", build.index,
-      "exact, or FAISS's factory string (IVF1024,PQ64x4fs) [chosen from the rows]");
-    f("metric", build.metric, "how near a key is: product, or squared distance", {"ip", "l2"});
-    f("append", append, "add to this store");
-    build.windows.fields(f);
-    build.reach.fields(f);
+    build.fields(f);
     care.fields(f);
     build.compute.fields(f);
   }
@@ -54,7 +47,7 @@ store::Watch watch_with(cli::Progress& progress) {
 
 // The FILE of the options is a store.
 int look_after(const Options& options, const cli::Context& context) {
-  if (options.care.jobs() != 1 || options.files.size() != 1 || !options.append.empty())
+  if (options.care.jobs() != 1 || options.files.size() != 1 || !options.build.append.empty())
     fail(Code::usage,
          "--remove-document, --verify, --rebuild-index and --recall: one of them, and one store");
   const std::string& folder = options.files[0];
@@ -87,15 +80,9 @@ bool fill(infer::StoreBuild& build, const cli::Context& context) {
 
 int build(const Options& options, const cli::Context& context) {
   if (options.care.jobs() > 0) return look_after(options, context);
-  const bool append = !options.append.empty();
-  const std::string folder = append ? options.append : context.output;
-  if (folder.empty() || (append && !context.output.empty()))
-    fail(Code::usage, "it takes -o STORE, or --append STORE");
-  if (options.build.model.empty())
-    fail(Code::usage, "it takes -m MODEL, whose keys are to be stored");
+  const auto folder = options.build.folder(context.output);
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
-  infer::StoreBuild build(options.build, options.files, folder, append, context.given);
-  const bool complete = build.complete();
+  infer::StoreBuild build(options.build, options.files, folder, context.given);
   cli::catch_stop_signals();
   if (!fill(build, context)) {
     cli::note(context, fmt::format("stopped after {} rows; run it again to go on", build.rows()));
@@ -105,10 +92,7 @@ int build(const Options& options, const cli::Context& context) {
     cli::Progress progress(context, "indexing", "rows");
     return build.finish(watch_with(progress));
   }();
-  const char* chosen = options.build.index.empty() && !append ? ", chosen from the rows" : "";
-  cli::note(context, complete ? folder + " has these rows: nothing to do"
-                              : fmt::format("{}: {} rows, index {}{}", folder, manifest.rows,
-                                            manifest.index, chosen));
+  cli::note(context, build.summary(manifest));
   cli::write_receipt(context, store::describe(folder, manifest));
   return 0;
 }

@@ -33,6 +33,23 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
 
 }  // namespace
 
+void StoreBuildOptions::fields(core::FieldList& f) {
+  f("model", model, "folder of the model whose keys these are").short_name = 'm';
+  f("index", index, "exact, or FAISS's factory string (IVF1024,PQ64x4fs) [chosen from the rows]");
+  f("metric", metric, "how near a key is: product, or squared distance", {"ip", "l2"});
+  f("append", append, "add to this store");
+  windows.fields(f);
+  reach.fields(f);
+}
+
+std::string StoreBuildOptions::folder(const std::string& output) const {
+  if (append.empty() == output.empty())
+    core::fail(core::Code::usage, "it takes -o STORE, or --append STORE");
+  if (model.empty())
+    core::fail(core::Code::usage, "it takes -m MODEL, whose keys are to be stored");
+  return append.empty() ? output : append;
+}
+
 std::unique_ptr<EntryWalk> make_walk(nn::Model& model, const shard::Dataset& data,
                                      const WindowPlan& windows, torch::Device device) {
   if (windows.pairs) return std::make_unique<PairWalk>(model, data, windows.batch_tokens, device);
@@ -40,7 +57,7 @@ std::unique_ptr<EntryWalk> make_walk(nn::Model& model, const shard::Dataset& dat
 }
 
 StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::string>& files,
-                       const std::string& folder, bool append, const std::set<std::string>& given)
+                       const std::string& folder, const std::set<std::string>& given)
     : folder_(folder),
       device_(nn::device(options.compute.device)),
       loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision))),
@@ -51,10 +68,13 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
   model::check_tokenizer(loaded_, data_.header(), data_.name());
   const WindowPlan windows = plan_windows(options.windows, *loaded_.model, loaded_.facts, data_);
   store::Plan plan = plan_of(options, loaded_, data_, windows);
+  const bool append = !options.append.empty();
   if (append && given.count("metric") == 0) plan.metric = store::read_manifest(folder).metric;
   if (!plan.index.empty() && plan.index != "exact")
     store::Index::make(plan.index, plan.width, plan.metric);  // refused now, not after the rows
   builder_ = std::make_unique<store::Builder>(folder, plan, append);
+  was_complete_ = builder_->complete();
+  chooses_index_ = plan.index.empty() && !append;
   walk_ = make_walk(*loaded_.model, data_, windows, device_);
 }
 
@@ -67,6 +87,12 @@ store::Manifest StoreBuild::finish(const store::Watch& watch) {
                                    : builder_->finish(walk_->first_of_documents(), watch);
   remove_states(folder_);
   return manifest;
+}
+
+std::string StoreBuild::summary(const store::Manifest& manifest) const {
+  if (was_complete_) return folder_ + " has these rows: nothing to do";
+  return fmt::format("{}: {} rows, index {}{}", folder_, manifest.rows, manifest.index,
+                     chooses_index_ ? ", chosen from the rows" : "");
 }
 
 }  // namespace infer

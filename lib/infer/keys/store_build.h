@@ -20,10 +20,16 @@ namespace infer {
 
 struct StoreBuildOptions {
   std::string model;                 ///< the folder of the model whose keys they are
-  std::string index, metric = "ip";  /// see store::Plan
+  std::string index, metric = "ip";  ///< see store::Plan
+  std::string append;                ///< a store that gets the rows; empty: a new one does
   WindowOptions windows;
   ReachOptions reach;
   nn::ComputeOptions compute;
+  void fields(core::FieldList& f);  ///< but for compute's, which stand elsewhere
+
+  /// The store that gets rows, `output` (-o) or --append. Throws Error{usage} where it is not said,
+  /// or no model.
+  std::string folder(const std::string& output) const;
 };
 
 /// The entries of a data set, in order: of its windows, or of its pairs. Model and data must outlive
@@ -40,7 +46,7 @@ class StoreBuild {
   /// contradict each other or the data, and all that model::load(), shard::Dataset and
   /// store::Builder throw.
   StoreBuild(const StoreBuildOptions& options, const std::vector<std::string>& files,
-             const std::string& folder, bool append, const std::set<std::string>& given);
+             const std::string& folder, const std::set<std::string>& given);
 
   /// The store has these rows already: there is nothing to fill or to finish.
   bool complete() const { return builder_->complete(); }
@@ -51,6 +57,8 @@ class StoreBuild {
   bool fill(const FillWatch& watch);
   /// Index and store.json. Of a store that was complete: what it holds.
   store::Manifest finish(const store::Watch& watch);
+  /// What finish() came to, in a line.
+  std::string summary(const store::Manifest& manifest) const;
 
  private:
   std::string folder_;
@@ -59,6 +67,8 @@ class StoreBuild {
   shard::Dataset data_;
   std::unique_ptr<store::Builder> builder_;
   std::unique_ptr<EntryWalk> walk_;
+  bool was_complete_ = false;
+  bool chooses_index_ = false;  // by the rows
 };
 
 }  // namespace infer
