@@ -21,8 +21,6 @@
 
 namespace {
 
-using core::Code;
-
 struct Options {
   std::vector<std::string> files;
   std::string tokenizer, export_as;
@@ -50,8 +48,7 @@ struct Options {
 
 int write_tokenizer(const cli::Context& context, const text::Tokenizer& tokenizer) {
   cli::write_output(context, tokenizer.json() + "\n");
-  cli::note(context,
-            fmt::format("{} tokenizer of {} tokens", name_of(tokenizer.kind()), tokenizer.size()));
+  cli::note(context, tokenizer.summary());
   return 0;
 }
 
@@ -69,31 +66,26 @@ int learn_tokenizer(const Options& options, const cli::Context& context) {
 }
 
 int export_tokenizer(const Options& options, const cli::Context& context) {
-  if (options.tokenizer.empty()) core::fail(Code::usage, "--export takes -t tokenizer.json");
+  if (options.tokenizer.empty()) core::fail(core::Code::usage, "--export takes -t tokenizer.json");
   const auto tokenizer = text::load_tokenizer(options.tokenizer);
   if (options.export_as == "json") return write_tokenizer(context, *tokenizer);
-  if (context.output.empty()) core::fail(Code::usage, "--export gpt2 takes -o FOLDER");
+  if (context.output.empty()) core::fail(core::Code::usage, "--export gpt2 takes -o FOLDER");
   text::export_gpt2(*tokenizer, context.output);
   return 0;
 }
 
 int decode(const Options& options, const cli::Context& context) {
-  const shard::Dataset data(options.files);
-  shard::expect_kind(data.header(), {shard::Kind::tokens, shard::Kind::pairs}, data.name());
-  const auto tokenizer = text::tokenizer_of(data, options.tokenizer);
-  const auto& name = options.text.end_of_document;
-  const auto mark = name.empty() ? text::end_of_document_of(data, *tokenizer)
-                                 : text::end_of_document_id(*tokenizer, name);
+  const text::ShardText shard(options.files, options.tokenizer, options.text);
   core::Output out(context.output);
-  cli::Progress progress(context, "decode", "tokens", data.size());
-  text::decode_documents(data, tokenizer, options.text.documents(), mark, out, progress.counter());
+  cli::Progress progress(context, "decode", "tokens", shard.tokens());
+  shard.write(out, progress.counter());
   out.commit();
   return 0;
 }
 
 int encode(const Options& options, const cli::Context& context) {
   if (options.tokenizer.empty())
-    core::fail(Code::usage, "give a tokenizer: -t tokenizer.json, or -t bytes; see --help");
+    core::fail(core::Code::usage, "give a tokenizer: -t tokenizer.json, or -t bytes; see --help");
   cli::refuse_binary_to_terminal(context);
   const auto tokenizer = text::load_tokenizer(options.tokenizer);
   core::Output out(context.output);
@@ -108,7 +100,7 @@ int encode(const Options& options, const cli::Context& context) {
 int tokenize(Options options, const cli::Context& context) {
   const bool learns = !options.learn.kind.empty(), exports = !options.export_as.empty();
   if (options.import + options.decode + options.pairs + learns + exports > 1)
-    core::fail(Code::usage, "give one of --learn, --import, --export, --decode and --pairs");
+    core::fail(core::Code::usage, "give one of --learn, --import, --export, --decode and --pairs");
   if (exports) return export_tokenizer(options, context);
   if (options.import) return write_tokenizer(context, *text::import_tokenizer(options.files));
   if (options.decode) return decode(options, context);

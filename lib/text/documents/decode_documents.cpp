@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <span>
-#include <vector>
+#include <utility>
 
 #include "core/error.h"
 #include "core/json.h"
@@ -74,6 +74,21 @@ std::optional<std::uint32_t> end_of_document_of(const shard::Dataset& data,
     return name->is_string() ? tokenizer.id_of(name->get<std::string>()) : std::nullopt;
   }
   return tokenizer.end_of_document();
+}
+
+ShardText::ShardText(const std::vector<std::string>& files, const std::string& given,
+                     TextOptions options)
+    : data_(files), options_(std::move(options)) {
+  shard::expect_kind(data_.header(), {shard::Kind::tokens, shard::Kind::pairs}, data_.name());
+  tokenizer_ = tokenizer_of(data_, given);
+  const auto& name = options_.end_of_document;
+  end_of_document_ =
+      name.empty() ? end_of_document_of(data_, *tokenizer_) : end_of_document_id(*tokenizer_, name);
+}
+
+void ShardText::write(core::ByteSink& out,
+                      const std::function<void(std::uint64_t)>& progress) const {
+  decode_documents(data_, tokenizer_, options_.documents(), end_of_document_, out, progress);
 }
 
 }  // namespace text

@@ -1,13 +1,16 @@
 #pragma once
 // From a shard back to text: the body of `tokenize --decode`.
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/io.h"
 #include "shard/dataset.h"
 #include "text/documents/documents.h"
+#include "text/documents/encode_shard.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace text {
@@ -27,5 +30,22 @@ TokenizerPtr tokenizer_of(const shard::Dataset& data, const std::string& given =
 /// the tokenizer's own if it says nothing.
 std::optional<std::uint32_t> end_of_document_of(const shard::Dataset& data,
                                                 const Tokenizer& tokenizer);
+
+/// A shard as options say it is printed: by the tokenizer `given` or its own, without the mark that
+/// --end-of-document names or its provenance does. For a program that knows the size beforehand.
+class ShardText {
+ public:
+  /// Opens and checks all there is. Throws Error{bad_data} for another kind than tokens and pairs,
+  /// and as tokenizer_of() and end_of_document_id() do.
+  ShardText(const std::vector<std::string>& files, const std::string& given, TextOptions options);
+  std::uint64_t tokens() const { return data_.size(); }
+  void write(core::ByteSink& out, const std::function<void(std::uint64_t)>& progress) const;
+
+ private:
+  shard::Dataset data_;
+  TextOptions options_;
+  TokenizerPtr tokenizer_;
+  std::optional<std::uint32_t> end_of_document_;
+};
 
 }  // namespace text

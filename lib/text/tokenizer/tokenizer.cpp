@@ -1,5 +1,7 @@
 #include "text/tokenizer/tokenizer.h"
 
+#include <fmt/format.h>
+
 namespace text {
 
 std::string_view name_of(TokenizerKind kind) {
@@ -16,6 +18,10 @@ std::string_view name_of(TokenizerKind kind) {
       return "pieces";
   }
   return "";
+}
+
+std::string Tokenizer::summary() const {
+  return fmt::format("{} tokenizer of {} tokens", name_of(kind()), size());
 }
 
 std::optional<std::uint32_t> Tokenizer::end_of_document() const {

@@ -51,6 +51,7 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   virtual TokenizerKind kind() const = 0;
+  std::string summary() const;  ///< its kind and size, in a line
   /// Every id is below it.
   std::size_t size() const { return vocabulary_.size(); }
   /// The bytes a token stands for (of a special token: its content); empty if there is none.
