@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "core/error.h"
@@ -55,8 +56,8 @@ torch::Tensor first_maps(const Shape& shape, std::uint64_t seed) {
 }
 
 Model first_model(const Job& job, std::int64_t points, std::string& fingerprint) {
-  Shape shape = job.shape;
-  shape.points = points;
+  const Shape shape = {
+      .points = points, .heads = job.model.shape.heads, .beta = static_cast<float>(job.beta)};
   if (job.from.empty()) {
     if (shape.heads < 1 || points % shape.heads != 0)
       core::fail(core::Code::usage, "--heads: {} does not divide {} points", shape.heads, points);
@@ -227,6 +228,19 @@ core::OrderedJson facts_of(const Job& job, const Shape& shape, const Series& dat
 }
 
 }  // namespace
+
+void LossOptions::fields(core::FieldList& f) {
+  f("loss", loss, "softmax: of tokens; clipped-mse: of a mosaic that forecasts vectors",
+    {"softmax", "clipped-mse"});
+  f("beta", beta, "clipped-mse: sharpness of the kernel").above(0).at_most(1e6);
+}
+
+void LossOptions::check(const std::string& arch) const {
+  if (of_vectors() && arch != "mosaic")
+    core::fail(core::Code::usage, "--loss clipped-mse goes with --arch mosaic");
+  if (!of_vectors() && beta != LossOptions().beta)
+    core::fail(core::Code::usage, "--beta: goes with --loss clipped-mse only");
+}
 
 std::unique_ptr<train::Course> prepare(Job job) {
   auto& recipe = job.recipe;

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -14,15 +13,21 @@
 
 namespace forecast {
 
-struct Job {
-  train::Recipe recipe;             ///< of the batches segment (rows), batch and accumulate
-  Shape shape;                      ///< points come from the data
-  std::set<std::string> given;      ///< options that were given, not left at their default
-  std::vector<std::string> shards;  ///< vectors
-  std::string from;                 ///< a model folder to start from, or empty
-  std::string valid;                ///< a shard of vectors, or empty
-  train::ValidationOptions validation;
-  std::uint64_t seed = 1;
+/// What the loss of a run is.
+struct LossOptions {
+  std::string loss = "softmax";  ///< of tokens; clipped-mse: of vectors
+  double beta = 50;              ///< of vectors: sharpness of the kernel
+  void fields(core::FieldList& f);
+
+  bool of_vectors() const { return loss == "clipped-mse"; }
+  /// Throws Error{usage} if `arch` has no such loss, or for a beta of tokens.
+  void check(const std::string& arch) const;
+};
+
+/// Of the recipe's batches segment (rows), batch and accumulate count; of the model its heads. The
+/// points come from the data.
+struct Job : train::Job {
+  double beta = 50;
 };
 
 /// The loss is the mean over rows and their numbers of clip(forecast - next row, -0.5, 0.5)^2: in

@@ -92,6 +92,14 @@ void ValidationOptions::fields(core::FieldList& f) {
   f("valid-better", better, "which of the command's scores is the better one", {"higher", "lower"});
 }
 
+void Job::fields(core::FieldList& f) {
+  model.fields(f);
+  recipe.fields(f);
+  f("from", from, "start from the weights of a model (Tessera's, or a GPT-2 of transformers)");
+  f("valid", valid, "shard to validate on; the best model is kept");
+  validation.fields(f);
+}
+
 Run prepare(const Job& job) {
   Run run;
   run.recipe = job.recipe;

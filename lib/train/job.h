@@ -38,6 +38,8 @@ struct Job {
   ValidationOptions validation;
   std::uint64_t seed = 1;
   torch::Device device = torch::kCPU;
+  /// Of the model, the recipe and what is read; the others have no flags here.
+  void fields(core::FieldList& f);
 };
 
 /// A job with everything opened, checked and resolved.

@@ -184,4 +184,19 @@ void RunFolder::prune(std::int64_t keep, std::int64_t every, bool done) const {
   }
 }
 
+OpenedRun open_run(const std::string& path, const std::vector<std::string>& files,
+                   ranks::Group& group) {
+  const bool piped = files.empty() || std::find(files.begin(), files.end(), "-") != files.end();
+  if (!group.is_alone() && piped)
+    core::fail(core::Code::usage, "FILE: several ranks cannot read one stdin; give files");
+  OpenedRun run;
+  group.first_does([&] {
+    run.folder = std::make_unique<RunFolder>(path);
+    return 0;
+  });
+  if (!run.folder) run.folder = std::make_unique<RunFolder>(path, RunFolder::Role::reads);
+  run.shards = run.folder->spool_stdin(files);
+  return run;
+}
+
 }  // namespace train

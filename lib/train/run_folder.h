@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/json.h"
+#include "ranks/group.h"
 
 namespace train {
 
@@ -59,5 +61,15 @@ class RunFolder {
   int fd_ = -1;
   bool made_ = false;  // by this process; a folder that stayed empty goes again
 };
+
+/// A run's folder, and its data as files that every process can read.
+struct OpenedRun {
+  std::unique_ptr<RunFolder> folder;
+  std::vector<std::string> shards;
+};
+/// Of several processes the first keeps the folder, before the others read in it. Throws
+/// Error{usage} where they would have to share a stdin, and as RunFolder does.
+OpenedRun open_run(const std::string& path, const std::vector<std::string>& files,
+                   ranks::Group& group);
 
 }  // namespace train

@@ -280,6 +280,30 @@ class Trainer {
 
 }  // namespace
 
+void KeepOptions::fields(core::FieldList& f) {
+  f("checkpoint-every", checkpoint_every, "updates between checkpoints; 0: every ten minutes")
+      .between(0, 1e12);
+  f("keep", keep, "checkpoints that stay when the run is done").between(0, 1e12);
+  f("max-time", max_time, "save and stop with code 75 after so long (H:M:S)");
+}
+
+void KeepOptions::start_clock() {
+  if (max_time.empty()) return;
+  try {
+    const double seconds = core::parse_duration_s(max_time);
+    deadline = Clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
+  } catch (const core::Error& error) {
+    core::fail(error.code(), "--max-time: {}", error.what());
+  }
+}
+
+std::string Watch::Progress::summary() const {
+  std::string text;
+  if (loss) text = fmt::format("loss {:.4g}", *loss);
+  if (valid_loss) text += fmt::format(", valid {:.4g}", *valid_loss);
+  return text;
+}
+
 Outcome train_in(const RunFolder& folder, Course& course, const KeepOptions& keep,
                  const Watch& watch, const std::shared_ptr<ranks::Group>& group) {
   if (keep.keep > 0 && keep.checkpoint_every <= 0)

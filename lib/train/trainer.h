@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "core/options.h"
 #include "ranks/group.h"
 #include "train/course.h"
 #include "train/run_folder.h"
@@ -19,8 +20,13 @@ struct KeepOptions {
   std::int64_t checkpoint_every = 0;  ///< updates; 0: every ten minutes
   /// Checkpoints that stay, the latest whose number checkpoint_every divides.
   std::int64_t keep = 0;
+  std::string max_time = {};  ///< hours:minutes:seconds; empty: no end
   /// After it, the run saves and stops.
-  std::optional<std::chrono::steady_clock::time_point> deadline;
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
+  void fields(core::FieldList& f);
+
+  /// From now on max_time runs out. Throws Error{usage} if it is no time.
+  void start_clock();
 };
 
 /// What the outside sees and decides.
@@ -28,6 +34,7 @@ struct Watch {
   struct Progress {
     std::int64_t step, steps, scored;        ///< updates done, of all; units scored by this process
     std::optional<double> loss, valid_loss;  ///< a unit, the last known
+    std::string summary() const;             ///< both, in a few words
   };
   std::function<void(const Progress&)> progress = {};
   std::function<bool()> stop = {};  ///< asked before each update

@@ -44,7 +44,8 @@ forecast::Job job_in(const data::Folder& folder) {
   write_moons(folder / "moons", {0, 1, 2}, 60);
   write_moons(folder / "valid", {.5}, 50);
   forecast::Job job;
-  job.shape = {.points = 0, .heads = 3, .beta = 20};
+  job.model.shape.heads = 3;
+  job.beta = 20;
   job.shards = {folder / "moons"};
   job.recipe.batches.segment = 24;
   job.recipe.batches.batch = 3;
@@ -98,17 +99,17 @@ DOCTEST_TEST_CASE("vectors: stopped at any update and continued, the same bytes"
 DOCTEST_TEST_CASE("vectors: checkpoints stay as asked, another configuration is refused by name") {
   const data::Folder folder;
   const auto job = job_in(folder);
-  learn(folder / "run", job, -1, {.checkpoint_every = 4, .keep = 2, .deadline = {}});
+  learn(folder / "run", job, -1, {.checkpoint_every = 4, .keep = 2});
   const auto files = tiny::files(folder / "run");
   DOCTEST_CHECK(files.count("step-4/state.json") == 0);
   DOCTEST_CHECK(files.count("step-8/state.json") == 1);
   DOCTEST_CHECK(files.count("step-12/state.json") == 1);
   auto other = job;
-  other.shape.beta = 30;
+  other.beta = 30;
   DOCTEST_CHECK(refusal(folder / "run", other).find("beta 20.0, now it is 30.0") !=
                 std::string::npos);
   other = job;
-  other.shape.heads = 1;
+  other.model.shape.heads = 1;
   DOCTEST_CHECK(refusal(folder / "run", other).find("heads 3, now it is 1") != std::string::npos);
   other = job;
   other.recipe.batches.segment = 20;
@@ -156,7 +157,7 @@ DOCTEST_TEST_CASE("vectors: a run goes on from the maps of another") {
   const auto first = forecast::load(folder / "first"), second = forecast::load(folder / "second");
   DOCTEST_CHECK(torch::allclose(first.maps, second.maps, 0, 1e-9));
   job.given = {"heads"};
-  job.shape.heads = 1;
+  job.model.shape.heads = 1;
   DOCTEST_CHECK(refusal(folder / "third", job).find("has 3, not 1") != std::string::npos);
 }
 

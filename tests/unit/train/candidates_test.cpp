@@ -17,7 +17,7 @@ namespace {
 
 using train::Outcome;
 
-constexpr train::KeepOptions kEvery2 = {.checkpoint_every = 2, .keep = 99, .deadline = {}};
+constexpr train::KeepOptions kEvery2 = {.checkpoint_every = 2, .keep = 99};
 
 /// Name -> weight, of the checkpoint after update `step`.
 std::map<std::string, torch::Tensor> weights_at(const std::string& path, std::int64_t step) {

@@ -115,7 +115,7 @@ DOCTEST_TEST_CASE("the same on a device, by torch's operators") {
 DOCTEST_TEST_CASE("killed between checkpoints and continued: the same bytes, logs cut back") {
   const data::Folder folder;
   const Job job = job_of(kCases[1], folder);
-  const KeepOptions keep = {.checkpoint_every = 4, .keep = 2, .deadline = {}};
+  const KeepOptions keep = {.checkpoint_every = 4, .keep = 2};
   tiny::train(folder / "whole", job, -1, false, keep);
   for (const std::int64_t at : {3, 7, 9, 10, 13})
     DOCTEST_CHECK(tiny::train(folder / "parts", job, at, /*kill=*/true, keep) == Outcome::stopped);
