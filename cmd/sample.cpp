@@ -20,7 +20,7 @@ struct Options {
   infer::PromptOptions prompts;
   infer::OutputOptions output;
   infer::GeneratorOptions generator;
-  infer::ReachOptions reach;
+  infer::LayerReachOptions reach;
   infer::MemoryOptions memory;
   nn::DeviceOptions compute;
   void fields(core::FieldList& f) {

@@ -12,6 +12,7 @@
 #include "nn/base/torch.h"
 #include "train/optimiser.h"
 #include "train/schedule.h"
+#include "train/seed_streams.h"
 
 namespace forecast {
 namespace {
@@ -46,7 +47,7 @@ std::vector<Series::Span> long_enough(const Series& series, std::int64_t window)
 
 /// Each number is the mean of two that are uniform in +-1 / sqrt(width).
 torch::Tensor first_maps(const Shape& shape, std::uint64_t seed) {
-  core::Rng rng(seed, 0);
+  core::Rng rng(seed, train::kFirstMapsStream);
   auto maps = torch::empty({3, shape.points, shape.points, 2});
   const double bound = 1 / std::sqrt(static_cast<double>(shape.width()));
   auto* const w = maps.data_ptr<float>();
@@ -171,7 +172,7 @@ class VectorCourse : public train::Course {
     std::vector<const float*> windows;
     for (std::int64_t micro = data * batches.accumulate; micro < (data + 1) * batches.accumulate;
          ++micro) {
-      core::Rng rng(seed_, static_cast<std::uint64_t>(micro) + 1);
+      core::Rng rng(seed_, train::kWindowsStream + static_cast<std::uint64_t>(micro));
       for (std::int64_t i = 0; i < batches.batch; ++i) {
         const auto& document = documents_[rng.below(documents_.size())];
         const auto starts = static_cast<std::uint64_t>(document.size() - batches.segment + 1);

@@ -114,7 +114,7 @@ RegbenchSplit split_of(const Automaton& automaton) {
 }
 
 Automaton regbench_automaton(std::uint64_t seed, RegbenchSplit split, std::uint64_t number) {
-  core::Rng rng(seed, 4 * number + static_cast<std::uint64_t>(split));
+  auto rng = automaton_rng(seed, stream_of(split), number);
   for (;;) {
     auto automaton = minimal(random_automaton(rng));
     if (split_of(automaton) == split) return automaton;

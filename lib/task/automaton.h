@@ -39,6 +39,20 @@ Automaton random_automaton(core::Rng& rng);
 Automaton minimal(const Automaton& automaton);
 
 enum class RegbenchSplit { train, valid, test };
+/// The streams of a seed, four a number: the automata of the splits; of the seed's complement their
+/// sequences, and those of train's automata that are new (iid).
+enum class RegbenchStream : std::uint64_t { train, valid, test, iid };
+inline RegbenchStream stream_of(RegbenchSplit split) {
+  return split == RegbenchSplit::train   ? RegbenchStream::train
+         : split == RegbenchSplit::valid ? RegbenchStream::valid
+                                         : RegbenchStream::test;
+}
+inline core::Rng automaton_rng(std::uint64_t seed, RegbenchStream stream, std::uint64_t number) {
+  return core::Rng(seed, 4 * number + static_cast<std::uint64_t>(stream));
+}
+inline core::Rng sequence_rng(std::uint64_t seed, RegbenchStream stream, std::uint64_t number) {
+  return automaton_rng(~seed, stream, number);
+}
 /// By the language alone (three quarters train, an eighth each valid and test): no language is in
 /// two splits, whatever the seed and the number of automata. Of a minimal one.
 RegbenchSplit split_of(const Automaton& automaton);

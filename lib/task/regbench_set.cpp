@@ -34,9 +34,7 @@ void make(const RegbenchSet& set, std::uint64_t seed, const Numbers& block, bool
   const auto split = split_named(set);
   const auto environments = static_cast<std::uint64_t>(set.environments);
   for (auto number = block.first; number < block.first + block.count; ++number) {
-    // Apart from the streams that automata are drawn from, and from each other.
-    const std::uint64_t kind = iid ? 3 : static_cast<std::uint64_t>(split);
-    core::Rng rng(~seed, 4 * number + kind);
+    auto rng = sequence_rng(seed, iid ? RegbenchStream::iid : stream_of(split), number);
     const auto environment = iid                ? rng.below(environments)
                              : environments > 0 ? number % environments
                                                 : number;

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/json_get.h"
-#include "core/pieces.h"
+#include "core/separated_pieces.h"
 
 namespace task {
 namespace {
@@ -201,7 +201,7 @@ void clean_stories(core::ByteSource& source, const StoryFile& file,
                    const std::function<void(const CleanStory&)>& take) {
   const bool lines = file.format != "text";
   const auto clean_line = file.format == "openai" ? clean_answer : clean_json;
-  core::Pieces pieces(source, lines ? "\n" : file.separator);
+  core::SeparatedPieces pieces(source, lines ? "\n" : file.separator);
   std::string piece;
   for (std::uint64_t number = 1; pieces.next(piece); ++number) {
     if (piece.find_first_not_of(" \t\r\n") == std::string::npos) continue;

@@ -12,4 +12,8 @@ inline constexpr std::uint64_t kCoinStream = std::uint64_t{3} << 60;     ///< + 
 /// Lengths of columns, or ties in the order of pairs: no run has both.
 inline constexpr std::uint64_t kOrderStream = std::uint64_t{4} << 60;
 
+/// Of a run of vectors, which has none of the above.
+inline constexpr std::uint64_t kFirstMapsStream = 0;
+inline constexpr std::uint64_t kWindowsStream = 1;  ///< + micro-batch
+
 }  // namespace train

@@ -23,7 +23,7 @@ struct StoreBuildOptions {
   std::string index, metric = "ip";  ///< see store::Plan
   std::string append;                ///< a store that gets the rows; empty: a new one does
   WindowOptions windows;
-  ReachOptions reach;
+  LayerReachOptions reach;
   nn::ComputeOptions compute;
   void fields(core::FieldList& f);  ///< but for compute's, which stand elsewhere
 

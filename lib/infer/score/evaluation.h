@@ -21,7 +21,7 @@ namespace infer {
 struct EvaluationOptions {
   std::string model;  ///< its folder
   WindowOptions windows;
-  ReachOptions reach;
+  LayerReachOptions reach;
   MemoryOptions memory;
   nn::ComputeOptions compute;
   void fields(core::FieldList& f);  ///< but for compute's, which stand elsewhere
@@ -30,7 +30,7 @@ struct EvaluationOptions {
 /// Not thread safe.
 class Evaluation {
  public:
-  /// Loads the model and opens the stores. Throws as model::load(), ReachOptions::apply(),
+  /// Loads the model and opens the stores. Throws as model::load(), LayerReachOptions::apply(),
   /// plan_windows() and plan_memory() do.
   explicit Evaluation(const EvaluationOptions& options);
 

@@ -6,7 +6,7 @@
 
 namespace infer {
 
-void ReachOptions::fields(core::FieldList& f) {
+void LayerReachOptions::fields(core::FieldList& f) {
   f("layer-memory", layer_memory,
     "past tokens each layer keeps, as train takes it [as the model was trained]");
   f("clamp-length", clamp_length,
@@ -22,7 +22,7 @@ void ReachOptions::fields(core::FieldList& f) {
     {"oldest", "lru"});
 }
 
-void ReachOptions::apply(nn::Model& model) const {
+void LayerReachOptions::apply(nn::Model& model) const {
   if (context_slots == 0 && evict != "oldest")
     core::fail(core::Code::usage, "--evict {}: it goes with --context-slots", evict);
   try {
@@ -35,7 +35,7 @@ void ReachOptions::apply(nn::Model& model) const {
   }
 }
 
-std::string ReachOptions::signature() const {
+std::string LayerReachOptions::signature() const {
   std::string text;
   std::string lengths = layer_memory;
   std::replace(lengths.begin(), lengths.end(), ' ', '+');

@@ -11,7 +11,7 @@ namespace infer {
 
 /// Flags of the programs that read a text with a model; see nn::LayerReach and
 /// nn::SlotBound.
-struct ReachOptions {
+struct LayerReachOptions {
   std::string layer_memory;
   std::int64_t clamp_length = -1;
   std::string same_length = "auto";

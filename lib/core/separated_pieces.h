@@ -10,10 +10,10 @@ namespace core {
 
 /// The pieces between separators, front to back, without holding more than one and a block. Without
 /// bytes behind the last separator there is no piece there. Not thread safe.
-class Pieces {
+class SeparatedPieces {
  public:
   /// `separator` is not empty; the source must outlive this.
-  Pieces(ByteSource& source, std::string separator);
+  SeparatedPieces(ByteSource& source, std::string separator);
   /// False at the end. Throws as the source does.
   bool next(std::string& piece);
 

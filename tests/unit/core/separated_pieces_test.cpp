@@ -1,6 +1,6 @@
-// Pieces of a stream, however it arrives.
+// SeparatedPieces of a stream, however it arrives.
 
-#include "core/pieces.h"
+#include "core/separated_pieces.h"
 
 #include <doctest/doctest.h>
 
@@ -48,7 +48,7 @@ DOCTEST_TEST_CASE("pieces are those of the whole text, however few bytes come at
     for (auto n = rng.below(40); n > 0; --n) text += "aab#"[rng.below(4)];
     for (const std::string separator : {"#", "a#", "aab"}) {
       Drops source(text, 1 + rng.below(5));
-      core::Pieces pieces(source, separator);
+      core::SeparatedPieces pieces(source, separator);
       std::vector<std::string> found;
       for (std::string piece; pieces.next(piece);) found.push_back(piece);
       DOCTEST_REQUIRE(found == plain(text, separator));

@@ -1,14 +1,14 @@
-#include "core/pieces.h"
+#include "core/separated_pieces.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace core {
 
-Pieces::Pieces(ByteSource& source, std::string separator)
+SeparatedPieces::SeparatedPieces(ByteSource& source, std::string separator)
     : source_(source), separator_(std::move(separator)) {}
 
-bool Pieces::next(std::string& piece) {
+bool SeparatedPieces::next(std::string& piece) {
   constexpr std::size_t kRead = 1 << 20;
   for (;;) {
     const auto end = held_.find(separator_, searched_);
