@@ -81,7 +81,7 @@ Model first_model(const Job& job, std::int64_t points, std::string& fingerprint)
 
 /// Sum over the rows of a window of their mean error; adds its gradient unless there is no place
 /// for it.
-double window_loss(Unit& unit, const Shape& shape, const float* x, std::int64_t steps,
+double window_loss(MemoryUnit& unit, const Shape& shape, const float* x, std::int64_t steps,
                    const float* weights, float* gradient) {
   const auto width = static_cast<std::size_t>(shape.width());
   std::vector<float> y(static_cast<std::size_t>(steps) * width);
@@ -188,7 +188,7 @@ class VectorCourse : public train::Course {
     const auto steps = recipe_.batches.segment;
     std::vector<double> losses(windows.size());
     at::parallel_for(0, std::ssize(windows), 1, [&](std::int64_t begin, std::int64_t end) {
-      Unit unit(model_.shape, steps);
+      MemoryUnit unit(model_.shape, steps);
       for (auto i = begin; i < end; ++i)
         losses[static_cast<std::size_t>(i)] =
             window_loss(unit, model_.shape, windows[static_cast<std::size_t>(i)], steps, weights,
@@ -268,7 +268,7 @@ std::unique_ptr<train::Course> prepare(Job job) {
       .recipe = recipe,
       .validation = job.validation,
       .config = make_config(model.shape, facts_of(job, model.shape, data, valid, from)),
-      .unit = "rows",
+      .counted = "rows",
       .nats = false,
       .has_valid = !job.valid.empty(),
       .scored = windows * static_cast<double>(batches.segment - 1)};

@@ -8,7 +8,8 @@ namespace forecast {
 namespace {
 
 /// Sums of |error| of one sequence, a context each.
-std::vector<double> errors_of(Unit& unit, const Model& model, const float* x, const Task& task) {
+std::vector<double> errors_of(MemoryUnit& unit, const Model& model, const float* x,
+                              const Task& task) {
   const auto width = model.shape.width();
   const float* const weights = model.maps.const_data_ptr<float>();
   std::vector<double> errors;
@@ -43,7 +44,7 @@ std::vector<ContextError> errors_by_context(const Model& model,
   std::vector<std::vector<double>> sums(sequences.size());
   at::parallel_for(
       0, static_cast<std::int64_t>(sequences.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-        Unit unit(model.shape, task.length + 1);
+        MemoryUnit unit(model.shape, task.length + 1);
         for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
           sums[i] = errors_of(unit, model, sequences[i], task);
       });

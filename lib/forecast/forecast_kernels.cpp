@@ -45,7 +45,7 @@ void add_gradient(const float* dy, const float* x, std::int64_t n, float* dw) {
 
 }  // namespace
 
-Unit::Unit(const Shape& shape, std::int64_t capacity)
+MemoryUnit::MemoryUnit(const Shape& shape, std::int64_t capacity)
     : shape_(shape),
       capacity_(capacity),
       channels_(shape.width() / shape.heads),
@@ -56,13 +56,13 @@ Unit::Unit(const Shape& shape, std::int64_t capacity)
       log_sums_(static_cast<std::size_t>(capacity * shape.heads)),
       read_(keys_.size()) {}
 
-void Unit::set_key(std::int64_t step, const float* x, const float* weights) {
+void MemoryUnit::set_key(std::int64_t step, const float* x, const float* weights) {
   float k[2 * kMostPoints];
   apply(weights, x, shape_.points, k);
   for (std::int64_t c = 0; c < shape_.width(); ++c) channel(keys_, c)[step] = k[c];
 }
 
-void Unit::set_value(std::int64_t step, const float* next_x, const float* weights) {
+void MemoryUnit::set_value(std::int64_t step, const float* next_x, const float* weights) {
   float v[2 * kMostPoints];
   apply(weights + 2 * shape_.points * shape_.points, next_x, shape_.points, v);
   for (std::int64_t c = 0; c < shape_.width(); ++c) channel(values_, c)[step] = v[c];
@@ -72,7 +72,7 @@ void Unit::set_value(std::int64_t step, const float* next_x, const float* weight
 // instructions, not by memory (a head's channels stay in the first-level cache), so that each fuses
 // what it can.
 
-void Unit::score(std::int64_t step, std::int64_t head) {
+void MemoryUnit::score(std::int64_t step, std::int64_t head) {
   float* const p = scores_.data();
   const std::int64_t begin = head * channels_;
   for (std::int64_t c = begin; c < begin + channels_; c += 2) {
@@ -88,7 +88,7 @@ void Unit::score(std::int64_t step, std::int64_t head) {
   }
 }
 
-void Unit::read(std::int64_t step, std::int64_t head, float* o) {
+void MemoryUnit::read(std::int64_t step, std::int64_t head, float* o) {
   score(step, head);
   float* const p = scores_.data();
   const float max = nn::vec::max_of(p, step), sum = nn::vec::exponentiate(p, step, max);
@@ -106,14 +106,14 @@ void Unit::read(std::int64_t step, std::int64_t head, float* o) {
   }
 }
 
-void Unit::forecast(std::int64_t step, const float* weights, float* y) {
+void MemoryUnit::forecast(std::int64_t step, const float* weights, float* y) {
   float* const o = read_.data() + step * shape_.width();
   std::fill(o, o + shape_.width(), 0.0f);
   for (std::int64_t head = 0; step > 0 && head < shape_.heads; ++head) read(step, head, o);
   apply(weights + 4 * shape_.points * shape_.points, o, shape_.points, y);
 }
 
-void Unit::forward(const float* x, std::int64_t steps, const float* weights, float* y) {
+void MemoryUnit::forward(const float* x, std::int64_t steps, const float* weights, float* y) {
   const std::int64_t width = shape_.width();
   for (std::int64_t t = 0; t < steps; ++t) {
     set_key(t, x + t * width, weights);
@@ -122,7 +122,7 @@ void Unit::forward(const float* x, std::int64_t steps, const float* weights, flo
   }
 }
 
-void Unit::read_back(std::int64_t step, std::int64_t head, const float* o, const float* d_o) {
+void MemoryUnit::read_back(std::int64_t step, std::int64_t head, const float* o, const float* d_o) {
   score(step, head);
   float *const p = scores_.data(), *const d = d_scores_.data();
   const std::int64_t begin = head * channels_, end = begin + channels_;
@@ -163,8 +163,8 @@ void Unit::read_back(std::int64_t step, std::int64_t head, const float* o, const
   }
 }
 
-void Unit::backward(const float* x, std::int64_t steps, const float* weights, const float* dy,
-                    float* d_weights) {
+void MemoryUnit::backward(const float* x, std::int64_t steps, const float* weights, const float* dy,
+                          float* d_weights) {
   const std::int64_t width = shape_.width(), n = shape_.points, matrix = 2 * n * n;
   d_keys_.assign(keys_.size(), 0.0f);
   d_values_.assign(values_.size(), 0.0f);

@@ -21,9 +21,9 @@ struct Shape {
 /// W_key x_t and v_s = W_value x_{s+1}; y_t forecasts x_{t+1}, y_0 is 0. The maps are complex
 /// matrices, weights = W_key, W_value, W_z, each (points, points, 2) row by row as (re, im). Holds
 /// keys and values of up to `capacity` steps, channel by channel. Not thread safe.
-class Unit {
+class MemoryUnit {
  public:
-  Unit(const Shape& shape, std::int64_t capacity);
+  MemoryUnit(const Shape& shape, std::int64_t capacity);
 
   void set_key(std::int64_t step, const float* x, const float* weights);
   void set_value(std::int64_t step, const float* next_x, const float* weights);

@@ -13,7 +13,7 @@ namespace forecast {
 
 struct Model {
   Shape shape;
-  torch::Tensor maps;  ///< (3, points, points, 2) float32, contiguous: the weights of Unit
+  torch::Tensor maps;  ///< (3, points, points, 2) float32, contiguous: the weights of MemoryUnit
 
   /// Views of the maps.
   model::NamedTensors named_weights() const;

@@ -22,10 +22,10 @@ class Course {
     ValidationOptions validation;
     core::OrderedJson config;        ///< config.json as it stands before the model is there
     FileNames files{};               ///< of the fingerprints in it
-    std::string unit = "tokens";     ///< what the loss is a mean over
+    std::string counted = "tokens";  ///< what the loss is a mean over
     bool nats = true;                ///< the loss is in nats: its exp is a perplexity
     bool has_valid = false;          ///< validate() may be asked for
-    double scored = 0;               ///< units in all updates together
+    double scored = 0;               ///< of what is counted, in all updates together
     std::optional<double> epochs{};  ///< times through the data, if that is how they are taken
   };
   virtual ~Course() = default;

@@ -46,8 +46,8 @@ core::OrderedJson plan(Course& course, const KeepOptions& keep) {
   core::OrderedJson report;
   report["parameters"] = parameters;
   report["updates"] = recipe.steps;
-  report[terms.unit + "_per_update"] = std::llround(an_update);
-  report[terms.unit] = std::llround(terms.scored);
+  report[terms.counted + "_per_update"] = std::llround(an_update);
+  report[terms.counted] = std::llround(terms.scored);
   if (terms.epochs) report["epochs"] = rounded(*terms.epochs);
   report["weights_bytes"] = weights;
   report["gradient_bytes"] = weights * GradientSum::held(leaves, sum_of(recipe));
@@ -58,7 +58,7 @@ core::OrderedJson plan(Course& course, const KeepOptions& keep) {
   // While one is written the one before it is still there.
   report["disk_bytes"] = weights + checkpoint * (std::max<std::int64_t>(keep.keep, 1) + 1);
   report["update_s"] = rounded(update_s);
-  report[terms.unit + "_per_s"] = rounded(an_update / update_s);
+  report[terms.counted + "_per_s"] = rounded(an_update / update_s);
   report["hours"] = rounded(update_s * static_cast<double>(recipe.steps) / 3600);
   return report;
 }

@@ -151,7 +151,7 @@ class Trainer {
     const double seconds = seconds_since(logged_at_), waited_s = course_.waited_s();
     timings_->write(
         {{"step", step_},
-         {terms_.unit + "_per_s", rounded(static_cast<double>(logged_scored_) / seconds)},
+         {terms_.counted + "_per_s", rounded(static_cast<double>(logged_scored_) / seconds)},
          {"seconds", rounded(seconds)},
          {"waited_for_data_s", rounded(waited_s - waited_s_)},
          {"peak_bytes", peak_bytes()}});

@@ -32,8 +32,8 @@ struct KeepOptions {
 /// What the outside sees and decides.
 struct Watch {
   struct Progress {
-    std::int64_t step, steps, scored;        ///< updates done, of all; units scored by this process
-    std::optional<double> loss, valid_loss;  ///< a unit, the last known
+    std::int64_t step, steps, scored;        ///< updates done, of all; what this process scored
+    std::optional<double> loss, valid_loss;  ///< the last known
     std::string summary() const;             ///< both, in a few words
   };
   std::function<void(const Progress&)> progress = {};

@@ -63,11 +63,11 @@ constexpr std::int64_t kSortedBatches = 16;
 // Windows that share a forward pass.
 struct WindowBatch {
   std::vector<Span> spans;
-  std::int64_t unit;  // which of those that stand or fall together
-  bool last;          // the sorted batches after it are others
+  std::int64_t group;  // which of those that stand or fall together
+  bool last;           // the sorted batches after it are others
 };
 
-// All windows of the data as batches. A unit is one of them; of carried windows all of a stream's,
+// All windows of the data as batches. A group is one of them; of carried windows all of a stream's,
 // since each needs those before it; of sorted pairs those that are sorted together.
 class Batches {
  public:
@@ -92,8 +92,8 @@ class Batches {
       if (!sorted_) fill();
     }
     batch.last = ahead_.empty();
-    if (!sorted_ && (!carried_ || batch.spans[0].fresh)) ++unit_;
-    batch.unit = unit_;
+    if (!sorted_ && (!carried_ || batch.spans[0].fresh)) ++group_;
+    batch.group = group_;
     if (sorted_ && batch.last) fill();
     return batch;
   }
@@ -111,7 +111,7 @@ class Batches {
   void sort_some() {
     std::vector<std::vector<Span>> streams;
     std::int64_t tokens = 0;
-    ++unit_;
+    ++group_;
     for (; more_; more_ = (waiting_ = windows_.next()).has_value()) {
       if (waiting_) {
         if (waiting_->fresh) {
@@ -137,10 +137,10 @@ class Batches {
   std::deque<Span> ahead_;  // one, or those that are sorted
   std::optional<Span> waiting_;
   bool more_ = true;
-  std::int64_t unit_ = -1;
+  std::int64_t group_ = -1;
 };
 
-// The batches that a part goes through, [first, ...) up to units [begin, end), which are its own.
+// The batches that a part goes through, [first, ...) up to groups [begin, end), which are its own.
 struct Stretch {
   std::int64_t first = 0, begin = 0, end = std::numeric_limits<std::int64_t>::max();
 };
@@ -150,17 +150,17 @@ Stretch stretch_of(const core::Part& part, const std::function<Batches()>& batch
                    std::int64_t reach) {
   Stretch stretch;
   if (part.whole()) return stretch;
-  std::int64_t units = 0;
-  for (auto all = batches(); const auto batch = all.next();) units = batch->unit + 1;
-  stretch.begin = part.begin(units);
-  stretch.end = part.end(units);
+  std::int64_t groups = 0;
+  for (auto all = batches(); const auto batch = all.next();) groups = batch->group + 1;
+  stretch.begin = part.begin(groups);
+  stretch.end = part.end(groups);
   struct Before {
     std::int64_t tokens;  // new ones
     std::int64_t stream;  // that begins in it last, or -1
   };
   std::vector<Before> before;
   for (auto all = batches(); const auto batch = all.next();) {
-    if (batch->unit == stretch.begin) {
+    if (batch->group == stretch.begin) {
       stretch.first = std::ssize(before);
       const Span& own = batch->spans[0];
       bool begun = own.fresh;
@@ -226,9 +226,9 @@ class Walk {
     auto all = batches();
     std::int64_t number = 0;
     while (auto batch = all.next()) {
-      if (batch->unit >= end) break;
+      if (batch->group >= end) break;
       if (number++ < first) continue;
-      pass(forward(std::move(batch->spans), batch->unit >= begin));
+      pass(forward(std::move(batch->spans), batch->group >= begin));
       if (sorted_ && batch->last) give_kept();
     }
     if (auto last = std::exchange(waiting_, std::nullopt)) score(*last);

@@ -25,13 +25,13 @@ struct Scored {
   const Neighbours* found = nullptr;  ///< what the stores gave for them (at the first nprobe)
 };
 
-/// Windows that share a forward pass, or pairs that are sorted together, are a unit: what they give
+/// Windows that share a forward pass, or pairs that are sorted together, are a group: what they give
 /// depends on no other, but for the memory before them.
 struct Watch {
   std::function<void(const Scored&)> scored = {};           ///< each block
   std::function<void(std::uint64_t tokens)> progress = {};  ///< tokens so far; may throw to stop
   std::function<void(double nats)> added = {};  ///< each window's, in the order of the sum
-  /// The units that are scored; of the others those just before them, as far back as memories reach,
+  /// The groups that are scored; of the others those just before them, as far back as memories reach,
   /// are remembered.
   core::Part part = {};
 };

@@ -202,10 +202,10 @@ TemperedMasses tempered_masses(const Tensor& queries, const Place& place, const 
     return {torch::stack(all), torch::stack(positive)};
   }
   std::vector<float> scales;
-  MemoryRule unit = rule;
-  unit.temperature = 1;
+  MemoryRule plain = rule;
+  plain.temperature = 1;
   for (const double temperature : temperatures)
-    scales.push_back(static_cast<float>(scale_of(unit, queries.size(1)) / temperature));
+    scales.push_back(static_cast<float>(scale_of(plain, queries.size(1)) / temperature));
   const Tensor max = torch::full({rows}, kUnseen / 2, queries.options()),
                all = torch::zeros({n, rows}, queries.options()), positive = torch::zeros_like(all),
                labels = entries.labels.to(torch::kInt32).contiguous(),

@@ -132,7 +132,7 @@ DOCTEST_TEST_CASE("vectors: the model is the best by validation, whose loss is t
   // The two windows of 24 that 50 rows have.
   const auto model = forecast::load(folder / "run");
   const auto series = forecast::read_series({folder / "valid"});
-  forecast::Unit unit(model.shape, 24);
+  forecast::MemoryUnit unit(model.shape, 24);
   double sum = 0;
   for (const std::int64_t begin : {0, 24}) {
     std::vector<float> y(24 * 6);

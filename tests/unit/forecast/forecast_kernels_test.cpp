@@ -83,7 +83,7 @@ DOCTEST_TEST_CASE(
     "forecasts and their gradients are those of the formula, with one head and three") {
   for (const std::int64_t heads : {1, 3}) {
     const auto p = problem_of(heads);
-    forecast::Unit unit(p.shape, p.steps);
+    forecast::MemoryUnit unit(p.shape, p.steps);
     std::vector<float> y(p.x.size()), gradient(p.weights.size(), 0.0F);
     unit.forward(p.x.data(), p.steps, p.weights.data(), y.data());
     unit.backward(p.x.data(), p.steps, p.weights.data(), p.direction.data(), gradient.data());
