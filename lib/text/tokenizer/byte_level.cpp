@@ -217,18 +217,7 @@ class BpeEncoder : public Encoder {
 
 ByteLevel::ByteLevel(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
     : parts_(std::move(parts)) {
-  for (const Merge& merge : merges) {
-    for (const std::uint32_t id : {merge.left, merge.right, merge.result})
-      if (!vocabulary.has(id)) core::fail(core::Code::bad_data, "a merge of id {}, no token's", id);
-  }
-  for (const auto& token : parts_.special) {
-    if (vocabulary.token(token.id) != token.content)
-      core::fail(core::Code::bad_data, "special token {} is not in the vocabulary", token.content);
-  }
-  special_ = std::move(parts_.special);
-  std::sort(special_.begin(), special_.end(),
-            [](const SpecialToken& a, const SpecialToken& b) { return a.id < b.id; });
-  vocabulary_ = std::move(vocabulary);
+  take(std::move(vocabulary), merges, std::move(parts_.special));
   merges_ = MergeTable(std::move(merges));
   template_ = std::move(parts_.around);
   for (int b = 0; b < 256; ++b) {
@@ -264,8 +253,7 @@ const char* ByteLevel::cut(const char* begin, const char* end) const {
 }
 
 void ByteLevel::decode_token(std::uint32_t id, bool& line_start, std::string& out) const {
-  if (!vocabulary_.has(id))
-    core::fail(core::Code::bad_data, "id {} is not in a vocabulary of {}", id, size());
+  expect_token(id);
   line_start = false;
   out += vocabulary_.token(id);
 }

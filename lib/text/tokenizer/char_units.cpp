@@ -50,22 +50,11 @@ class UnitsEncoder : public Encoder {
 CharUnits::CharUnits(Vocabulary vocabulary, std::vector<Merge> merges,
                      std::vector<SpecialToken> special, std::string unknown)
     : unknown_name_(std::move(unknown)) {
-  for (const Merge& merge : merges) {
-    for (const std::uint32_t id : {merge.left, merge.right, merge.result})
-      if (!vocabulary.has(id)) core::fail(core::Code::bad_data, "a merge of id {}, no token's", id);
-  }
-  for (const auto& token : special) {
-    if (vocabulary.token(token.id) != token.content)
-      core::fail(core::Code::bad_data, "special token {} is not in the vocabulary", token.content);
-  }
-  const auto id = vocabulary.id_of(unknown_name_);
+  take(std::move(vocabulary), merges, std::move(special));
+  const auto id = id_of(unknown_name_);
   if (!id) core::fail(core::Code::bad_data, "no token {} in the vocabulary", unknown_name_);
   unknown_ = *id;
-  vocabulary_ = std::move(vocabulary);
   merges_ = MergeTable(std::move(merges));
-  special_ = std::move(special);
-  std::sort(special_.begin(), special_.end(),
-            [](const SpecialToken& a, const SpecialToken& b) { return a.id < b.id; });
 }
 
 std::unique_ptr<Encoder> CharUnits::encoder() const {
@@ -77,8 +66,7 @@ const char* CharUnits::cut(const char* begin, const char* end) const {
 }
 
 void CharUnits::decode_token(std::uint32_t id, bool& line_start, std::string& out) const {
-  if (!vocabulary_.has(id))
-    core::fail(core::Code::bad_data, "id {} is not in a vocabulary of {}", id, size());
+  expect_token(id);
   std::string_view unit = vocabulary_.token(id);
   if (!line_start) out += ' ';
   const bool special = id == unknown_ || std::any_of(special_.begin(), special_.end(),

@@ -50,26 +50,10 @@ bool may_be_lower(std::uint32_t c) {
 
 // The end of (?i:'s|'t|'re|'ve|'m|'ll|'d) at p, or p.
 const char* any_case_contraction_end(const char* p, const Reader& text) {
-  if (p >= text.end || *p != '\'' || text.end - p < 2) return p;
-  const auto letter = [&](int i) {
-    return text.end - p > i ? static_cast<unsigned char>(p[i]) | 0x20u : 0u;
-  };
-  switch (letter(1)) {
-    case 's':
-    case 't':
-    case 'm':
-    case 'd':
-      return p + 2;
-    case 'r':
-    case 'v':
-      return letter(2) == 'e' ? p + 3 : p;
-    case 'l':
-      return letter(2) == 'l' ? p + 3 : p;
-    default: {
-      const Char c = text.at(p + 1);
-      return c.code_point == kLongS ? p + 1 + c.bytes : p;
-    }
-  }
+  if (const char* found = contraction_end<true>(p, text.end); found != p) return found;
+  if (text.end - p < 2 || *p != '\'') return p;
+  const Char c = text.at(p + 1);
+  return c.code_point == kLongS ? p + 1 + c.bytes : p;
 }
 
 const char* number_end(const char* p, const Reader& text, int k) {

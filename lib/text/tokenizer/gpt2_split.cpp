@@ -56,25 +56,6 @@ const char* run_end(const char* p, const char* end, const char* cap) {
   return p;
 }
 
-// The end of a contraction ('s 't 're 've 'm 'll 'd) at p, or p.
-const char* contraction_end(const char* p, const char* end) {
-  if (end - p < 2) return p;
-  switch (p[1]) {
-    case 's':
-    case 't':
-    case 'm':
-    case 'd':
-      return p + 2;
-    case 'r':
-    case 'v':
-      return end - p >= 3 && p[2] == 'e' ? p + 3 : p;
-    case 'l':
-      return end - p >= 3 && p[2] == 'l' ? p + 3 : p;
-    default:
-      return p;
-  }
-}
-
 const char* run_of(CharClass kind, const char* p, const char* end, const char* cap) {
   switch (kind) {
     case CharClass::letter:
@@ -111,10 +92,7 @@ const char* gpt2_pretoken_end(const char* p, const char* end) {
     const CharClass next = class_at(word, end);
     return next == CharClass::space ? space_end(p, end, cap) : run_of(next, word, end, cap);
   }
-  if (*p == '\'') {
-    const char* found = contraction_end(p, end);
-    if (found != p) return found;
-  }
+  if (const char* found = contraction_end<false>(p, end); found != p) return found;
   const CharClass first = class_at(p, end);
   return first == CharClass::space ? space_end(p, end, cap) : run_of(first, p, end, cap);
 }

@@ -19,6 +19,30 @@ namespace text {
 /// starts afresh there: the merges of one pre-token are done in memory. No text has such words.
 inline constexpr std::size_t kMaxPretokenBytes = std::size_t{4} << 20;
 
+/// The end of one of 's 't 'm 'd 're 've 'll at p, or p if there is none; with kAnyCase of ASCII
+/// letters of either case.
+template <bool kAnyCase>
+inline const char* contraction_end(const char* p, const char* end) {
+  if (end - p < 2 || *p != '\'') return p;
+  const auto letter = [&](int i) {
+    return end - p > i ? static_cast<unsigned char>(p[i]) | (kAnyCase ? 0x20u : 0u) : 0u;
+  };
+  switch (letter(1)) {
+    case 's':
+    case 't':
+    case 'm':
+    case 'd':
+      return p + 2;
+    case 'r':
+    case 'v':
+      return letter(2) == 'e' ? p + 3 : p;
+    case 'l':
+      return letter(2) == 'l' ? p + 3 : p;
+    default:
+      return p;
+  }
+}
+
 /// The end of the pre-token that starts at p < end, where `end` is the end of the text.
 const char* gpt2_pretoken_end(const char* p, const char* end);
 

@@ -126,19 +126,11 @@ std::uint32_t last_char(std::string_view text) {
 
 Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
     : parts_(std::move(parts)) {
-  for (const Merge& merge : merges) {
+  for (const Merge& merge : merges)
     for (const std::uint32_t id : {merge.left, merge.right, merge.result})
-      if (vocabulary.token(id).empty())
+      if (vocabulary.has(id) && vocabulary.token(id).empty())  // no characters to join
         core::fail(core::Code::bad_data, "a merge of id {}, no token's", id);
-  }
-  for (const auto& token : parts_.special) {
-    if (vocabulary.token(token.id) != token.content)
-      core::fail(core::Code::bad_data, "special token {} is not in the vocabulary", token.content);
-  }
-  special_ = std::move(parts_.special);
-  std::sort(special_.begin(), special_.end(),
-            [](const SpecialToken& a, const SpecialToken& b) { return a.id < b.id; });
-  vocabulary_ = std::move(vocabulary);
+  take(std::move(vocabulary), merges, std::move(parts_.special));
   template_ = std::move(parts_.around);
   if (!parts_.unknown.empty()) {
     const auto id = id_of(parts_.unknown);
@@ -247,8 +239,7 @@ const char* Pieces::cut(const char* begin, const char* end) const {
 }
 
 void Pieces::decode_token(std::uint32_t id, bool& line_start, std::string& out) const {
-  if (!vocabulary_.has(id))
-    core::fail(core::Code::bad_data, "id {} is not in a vocabulary of {}", id, size());
+  expect_token(id);
   const std::size_t from = out.size();
   if (byte_of_[id] >= 0) {
     out += static_cast<char>(byte_of_[id]);

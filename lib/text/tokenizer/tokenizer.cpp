@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+
 namespace text {
 
 std::string_view name_of(TokenizerKind kind) {
@@ -18,6 +23,25 @@ std::string_view name_of(TokenizerKind kind) {
       return "pieces";
   }
   return "";
+}
+
+void Tokenizer::take(Vocabulary vocabulary, const std::vector<Merge>& merges,
+                     std::vector<SpecialToken> special) {
+  for (const Merge& merge : merges)
+    for (const std::uint32_t id : {merge.left, merge.right, merge.result})
+      if (!vocabulary.has(id)) core::fail(core::Code::bad_data, "a merge of id {}, no token's", id);
+  for (const auto& token : special)
+    if (vocabulary.token(token.id) != token.content)
+      core::fail(core::Code::bad_data, "special token {} is not in the vocabulary", token.content);
+  vocabulary_ = std::move(vocabulary);
+  special_ = std::move(special);
+  std::sort(special_.begin(), special_.end(),
+            [](const SpecialToken& a, const SpecialToken& b) { return a.id < b.id; });
+}
+
+void Tokenizer::expect_token(std::uint32_t id) const {
+  if (!vocabulary_.has(id))
+    core::fail(core::Code::bad_data, "id {} is not in a vocabulary of {}", id, size());
 }
 
 std::string Tokenizer::summary() const {

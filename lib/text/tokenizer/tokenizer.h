@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/hash.h"
+#include "text/tokenizer/merges.h"
 #include "text/tokenizer/vocabulary.h"
 
 namespace text {
@@ -97,6 +98,13 @@ class Tokenizer {
   core::Digest fingerprint() const { return core::hash128(json()); }
 
  protected:
+  /// Takes what all kinds have. Throws Error{bad_data} for a merge of an id that is no token's or a
+  /// special token that is not in the vocabulary.
+  void take(Vocabulary vocabulary, const std::vector<Merge>& merges,
+            std::vector<SpecialToken> special);
+  /// Throws Error{bad_data} for an id that is no token's.
+  void expect_token(std::uint32_t id) const;
+
   Vocabulary vocabulary_;
   std::vector<SpecialToken> special_;  // by id
   Template template_;

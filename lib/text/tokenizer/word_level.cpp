@@ -81,8 +81,7 @@ const char* WordLevel::cut(const char* begin, const char* end) const {
 }
 
 void WordLevel::decode_token(std::uint32_t id, bool& line_start, std::string& out) const {
-  if (!vocabulary_.has(id))
-    core::fail(core::Code::bad_data, "id {} is not in a vocabulary of {}", id, size());
+  expect_token(id);
   if (id == newline_) {
     out += '\n';
     line_start = true;
