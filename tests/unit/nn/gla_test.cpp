@@ -15,13 +15,10 @@
 namespace {
 
 using properties::batch_of;
+using properties::gap;
 using properties::random_ids;
 using properties::strong_model;
 using torch::Tensor;
-
-double gap(const Tensor& a, const Tensor& b) {
-  return ((a - b).abs() / (1 + b.abs())).max().item<double>();
-}
 
 // o, the last state, then the gradients of q, k, log_decay, v and the first state.
 std::vector<Tensor> results(nn::GlaOutput (*scan)(const nn::GlaInput&), torch::ScalarType type,
@@ -126,23 +123,7 @@ DOCTEST_TEST_CASE("gla equals its formulas in values and gradients, over calls o
     at += n;
   }
   const auto want = plain_gla(options, weights, ids);
-  DOCTEST_CHECK(gap(torch::cat(f), want.f) < 1e-10);
-  DOCTEST_CHECK(gap(torch::cat(g), want.g) < 1e-10);
-  const auto gradients = [&](const Tensor& f_all, const Tensor& g_all) {
-    model->zero_grad();
-    torch::manual_seed(8);
-    ((f_all * torch::randn_like(f_all)).sum() + (g_all * torch::randn_like(g_all)).sum())
-        .backward();
-    std::vector<Tensor> all;
-    for (const auto& [name, weight] : model->named_weights())
-      all.push_back(weight.grad().defined() ? weight.grad().clone() : torch::zeros_like(weight));
-    return all;
-  };
-  const auto d_got = gradients(torch::cat(f), torch::cat(g)), d_want = gradients(want.f, want.g);
-  for (std::size_t i = 0; i < d_got.size(); ++i) {
-    DOCTEST_CAPTURE(model->named_weights()[i].first);
-    DOCTEST_CHECK(gap(d_got[i], d_want[i]) < 1e-9);
-  }
+  properties::check_same(*model, {torch::cat(f), torch::cat(g)}, {want.f, want.g}, 1e-10);
 }
 
 DOCTEST_TEST_CASE("gla carries a State of constant size and refuses heads that do not fit") {

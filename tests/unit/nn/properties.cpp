@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "core/error.h"
 #include "nn/layers/init.h"
 
 namespace properties {
@@ -113,6 +114,42 @@ std::shared_ptr<nn::Model> strong_model(const nn::ModelOptions& options, std::ui
   model->to(torch::kFloat64);
   model->eval();
   return model;
+}
+
+double gap(const torch::Tensor& a, const torch::Tensor& b) {
+  return ((a - b).abs() / (1 + b.abs())).max().item<double>();
+}
+
+void check_same(nn::Model& model, const nn::Hidden& got, const nn::Hidden& want, double close) {
+  DOCTEST_CHECK(gap(got.f, want.f) < close);
+  DOCTEST_CHECK(gap(got.g, want.g) < close);
+  const auto gradients = [&](const nn::Hidden& hidden) {
+    model.zero_grad();
+    torch::manual_seed(9);
+    const auto direction = [](const torch::Tensor& like) {
+      return torch::randn(like.sizes(), torch::kFloat64).to(like.scalar_type());
+    };
+    ((hidden.f * direction(hidden.f)).sum() + (hidden.g * direction(hidden.g)).sum()).backward();
+    std::vector<torch::Tensor> all;
+    for (const auto& [name, weight] : model.named_weights())
+      all.push_back(weight.grad().defined() ? weight.grad().clone() : torch::zeros_like(weight));
+    return all;
+  };
+  const auto d_got = gradients(got), d_want = gradients(want);
+  for (std::size_t i = 0; i < d_got.size(); ++i) {
+    DOCTEST_CAPTURE(model.named_weights()[i].first);
+    DOCTEST_CHECK(gap(d_got[i], d_want[i]) < 20 * close);
+  }
+}
+
+std::string refusal(const nn::ModelOptions& options) {
+  try {
+    const nn::Model model(options, kVocabulary);
+  } catch (const core::Error& error) {
+    DOCTEST_CHECK(error.code() == core::Code::bad_config);
+    return error.what();
+  }
+  return "";
 }
 
 double difference(const nn::Hidden& a, std::int64_t a_row, std::int64_t a_begin,

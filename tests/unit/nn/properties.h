@@ -29,6 +29,14 @@ nn::ModelOptions small_options(const std::string& arch = "transformer");
 double difference(const nn::Hidden& a, std::int64_t a_row, std::int64_t a_begin,
                   const nn::Hidden& b, std::int64_t b_row, std::int64_t b_begin, std::int64_t n);
 
+/// Largest difference, as a share of 1 + |b|.
+double gap(const torch::Tensor& a, const torch::Tensor& b);
+/// f, g and the gradients of all weights that follow from them, computed in two ways from the
+/// model's own weights: within `close`, gradients within 20 times as much.
+void check_same(nn::Model& model, const nn::Hidden& got, const nn::Hidden& want, double close);
+/// What a model of these options says why it cannot be; empty: it can.
+std::string refusal(const nn::ModelOptions& options);
+
 /// The properties. Each makes doctest assertions that name `name`.
 void check_all(const std::string& name, const nn::ModelOptions& options);
 void check_causality(nn::Model& model);

@@ -15,14 +15,11 @@
 namespace {
 
 using properties::batch_of;
+using properties::gap;
 using properties::Ids;
 using properties::random_ids;
 using properties::strong_model;
 using torch::Tensor;
-
-double gap(const Tensor& a, const Tensor& b) {
-  return ((a - b).abs() / (1 + b.abs())).max().item<double>();
-}
 
 struct Scan {
   Tensor gates, x, start;
@@ -188,23 +185,7 @@ DOCTEST_TEST_CASE("srupp equals its formulas in values and gradients, with what 
       g.push_back(hidden.g[0]);
     }
     const auto want = plain_srupp(options, weights, segments);
-    DOCTEST_CHECK(gap(torch::cat(f), want.f) < 1e-10);
-    DOCTEST_CHECK(gap(torch::cat(g), want.g) < 1e-10);
-    const auto gradients = [&](const Tensor& f_all, const Tensor& g_all) {
-      model->zero_grad();
-      torch::manual_seed(8);
-      ((f_all * torch::randn_like(f_all)).sum() + (g_all * torch::randn_like(g_all)).sum())
-          .backward();
-      std::vector<Tensor> all;
-      for (const auto& [name, weight] : model->named_weights())
-        all.push_back(weight.grad().defined() ? weight.grad().clone() : torch::zeros_like(weight));
-      return all;
-    };
-    const auto d_got = gradients(torch::cat(f), torch::cat(g)), d_want = gradients(want.f, want.g);
-    for (std::size_t i = 0; i < d_got.size(); ++i) {
-      DOCTEST_CAPTURE(model->named_weights()[i].first);
-      DOCTEST_CHECK(gap(d_got[i], d_want[i]) < 1e-9);
-    }
+    properties::check_same(*model, {torch::cat(f), torch::cat(g)}, {want.f, want.g}, 1e-10);
   }
 }
 
@@ -248,13 +229,7 @@ DOCTEST_TEST_CASE("srupp refuses bad options by name") {
   const auto refusal = [](auto change) -> std::string {
     auto options = srupp_options();
     change(options);
-    try {
-      const nn::Model model(options, properties::kVocabulary);
-    } catch (const core::Error& error) {
-      DOCTEST_CHECK(error.code() == core::Code::bad_config);
-      return error.what();
-    }
-    return "";
+    return properties::refusal(options);
   };
   DOCTEST_CHECK(refusal([](auto& o) { o.shape.heads = 3; }).find("heads") == 0);
   DOCTEST_CHECK(refusal([](auto& o) { o.srupp.attention_last = 3; }).find("attention-last") == 0);

@@ -22,36 +22,12 @@ plain::Weights weights_of(const nn::Model& model) {
   return weights;
 }
 
-std::vector<torch::Tensor> gradients(nn::Model& model, const torch::Tensor& f,
-                                     const torch::Tensor& g) {
-  model.zero_grad();
-  torch::manual_seed(9);
-  const auto type = f.scalar_type();
-  ((f * torch::randn(f.sizes(), torch::kFloat64).to(type)).sum() +
-   (g * torch::randn(g.sizes(), torch::kFloat64).to(type)).sum())
-      .backward();
-  std::vector<torch::Tensor> all;
-  for (const auto& [name, weight] : model.named_weights())
-    all.push_back(weight.grad().defined() ? weight.grad().clone() : torch::zeros_like(weight));
-  return all;
-}
-
 void check_against_plain(nn::Model& model, torch::ScalarType type, double close) {
   model.to(type);
   const auto ids = random_ids(7, 20);
   const auto hidden = model.architecture->forward(batch_of({ids}), nullptr);
   const auto expected = plain::transformer(model.options, weights_of(model), ids);
-  const auto gap = [](const torch::Tensor& a, const torch::Tensor& b) {
-    return ((a - b).abs() / (1 + b.abs())).max().item<double>();
-  };
-  DOCTEST_CHECK(gap(hidden.f[0], expected.f) < close);
-  DOCTEST_CHECK(gap(hidden.g[0], expected.g) < close);
-  const auto got = gradients(model, hidden.f[0], hidden.g[0]);
-  const auto want = gradients(model, expected.f, expected.g);
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    DOCTEST_CAPTURE(model.named_weights()[i].first);
-    DOCTEST_CHECK(gap(got[i], want[i]) < 20 * close);
-  }
+  properties::check_same(model, {hidden.f[0], hidden.g[0]}, {expected.f, expected.g}, close);
 }
 
 template <class F>

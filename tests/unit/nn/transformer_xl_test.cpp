@@ -14,6 +14,7 @@
 namespace {
 
 using properties::batch_of;
+using properties::gap;
 using properties::Ids;
 using properties::random_ids;
 using properties::strong_model;
@@ -37,24 +38,6 @@ nn::Hidden run(nn::Model& model, const std::vector<Ids>& segments, nn::State& st
   return {torch::cat(f), torch::cat(g)};
 }
 
-std::vector<torch::Tensor> gradients(nn::Model& model, const torch::Tensor& f,
-                                     const torch::Tensor& g) {
-  model.zero_grad();
-  torch::manual_seed(9);
-  const auto type = f.scalar_type();
-  ((f * torch::randn(f.sizes(), torch::kFloat64).to(type)).sum() +
-   (g * torch::randn(g.sizes(), torch::kFloat64).to(type)).sum())
-      .backward();
-  std::vector<torch::Tensor> all;
-  for (const auto& [name, weight] : model.named_weights())
-    all.push_back(weight.grad().defined() ? weight.grad().clone() : torch::zeros_like(weight));
-  return all;
-}
-
-double gap(const torch::Tensor& a, const torch::Tensor& b) {
-  return ((a - b).abs() / (1 + b.abs())).max().item<double>();
-}
-
 void check_against_formula(nn::Model& model, torch::ScalarType type, double close, bool detach) {
   model.to(type);
   const std::vector<Ids> segments = {random_ids(5, 1), random_ids(4, 2), random_ids(6, 3)};
@@ -63,13 +46,7 @@ void check_against_formula(nn::Model& model, torch::ScalarType type, double clos
   nn::State state;
   const auto got = run(model, segments, state, detach);
   const auto want = plain::transformer_xl(model.options, weights, segments, detach);
-  DOCTEST_CHECK(gap(got.f, want.f) < close);
-  DOCTEST_CHECK(gap(got.g, want.g) < close);
-  const auto d_got = gradients(model, got.f, got.g), d_want = gradients(model, want.f, want.g);
-  for (std::size_t i = 0; i < d_got.size(); ++i) {
-    DOCTEST_CAPTURE(model.named_weights()[i].first);
-    DOCTEST_CHECK(gap(d_got[i], d_want[i]) < 20 * close);
-  }
+  properties::check_same(model, got, {want.f, want.g}, close);
 }
 
 }  // namespace
@@ -258,13 +235,7 @@ DOCTEST_TEST_CASE("bad options are refused by name") {
   const auto refusal = [](auto change) -> std::string {
     auto options = xl_options("4");
     change(options);
-    try {
-      const nn::Model model(options, properties::kVocabulary);
-    } catch (const core::Error& error) {
-      DOCTEST_CHECK(error.code() == core::Code::bad_config);
-      return error.what();
-    }
-    return "";
+    return properties::refusal(options);
   };
   DOCTEST_CHECK(
       refusal([](auto& o) { o.layer_memory.layer_memory = "1,2,3"; }).find("layer-memory") == 0);
