@@ -47,10 +47,7 @@ Mosaic::Mosaic(const ModelOptions& options, std::int64_t vocabulary)
   const auto norm = [&] {
     return std::make_shared<LayerNorm>(shape_.d_model, kNormEpsilon, /*bias=*/false);
   };
-  const auto list = register_module("h", std::make_shared<torch::nn::Module>());
-  for (std::int64_t i = 0; i < shape_.layers; ++i) {
-    const auto layer =
-        list->register_module(std::to_string(i), std::make_shared<torch::nn::Module>());
+  for (const auto& layer : add_layers(*this, "h", shape_.layers)) {
     layers_.push_back(
         {layer->register_module("ln_1", norm()), layer->register_module("ln_2", norm()),
          layer->register_module("contextual", std::make_shared<ContextualUnit>(shape_)),

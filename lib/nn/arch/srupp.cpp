@@ -125,10 +125,7 @@ std::int64_t Srupp::d_key() const {
 
 Hidden Srupp::forward(const Batch& batch, State* state) {
   LayerMemory memory(batch, state);
-  auto ids = batch.inputs;
-  if (!memory.dense())
-    ids = memory.pack(ids.masked_fill((batch.place.run < 0).to(ids.device()), 0));
-  auto x = dropped(wte_->forward(ids), shape_.dropout, is_training());
+  auto x = dropped(wte_->forward(memory.packed_ids(batch)), shape_.dropout, is_training());
   const auto count = std::ssize(layers_);
   const auto options = x.options().requires_grad(false);
   auto before = state != nullptr && state->has("cells")

@@ -75,6 +75,12 @@ torch::Tensor LayerMemory::pack(const torch::Tensor& x) const {
   return dense() ? x : permuted(x, order_);
 }
 
+torch::Tensor LayerMemory::packed_ids(const Batch& batch) const {
+  const auto& ids = batch.inputs;
+  if (dense()) return ids;
+  return pack(ids.masked_fill((batch.place.run < 0).to(ids.device()), 0));
+}
+
 torch::Tensor LayerMemory::unpack(const torch::Tensor& x) const {
   return dense() ? x : permuted(x, inverse_);
 }

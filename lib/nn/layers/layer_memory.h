@@ -36,6 +36,8 @@ class LayerMemory {
   /// (B, T, ...) -> the same with each row's real tokens first, in their order; and back.
   torch::Tensor pack(const torch::Tensor& x) const;
   torch::Tensor unpack(const torch::Tensor& x) const;
+  /// The batch's inputs (B, T) packed, with id 0 for padding.
+  torch::Tensor packed_ids(const Batch& batch) const;
   bool dense() const { return !order_.defined(); }       ///< no padding: packed as it is
   const torch::Tensor& count() const { return count_; }  ///< (B) int64, CPU: real tokens
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nn/base/torch.h"
 
@@ -12,6 +13,10 @@ namespace nn {
 /// A tensor for a parameter, not initialised (nn/init.h does that). On the meta device inside a
 /// ShapesOnly.
 torch::Tensor blank(torch::IntArrayRef sizes);
+
+/// NAME.0, NAME.1, ... of `owner`, to register the parts of n layers in.
+std::vector<std::shared_ptr<torch::nn::Module>> add_layers(torch::nn::Module& owner,
+                                                           const std::string& name, std::int64_t n);
 
 /// While one lives, this thread's new parameters have shapes but no memory: to count those of a
 /// model of any size.
