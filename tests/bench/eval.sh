@@ -9,9 +9,7 @@ set -euo pipefail
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-top=$(cd "$(dirname "$0")/../.." && pwd)
-for novel in "$top"/examples/novels/*.zst; do zstdcat "$novel"; done >"$work/text"
-tokenize -q --learn bpe --vocab-size 8000 "$work/text" -o "$work/tokenizer.json"
+novels_bpe "$work"
 head -c 150000 "$work/text" | tokenize -q --end-of-document none -t "$work/tokenizer.json" -o "$work/text.shard.zst"
 shape=(-q --layers 4 --d-model 256 --heads 4 --segment 512 --batch 2 --steps 2)
 train "${shape[@]}" --context 512 --init gpt2 --no-scale-embedding -o "$work/gpt2" "$work/text.shard.zst"

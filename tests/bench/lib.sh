@@ -21,3 +21,10 @@ has_peer() { # MODULE
   echo "${0##*/}: no python module $1 for $PEERS: its figures are left out" >&2
   return 1
 }
+
+# novels_bpe FOLDER: text, the novels, and tokenizer.json, 8,000 types of them.
+novels_bpe() {
+  local novel
+  for novel in "$(dirname "$0")"/../../examples/novels/*.zst; do zstdcat "$novel"; done >"$1/text"
+  tokenize -q --learn bpe --vocab-size 8000 "$1/text" -o "$1/tokenizer.json"
+}

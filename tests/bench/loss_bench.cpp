@@ -5,21 +5,17 @@
 //
 // usage: bench_loss [TOKENS]; prints JSON lines
 
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/adaptive.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "measured.h"
 #include "nn/base/runtime.h"
 #include "nn/heads/adaptive_head.h"
 #include "nn/heads/plain_head.h"
@@ -27,6 +23,7 @@
 
 namespace {
 
+using bench::Measured;
 using torch::Tensor;
 
 struct Shape {
@@ -146,48 +143,21 @@ void torch_loss(Problem& p) {
       .backward();
 }
 
-struct Measured {
-  double seconds, bytes;
-};
-
 // Best of three in a child; memory above what the problem itself takes.
 Measured measure(const Shape& shape, const std::function<void(Problem&)>& run) {
-  int ends[2];
-  if (::pipe(ends) != 0) std::exit(74);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  return bench::in_child([&] {
     nn::start(2, 1);
-    Problem p = problem_of(shape);
-    rusage before{}, after{};
-    ::getrusage(RUSAGE_SELF, &before);
-    Measured best{1e9, 0};
-    for (int i = 0; i < 3; ++i) {
-      const auto begin = std::chrono::steady_clock::now();
-      run(p);
-      best.seconds =
-          std::min(best.seconds,
-                   std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-    }
-    ::getrusage(RUSAGE_SELF, &after);
-    best.bytes = 1024.0 * static_cast<double>(after.ru_maxrss - before.ru_maxrss);
-    const bool sent = ::write(ends[1], &best, sizeof best) == sizeof best;
-    ::_exit(sent ? 0 : 74);
-  }
-  Measured result{};
-  const bool received = ::read(ends[0], &result, sizeof result) == sizeof result;
-  ::close(ends[0]), ::close(ends[1]);
-  ::waitpid(child, nullptr, 0);
-  if (!received) std::exit(70);
-  return result;
+    return [&run, p = problem_of(shape)]() mutable {
+      double best = 1e9;
+      for (int i = 0; i < 3; ++i) best = std::min(best, bench::seconds_of([&] { run(p); }));
+      return best;
+    };
+  });
 }
 
 void print(const char* name, double value, const char* unit, const std::string& peer,
            double other) {
-  std::printf(
-      "{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"peer\":\"%s\",\"peer_value\":%.6g,"
-      "\"ratio\":%.4g}\n",
-      name, value, unit, peer.c_str(), other, other / value);
-  std::fflush(stdout);
+  bench::print(name, value, unit, peer, other, other / value);
 }
 
 // Ours beside the materialised one and, without memories, beside torch's.

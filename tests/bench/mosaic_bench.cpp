@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "measured.h"
 #include "nn/arch/model.h"
 #include "nn/arch/mosaic_units.h"
 #include "nn/base/runtime.h"
@@ -61,11 +62,7 @@ std::vector<double> race(const std::vector<std::function<void()>>& runs, int tur
 }
 
 void print(const std::string& name, double value, const std::string& peer, double other) {
-  std::printf(
-      "{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"s\",\"peer\":\"%s\",\"peer_value\":%.6g,"
-      "\"ratio\":%.4g}\n",
-      name.c_str(), value, peer.c_str(), other, other / value);
-  std::fflush(stdout);
+  bench::print(name, value, "s", peer, other, other / value);
 }
 
 void initialise(torch::nn::Module& module) {

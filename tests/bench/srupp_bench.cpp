@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <string>
 
+#include "measured.h"
 #include "nn/arch/model.h"
 #include "nn/base/runtime.h"
 #include "nn/ops/sru_scan.h"
@@ -66,15 +67,6 @@ double scan_seconds(Scan scan, int times) {
   });
 }
 
-void print(const char* name, double value, const char* unit, const char* peer, double other,
-           double ratio) {
-  std::printf(
-      "{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"peer\":\"%s\",\"peer_value\":%.6g,"
-      "\"ratio\":%.4g}\n",
-      name, value, unit, peer, other, ratio);
-  std::fflush(stdout);
-}
-
 }  // namespace
 
 int main() {
@@ -83,7 +75,7 @@ int main() {
   const double step = step_seconds(), fused = scan_seconds(nn::sru_scan, 5),
                loop = scan_seconds(nn::sru_scan_plain, 2);
   const double share = kLayers * fused / step, tokens = kRows * kSegment;
-  print("srupp/recurrence", share, "share of a step", "bound", 0.15, 0.15 / share);
-  print("srupp/scan", 1e6 * fused / tokens, "us/token", "loop in torch's operators",
-        1e6 * loop / tokens, loop / fused);
+  bench::print("srupp/recurrence", share, "share of a step", "bound", 0.15, 0.15 / share);
+  bench::print("srupp/scan", 1e6 * fused / tokens, "us/token", "loop in torch's operators",
+               1e6 * loop / tokens, loop / fused);
 }

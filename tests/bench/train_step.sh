@@ -7,9 +7,7 @@ set -euo pipefail
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-top=$(cd "$(dirname "$0")/../.." && pwd)
-for novel in "$top"/examples/novels/*.zst; do zstdcat "$novel"; done >"$work/text"
-tokenize -q --learn bpe --vocab-size 8000 "$work/text" -o "$work/tokenizer.json"
+novels_bpe "$work"
 tokenize -q -t "$work/tokenizer.json" "$work/text" -o "$work/text.shard.zst"
 
 ours() { # NAME FLAG...: tokens/s and peak bytes, the median of the reports after the first

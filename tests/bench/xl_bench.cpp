@@ -8,26 +8,23 @@
 //
 // usage: bench_xl [SCALE]; SCALE (1) multiplies width and lengths; prints JSON lines
 
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "measured.h"
 #include "nn/arch/model.h"
 #include "nn/base/runtime.h"
 #include "nn/layers/layer_memory_lengths.h"
 
 namespace {
 
+using bench::Measured;
+using bench::print;
 using torch::Tensor;
 
 constexpr std::int64_t kLayers = 24, kVocabulary = 256, kRows = 2;
@@ -145,53 +142,24 @@ Step plain(const Shape& shape, const std::string& pattern) {
   return [model](const Tensor& ids, bool gradient) { model->step(ids, gradient); };
 }
 
-struct Measured {
-  double seconds, bytes;  // a token; of the process
-};
-
-// In a child: the best of three steps once the memories are full, and how much they made it grow.
+// In a child: the best of three steps once the memories are full, a token, and how much they made
+// it grow.
 Measured measure(const Shape& shape, std::int64_t n,
                  Step (*make)(const Shape&, const std::string&)) {
-  int ends[2];
-  if (::pipe(ends) != 0) std::exit(74);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  return bench::in_child([&] {
     nn::start(2, 1);
     const auto step = make(shape, shape.pattern(n));
     const auto ids = torch::randint(kVocabulary, {kRows, shape.segment}, torch::kInt64);
     step(ids.narrow(1, 0, 1), true);  // room for the gradients
-    rusage before{}, after{};
-    ::getrusage(RUSAGE_SELF, &before);
-    for (std::int64_t filled = 0; filled < shape.far; filled += shape.segment) step(ids, false);
-    Measured best{1e9, 0};
-    for (int i = 0; i < 4; ++i) {
-      const auto begin = std::chrono::steady_clock::now();
+    return [&shape, step, ids] {
+      for (std::int64_t filled = 0; filled < shape.far; filled += shape.segment) step(ids, false);
       step(ids, true);
-      const double seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      if (i > 0)
-        best.seconds = std::min(best.seconds, seconds / static_cast<double>(kRows * shape.segment));
-    }
-    ::getrusage(RUSAGE_SELF, &after);
-    best.bytes = 1024.0 * static_cast<double>(after.ru_maxrss - before.ru_maxrss);
-    const bool sent = ::write(ends[1], &best, sizeof best) == sizeof best;
-    ::_exit(sent ? 0 : 74);
-  }
-  Measured result{};
-  const bool received = ::read(ends[0], &result, sizeof result) == sizeof result;
-  ::close(ends[0]), ::close(ends[1]);
-  ::waitpid(child, nullptr, 0);
-  if (!received) std::exit(70);
-  return result;
-}
-
-void print(const char* name, double value, const char* unit, const std::string& peer, double other,
-           double ratio) {
-  std::printf(
-      "{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"peer\":\"%s\",\"peer_value\":%.6g,"
-      "\"ratio\":%.4g}\n",
-      name, value, unit, peer.c_str(), other, ratio);
-  std::fflush(stdout);
+      double best = 1e9;
+      for (int i = 0; i < 3; ++i)
+        best = std::min(best, bench::seconds_of([&] { step(ids, true); }));
+      return best / static_cast<double>(kRows * shape.segment);
+    };
+  });
 }
 
 }  // namespace

@@ -15,6 +15,14 @@ field() {
   python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"
 }
 
+# text_shards N M: train.shard.zst and valid.shard.zst, the first N and the last M bytes of a text, beside their texts.
+text_shards() {
+  head -c "$1" "$root/LICENSE" >train.txt
+  tail -c "$2" "$root/LICENSE" >valid.txt
+  tokenize -q -t bytes train.txt -o train.shard.zst
+  tokenize -q -t bytes valid.txt -o valid.shard.zst
+}
+
 # cats N: N lines that resemble each other.
 cats() {
   local i

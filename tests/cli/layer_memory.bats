@@ -6,8 +6,7 @@ load helpers
 
 setup_file() {
   cd "$BATS_FILE_TMPDIR"
-  head -c 6000 "$root/LICENSE" | tokenize -q -t bytes -o train.shard.zst
-  tail -c 1500 "$root/LICENSE" | tokenize -q -t bytes -o valid.shard.zst
+  text_shards 6000 1500
   train --arch transformer-xl --layers 3 --layer-memory "long=24 short=4 place=last:1" --d-model 16 --heads 2 --segment 8 \
     --batch 4 --steps 20 -q -j 1 -o xl train.shard.zst
   train --arch srupp --layers 2 --layer-memory 16 --d-model 16 --d-projection 8 --heads 1 --segment 16 --batch 4 --steps 20 \

@@ -6,8 +6,7 @@ load helpers
 setup_file() {
   export OMP_NUM_THREADS=1
   cd "$BATS_FILE_TMPDIR"
-  head -c 6000 "$root/LICENSE" | tokenize -q -t bytes -o train.shard.zst
-  tail -c 1500 "$root/LICENSE" | tokenize -q -t bytes -o valid.shard.zst
+  text_shards 6000 1500
   local arch
   for arch in mosaic transformer lstm; do
     train -q -j 1 --arch $arch --layers 2 --d-model 16 --heads 2 --segment 16 --batch 4 --steps 20 --lr 5e-3 --context 48 \

@@ -6,10 +6,7 @@ load processes
 
 setup_file() {
   cd "$BATS_FILE_TMPDIR"
-  head -c 3000 "$root/LICENSE" >train.txt
-  tail -c 600 "$root/LICENSE" >valid.txt
-  tokenize -q -t bytes train.txt -o train.shard.zst
-  tokenize -q -t bytes valid.txt -o valid.shard.zst
+  text_shards 3000 600
   tokenize -q -t bytes --format lines train.txt -o lines.shard.zst
   bm25-pack -q --segment 32 train.shard.zst -o order.shard.zst 2>pack.log
   seq 40 | sed 's/^/one two /' >source.txt

@@ -5,6 +5,11 @@ load helpers
 
 setup() {
   cd "$BATS_TEST_TMPDIR"
+  forecaster=(train --arch mosaic --loss clipped-mse --heads 3 --segment 120 -q)
+}
+
+moons() { # SHARD OPTION...
+  gen-moons --per-unit 20 -n 400 -o "$@"
 }
 
 # At the context of $1 rows in a table of errors.
@@ -19,59 +24,59 @@ error_at() { awk -v at="$1" '$1 == at { print $2 }' "$2"; }
 }
 
 @test "the identity with three heads forecasts once the longest period was seen" {
-  gen-moons --periods 0.5,1,1.5 --per-unit 20 -n 400 -o one.shard.zst
+  moons one.shard.zst --periods 0.5,1,1.5
   eval-forecast --identity 3 --length 120 --horizon 10 --every 5 --sequences 4 one.shard.zst -o errors
   awk -v early="$(error_at 16 errors)" -v late="$(error_at 51 errors)" 'BEGIN { exit !(late < early / 4) }'
 }
 
 @test "training: the loss falls, the same command does nothing, another is refused" {
-  gen-moons --per-unit 20 -n 400 -o moons.shard.zst
-  command="train --arch mosaic --loss clipped-mse --heads 3 --segment 120 --batch 4 --steps 30 --lr 1e-2 --warmup 0 moons.shard.zst -q -o"
-  $command a
-  $command b
+  moons moons.shard.zst
+  local command=("${forecaster[@]}" --batch 4 --steps 30 --lr 1e-2 --warmup 0 moons.shard.zst -o)
+  "${command[@]}" a
+  "${command[@]}" b
   cmp a/model.safetensors b/model.safetensors
   jq -es '.[-1].loss < .[0].loss' a/metrics.jsonl
-  $command a
-  run -64 $command a --seed 2
+  "${command[@]}" a
+  run -64 "${command[@]}" a --seed 2
   [ "$(probe weights -m a | wc -l)" -eq 28 ]
 }
 
 @test "a run that SIGTERM or --max-time ends saves, exits 75, and goes on to the same bytes" {
-  gen-moons --per-unit 20 -n 400 -o moons.shard.zst
-  command="train --arch mosaic --loss clipped-mse --heads 3 --segment 120 --batch 4 --steps 60 --log-every 1 -j 1 -q -o"
-  $command whole moons.shard.zst
-  stops_at TERM parts $command parts moons.shard.zst
+  moons moons.shard.zst
+  local command=("${forecaster[@]}" --batch 4 --steps 60 --log-every 1 -j 1 -o)
+  "${command[@]}" whole moons.shard.zst
+  stops_at TERM parts "${command[@]}" parts moons.shard.zst
   [ ! -e parts/model.safetensors ]
-  run -75 $command parts --max-time 0 moons.shard.zst
-  $command parts --checkpoint-every 7 moons.shard.zst
+  run -75 "${command[@]}" parts --max-time 0 moons.shard.zst
+  "${command[@]}" parts --checkpoint-every 7 moons.shard.zst
   same whole parts
-  run -75 $command piped --max-time 0 - <moons.shard.zst
-  $command piped </dev/null
+  run -75 "${command[@]}" piped --max-time 0 - <moons.shard.zst
+  "${command[@]}" piped </dev/null
   same whole piped
 }
 
 @test "--plan of vectors trains nothing; --valid and --from do what they do with tokens" {
-  gen-moons --per-unit 20 -n 400 -o moons.shard.zst
-  gen-moons --split valid --per-unit 20 -n 400 -o valid.shard.zst
-  command="train --arch mosaic --loss clipped-mse --heads 3 --segment 120 --batch 4 --steps 20 -q moons.shard.zst"
-  run -0 $command --plan --json -o model
+  moons moons.shard.zst
+  moons valid.shard.zst --split valid
+  local command=("${forecaster[@]}" --batch 4 --steps 20 moons.shard.zst)
+  run -0 "${command[@]}" --plan --json -o model
   [ "$(jq -c '[.parameters, .updates, .rows_per_update]' <<<"$output")" = '[54,20,476]' ]
   [ ! -e model ]
-  $command --valid valid.shard.zst --valid-every 5 --valid-command 'eval-forecast -q -m {} --length 120 --horizon 5 \
+  "${command[@]}" --valid valid.shard.zst --valid-every 5 --valid-command 'eval-forecast -q -m {} --length 120 --horizon 5 \
     --every 200 --sequences 2 valid.shard.zst' --valid-better lower -o model
   jq -es 'map(select(.valid_loss and .valid_score)) | length == 4' model/metrics.jsonl
   "$root/tests/cli/follows_schema" "$root/man/schemas/train-plan.json" <<<"$output"
   "$root/tests/cli/follows_schema" "$root/man/schemas/metrics.json" <model/metrics.jsonl
   "$root/tests/cli/follows_schema" "$root/man/schemas/timings.json" <model/timings.jsonl
-  $command --from model -o again
-  run -64 $command --from model --beta 49 -o other
+  "${command[@]}" --from model -o again
+  run -64 "${command[@]}" --from model --beta 49 -o other
   [[ $output == *"--beta: model has 50, not 49"* ]]
 }
 
 @test "what means nothing for vectors is refused by name" {
-  gen-moons --per-unit 20 -n 400 -o moons.shard.zst
+  moons moons.shard.zst
   refuses() { # NAME ARGUMENT...
-    run -64 train --arch mosaic --loss clipped-mse --heads 3 --steps 2 --segment 120 -q -o model moons.shard.zst "${@:2}"
+    run -64 "${forecaster[@]}" --steps 2 -o model moons.shard.zst "${@:2}"
     [[ $output == *"--$1: means nothing with --loss clipped-mse"* ]]
     [ ! -e model ]
   }

@@ -5,10 +5,7 @@ load helpers
 
 setup_file() {
   cd "$BATS_FILE_TMPDIR"
-  head -c 6000 "$root/LICENSE" >train.txt
-  tail -c 2000 "$root/LICENSE" >valid.txt
-  tokenize -q -t bytes train.txt -o train.shard.zst
-  tokenize -q -t bytes valid.txt -o valid.shard.zst
+  text_shards 6000 2000
 }
 
 setup() {
