@@ -44,6 +44,7 @@ void CausalAttention::backward(const Inputs& in, const float* log_sums, const Gr
     const Matrix q = in.q.block(begin, rows), k = in.k.block(0, seen), v = in.v.block(0, seen),
                  o = g.o.block(begin, rows), d_o = g.d_o.block(begin, rows);
     const MatrixOut p(scores_.data(), rows, seen), d(d_scores_.data(), rows, seen);
+    // (rows, width) (width, seen) -> (rows, seen)
     product(q, transposed(k), p, Into::fresh, scale_);
     product(d_o, transposed(v), d);
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -53,6 +54,7 @@ void CausalAttention::backward(const Inputs& in, const float* log_sums, const Gr
       std::fill(p.row(i) + n, p.row(i) + seen, 0.0f);
       std::fill(d.row(i) + n, d.row(i) + seen, 0.0f);
     }
+    // (seen, rows) (rows, width) -> (seen, width), then (rows, seen) (seen, width) -> (rows, width)
     product(transposed(p), d_o, g.dv.block(0, seen), into);
     product(transposed(d), q, g.dk.block(0, seen), into);
     product(d, k, g.dq.block(begin, rows));

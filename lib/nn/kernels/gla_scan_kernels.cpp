@@ -14,7 +14,7 @@ void advance(const GlaHead<Float>& head, std::int64_t t, Float* state, const Rea
                      *const decay = head.decay + t * head.key_stride,
                      *const v = head.v + t * head.value_stride;
   for (std::int64_t i = 0; i < head.d_key; ++i) {
-    Float* const row = state + i * head.d_value;
+    Float* const row = state + i * head.d_value;  // (d_value), of (d_key, d_value)
     const Float keep = decay[i], add = k[i];
 #pragma omp simd
     for (std::int64_t j = 0; j < head.d_value; ++j) row[j] = keep * row[j] + add * v[j];
@@ -60,7 +60,7 @@ void gla_backward(const GlaHead<Float>& head, Float* state, Float* d_state, Floa
     Float* const d_v = g.d_v + value_at;
     std::fill_n(d_v, n, Float(0));
     for (std::int64_t i = 0; i < head.d_key; ++i) {
-      Float* const row = d_state + i * n;
+      Float* const row = d_state + i * n;  // (d_value), of (d_key, d_value)
       Float sum = 0;
 #pragma omp simd reduction(+ : sum)
       for (std::int64_t j = 0; j < n; ++j) {

@@ -4,16 +4,10 @@
 #include <cmath>
 #include <vector>
 
+#include "nn/kernels/row_math.h"
+
 namespace nn {
 namespace {
-
-template <class Real>
-Real dot(const Real* a, const Real* b, std::int64_t n) {
-  Real sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t c = 0; c < n; ++c) sum += a[c] * b[c];
-  return sum;
-}
 
 template <class Real>
 void keys_forward(const LeakyInputs<Real>& in, Real* keys, Real* norms, std::int64_t row) {
@@ -23,7 +17,7 @@ void keys_forward(const LeakyInputs<Real>& in, Real* keys, Real* norms, std::int
   for (std::int64_t t = 0; t < in.steps; ++t) {
     for (std::int64_t h = 0; h < in.heads; ++h) {
       const std::int64_t head = (row * in.steps + t) * in.heads + h;
-      Real* const sum = sums.data() + h * w;
+      Real* const sum = sums.data() + h * w;  // (width), as x and key
       const Real* const x = in.x + row * in.x_row + t * in.x_step + h * w;
       Real* const key = keys + head * w;
       const Real keep = in.decay[h];
@@ -54,7 +48,7 @@ void keys_backward(const LeakyInputs<Real>& in, const Real* keys, const Real* no
   for (std::int64_t t = in.steps - 1; t >= 0; --t) {
     for (std::int64_t h = 0; h < in.heads; ++h) {
       const std::int64_t head = (row * in.steps + t) * in.heads + h, at = head * w;
-      Real* const d_sum = carried.data() + h * w;
+      Real* const d_sum = carried.data() + h * w;  // (width), as all that follows of a head
       Real* const out = g.dx + at;
       const Real keep = in.decay[h], inverse_scale = 1 / in.scale[h];
       if (g.d_sums != nullptr) {
@@ -62,7 +56,7 @@ void keys_backward(const LeakyInputs<Real>& in, const Real* keys, const Real* no
         for (std::int64_t c = 0; c < w; ++c) d_sum[c] += g.d_sums[at + c];
       }
       if (g.d_keys != nullptr) {
-        const Real along = dot(keys + at, g.d_keys + at, w);
+        const Real along = vec::dot(keys + at, g.d_keys + at, w);
         const Real factor = in.scale[h] / norms[head];
         const Real back = along * inverse_scale * inverse_scale;
         d_scale[h] += along * inverse_scale;
@@ -72,9 +66,9 @@ void keys_backward(const LeakyInputs<Real>& in, const Real* keys, const Real* no
       }
       if (t > 0) {
         const Real to_sums = norms[head - in.heads] * inverse_scale;
-        d_decay[h] += to_sums * dot(d_sum, keys + at - d, w);
+        d_decay[h] += to_sums * vec::dot(d_sum, keys + at - d, w);
       } else if (before != nullptr) {
-        d_decay[h] += dot(d_sum, before + h * w, w);
+        d_decay[h] += vec::dot(d_sum, before + h * w, w);
       }
 #pragma omp simd
       for (std::int64_t c = 0; c < w; ++c) {
@@ -125,7 +119,7 @@ void values_backward(const MixedInputs<Real>& in, const Real* values, const Real
       const Real* const now = in.x + row * in.x_row + t * in.x_step + h * w;
       const Real* const next = now + in.x_step;
       Real *const d_now = dx + t * d + h * w, *const d_next = d_now + d;
-      const Real along = dot(values + at, g.d_values + at, w), inverse_scale = 1 / in.scale[h];
+      const Real along = vec::dot(values + at, g.d_values + at, w), inverse_scale = 1 / in.scale[h];
       const Real factor = in.scale[h] / norms[head];
       const Real back = along * inverse_scale * inverse_scale;
       const Real a = in.mix[h], b = 1 - a;

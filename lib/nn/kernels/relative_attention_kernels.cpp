@@ -51,6 +51,7 @@ RelativeHead::Range RelativeHead::seen_by(const Block& block, std::int64_t a) co
 // query a of the block finds its product with slot low + j at column j + rows - 1 - a of products_.
 void RelativeHead::score(const RelativeInputs& in, const Block& block) {
   const std::int64_t n = block.seen();
+  // (rows, width) (width, n) -> (rows, n), both
   const MatrixOut scores(scores_.data(), block.rows, n), products(products_.data(), block.rows, n);
   product(in.content.block(block.begin, block.rows), transposed(in.k.block(block.low, n)), scores,
           Into::fresh, shape_.scale);
@@ -74,7 +75,7 @@ void RelativeHead::forward(const RelativeInputs& in, const MatrixOut& out, float
       log_sums[begin + a] = vec::softmax(weights.row(a) + seen.begin, seen.size());
       clear_outside(weights.row(a), seen.begin, seen.end, n);
     }
-    product(weights, in.v.block(b.low, n), out.block(begin, b.rows));
+    product(weights, in.v.block(b.low, n), out.block(begin, b.rows));  // (rows, n) (n, width)
   }
 }
 
@@ -100,8 +101,10 @@ void RelativeHead::backward(const RelativeInputs& in, const float* log_sums,
       clear_outside(p.row(a), seen.begin, seen.end, n);
       clear_outside(d.row(a), seen.begin, seen.end, n);
     }
+    // (rows, n) (n, width) -> (rows, width)
     product(d, in.k.block(b.low, n), g.d_content.block(begin, b.rows));
     product(d_askew, in.r.block(b.first_r, n), g.d_position.block(begin, b.rows));
+    // (n, rows) (rows, width) -> (n, width), added
     product(transposed(d), in.content.block(begin, b.rows), g.d_k.block(b.low, n), Into::sum);
     product(transposed(p), d_out, g.d_v.block(b.low, n), Into::sum);
     product(transposed(d_askew), in.position.block(begin, b.rows), g.d_r.block(b.first_r, n),

@@ -109,6 +109,7 @@ void SlotAttention::forward(std::int64_t queries, const float* q, const float* k
     for (std::int64_t begin = 0; begin < queries; begin += kRows) {
       const std::int64_t rows = std::min(kRows, queries - begin);
       float* const out = o + begin * stride_;
+      // scores (rows, n) = q (rows, width) keys^T (width, n)
       multiply(rows, row_size, width_, {q + begin * stride_, stride_, 1}, turned_.data(), row_size,
                false, scores_.data(), row_size);
       for (std::int64_t i = 0; i < rows; ++i) {
@@ -129,6 +130,7 @@ void SlotAttention::forward(std::int64_t queries, const float* q, const float* k
         }
         total += vec::exponentiate(row, n, most);
       }
+      // o (rows, width) += weights (rows, n) values (n, width)
       multiply(rows, width_, n, {scores_.data(), row_size, 1}, values + slot * width_, width_,
                slot > 0, out, stride_);
     }
@@ -147,10 +149,7 @@ void SlotAttention::backward(std::int64_t queries, const float* q, const float* 
   turned_values_.resize(turned_.size());
   dots_.resize(static_cast<std::size_t>(queries));
   for (std::int64_t i = 0; i < queries; ++i) {
-    float dot = 0;
-#pragma omp simd reduction(+ : dot)
-    for (std::int64_t c = 0; c < width_; ++c) dot += o[i * stride_ + c] * d_o[i * stride_ + c];
-    dots_[static_cast<std::size_t>(i)] = dot;
+    dots_[static_cast<std::size_t>(i)] = vec::dot(o + i * stride_, d_o + i * stride_, width_);
   }
   for (std::int64_t slot = 0; slot < slots_; slot += tile_) {
     const std::int64_t n = std::min(tile_, slots_ - slot), at = slot * width_;
@@ -160,6 +159,7 @@ void SlotAttention::backward(std::int64_t queries, const float* q, const float* 
     for (std::int64_t begin = 0; begin < queries; begin += kRows) {
       const std::int64_t rows = std::min(kRows, queries - begin);
       const float *const q_rows = q + begin * stride_, *const d_rows = d_o + begin * stride_;
+      // scores (rows, n) = q (rows, width) keys^T (width, n), and d_o values^T in the same way
       multiply(rows, row_size, width_, {q_rows, stride_, 1}, turned_.data(), row_size, false,
                scores_.data(), row_size);
       multiply(rows, row_size, width_, {d_rows, stride_, 1}, turned_values_.data(), row_size, false,
@@ -169,6 +169,8 @@ void SlotAttention::backward(std::int64_t queries, const float* q, const float* 
         vec::softmax_backward(scores_.data() + i * row_size, d_scores_.data() + i * row_size, n,
                               log_sums[begin + i], dot, 1);
       }
+      // d_values (n, width) += weights^T (n, rows) d_o (rows, width); d_keys likewise, of q; then
+      // dq (rows, width) += d_scores (rows, n) keys (n, width)
       multiply(n, width_, rows, {scores_.data(), 1, row_size}, d_rows, stride_, begin > 0,
                d_values + at, width_);
       multiply(n, width_, rows, {d_scores_.data(), 1, row_size}, q_rows, stride_, begin > 0,

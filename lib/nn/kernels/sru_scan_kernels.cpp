@@ -34,7 +34,7 @@ void forward(const SruInputs<Float>& in, const SruResults<Float>& results, std::
   const Float* const dropout = in.dropout == nullptr ? nullptr : in.dropout + row * in.d;
   const Float* before = in.start + row * in.d;
   for (std::int64_t t = 0; t < steps; ++t) {
-    const std::int64_t at = (row * in.steps + t) * in.d;
+    const std::int64_t at = (row * in.steps + t) * in.d;  // of (B, T, d); gates are (B, T, 3, d)
     const Float *const u = in.gates + 3 * at, *const uf = u + in.d, *const ur = uf + in.d,
                        *const x = in.x + at;
     Float *const cell = results.cells + at, *const out = results.h + at;
@@ -60,6 +60,7 @@ void backward(const SruInputs<Float>& in, const Float* cells, const SruGradients
   const Float *const wf = in.forget + begin, *const wr = in.highway + begin,
                      *const bf = in.forget_bias + begin, *const br = in.highway_bias + begin;
   const Float* const dropout = in.dropout == nullptr ? nullptr : in.dropout + channel;
+  // (n) each: the cell's gradient, carried from step to step, and sums over steps
   Float dc[kChannels], d_wf[kChannels], d_wr[kChannels], d_bf[kChannels], d_br[kChannels];
   for (std::int64_t i = 0; i < n; ++i) {
     dc[i] = g.d_last == nullptr ? 0 : g.d_last[channel + i];
