@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <new>
 #include <thread>
 
@@ -146,11 +147,15 @@ core::FieldList with_common(core::FieldList fields, Context& context) {
 
 constexpr int kMostJobs = 1024;
 
-void add_common(CLI::App& app, Context& context, Requests& requests) {
+void add_requests(CLI::App& app, Requests& requests) {
   app.set_help_flag("-h,--help", "print this help and exit");
   app.add_flag("-V,--version", requests.version, "print the version and exit");
   app.add_flag("--build-info", requests.build_info,
                "print compiler, flags and library versions and exit");
+}
+
+void add_common(CLI::App& app, Context& context, Requests& requests) {
+  add_requests(app, requests);
   app.add_flag("-q,--quiet", context.quiet, "no progress, no notes");
   app.add_flag("-v,--verbose", context.verbose, "more notes (repeat for more)");
   app.add_flag("--json", context.json, "figures as JSON lines");
@@ -309,67 +314,74 @@ int answer(const Requests& requests, const core::FieldList& fields, Context& con
   return body(context);
 }
 
-}  // namespace
-
-int run(int argc, char** argv, const Program& program, const core::FieldList& own_fields,
-        const Body& body) {
-  fill_closed_descriptors();
-  install_handlers();
-  CLI::App app(program.summary, program.name);
-  app.formatter(std::make_shared<HelpFormatter>());
-  Context context;
-  context.program = program;
-  Requests requests;
-  const core::FieldList fields = with_common(own_fields, context);
-  for (const auto& field : fields.all()) add_field(app, field, context);
-  add_common(app, context, requests);
+void add_example(CLI::App& app, const Program& program) {
   if (!program.example.empty()) app.footer("Example:\n" + program.example);
+}
+
+// A program, or one verb of it, that may be asked for.
+struct Verb {
+  CLI::App* app = nullptr;
+  Context context;
+  Requests requests;
+  core::FieldList fields;
+
+  // `program`: whom messages name; `own`: what --help says. This must stay where it is.
+  void open(CLI::App& in, const Program& program, const Program& own,
+            const core::FieldList& own_fields) {
+    app = &in;
+    context.program = program;
+    fields = with_common(own_fields, context);
+    for (const auto& field : fields.all()) add_field(in, field, context);
+    add_common(in, context, requests);
+    add_example(in, own);
+  }
+};
+
+// From the command line to the exit code: `asked` is called behind a successful parse.
+int parse(CLI::App& app, int argc, char** argv, const Context& context,
+          const std::function<int()>& asked) {
   return guarded(context, [&] {
     try {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-      return parse_failed(program.name, app, error);
+      return parse_failed(context.program.name, app, error);
     }
-    return answer(requests, fields, context, program, body);
+    return asked();
   });
 }
 
-int run(int argc, char** argv, const Program& program, const std::vector<Command>& commands) {
+std::unique_ptr<CLI::App> start(const Program& program) {
   fill_closed_descriptors();
   install_handlers();
-  CLI::App app(program.summary, program.name);
-  app.formatter(std::make_shared<HelpFormatter>());
+  auto app = std::make_unique<CLI::App>(program.summary, program.name);
+  app->formatter(std::make_shared<HelpFormatter>());
+  return app;
+}
+
+}  // namespace
+
+int run(int argc, char** argv, const Program& program, const core::FieldList& own_fields,
+        const Body& body) {
+  const auto app = start(program);
+  Verb whole;
+  whole.open(*app, program, program, own_fields);
+  return parse(*app, argc, argv, whole.context,
+               [&] { return answer(whole.requests, whole.fields, whole.context, program, body); });
+}
+
+int run(int argc, char** argv, const Program& program, const std::vector<Command>& commands) {
+  const auto app = start(program);
   Context top;
   top.program = program;
   Requests requests;
-  app.set_help_flag("-h,--help", "print this help and exit");
-  app.add_flag("-V,--version", requests.version, "print the version and exit");
-  app.add_flag("--build-info", requests.build_info,
-               "print compiler, flags and library versions and exit");
-  if (!program.example.empty()) app.footer("Example:\n" + program.example);
-  struct Verb {
-    CLI::App* app = nullptr;
-    Context context;
-    Requests requests;
-    core::FieldList fields;
-  };
+  add_requests(*app, requests);
+  add_example(*app, program);
   std::vector<Verb> verbs(commands.size());
   for (std::size_t i = 0; i < commands.size(); ++i) {
-    Verb& verb = verbs[i];
-    verb.app = app.add_subcommand(commands[i].program.name, commands[i].program.summary);
-    verb.context.program = program;
-    verb.fields = with_common(commands[i].fields, verb.context);
-    for (const auto& field : verb.fields.all()) add_field(*verb.app, field, verb.context);
-    add_common(*verb.app, verb.context, verb.requests);
-    if (!commands[i].program.example.empty())
-      verb.app->footer("Example:\n" + commands[i].program.example);
+    const Program& verb = commands[i].program;
+    verbs[i].open(*app->add_subcommand(verb.name, verb.summary), program, verb, commands[i].fields);
   }
-  return guarded(top, [&] {
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-      return parse_failed(program.name, app, error);
-    }
+  return parse(*app, argc, argv, top, [&] {
     if (requests.version || requests.build_info) return print_version(top, requests.build_info);
     for (std::size_t i = 0; i < verbs.size(); ++i)
       if (verbs[i].app->parsed())
