@@ -8,7 +8,7 @@
 namespace cli {
 namespace {
 
-std::string text_of(const Columns::Value& value, bool json) {
+std::string cell_of(const Columns::Value& value, bool json) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *whole);
   if (const auto* number = std::get_if<double>(&value)) return fmt::format("{:.6g}", *number);
   const auto& text = std::get<std::string>(value);
@@ -27,7 +27,7 @@ void Columns::row(std::initializer_list<Value> values) {
   auto name = names_.begin();
   for (const auto& value : values) {
     const char* const before = line.empty() ? (json_ ? "{" : "") : (json_ ? "," : "\t");
-    line += before + (json_ ? fmt::format("\"{}\":", *name++) : "") + text_of(value, json_);
+    line += before + (json_ ? fmt::format("\"{}\":", *name++) : "") + cell_of(value, json_);
   }
   out_.write(line + (json_ ? "}\n" : "\n"));
 }
