@@ -171,3 +171,20 @@ DOCTEST_TEST_CASE("vectors: a plan counts rows") {
   DOCTEST_CHECK(plan["rows"].get<std::int64_t>() == 14 * 6 * 23);
   DOCTEST_CHECK(!plan.contains("epochs"));
 }
+
+DOCTEST_TEST_CASE("the loss of vectors goes with a mosaic, its beta with that loss") {
+  const auto refusal = [](const std::string& loss, double beta, const char* arch) {
+    forecast::LossOptions options{loss, beta};
+    try {
+      options.check(arch);
+    } catch (const core::Error& error) {
+      DOCTEST_CHECK(error.code() == core::Code::usage);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  DOCTEST_CHECK(refusal("clipped-mse", 7, "mosaic").empty());
+  DOCTEST_CHECK(refusal("softmax", 50, "lstm").empty());
+  DOCTEST_CHECK(refusal("clipped-mse", 50, "lstm") == "--loss clipped-mse goes with --arch mosaic");
+  DOCTEST_CHECK(refusal("softmax", 7, "mosaic") == "--beta: goes with --loss clipped-mse only");
+}

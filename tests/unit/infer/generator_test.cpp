@@ -7,7 +7,7 @@
 
 #include "infer/decode/decode_transformer.h"
 #include "infer/generate/generator.h"
-#include "infer/generate/generator_output.h"
+#include "infer/generate/sample_all.h"
 #include "nn/base/torch.h"
 #include "plain_beam.h"
 #include "text/formats/tokenizer_json.h"
@@ -322,6 +322,29 @@ DOCTEST_TEST_CASE("output keeps the order of prompts, streams the first and hold
   output.finished(sample);
   output.end();
   DOCTEST_CHECK(sink.text() == "P\xC3\xA9\n--\nPb\n--\nQlate\n");
+}
+
+DOCTEST_TEST_CASE("all prompts of a reader are continued, batch by batch, and counted") {
+  const auto loaded = loaded_of("lstm");
+  auto options = options_of(8);
+  options.batch = 2, options.samples = 2;
+  std::string expected;
+  for (const auto& [key, sample] : samples(loaded, options, no_memory(), kPrompts))
+    expected += sample.text + "\n";
+  infer::Generator generator(loaded, options, no_memory(), torch::kCPU);
+  infer::PromptReader prompts(kPrompts);
+  core::MemorySink sink;
+  infer::SampleOutput output(sink, {}, options.samples, {});
+  std::size_t finished = 0, checked = 0;
+  infer::SampleWatch watch;
+  watch.finished = [&](const infer::Sample&) { ++finished; };
+  watch.checked = [&](const std::string&) { ++checked; };
+  const auto totals = infer::sample_all(generator, prompts, output, watch);
+  DOCTEST_CHECK(sink.text() == expected);
+  DOCTEST_CHECK(totals.texts == 2 * kPrompts.size());
+  DOCTEST_CHECK(totals.steps == 8 * totals.texts);
+  DOCTEST_CHECK(finished == totals.texts);
+  DOCTEST_CHECK(checked == 1);
 }
 
 DOCTEST_TEST_CASE("options that contradict themselves or the model are refused") {

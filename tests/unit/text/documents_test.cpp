@@ -296,4 +296,18 @@ DOCTEST_TEST_CASE("decode: documents as text, lines, JSON lines, with separators
                 "{\"t\":\"first one\"}\n{\"t\":\"\"}\n{\"t\":\"third\"}\n");
   DOCTEST_CHECK(decoded({}, std::nullopt) ==
                 "first one<|endoftext|><|endoftext|>third<|endoftext|>");
+
+  text::TextOptions options;  // the tokenizer and the mark are the shard's own
+  const auto printed = [&](const std::string& given) {
+    const text::ShardText shard({file.path()}, given, options);
+    DOCTEST_CHECK(shard.tokens() == data.size());
+    core::MemorySink sink;
+    shard.write(sink, [](std::uint64_t) {});
+    return std::string(sink.text());
+  };
+  options.format = "lines";
+  DOCTEST_CHECK(printed("") == text);
+  options.format = "text", options.end_of_document = "none";
+  DOCTEST_CHECK(printed("") == "first one<|endoftext|><|endoftext|>third<|endoftext|>");
+  DOCTEST_CHECK(thrown([&] { printed("bytes"); }).code == 65);
 }

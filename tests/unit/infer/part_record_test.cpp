@@ -1,0 +1,50 @@
+// Parts of an evaluation: what goes with them, and their sum.
+
+#include "infer/score/part_record.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "core/io.h"
+#include "unit/thrown.h"
+
+namespace {
+
+std::string file_of(const infer::PartRecord& record) {
+  const auto path =
+      (std::filesystem::temp_directory_path() /
+       ("part." + std::to_string(::getpid()) + "." + std::to_string(record.part.index)))
+          .string();
+  core::write_file(path, infer::to_text(record));
+  return path;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("a part stands alone: what says more of figures is refused by name") {
+  infer::PartOptions options;
+  options.check({"by", "tune"});
+  options.part = "1/2";
+  options.check({"window"});
+  auto error = thrown([&] { options.check({"by"}); });
+  DOCTEST_CHECK(error.code == 64);
+  DOCTEST_CHECK(error.text == "--part: gives the figures alone; leave --by out");
+  options.sum = true;
+  error = thrown([&] { options.check({}); });
+  DOCTEST_CHECK(error.text == "--sum: is of all parts; leave --part out");
+}
+
+DOCTEST_TEST_CASE("the sum of parts adds nats in their order, and has the signature") {
+  infer::PartRecord one{{0, 2}, "of a model", 3, 30, 9, {1.5, 0.25}},
+      two{{1, 2}, "of a model", 1, 30, 9, {2}};
+  const std::vector<std::string> paths = {file_of(two), file_of(one)};
+  const auto sum = infer::sum_parts(paths);
+  DOCTEST_CHECK(sum.totals.nats == 3.75);
+  DOCTEST_CHECK(sum.totals.tokens == 4);
+  DOCTEST_CHECK(sum.figures()["tokens"] == 4);
+  DOCTEST_CHECK(sum.figures()["signature"] == "of a model");
+  DOCTEST_CHECK(thrown([&] { infer::sum_parts({paths[0]}); }).names("part 1 of 2 is missing"));
+  for (const auto& path : paths) std::filesystem::remove(path);
+}
