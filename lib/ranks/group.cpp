@@ -3,6 +3,7 @@
 #include "ranks/group.h"
 
 #include <c10/util/Logging.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include <bit>
@@ -37,6 +38,15 @@ enum Word : std::int64_t { kAlive, kDone, kFailed };
 void quieten() {
   ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
   c10::initLogging();
+}
+
+// A rank that writes to one that is gone is to hear of it, not to die of SIGPIPE. A handler and not
+// SIG_IGN, which the programs that a rank starts would inherit.
+void outlive_broken_links() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGPIPE, &action, nullptr);
 }
 
 // "[/pytorch/.../pair.cc:534] Connection closed by peer [127.0.0.1]:40128\nException raised ...":
@@ -202,6 +212,7 @@ std::shared_ptr<Group> Group::join(const core::Launch& launch, const std::string
   group->timeout_ = timeout;
   if (launch.size == 1) return group;
   quieten();
+  outlive_broken_links();
   const std::string file = folder + "/" + meeting_file(launch.name);
   if (launch.host.empty()) core::make_folders(folder);
   try {

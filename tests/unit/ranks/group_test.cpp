@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <thread>
@@ -235,6 +236,16 @@ DOCTEST_TEST_CASE("a rank that dies is noticed at once, one that is silent after
     return std::string("went on");
   };
   DOCTEST_CHECK(run_ranks(2, in_turn)[1].code == kLost);
+}
+
+DOCTEST_TEST_CASE("a rank does not die of writing to one that is gone") {
+  const auto body = [](ranks::Group&) {
+    int ends[2];
+    DOCTEST_REQUIRE(::pipe(ends) == 0);
+    ::close(ends[0]);
+    return std::string(::write(ends[1], "x", 1) < 0 && errno == EPIPE ? "told" : "not told");
+  };
+  for (const auto& rank : run_ranks(2, body)) DOCTEST_CHECK(rank.text == "told");
 }
 
 DOCTEST_TEST_CASE("a rank that never comes is an error after the timeout, not a wait for ever") {
