@@ -188,7 +188,7 @@ long=(--steps 30 --accumulate 4 --checkpoint-every 5 --valid-every 20)
 }
 
 @test "a signal to any rank stops all after the same update with 75; another number of ranks goes on to the same bytes" {
-  local signal told size=2 columns=(--steps 60 --batches columns --lanes 4 --arch lstm --log-every 5 --checkpoint-every 20)
+  local signal told size=2 columns=(--steps 300 --batches columns --lanes 4 --arch lstm --log-every 5 --checkpoint-every 100)
   stop_one() {
     wait_for parts/metrics.jsonl
     kill "-$signal" "${pids[told]}" 2>/dev/null || [ ! -e "/proc/${pids[told]}" ]
