@@ -29,7 +29,8 @@ namespace {
 
 using torch::Tensor;
 
-constexpr int kTurnTag = 1 << 20;         // of the words in first_does; sums have tags from 0
+constexpr int kTurnTag = 1 << 20;  // of the words in first_does; sums have tags from 0
+constexpr int kExchangeTag = kTurnTag + 1;
 constexpr std::chrono::seconds kBeat{5};  // rank 0 says that it is alive so often at least
 enum Word : std::int64_t { kAlive, kDone, kFailed };
 
@@ -315,6 +316,28 @@ std::vector<std::string> Group::gather(const std::string& own) {
     texts.emplace_back(begin, begin + lengths[texts.size()]);
   }
   return texts;
+}
+
+void Group::exchange(std::int64_t first, const std::vector<Tensor>& out,
+                     const std::vector<Tensor>& in) {
+  if (is_alone()) return;
+  const torch::NoGradGuard no_grad;
+  guarded([&] {
+    std::vector<c10::intrusive_ptr<c10d::Work>> work;
+    const auto others = [&](const std::vector<Tensor>& all, const auto& transfer) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        const auto rank = first + static_cast<std::int64_t>(i);
+        if (rank != rank_ && all[i].numel() > 0) work.push_back(transfer(all[i], rank));
+      }
+    };
+    others(in, [&](const Tensor& tensor, std::int64_t rank) {
+      return links_->receive(tensor, rank, kExchangeTag);
+    });
+    others(out, [&](const Tensor& tensor, std::int64_t rank) {
+      return links_->send(tensor, rank, kExchangeTag);
+    });
+    for (const auto& each : work) each->wait();
+  });
 }
 
 std::int64_t Group::from_first(std::int64_t value) {

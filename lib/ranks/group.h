@@ -51,6 +51,11 @@ class Group {
   /// Every rank's text, of any length.
   std::vector<std::string> gather(const std::string& own);
 
+  /// Gives out[i] to rank `first` + i and takes in[i] from it, for all i at once; the ranks from
+  /// `first` on, this one among them, do so with each other. What is empty stays; so does the own.
+  void exchange(std::int64_t first, const std::vector<torch::Tensor>& out,
+                const std::vector<torch::Tensor>& in);
+
   /// Rank 0's value, on all ranks.
   std::int64_t from_first(std::int64_t value);
   /// The bits that are set on any rank; of the lowest eight.

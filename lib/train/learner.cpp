@@ -39,22 +39,25 @@ class Autocast {
 
 nn::MemoryRule memory_of(const ObjectiveOptions& options) {
   auto rule = nn::MemoryRule::parse(options.memory);
-  rule.gradient = options.memory_gradient == "on";
+  rule.gradient = options.memory_gradient != "off";
   rule.temperature = options.memory_temperature;
   rule.top_k = options.memory_top_k;
   return rule;
 }
 
-void expect_equal_shares(const BatchOptions& batches, bool carries, std::int64_t ranks) {
-  if (carries && batches.lanes % ranks != 0)
+void expect_equal_shares(const BatchOptions& batches, bool carries, const ranks::Team& team) {
+  const std::int64_t shares = team.teams();
+  const std::string who = fmt::format(
+      "{} {}", shares, team.size() == 1 ? "ranks" : fmt::format("teams of {} ranks", team.size()));
+  if (carries && batches.lanes % shares != 0)
     core::fail(core::Code::usage,
-               "--lanes: {} of columns cannot be shared by {} ranks alike; give a multiple of {}",
-               batches.lanes, ranks, ranks);
-  if (!carries && batches.accumulate % ranks != 0)
+               "--lanes: {} of columns cannot be shared by {} alike; give a multiple of {}",
+               batches.lanes, who, shares);
+  if (!carries && batches.accumulate % shares != 0)
     core::fail(core::Code::usage,
-               "--accumulate: {} micro-batches an update cannot be shared by {} ranks alike; give "
-               "a multiple of {}",
-               batches.accumulate, ranks, ranks);
+               "--accumulate: {} micro-batches an update cannot be shared by {} alike; give a "
+               "multiple of {}",
+               batches.accumulate, who, shares);
 }
 
 // Rows [begin, end), padded as all of them are.
@@ -82,6 +85,7 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
     : model_(std::move(model)),
       recipe_(recipe),
       group_(std::move(group)),
+      team_(group_, recipe.objective.memory_ranks),
       carries_(carries),
       carries_state_(carries && model_->architecture->carry() != nn::Carry::reencode),
       seed_(seed),
@@ -90,7 +94,7 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
       plain_steps_(share_of(recipe.objective.plain_warmup, recipe.steps)),
       memory_(memory_of(recipe.objective)),
       schedule_(recipe.schedule, recipe.optimiser.lr, recipe.steps) {
-  expect_equal_shares(recipe.batches, carries, group_->size());
+  expect_equal_shares(recipe.batches, carries, team_);
   const std::int64_t own = carries ? recipe.batches.lanes / group_->size() : 1;
   first_lane_ = carries ? group_->rank() * own : 0;
   const nn::SegmentMemory previous(carries && memory_.far ? recipe.objective.memory_previous : 0);
@@ -110,20 +114,46 @@ nn::MemoryRule Learner::rule(std::int64_t step, std::int64_t micro_batch) const 
   return rule;
 }
 
-nn::Entries Learner::entries(const Lane& lane, const torch::Tensor& g,
-                             const nn::Batch& batch) const {
+nn::Entries Learner::entries(const Lane& lane, const torch::Tensor& g, const nn::Batch& batch,
+                             const MicroBatch& micro) const {
+  if (team_.size() > 1) {
+    const std::int64_t rows = micro.batch.rows(), steps = micro.batch.steps(),
+                       own = team_.end(rows) - team_.begin(rows);
+    const auto keys = g.flatten(0, 1).narrow(0, 0, own * steps);
+    const auto gradient = recipe_.objective.memory_gradient == "own" ? ranks::KeyGradient::own
+                                                                     : ranks::KeyGradient::all;
+    return {team_.gather(memory_.gradient ? keys : keys.detach(), rows, steps, gradient),
+            micro.batch.targets.flatten().to(device_), micro.batch.place.flatten()};
+  }
   std::vector<nn::Entries> parts = lane.previous.view();
   parts.insert(parts.begin(), nn::Entries::of(g, batch));
   return nn::Entries::concatenate(parts);
 }
 
-// Adds the micro-batch's gradient, returns its nats.
-torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro, std::int64_t lane) {
-  const std::int64_t drawn =
-      carries_ ? micro.index * recipe_.batches.lanes + first_lane_ + lane : micro.index;
+MicroBatch Learner::own_rows(const MicroBatch& micro, std::int64_t lane) const {
+  const std::int64_t rows = micro.batch.rows(), lanes = recipe_.batches.lanes;
+  if (lanes > 1) {
+    const std::int64_t each = rows / lanes, begin = (first_lane_ + lane) * each;
+    return rows_of_batch(micro, begin, begin + each);
+  }
+  if (team_.size() == 1) return micro;
+  const std::int64_t begin = team_.begin(rows), end = team_.end(rows);
+  if (begin < end) return rows_of_batch(micro, begin, end);
+  // Fewer rows than members: this one computes what counts for nothing.
+  MicroBatch idle = rows_of_batch(micro, 0, 1);
+  idle.batch.weight = torch::zeros_like(idle.batch.weight);
+  idle.tokens = 0;
+  return idle;
+}
+
+// Adds the rows' gradient, returns their nats.
+torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro, const MicroBatch& rows,
+                                std::int64_t lane) {
+  const std::int64_t drawn = carries_ ? micro.index * recipe_.batches.lanes + first_lane_ + lane
+                                      : micro.index * team_.size() + team_.member();
   torch::manual_seed(core::Rng(seed_, kDropoutStream + static_cast<std::uint64_t>(drawn)).next());
   Lane& own = lanes_[static_cast<std::size_t>(lane)];
-  const nn::Batch batch = micro.batch.to(device_);
+  const nn::Batch batch = rows.batch.to(device_);
   // All rows of columns begin together.
   if (own.previous.size() > 0 && batch.fresh.any().item<bool>()) own.previous.clear();
   nn::Hidden hidden;
@@ -134,10 +164,10 @@ torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro, std:
   const auto f = hidden.f.to(torch::kFloat32), g = hidden.g.to(torch::kFloat32);
   const double smoothing = recipe_.objective.label_smoothing;
   const auto memory = rule(step, micro.index);
-  const auto loss = smoothing > 0
-                        ? nn::smoothed_loss(f, batch, *model_->head, smoothing)
-                        : nn::joint_loss(f, g, batch, *model_->head, memory,
-                                         memory.any() ? entries(own, g, batch) : nn::Entries{});
+  const auto loss =
+      smoothing > 0 ? nn::smoothed_loss(f, batch, *model_->head, smoothing)
+                    : nn::joint_loss(f, g, batch, *model_->head, memory,
+                                     memory.any() ? entries(own, g, batch, micro) : nn::Entries{});
   loss.backward();
   own.previous.append(g, batch);
   if (carries_state_) {
@@ -154,14 +184,8 @@ Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_b
                   sum_of(recipe_));
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
     for (const auto& micro : micro_batches) {
-      if (recipe_.batches.lanes == 1) {
-        sum.add(backward(step, micro, lane), micro.tokens);
-      } else {
-        const std::int64_t each = micro.batch.rows() / recipe_.batches.lanes,
-                           begin = (first_lane_ + lane) * each;
-        const auto part = rows_of_batch(micro, begin, begin + each);
-        sum.add(backward(step, part, lane), part.tokens);
-      }
+      const auto own = own_rows(micro, lane);
+      sum.add(backward(step, micro, own, lane), own.tokens);
     }
   }
   Update update;

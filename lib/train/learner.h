@@ -12,6 +12,7 @@
 #include "nn/base/torch.h"
 #include "nn/memory/segment_memory.h"
 #include "ranks/group.h"
+#include "ranks/team.h"
 #include "train/batches.h"
 #include "train/optimiser.h"
 #include "train/schedule.h"
@@ -27,6 +28,8 @@ namespace train {
 /// on, each takes as many of the update's micro-batches; where they do, each takes as many of the
 /// micro-batches' lanes: rows [l B / L, (l + 1) B / L) of every one, which share no memory with
 /// others, for l of L. Lane l's micro-batches 0, 1, ... of an update stand before lane l + 1's.
+/// With memory_ranks G, G processes take a micro-batch together, each some of its rows, and see the
+/// keys of all of it.
 class Learner {
  public:
   /// `recipe` resolved. `carries`: rows of consecutive micro-batches continue each other. Moves the
@@ -55,9 +58,15 @@ class Learner {
     nn::State state;
     nn::SegmentMemory previous;  // g and targets of earlier segments
   };
-  torch::Tensor backward(std::int64_t step, const MicroBatch& micro, std::int64_t lane);
-  // The memory of a micro-batch: its own tokens, then earlier segments.
-  nn::Entries entries(const Lane& lane, const torch::Tensor& g, const nn::Batch& batch) const;
+  // Those of a micro-batch that are a lane's, or this member's of its team.
+  MicroBatch own_rows(const MicroBatch& micro, std::int64_t lane) const;
+  // `own`: the own_rows of `micro`.
+  torch::Tensor backward(std::int64_t step, const MicroBatch& micro, const MicroBatch& own,
+                         std::int64_t lane);
+  // The memory of a lane's rows, whose keys are `g`: their own tokens, then earlier segments; or
+  // the tokens of all that the team has of the micro-batch.
+  nn::Entries entries(const Lane& lane, const torch::Tensor& g, const nn::Batch& batch,
+                      const MicroBatch& micro) const;
   // Of all lanes of all processes, along the first dimension.
   torch::Tensor gather(const std::function<torch::Tensor(const Lane&)>& of) const;
   // The rows of this process's lane `own` in what gather() gave.
@@ -66,6 +75,7 @@ class Learner {
   std::shared_ptr<nn::Model> model_;
   Recipe recipe_;
   std::shared_ptr<ranks::Group> group_;
+  ranks::Team team_;
   bool carries_, carries_state_;
   std::uint64_t seed_;
   torch::Device device_;

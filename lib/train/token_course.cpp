@@ -40,10 +40,11 @@ TokenCourse::TokenCourse(Run run, std::shared_ptr<ranks::Group> group)
 
 Update TokenCourse::update(std::int64_t step, std::int64_t data) {
   const auto& batches = run_.recipe.batches;
-  // Of rows that carry on, everybody has some of every micro-batch.
-  const std::int64_t ranks = run_.order->carries() ? 1 : group_->size(),
-                     count = batches.accumulate / ranks;
-  const Share share = {ranks == 1 ? 0 : group_->rank() * count, count, batches.accumulate};
+  // Of rows that carry on, everybody has some of every micro-batch; a team has the same ones.
+  const std::int64_t team = run_.order->carries() ? group_->size()
+                                                  : run_.recipe.objective.memory_ranks,
+                     count = batches.accumulate / (group_->size() / team);
+  const Share share = {group_->rank() / team * count, count, batches.accumulate};
   if (!prefetch_) prefetch_.emplace(*run_.data, *run_.order, data, share, batches.unscored);
   std::vector<MicroBatch> micro;
   for (std::int64_t i = 0; i < count; ++i) micro.push_back(prefetch_->next());

@@ -37,7 +37,10 @@ void BatchOptions::fields(core::FieldList& f) {
 void ObjectiveOptions::fields(core::FieldList& f) {
   f.group("Training memory");
   f("memory", memory, "none, or any of local,long,ext joined by commas");
-  f("memory-gradient", memory_gradient, "gradient into the memory's keys", {"on", "off"});
+  f("memory-gradient", memory_gradient,
+    "gradient into the memory's keys; own: of the own rank's losses alone", {"on", "own", "off"});
+  f("memory-ranks", memory_ranks, "ranks that share each micro-batch and see each other's keys")
+      .between(1, 1024);
   f("memory-temperature", memory_temperature, "divides the memory's scores").above(0).at_most(1e6);
   f("memory-top-k", memory_top_k, "only the best entries of a token; 0: all").between(0, 1e9);
   f("memory-previous", memory_previous,
@@ -120,6 +123,8 @@ void check(const Recipe& recipe) {
   expect(batches.segment_deviation <= static_cast<double>(batches.segment), "segment-deviation",
          "takes 0 to --segment");
   expect(recipe.steps == 0 || recipe.epochs == 0, "epochs", "give either --steps or --epochs");
+  expect(objective.memory_ranks == 1 || nn::MemoryRule::parse(objective.memory).any(),
+         "memory-ranks", "goes with --memory");
   expect(objective.label_smoothing == 0 || !nn::MemoryRule::parse(objective.memory).any(),
          "label-smoothing", "the loss with --memory is not smoothed; leave one of them out");
 }
@@ -148,6 +153,11 @@ void resolve_batches(Recipe& recipe, bool pairs) {
   } else {
     expect(batches.run_length == 0, "run-length", "goes with --batches runs only");
   }
+  expect(recipe.objective.memory_ranks == 1 || batches.batches != "columns", "memory-ranks",
+         "columns share their rows by --lanes");
+  expect(
+      recipe.objective.memory_ranks == 1 || pairs || recipe.objective.memory_ranks <= batches.batch,
+      "memory-ranks", "must be at most --batch");
   expect(batches.lanes == 1 || batches.batches == "columns", "lanes",
          "goes with --batches columns only");
   expect(batches.batch % batches.lanes == 0, "lanes", "must divide --batch");

@@ -30,6 +30,7 @@ struct BatchOptions {
 struct ObjectiveOptions {
   std::string memory = "none";
   std::string memory_gradient = "on";
+  std::int64_t memory_ranks = 1;  ///< ranks that share a micro-batch and its memory, see learner.h
   double memory_temperature = 1;
   std::int64_t memory_top_k = 0;  ///< 0: all
   /// Columns: earlier segments that stay memory, without gradient.

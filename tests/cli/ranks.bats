@@ -56,8 +56,13 @@ as_one() {
   as_one train --arch mosaic --accumulate 4
 }
 
+# near A B: the losses of two runs of four updates differ by 1e-5 of themselves at most.
+near() {
+  paste <(jq -r .loss "$1/metrics.jsonl") <(jq -r .loss "$2/metrics.jsonl") |
+    awk '{ d = ($2 - $1) / $1; if (d < -1e-5 || d > 1e-5) bad = 1 } END { exit bad || NR != 4 }'
+}
+
 @test "a share without a power of two: its own bytes, again the same, and the loss of one process" {
-  local -a loss
   train "${tiny[@]}" --accumulate 6 --memory local -o one "$data/train.shard.zst"
   together 3 train "${tiny[@]}" --accumulate 6 --memory local -o three "$data/train.shard.zst"
   all_end 0
@@ -66,13 +71,36 @@ as_one() {
   same three again
   together 2 train "${tiny[@]}" --accumulate 6 --memory local --reduce fast -o fast "$data/train.shard.zst"
   all_end 0
-  for folder in three fast; do
-    mapfile -t loss < <(jq -r .loss one/metrics.jsonl)
-    jq -r .loss "$folder/metrics.jsonl" | awk -v want="${loss[*]}" '
-      BEGIN { split(want, w, " ") }
-      { d = ($1 - w[NR]) / w[NR]; if (d < -1e-5 || d > 1e-5) bad = 1 }
-      END { exit bad || NR != 4 }'
-  done
+  near one three
+  near one fast
+}
+
+@test "ranks that share a micro-batch and its memory: the loss of one process" {
+  share_memory() { # NAME SIZE OPTIONS...: the losses are those of one process with the same micro-batches
+    local name=$1 size=$2
+    shift 2
+    rm -rf one "$name"
+    train "${tiny[@]}" --dropout 0 "$@" -o one "$data/train.shard.zst"
+    together "$size" train "${tiny[@]}" --dropout 0 "$@" --memory-ranks 2 -o "$name" "$data/train.shard.zst"
+    all_end 0
+    near one "$name"
+  }
+  share_memory runs 2 --batches runs --memory local,long --plain-warmup 0 --batch 5
+  share_memory order 2 --batches order --order "$data/order.shard.zst" --memory local,ext --drop-local 0.5 --plain-warmup 1
+  share_memory teams 4 --batches runs --accumulate 2 --memory long --plain-warmup 0 --cutoffs 64,128
+  # The gradient of the own rank's losses alone is another one, and the memory of rows that are not shared another memory.
+  together 2 train "${tiny[@]}" --dropout 0 --memory long --plain-warmup 0 --memory-ranks 2 -o whole "$data/train.shard.zst"
+  all_end 0
+  together 2 train "${tiny[@]}" --dropout 0 --memory long --plain-warmup 0 --memory-ranks 2 --memory-gradient own -o own "$data/train.shard.zst"
+  all_end 0
+  [ "$(head -n 1 own/metrics.jsonl | jq .loss)" = "$(head -n 1 whole/metrics.jsonl | jq .loss)" ]
+  run ! near whole own
+  together 2 train "${tiny[@]}" --memory long --memory-ranks 3 -o model "$data/train.shard.zst"
+  all_end 64
+  run -64 train "${tiny[@]}" --memory long --memory-ranks 2 -o model "$data/train.shard.zst"
+  [[ $output == *"--memory-ranks: takes a divisor of the number of ranks, 1"* ]]
+  run -64 train "${tiny[@]}" --memory-ranks 2 -o model "$data/train.shard.zst"
+  [[ $output == *"--memory-ranks: goes with --memory"* ]]
 }
 
 @test "shares that are not equal, stdin, --plan and processes that no launcher started are refused" {
