@@ -28,7 +28,7 @@ struct Options {
   train::KeepOptions keep;
   nn::DeviceOptions compute;
   ranks::RankOptions ranks;
-  bool plan = false;
+  bool plan = false, sbatch = false;
   std::vector<std::string> files;
 
   void fields(core::FieldList& f) {
@@ -37,6 +37,7 @@ struct Options {
     loss.fields(f);
     keep.fields(f);
     f("plan", plan, "print what the run would take, and end");
+    f("sbatch", sbatch, "--plan, as options of Slurm's sbatch");
     compute.fields(f);
     ranks.fields(f);
   }
@@ -65,7 +66,10 @@ int plan_only(const Options& options, const cli::Context& context) {
     core::fail(core::Code::usage, "--plan: is of one process; leave --ranks out");
   const auto course = course_of(options, context, options.files);
   core::Output out("-");
-  out.write(cli::format_report(context, train::plan(*course, options.keep)));
+  const auto plan = train::plan(*course, options.keep);
+  const bool gpu = nn::device(options.compute.device).is_cuda();
+  out.write(options.sbatch ? train::sbatch_line(plan, context.jobs, gpu)
+                           : cli::format_report(context, plan));
   out.commit();
   return 0;
 }
@@ -75,7 +79,7 @@ int train_model(const Options& options, const cli::Context& given) {
   auto keep = options.keep;
   keep.start_clock();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
-  if (options.plan) return plan_only(options, context);
+  if (options.plan || options.sbatch) return plan_only(options, context);
   if (context.output.empty() || context.output == "-")
     core::fail(core::Code::usage, "-o: give a folder for the model");
 

@@ -63,4 +63,13 @@ core::OrderedJson plan(Course& course, const KeepOptions& keep) {
   return report;
 }
 
+std::string sbatch_line(const core::OrderedJson& plan, std::int64_t threads, bool gpu) {
+  constexpr double kMoreMemory = 1.25, kMoreTime = 1.5, kMinutes = 10, kMiB = 1 << 20, kSpare = 256;
+  const double bytes = plan["peak_memory_bytes"].get<double>(), hours = plan["hours"].get<double>();
+  const auto mebibytes = static_cast<std::int64_t>(std::ceil(kMoreMemory * bytes / kMiB + kSpare));
+  const auto minutes = static_cast<std::int64_t>(std::ceil(kMoreTime * hours * 60 + kMinutes));
+  return fmt::format("--cpus-per-task={} --mem={}M --time={}:{:02}:00{}\n", threads, mebibytes,
+                     minutes / 60, minutes % 60, gpu ? " --gpus-per-node=1" : "");
+}
+
 }  // namespace train

@@ -226,3 +226,12 @@ DOCTEST_TEST_CASE("a plan counts what the run will take") {
   DOCTEST_CHECK(plan["optimiser_bytes"].get<std::int64_t>() == 8 * model->parameter_count());
   DOCTEST_CHECK(plan["hours"].get<double>() > 0);
 }
+
+DOCTEST_TEST_CASE("a batch job asks for more than was measured, in Slurm's words") {
+  const core::OrderedJson plan{{"peak_memory_bytes", 1024 << 20}, {"hours", 2.5}};
+  DOCTEST_CHECK(train::sbatch_line(plan, 16, /*gpu=*/false) ==
+                "--cpus-per-task=16 --mem=1536M --time=3:55:00\n");
+  const core::OrderedJson longer{{"peak_memory_bytes", (1024 << 20) + 1}, {"hours", 100.001}};
+  DOCTEST_CHECK(train::sbatch_line(longer, 2, /*gpu=*/true) ==
+                "--cpus-per-task=2 --mem=1537M --time=150:11:00 --gpus-per-node=1\n");
+}
