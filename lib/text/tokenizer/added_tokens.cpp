@@ -56,6 +56,8 @@ AddedMatcher::AddedMatcher(std::vector<AddedToken> tokens) : tokens_(std::move(t
     ++first_[static_cast<unsigned char>(token.content[0]) + 1u];
     longest_ = std::max(longest_, token.content.size());
     finds_ |= !token.special;
+    strips_left_ |= token.lstrip;
+    strips_right_ |= token.rstrip;
   }
   for (std::size_t b = 0; b < 256; ++b) first_[b + 1] += first_[b];
 }
@@ -108,11 +110,20 @@ void AddedMatcher::each(std::string_view text,
 
 bool AddedMatcher::touches(std::string_view text, std::size_t at) const {
   if (!finds_) return false;
-  for (std::size_t from = at - std::min(at, longest_); from <= at && from < text.size(); ++from) {
+  // A token that strips may reach the place over white space, and stand beyond the ends of `text`.
+  std::size_t low = at, high = at;
+  if (strips_right_ && (low = space_at_end(text.substr(0, at))) == 0 && at > 0) return true;
+  if (strips_left_ && (high += space_at_start(text.substr(at))) == text.size() && high > at)
+    return true;
+  for (std::size_t from = low - std::min(low, longest_); from <= high && from < text.size();
+       ++from) {
     for (std::size_t i = first_[static_cast<unsigned char>(text[from])];
          i < first_[static_cast<unsigned char>(text[from]) + 1u]; ++i) {
-      const std::string& content = tokens_[i].content;
-      if (from + content.size() >= at && text.substr(from, content.size()) == content) return true;
+      const AddedToken& token = tokens_[i];
+      const std::string& content = token.content;
+      if (from + content.size() >= (token.rstrip ? low : at) &&
+          from <= (token.lstrip ? high : at) && text.substr(from, content.size()) == content)
+        return true;
     }
   }
   return false;

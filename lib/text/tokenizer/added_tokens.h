@@ -37,7 +37,8 @@ class AddedMatcher {
   /// token, in order.
   void each(std::string_view text, const std::function<void(std::string_view)>& take_text,
             const std::function<void(std::uint32_t)>& take_token) const;
-  /// True if somewhere in `text` a token stands that covers or touches the place `at`.
+  /// True if somewhere in `text` a token stands that, with the white space that it takes, covers or
+  /// touches the place `at`, or may stand there beyond an end of `text`.
   bool touches(std::string_view text, std::size_t at) const;
 
  private:
@@ -48,7 +49,7 @@ class AddedMatcher {
   // The tokens that start with each byte: tokens_[first_[b], first_[b + 1]).
   std::vector<std::uint32_t> first_;
   std::size_t longest_ = 0;
-  bool finds_ = false;
+  bool finds_ = false, strips_left_ = false, strips_right_ = false;
 };
 
 }  // namespace text

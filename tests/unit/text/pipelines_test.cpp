@@ -130,6 +130,30 @@ DOCTEST_TEST_CASE("pipelines: a text in pieces gives the ids of the whole") {
   }
 }
 
+DOCTEST_TEST_CASE("pipelines: no cut parts a token from the white space that it takes") {
+  std::string text;
+  while (text.size() < 1500)
+    text += "a<|x|>\xE3\x80\x80'l <tool_call>\n\xC2\xA0 b <|x|> c</think>  </think>d";
+  for (const std::string name : kNames) {
+    DOCTEST_CAPTURE(name);
+    const auto tokenizer = pipeline(name);
+    const Ids whole = tokenizer->encode(text);
+    std::set<const char*> cuts;
+    for (std::size_t known = 1; known <= text.size(); ++known)
+      cuts.insert(tokenizer->cut(text.data(), text.data() + known));
+    cuts.erase(nullptr);
+    for (const char* cut : cuts) {
+      const auto at = static_cast<std::size_t>(cut - text.data());
+      DOCTEST_CAPTURE(at);
+      const auto encoder = tokenizer->encoder();
+      Ids ids;
+      encoder->encode(std::string_view(text).substr(0, at), ids);
+      encoder->encode(std::string_view(text).substr(at), ids, true);
+      DOCTEST_CHECK(ids == whole);
+    }
+  }
+}
+
 DOCTEST_TEST_CASE("pipelines: ordinary text has places for cuts") {
   std::string text;
   while (text.size() < 100000) text += sample::file("sample.txt");
