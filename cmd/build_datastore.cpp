@@ -54,6 +54,7 @@ int look_after(const Options& options, const cli::Context& context) {
   const auto& documents = options.care.remove_documents;
   std::optional<store::Removal> removal;
   core::OrderedJson report;
+  core::Output out(context.output);  // first: it must not stand in the store
   {
     cli::Progress progress(context, documents.empty() ? "looking after it" : "removing", "rows");
     const auto watch = watch_with(progress);
@@ -62,7 +63,6 @@ int look_after(const Options& options, const cli::Context& context) {
     else
       removal.emplace(folder, documents, watch);
   }
-  core::Output out(context.output);
   out.write(removal ? cli::format_table(context, store::describe(*removal))
                     : cli::format_report(context, report));
   out.commit();

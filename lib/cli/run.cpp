@@ -281,7 +281,10 @@ void protect_inputs(const core::FieldList& fields, const Program& program,
   for (const auto& field : fields.all()) {
     if (!field.positional) continue;
     const auto paths = core::to_strings(field);
-    for (const auto& path : paths) core::protect_input(path.empty() ? "-" : path);
+    for (const auto& path : paths) {
+      core::protect_input(path.empty() ? "-" : path);
+      core::protect_folder(path);
+    }
     if (paths.empty()) core::protect_input("-");
   }
 }

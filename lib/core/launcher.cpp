@@ -93,7 +93,10 @@ Launch launch(const Environment& environment) {
   meet(launch, of);
   const char* const restarts =
       of.has("TORCHELASTIC_RESTART_COUNT") ? "TORCHELASTIC_RESTART_COUNT" : "SLURM_RESTART_COUNT";
-  launch.name = fmt::format("{}.{}", of.text("PMIX_NAMESPACE"), of.number_or(restarts, 0));
+  const std::string start = of.text("PMIX_NAMESPACE");
+  if (start.find('/') != start.npos)
+    fail(Code::usage, "PMIX_NAMESPACE is '{}', which is no name for a file", start);
+  launch.name = fmt::format("{}.{}", start, of.number_or(restarts, 0));
   return launch;
 }
 

@@ -1,6 +1,7 @@
 #include "train/log.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -31,9 +32,14 @@ std::size_t kept_bytes(std::string_view text, std::int64_t through, const std::s
 }  // namespace
 
 Log::Log(const std::string& path, std::int64_t through) : path_(path) {
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  core::refuse_input(path);
+  constexpr int kOwn = O_NOFOLLOW | O_NONBLOCK;  // a link or a pipe is not the run's
+  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | kOwn, 0666);
   if (fd_ < 0) core::fail_errno(core::Code::cannot_create, path + ": cannot create", errno);
   try {
+    struct stat info;
+    if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode))
+      core::fail(core::Code::cannot_create, "{}: is in the way", path);
     const auto size = kept_bytes(core::read_text(path), through, path);
     if (::ftruncate(fd_, static_cast<off_t>(size)) != 0)
       core::fail(core::Code::io, "{}: cannot write: {}", path, core::error_text(errno));

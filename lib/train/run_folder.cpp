@@ -152,6 +152,14 @@ void RunFolder::expect_configuration(const core::OrderedJson& config,
   } else if (begun) {
     core::fail(core::Code::bad_data,
                "{}: is not there, but a run was begun in the folder; use another folder", path);
+  } else {
+    for (const char* name : {"metrics.jsonl", "timings.jsonl", "tokenizer.json"}) {
+      std::error_code ignored;
+      if (fs::exists(fs::symlink_status(file(name), ignored)))
+        core::fail(core::Code::usage,
+                   "{}: is there, but no run was begun in the folder; use another folder",
+                   file(name));
+    }
   }
   if (!begun) {
     core::write_file(path, core::dump_pretty(config) + "\n");

@@ -139,6 +139,20 @@ assert r["recall"] > 0.99 and r["k"] == 10 and r["nprobe"] == 4, r'
   [ "$status" -eq 66 ]
 }
 
+@test "what is said of a store never takes the place of its files, nor stands beside them" {
+  cp -r store s
+  ln -s s/keys.npy link
+  for place in s/keys.npy s/store.json s/new link; do
+    run -64 build-datastore -q --verify s -o "$place"
+    run -64 build-datastore -q --recall s -o "$place"
+    run -64 build-datastore -q --rebuild-index s -o "$place"
+    run -64 build-datastore -q --remove-document 0 s -o "$place"
+  done
+  diff -r s store
+  build-datastore -q --verify s -o said
+  [ -s said ]
+}
+
 @test "a folder of other things is refused, and what is not a store's stays in a store's folder" {
   mkdir -p d/step-3
   for file in index.html documents.txt keys.txt values.csv index.backup.tar store.json.bak keys.npy other.txt step-3/x; do

@@ -159,6 +159,10 @@ EOF
   [ ! -e tokens.tsv ]
   run -64 eval-ppl -m model --per-token - test.shard.zst
   run -64 eval-ppl -m model --per-token near -o near test.shard.zst
+  run -64 eval-ppl -m model --per-token ./near -o near test.shard.zst
+  run -64 eval-ppl -m model --timings near -o near test.shard.zst
+  run -64 eval-ppl -m model --timings near --per-token near test.shard.zst
+  [[ $output == *"--timings near: --per-token goes there too"* ]]
   run -64 eval-ppl -m model --tune - --cache 5 -
 }
 

@@ -124,6 +124,9 @@ near() {
   [[ $output == *"--ranks launcher: this process was started by none"* ]]
   run -64 env RANK=0 WORLD_SIZE=2 train "${tiny[@]}" --ranks launcher -o model "$data/train.shard.zst"
   [[ $output == *"MASTER_ADDR and MASTER_PORT are not set"* ]]
+  run -64 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=a/b train "${tiny[@]}" --ranks launcher -o model \
+    "$data/train.shard.zst"
+  [[ $output == *"PMIX_NAMESPACE is 'a/b', which is no name for a file"* ]]
   [ ! -e model/config.json ]
 }
 

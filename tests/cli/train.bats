@@ -262,6 +262,27 @@ assert plan["hours"] > 0 and plan["peak_memory_bytes"] > 1e6 and plan["disk_byte
   [ ! -e model/config.json.tmp.tessera ] && [ ! -e model/step-8.tmp.99 ] && [ ! -e model/valid.tmp.99 ]
 }
 
+@test "a folder with lines, notes or a tokenizer of somebody else's is refused; links and pipes are not written" {
+  local name
+  for name in metrics.jsonl timings.jsonl tokenizer.json; do
+    mkdir "d.$name"
+    printf 'my notes' >"d.$name/$name"
+    run -64 train "${tiny[@]}" --steps 2 -o "d.$name" "$data/train.shard.zst"
+    [[ $output == *"$name: is there, but no run was begun in the folder"* ]]
+    [ "$(cat "d.$name"/*)" = 'my notes' ]
+  done
+  train "${tiny[@]}" --steps 4 --max-time 0 -o model "$data/train.shard.zst" || [ $? -eq 75 ]
+  rm model/metrics.jsonl
+  printf keep >kept
+  ln -s "$PWD/kept" model/metrics.jsonl
+  run -73 train "${tiny[@]}" --steps 4 -o model "$data/train.shard.zst"
+  [ "$(cat kept)" = keep ]
+  rm model/metrics.jsonl
+  mkfifo model/metrics.jsonl
+  run -73 train "${tiny[@]}" --steps 4 -o model "$data/train.shard.zst"
+  [[ $output == *"metrics.jsonl: is in the way"* ]]
+}
+
 @test "a second run in a folder ends with 73 and leaves the first alone" {
   mkfifo pipe
   train "${tiny[@]}" --steps 2 -o model - <pipe &

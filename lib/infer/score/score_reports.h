@@ -28,8 +28,8 @@ struct ReportOptions {
   std::string timings;    ///< a file to write; empty: none
   void fields(core::FieldList& f);
 
-  /// Throws Error{usage} for what contradicts itself, or where the scores of tokens would go to
-  /// `output` (-o; empty: stdout), as the figures do.
+  /// Throws Error{usage} for what contradicts itself, or where two of what it writes would go
+  /// to one place; the figures go to `output` (-o; empty: stdout).
   void check(const std::string& output) const;
   bool too_high(const Totals& totals) const;
 };
