@@ -266,10 +266,23 @@ void protect_all_of(const std::string& path) {
     core::protect_input(entry.path());
 }
 
+// A folder that is read (a store) gets no output among its files.
+void refuse_to_write_into(const std::string& folder, const std::string& output) {
+  const auto destination = core::destination_of(output);
+  if (destination.descriptor) return;
+  std::error_code error;  // where one of them is not there they are not the same
+  const auto parent = std::filesystem::absolute(destination.path).parent_path();
+  if (std::filesystem::is_directory(folder, error) &&
+      std::filesystem::equivalent(folder, parent, error))
+    core::fail(core::Code::usage,
+               "{}: stands in {}, which is an input; give the output another place", output,
+               folder);
+}
+
 // The arguments without a flag are files to read, and so are the values of the options that the
 // program names; an output must not take the place of one.
-void protect_inputs(const core::FieldList& fields, const Program& program,
-                    const Requests& requests) {
+void protect_inputs(const core::FieldList& fields, const Program& program, const Requests& requests,
+                    const Context& context) {
   if (!requests.config.empty()) core::protect_input(requests.config);
   for (const auto& name : program.inputs) {
     const auto& all = fields.all();
@@ -283,7 +296,7 @@ void protect_inputs(const core::FieldList& fields, const Program& program,
     const auto paths = core::to_strings(field);
     for (const auto& path : paths) {
       core::protect_input(path.empty() ? "-" : path);
-      core::protect_folder(path);
+      refuse_to_write_into(path, context.output);
     }
     if (paths.empty()) core::protect_input("-");
   }
@@ -310,7 +323,7 @@ int answer(const Requests& requests, const core::FieldList& fields, Context& con
   }
   check_required(fields, context);
   finish(context);
-  protect_inputs(fields, program, requests);
+  protect_inputs(fields, program, requests, context);
   if (!context.quiet)
     core::on_terminal_input(
         [context] { note(context, "reading the terminal; Ctrl-D ends the input"); });

@@ -79,20 +79,12 @@ void rename_file(const std::string& from, const std::string& to) {
     fail_errno(Code::cannot_create, to + ": cannot create", errno);
 }
 
-// Files that no Output may replace, and folders that none may stand in, by device and number.
+// Files that no Output may replace, by device and number.
 std::set<std::pair<dev_t, ino_t>> g_inputs;
 
 void refuse_inputs(const std::string& name, const struct stat& info) {
   if (S_ISREG(info.st_mode) && g_inputs.count({info.st_dev, info.st_ino}) > 0)
     fail(Code::usage, "{}: is an input too, which would be lost; give the output another name",
-         name);
-}
-
-void refuse_input_folders(const std::string& name, const std::string& target) {
-  struct stat info;
-  if (::stat(parent_of(target).c_str(), &info) == 0 &&
-      g_inputs.count({info.st_dev, info.st_ino}) > 0)
-    fail(Code::usage, "{}: stands in a folder that is an input; give the output another place",
          name);
 }
 
@@ -161,12 +153,6 @@ void protect_input(const std::string& path) {
   if (found == 0 && S_ISREG(info.st_mode)) g_inputs.insert({info.st_dev, info.st_ino});
 }
 
-void protect_folder(const std::string& path) {
-  struct stat info;
-  if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
-    g_inputs.insert({info.st_dev, info.st_ino});
-}
-
 void refuse_input(const std::string& path) {
   struct stat info;
   if (::stat(path.c_str(), &info) == 0) refuse_inputs(path, info);
@@ -184,7 +170,6 @@ Output::Output(const std::string& path) : name_(path) {
     return;
   }
   target_ = destination.path;
-  refuse_input_folders(path, target_);
   if (::stat(target_.c_str(), &info) == 0) {
     refuse_inputs(path, info);
     if (!S_ISREG(info.st_mode)) {

@@ -79,8 +79,6 @@ std::string read_text(ByteSource& source, std::size_t limit = std::size_t{1} << 
 /// No Output may take the place of this file (of stdin, for "-"); a path that is not there is
 /// passed over. To be called before threads begin.
 void protect_input(const std::string& path);
-/// No Output may stand in this folder; what is none is passed over.
-void protect_folder(const std::string& path);
 /// Throws Error{usage} if protect_input() was given this file: for who writes without an Output.
 void refuse_input(const std::string& path);
 

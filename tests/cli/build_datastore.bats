@@ -151,6 +151,8 @@ assert r["recall"] > 0.99 and r["k"] == 10 and r["nprobe"] == 4, r'
   diff -r s store
   build-datastore -q --verify s -o said
   [ -s said ]
+  (cd s && build-datastore -q --verify . >../said.there)
+  [ -s said.there ]
 }
 
 @test "a folder of other things is refused, and what is not a store's stays in a store's folder" {
