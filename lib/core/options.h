@@ -44,6 +44,7 @@ struct Field {
   Bounds bounds = {};  ///< of a number; of each number of a list
   bool size = false;  ///< bytes, whose K, M, G and T are powers of 1024; of counts they are of 1000
   bool open = false;  ///< `auto` leaves the choice to the program: 0 in the struct, never as text
+  bool sparse = false;  ///< to_json leaves it out where it has its default
 
   Field& between(double least, double most) { return at_least(least).at_most(most); }
   Field& at_least(double least) { return bounds.least = least, *this; }
@@ -52,6 +53,8 @@ struct Field {
   Field& below(double most) { return bounds.open_most = true, at_most(most); }
   Field& bytes() { return size = true, *this; }
   Field& or_auto() { return open = true, *this; }
+  /// Of an option that came later: what was written before it has the same bytes.
+  Field& unless_default() { return sparse = true, *this; }
 
   std::string key() const;
   /// What it takes: "1 to 16M", "above 0 to 1000", "0 to below 1, or auto"; nothing where there are
@@ -117,9 +120,13 @@ OrderedJson fields_to_json(const FieldList& fields);
 void fields_from_json(const FieldList& fields, const Json& object, const std::string& origin,
                       bool allow_unknown = false);
 
+/// Of fields and those of a struct with nothing but defaults: without the sparse ones that agree.
+OrderedJson fields_to_json(const FieldList& fields, const FieldList& defaults);
+
 template <class Options>
 OrderedJson to_json(Options options) {
-  return fields_to_json(list_fields(options));
+  Options defaults{};
+  return fields_to_json(list_fields(options), list_fields(defaults));
 }
 
 }  // namespace core

@@ -4,8 +4,9 @@
 
 #include "core/error.h"
 #include "core/io.h"
-#include "model/gpt2.h"
+#include "model/families/family.h"
 #include "model/safetensors.h"
+#include "model/tensor_files.h"
 #include "model/tokenizer_file.h"
 #include "model/weights.h"
 #include "text/formats/tokenizer_json.h"
@@ -22,11 +23,10 @@ void expect_folder(const std::string& folder, const std::string& config,
                    const std::string& weights) {
   if (!core::exists(config))
     fail(Code::no_input, "{}: no config.json in it: not a model's folder", folder);
-  if (core::exists(weights)) return;
-  for (const char* other : {"model.safetensors.index.json", "pytorch_model.bin"}) {
+  if (core::exists(weights) || core::exists(weights + ".index.json")) return;
+  for (const char* other : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
     if (core::exists(folder + "/" + other))
-      fail(Code::no_input, "{}: {} is not read; save the model as one model.safetensors", folder,
-           other);
+      fail(Code::no_input, "{}: {} is not read; save the model as safetensors", folder, other);
   }
   fail(Code::no_input,
        "{}: no model.safetensors in it; its training has not finished: run it again", folder);
@@ -54,11 +54,12 @@ Loaded load(const std::string& folder, torch::Device device, torch::Dtype dtype)
   if (!loaded.tokenizer.empty())
     expect_written("tokenizer", folder + "/tokenizer.json", tokenizer_fingerprint(loaded.tokenizer),
                    loaded.facts.tokenizer_fingerprint);
-  const SafetensorsReader reader(weights_path);
-  reader.verify();
-  loaded.model = read_model(config, config_path, reader);
+  const TensorFiles files(folder);
+  files.verify();
+  loaded.family = config.family == nullptr ? "" : std::string(config.family->type);
+  loaded.model = read_model(config, config_path, files);
   loaded.fingerprint = fingerprint(*loaded.model);
-  if (const auto saved = reader.metadata().find(kFingerprintKey); saved != reader.metadata().end())
+  if (const auto saved = files.metadata().find(kFingerprintKey); saved != files.metadata().end())
     expect_written("configuration", config_path, loaded.fingerprint.hex(), saved->second);
   loaded.model->to(device, dtype);
   loaded.model->eval();
@@ -73,7 +74,7 @@ void save(const std::string& folder, const nn::Model& model, const core::Ordered
   core::write_file(folder + "/config.json", core::dump_pretty(config));
   if (!tokenizer.empty()) core::write_file(folder + "/tokenizer.json", tokenizer + "\n");
   core::Output weights(folder + "/model.safetensors");
-  write_safetensors(weights, weights_to_write(model, is_gpt2_shaped(model.options)),
+  write_safetensors(weights, weights_to_write(model, written_family(model.options, facts)),
                     {{kFingerprintKey, fingerprint(model).hex()}});
   weights.commit();
 }

@@ -23,12 +23,14 @@ struct Loaded {
   std::shared_ptr<nn::Model> model;  ///< in evaluation mode, on the device asked for
   std::string tokenizer;             ///< tokenizer.json in canonical form; empty: none there
   core::Json config;                 ///< config.json, whole
+  std::string family;                ///< of transformers' models; empty: none of them
   core::Digest fingerprint;          ///< of weights and architecture; what a store names
   TrainingFacts facts;
 };
 
-/// Reads a folder of Tessera's or a GPT-2 one of transformers (bare or "transformer."-prefixed
-/// names, any float dtype; tokenizer.json, else vocab.json and merges.txt, else no tokenizer).
+/// Reads a folder of Tessera's or one of transformers, of a family that model/families has (names
+/// with or without the base's prefix, one file or several, any float dtype; tokenizer.json, else
+/// vocab.json and merges.txt, else no tokenizer).
 /// Weights become `dtype`. Neither the folder nor torch's generator changes. Throws Error{no_input}
 /// if it is no model folder or not complete yet, Error{bad_config} for a key of config.json that is
 /// missing, unknown or wrong, Error{bad_data} naming the tensor that is missing, superfluous, of a
@@ -43,8 +45,9 @@ void give_tokenizer(Loaded& loaded, const std::string& path);
 
 /// Writes config.json, tokenizer.json (unless empty), then model.safetensors; each whole or not at
 /// all, and the folder is complete when the last has its name. `facts` stands in config.json:
-/// "memory" (text) and "segment" (number) are known here, anything else is kept as it is. A GPT-2
-/// shaped model is written so that transformers.GPT2LMHeadModel.from_pretrained reads it. Throws
+/// "memory" (text) and "segment" (number) are known here, anything else is kept as it is. A model
+/// that a family has is written so that transformers.AutoModelForCausalLM.from_pretrained reads it;
+/// where several do, the fact "family" names the one. Throws
 /// Error{cannot_create}, Error{io}.
 void save(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
           const std::string& tokenizer);

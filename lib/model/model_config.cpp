@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "model/gpt2.h"
 #include "model/test_temperature.h"
 #include "nn/base/memory_rule.h"
 
@@ -18,6 +17,7 @@ using core::fail;
 
 constexpr const char* kOwn = "tessera";
 constexpr const char* kJointTemperature = "joint_temperature";
+constexpr const char* kFamily = "family";
 constexpr std::int64_t kConfigVersion = 1;
 constexpr double kMostTypes = 4e9;
 /// What only training looks at.
@@ -80,14 +80,15 @@ TrainingFacts parse_facts(const core::Json& own, const std::string& origin) {
 /// What "tessera" says must be what transformers reads.
 void expect_same(const Config& own, const core::Json& json, const std::string& origin) {
   std::int64_t vocabulary = 0;
-  const auto theirs = options_of_gpt2(json, origin, &vocabulary);
-  const auto a = gpt2_config(own.options, own.vocabulary, -1),
-             b = gpt2_config(theirs, vocabulary, -1);
-  for (const char* key : {"vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner",
-                          "activation_function", "layer_norm_epsilon", "tie_word_embeddings"}) {
-    if (a[key] != b[key])
+  auto theirs = family_options(*own.family, json, origin, &vocabulary);
+  theirs.shape.dropout = own.options.shape.dropout;
+  theirs.shape.attention_dropout = own.options.shape.attention_dropout;
+  const auto a = family_config(*own.family, own.options, own.vocabulary, -1),
+             b = family_config(*own.family, theirs, vocabulary, -1);
+  for (const auto& [key, value] : a.items()) {
+    if (!b.contains(key) || b[key] != value)
       fail(Code::bad_config, "{}: \"{}\" is {}, but \"{}\" says {}", origin, key,
-           core::dump(b[key]), kOwn, core::dump(a[key]));
+           core::dump(b.value(key, core::OrderedJson())), kOwn, core::dump(value));
   }
 }
 
@@ -97,9 +98,7 @@ Config parse_config(const core::Json& json, const std::string& origin) {
   if (!json.is_object()) fail(Code::bad_config, "{}: not a JSON object", origin);
   Config config;
   const auto type = json.contains("model_type") ? get<std::string>(json, "model_type", origin) : "";
-  if (!type.empty() && type != "gpt2")
-    fail(Code::bad_config, "{}: \"model_type\": \"{}\" is not supported; gpt2 is", origin, type);
-  config.gpt2_layout = !type.empty();
+  if (!type.empty()) config.family = &family_named(type, origin);
   if (json.contains(kOwn)) {
     const core::Json& own = json[kOwn];
     const auto version = get<std::int64_t>(own, "version", origin);
@@ -109,14 +108,14 @@ Config parse_config(const core::Json& json, const std::string& origin) {
     config.options = parse_options(get<core::Json>(own, "model", origin), origin);
     config.vocabulary = get<std::int64_t>(own, "vocabulary_size", origin);
     config.facts = parse_facts(own, origin);
-    if (config.gpt2_layout) {
-      if (!is_gpt2_shaped(config.options))
-        fail(Code::bad_config, "{}: \"model_type\" is gpt2, but \"{}\" describes another shape",
-             origin, kOwn);
+    if (config.family != nullptr) {
+      if (family_of(config.options, type) != config.family)
+        fail(Code::bad_config, "{}: \"model_type\" is {}, but \"{}\" describes another shape",
+             origin, type, kOwn);
       expect_same(config, json, origin);
     }
-  } else if (config.gpt2_layout) {
-    config.options = options_of_gpt2(json, origin, &config.vocabulary);
+  } else if (config.family != nullptr) {
+    config.options = family_options(*config.family, json, origin, &config.vocabulary);
   } else {
     fail(Code::bad_config, "{}: neither \"{}\" nor \"model_type\" in it: not a model's", origin,
          kOwn);
@@ -125,6 +124,10 @@ Config parse_config(const core::Json& json, const std::string& origin) {
   known("vocabulary-size", config.vocabulary, "").between(0, kMostTypes);
   expect_within_bounds(known, origin);
   return config;
+}
+
+const Family* written_family(const nn::ModelOptions& options, const core::OrderedJson& facts) {
+  return family_of(options, facts.is_object() ? facts.value(kFamily, "") : "");
 }
 
 double test_temperature(const TrainingFacts& facts) {
@@ -136,7 +139,8 @@ core::OrderedJson make_config(const nn::ModelOptions& options, std::int64_t voca
                               const std::string& tokenizer_fingerprint,
                               std::int64_t end_of_document) {
   core::OrderedJson config = core::OrderedJson::object();
-  if (is_gpt2_shaped(options)) config = gpt2_config(options, vocabulary, end_of_document);
+  if (const Family* const family = written_family(options, facts))
+    config = family_config(*family, options, vocabulary, end_of_document);
   core::OrderedJson own;
   own["version"] = kConfigVersion;
   own["model"] = core::to_json(options);
@@ -159,7 +163,8 @@ core::Digest options_digest(const nn::ModelOptions& options, std::int64_t vocabu
   for (const auto& [key, value] : all.items()) {
     const bool training_only =
         std::find(kTrainingOnly.begin(), kTrainingOnly.end(), key) != kTrainingOnly.end();
-    if (!training_only && value != defaults[key]) counted[key] = value;
+    const bool usual = defaults.contains(key) && value == defaults[key];
+    if (!training_only && !usual) counted[key] = value;
   }
   return core::hash128(core::dump(counted));
 }

@@ -1,12 +1,13 @@
 #pragma once
-// config.json: Tessera's object "tessera", and the keys of transformers' GPT-2 beside it where the
-// shape allows.
+// config.json: Tessera's object "tessera", and beside it the keys of a family of transformers' that
+// has this shape.
 
 #include <cstdint>
 #include <string>
 
 #include "core/hash.h"
 #include "core/json.h"
+#include "model/families/family.h"
 #include "nn/base/model_options.h"
 
 namespace model {
@@ -25,7 +26,7 @@ struct TrainingFacts {
 struct Config {
   nn::ModelOptions options;
   std::int64_t vocabulary = 0;
-  bool gpt2_layout = false;  ///< the weights have the layout of model/gpt2.h
+  const Family* family = nullptr;  ///< whose layout the weights have; null: their own
   TrainingFacts facts;
 };
 
@@ -33,12 +34,16 @@ struct Config {
 /// or out of range, and where "tessera" and the keys of transformers contradict each other.
 Config parse_config(const core::Json& json, const std::string& origin);
 
-/// config.json of a model, in the order people read it. `facts` go into "tessera";
-/// `end_of_document`: the token's id, or -1.
+/// config.json of a model, in the order people read it. `facts` go into "tessera"; of them "family"
+/// names the family that it should be written as, if that has its shape. `end_of_document`: the
+/// token's id, or -1.
 core::OrderedJson make_config(const nn::ModelOptions& options, std::int64_t vocabulary,
                               const core::OrderedJson& facts,
                               const std::string& tokenizer_fingerprint,
                               std::int64_t end_of_document);
+
+/// The family that make_config writes it as; null: none has its shape.
+const Family* written_family(const nn::ModelOptions& options, const core::OrderedJson& facts);
 
 /// XXH3-128 of the options that a model's function depends on and that are not the defaults, and of
 /// the vocabulary's size. Dropouts and the initialisation do not count, so that a later option

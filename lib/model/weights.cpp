@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "model/gpt2.h"
+#include "model/families/family.h"
 #include "nn/layers/init.h"
 #include "nn/layers/layers.h"
 
@@ -17,10 +17,6 @@ using core::fail;
 
 std::string print(torch::IntArrayRef shape) {
   return fmt::format("({})", fmt::join(shape.begin(), shape.end(), ", "));
-}
-
-bool is_transposed(bool gpt2_layout, const std::string& name) {
-  return gpt2_layout && is_transposed_in_gpt2(name);
 }
 
 /// What throws inside torch when options are absurd becomes the Error of a bad configuration.
@@ -37,12 +33,13 @@ auto made(const std::string& origin, const Make& make) {
   }
 }
 
-/// Name in the file and shape there of each weight.
+/// What stands in the files of one weight: its pieces, with the names there.
 struct Expected {
-  std::string name, file_name;
   std::vector<std::int64_t> shape;
+  std::vector<Piece> pieces;
 };
 
+/// In the order of the model's weights. `bare`: without the family's base.
 std::vector<Expected> expected_tensors(const Config& config, const std::string& origin, bool bare) {
   const auto shapes = made(origin, [&] {
     const nn::ShapesOnly shapes_only;
@@ -51,47 +48,49 @@ std::vector<Expected> expected_tensors(const Config& config, const std::string& 
   });
   std::vector<Expected> expected;
   for (const auto& [name, tensor] : shapes) {
-    auto shape = tensor.sizes().vec();
-    if (is_transposed(config.gpt2_layout, name)) std::swap(shape[0], shape[1]);
-    expected.push_back({name, config.gpt2_layout ? gpt2_name(name, bare) : name, std::move(shape)});
+    auto pieces = pieces_of(config.family, config.options, name, tensor.size(0));
+    if (bare)
+      for (auto& piece : pieces) piece.tensor = bare_name(*config.family, piece.tensor);
+    expected.push_back({tensor.sizes().vec(), std::move(pieces)});
   }
   return expected;
 }
 
 /// transformers ties the head to the embedding whatever the file has for it.
-void expect_tied(const SafetensorsReader& reader, const std::string& head,
-                 const std::string& embedding) {
-  if (reader.entry(head).shape != reader.entry(embedding).shape ||
-      !reader.read(head).equal(reader.read(embedding)))
-    fail(Code::bad_data, "{}: {} differs from {}, but config.json ties them", reader.name(), head,
-         embedding);
+void expect_tied(const TensorFiles& files, const std::string& head, const std::string& embedding) {
+  if (files.entry(head).shape != files.entry(embedding).shape ||
+      !files.read(head).equal(files.read(embedding)))
+    fail(Code::bad_data, "{}: {} differs from {}, but config.json ties them", files.file_of(head),
+         head, embedding);
 }
 
-void check_tensors(const SafetensorsReader& reader, const std::vector<Expected>& expected,
-                   const Config& config, bool bare) {
+void check_tensors(const TensorFiles& files, const std::vector<Expected>& expected,
+                   const Config& config) {
   std::set<std::string> known;
   for (const auto& weight : expected) {
-    if (!reader.has(weight.file_name))
-      fail(Code::bad_data, "{}: no tensor {} {} in it", reader.name(), weight.file_name,
-           print(weight.shape));
-    const auto& entry = reader.entry(weight.file_name);
-    if (entry.shape != weight.shape)
-      fail(Code::bad_data, "{}: tensor {} is {}, config.json makes it {}", reader.name(),
-           weight.file_name, print(entry.shape), print(weight.shape));
-    if (!c10::isFloatingType(entry.dtype))
-      fail(Code::bad_data, "{}: tensor {} is of type {}, not floating point", reader.name(),
-           weight.file_name, c10::toString(entry.dtype));
-    known.insert(weight.file_name);
+    for (const auto& piece : weight.pieces) {
+      const auto shape = piece.shape_there(weight.shape);
+      if (!files.has(piece.tensor))
+        fail(Code::bad_data, "{}: no tensor {} {} in it", files.name(), piece.tensor, print(shape));
+      const auto& entry = files.entry(piece.tensor);
+      if (entry.shape != shape)
+        fail(Code::bad_data, "{}: tensor {} is {}, config.json makes it {}",
+             files.file_of(piece.tensor), piece.tensor, print(entry.shape), print(shape));
+      if (!c10::isFloatingType(entry.dtype))
+        fail(Code::bad_data, "{}: tensor {} is of type {}, not floating point",
+             files.file_of(piece.tensor), piece.tensor, c10::toString(entry.dtype));
+      known.insert(piece.tensor);
+    }
   }
-  for (const auto& [name, entry] : reader.entries()) {
-    if (known.count(name) > 0) continue;
-    if (config.gpt2_layout && is_gpt2_buffer(name)) continue;
-    if (config.gpt2_layout && name == "lm_head.weight") {
-      expect_tied(reader, name, gpt2_name("transformer.wte.weight", bare));
+  for (const auto& name : files.tensors()) {
+    if (known.count(name) > 0 || is_buffer(config.family, name)) continue;
+    const bool tied = config.family != nullptr && config.options.vocabulary.tied;
+    if (tied && name == head_name(*config.family, config.options)) {
+      expect_tied(files, name, expected[0].pieces[0].tensor);
       continue;
     }
-    fail(Code::bad_data, "{}: tensor {} {} belongs to no part of the model", reader.name(), name,
-         print(entry.shape));
+    fail(Code::bad_data, "{}: tensor {} {} belongs to no part of the model", files.file_of(name),
+         name, print(files.entry(name).shape));
   }
 }
 
@@ -103,39 +102,43 @@ bool is_finite(const torch::Tensor& tensor) {
 
 }  // namespace
 
-NamedTensors weights_to_write(const nn::Model& model, bool gpt2_layout) {
+NamedTensors weights_to_write(const nn::Model& model, const Family* family) {
   NamedTensors tensors;
   for (const auto& [name, tensor] : model.named_weights())
-    tensors.emplace_back(name,
-                         is_transposed(gpt2_layout, name) ? tensor.detach().t() : tensor.detach());
+    for (const auto& piece : pieces_of(family, model.options, name, tensor.size(0)))
+      tensors.emplace_back(piece.tensor,
+                           piece.there(tensor.detach().narrow(0, piece.begin, piece.rows)));
   return tensors;
 }
 
 std::shared_ptr<nn::Model> read_model(const Config& config, const std::string& config_origin,
-                                      const SafetensorsReader& reader) {
-  if (config.options.shape.layers > static_cast<std::int64_t>(reader.entries().size()))
-    fail(Code::bad_data, "{}: {} tensors for {} layers", reader.name(), reader.entries().size(),
+                                      const TensorFiles& files) {
+  if (config.options.shape.layers > static_cast<std::int64_t>(files.size()))
+    fail(Code::bad_data, "{}: {} tensors for {} layers", files.name(), files.size(),
          config.options.shape.layers);
-  const bool bare = reader.has("wte.weight");
-  const auto expected = expected_tensors(config, config_origin, bare);
-  check_tensors(reader, expected, config, bare);
+  auto expected = expected_tensors(config, config_origin, false);
+  if (config.family != nullptr && !files.has(expected[0].pieces[0].tensor))
+    if (files.has(bare_name(*config.family, expected[0].pieces[0].tensor)))
+      expected = expected_tensors(config, config_origin, true);
+  check_tensors(files, expected, config);
 
   const torch::NoGradGuard no_grad;
   const nn::NoFirstValues unset;  // torch's generator stays as it is
   const auto model = std::make_shared<nn::Model>(config.options, config.vocabulary);
   const auto weights = model->named_weights();
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    const std::string& name = expected[i].file_name;
-    const bool transposed = is_transposed(config.gpt2_layout, expected[i].name);
-    torch::Tensor target = weights[i].second;
-    if (!transposed && reader.entry(name).dtype == target.scalar_type()) {
-      reader.read_into(name, target);  // without a copy: embeddings are large
-    } else {
-      const auto tensor = reader.read(name);
-      target.copy_(transposed ? tensor.t() : tensor);
+    for (const auto& piece : expected[i].pieces) {
+      const std::string& name = piece.tensor;
+      const torch::Tensor target = weights[i].second.narrow(0, piece.begin, piece.rows);
+      if (piece.layout == Layout::as_is && files.entry(name).dtype == target.scalar_type()) {
+        files.read_into(name, target);  // without a copy: embeddings are large
+      } else {
+        target.copy_(piece.here(files.read(name)));
+      }
+      if (!is_finite(target))
+        fail(Code::bad_data, "{}: tensor {} holds a value that is not finite", files.file_of(name),
+             name);
     }
-    if (!is_finite(target))
-      fail(Code::bad_data, "{}: tensor {} holds a value that is not finite", reader.name(), name);
   }
   return model;
 }

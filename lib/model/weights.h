@@ -1,6 +1,6 @@
 #pragma once
-// A model's weights in a safetensors file: under the module's own names, or as GPT-2's
-// (model/gpt2.h).
+// A model's weights in safetensors files: under the module's own names, or as a family of
+// transformers' has them (model/families).
 
 #include <memory>
 #include <string>
@@ -8,6 +8,7 @@
 #include "core/hash.h"
 #include "model/model_config.h"
 #include "model/safetensors.h"
+#include "model/tensor_files.h"
 #include "nn/arch/model.h"
 
 namespace model {
@@ -15,15 +16,16 @@ namespace model {
 /// The metadata key that holds the fingerprint of the model that was saved.
 inline constexpr const char* kFingerprintKey = "tessera_fingerprint";
 
-/// The weights as a file has them, with views where the layout differs.
-NamedTensors weights_to_write(const nn::Model& model, bool gpt2_layout);
+/// The weights as a file of the family has them (null: their own names), views of the model's.
+NamedTensors weights_to_write(const nn::Model& model, const Family* family);
 
-/// A model of config.options with the file's weights, float32, on the CPU. Nothing is allocated
-/// before names and shapes agree; torch's generator stays as it is. Throws Error{bad_config} if no
+/// A model of config.options with the files' weights, float32, on the CPU. Nothing is allocated
+/// before names and shapes agree; then a tensor of another type is in memory for as long as it is
+/// converted. torch's generator stays as it is. Throws Error{bad_config} if no
 /// model can be made of the options, Error{bad_data} naming the tensor that is missing,
 /// superfluous, of a wrong shape or dtype, or not finite.
 std::shared_ptr<nn::Model> read_model(const Config& config, const std::string& config_origin,
-                                      const SafetensorsReader& reader);
+                                      const TensorFiles& files);
 
 /// XXH3-128 of the options that matter (options_digest) and of the weights' names, shapes and
 /// values as float32.

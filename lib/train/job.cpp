@@ -17,12 +17,15 @@ const std::set<std::string> kTrainingOnly = {"dropout", "attention-dropout", "ac
                                              "head-dropout", "tail-dropout"};
 
 // The model of --from, with the dropouts that were asked for.
-std::shared_ptr<nn::Model> model_from(const Job& job, const shard::Dataset& data,
-                                      std::string& tokenizer, std::string& fingerprint) {
+struct From {
+  std::shared_ptr<nn::Model> model;
+  std::string fingerprint, family;
+};
+
+From model_from(const Job& job, const shard::Dataset& data, std::string& tokenizer) {
   const auto loaded = model::load(job.from);
   model::check_tokenizer(loaded, data.header(), data.name());
   if (!loaded.tokenizer.empty()) tokenizer = loaded.tokenizer;
-  fingerprint = loaded.fingerprint.hex();
   nn::ModelOptions options = loaded.model->options, asked = job.model;
   const auto mine = core::list_fields(options), theirs = core::list_fields(asked);
   for (std::size_t i = 0; i < mine.all().size(); ++i) {
@@ -40,7 +43,7 @@ std::shared_ptr<nn::Model> model_from(const Job& job, const shard::Dataset& data
   const torch::NoGradGuard no_grad;
   const auto from = loaded.model->named_weights(), to = model->named_weights();
   for (std::size_t i = 0; i < to.size(); ++i) torch::Tensor(to[i].second).copy_(from[i].second);
-  return model;
+  return {model, loaded.fingerprint.hex(), loaded.family};
 }
 
 // A shape that cannot be is here the fault of a flag, not of a model's config.json.
@@ -95,7 +98,7 @@ void ValidationOptions::fields(core::FieldList& f) {
 void Job::fields(core::FieldList& f) {
   model.fields(f);
   recipe.fields(f);
-  f("from", from, "start from the weights of a model (Tessera's, or a GPT-2 of transformers)");
+  f("from", from, "start from the weights of a model (Tessera's, or one of transformers)");
   f("valid", valid, "shard to validate on; the best model is kept");
   validation.fields(f);
 }
@@ -133,12 +136,10 @@ Run prepare(const Job& job) {
   resolve_steps(run.recipe, run.order->batches_per_epoch());
 
   run.tokenizer = run.data->header().tokenizer;
-  std::string from;
-  if (job.from.empty()) {
-    run.model = new_model(job.model, static_cast<std::int64_t>(run.data->header().vocabulary));
-  } else {
-    run.model = model_from(job, *run.data, run.tokenizer, from);
-  }
+  const From from = job.from.empty() ? From{} : model_from(job, *run.data, run.tokenizer);
+  run.model = from.model
+                  ? from.model
+                  : new_model(job.model, static_cast<std::int64_t>(run.data->header().vocabulary));
   if (run.recipe.objective.label_smoothing > 0 && !run.model->options.vocabulary.cutoffs.empty())
     core::fail(core::Code::usage, "--label-smoothing: is for a softmax without --cutoffs");
   const auto context = run.model->architecture->context();
@@ -156,7 +157,11 @@ Run prepare(const Job& job) {
   run.facts["memory"] = rule.name();
   run.facts["memory_temperature"] = job.recipe.objective.memory_temperature;
   run.facts["segment"] = batches.segment;
-  run.facts["training"] = training_facts(job, run, from);
+  // It stays of its family, also where another one comes first that has its shape.
+  const auto* const family = model::family_of(run.model->options);
+  if (!from.family.empty() && (family == nullptr || family->type != from.family))
+    run.facts["family"] = from.family;
+  run.facts["training"] = training_facts(job, run, from.fingerprint);
   run.files = {{"data", {"FILE", run.data->name()}},
                {"tokenizer", {"tokenizer", run.data->name()}},
                {"valid", {"--valid", job.valid}},

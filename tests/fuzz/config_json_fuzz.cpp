@@ -15,15 +15,15 @@
 namespace {
 
 /// A file of 12 tensors that belong to no model.
-const model::SafetensorsReader& other_weights() {
+const model::TensorFiles& other_weights() {
   static core::MemorySink sink;
   static const auto reader = [] {
     model::NamedTensors tensors;
     for (int i = 0; i < 12; ++i)
       tensors.emplace_back("tensor" + std::to_string(i), torch::zeros({1}));
     model::write_safetensors(sink, tensors);
-    return std::make_unique<model::SafetensorsReader>(
-        std::make_unique<core::RandomMemory>(sink.bytes));
+    return std::make_unique<model::TensorFiles>(std::make_unique<model::SafetensorsReader>(
+        std::make_unique<core::RandomMemory>(sink.bytes)));
   }();
   return *reader;
 }

@@ -158,6 +158,22 @@ void layer_norm(const float* x, const float* weight, const float* bias, std::int
   if (bias != nullptr) add(bias, n, y);
 }
 
+void rms_norm(const float* x, const float* weight, const float* bias, std::int64_t n, float epsilon,
+              float* y) {
+  nn::vec::rms_norm(x, weight, n, epsilon, y);
+  if (bias != nullptr) add(bias, n, y);
+}
+
+void silu(float* x, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) x[i] = nn::vec::silu(x[i]);
+}
+
+void times(const float* x, std::int64_t n, float* y) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) y[i] *= x[i];
+}
+
 void gelu(float* x, std::int64_t n) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) x[i] = nn::vec::gelu(x[i]);

@@ -22,12 +22,18 @@ float log_softmax(float* x, std::int64_t n);
 void layer_norm(const float* x, const float* weight, const float* bias, std::int64_t n,
                 float epsilon, float* y);
 
+/// y = x / sqrt(mean of x^2 + epsilon) * weight + bias over n values; bias may be null.
+void rms_norm(const float* x, const float* weight, const float* bias, std::int64_t n, float epsilon,
+              float* y);
+
 /// Activations of the FFN, in place.
 void gelu(float* x, std::int64_t n);
 void gelu_exact(float* x, std::int64_t n);
 void relu(float* x, std::int64_t n);
+void silu(float* x, std::int64_t n);
 
-void add(const float* x, std::int64_t n, float* y);  ///< y += x
+void add(const float* x, std::int64_t n, float* y);    ///< y += x
+void times(const float* x, std::int64_t n, float* y);  ///< y *= x
 
 /// out[i] = scale q . k[i] for n rows of k (n, width) with row stride `stride`.
 void attention_scores(const float* q, const float* k, std::int64_t stride, std::int64_t n,

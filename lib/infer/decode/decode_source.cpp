@@ -46,17 +46,18 @@ void TransformerEngine::read_sources(std::size_t index, const std::vector<Token>
                                      Share share) {
   const Cross& cross = *layers_[index].cross;
   const auto n = work_.n, stride = work_.stride;
-  const float* const asking = pre_norm_ ? normed(cross.norm, share) : work_.x.data();
+  const auto heads = heads_.heads, width = heads_.width;
+  const float* const asking = norms_inputs() ? normed(cross.norm, share) : work_.x.data();
   multiply(cross.query, asking, stride, share, work_.qkv.data(), 3 * d_);
 #pragma omp barrier
   auto& scores = work_.own[static_cast<std::size_t>(share.thread)].scores;
   const auto source_of = [&](std::int64_t i) {
     return rows_[tokens[static_cast<std::size_t>(i)].row].source.get();
   };
-  for (auto task = share.begin(n * heads_); task < share.end(n * heads_); ++task) {
-    const auto i = task / heads_, head = task % heads_;
-    const float* const q = work_.qkv.data() + i * 3 * d_ + head * width_;
-    float* const out = work_.attended.data() + i * stride + head * width_;
+  for (auto task = share.begin(n * heads); task < share.end(n * heads); ++task) {
+    const auto i = task / heads, head = task % heads;
+    const float* const q = work_.qkv.data() + i * 3 * d_ + head * width;
+    float* const out = work_.attended.data() + i * stride + head * width;
     if (const Source* const source = source_of(i))
       attend_source(*source, index, head, q, out, scores);
   }
@@ -69,24 +70,24 @@ void TransformerEngine::read_sources(std::size_t index, const std::vector<Token>
     if (source_of(i) != nullptr)
       add(work_.sums.data() + i * d_ + first, last - first, work_.x.data() + i * stride + first);
 #pragma omp barrier
-  if (!pre_norm_) normalise_stream(cross.norm, share);
+  if (!norms_inputs()) normalise_stream(cross.norm, share);
 }
 
 // softmax(q k^T / sqrt(width)) v over the whole source.
 void TransformerEngine::attend_source(const Source& source, std::size_t layer, std::int64_t head,
                                       const float* q, float* out,
                                       std::vector<float>& scores) const {
-  const auto n = source.length;
+  const auto n = source.length, width = heads_.width;
   const float* const keys =
-      source.entries.data() + static_cast<std::int64_t>(2 * layer) * n * d_ + head * width_;
+      source.entries.data() + static_cast<std::int64_t>(2 * layer) * n * d_ + head * width;
   const float* const values = keys + n * d_;
-  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width_)));
-  attention_scores(q, keys, d_, n, width_, scale, scores.data());
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
+  attention_scores(q, keys, d_, n, width, scale, scores.data());
   const auto total = exp_weights(scores.data(), n, max_of(scores.data(), n), 1, scores.data());
   const auto share = static_cast<float>(1 / total);
   for (std::int64_t i = 0; i < n; ++i) scores[static_cast<std::size_t>(i)] *= share;
-  std::fill_n(out, width_, 0.0f);
-  add_weighted(scores.data(), values, d_, n, width_, out);
+  std::fill_n(out, width, 0.0f);
+  add_weighted(scores.data(), values, d_, n, width, out);
 }
 
 }  // namespace infer

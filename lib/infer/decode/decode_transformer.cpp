@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "infer/decode/decode_head.h"
@@ -44,24 +45,31 @@ TransformerEngine::TransformerEngine(nn::Model& model, Precision precision)
   const auto& options = model.options.transformer;
   positions_ = nn::parse_positions(options.positions);
   activation_ = nn::parse_activation(options.activation);
-  pre_norm_ = options.norm == "pre";
+  place_ = nn::parse_norm_place(options.norm);
+  norm_kind_ = nn::parse_norm_kind(options.norm_kind);
+  norm_of_heads_ = options.qk_norm == "head";
   key_is_output_ = shape.memory_key == "output";
   epsilon_ = static_cast<float>(options.norm_epsilon);
-  d_ = shape.d_model, heads_ = shape.heads, width_ = d_ / heads_, inner_ = shape.ffn_width();
+  d_ = shape.d_model, inner_ = shape.ffn_width(), heads_ = nn::head_shape(shape, options);
   const auto& stack = dynamic_cast<const nn::DecoderStack&>(*model.architecture).stack();
   for (const auto& block : stack.blocks()) layers_.push_back(pack(*block));
-  if (const auto* const last = stack.final_norm()) final_norm_ = norm(last->weight, last->bias);
+  const auto& windows = options.attention_window;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const auto window = windows.empty() ? 0 : windows[i % windows.size()];
+    layers_[i].window = window > 0 ? window : std::numeric_limits<std::int64_t>::max();
+  }
+  if (const auto* const last = stack.final_norm()) final_norm_ = norm(last->weight, last->bias, d_);
   position_table_ = stack.position_table();
   if (position_table_.defined()) position_table_ = position_table_.detach();
   if (positions_ == nn::Positions::alibi) {
-    const auto slopes = nn::alibi_slopes(heads_);
-    for (std::int64_t h = 0; h < heads_; ++h)
+    const auto slopes = nn::alibi_slopes(heads_.heads);
+    for (std::int64_t h = 0; h < heads_.heads; ++h)
       slopes_.push_back(static_cast<float>(slopes[h].item<double>()));
   }
-  if (positions_ == nn::Positions::rope)
-    for (std::int64_t i = 0; i < width_ / 2; ++i)
-      frequency_.push_back(
-          std::pow(1e4, -2.0 * static_cast<double>(i) / static_cast<double>(width_)));
+  if (positions_ == nn::Positions::rope) {
+    frequency_ = nn::rope_frequencies(options.rope, heads_.rotated);
+    turned_length_ = nn::rope_length(options.rope);
+  }
   const bool plain = model.options.vocabulary.cutoffs.empty();
   head_ = plain ? std::make_shared<PackedHead>(model.head, precision) : model.head;
 }
@@ -69,28 +77,41 @@ TransformerEngine::TransformerEngine(nn::Model& model, Precision precision)
 TransformerEngine::Layer TransformerEngine::pack(const nn::Block& block) const {
   const auto w = block.weights();
   Layer layer;
-  layer.norm1 = norm(w.norm1, w.norm1_bias);
-  layer.norm2 = norm(w.norm2, w.norm2_bias);
-  layer.qkv = affine(w.qkv, w.qkv_bias, 3 * d_, d_);
-  layer.project = affine(w.project, w.project_bias, d_, d_);
-  layer.expand = affine(w.expand, w.expand_bias, inner_, d_);
+  layer.norm1 = norm(w.norm1, w.norm1_bias, d_);
+  layer.norm2 = norm(w.norm2, w.norm2_bias, d_);
+  if (place_ == nn::NormPlace::sublayer) layer.out1 = layer.norm1, layer.out2 = layer.norm2;
+  if (const auto* const out = block.ln_1_out()) layer.out1 = norm(out->weight, out->bias, d_);
+  if (const auto* const out = block.ln_2_out()) layer.out2 = norm(out->weight, out->bias, d_);
+  const auto of_heads = [&](const nn::LayerNorm* own) {
+    return own == nullptr ? Norm{} : norm(own->weight, own->bias, own->weight.numel());
+  };
+  layer.q_norm = of_heads(block.attention().q_norm());
+  layer.k_norm = of_heads(block.attention().k_norm());
+  layer.qkv = affine(w.qkv, w.qkv_bias, heads_.d_all(), d_);
+  layer.project = affine(w.project, w.project_bias, d_, heads_.d_query());
+  const auto wide = block.gated() ? 2 * inner_ : inner_;
+  layer.expand = affine(w.expand, w.expand_bias, wide, d_, 0, inner_);
+  if (block.gated()) layer.factor = affine(w.expand, w.expand_bias, wide, d_, inner_, inner_);
   layer.reduce = affine(w.reduce, w.reduce_bias, d_, inner_);
   if (!block.reads_source()) return layer;
   const auto c = block.cross_weights();
-  layer.cross = Cross{norm(c.norm, c.norm_bias), affine(c.query, c.query_bias, d_, d_),
+  layer.cross = Cross{norm(c.norm, c.norm_bias, d_), affine(c.query, c.query_bias, d_, d_),
                       affine(c.project, c.project_bias, d_, d_)};
   return layer;
 }
 
 TransformerEngine::Affine TransformerEngine::affine(const torch::Tensor& weight,
                                                     const torch::Tensor& bias, std::int64_t out,
-                                                    std::int64_t in) const {
-  return {PackedMatrix(values(weight, {out, in}), out, in, precision_), bias_values(bias, out)};
+                                                    std::int64_t in, std::int64_t first,
+                                                    std::int64_t rows) const {
+  const float* const biases = bias_values(bias, out);
+  return {PackedMatrix(values(weight, {out, in}) + first * in, rows, in, precision_),
+          biases == nullptr ? nullptr : biases + first};
 }
 
 TransformerEngine::Norm TransformerEngine::norm(const torch::Tensor& weight,
-                                                const torch::Tensor& bias) const {
-  return {values(weight, {d_}), bias_values(bias, d_)};
+                                                const torch::Tensor& bias, std::int64_t d) {
+  return {values(weight, {d}), bias_values(bias, d)};
 }
 
 void TransformerEngine::open(std::int64_t rows) {
@@ -137,7 +158,8 @@ void TransformerEngine::place(Token& token) {
   if (position_table_.defined() && token.position >= position_table_.size(0))
     core::fail(core::Code::bad_data, "a row of {} tokens is longer than the {} positions learned",
                row.end, position_table_.size(0));
-  const auto page_size = layers_.size() * 2 * static_cast<std::size_t>(kPageTokens * d_);
+  const auto d_key = heads_.d_key();
+  const auto page_size = layers_.size() * 2 * static_cast<std::size_t>(kPageTokens * d_key);
   const auto used = token.position % kPageTokens;
   if (used == 0) {
     row.pages.push_back(std::make_shared<Page>(page_size));
@@ -147,8 +169,8 @@ void TransformerEngine::place(Token& token) {
   if (page.use_count() == 1) return;
   const auto own = std::make_shared<Page>(page_size);
   for (std::size_t part = 0; part < layers_.size() * 2; ++part) {
-    const auto from = static_cast<std::ptrdiff_t>(part) * kPageTokens * d_;
-    std::copy_n(page->begin() + from, used * d_, own->begin() + from);
+    const auto from = static_cast<std::ptrdiff_t>(part) * kPageTokens * d_key;
+    std::copy_n(page->begin() + from, used * d_key, own->begin() + from);
   }
   page = own;
 }
@@ -167,15 +189,18 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
   }
   work_.n = n;
   work_.stride = layers_[0].qkv.matrix.padded_in();
+  work_.attended_stride = layers_[0].project.matrix.padded_in();
   work_.inner_stride = layers_[0].reduce.matrix.padded_in();
   const auto at_least = [](std::vector<float>& memory, std::int64_t size) {
     if (memory.size() < static_cast<std::size_t>(size))
       memory.resize(static_cast<std::size_t>(size));
   };
   at_least(work_.x, n * work_.stride);
-  at_least(work_.qkv, n * 3 * d_);
-  at_least(work_.attended, n * work_.stride);
+  at_least(work_.qkv, n * heads_.d_all());
+  at_least(work_.turns, n * 2 * std::ssize(frequency_));
+  at_least(work_.attended, n * work_.attended_stride);
   at_least(work_.inner, n * work_.inner_stride);
+  if (layers_[0].factor) at_least(work_.factors, n * work_.inner_stride);
   at_least(work_.sums, n * d_);
   work_.own.resize(static_cast<std::size_t>(at::get_num_threads()));
   for (auto& own : work_.own) {
@@ -190,7 +215,15 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
     for (const auto& token : tokens) positions.push_back(token.position);
     waves = nn::sinusoids(torch::tensor(positions), d_).to(torch::kFloat32).contiguous();
   }
+  const auto pairs = std::ssize(frequency_);
   for (std::int64_t i = 0; i < n; ++i) {
+    const auto position = static_cast<double>(tokens[static_cast<std::size_t>(i)].position);
+    float* const cos = work_.turns.data() + i * 2 * pairs;
+    for (std::int64_t pair = 0; pair < pairs; ++pair) {
+      const double angle = position * frequency_[static_cast<std::size_t>(pair)];
+      cos[pair] = static_cast<float>(turned_length_ * std::cos(angle));
+      cos[pairs + pair] = static_cast<float>(turned_length_ * std::sin(angle));
+    }
     float* const x = work_.x.data() + i * work_.stride;
     std::copy_n(from + i * d_, d_, x);
     if (waves.defined()) add(waves.const_data_ptr<float>() + i * d_, d_, x);
@@ -211,7 +244,7 @@ void TransformerEngine::run(const std::vector<Token>& tokens, float* f, float* g
     for (auto i = share.begin(work_.n); i < share.end(work_.n); ++i) {
       const float* const x = work_.x.data() + i * work_.stride;
       if (final_norm_.weight != nullptr) {
-        layer_norm(x, final_norm_.weight, final_norm_.bias, d_, epsilon_, f + i * d_);
+        normalise(final_norm_, x, d_, f + i * d_);
       } else {
         std::copy_n(x, d_, f + i * d_);
       }
@@ -224,61 +257,84 @@ void TransformerEngine::run(const std::vector<Token>& tokens, float* f, float* g
 void TransformerEngine::layer(std::size_t index, const std::vector<Token>& tokens, Share share,
                               float* g) {
   const Layer& layer = layers_[index];
-  const auto n = work_.n, stride = work_.stride;
-  const float* const attending = pre_norm_ ? normed(layer.norm1, share) : work_.x.data();
-  multiply(layer.qkv, attending, stride, share, work_.qkv.data(), 3 * d_);
+  const auto n = work_.n, stride = work_.stride, d_all = heads_.d_all();
+  const float* const attending = norms_inputs() ? normed(layer.norm1, share) : work_.x.data();
+  multiply(layer.qkv, attending, stride, share, work_.qkv.data(), d_all);
 #pragma omp barrier
   for (auto i = share.begin(n); i < share.end(n); ++i)
-    remember(tokens[static_cast<std::size_t>(i)], index, work_.qkv.data() + i * 3 * d_);
+    remember(i, tokens[static_cast<std::size_t>(i)], index);
 #pragma omp barrier
   auto& scores = work_.own[static_cast<std::size_t>(share.thread)].scores;
-  for (auto task = share.begin(n * heads_); task < share.end(n * heads_); ++task) {
-    const auto i = task / heads_, head = task % heads_;
+  const auto heads = heads_.heads, width = heads_.width;
+  for (auto task = share.begin(n * heads); task < share.end(n * heads); ++task) {
+    const auto i = task / heads, head = task % heads;
     attend(tokens[static_cast<std::size_t>(i)], index, head,
-           work_.qkv.data() + i * 3 * d_ + head * width_,
-           work_.attended.data() + i * stride + head * width_, scores);
+           work_.qkv.data() + i * d_all + head * width,
+           work_.attended.data() + i * work_.attended_stride + head * width, scores);
   }
 #pragma omp barrier
-  multiply(layer.project, work_.attended.data(), stride, share, work_.sums.data(), d_);
-  add_to_stream(share, layer.project.matrix);
+  multiply(layer.project, work_.attended.data(), work_.attended_stride, share, work_.sums.data(),
+           d_);
+  const float* fed = nullptr;
+  if (place_ == nn::NormPlace::parallel) {
+    fed = normed(layer.norm2, share);
 #pragma omp barrier
-  if (!pre_norm_) normalise_stream(layer.norm1, share);
+  }
+  add_to_stream(share, layer.project.matrix, layer.out1);
+#pragma omp barrier
+  if (place_ == nn::NormPlace::post) normalise_stream(layer.norm1, share);
   if (layer.cross) read_sources(index, tokens, share);
-  const float* const fed = pre_norm_ ? normed(layer.norm2, share) : work_.x.data();
+  if (fed == nullptr) fed = norms_inputs() ? normed(layer.norm2, share) : work_.x.data();
   if (g != nullptr)
     for (auto i = share.begin(n); i < share.end(n); ++i)
       std::copy_n(fed + i * stride, d_, g + i * d_);
-  multiply(layer.expand, fed, stride, share, work_.inner.data(), work_.inner_stride);
+  feed_forward(layer, fed, share);
+#pragma omp barrier
+  multiply(layer.reduce, work_.inner.data(), work_.inner_stride, share, work_.sums.data(), d_);
+  add_to_stream(share, layer.reduce.matrix, layer.out2);
+#pragma omp barrier
+  if (place_ == nn::NormPlace::post) normalise_stream(layer.norm2, share);
+}
+
+// The thread's share of what the last matrix of the feed-forward network reads.
+void TransformerEngine::feed_forward(const Layer& layer, const float* fed, Share share) {
+  const auto stride = work_.inner_stride;
+  multiply(layer.expand, fed, work_.stride, share, work_.inner.data(), stride);
+  if (layer.factor) multiply(*layer.factor, fed, work_.stride, share, work_.factors.data(), stride);
   const auto panels = layer.expand.matrix.panels();
   const auto first = PackedMatrix::kPanel * share.begin(panels);
   const auto last = std::min(inner_, PackedMatrix::kPanel * share.end(panels));
-  for (std::int64_t i = 0; i < n; ++i) {
-    float* const inner = work_.inner.data() + i * work_.inner_stride + first;
-    switch (activation_) {
-      case nn::Activation::gelu:
-        gelu(inner, last - first);
-        break;
-      case nn::Activation::gelu_exact:
-        gelu_exact(inner, last - first);
-        break;
-      case nn::Activation::relu:
-        relu(inner, last - first);
-        break;
-    }
+  for (std::int64_t i = 0; i < work_.n; ++i) {
+    float* const inner = work_.inner.data() + i * stride + first;
+    activate(inner, last - first);
+    if (layer.factor) times(work_.factors.data() + i * stride + first, last - first, inner);
   }
-#pragma omp barrier
-  multiply(layer.reduce, work_.inner.data(), work_.inner_stride, share, work_.sums.data(), d_);
-  add_to_stream(share, layer.reduce.matrix);
-#pragma omp barrier
-  if (!pre_norm_) normalise_stream(layer.norm2, share);
+}
+
+void TransformerEngine::activate(float* x, std::int64_t n) const {
+  switch (activation_) {
+    case nn::Activation::gelu:
+      return gelu(x, n);
+    case nn::Activation::gelu_exact:
+      return gelu_exact(x, n);
+    case nn::Activation::relu:
+      return relu(x, n);
+    case nn::Activation::silu:
+      return silu(x, n);
+  }
+}
+
+void TransformerEngine::normalise(const Norm& norm, const float* x, std::int64_t n,
+                                  float* y) const {
+  const auto& by = norm_kind_ == nn::NormKind::rms ? rms_norm : layer_norm;
+  by(x, norm.weight, norm.bias, n, epsilon_, y);
 }
 
 // The whole stream normalised, in the thread's own memory: less work than to wait for a share.
 const float* TransformerEngine::normed(const Norm& norm, Share share) {
   auto& out = work_.own[static_cast<std::size_t>(share.thread)].normed;
   for (std::int64_t i = 0; i < work_.n; ++i)
-    layer_norm(work_.x.data() + i * work_.stride, norm.weight, norm.bias, d_, epsilon_,
-               out.data() + i * work_.stride);
+    normalise(norm, work_.x.data() + i * work_.stride, d_, out.data() + i * work_.stride);
   return out.data();
 }
 
@@ -295,8 +351,18 @@ void TransformerEngine::multiply(const Affine& map, const float* x, std::int64_t
     add(map.bias + first, last - first, y + i * ldy + first);
 }
 
-// The outputs that this thread has `made` go into the residual stream.
-void TransformerEngine::add_to_stream(Share share, const PackedMatrix& made) {
+// The outputs that this thread has `made` go into the residual stream; normalised before that, where
+// there is a norm for it, when all threads have made theirs.
+void TransformerEngine::add_to_stream(Share share, const PackedMatrix& made, const Norm& out) {
+  if (out.weight != nullptr) {
+#pragma omp barrier
+    for (auto i = share.begin(work_.n); i < share.end(work_.n); ++i) {
+      float* const sums = work_.sums.data() + i * d_;
+      normalise(out, sums, d_, sums);
+      add(sums, d_, work_.x.data() + i * work_.stride);
+    }
+    return;
+  }
   const auto first = PackedMatrix::kPanel * share.begin(made.panels());
   const auto last = std::min(d_, PackedMatrix::kPanel * share.end(made.panels()));
   for (std::int64_t i = 0; i < work_.n; ++i)
@@ -307,7 +373,7 @@ void TransformerEngine::add_to_stream(Share share, const PackedMatrix& made) {
 void TransformerEngine::normalise_stream(const Norm& norm, Share share) {
   for (auto i = share.begin(work_.n); i < share.end(work_.n); ++i) {
     float* const x = work_.x.data() + i * work_.stride;
-    layer_norm(x, norm.weight, norm.bias, d_, epsilon_, x);
+    normalise(norm, x, d_, x);
   }
 #pragma omp barrier
 }
@@ -316,43 +382,57 @@ float* TransformerEngine::slot(const Row& row, std::int64_t position, std::size_
                                int which) const {
   const auto part = static_cast<std::int64_t>(2 * layer) + which;
   return row.pages[static_cast<std::size_t>(position / kPageTokens)]->data() +
-         (part * kPageTokens + position % kPageTokens) * d_;
+         (part * kPageTokens + position % kPageTokens) * heads_.d_key();
 }
 
-// Rotates the queries and keys where positions do that, and puts keys and values in their slot.
-void TransformerEngine::remember(const Token& token, std::size_t layer, float* qkv) const {
-  for (std::size_t i = 0; i < frequency_.size(); ++i) {
-    const double angle = static_cast<double>(token.position) * frequency_[i];
-    const auto cos = static_cast<float>(std::cos(angle)), sin = static_cast<float>(std::sin(angle));
-    const auto half = static_cast<std::int64_t>(frequency_.size());
-    for (std::int64_t head = 0; head < 2 * heads_; ++head) {  // of queries, then of keys
-      float* const x = qkv + head * width_ + static_cast<std::int64_t>(i);
-      const float first = x[0], second = x[half];
-      x[0] = first * cos - second * sin;
-      x[half] = second * cos + first * sin;
+// Normalises and turns the token's queries and keys where the model does that, and puts keys and
+// values in their slot.
+void TransformerEngine::remember(std::int64_t index, const Token& token, std::size_t layer) {
+  float* const q = work_.qkv.data() + index * heads_.d_all();
+  float* const k = q + heads_.d_query();
+  const auto normalise_heads = [&](const Norm& norm, float* x, std::int64_t d) {
+    if (norm.weight == nullptr) return;
+    const auto width = norm_of_heads_ ? heads_.width : d;
+    for (float* part = x; part < x + d; part += width) normalise(norm, part, width, part);
+  };
+  normalise_heads(layers_[layer].q_norm, q, heads_.d_query());
+  normalise_heads(layers_[layer].k_norm, k, heads_.d_key());
+  const auto pairs = std::ssize(frequency_);
+  const float* const cos = work_.turns.data() + index * 2 * pairs;
+  const float* const sin = cos + pairs;
+  for (float* x = q; pairs > 0 && x < k + heads_.d_key(); x += heads_.width)
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      const float first = x[i], second = x[pairs + i];
+      x[i] = first * cos[i] - second * sin[i];
+      x[pairs + i] = second * cos[i] + first * sin[i];
     }
-  }
   const Row& row = rows_[token.row];
-  std::copy_n(qkv + d_, d_, slot(row, token.position, layer, 0));
-  std::copy_n(qkv + 2 * d_, d_, slot(row, token.position, layer, 1));
+  std::copy_n(k, heads_.d_key(), slot(row, token.position, layer, 0));
+  std::copy_n(k + heads_.d_key(), heads_.d_key(), slot(row, token.position, layer, 1));
 }
 
-// softmax(q k^T / sqrt(width)) v over the positions that the row holds, up to the token's own.
+// softmax(q k^T / sqrt(width)) v over the positions that the row holds and the layer's window,
+// up to the token's own.
 void TransformerEngine::attend(const Token& token, std::size_t layer, std::int64_t head,
                                const float* q, float* out, std::vector<float>& scores) const {
   const Row& row = rows_[token.row];
-  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width_)));
+  const auto width = heads_.width, stride = heads_.d_key();
+  const auto from = head / (heads_.heads / heads_.kv_heads) * width;
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
+  const auto window = layers_[layer].window;
+  const auto oldest =
+      std::max(row.begin, window > token.position ? 0 : token.position + 1 - window);
   const auto each_page = [&](const auto& body) {
-    for (auto begin = row.begin; begin <= token.position;) {
+    for (auto begin = oldest; begin <= token.position;) {
       const auto end = std::min(token.position + 1, (begin / kPageTokens + 1) * kPageTokens);
       body(begin, end - begin);
       begin = end;
     }
   };
-  const auto held = token.position + 1 - row.begin;
+  const auto held = token.position + 1 - oldest;
   each_page([&](std::int64_t begin, std::int64_t n) {
-    float* const to = scores.data() + begin - row.begin;
-    attention_scores(q, slot(row, begin, layer, 0) + head * width_, d_, n, width_, scale, to);
+    float* const to = scores.data() + begin - oldest;
+    attention_scores(q, slot(row, begin, layer, 0) + from, stride, n, width, scale, to);
     if (slopes_.empty()) return;
     for (std::int64_t i = 0; i < n; ++i)
       to[i] -=
@@ -362,10 +442,10 @@ void TransformerEngine::attend(const Token& token, std::size_t layer, std::int64
       exp_weights(scores.data(), held, max_of(scores.data(), held), 1, scores.data());
   const auto share = static_cast<float>(1 / total);
   for (std::int64_t i = 0; i < held; ++i) scores[static_cast<std::size_t>(i)] *= share;
-  std::fill_n(out, width_, 0.0f);
+  std::fill_n(out, width, 0.0f);
   each_page([&](std::int64_t begin, std::int64_t n) {
-    add_weighted(scores.data() + begin - row.begin, slot(row, begin, layer, 1) + head * width_, d_,
-                 n, width_, out);
+    add_weighted(scores.data() + begin - oldest, slot(row, begin, layer, 1) + from, stride, n,
+                 width, out);
   });
 }
 

@@ -50,14 +50,18 @@ class TransformerEngine : public Engine {
   };
   struct Layer {
     Norm norm1, norm2;
+    Norm out1, out2;  // of what a sub-layer gives, before it is added; or none
+    Norm q_norm, k_norm;
     Affine qkv, project, expand, reduce;
+    std::optional<Affine> factor;  // gated: what the activated outputs of expand are multiplied by
+    std::int64_t window;           // tokens it sees, its own among them
     std::optional<Cross> cross;
   };
   struct Source {  // keys and values of one source, from the encoder
     std::int64_t length;
     std::vector<float> entries;  // (layers, 2, length, d)
   };
-  using Page = std::vector<float>;  // (layers, 2, kPageTokens, d): keys, then values
+  using Page = std::vector<float>;  // (layers, 2, kPageTokens, d_key): keys, then values
   struct Row {
     std::vector<std::shared_ptr<Page>> pages;  // by position; null where all is forgotten
     std::int64_t begin = 0, end = 0;           // positions held
@@ -70,11 +74,13 @@ class TransformerEngine : public Engine {
   };
   // Working memory for kChunk tokens at most; what products read is padded with zeros.
   struct Work {
-    std::int64_t n = 0, stride = 0, inner_stride = 0;
+    std::int64_t n = 0, stride = 0, attended_stride = 0, inner_stride = 0;
     std::vector<float> x;         // (n, stride): the residual stream
-    std::vector<float> qkv;       // (n, 3 d)
-    std::vector<float> attended;  // (n, stride)
+    std::vector<float> qkv;       // (n, d_all): queries, keys, values
+    std::vector<float> turns;     // (n, 2, pairs): cosines and sines of rotary positions
+    std::vector<float> attended;  // (n, attended_stride): (heads, width), zeros
     std::vector<float> inner;     // (n, inner_stride)
+    std::vector<float> factors;   // (n, inner_stride), where gated
     std::vector<float> sums;      // (n, d): what is added to x
     struct Own {                  // of a thread
       std::vector<float> normed;  // (n, stride)
@@ -89,9 +95,14 @@ class TransformerEngine : public Engine {
     std::int64_t end(std::int64_t n) const { return n * (thread + 1) / threads; }
   };
 
+  /// Of (out, in) the rows from `first`, as many as `rows`.
   Affine affine(const torch::Tensor& weight, const torch::Tensor& bias, std::int64_t out,
-                std::int64_t in) const;
-  Norm norm(const torch::Tensor& weight, const torch::Tensor& bias) const;
+                std::int64_t in, std::int64_t first, std::int64_t rows) const;
+  Affine affine(const torch::Tensor& weight, const torch::Tensor& bias, std::int64_t out,
+                std::int64_t in) const {
+    return affine(weight, bias, out, in, 0, out);
+  }
+  static Norm norm(const torch::Tensor& weight, const torch::Tensor& bias, std::int64_t d);
   Layer pack(const nn::Block& block) const;
 
   void encode_sources(const std::vector<Feed>& feeds);
@@ -99,12 +110,18 @@ class TransformerEngine : public Engine {
   void prepare(const std::vector<Token>& tokens);
   void run(const std::vector<Token>& tokens, float* f, float* g);
   void layer(std::size_t index, const std::vector<Token>& tokens, Share share, float* g);
+  void normalise(const Norm& norm, const float* x, std::int64_t n, float* y) const;
   const float* normed(const Norm& norm, Share share);
+  void feed_forward(const Layer& layer, const float* fed, Share share);
+  void activate(float* x, std::int64_t n) const;
   void multiply(const Affine& map, const float* x, std::int64_t ldx, Share share, float* y,
                 std::int64_t ldy) const;
-  void add_to_stream(Share share, const PackedMatrix& made);
+  void add_to_stream(Share share, const PackedMatrix& made, const Norm& out);
   void normalise_stream(const Norm& norm, Share share);
-  void remember(const Token& token, std::size_t layer, float* qkv) const;
+  bool norms_inputs() const {
+    return place_ != nn::NormPlace::post && place_ != nn::NormPlace::sublayer;
+  }
+  void remember(std::int64_t index, const Token& token, std::size_t layer);
   void attend(const Token& token, std::size_t layer, std::int64_t head, const float* q, float* out,
               std::vector<float>& scores) const;
   void read_sources(std::size_t layer, const std::vector<Token>& tokens, Share share);
@@ -116,14 +133,18 @@ class TransformerEngine : public Engine {
   Precision precision_;
   nn::Positions positions_;
   nn::Activation activation_;
-  bool pre_norm_, key_is_output_;
+  nn::NormPlace place_;
+  nn::NormKind norm_kind_;
+  bool norm_of_heads_, key_is_output_;
   float epsilon_;
-  std::int64_t d_, heads_, width_, inner_;
+  std::int64_t d_, inner_;
+  nn::HeadShape heads_;
   std::vector<Layer> layers_;
   Norm final_norm_;
   torch::Tensor position_table_;   // learned: (context, d)
   std::vector<float> slopes_;      // alibi: (heads)
-  std::vector<double> frequency_;  // rope: (width / 2)
+  std::vector<double> frequency_;  // rope: of each pair
+  double turned_length_ = 1;       // rope: what turned vectors are multiplied by
   std::shared_ptr<nn::Head> head_;
   std::vector<Row> rows_;
   Work work_;

@@ -15,11 +15,10 @@ Hidden DecoderStack::decode(const Batch& batch, KvCache& cache,
   auto x = stack_.add_positions(wte_->forward(ids), cache.before());
   x = dropped(x, shape.dropout, is_training());
   const bool drops = is_training() && shape.attention_dropout > 0;
-  auto sight = make_sight(cache, stack_.positions(), shape.heads, shape.d_model / shape.heads,
-                          x.options().requires_grad(false), drops);
-  sight.watch = watch;
+  auto sights = stack_.sights(cache, x.options().requires_grad(false), drops);
+  for (auto& sight : sights) sight.watch = watch;
   torch::Tensor g;
-  x = stack_.forward(x, sight, cache, sources, &g);
+  x = stack_.forward(x, sights, cache, sources, &g);
   if (shape.memory_key == "output") g = x;
   return {dropped(x, shape.head_dropout, is_training()), g};
 }

@@ -9,14 +9,30 @@
 #include "nn/layers/embedding.h"
 #include "nn/layers/init.h"
 #include "nn/layers/layers.h"
+#include "nn/layers/option_checks.h"
 
 namespace nn {
 namespace {
+
+// What came after GPT-2's shape is a transformer's alone.
+void expect_of_transformer(ModelOptions& options) {
+  if (options.arch == "transformer") return;
+  TransformerOptions defaults;
+  const auto asked = core::list_fields(options.transformer), usual = core::list_fields(defaults);
+  for (std::size_t i = 0; i < asked.all().size(); ++i) {
+    const auto& field = asked.all()[i];
+    if (field.sparse && core::to_strings(field) != core::to_strings(usual.all()[i]))
+      core::fail(core::Code::bad_config, "{}: goes with arch transformer, not {}", field.name,
+                 options.arch);
+  }
+  check_norm(options.transformer);
+}
 
 void check(ModelOptions options, std::int64_t vocabulary) {
   core::FieldList fields = core::list_fields(options);
   fields("vocabulary", vocabulary, "").between(1, 4e9);
   core::expect_within_bounds(fields);
+  expect_of_transformer(options);
   const auto& shape = options.shape;
   if (shape.memory_key != "last-ffn-input" && shape.memory_key != "output")
     core::fail(core::Code::bad_config, "memory-key: '{}' is none of last-ffn-input, output",

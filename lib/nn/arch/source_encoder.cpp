@@ -21,8 +21,7 @@ Sight SourceEncoder::make_sight(const KvCache& cache, const torch::TensorOptions
   Sight sight = sight_of_real(cache.real(), options);
   const auto& place = cache.before();
   const ShapeOptions& shape = stack_.shape();
-  if (stack_.positions() == Positions::rope)
-    sight.rotation.emplace(place, shape.d_model / shape.heads, options);
+  sight.rotation = stack_.rotation(place, options);
   if (stack_.positions() == Positions::alibi) {
     const auto distance = (place.unsqueeze(2) - place.unsqueeze(1)).abs().unsqueeze(1);
     const auto bias =
@@ -41,7 +40,7 @@ torch::Tensor SourceEncoder::forward(const torch::Tensor& source, Embedding& wor
   auto x = stack_.add_positions(words.forward(source.clamp_min(0)), cache.before());
   x = dropped(x, stack_.shape().dropout, is_training());
   const Sight sight = make_sight(cache, x.options().requires_grad(false));
-  return stack_.forward(x, sight, cache, {}, nullptr);
+  return stack_.forward(x, {sight}, cache, {}, nullptr);
 }
 
 }  // namespace nn

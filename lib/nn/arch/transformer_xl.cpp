@@ -47,7 +47,6 @@ TransformerXl::TransformerXl(const ModelOptions& options, std::int64_t vocabular
       same_length_(parse_same_length(options.layer_memory.same_length)),
       clamp_(options.transformer_xl.clamp_length) {
   check_heads(shape_);
-  check_norm(options.transformer);
   wte_ = register_module("wte", make_embedding(options, vocabulary));
   const bool shared = options.transformer_xl.shared_biases;
   if (shared)

@@ -1,5 +1,7 @@
 #include "nn/base/model_options.h"
 
+#include <algorithm>
+
 #include "nn/base/arch_facts.h"
 
 namespace nn {
@@ -44,15 +46,76 @@ void VocabularyOptions::fields(core::FieldList& f) {
   f("scale-embedding", scale_embedding, "multiply embeddings by the square root of d-model");
 }
 
+void RopeOptions::fields(core::FieldList& f) {
+  f("rope-theta", theta, "rope: base of the angles").at_least(1).at_most(1e12).unless_default();
+  f("rope-share", share, "rope: share of a head's width that turns")
+      .above(0)
+      .at_most(1)
+      .unless_default();
+  f("rope-scaling", scaling, "rope: how rows longer than --rope-trained are reached",
+    {"none", "linear", "llama3", "yarn"})
+      .unless_default();
+  f("rope-factor", factor, "--rope-scaling: times as long as --rope-trained")
+      .at_least(1)
+      .at_most(1e6)
+      .unless_default();
+  f("rope-trained", trained, "--rope-scaling: tokens of a row before it")
+      .between(1, kMostTokens)
+      .unless_default();
+  f("rope-low", low, "llama3: angles of fewer turns in so long a row are divided by the factor")
+      .above(0)
+      .at_most(1e6)
+      .unless_default();
+  f("rope-high", high, "llama3: angles of more turns stay").above(0).at_most(1e6).unless_default();
+  f("rope-slow", slow_beta, "yarn: as --rope-low").above(0).at_most(1e6).unless_default();
+  f("rope-fast", fast_beta, "yarn: as --rope-high").above(0).at_most(1e6).unless_default();
+}
+
+bool TransformerOptions::has_bias(const std::string& kind) const {
+  return bias &&
+         (bias_of.empty() || std::find(bias_of.begin(), bias_of.end(), kind) != bias_of.end());
+}
+
 void TransformerOptions::fields(core::FieldList& f) {
   f("positions", positions, "how tokens know their place",
     {"learned", "sinusoidal", "rope", "alibi", "none"});
   f("context", context, "learned positions: most tokens of a row").between(1, kMostTokens);
-  f("norm", norm, "LayerNorm before or after each sub-layer", {"pre", "post"});
-  f("final-norm", final_norm, "pre-norm: one more LayerNorm after the last layer");
-  f("activation", activation, "of the feed-forward networks", {"gelu", "gelu-exact", "relu"});
+  f("norm", norm, "where each sub-layer has its norm",
+    {"pre", "post", "sublayer", "sandwich", "parallel"});
+  f("final-norm", final_norm, "one more norm after the last layer, but with --norm post");
+  f("activation", activation, "of the feed-forward networks",
+    {"gelu", "gelu-exact", "relu", "silu"});
   f("bias", bias, "biases in matrices and norms");
-  f("norm-epsilon", norm_epsilon, "added to the variance in LayerNorm").between(0, 1);
+  f("norm-epsilon", norm_epsilon, "added to the variance in norms").between(0, 1);
+  f("norm-kind", norm_kind, "LayerNorm, or RMSNorm, which subtracts no mean", {"layer", "rms"})
+      .unless_default();
+  f("feed-forward", feed_forward, "gated: the activation of one half times the other",
+    {"plain", "gated"})
+      .unless_default();
+  f("bias-of", bias_of, "with --bias: what has biases; none given: all of them",
+    {"qkv", "output", "feed-forward", "norm"})
+      .unless_default();
+  f("kv-heads", kv_heads, "heads of keys and values, each for several of queries; 0: --heads")
+      .between(0, kMostWidth)
+      .unless_default();
+  f("d-head", d_head, "width of a head; 0: d-model / heads")
+      .between(0, kMostWidth)
+      .unless_default();
+  f("qk-norm", qk_norm, "norm of queries and keys: of each head, or of all together",
+    {"none", "head", "whole"})
+      .unless_default();
+  f("attention-window", attention_window,
+    "tokens that a layer sees, itself among them; of several numbers each layer takes the next; "
+    "0: all")
+      .between(0, kMostTokens)
+      .unless_default();
+  rope.fields(f);
+}
+
+HeadShape head_shape(const ShapeOptions& shape, const TransformerOptions& options) {
+  const auto width = options.d_head > 0 ? options.d_head : shape.d_model / shape.heads;
+  return {shape.heads, options.kv_heads > 0 ? options.kv_heads : shape.heads, width,
+          static_cast<std::int64_t>(static_cast<double>(width) * options.rope.share)};
 }
 
 void LstmOptions::fields(core::FieldList& f) {

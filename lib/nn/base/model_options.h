@@ -37,6 +37,18 @@ struct VocabularyOptions {
   void fields(core::FieldList& f);
 };
 
+/// Rotary positions: which angles, of how much of a head.
+struct RopeOptions {
+  double theta = 10000;
+  double share = 1;  ///< of a head's width; the rest stays as it is
+  std::string scaling = "none";
+  double factor = 1;                     ///< how many times as far as without scaling
+  std::int64_t trained = 8192;           ///< tokens of a row before scaling
+  double low = 1, high = 4;              ///< llama3: turns in `trained` tokens where scaling ends
+  double slow_beta = 1, fast_beta = 32;  ///< yarn: the same
+  void fields(core::FieldList& f);
+};
+
 struct TransformerOptions {
   std::string positions = "learned";
   std::int64_t context = 1024;  ///< rows of learned positions
@@ -45,8 +57,29 @@ struct TransformerOptions {
   std::string activation = "gelu";
   bool bias = true;
   double norm_epsilon = 1e-5;
+  std::string norm_kind = "layer";
+  std::string feed_forward = "plain";
+  std::vector<std::string> bias_of;  ///< with bias; empty: of all
+  std::int64_t kv_heads = 0;         ///< 0: heads
+  std::int64_t d_head = 0;           ///< 0: d_model / heads
+  std::string qk_norm = "none";
+  std::vector<std::int64_t> attention_window;  ///< layer i: element i % size; 0 or empty: all
+  RopeOptions rope;
+  /// Whether matrices or norms of this kind have biases.
+  bool has_bias(const std::string& kind) const;
   void fields(core::FieldList& f);
 };
+
+/// The heads of a transformer's self-attention.
+struct HeadShape {
+  std::int64_t heads, kv_heads;  ///< of queries; of keys and of values
+  std::int64_t width;
+  std::int64_t rotated;  ///< the part of the width that rotary positions turn
+  std::int64_t d_query() const { return heads * width; }
+  std::int64_t d_key() const { return kv_heads * width; }
+  std::int64_t d_all() const { return d_query() + 2 * d_key(); }
+};
+HeadShape head_shape(const ShapeOptions& shape, const TransformerOptions& options);
 
 struct LstmOptions {
   std::int64_t d_recurrent = 0;  ///< width of the cells; 0: d_model

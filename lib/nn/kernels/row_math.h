@@ -99,6 +99,13 @@ inline void layer_norm(const float* x, const float* weight, const float* bias, s
   }
 }
 
+/// y = x / sqrt(mean of x^2 + epsilon) weight; y may be x.
+inline void rms_norm(const float* x, const float* weight, std::int64_t n, float epsilon, float* y) {
+  const float scale = 1 / std::sqrt(dot(x, x, n) / static_cast<float>(n) + epsilon);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * weight[i];
+}
+
 /// dx, d_weight and, if not null, d_bias gain their gradients; d is dL/dy.
 inline void layer_norm_backward(const float* x, const float* d, const float* weight, std::int64_t n,
                                 float epsilon, float* dx, float* d_weight, float* d_bias) {

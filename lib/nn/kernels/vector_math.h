@@ -44,6 +44,7 @@ inline constexpr float kGeluA = 0.7978845608028654f;  // sqrt(2 / pi)
 inline constexpr float kGeluB = 0.044715f;
 
 /// GELU in its tanh form (Hendrycks & Gimpel 2016).
+inline float silu(float x) { return x / (1.0f + exp(-x)); }
 inline float gelu(float x) { return 0.5f * x * (1.0f + tanh(kGeluA * (x + kGeluB * x * x * x))); }
 
 }  // namespace nn::vec

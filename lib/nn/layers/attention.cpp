@@ -8,26 +8,30 @@
 
 namespace nn {
 
-Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t width,
+Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t window,
                  const torch::TensorOptions& options, bool materialise) {
   Sight sight;
   const auto slots = cache.slots(), steps = cache.before().size(1), earlier = slots - steps;
-  if (positions == Positions::rope) sight.rotation.emplace(cache.before(), width, options);
+  const bool narrow = window > 0 && window < slots;
   sight.causal = cache.all_valid() && earlier == 0;
   const bool sees_all = cache.all_valid() && steps == 1;
-  if (positions != Positions::alibi && (sight.causal || sees_all) && !materialise) return sight;
+  const bool plain = positions != Positions::alibi && !narrow;
+  if (plain && (sight.causal || sees_all) && !materialise) return sight;
 
   const auto query = torch::arange(earlier, slots).unsqueeze(1);            // (T, 1)
   const auto own = torch::arange(slots).unsqueeze(0).eq(query);             // (T, S)
   auto visible = torch::arange(slots).unsqueeze(0).le(query).unsqueeze(0);  // (1, T, S)
   if (!cache.all_valid()) visible = (visible & cache.valid().unsqueeze(1)) | own;
-  visible.unsqueeze_(1);  // (B or 1, 1, T, S)
-  auto mask = torch::zeros(visible.sizes(), options.device(torch::kCPU));
-  if (positions == Positions::alibi) {
-    auto distance = cache.before().unsqueeze(2) - cache.position().unsqueeze(1);  // (B or 1, T, S)
+  torch::Tensor distance;  // (B or 1, T, S)
+  if (!plain) {
+    distance = cache.before().unsqueeze(2) - cache.position().unsqueeze(1);
     if (cache.all_valid()) distance = distance.narrow(0, 0, 1);
-    mask = -alibi_slopes(heads).view({1, heads, 1, 1}) * distance.unsqueeze(1);
   }
+  if (narrow) visible = visible & (distance < window);
+  visible = visible.unsqueeze(1);  // (B or 1, 1, T, S)
+  auto mask = torch::zeros(visible.sizes(), options.device(torch::kCPU));
+  if (positions == Positions::alibi)
+    mask = -alibi_slopes(heads).view({1, heads, 1, 1}) * distance.unsqueeze(1);
   sight.mask = mask.masked_fill_(visible.logical_not(), kHidden).to(options);
   sight.causal = false;
   return sight;
@@ -47,28 +51,50 @@ torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch
   return torch::matmul(torch::dropout(scores.softmax(-1), dropout, true), v);
 }
 
-Attention::Attention(std::int64_t d_model, std::int64_t heads, bool bias, double dropout)
-    : heads_(heads), dropout_(dropout) {
-  c_attn_ = register_module("c_attn", std::make_shared<Linear>(d_model, 3 * d_model, bias));
-  c_proj_ = register_module("c_proj", std::make_shared<Linear>(d_model, d_model, bias));
+Attention::Attention(const ShapeOptions& shape, const TransformerOptions& options)
+    : heads_(head_shape(shape, options)),
+      norm_of_heads_(options.qk_norm == "head"),
+      dropout_(shape.attention_dropout) {
+  c_attn_ = register_module(
+      "c_attn", std::make_shared<Linear>(shape.d_model, heads_.d_all(), options.has_bias("qkv")));
+  c_proj_ = register_module("c_proj", std::make_shared<Linear>(heads_.d_query(), shape.d_model,
+                                                               options.has_bias("output")));
+  if (options.qk_norm == "none") return;
+  const auto norm = [&](const char* name, std::int64_t d) {
+    return register_module(name, std::make_shared<LayerNorm>(
+                                     norm_of_heads_ ? heads_.width : d, options.norm_epsilon,
+                                     options.has_bias("norm"), parse_norm_kind(options.norm_kind)));
+  };
+  q_norm_ = norm("q_norm", heads_.d_query());
+  k_norm_ = norm("k_norm", heads_.d_key());
+}
+
+torch::Tensor Attention::split(const torch::Tensor& y, const LayerNorm* norm) const {
+  const bool of_all = norm != nullptr && !norm_of_heads_;
+  const auto heads =
+      (of_all ? norm->forward(y) : y).unflatten(2, {-1, heads_.width}).transpose(1, 2);
+  return norm != nullptr && norm_of_heads_ ? norm->forward(heads) : heads;
 }
 
 torch::Tensor Attention::forward(const torch::Tensor& x, const Sight& sight, KvCache& cache,
                                  const std::string& name) {
-  const auto rows = x.size(0), steps = x.size(1), d = x.size(2);
-  const auto split =
-      c_attn_->forward(x).view({rows, steps, 3, heads_, d / heads_}).permute({2, 0, 3, 1, 4});
-  auto q = split[0], k = split[1];  // (B, heads, T, width)
+  const auto parts =
+      c_attn_->forward(x).split_with_sizes({heads_.d_query(), heads_.d_key(), heads_.d_key()}, 2);
+  auto q = split(parts[0], q_norm_.get()), k = split(parts[1], k_norm_.get());
   if (sight.rotation) {
     q = sight.rotation->apply(q);
     k = sight.rotation->apply(k);
   }
   k = cache.extend(name + ".k", k);
-  const auto v = cache.extend(name + ".v", split[2]);
+  auto v = cache.extend(name + ".v", split(parts[2], nullptr));
+  if (const auto group = heads_.heads / heads_.kv_heads; group > 1) {
+    k = k.repeat_interleave(group, 1);
+    v = v.repeat_interleave(group, 1);
+  }
   if (sight.watch != nullptr)
     (*sight.watch)(last_weights(q, k, sight.mask, 1 / std::sqrt(static_cast<double>(q.size(-1)))));
   const auto out = attend(q, k, v, sight, is_training() ? dropout_ : 0.0);
-  return c_proj_->forward(out.transpose(1, 2).reshape({rows, steps, d}));
+  return c_proj_->forward(out.transpose(1, 2).flatten(2));
 }
 
 }  // namespace nn

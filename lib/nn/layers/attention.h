@@ -26,10 +26,11 @@ struct Sight {
 
 inline constexpr double kHidden = -1e30;
 
-/// Real tokens see themselves and the valid slots before them; padding sees itself alone, and
-/// nobody sees it. `options`: type and device of the queries. With `materialise` the mask is made
-/// even where it could be left out.
-Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t width,
+/// Real tokens see themselves and the valid slots before them, of `window` tokens (0: any number)
+/// the last; padding sees itself alone, and nobody sees it. `options`: type and device of the
+/// queries. With `materialise` the mask is made even where it could be left out. Rotations are the
+/// caller's.
+Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t window,
                  const torch::TensorOptions& options, bool materialise);
 
 /// softmax(q k^T / sqrt(width) + mask) v, dropout on the weights: q (B, heads, T, width), k and v
@@ -37,20 +38,31 @@ Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, 
 torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                      const Sight& sight, double dropout);
 
-/// x (B, T, d) -> (B, T, d). Submodules as GPT-2's: c_attn (queries, keys, values), c_proj.
+/// x (B, T, d) -> (B, T, d). Submodules as GPT-2's: c_attn (queries, keys, values), c_proj; and
+/// q_norm, k_norm where there are such. With fewer heads of keys and values than of queries, each
+/// is read by as many of those, in turn (Ainslie et al. 2023).
 class Attention : public torch::nn::Module {
  public:
-  Attention(std::int64_t d_model, std::int64_t heads, bool bias, double dropout);
+  Attention(const ShapeOptions& shape, const TransformerOptions& options);
   /// `name` is the prefix of this layer's keys and values in the State.
   torch::Tensor forward(const torch::Tensor& x, const Sight& sight, KvCache& cache,
                         const std::string& name);
   const Linear& c_attn() const { return *c_attn_; }
   const Linear& c_proj() const { return *c_proj_; }
 
+  /// Null: none.
+  const LayerNorm* q_norm() const { return q_norm_.get(); }
+  const LayerNorm* k_norm() const { return k_norm_.get(); }
+
  private:
-  std::int64_t heads_;
+  /// y (B, T, n width) -> (B, n, T, width), normalised where `norm` is not null.
+  torch::Tensor split(const torch::Tensor& y, const LayerNorm* norm) const;
+
+  HeadShape heads_;
+  bool norm_of_heads_;
   double dropout_;
   std::shared_ptr<Linear> c_attn_, c_proj_;
+  std::shared_ptr<LayerNorm> q_norm_, k_norm_;
 };
 
 }  // namespace nn

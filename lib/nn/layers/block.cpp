@@ -5,62 +5,105 @@
 #include <algorithm>
 #include <mutex>
 
+#include "core/error.h"
+
 namespace nn {
 
-FeedForward::FeedForward(const ShapeOptions& shape, Activation activation, bool bias)
-    : activation_(activation), dropout_(shape.activation_dropout) {
+FeedForward::FeedForward(const ShapeOptions& shape, Activation activation, bool bias, bool gated)
+    : activation_(activation), gated_(gated), dropout_(shape.activation_dropout) {
   const auto d_ff = shape.ffn_width();
-  c_fc_ = register_module("c_fc", std::make_shared<Linear>(shape.d_model, d_ff, bias));
+  c_fc_ = register_module("c_fc",
+                          std::make_shared<Linear>(shape.d_model, gated ? 2 * d_ff : d_ff, bias));
   c_proj_ = register_module("c_proj", std::make_shared<Linear>(d_ff, shape.d_model, bias));
 }
 
 torch::Tensor FeedForward::forward(const torch::Tensor& x) {
-  const auto inner = activate(c_fc_->forward(x), activation_);
+  auto inner = c_fc_->forward(x);
+  if (gated_) {
+    const auto halves = inner.chunk(2, -1);
+    inner = activate(halves[0], activation_) * halves[1];
+  } else {
+    inner = activate(inner, activation_);
+  }
   return c_proj_->forward(dropped(inner, dropout_, is_training()));
 }
 
+NormPlace parse_norm_place(const std::string& name) {
+  if (name == "pre") return NormPlace::pre;
+  if (name == "post") return NormPlace::post;
+  if (name == "sublayer") return NormPlace::sublayer;
+  if (name == "sandwich") return NormPlace::sandwich;
+  if (name == "parallel") return NormPlace::parallel;
+  core::fail(core::Code::bad_config,
+             "norm: '{}' is none of pre, post, sublayer, sandwich, parallel", name);
+}
+
 Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source)
-    : pre_norm_(options.norm == "pre"),
+    : place_(parse_norm_place(options.norm)),
       activation_(parse_activation(options.activation)),
       heads_(shape.heads),
       dropout_(shape.dropout),
       inner_dropout_(std::max(shape.attention_dropout, shape.activation_dropout)) {
-  const auto norm = [&] {
-    return std::make_shared<LayerNorm>(shape.d_model, options.norm_epsilon, options.bias);
+  const auto kind = parse_norm_kind(options.norm_kind);
+  const bool gated = options.feed_forward == "gated";
+  const HeadShape heads = head_shape(shape, options);
+  plain_ = place_ == NormPlace::pre && kind == NormKind::layer && !gated &&
+           (activation_ == Activation::gelu || activation_ == Activation::relu) &&
+           heads.d_all() == 3 * shape.d_model && heads.kv_heads == heads.heads &&
+           options.qk_norm == "none";
+  const auto norm = [&](const char* name) {
+    return register_module(name, std::make_shared<LayerNorm>(shape.d_model, options.norm_epsilon,
+                                                             options.has_bias("norm"), kind));
   };
-  ln_1_ = register_module("ln_1", norm());
-  attn_ =
-      register_module("attn", std::make_shared<Attention>(shape.d_model, shape.heads, options.bias,
-                                                          shape.attention_dropout));
+  ln_1_ = norm("ln_1");
+  attn_ = register_module("attn", std::make_shared<Attention>(shape, options));
+  if (place_ == NormPlace::sandwich) ln_1_out_ = norm("ln_1_out");
   if (reads_source) {
-    ln_x_ = register_module("ln_x", norm());
+    ln_x_ = norm("ln_x");
     cross_ = register_module(
         "cross", std::make_shared<CrossAttention>(shape.d_model, shape.heads, options.bias,
                                                   shape.attention_dropout));
   }
-  ln_2_ = register_module("ln_2", norm());
-  mlp_ = register_module("mlp", std::make_shared<FeedForward>(shape, activation_, options.bias));
+  ln_2_ = norm("ln_2");
+  mlp_ = register_module("mlp", std::make_shared<FeedForward>(
+                                    shape, activation_, options.has_bias("feed-forward"), gated));
+  if (place_ == NormPlace::sandwich) ln_2_out_ = norm("ln_2_out");
+}
+
+torch::Tensor Block::in(const LayerNorm& norm, const torch::Tensor& x) const {
+  const bool there = place_ != NormPlace::post && place_ != NormPlace::sublayer;
+  return there ? norm.forward(x) : x;
+}
+
+torch::Tensor Block::out(const LayerNorm& norm, const std::shared_ptr<LayerNorm>& second,
+                         const torch::Tensor& y) const {
+  const auto& normed = second                          ? second->forward(y)
+                       : place_ == NormPlace::sublayer ? norm.forward(y)
+                                                       : y;
+  return dropped(normed, dropout_, is_training());
 }
 
 torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KvCache& cache,
                              const std::string& name, const SourceView& source,
                              torch::Tensor* ffn_input) {
   if (fuses(x, sight, cache, source)) return forward_fused(x, ffn_input);
-  const auto drop = [this](const torch::Tensor& y) { return dropped(y, dropout_, is_training()); };
-  const auto before = [this](const LayerNorm& norm, const torch::Tensor& y) {
-    return pre_norm_ ? norm.forward(y) : y;
-  };
   const auto after = [this](const LayerNorm& norm, const torch::Tensor& y) {
-    return pre_norm_ ? y : norm.forward(y);
+    return place_ == NormPlace::post ? norm.forward(y) : y;
   };
-  x = after(*ln_1_, x + drop(attn_->forward(before(*ln_1_, x), sight, cache, name)));
+  const auto attended = out(*ln_1_, ln_1_out_, attn_->forward(in(*ln_1_, x), sight, cache, name));
+  if (place_ == NormPlace::parallel) {
+    const auto fed = in(*ln_2_, x);
+    if (ffn_input != nullptr) *ffn_input = fed;
+    return x + attended + out(*ln_2_, ln_2_out_, mlp_->forward(fed));
+  }
+  x = after(*ln_1_, x + attended);
   if (source.entries != nullptr)
-    x = x +
-        drop(cross_->forward(before(*ln_x_, x), *source.entries, *source.sight, source.present));
+    x = x + dropped(cross_->forward(in(*ln_x_, x), *source.entries, *source.sight, source.present),
+                    dropout_, is_training());
   if (cross_) x = after(*ln_x_, x);
-  const auto fed = before(*ln_2_, x);
+  const auto fed = in(*ln_2_, x);
   if (ffn_input != nullptr) *ffn_input = fed;
-  return after(*ln_2_, x + drop(mlp_->forward(fed)));
+  return after(*ln_2_, x + out(*ln_2_, ln_2_out_, mlp_->forward(fed)));
 }
 
 // A block that could read a source, but has none before it, is as any other.
@@ -69,8 +112,8 @@ bool Block::fuses(const torch::Tensor& x, const Sight& sight, const KvCache& cac
   const bool plain_attention =
       sight.causal && !sight.mask.defined() && !sight.rotation && sight.watch == nullptr;
   const bool drops_inside = is_training() && inner_dropout_ > 0;
-  return pre_norm_ && plain_attention && source.entries == nullptr && !cache.keeps() &&
-         !drops_inside && activation_ != Activation::gelu_exact && fused_block_fits(x);
+  return plain_ && plain_attention && source.entries == nullptr && !cache.keeps() &&
+         !drops_inside && fused_block_fits(x);
 }
 
 BlockWeights Block::weights() const {

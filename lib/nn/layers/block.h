@@ -14,19 +14,26 @@
 
 namespace nn {
 
-/// x (…, d) -> (…, d): c_proj(dropout(activation(c_fc(x)))).
+/// x (…, d) -> (…, d): c_proj(dropout(activation(c_fc(x)))). Gated, c_fc gives twice as much, and
+/// activation(first half) * second half is what is dropped out and projected (Shazeer 2020).
 class FeedForward : public torch::nn::Module {
  public:
-  FeedForward(const ShapeOptions& shape, Activation activation, bool bias);
+  FeedForward(const ShapeOptions& shape, Activation activation, bool bias, bool gated = false);
   torch::Tensor forward(const torch::Tensor& x);
+  bool gated() const { return gated_; }
   const Linear& c_fc() const { return *c_fc_; }
   const Linear& c_proj() const { return *c_proj_; }
 
  private:
   Activation activation_;
+  bool gated_;
   double dropout_;
   std::shared_ptr<Linear> c_fc_, c_proj_;
 };
+
+enum class NormPlace { pre, post, sublayer, sandwich, parallel };
+/// Throws Error{bad_config}.
+NormPlace parse_norm_place(const std::string& name);
 
 /// Parameters of a block's part that reads a source, as BlockWeights.
 struct CrossWeights {
@@ -35,9 +42,12 @@ struct CrossWeights {
   torch::Tensor project, project_bias;  ///< (d, d), (d)
 };
 
-/// pre-norm:  x += attn(ln_1(x)); x += mlp(ln_2(x))        (GPT-2)
-/// post-norm: x = ln_1(x + attn(x)); x = ln_2(x + mlp(x))  (Vaswani et al. 2017)
-/// One that reads sources has ln_x and cross between the two, in the same form: x += cross(ln_x(x)).
+/// pre:       x += attn(ln_1(x)); x += mlp(ln_2(x))                  (GPT-2)
+/// post:      x = ln_1(x + attn(x)); x = ln_2(x + mlp(x))            (Vaswani et al. 2017)
+/// sublayer:  x += ln_1(attn(x)); x += ln_2(mlp(x))                  (OLMo 2)
+/// sandwich:  x += ln_1_out(attn(ln_1(x))); x += ln_2_out(mlp(ln_2(x)))  (Gemma 2)
+/// parallel:  x += attn(ln_1(x)) + mlp(ln_2(x))                      (GPT-NeoX)
+/// One that reads sources (pre or post) has ln_x and cross between the two, in the same form: x += cross(ln_x(x)).
 class Block : public torch::nn::Module {
  public:
   Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source);
@@ -48,6 +58,12 @@ class Block : public torch::nn::Module {
 
   bool reads_source() const { return cross_ != nullptr; }
   BlockWeights weights() const;
+  /// expand's rows are twice the inner width.
+  bool gated() const { return mlp_->gated(); }
+  const Attention& attention() const { return *attn_; }
+  /// Of NormPlace::sandwich; else null.
+  const LayerNorm* ln_1_out() const { return ln_1_out_.get(); }
+  const LayerNorm* ln_2_out() const { return ln_2_out_.get(); }
   /// These two only where it reads sources.
   CrossWeights cross_weights() const;
   const CrossAttention& cross() const { return *cross_; }
@@ -58,13 +74,20 @@ class Block : public torch::nn::Module {
              const SourceView& source) const;
   torch::Tensor forward_fused(const torch::Tensor& x, torch::Tensor* ffn_input) const;
 
-  bool pre_norm_;
+  /// A sub-layer's norm before it (`in`) and after it (`out`).
+  torch::Tensor in(const LayerNorm& norm, const torch::Tensor& x) const;
+  torch::Tensor out(const LayerNorm& norm, const std::shared_ptr<LayerNorm>& second,
+                    const torch::Tensor& y) const;
+
+  NormPlace place_;
+  /// One that the fused block computes.
+  bool plain_;
   Activation activation_;
   std::int64_t heads_;
   double dropout_;
   /// The larger of those on attention weights and inside the feed-forward network.
   double inner_dropout_;
-  std::shared_ptr<LayerNorm> ln_1_, ln_x_, ln_2_;
+  std::shared_ptr<LayerNorm> ln_1_, ln_1_out_, ln_x_, ln_2_, ln_2_out_;
   std::shared_ptr<Attention> attn_;
   std::shared_ptr<CrossAttention> cross_;
   std::shared_ptr<FeedForward> mlp_;

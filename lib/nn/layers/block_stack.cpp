@@ -1,5 +1,6 @@
 #include "nn/layers/block_stack.h"
 
+#include <map>
 #include <string>
 
 #include "nn/layers/option_checks.h"
@@ -10,8 +11,7 @@ BlockStack::BlockStack(const ModelOptions& options)
     : shape_(options.shape),
       options_(options.transformer),
       positions_(parse_positions(options.transformer.positions)) {
-  check_heads(shape_);
-  check_norm(options_);
+  check_heads(shape_, options_);
   check_positions(shape_, options_);
 }
 
@@ -26,9 +26,11 @@ void BlockStack::register_blocks(torch::nn::Module& owner, bool read_sources) {
   for (std::int64_t i = 0; i < shape_.layers; ++i)
     blocks_.push_back(list->register_module(
         std::to_string(i), std::make_shared<Block>(shape_, options_, read_sources)));
-  if (options_.final_norm && options_.norm == "pre")
-    ln_f_ = owner.register_module(
-        "ln_f", std::make_shared<LayerNorm>(shape_.d_model, options_.norm_epsilon, options_.bias));
+  if (options_.final_norm && options_.norm != "post")
+    ln_f_ = owner.register_module("ln_f",
+                                  std::make_shared<LayerNorm>(shape_.d_model, options_.norm_epsilon,
+                                                              options_.has_bias("norm"),
+                                                              parse_norm_kind(options_.norm_kind)));
 }
 
 torch::Tensor BlockStack::add_positions(const torch::Tensor& x, const torch::Tensor& before) const {
@@ -38,11 +40,36 @@ torch::Tensor BlockStack::add_positions(const torch::Tensor& x, const torch::Ten
   return x;
 }
 
-torch::Tensor BlockStack::forward(torch::Tensor x, const Sight& sight, KvCache& cache,
+std::optional<Rotation> BlockStack::rotation(const torch::Tensor& before,
+                                             const torch::TensorOptions& options) const {
+  if (positions_ != Positions::rope) return std::nullopt;
+  return Rotation(before, head_shape(shape_, options_).rotated, options_.rope, options);
+}
+
+std::vector<Sight> BlockStack::sights(const KvCache& cache, const torch::TensorOptions& options,
+                                      bool materialise) const {
+  const auto turned = rotation(cache.before(), options);
+  std::map<std::int64_t, Sight> of_window;
+  std::vector<Sight> sights;
+  auto windows = options_.attention_window;
+  if (windows.empty()) windows = {0};
+  for (const auto window : windows) {
+    auto [made, fresh] = of_window.try_emplace(window);
+    if (fresh) {
+      made->second = make_sight(cache, positions_, shape_.heads, window, options, materialise);
+      made->second.rotation = turned;
+    }
+    sights.push_back(made->second);
+  }
+  return sights;
+}
+
+torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Sight>& sights, KvCache& cache,
                                   const std::vector<SourceView>& sources,
                                   torch::Tensor* ffn_input) const {
   for (std::size_t i = 0; i < blocks_.size(); ++i)
-    x = blocks_[i]->forward(x, sight, cache, name(i), sources.empty() ? SourceView{} : sources[i],
+    x = blocks_[i]->forward(x, sights[i % sights.size()], cache, name(i),
+                            sources.empty() ? SourceView{} : sources[i],
                             i + 1 == blocks_.size() ? ffn_input : nullptr);
   return ln_f_ ? ln_f_->forward(x) : x;
 }

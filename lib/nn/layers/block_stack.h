@@ -29,8 +29,15 @@ class BlockStack {
   torch::Tensor add_positions(const torch::Tensor& x, const torch::Tensor& before) const;
   /// x (B, T, d) through all blocks and the last norm. `sources`: empty, or one a block.
   /// `ffn_input`, if not null, receives what the last feed-forward network reads (B, T, d).
-  torch::Tensor forward(torch::Tensor x, const Sight& sight, KvCache& cache,
+  /// `sights`: block i has number i modulo their count.
+  torch::Tensor forward(torch::Tensor x, const std::vector<Sight>& sights, KvCache& cache,
                         const std::vector<SourceView>& sources, torch::Tensor* ffn_input) const;
+  /// What the queries of a causal call see, in queries' type and device; see make_sight.
+  std::vector<Sight> sights(const KvCache& cache, const torch::TensorOptions& options,
+                            bool materialise) const;
+  /// Rotary positions: how these tokens turn; else nothing.
+  std::optional<Rotation> rotation(const torch::Tensor& before,
+                                   const torch::TensorOptions& options) const;
 
   /// The name under which a State keeps what block i remembers.
   static std::string name(std::size_t i) { return "h." + std::to_string(i); }

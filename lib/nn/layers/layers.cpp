@@ -34,20 +34,32 @@ torch::Tensor Linear::forward(const torch::Tensor& x) const {
   return torch::linear(x, weight, bias);
 }
 
-LayerNorm::LayerNorm(std::int64_t d, double epsilon, bool with_bias) : epsilon_(epsilon) {
+NormKind parse_norm_kind(const std::string& name) {
+  if (name == "layer") return NormKind::layer;
+  if (name == "rms") return NormKind::rms;
+  core::fail(core::Code::bad_config, "norm-kind: '{}' is none of layer, rms", name);
+}
+
+LayerNorm::LayerNorm(std::int64_t d, double epsilon, bool with_bias, NormKind kind)
+    : epsilon_(epsilon), kind_(kind) {
   weight = register_parameter("weight", blank({d}));
   if (with_bias) bias = register_parameter("bias", blank({d}));
 }
 
 torch::Tensor LayerNorm::forward(const torch::Tensor& x) const {
-  return torch::layer_norm(x, {weight.size(0)}, weight, bias, epsilon_);
+  if (kind_ == NormKind::layer)
+    return torch::layer_norm(x, {weight.size(0)}, weight, bias, epsilon_);
+  const auto y = torch::rms_norm(x, {weight.size(0)}, weight, epsilon_);
+  return bias.defined() ? y + bias : y;
 }
 
 Activation parse_activation(const std::string& name) {
   if (name == "gelu") return Activation::gelu;
   if (name == "gelu-exact") return Activation::gelu_exact;
   if (name == "relu") return Activation::relu;
-  core::fail(core::Code::bad_config, "activation: '{}' is none of gelu, gelu-exact, relu", name);
+  if (name == "silu") return Activation::silu;
+  core::fail(core::Code::bad_config, "activation: '{}' is none of gelu, gelu-exact, relu, silu",
+             name);
 }
 
 torch::Tensor activate(const torch::Tensor& x, Activation activation) {
@@ -58,6 +70,8 @@ torch::Tensor activate(const torch::Tensor& x, Activation activation) {
       return torch::gelu(x);
     case Activation::relu:
       return torch::relu(x);
+    case Activation::silu:
+      return torch::silu(x);
   }
   return x;
 }

@@ -39,20 +39,27 @@ class Linear : public torch::nn::Module {
   torch::Tensor weight, bias;  ///< bias undefined without one
 };
 
-/// Over the last dimension (d), with weight and, if asked for, bias.
+enum class NormKind { layer, rms };
+/// Throws Error{bad_config}.
+NormKind parse_norm_kind(const std::string& name);
+
+/// Over the last dimension (d), with weight and, if asked for, bias:
+///   layer  (x - mean) / sqrt(variance + epsilon) weight + bias
+///   rms    x / sqrt(mean of x^2 + epsilon) weight + bias (Zhang and Sennrich 2019)
 class LayerNorm : public torch::nn::Module {
  public:
-  LayerNorm(std::int64_t d, double epsilon, bool bias);
+  LayerNorm(std::int64_t d, double epsilon, bool bias, NormKind kind = NormKind::layer);
   torch::Tensor forward(const torch::Tensor& x) const;
   torch::Tensor weight, bias;
   double epsilon() const { return epsilon_; }
 
  private:
   double epsilon_;
+  NormKind kind_;
 };
 
-/// gelu (the tanh form of GPT-2), gelu-exact or relu.
-enum class Activation { gelu, gelu_exact, relu };
+/// gelu (the tanh form of GPT-2), gelu-exact, relu or silu.
+enum class Activation { gelu, gelu_exact, relu, silu };
 /// Throws Error{bad_config}.
 Activation parse_activation(const std::string& name);
 torch::Tensor activate(const torch::Tensor& x, Activation activation);

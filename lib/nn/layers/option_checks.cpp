@@ -12,15 +12,28 @@ void check_heads(const ShapeOptions& shape) {
     fail(Code::bad_config, "heads: {} does not divide d-model {}", shape.heads, shape.d_model);
 }
 
+void check_heads(const ShapeOptions& shape, const TransformerOptions& options) {
+  if (options.d_head == 0) check_heads(shape);
+  if (options.kv_heads > 0 && shape.heads % options.kv_heads != 0)
+    fail(Code::bad_config, "kv-heads: {} does not divide heads {}", options.kv_heads, shape.heads);
+}
+
 void check_norm(const TransformerOptions& options) {
   if (options.norm != "pre" && options.norm != "post")
     fail(Code::bad_config, "norm: '{}' is none of pre, post", options.norm);
 }
 
 void check_positions(const ShapeOptions& shape, const TransformerOptions& options) {
-  if (options.positions == "rope" && shape.d_model / shape.heads % 2 != 0)
-    fail(Code::bad_config, "positions: rope needs heads of even width, not {}",
-         shape.d_model / shape.heads);
+  if (options.positions != "rope") return;
+  const HeadShape heads = head_shape(shape, options);
+  if (heads.rotated % 2 != 0)
+    fail(Code::bad_config, "positions: rope needs heads of even width, not {}", heads.rotated);
+  if (heads.rotated == 0)
+    fail(Code::bad_config, "rope-share: {} of a head of {} is nothing", options.rope.share,
+         heads.width);
+  if (options.rope.high <= options.rope.low)
+    fail(Code::bad_config, "rope-high: {} is not above rope-low {}", options.rope.high,
+         options.rope.low);
 }
 
 }  // namespace nn

@@ -7,9 +7,11 @@ namespace nn {
 
 /// The heads divide d_model. This and the others throw Error{bad_config} naming the option.
 void check_heads(const ShapeOptions& shape);
+/// Heads of any width, and those of keys and values divide them.
+void check_heads(const ShapeOptions& shape, const TransformerOptions& options);
 /// norm is pre or post.
 void check_norm(const TransformerOptions& options);
-/// Rotary positions need heads of even width; heads are checked.
+/// Rotary positions turn pairs; heads are checked.
 void check_positions(const ShapeOptions& shape, const TransformerOptions& options);
 
 }  // namespace nn

@@ -1,5 +1,6 @@
 #include "nn/layers/positions.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -26,19 +27,56 @@ torch::Tensor sinusoids(const torch::Tensor& positions, std::int64_t d) {
   return d % 2 == 0 ? table : torch::constant_pad_nd(table, {0, 1});
 }
 
-Rotation::Rotation(const torch::Tensor& positions, std::int64_t d,
+std::vector<double> rope_frequencies(const RopeOptions& rope, std::int64_t d) {
+  const auto width = static_cast<double>(d), trained = static_cast<double>(rope.trained);
+  std::vector<double> frequencies;
+  for (std::int64_t i = 0; i < d / 2; ++i)
+    frequencies.push_back(std::pow(rope.theta, -2 * static_cast<double>(i) / width));
+  // Share of what stays as it is.
+  const auto blend = [&](const auto& kept) {
+    for (std::size_t i = 0; i < frequencies.size(); ++i) {
+      const double share = std::clamp(kept(i), 0.0, 1.0);
+      frequencies[i] *= share + (1 - share) / rope.factor;
+    }
+  };
+  if (rope.scaling == "linear") blend([](std::size_t) { return 0.0; });
+  if (rope.scaling == "llama3")
+    blend([&](std::size_t i) {
+      const double turns = trained * frequencies[i] / (2 * M_PI);
+      return (turns - rope.low) / (rope.high - rope.low);
+    });
+  if (rope.scaling == "yarn") {
+    const auto pair_of = [&](double turns) {
+      return width * std::log(trained / (turns * 2 * M_PI)) / (2 * std::log(rope.theta));
+    };
+    const double first = std::max(std::floor(pair_of(rope.fast_beta)), 0.0);
+    const double last = std::min(std::ceil(pair_of(rope.slow_beta)), width - 1);
+    const double span = last > first ? last - first : 1e-3;
+    blend([&](std::size_t i) { return 1 - (static_cast<double>(i) - first) / span; });
+  }
+  return frequencies;
+}
+
+double rope_length(const RopeOptions& rope) {
+  return rope.scaling == "yarn" ? 1 + std::log(rope.factor) / 10 : 1;
+}
+
+Rotation::Rotation(const torch::Tensor& positions, std::int64_t d, const RopeOptions& rope,
                    const torch::TensorOptions& options) {
-  const auto frequency = torch::arange(d / 2, torch::kFloat64)
-                             .mul(-2.0 * std::log(10000.0) / static_cast<double>(d))
-                             .exp();
-  const auto angle = positions.cpu().to(torch::kFloat64).unsqueeze(-1) * frequency;
-  cos = angle.cos().to(options).unsqueeze(1);
-  sin = angle.sin().to(options).unsqueeze(1);
+  const auto angle = positions.cpu().to(torch::kFloat64).unsqueeze(-1) *
+                     torch::tensor(rope_frequencies(rope, d), torch::kFloat64);
+  const double length = rope_length(rope);
+  cos = angle.cos().mul_(length).to(options).unsqueeze(1);
+  sin = angle.sin().mul_(length).to(options).unsqueeze(1);
 }
 
 torch::Tensor Rotation::apply(const torch::Tensor& x) const {
-  const auto halves = x.chunk(2, -1);
-  return torch::cat({halves[0] * cos - halves[1] * sin, halves[1] * cos + halves[0] * sin}, -1);
+  const auto d = 2 * cos.size(-1), rest = x.size(-1) - d;
+  const auto halves = x.narrow(-1, 0, d).chunk(2, -1);
+  std::vector<torch::Tensor> parts = {halves[0] * cos - halves[1] * sin,
+                                      halves[1] * cos + halves[0] * sin};
+  if (rest > 0) parts.push_back(x.narrow(-1, d, rest));
+  return torch::cat(parts, -1);
 }
 
 torch::Tensor alibi_slopes(std::int64_t heads) {

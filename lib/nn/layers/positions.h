@@ -1,8 +1,11 @@
 #pragma once
 // Where a token stands, in the ways that transformers are told.
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
+#include "nn/base/model_options.h"
 #include "nn/base/torch.h"
 
 namespace nn {
@@ -16,12 +19,25 @@ Positions parse_positions(const std::string& name);
 /// A last odd column is 0 (fairseq's table).
 torch::Tensor sinusoids(const torch::Tensor& positions, std::int64_t d);
 
-/// Rotary embedding (Su et al. 2021), halves paired as (x_i, x_{i + d/2}), angles p 10000^(-2i/d).
+/// What a token at position p turns its i-th pair by, divided by p: w_i for i < d/2, d even.
+///   none    w_i = theta^(-2i/d)
+///   linear  w_i / factor (Chen et al. 2023)
+///   llama3  w_i where it makes more than `high` turns in `trained` tokens, w_i / factor where fewer
+///           than `low`, between them a mean in proportion to the turns (Llama 3.1)
+///   yarn    the same in proportion to i, between the pairs that make `fast_beta` and `slow_beta`
+///           turns, rounded outwards (Peng et al. 2023)
+std::vector<double> rope_frequencies(const RopeOptions& rope, std::int64_t d);
+/// What turned queries and keys are multiplied by: 1, for yarn 1 + ln(factor) / 10.
+double rope_length(const RopeOptions& rope);
+
+/// Rotary embedding (Su et al. 2021), halves paired as (x_i, x_{i + d/2}), angles p w_i.
 struct Rotation {
   torch::Tensor cos, sin;  ///< (B or 1, 1, T, d/2)
   /// positions (B or 1, T) int64; d even. The angles are computed in float64.
-  Rotation(const torch::Tensor& positions, std::int64_t d, const torch::TensorOptions& options);
-  torch::Tensor apply(const torch::Tensor& x) const;  ///< (B, heads, T, d)
+  Rotation(const torch::Tensor& positions, std::int64_t d, const RopeOptions& rope,
+           const torch::TensorOptions& options);
+  /// (B, heads, T, width): its first d turned, the rest as it is.
+  torch::Tensor apply(const torch::Tensor& x) const;
 };
 
 /// Slopes of ALiBi (Press et al. 2022): (heads) float64, 2^(-8 (h + 1) / heads) for a power of two;

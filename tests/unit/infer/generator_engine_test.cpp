@@ -52,6 +52,45 @@ std::vector<std::pair<const char*, std::function<void(nn::ModelOptions&)>>> vari
          o.vocabulary.cutoffs = {10, 20}, o.vocabulary.factor = 2;
          o.vocabulary.scale_embedding = true;
        }},
+      {"Llama's: grouped queries, RMSNorm, gated, untied",
+       [](Options& o) {
+         o.shape.d_model = 48, o.shape.heads = 6, o.shape.d_ff = 37, o.vocabulary.tied = false;
+         o.transformer.positions = "rope", o.transformer.norm_kind = "rms";
+         o.transformer.feed_forward = "gated", o.transformer.activation = "silu";
+         o.transformer.bias = false, o.transformer.kv_heads = 2;
+         o.transformer.rope = {.theta = 500, .scaling = "llama3", .factor = 8, .trained = 64};
+       }},
+      {"Qwen's: wide heads, their norms, biases of some",
+       [](Options& o) {
+         o.shape.d_model = 18, o.shape.heads = 4, o.transformer.d_head = 10;
+         o.transformer.positions = "rope", o.transformer.norm_kind = "rms";
+         o.transformer.feed_forward = "gated", o.transformer.activation = "silu";
+         o.transformer.bias_of = {"qkv"}, o.transformer.kv_heads = 1;
+         o.transformer.qk_norm = "head";
+       }},
+      {"OLMo 2's: norms of what sub-layers give, of all queries",
+       [](Options& o) {
+         o.transformer.norm = "sublayer", o.transformer.qk_norm = "whole";
+         o.transformer.positions = "rope", o.transformer.norm_kind = "rms";
+         o.transformer.bias = false, o.transformer.kv_heads = 1;
+       }},
+      {"GPT-NeoX's: parallel, a quarter turned",
+       [](Options& o) {
+         o.transformer.norm = "parallel", o.transformer.activation = "gelu-exact";
+         o.transformer.positions = "rope", o.transformer.rope.share = 0.25;
+       }},
+      {"sandwich, yarn, a window in every other layer",
+       [](Options& o) {
+         o.transformer.norm = "sandwich", o.transformer.positions = "rope";
+         o.transformer.attention_window = {5, 0}, o.transformer.qk_norm = "head";
+         o.transformer.rope = {.scaling = "yarn", .factor = 4, .trained = 32};
+       }},
+      {"alibi, a window, RMSNorm with biases, plain silu",
+       [](Options& o) {
+         o.transformer.positions = "alibi", o.transformer.attention_window = {7};
+         o.transformer.norm_kind = "rms", o.transformer.activation = "silu";
+         o.transformer.bias_of = {"norm", "output", "feed-forward"};
+       }},
       {"encoder-decoder, sinusoidal, scaled",
        [](Options& o) {
          o.arch = "encoder-decoder", o.transformer.positions = "sinusoidal";

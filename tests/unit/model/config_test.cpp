@@ -27,7 +27,8 @@ DOCTEST_TEST_CASE(
   const auto config = model::parse_config(json, "config.json");
   DOCTEST_CHECK(core::to_json(config.options) == core::to_json(small_gpt2()));
   DOCTEST_CHECK(config.vocabulary == 64);
-  DOCTEST_CHECK(config.gpt2_layout);
+  DOCTEST_REQUIRE(config.family != nullptr);
+  DOCTEST_CHECK(config.family->type == "gpt2");
   DOCTEST_CHECK(config.facts.memory == "local");
   DOCTEST_CHECK(config.facts.all == core::Json({{"memory", "local"}, {"note", 1}}));
   const core::Json expected = {{"model_type", "gpt2"}, {"n_layer", 2},
@@ -76,7 +77,8 @@ DOCTEST_TEST_CASE("a wrong config.json is refused by key") {
     for (const std::string key : {"memory_temperature", "joint_temperature"})
       refused(key + ": takes above 0 to 1M, not", own, [&](auto& c) { c["tessera"][key] = wrong; });
   refused("\"segment\" has the wrong type", own, [](auto& c) { c["tessera"]["segment"] = .5; });
-  refused("\"bert\" is not supported", own, [](auto& c) { c["model_type"] = "bert"; });
+  refused("\"bert\" is not supported; these are: gpt2, llama,", own,
+          [](auto& c) { c["model_type"] = "bert"; });
   refused("describes another shape", own, [](auto& c) { c["model_type"] = "gpt2"; });
 }
 
@@ -89,7 +91,7 @@ DOCTEST_TEST_CASE("transformers' keys are refused by name, and may not contradic
   };
   theirs("no \"n_layer\"", [](auto& c) { c.erase("n_layer"); });
   theirs("\"n_head\" has the wrong type", [](auto& c) { c["n_head"] = "2"; });
-  theirs("\"swish\" is not supported", [](auto& c) { c["activation_function"] = "swish"; });
+  theirs("\"mish\" is not supported", [](auto& c) { c["activation_function"] = "mish"; });
   theirs("scale_attn_by_inverse_layer_idx",
          [](auto& c) { c["scale_attn_by_inverse_layer_idx"] = true; });
   theirs("scale_attn_weights", [](auto& c) { c["scale_attn_weights"] = false; });

@@ -24,6 +24,26 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
      [](auto& o) {
        o.vocabulary.cutoffs = {4, 9};
      }},
+    {"transformer",
+     [](auto& o) {
+       o.transformer.positions = "rope", o.transformer.norm_kind = "rms";
+       o.transformer.feed_forward = "gated", o.transformer.activation = "silu";
+       o.transformer.bias = false, o.transformer.kv_heads = 1;
+     }},
+    {"transformer",
+     [](auto& o) {
+       o.transformer.norm = "sublayer", o.transformer.qk_norm = "whole";
+       o.transformer.positions = "rope", o.transformer.rope.share = 0.5;
+     }},
+    {"transformer",
+     [](auto& o) {
+       o.transformer.norm = "parallel", o.transformer.attention_window = {3, 0};
+     }},
+    {"transformer",
+     [](auto& o) {
+       o.transformer.norm = "sandwich", o.transformer.qk_norm = "head";
+       o.transformer.attention_window = {2, 0}, o.transformer.positions = "alibi";
+     }},
     {"transformer-xl", [](auto& o) { o.transformer.norm = "post"; }},
     {"transformer-xl", [](auto& o) { o.layer_memory.layer_memory = "16,9"; }},
     {"transformer-xl",

@@ -11,9 +11,10 @@ torch::Tensor matrix(const Weights& weights, const std::string& name, const torc
   return y;
 }
 
-torch::Tensor norm(const Weights& weights, const std::string& name, const torch::Tensor& x,
-                   double epsilon) {
-  const auto centred = x - x.mean();
+torch::Tensor norm(const nn::TransformerOptions& options, const Weights& weights,
+                   const std::string& name, const torch::Tensor& x) {
+  const double epsilon = options.norm_epsilon;
+  const auto centred = options.norm_kind == "rms" ? x : x - x.mean();
   auto y = centred / (centred.square().mean() + epsilon).sqrt() * weights.at(name + ".weight");
   if (weights.count(name + ".bias")) y = y + weights.at(name + ".bias");
   return y;
@@ -21,6 +22,7 @@ torch::Tensor norm(const Weights& weights, const std::string& name, const torch:
 
 torch::Tensor activation(const std::string& name, const torch::Tensor& x) {
   if (name == "relu") return x.clamp_min(0);
+  if (name == "silu") return x / (1 + torch::exp(-x));
   if (name == "gelu-exact") return x * 0.5 * (1 + torch::erf(x / std::sqrt(2.0)));
   return x * 0.5 * (1 + torch::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
@@ -38,56 +40,108 @@ torch::Tensor sinusoid(std::int64_t position, std::int64_t d) {
   return row;
 }
 
-/// Pairs (x_i, x_{i + n/2}) turned by position * 10000^(-2i/n).
-torch::Tensor rotated(const torch::Tensor& x, std::int64_t position) {
-  const auto n = x.size(0);
+/// What pair i of d / 2 turns by at each position.
+double frequency(const nn::RopeOptions& rope, std::int64_t i, std::int64_t d) {
+  const double w = 1 / std::pow(rope.theta, 2.0 * static_cast<double>(i) / d);
+  const double length = 2 * M_PI / w, trained = static_cast<double>(rope.trained);
+  if (rope.scaling == "linear") return w / rope.factor;
+  if (rope.scaling == "llama3") {
+    if (length > trained / rope.low) return w / rope.factor;
+    if (length < trained / rope.high) return w;
+    const double smooth = (trained / length - rope.low) / (rope.high - rope.low);
+    return (1 - smooth) * w / rope.factor + smooth * w;
+  }
+  if (rope.scaling == "yarn") {
+    const auto dimension = [&](double turns) {  // whose wave is trained / turns long
+      return d * std::log(trained / (turns * 2 * M_PI)) / (2 * std::log(rope.theta));
+    };
+    const double low = std::max(0.0, std::floor(dimension(rope.fast_beta)));
+    const double high = std::min(d - 1.0, std::ceil(dimension(rope.slow_beta)));
+    const double ramp = (i - low) / (low == high ? 0.001 : high - low);
+    const double scaled = ramp < 0 ? 0 : ramp > 1 ? 1 : ramp;
+    return w / rope.factor * scaled + w * (1 - scaled);
+  }
+  return w;
+}
+
+/// Pairs (x_i, x_{i + n/2}) of the first n turned by position * frequency.
+torch::Tensor rotated(const nn::RopeOptions& rope, const torch::Tensor& x, std::int64_t position) {
+  const auto n = static_cast<std::int64_t>(rope.share * static_cast<double>(x.size(0)));
+  const double grown = rope.scaling == "yarn" ? 0.1 * std::log(rope.factor) + 1 : 1;
   std::vector<torch::Tensor> low, high;
   for (std::int64_t i = 0; i < n / 2; ++i) {
-    const double angle =
-        static_cast<double>(position) * std::pow(10000.0, -2.0 * static_cast<double>(i) / n);
-    low.push_back(x[i] * std::cos(angle) - x[i + n / 2] * std::sin(angle));
-    high.push_back(x[i] * std::sin(angle) + x[i + n / 2] * std::cos(angle));
+    const double angle = static_cast<double>(position) * frequency(rope, i, n);
+    low.push_back(grown * (x[i] * std::cos(angle) - x[i + n / 2] * std::sin(angle)));
+    high.push_back(grown * (x[i] * std::sin(angle) + x[i + n / 2] * std::cos(angle)));
   }
   low.insert(low.end(), high.begin(), high.end());
+  for (std::int64_t i = n; i < x.size(0); ++i) low.push_back(x[i]);
   return torch::stack(low);
 }
 
 std::vector<torch::Tensor> attention(const nn::ModelOptions& options, const Weights& weights,
-                                     const std::string& name, const std::vector<torch::Tensor>& x,
-                                     torch::Tensor* last) {
-  const auto d = options.shape.d_model, heads = options.shape.heads, width = d / heads;
-  const auto& positions = options.transformer.positions;
-  std::vector<torch::Tensor> fused, out, shares;
-  for (const auto& token : x) fused.push_back(matrix(weights, name + ".c_attn", token));
+                                     const std::string& name, std::int64_t layer,
+                                     const std::vector<torch::Tensor>& x, torch::Tensor* last) {
+  const auto& chosen = options.transformer;
+  const auto heads = options.shape.heads;
+  const auto kv_heads = chosen.kv_heads > 0 ? chosen.kv_heads : heads;
+  const auto width = chosen.d_head > 0 ? chosen.d_head : options.shape.d_model / heads;
+  const auto& windows = chosen.attention_window;
+  const auto window = windows.empty() ? 0 : windows[layer % std::ssize(windows)];
+  std::vector<torch::Tensor> q, k, v, out, shares;
+  for (const auto& token : x) {
+    const auto all = matrix(weights, name + ".c_attn", token);
+    q.push_back(all.narrow(0, 0, heads * width));
+    k.push_back(all.narrow(0, heads * width, kv_heads * width));
+    v.push_back(all.narrow(0, (heads + kv_heads) * width, kv_heads * width));
+    if (chosen.qk_norm != "whole") continue;
+    q.back() = norm(chosen, weights, name + ".q_norm", q.back());
+    k.back() = norm(chosen, weights, name + ".k_norm", k.back());
+  }
   for (std::size_t t = 0; t < x.size(); ++t) {
     std::vector<torch::Tensor> parts;
     for (std::int64_t head = 0; head < heads; ++head) {
-      const auto part = [&](std::size_t token, std::int64_t which) {
-        return fused[token].narrow(0, which * d + head * width, width);
-      };
+      const auto from = head * kv_heads / heads * width;
       std::vector<torch::Tensor> scores;
       for (std::size_t s = 0; s <= t; ++s) {
-        auto q = part(t, 0), k = part(s, 1);
-        if (positions == "rope") {
-          q = rotated(q, static_cast<std::int64_t>(t));
-          k = rotated(k, static_cast<std::int64_t>(s));
+        auto one_q = q[t].narrow(0, head * width, width), one_k = k[s].narrow(0, from, width);
+        if (chosen.qk_norm == "head") {
+          one_q = norm(chosen, weights, name + ".q_norm", one_q);
+          one_k = norm(chosen, weights, name + ".k_norm", one_k);
         }
-        auto score = q.dot(k) / std::sqrt(static_cast<double>(width));
-        if (positions == "alibi")  // two heads: slopes 2^-4, 2^-8
+        if (chosen.positions == "rope") {
+          one_q = rotated(chosen.rope, one_q, static_cast<std::int64_t>(t));
+          one_k = rotated(chosen.rope, one_k, static_cast<std::int64_t>(s));
+        }
+        auto score = one_q.dot(one_k) / std::sqrt(static_cast<double>(width));
+        if (chosen.positions == "alibi")  // two heads: slopes 2^-4, 2^-8
           score = score - std::pow(2.0, -8.0 * (head + 1.0) / heads) * static_cast<double>(t - s);
-        scores.push_back(score);
+        const bool too_far = window > 0 && static_cast<std::int64_t>(t - s) >= window;
+        scores.push_back(too_far ? score * 0 - INFINITY : score);
       }
       const auto share = torch::stack(scores).softmax(0);
       if (t + 1 == x.size()) shares.push_back(share);
       auto sum = torch::zeros({width}, share.options());
       for (std::size_t s = 0; s <= t; ++s)
-        sum = sum + share[static_cast<std::int64_t>(s)] * part(s, 2);
+        sum = sum + share[static_cast<std::int64_t>(s)] * v[s].narrow(0, from, width);
       parts.push_back(sum);
     }
     out.push_back(matrix(weights, name + ".c_proj", torch::cat(parts)));
   }
   *last = torch::stack(shares);
   return out;
+}
+
+torch::Tensor feed_forward(const nn::TransformerOptions& options, const Weights& weights,
+                           const std::string& name, const torch::Tensor& x) {
+  auto inner = matrix(weights, name + ".c_fc", x);
+  if (options.feed_forward == "gated") {
+    const auto n = inner.size(0) / 2;
+    inner = activation(options.activation, inner.narrow(0, 0, n)) * inner.narrow(0, n, n);
+  } else {
+    inner = activation(options.activation, inner);
+  }
+  return matrix(weights, name + ".c_proj", inner);
 }
 
 }  // namespace
@@ -106,7 +160,7 @@ torch::Tensor word_vector(const nn::ModelOptions& options, const Weights& weight
 Output transformer(const nn::ModelOptions& options, const Weights& weights,
                    const std::vector<std::int64_t>& ids) {
   const auto& chosen = options.transformer;
-  const bool pre = chosen.norm == "pre";
+  const std::string& place = chosen.norm;
   const auto d = options.shape.d_model;
   std::vector<torch::Tensor> x, key, last(static_cast<std::size_t>(options.shape.layers));
   for (std::size_t t = 0; t < ids.size(); ++t) {
@@ -121,25 +175,32 @@ Output transformer(const nn::ModelOptions& options, const Weights& weights,
   for (std::int64_t layer = 0; layer < options.shape.layers; ++layer) {
     const auto name = "transformer.h." + std::to_string(layer);
     const auto normed = [&](const std::string& which, const torch::Tensor& token) {
-      return norm(weights, name + which, token, chosen.norm_epsilon);
+      return norm(chosen, weights, name + which, token);
     };
     auto read = x;
-    if (pre)
+    const bool before = place == "pre" || place == "sandwich" || place == "parallel";
+    if (before)
       for (auto& token : read) token = normed(".ln_1", token);
-    const auto attended =
-        attention(options, weights, name + ".attn", read, &last[static_cast<std::size_t>(layer)]);
+    const auto attended = attention(options, weights, name + ".attn", layer, read,
+                                    &last[static_cast<std::size_t>(layer)]);
     key.clear();
     for (std::size_t t = 0; t < x.size(); ++t) {
-      x[t] = x[t] + attended[t];
-      if (!pre) x[t] = normed(".ln_1", x[t]);
-      key.push_back(pre ? normed(".ln_2", x[t]) : x[t]);
-      const auto inner = activation(chosen.activation, matrix(weights, name + ".mlp.c_fc", key[t]));
-      x[t] = x[t] + matrix(weights, name + ".mlp.c_proj", inner);
-      if (!pre) x[t] = normed(".ln_2", x[t]);
+      auto first = attended[t];
+      if (place == "sublayer") first = normed(".ln_1", first);
+      if (place == "sandwich") first = normed(".ln_1_out", first);
+      auto middle = x[t] + first;
+      if (place == "post") middle = normed(".ln_1", middle);
+      const auto& fed = place == "parallel" ? x[t] : middle;
+      key.push_back(before ? normed(".ln_2", fed) : fed);
+      auto second = feed_forward(chosen, weights, name + ".mlp", key[t]);
+      if (place == "sublayer") second = normed(".ln_2", second);
+      if (place == "sandwich") second = normed(".ln_2_out", second);
+      x[t] = middle + second;
+      if (place == "post") x[t] = normed(".ln_2", x[t]);
     }
   }
-  if (pre && chosen.final_norm)
-    for (auto& token : x) token = norm(weights, "transformer.ln_f", token, chosen.norm_epsilon);
+  if (place != "post" && chosen.final_norm)
+    for (auto& token : x) token = norm(chosen, weights, "transformer.ln_f", token);
   if (options.shape.memory_key == "output") key = x;
   return {torch::stack(x), torch::stack(key), last};
 }

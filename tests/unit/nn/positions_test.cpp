@@ -27,7 +27,7 @@ DOCTEST_TEST_CASE(
   const auto q = torch::randn({1, 1, 1, 6}, options), k = torch::randn({1, 1, 1, 6}, options);
   const auto product = [&](std::int64_t at_q, std::int64_t at_k) {
     const auto turn = [&](std::int64_t p, const torch::Tensor& x) {
-      return nn::Rotation(torch::tensor({{p}}, torch::kInt64), 6, options).apply(x);
+      return nn::Rotation(torch::tensor({{p}}, torch::kInt64), 6, {}, options).apply(x);
     };
     DOCTEST_CHECK(turn(at_q, q).norm().item<double>() == doctest::Approx(q.norm().item<double>()));
     return (turn(at_q, q) * turn(at_k, k)).sum().item<double>();

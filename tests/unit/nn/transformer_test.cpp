@@ -48,6 +48,7 @@ DOCTEST_TEST_CASE("a watcher sees what the last token attends to, whole or from 
   for (const auto* const positions : {"learned", "rope", "alibi"}) {
     auto options = small_options();
     options.transformer.positions = positions;
+    options.transformer.kv_heads = 1;
     const auto model = strong_model(options);
     const auto ids = random_ids(7, 20);
     const auto expected = plain::transformer(options, weights_of(*model), ids).last;
@@ -89,6 +90,50 @@ DOCTEST_TEST_CASE(
       [](auto& o) { o.shape.d_ff = 0; },
       [](auto& o) {
         o.vocabulary.cutoffs = {3, 8}, o.vocabulary.factor = 2;
+      },
+      [](auto& o) { o.transformer.norm_kind = "rms"; },
+      [](auto& o) { o.transformer.norm = "sublayer"; },
+      [](auto& o) { o.transformer.norm = "sandwich"; },
+      [](auto& o) { o.transformer.norm = "parallel"; },
+      [](auto& o) { o.transformer.activation = "silu"; },
+      [](auto& o) { o.transformer.feed_forward = "gated"; },
+      [](auto& o) { o.transformer.kv_heads = 1; },
+      [](auto& o) { o.transformer.d_head = 6; },
+      [](auto& o) { o.transformer.d_head = 2; },
+      [](auto& o) { o.transformer.bias_of = {"qkv"}; },
+      [](auto& o) {
+        o.transformer.bias_of = {"output", "norm"};
+      },
+      [](auto& o) { o.transformer.bias_of = {"feed-forward"}; },
+      [](auto& o) { o.transformer.qk_norm = "head", o.transformer.positions = "rope"; },
+      [](auto& o) { o.transformer.qk_norm = "whole", o.transformer.kv_heads = 1; },
+      [](auto& o) { o.transformer.attention_window = {3}; },
+      [](auto& o) {
+        o.transformer.attention_window = {0, 2}, o.transformer.positions = "alibi";
+      },
+      [](auto& o) {
+        o.transformer.positions = "rope", o.transformer.rope.theta = 50, o.transformer.d_head = 12;
+      },
+      [](auto& o) {
+        o.transformer.positions = "rope", o.transformer.d_head = 12;
+        o.transformer.rope.share = 0.5;
+      },
+      [](auto& o) {
+        o.transformer.positions = "rope", o.transformer.d_head = 12;
+        o.transformer.rope.scaling = "linear", o.transformer.rope.factor = 4;
+      },
+      [](auto& o) {  // pairs that stay, that change and between
+        o.transformer.positions = "rope", o.transformer.d_head = 12;
+        o.transformer.rope = {.theta = 100, .scaling = "llama3", .factor = 8, .trained = 64};
+      },
+      [](auto& o) {
+        o.transformer.positions = "rope", o.transformer.d_head = 12;
+        o.transformer.rope = {.theta = 100, .scaling = "yarn", .factor = 8, .trained = 300};
+      },
+      [](auto& o) {  // Llama's
+        o.transformer.positions = "rope", o.transformer.norm_kind = "rms";
+        o.transformer.feed_forward = "gated", o.transformer.activation = "silu";
+        o.transformer.bias = false, o.transformer.kv_heads = 1, o.vocabulary.tied = false;
       },
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
@@ -225,7 +270,7 @@ DOCTEST_TEST_CASE("options that make no model name themselves") {
   DOCTEST_CHECK(refused([](auto& o) { o.shape.dropout = 1; }) ==
                 "dropout: takes 0 to below 1, not 1");
   DOCTEST_CHECK(refused([](auto& o) { o.transformer.norm = "mid"; }) ==
-                "norm: 'mid' is none of pre, post");
+                "norm: 'mid' is none of pre, post, sublayer, sandwich, parallel");
   DOCTEST_CHECK(
       refused([](auto& o) { o.transformer.positions = "x"; }).rfind("positions: 'x'", 0) == 0);
   DOCTEST_CHECK(
@@ -245,4 +290,16 @@ DOCTEST_TEST_CASE("options that make no model name themselves") {
                 }) == "cutoffs: 4 does not follow 4 upwards");
   DOCTEST_CHECK(refused([](auto& o) { o.transformer.positions = "rope", o.shape.heads = 8; }) ==
                 "positions: rope needs heads of even width, not 1");
+  DOCTEST_CHECK(refused([](auto& o) { o.transformer.kv_heads = 3; }) ==
+                "kv-heads: 3 does not divide heads 2");
+  DOCTEST_CHECK(refused([](auto& o) { o.arch = "lstm", o.transformer.kv_heads = 1; }) ==
+                "kv-heads: goes with arch transformer, not lstm");
+  DOCTEST_CHECK(refused([](auto& o) {
+                  o.arch = "transformer-xl", o.transformer.norm = "parallel";
+                }) == "norm: 'parallel' is none of pre, post");
+  DOCTEST_CHECK(
+      refused([](auto& o) { o.transformer.norm_kind = "x"; }).rfind("norm-kind: 'x'", 0) == 0);
+  DOCTEST_CHECK(refused([](auto& o) {
+                  o.transformer.positions = "rope", o.transformer.rope.share = 0.1;
+                }).rfind("rope-share: 0.1 of a head of 4", 0) == 0);
 }

@@ -1,0 +1,106 @@
+#include "model/families/config_keys.h"
+
+#include <array>
+
+#include "core/error.h"
+
+namespace model {
+namespace {
+
+using core::Code;
+using core::fail;
+
+struct ActivationName {
+  const char *ours, *theirs;
+};
+constexpr std::array kActivations = {
+    ActivationName{"gelu", "gelu_new"},   ActivationName{"gelu", "gelu_pytorch_tanh"},
+    ActivationName{"gelu-exact", "gelu"}, ActivationName{"relu", "relu"},
+    ActivationName{"silu", "silu"},       ActivationName{"silu", "swish"}};
+
+const core::Json& nothing() {
+  static const core::Json none = core::Json::object();
+  return none;
+}
+
+template <class T>
+T value_or(const core::Json& object, const char* key, T otherwise, const std::string& origin) {
+  if (!object.contains(key) || object[key].is_null()) return otherwise;
+  try {
+    return core::get<T>(object, key, origin);
+  } catch (const core::Error& error) {
+    fail(Code::bad_config, "{}", error.what());
+  }
+}
+
+}  // namespace
+
+ConfigKeys::ConfigKeys(const core::Json& object, std::string origin)
+    : object_(object), origin_(std::move(origin)) {}
+
+bool ConfigKeys::has(const char* key) const {
+  return object_.contains(key) && !object_[key].is_null();
+}
+
+double ConfigKeys::number(const char* key, double otherwise) const {
+  return value_or(object_, key, otherwise, origin_);
+}
+
+std::int64_t ConfigKeys::whole(const char* key, std::int64_t otherwise) const {
+  return value_or(object_, key, otherwise, origin_);
+}
+
+bool ConfigKeys::truth(const char* key, bool otherwise) const {
+  return value_or(object_, key, otherwise, origin_);
+}
+
+std::string ConfigKeys::text(const char* key, const std::string& otherwise) const {
+  return value_or(object_, key, otherwise, origin_);
+}
+
+std::vector<std::string> ConfigKeys::texts(const char* key) const {
+  std::vector<std::string> all;
+  if (!has(key)) return all;
+  const core::Json& list = object_[key];
+  if (!list.is_array()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
+  for (const auto& item : list) {
+    if (!item.is_string()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
+    all.push_back(item.get<std::string>());
+  }
+  return all;
+}
+
+ConfigKeys ConfigKeys::object(const char* key) const {
+  if (!has(key)) return {nothing(), origin_};
+  if (!object_[key].is_object())
+    fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
+  return {object_[key], origin_};
+}
+
+std::int64_t ConfigKeys::required(const char* key) const {
+  if (!has(key)) fail(Code::bad_config, "{}: no \"{}\" in it", origin_, key);
+  return whole(key, 0);
+}
+
+std::string ConfigKeys::activation(const char* key, const std::string& otherwise) const {
+  const std::string theirs = text(key, otherwise);
+  for (const auto& name : kActivations)
+    if (theirs == name.theirs) return name.ours;
+  unsupported(key, '"' + theirs + '"');
+}
+
+void ConfigKeys::expect(const char* key, bool otherwise, bool expected) const {
+  if (truth(key, otherwise) != expected) unsupported(key, expected ? "false" : "true");
+}
+
+void ConfigKeys::unsupported(const char* key, const std::string& value) const {
+  fail(Code::bad_config, "{}: \"{}\": {} is not supported", origin_, key, value);
+}
+
+std::string their_activation(const std::string& ours) {
+  for (const auto& name : kActivations)
+    if (ours == name.ours) return name.theirs;
+  fail(Code::bug, "activation {} has no name in transformers", ours);
+}
+
+}  // namespace model

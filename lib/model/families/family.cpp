@@ -1,0 +1,183 @@
+#include "model/families/family.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace model {
+namespace {
+
+using core::Code;
+using core::fail;
+
+const std::vector<const Family*>& families() {
+  static const std::vector<const Family*> all = [] {
+    std::vector<const Family*> list = {&gpt2_family()};
+    for (const Family* family : llama_families()) list.push_back(family);
+    return list;
+  }();
+  return all;
+}
+
+// What the function of a model without memories depends on, as text.
+std::string function_of(const nn::ModelOptions& options) {
+  const nn::ModelOptions usual;
+  nn::ModelOptions kept;
+  kept.arch = options.arch;
+  kept.transformer = options.transformer;
+  kept.vocabulary.tied = options.vocabulary.tied;
+  kept.vocabulary.scale_embedding = options.vocabulary.scale_embedding;
+  kept.vocabulary.cutoffs = options.vocabulary.cutoffs;
+  kept.shape.layers = options.shape.layers;
+  kept.shape.d_model = options.shape.d_model;
+  kept.shape.heads = options.shape.heads;
+  kept.shape.d_ff = options.shape.ffn_width();
+  const auto heads = nn::head_shape(options.shape, options.transformer);
+  kept.transformer.kv_heads = heads.kv_heads;
+  kept.transformer.d_head = heads.width;
+  auto& windows = kept.transformer.attention_window;
+  const auto pattern = windows;
+  if (std::all_of(windows.begin(), windows.end(), [](auto window) { return window == 0; }))
+    windows.clear();
+  for (auto i = std::ssize(windows); i > 0 && i < kept.shape.layers; ++i)
+    windows.push_back(pattern[static_cast<std::size_t>(i) % pattern.size()]);
+  if (!options.transformer.bias) kept.transformer.bias_of.clear();
+  if (kept.transformer.positions != "rope") kept.transformer.rope = usual.transformer.rope;
+  return core::dump(core::to_json(kept));
+}
+
+// The number in "...h.N..." and "N" in its place.
+std::pair<std::string, std::string> numbered(const std::string& name) {
+  const auto at = name.find(".h.");
+  if (at == std::string::npos) return {name, ""};
+  const auto begin = at + 3, end = name.find('.', begin);
+  if (end == std::string::npos) return {name, ""};
+  return {name.substr(0, begin) + "N" + name.substr(end), name.substr(begin, end - begin)};
+}
+
+std::string with_number(std::string_view name, const std::string& number) {
+  std::string out(name);
+  if (const auto at = out.find(".N."); at != std::string::npos) out.replace(at + 1, 1, number);
+  return out;
+}
+
+std::vector<std::int64_t> rows_of(std::size_t pieces, const nn::ModelOptions& options,
+                                  std::int64_t rows) {
+  if (pieces == 1) return {rows};
+  if (pieces == 2) return {rows / 2, rows - rows / 2};
+  const auto heads = nn::head_shape(options.shape, options.transformer);
+  return {heads.d_query(), heads.d_key(), heads.d_key()};
+}
+
+}  // namespace
+
+const Family& family_named(const std::string& type, const std::string& origin) {
+  std::vector<std::string_view> names;
+  for (const Family* family : families()) {
+    if (family->type == type) return *family;
+    names.push_back(family->type);
+  }
+  fail(Code::bad_config, "{}: \"model_type\": \"{}\" is not supported; these are: {}", origin, type,
+       fmt::join(names, ", "));
+}
+
+const Family* family_of(const nn::ModelOptions& options, const std::string& preferred) {
+  if (options.arch != "transformer" || !options.vocabulary.cutoffs.empty()) return nullptr;
+  auto order = families();
+  std::stable_partition(order.begin(), order.end(),
+                        [&](const Family* family) { return family->type == preferred; });
+  for (const Family* family : order) {
+    const auto config = core::parse_json(core::dump(family_config(*family, options, 1, -1)), "");
+    std::int64_t vocabulary = 0;
+    try {
+      if (function_of(family_options(*family, config, "", &vocabulary)) == function_of(options))
+        return family;
+    } catch (const core::Error&) {
+      continue;  // what the family's own reader refuses, it does not describe
+    }
+  }
+  return nullptr;
+}
+
+core::OrderedJson family_config(const Family& family, const nn::ModelOptions& options,
+                                std::int64_t vocabulary, std::int64_t end_of_document) {
+  core::OrderedJson config;
+  config["model_type"] = family.type;
+  config["architectures"] = {family.architecture};
+  config["vocab_size"] = vocabulary;
+  family.keys(options, config);
+  config["tie_word_embeddings"] = options.vocabulary.tied;
+  const core::OrderedJson id =
+      end_of_document < 0 ? core::OrderedJson(nullptr) : core::OrderedJson(end_of_document);
+  config["bos_token_id"] = id;
+  config["eos_token_id"] = id;
+  return config;
+}
+
+nn::ModelOptions family_options(const Family& family, const core::Json& config,
+                                const std::string& origin, std::int64_t* vocabulary) {
+  const ConfigKeys keys(config, origin);
+  *vocabulary = keys.required("vocab_size");
+  nn::ModelOptions options = family.options(keys);
+  options.arch = "transformer";
+  try {
+    core::expect_within_bounds(core::list_fields(options));
+  } catch (const core::Error& error) {
+    fail(Code::bad_config, "{}: {}", origin, error.what());
+  }
+  return options;
+}
+
+std::vector<std::int64_t> Piece::shape_there(torch::IntArrayRef shape) const {
+  auto there = shape.vec();
+  there[0] = rows;
+  if (layout == Layout::transposed) std::swap(there[0], there[1]);
+  return there;
+}
+
+torch::Tensor Piece::there(const torch::Tensor& rows_here) const {
+  return layout == Layout::transposed ? rows_here.t() : rows_here;
+}
+
+torch::Tensor Piece::here(const torch::Tensor& tensor) const {
+  return layout == Layout::transposed ? tensor.t() : tensor;
+}
+
+std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& options,
+                             const std::string& weight, std::int64_t rows) {
+  if (family == nullptr) return {{weight, 0, rows, Layout::as_is}};
+  const auto dot = weight.rfind('.');
+  const auto [name, number] = numbered(weight.substr(0, dot));
+  const std::string kind = weight.substr(dot);
+  for (const ModuleNames& module : family->modules) {
+    if (module.ours != name) continue;
+    const auto sizes = rows_of(module.theirs.size(), options, rows);
+    std::vector<Piece> pieces;
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const auto layout = kind == ".weight" ? module.layout : Layout::as_is;
+      pieces.push_back({with_number(module.theirs[i], number) + kind, begin, sizes[i], layout});
+      begin += sizes[i];
+    }
+    return pieces;
+  }
+  fail(Code::bug, "{} has no place in a file of {}", weight, family->type);
+}
+
+bool is_buffer(const Family* family, std::string_view tensor) {
+  return family != nullptr &&
+         std::any_of(family->buffers.begin(), family->buffers.end(),
+                     [&](std::string_view end) { return tensor.ends_with(end); });
+}
+
+std::string head_name(const Family& family, const nn::ModelOptions& options) {
+  return pieces_of(&family, options, "lm_head.weight", 0)[0].tensor;
+}
+
+std::string bare_name(const Family& family, const std::string& tensor) {
+  return tensor.starts_with(family.base) ? tensor.substr(family.base.size()) : tensor;
+}
+
+}  // namespace model

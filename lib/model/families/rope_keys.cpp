@@ -1,0 +1,59 @@
+#include "model/families/rope_keys.h"
+
+#include <cmath>
+
+namespace model {
+
+nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context) {
+  const char* const name = keys.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  const ConfigKeys scaling = keys.object(name);
+  nn::RopeOptions rope;
+  rope.theta = scaling.number("rope_theta", keys.number("rope_theta", rope.theta));
+  rope.share =
+      scaling.number("partial_rotary_factor", keys.number("partial_rotary_factor", rope.share));
+  const auto type = scaling.text("rope_type", scaling.text("type", "default"));
+  if (type == "default") return rope;
+  if (type != "linear" && type != "llama3" && type != "yarn")
+    keys.unsupported(name, "type \"" + type + "\"");
+  rope.scaling = type;
+  rope.factor = scaling.number("factor", rope.factor);
+  if (type == "linear") return rope;
+  rope.trained = scaling.whole("original_max_position_embeddings",
+                               keys.whole("original_max_position_embeddings", context));
+  if (type == "llama3") {
+    rope.low = scaling.number("low_freq_factor", rope.low);
+    rope.high = scaling.number("high_freq_factor", rope.high);
+    return rope;
+  }
+  rope.slow_beta = scaling.number("beta_slow", rope.slow_beta);
+  rope.fast_beta = scaling.number("beta_fast", rope.fast_beta);
+  const double usual = 1 + std::log(rope.factor) / 10;
+  if (std::abs(scaling.number("attention_factor", usual) - usual) > 1e-6)
+    keys.unsupported(name, "an attention_factor of its own");
+  if (scaling.has("mscale") || scaling.has("mscale_all_dim")) keys.unsupported(name, "mscale");
+  scaling.expect("truncate", true, true);
+  return rope;
+}
+
+void put_rope(const nn::RopeOptions& rope, core::OrderedJson& config) {
+  config["rope_theta"] = rope.theta;
+  if (rope.share != 1) config["partial_rotary_factor"] = rope.share;
+  core::OrderedJson scaling;
+  if (rope.scaling != "none") {
+    scaling["rope_type"] = rope.scaling;
+    scaling["factor"] = rope.factor;
+  }
+  if (rope.scaling == "llama3") {
+    scaling["low_freq_factor"] = rope.low;
+    scaling["high_freq_factor"] = rope.high;
+  }
+  if (rope.scaling == "yarn") {
+    scaling["beta_slow"] = rope.slow_beta;
+    scaling["beta_fast"] = rope.fast_beta;
+  }
+  if (rope.scaling == "llama3" || rope.scaling == "yarn")
+    scaling["original_max_position_embeddings"] = rope.trained;
+  config["rope_scaling"] = scaling;
+}
+
+}  // namespace model

@@ -1,0 +1,18 @@
+#pragma once
+// Rotary positions in a config.json of transformers, as its fourth and its fifth version write them.
+
+#include "core/json.h"
+#include "model/families/config_keys.h"
+#include "nn/base/model_options.h"
+
+namespace model {
+
+/// "rope_theta", "partial_rotary_factor", and "rope_scaling" or "rope_parameters". `context`: the
+/// tokens of a row where the scaling does not say how many were trained. Throws Error{bad_config}
+/// naming a scaling that is not supported.
+nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context);
+
+/// In the fourth version's form, which both read.
+void put_rope(const nn::RopeOptions& rope, core::OrderedJson& config);
+
+}  // namespace model

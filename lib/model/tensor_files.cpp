@@ -1,0 +1,102 @@
+#include "model/tensor_files.h"
+
+#include <set>
+
+#include "core/error.h"
+
+namespace model {
+namespace {
+
+using core::Code;
+using core::fail;
+
+constexpr std::size_t kIndexBytes = std::size_t{1} << 28;
+constexpr const char* kMap = "weight_map";
+
+// A file of the folder itself: no way out of it.
+bool stays_inside(const std::string& name) {
+  return !name.empty() && name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos && name != "." && name != "..";
+}
+
+}  // namespace
+
+std::map<std::string, std::string> parse_tensor_index(const core::Json& index,
+                                                      const std::string& origin) {
+  if (!index.is_object() || !index.contains(kMap) || !index[kMap].is_object())
+    fail(Code::bad_data, "{}: no \"{}\" in it: not an index of tensors", origin, kMap);
+  std::map<std::string, std::string> files;
+  for (const auto& [tensor, file] : index[kMap].items()) {
+    if (!file.is_string() || !stays_inside(file.get_ref<const std::string&>()))
+      fail(Code::bad_data, "{}: tensor {}: {} is no file of this folder", origin, tensor,
+           core::dump(file));
+    files[tensor] = file.get<std::string>();
+  }
+  return files;
+}
+
+TensorFiles::TensorFiles(std::unique_ptr<SafetensorsReader> file) : name_(file->name()) {
+  add(std::move(file));
+}
+
+TensorFiles::TensorFiles(const std::string& folder) : name_(folder + "/model.safetensors") {
+  if (core::exists(name_)) {
+    add(std::make_unique<SafetensorsReader>(name_));
+    return;
+  }
+  name_ += ".index.json";
+  const auto expected =
+      parse_tensor_index(core::parse_json(core::read_text(name_, kIndexBytes), name_), name_);
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : expected) files.insert(file);
+  for (const auto& file : files) add(std::make_unique<SafetensorsReader>(folder + "/" + file));
+  for (const auto& [tensor, file] : expected) {
+    const std::string path = folder + "/" + file;
+    const auto found = where_.find(tensor);
+    if (found == where_.end())
+      fail(Code::bad_data, "{}: no tensor {} in it, where {} says it is", path, tensor, name_);
+    if (found->second->name() != path)
+      fail(Code::bad_data, "{}: tensor {} stands in {}, not in {}", name_, tensor,
+           found->second->name(), path);
+  }
+  for (const auto& [tensor, file] : where_)
+    if (expected.count(tensor) == 0)
+      fail(Code::bad_data, "{}: tensor {} is not in {}", file->name(), tensor, name_);
+}
+
+void TensorFiles::add(std::unique_ptr<SafetensorsReader> file) {
+  for (const auto& [tensor, entry] : file->entries()) {
+    const auto [at, fresh] = where_.emplace(tensor, file.get());
+    if (!fresh)
+      fail(Code::bad_data, "{}: tensor {} stands in {} too", file->name(), tensor,
+           at->second->name());
+  }
+  files_.push_back(std::move(file));
+}
+
+const SafetensorsReader& TensorFiles::reader(const std::string& tensor) const {
+  const auto found = where_.find(tensor);
+  if (found == where_.end()) fail(Code::bad_data, "{}: no tensor {} in it", name_, tensor);
+  return *found->second;
+}
+
+std::vector<std::string> TensorFiles::tensors() const {
+  std::vector<std::string> names;
+  for (const auto& [tensor, file] : where_) names.push_back(tensor);
+  return names;
+}
+
+const SafetensorsReader::Entry& TensorFiles::entry(const std::string& tensor) const {
+  return reader(tensor).entry(tensor);
+}
+
+const Metadata& TensorFiles::metadata() const {
+  static const Metadata none;
+  return files_.size() == 1 ? files_[0]->metadata() : none;
+}
+
+void TensorFiles::verify() const {
+  for (const auto& file : files_) file->verify();
+}
+
+}  // namespace model

@@ -1,0 +1,176 @@
+"""What transformers makes of a folder of a family that Tessera has, and such folders as transformers makes them.
+
+hf_families.py COMMAND FOLDER [ARG...], with `exact` before it: all in double precision.
+  make FOLDER ID...        writes FOLDER/NAME for each kind, a model of bytes at random in several files, and prints
+                           a line for each: NAME and its mean loss on the ids, in nats
+  loss FOLDER,... ID...    prints a line for each folder: the mean loss of what AutoModelForCausalLM loads there,
+                           and its class
+  generate FOLDER,... N ID...
+                           prints a line for each: the N ids that greedy search adds
+  keys FOLDER,... ID...    writes FOLDER.keys: what the last feed-forward network reads, a line a token
+  golden FOLDER            writes FOLDER/NAME as in this folder's families/: small, bfloat16, with nll.json
+Exit 77 and a reason where transformers is missing.
+"""
+
+import contextlib
+import json
+import os
+import sys
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+arguments = sys.argv[1:]
+exact = arguments[:1] == ["exact"]
+arguments = arguments[exact:]
+try:
+    import torch
+
+    from transformers import AutoConfig, AutoModelForCausalLM
+except ImportError as error:
+    print(f"no module {error.name}")
+    sys.exit(77)
+
+SHAPE = dict(
+    hidden_size=16,
+    intermediate_size=24,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=64,
+    initializer_range=0.3,
+    vocab_size=256,
+    bos_token_id=None,
+    eos_token_id=None,
+    pad_token_id=None,
+)
+LLAMA3 = dict(
+    rope_type="llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=12
+)
+# NAME: model_type and what is not as in SHAPE. The first of each family is the one of families/.
+KINDS = {
+    "llama": ("llama", dict(rope_scaling=LLAMA3, rope_theta=500.0)),
+    "llama_tied": ("llama", dict(tie_word_embeddings=True, rms_norm_eps=1e-3, num_key_value_heads=4)),
+    "llama_biases": ("llama", dict(attention_bias=True, mlp_bias=True, head_dim=6)),
+    "llama_linear": ("llama", dict(rope_scaling=dict(rope_type="linear", factor=4.0))),
+    "llama_yarn": (
+        "llama",
+        dict(rope_scaling=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=12), head_dim=12),
+    ),
+    "mistral": ("mistral", dict(sliding_window=5)),
+    "mistral_wide": ("mistral", dict(sliding_window=None, num_key_value_heads=1)),
+    "qwen2": ("qwen2", dict(use_sliding_window=True, sliding_window=5, max_window_layers=1)),
+    "qwen2_tied": ("qwen2", dict(tie_word_embeddings=True)),
+    "qwen3": ("qwen3", dict(head_dim=8)),
+    "olmo2": ("olmo2", dict(rope_theta=500.0)),
+}
+
+
+def ids_of(words):
+    return torch.tensor([[int(word) for word in words]])
+
+
+@contextlib.contextmanager
+def in_double():
+    """transformers takes norms, angles and softmaxes in what it finds under these names."""
+    narrow = torch.float32, torch.float, torch.Tensor.float
+    if exact:
+        torch.float32 = torch.float = torch.float64
+        torch.Tensor.float = torch.Tensor.double
+    yield
+    torch.float32, torch.float, torch.Tensor.float = narrow
+
+
+def load(folder):
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    if exact:
+        model.double()
+        for module in model.modules():
+            if hasattr(module, "inv_freq"):
+                with in_double():
+                    module.__init__(module.config)
+    return model
+
+
+def nll(model, ids):
+    """Of each token after the first."""
+    with torch.no_grad(), in_double():
+        logits = model(input_ids=ids).logits[0, :-1]
+    return -logits.log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
+
+
+def random_model(name, **changes):
+    """With every parameter away from where it starts: norms are not 1, biases not 0."""
+    family, options = KINDS[name]
+    torch.manual_seed(7)
+    config = AutoConfig.for_model(family, **(SHAPE | options | changes))
+    model = AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return model
+
+
+def make(folder, ids):
+    for name in KINDS:
+        path = os.path.join(folder, name)
+        if not os.path.exists(path):
+            random_model(name).save_pretrained(path, max_shard_size="6KB")
+        print(name, repr(nll(load(path), ids).mean().item()))
+
+
+def golden(folder):
+    for name in dict((family, name) for name, (family, _) in reversed(KINDS.items())).values():
+        path = os.path.join(folder, name)
+        model = random_model(name, hidden_size=8, head_dim=4, intermediate_size=10, vocab_size=64)
+        model.to(torch.bfloat16).save_pretrained(path, max_shard_size="2KB")
+        for extra in ("generation_config.json",):
+            os.remove(os.path.join(path, extra))
+        ids = [(i * 7 + 3) % 64 for i in range(30)]
+        expected = {"ids": ids, "nll": nll(load(path), ids_of(ids)).tolist()}
+        with open(os.path.join(path, "nll.json"), "w") as file:
+            json.dump(expected, file)
+            file.write("\n")
+
+
+def generate(folder, count, ids):
+    model = load(folder)
+    with torch.no_grad():
+        for _ in range(int(count)):
+            ids = torch.cat([ids, model(input_ids=ids).logits[:, -1:].argmax(-1)], 1)
+    print(*ids[0, -int(count) :].tolist())
+
+
+def loss(folder, ids):
+    model = load(folder)
+    print(repr(nll(model, ids).mean().item()), type(model).__name__)
+
+
+def keys(folder, ids):
+    model, seen = load(folder), []
+    last = model.get_decoder().layers[-1].mlp
+    last.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0][0]))
+    nll(model, ids)
+    with open(folder + ".keys", "w") as file:
+        for row in seen[0].tolist():
+            print(*row, file=file)
+
+
+def main(command, folders, *rest):
+    for folder in folders.split(","):
+        if command == "make":
+            make(folder, ids_of(rest))
+        elif command == "loss":
+            loss(folder, ids_of(rest))
+        elif command == "generate":
+            generate(folder, rest[0], ids_of(rest[1:]))
+        elif command == "keys":
+            keys(folder, ids_of(rest))
+        elif command == "golden":
+            golden(folder)
+
+
+try:
+    main(*arguments)
+except Exception as error:  # stderr is full of progress bars
+    print(f"{type(error).__name__}: {error}")
+    sys.exit(1)

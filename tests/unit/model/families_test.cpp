@@ -1,0 +1,235 @@
+// Families of transformers' models: small folders that it wrote, in several files, with what it
+// makes of them; the way back; and what is refused. tests/golden/hf_families.py wrote the folders,
+// and hf_families.bats asks it itself.
+
+#include "folder_of_test.h"
+#include "model/families/family.h"
+#include "model/folder.h"
+#include "model/tensor_files.h"
+#include "small_models.h"
+
+namespace {
+
+using core::Code;
+namespace fs = std::filesystem;
+
+const std::string kGolden = "tests/golden/families/";
+const char* const kFamilies[] = {"llama", "mistral", "qwen2", "qwen3", "olmo2"};
+
+/// Of each token after the first, float64.
+torch::Tensor nll_of(nn::Model& model, const torch::Tensor& ids) {
+  std::vector<torch::Tensor> each;
+  for (std::int64_t n = 2; n <= ids.numel(); ++n)
+    each.push_back(torch::tensor(loss_of(model, ids.slice(0, 0, n)) * static_cast<double>(n - 1),
+                                 torch::kFloat64));
+  const auto sums = torch::stack(each);
+  return torch::cat({sums.slice(0, 0, 1), sums.diff()});
+}
+
+struct Golden {
+  torch::Tensor ids, nll;
+};
+
+Golden golden(const std::string& family) {
+  DOCTEST_REQUIRE_MESSAGE(fs::exists(kGolden + family), "tests run in the root of the source tree");
+  const std::string path = kGolden + family + "/nll.json";
+  const auto json = core::parse_json(core::read_text(path), path);
+  return {torch::tensor(json["ids"].get<std::vector<std::int64_t>>()),
+          torch::tensor(json["nll"].get<std::vector<double>>(), torch::kFloat64)};
+}
+
+double gap(nn::Model& model, const Golden& expected) {
+  return (nll_of(model, expected.ids) - expected.nll).abs().max().item<double>();
+}
+
+/// A copy of a golden folder to break.
+struct Copy : TestFolder {
+  explicit Copy(const std::string& family) {
+    for (const auto& file : fs::directory_iterator(kGolden + family))
+      fs::copy_file(file.path(), path + "/" + file.path().filename().string());
+  }
+  core::Json json(const std::string& name) const {
+    return core::parse_json(core::read_text(*this / name), name);
+  }
+  template <class Change>
+  void change(const std::string& name, const Change& change) const {
+    auto content = json(name);
+    change(content);
+    overwrite(*this / name, core::dump(content));
+  }
+};
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+}  // namespace
+
+DOCTEST_TEST_CASE("a folder of each family gives transformers' log-probabilities") {
+  for (const std::string family : kFamilies) {
+    DOCTEST_CAPTURE(family);
+    const Golden expected = golden(family);
+    const auto exact = model::load(kGolden + family, torch::kCPU, torch::kFloat64);
+    DOCTEST_CHECK(exact.family == family);
+    DOCTEST_CHECK(gap(*exact.model, expected) < 1e-9);
+    const auto usual = model::load(kGolden + family);
+    DOCTEST_CHECK(gap(*usual.model, expected) < 1e-4);
+  }
+}
+
+DOCTEST_TEST_CASE("queries whose halves are the other way round are seen") {
+  const auto loaded = model::load(kGolden + "llama", torch::kCPU, torch::kFloat64);
+  const torch::NoGradGuard no_grad;
+  const auto heads = nn::head_shape(loaded.model->options.shape, loaded.model->options.transformer);
+  for (const auto& [name, weight] : loaded.model->named_weights()) {
+    if (name != "transformer.h.0.attn.c_attn.weight") continue;
+    const auto queries = weight.narrow(0, 0, heads.d_query()).unflatten(0, {heads.heads, 2, -1});
+    queries.copy_(queries.flip(1).clone());
+  }
+  DOCTEST_CHECK(gap(*loaded.model, golden("llama")) > 1e-2);
+}
+
+DOCTEST_TEST_CASE("what is read of a family is written as the family, and is the same model") {
+  for (const std::string family : kFamilies) {
+    DOCTEST_CAPTURE(family);
+    const TestFolder folder;
+    const auto loaded = model::load(kGolden + family);
+    model::save(folder.path, *loaded.model, {{"memory", "local"}}, "");
+    const auto again = model::load(folder.path);
+    DOCTEST_CHECK((again.fingerprint == loaded.fingerprint));
+    DOCTEST_CHECK(again.family == family);
+    DOCTEST_CHECK(again.facts.memory == "local");
+    const model::TensorFiles ours(folder.path), theirs(kGolden + family);
+    DOCTEST_CHECK(ours.tensors() == theirs.tensors());
+    // Without Tessera's own part it is as any other folder of the family.
+    auto config = core::parse_json(core::read_text(folder / "config.json"), "config.json");
+    config.erase("tessera");
+    overwrite(folder / "config.json", core::dump(config));
+    DOCTEST_CHECK((model::load(folder.path).fingerprint == loaded.fingerprint));
+  }
+}
+
+DOCTEST_TEST_CASE("a shape that two families have is of the one that is asked for") {
+  const Copy folder("mistral");
+  folder.change("config.json", [](auto& c) { c["sliding_window"] = nullptr; });
+  const auto loaded = model::load(folder.path);
+  const auto written = [&](const core::OrderedJson& facts) {
+    model::save(folder / "again", *loaded.model, facts, "");
+    return model::load(folder / "again").family;
+  };
+  DOCTEST_CHECK(written({{"memory", "none"}}) == "llama");
+  DOCTEST_CHECK(written({{"family", "mistral"}}) == "mistral");
+  DOCTEST_CHECK(written({{"family", "olmo2"}}) == "llama");
+}
+
+DOCTEST_TEST_CASE("every shape is written as the family that has it, or as none") {
+  const auto family = [](auto change) {
+    auto options = small_gpt2();
+    options.transformer.positions = "rope", options.transformer.norm_kind = "rms";
+    options.transformer.feed_forward = "gated", options.transformer.activation = "silu";
+    options.transformer.bias = false;
+    change(options);
+    const auto* const found = model::family_of(options);
+    return found == nullptr ? "none" : std::string(found->type);
+  };
+  DOCTEST_CHECK(family([](auto&) {}) == "llama");
+  DOCTEST_CHECK(family([](auto& o) { o = small_gpt2(); }) == "gpt2");
+  DOCTEST_CHECK(family([](auto& o) { o = small_adaptive(); }) == "none");
+  DOCTEST_CHECK(family([](auto& o) { o.transformer.kv_heads = 1, o.transformer.d_head = 6; }) ==
+                "llama");
+  DOCTEST_CHECK(family([](auto& o) { o.transformer.rope.scaling = "yarn"; }) == "llama");
+  DOCTEST_CHECK(family([](auto& o) { o.transformer.rope.share = 0.5; }) == "llama");
+  DOCTEST_CHECK(family([](auto& o) { o.transformer.attention_window = {4}; }) == "mistral");
+  DOCTEST_CHECK(family([](auto& o) { o.transformer.attention_window = {4, 0}; }) == "none");
+  DOCTEST_CHECK(family([](auto& o) {
+                  o.transformer.bias = true, o.transformer.bias_of = {"qkv"};
+                }) == "qwen2");
+  DOCTEST_CHECK(family([](auto& o) {
+                  o.transformer.bias = true, o.transformer.bias_of = {"qkv"};
+                  o.transformer.attention_window = {4, 0};
+                }) == "qwen2");
+  DOCTEST_CHECK(family([](auto& o) { o.transformer.qk_norm = "head"; }) == "qwen3");
+  DOCTEST_CHECK(family([](auto& o) {
+                  o.transformer.qk_norm = "whole", o.transformer.norm = "sublayer";
+                }) == "olmo2");
+  DOCTEST_CHECK(family([](auto& o) { o.transformer.qk_norm = "whole"; }) == "none");
+  DOCTEST_CHECK(family([](auto& o) { o.transformer.bias = true; }) == "none");
+  DOCTEST_CHECK(family([](auto& o) { o.vocabulary.scale_embedding = true; }) == "none");
+}
+
+DOCTEST_TEST_CASE("a config.json of a family is refused by key") {
+  const auto refused = [](const std::string& part, auto change) {
+    const Copy folder("llama");
+    folder.change("config.json", change);
+    expect_error(Code::bad_config, part, [&] { model::load(folder.path); });
+  };
+  refused("\"mixtral\" is not supported; these are: gpt2, llama, mistral,",
+          [](auto& c) { c["model_type"] = "mixtral"; });
+  refused("no \"hidden_size\"", [](auto& c) { c.erase("hidden_size"); });
+  refused("\"num_attention_heads\" has the wrong type",
+          [](auto& c) { c["num_attention_heads"] = "four"; });
+  refused("heads: takes 1 to", [](auto& c) { c["num_attention_heads"] = 0; });
+  refused("kv-heads: 3 does not divide heads 4", [](auto& c) { c["num_key_value_heads"] = 3; });
+  refused("\"hidden_act\": \"mish\" is not supported", [](auto& c) { c["hidden_act"] = "mish"; });
+  refused("\"rope_parameters\": type \"dynamic\" is not supported",
+          [](auto& c) { c["rope_parameters"]["rope_type"] = "dynamic"; });
+  refused("\"rope_parameters\" has the wrong type", [](auto& c) { c["rope_parameters"] = 4; });
+  refused("rope-factor: takes 1 to", [](auto& c) { c["rope_parameters"]["factor"] = 0; });
+}
+
+DOCTEST_TEST_CASE("rotary scaling is read as both versions of transformers write it") {
+  const Copy folder("llama");
+  const auto before = model::load(folder.path).fingerprint;
+  folder.change("config.json", [](auto& c) {
+    auto scaling = c["rope_parameters"];
+    c["rope_theta"] = scaling["rope_theta"];
+    scaling.erase("rope_theta");
+    scaling["type"] = scaling["rope_type"];
+    scaling.erase("rope_type");
+    c.erase("rope_parameters");
+    c["rope_scaling"] = scaling;
+  });
+  DOCTEST_CHECK((model::load(folder.path).fingerprint == before));
+}
+
+DOCTEST_TEST_CASE("tensors in several files: each in the one that the index names, and no other") {
+  const auto refused = [](Code code, const std::string& part, auto change) {
+    const Copy folder("llama");
+    change(folder);
+    expect_error(code, part, [&] { model::load(folder.path); });
+  };
+  const auto in_index = [](const std::string& tensor, const core::Json& file) {
+    return [=](const Copy& folder) {
+      folder.change(kIndex, [&](auto& index) { index["weight_map"][tensor] = file; });
+    };
+  };
+  const std::string norm = "model.norm.weight";
+  for (const core::Json& file : {core::Json("../model.safetensors"), core::Json("/etc/passwd"),
+                                 core::Json(".."), core::Json(""), core::Json(7)})
+    refused(Code::bad_data, "is no file of this folder", in_index(norm, file));
+  refused(Code::no_input, "other.safetensors", in_index(norm, "other.safetensors"));
+  refused(Code::bad_data, "tensor " + norm + " stands in", [&](const Copy& folder) {
+    const auto own = folder.json(kIndex)["weight_map"][norm].get<std::string>();
+    in_index(norm, own.find("00001") == std::string::npos
+                       ? "model-00001-of-00003.safetensors"
+                       : "model-00002-of-00003.safetensors")(folder);
+  });
+  refused(Code::bad_data, "no tensor model.norm.bias in it, where",
+          in_index("model.norm.bias", "model-00001-of-00003.safetensors"));
+  refused(Code::bad_data, "tensor " + norm + " is not in", [&](const Copy& folder) {
+    folder.change(kIndex, [&](auto& index) { index["weight_map"].erase(norm); });
+  });
+  refused(Code::bad_data, "too", [&](const Copy& folder) {
+    fs::copy_file(folder / "model-00001-of-00003.safetensors", folder / "again.safetensors");
+    in_index("x", "again.safetensors")(folder);
+  });
+  refused(Code::bad_data, "not an index of tensors",
+          [](const Copy& folder) { overwrite(folder / kIndex, "[]"); });
+  refused(Code::no_input, "no model.safetensors in it",
+          [](const Copy& folder) { fs::remove(folder / kIndex); });
+  refused(Code::bad_data, "no tensor model.layers.0.self_attn.q_proj.bias (16) in it",
+          [](const Copy& folder) {
+            folder.change("config.json", [](auto& c) { c["attention_bias"] = true; });
+          });
+  refused(
+      Code::bad_data, "self_attn.q_proj.weight is (16, 8), config.json makes it (24, 8)",
+      [](const Copy& folder) { folder.change("config.json", [](auto& c) { c["head_dim"] = 6; }); });
+}
