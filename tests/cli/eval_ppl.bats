@@ -42,6 +42,19 @@ assert parts["restart"] == "none" and parts["precision"] == "float32" and "versi
 EOF
 }
 
+@test "--begin: a token before the text is as if the text began with it, and the signature says so" {
+  printf a | cat - text | tokenize -t bytes -o begun.shard.zst
+  tokenize -t bytes -o plain.shard.zst text
+  field() { python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"; }
+  [ "$(eval-ppl -m model --begin a --json plain.shard.zst | field loss)" = "$(eval-ppl -m model --json begun.shard.zst | field loss)" ]
+  [ "$(eval-ppl -m model --begin none --json plain.shard.zst)" = "$(eval-ppl -m model --json plain.shard.zst)" ]
+  [[ $(eval-ppl -m model --begin a --json plain.shard.zst | field signature) == *'|first:scored|begin:a|'* ]]
+  run --separate-stderr eval-ppl -m model --begin '<s>' plain.shard.zst
+  [ "$status" -eq 64 ] && [[ $stderr == 'eval-ppl: --begin <s>: no token of'* ]]
+  build-datastore -m model --begin a --index exact -o begun_store plain.shard.zst
+  grep -q '"begin": *"a"' begun_store/store.json
+}
+
 @test "more context helps no less than less; stdin is read; the figure does not depend on how windows are batched" {
   a=$(eval-ppl -m model --json --window 64 --stride 16 test.shard.zst | field loss)
   b=$(eval-ppl -m model --json --window 64 --stride 16 --batch-tokens 1 -j 1 <test.shard.zst | field loss)

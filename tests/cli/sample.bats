@@ -18,6 +18,14 @@ draw() {
   sample -m model -t bytes "$@"
 }
 
+@test "--begin: a token before the prompt" {
+  sample -m model -t bytes --prompt 'a cat' --temperature 0 --max-tokens 8 -o with
+  sample -m model -t bytes --begin a --prompt ' cat' --temperature 0 --max-tokens 8 -o begun
+  cmp with begun
+  run --separate-stderr sample -m model -t bytes --begin '<s>' --prompt ' cat'
+  [ "$status" -eq 64 ] && [[ $stderr == 'sample: --begin <s>: no token of'* ]]
+}
+
 @test "--prompt, a file of lines, JSON lines and stdin give the same texts" {
   draw --max-tokens 20 --json prompts.txt >lines
   draw --max-tokens 20 --json prompts.jsonl >jsonl

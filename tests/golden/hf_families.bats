@@ -47,7 +47,7 @@ close() { # a b bound
 }
 
 @test "eval-ppl gives transformers' loss for folders of each family, in single and in double precision" {
-  [ "$(wc -l <made.losses)" -ge 11 ] && [ "$(wc -l <exact.losses)" -eq "$(wc -l <made.losses)" ]
+  [ "$(wc -l <made.losses)" -ge 15 ] && [ "$(wc -l <exact.losses)" -eq "$(wc -l <made.losses)" ]
   while read -r name expected; do
     [ "$(find "made/$name" -name '*.safetensors' | wc -l)" -gt 1 ]
     echo "$name: $expected, $(loss "made/$name")"
@@ -61,7 +61,7 @@ close() { # a b bound
 }
 
 @test "sample without chance goes on as transformers' generate does, one text or several" {
-  names=(llama llama_yarn mistral qwen2 qwen3 olmo2)
+  names=(llama llama_yarn mistral qwen2 qwen3 olmo2 gpt_neox opt phi3)
   # shellcheck disable=SC2086  # a word an id
   peer generate "$(made "${names[@]}")" 16 $ids >expected
   printf '%s\n%s\nA dog\n' "$text" "$text" >prompts
@@ -92,7 +92,7 @@ END
 }
 
 @test "transformers loads what train wrote: a family's goes on as that family, a shape of Llama's is a Llama" {
-  names=(llama mistral_wide qwen2 qwen3 olmo2)
+  names=(llama mistral_wide qwen2 qwen3 olmo2 gpt_neox opt phi3)
   for name in "${names[@]}"; do
     train --from "made/$name" --segment 8 --batch 1 --steps 2 --lr 1e-9 -o "on_$name" text.shard.zst
   done
@@ -102,7 +102,7 @@ END
   # shellcheck disable=SC2086  # a word an id
   peer loss "$(printf ',on_%s' "${names[@]}" nothing | cut -c2-)" $ids >losses
   cat losses
-  [ "$(cut -d ' ' -f 2 losses | tr '\n' ' ')" = 'LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM Olmo2ForCausalLM LlamaForCausalLM ' ]
+  [ "$(cut -d ' ' -f 2 losses | tr '\n' ' ')" = 'LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM Olmo2ForCausalLM GPTNeoXForCausalLM OPTForCausalLM Phi3ForCausalLM LlamaForCausalLM ' ]
   i=0
   for name in "${names[@]}" nothing; do
     i=$((i + 1))

@@ -62,7 +62,16 @@ KINDS = {
     "qwen2_tied": ("qwen2", dict(tie_word_embeddings=True)),
     "qwen3": ("qwen3", dict(head_dim=8)),
     "olmo2": ("olmo2", dict(rope_theta=500.0)),
+    "gpt_neox": ("gpt_neox", dict(rotary_pct=0.5)),
+    "gpt_neox_one_by_one": ("gpt_neox", dict(use_parallel_residual=False, attention_bias=False, hidden_act="relu", num_attention_heads=2)),
+    "opt": ("opt", dict(ffn_dim=24)),
+    "phi3": ("phi3", dict(sliding_window=5, original_max_position_embeddings=64)),
 }
+
+
+SMALL = dict(hidden_size=8, intermediate_size=10, vocab_size=64)
+# Their heads are as wide as hidden_size says: two wide enough to turn.
+OLD = ["gpt_neox", "opt", "phi3"]
 
 
 def ids_of(words):
@@ -102,6 +111,8 @@ def random_model(name, **changes):
     """With every parameter away from where it starts: norms are not 1, biases not 0."""
     family, options = KINDS[name]
     torch.manual_seed(7)
+    if name in OLD:
+        changes = dict(num_attention_heads=2, num_key_value_heads=1 if name == "phi3" else 2) | changes
     config = AutoConfig.for_model(family, **(SHAPE | options | changes))
     model = AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
@@ -121,7 +132,7 @@ def make(folder, ids):
 def golden(folder):
     for name in dict((family, name) for name, (family, _) in reversed(KINDS.items())).values():
         path = os.path.join(folder, name)
-        model = random_model(name, hidden_size=8, head_dim=4, intermediate_size=10, vocab_size=64)
+        model = random_model(name, **SMALL | ({} if name in OLD else {"head_dim": 4}))
         model.to(torch.bfloat16).save_pretrained(path, max_shard_size="2KB")
         for extra in ("generation_config.json",):
             os.remove(os.path.join(path, extra))

@@ -7,6 +7,7 @@
 #include "infer/generate/generator_draw.h"
 #include "infer/generate/generator_stop.h"
 #include "infer/memory/stores.h"
+#include "infer/windows/begin.h"
 #include "nn/base/arch_facts.h"
 #include "text/formats/tokenizer_json.h"
 
@@ -41,6 +42,8 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
     core::fail(Code::bad_data, "{}: the tokenizer has {} tokens, the model {} words",
                loaded_.folder, tokenizer_->size(), loaded_.model->vocabulary);
   end_ = tokenizer_->end_of_document();
+  const auto begin = chosen_beginning(options_.begin, tokenizer_.get(), loaded_.folder);
+  if (begin.value_or(-1) >= 0) begin_ = {*begin};
   WindowOptions windows;
   windows.window = options_.window;
   const bool reads = nn::arch_facts(loaded_.model->options.arch).reads_source;
@@ -48,6 +51,8 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
     core::fail(Code::usage, "{}: an encoder-decoder translates; give --source", loaded_.folder);
   if (!reads && options_.translation.source)
     core::fail(Code::usage, "--source: {} is no encoder-decoder; leave it out", loaded_.folder);
+  if (reads && options_.begin != "auto")
+    core::fail(Code::usage, "--begin: a translation starts as its pairs do; leave it out");
   if (reads) {
     const auto context = loaded_.model->architecture->context();
     sources_.emplace(options_.translation, tokenizer_, context, loaded_.folder);
@@ -72,7 +77,8 @@ std::span<const float> Generator::row_of(const torch::Tensor& rows, std::int64_t
 
 std::vector<std::int64_t> Generator::encode(const std::string& prompt) const {
   const auto ids = tokenizer_->encode(prompt);
-  std::vector<std::int64_t> tokens(ids.begin(), ids.end());
+  std::vector<std::int64_t> tokens = begin_;
+  tokens.insert(tokens.end(), ids.begin(), ids.end());
   if (!tokens.empty()) return tokens;
   if (end_) return {*end_};
   const auto newline = tokenizer_->encode("\n");

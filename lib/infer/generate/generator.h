@@ -93,6 +93,7 @@ class Generator {
   torch::Device device_;
   text::TokenizerPtr tokenizer_;
   std::optional<std::uint32_t> end_;
+  std::vector<std::int64_t> begin_;  // what stands before a prompt
   std::optional<SourceReader> sources_;
   std::int64_t window_ = 0;
   std::unique_ptr<Engine> engine_;

@@ -45,6 +45,8 @@ void GeneratorOptions::fields(core::FieldList& f) {
   f("ignore-end", ignore_end, "go on after the end-of-document token");
   translation.fields(f);
   f.group("Running");
+  f("begin", begin,
+    "what stands before a prompt: none, or a token; auto: what the tokenizer's template says");
   f("window", window,
     "tokens the model sees at once; when they are full the older half goes [trained segment]")
       .between(0, 16e6);

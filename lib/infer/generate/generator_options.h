@@ -38,6 +38,7 @@ struct GeneratorOptions {
   std::int64_t beam = 0;          ///< hypotheses; 0: draw
   double length_penalty = 1;      ///< hypotheses compare by log p / tokens^length_penalty
   std::int64_t batch = 32;        ///< rows decoded together
+  std::string begin = "auto";     ///< what stands before a prompt: auto, none, or a token's text
   std::int64_t window = 0;        ///< tokens the model sees at once; 0: what it was trained with
   std::string weights = "float32";
   bool cite = false;           ///< say which stored contexts gave each token its probability

@@ -36,6 +36,7 @@ std::string signature(const core::Digest& data, const core::Digest& model,
     add("restart", windows.by_document ? "document" : "none");
     add("carry", windows.carried ? "on" : "off");
     add("first", windows.beginning >= 0 ? "scored" : "skipped");
+    if (!windows.begin.empty()) add("begin", windows.begin);
   }
   const nn::MemoryRule& rule = memory.rule;
   std::string names = rule.name();

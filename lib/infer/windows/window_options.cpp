@@ -17,11 +17,14 @@ void WindowOptions::fields(core::FieldList& f) {
   f("carry", carry,
     "carry the State on instead of encoding a window's context again; auto: if it does not grow",
     {"auto", "on", "off"});
+  f("begin", begin,
+    "what stands before the text: none, or a token; auto: what the tokenizer's template says, else "
+    "the token after which its documents start");
   f("batch-tokens", batch_tokens, "tokens that go through the model together").between(1, 1e9);
 }
 
 void refuse_windows_of_pairs(const std::set<std::string>& given) {
-  for (const char* flag : {"window", "stride", "restart", "carry"})
+  for (const char* flag : {"window", "stride", "restart", "carry", "begin"})
     if (given.count(flag) > 0)
       core::fail(core::Code::usage, "--{}: pairs of sentences have no windows", flag);
 }

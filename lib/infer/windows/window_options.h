@@ -17,6 +17,7 @@ struct WindowOptions {
   std::int64_t stride = 0;       ///< 0 (auto): window
   std::string restart = "none";  ///< "document": each document is a stream of its own
   std::string carry = "auto";    ///< "on": State goes from block to block, nothing is encoded twice
+  std::string begin = "auto";    ///< what stands before a stream: auto, none, or a token's text
   std::int64_t batch_tokens = 4096;  ///< windows share a forward up to so many tokens
   void fields(core::FieldList& f);
 };

@@ -3,13 +3,31 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "infer/windows/begin.h"
 #include "infer/windows/pairs.h"
 #include "infer/windows/windows.h"
+#include "text/formats/tokenizer_json.h"
 
 namespace infer {
 namespace {
 
 constexpr std::int64_t kDefaultWindow = 512;
+
+// Data that begin with what the template says need it no second time.
+void choose_beginning(const std::string& begin, const shard::Dataset& data, WindowPlan& plan) {
+  text::TokenizerPtr tokenizer;
+  if (!data.header().tokenizer.empty())
+    tokenizer = text::parse_tokenizer(data.header().tokenizer, data.name());
+  auto chosen = chosen_beginning(begin, tokenizer.get(), data.name());
+  if (chosen && begin == "auto" && data.size() > 0) {
+    std::uint32_t first = 0;
+    data.read(0, std::span(&first, 1));
+    if (first == *chosen) chosen = -1;
+  }
+  if (!chosen || *chosen == plan.beginning) return;
+  plan.beginning = *chosen;
+  plan.begin = *chosen < 0 ? "none" : tokenizer->token(static_cast<std::uint32_t>(*chosen));
+}
 
 }  // namespace
 
@@ -53,16 +71,19 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
     return pair_windows(data, model, options.batch_tokens);
   WindowPlan plan = plan_windows(options, model, facts);
   plan.beginning = beginning_token(data);
+  choose_beginning(options.begin, data, plan);
   return plan;
 }
 
 core::Json to_json(const WindowPlan& plan) {
   if (plan.pairs) return {{"unit", "pair"}, {"batch-tokens", plan.batch_tokens}};
-  return {{"window", plan.window},
-          {"stride", plan.stride},
-          {"restart", plan.by_document ? "document" : "none"},
-          {"carry", plan.carried ? "on" : "off"},
-          {"batch_tokens", plan.batch_tokens}};
+  core::Json json = {{"window", plan.window},
+                     {"stride", plan.stride},
+                     {"restart", plan.by_document ? "document" : "none"},
+                     {"carry", plan.carried ? "on" : "off"},
+                     {"batch_tokens", plan.batch_tokens}};
+  if (!plan.begin.empty()) json["begin"] = plan.begin;
+  return json;
 }
 
 }  // namespace infer

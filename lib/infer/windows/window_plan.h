@@ -18,6 +18,8 @@ struct WindowPlan {
   std::int64_t batch_tokens = 4096;
   /// Fed before a stream's first token, which is then scored too; -1: none.
   std::int64_t beginning = -1;
+  /// That token's text, or "none", where it is another than beginning_token() says; else empty.
+  std::string begin = {};
   /// Documents are pairs: a stream is a target, read with the source before it.
   bool pairs = false;
 };

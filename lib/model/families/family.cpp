@@ -12,10 +12,14 @@ namespace {
 using core::Code;
 using core::fail;
 
+constexpr std::int64_t kPaddingRows = 2;
+
 const std::vector<const Family*>& families() {
   static const std::vector<const Family*> all = [] {
     std::vector<const Family*> list = {&gpt2_family()};
     for (const Family* family : llama_families()) list.push_back(family);
+    list.push_back(&neox_family());
+    list.push_back(&opt_family());
     return list;
   }();
   return all;
@@ -43,7 +47,10 @@ std::string function_of(const nn::ModelOptions& options) {
     windows.clear();
   for (auto i = std::ssize(windows); i > 0 && i < kept.shape.layers; ++i)
     windows.push_back(pattern[static_cast<std::size_t>(i) % pattern.size()]);
-  if (!options.transformer.bias) kept.transformer.bias_of.clear();
+  kept.transformer.bias = false;
+  kept.transformer.bias_of.clear();
+  for (const char* part : {"qkv", "output", "feed-forward", "norm"})
+    if (options.transformer.has_bias(part)) kept.transformer.bias_of.emplace_back(part);
   if (kept.transformer.positions != "rope") kept.transformer.rope = usual.transformer.rope;
   return core::dump(core::to_json(kept));
 }
@@ -132,17 +139,37 @@ nn::ModelOptions family_options(const Family& family, const core::Json& config,
 
 std::vector<std::int64_t> Piece::shape_there(torch::IntArrayRef shape) const {
   auto there = shape.vec();
-  there[0] = rows;
+  there[0] = layout == Layout::after_two ? rows + kPaddingRows : rows;
   if (layout == Layout::transposed) std::swap(there[0], there[1]);
   return there;
 }
 
 torch::Tensor Piece::there(const torch::Tensor& rows_here) const {
-  return layout == Layout::transposed ? rows_here.t() : rows_here;
+  switch (layout) {
+    case Layout::as_is:
+      break;
+    case Layout::transposed:
+      return rows_here.t();
+    case Layout::by_head:
+      return rows_here.unflatten(0, {3, heads, -1}).transpose(0, 1).flatten(0, 2);
+    case Layout::after_two:
+      return torch::constant_pad_nd(rows_here, {0, 0, kPaddingRows, 0});
+  }
+  return rows_here;
 }
 
 torch::Tensor Piece::here(const torch::Tensor& tensor) const {
-  return layout == Layout::transposed ? tensor.t() : tensor;
+  switch (layout) {
+    case Layout::as_is:
+      break;
+    case Layout::transposed:
+      return tensor.t();
+    case Layout::by_head:
+      return tensor.unflatten(0, {heads, 3, -1}).transpose(0, 1).flatten(0, 2);
+    case Layout::after_two:
+      return tensor.slice(0, kPaddingRows);
+  }
+  return tensor;
 }
 
 std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& options,
@@ -157,8 +184,9 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
     std::vector<Piece> pieces;
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      const auto layout = kind == ".weight" ? module.layout : Layout::as_is;
-      pieces.push_back({with_number(module.theirs[i], number) + kind, begin, sizes[i], layout});
+      const bool vector = module.layout == Layout::transposed && kind != ".weight";
+      pieces.push_back({with_number(module.theirs[i], number) + kind, begin, sizes[i],
+                        vector ? Layout::as_is : module.layout, options.shape.heads});
       begin += sizes[i];
     }
     return pieces;

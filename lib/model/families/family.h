@@ -21,7 +21,9 @@ namespace model {
 /// How the rows of a weight lie in a tensor of the file.
 enum class Layout {
   as_is,
-  transposed,  ///< (in, out), as GPT-2's Conv1D
+  transposed,  ///< (in, out), as GPT-2's Conv1D; biases as they are
+  by_head,     ///< (heads, 3, width), where a weight has (3, heads, width): GPT-NeoX
+  after_two,   ///< behind two rows that no token reads: OPT's positions
 };
 
 /// A module of nn::Model and those of the file that hold its weight and bias, rows in this order:
@@ -29,7 +31,7 @@ enum class Layout {
 struct ModuleNames {
   std::string_view ours;
   std::vector<std::string_view> theirs;
-  Layout layout = Layout::as_is;  ///< of its weight
+  Layout layout = Layout::as_is;
 };
 
 struct Family {
@@ -63,6 +65,7 @@ struct Piece {
   std::string tensor;
   std::int64_t begin, rows;  ///< of the weight
   Layout layout;
+  std::int64_t heads = 1;  ///< by_head
   /// The tensor's shape, of a weight of `shape`.
   std::vector<std::int64_t> shape_there(torch::IntArrayRef shape) const;
   /// The tensor out of its rows of the weight, and back; views where that is possible.
@@ -83,5 +86,7 @@ std::string bare_name(const Family& family, const std::string& tensor);
 /// The tables.
 const Family& gpt2_family();
 std::vector<const Family*> llama_families();
+const Family& neox_family();
+const Family& opt_family();
 
 }  // namespace model

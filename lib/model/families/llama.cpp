@@ -167,6 +167,21 @@ void olmo2_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   config["attention_bias"] = options.transformer.has_bias("qkv");
 }
 
+nn::ModelOptions phi3_options(const ConfigKeys& keys) {
+  auto options = shape_of(keys, 1e-5, 0, 4096);
+  if (const auto window = keys.whole("sliding_window", 0); window > 0)
+    options.transformer.attention_window = {window};
+  options.shape.dropout = keys.number("resid_pdrop", 0);
+  return options;
+}
+
+void phi3_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
+  mistral_keys(options, config);
+  config["resid_pdrop"] = options.shape.dropout;
+  config["original_max_position_embeddings"] = options.transformer.context;
+  config["pad_token_id"] = nullptr;  // else an id that a small vocabulary does not have
+}
+
 std::vector<ModuleNames> modules(std::string_view norm1, std::string_view norm2) {
   return {
       {"transformer.wte", {"model.embed_tokens"}},
@@ -211,7 +226,16 @@ std::vector<const Family*> llama_families() {
                            "model.layers.N.post_feedforward_layernorm");
     return made;
   }();
-  return {&llama, &mistral, &qwen2, &qwen3, &olmo2};
+  // Phi-3's matrices stand together as Tessera's do.
+  static const Family phi3 = [] {
+    Family made = family("phi3", "Phi3ForCausalLM", phi3_options, phi3_keys);
+    for (auto& names : made.modules) {
+      if (names.theirs.size() == 3) names.theirs = {"model.layers.N.self_attn.qkv_proj"};
+      if (names.theirs.size() == 2) names.theirs = {"model.layers.N.mlp.gate_up_proj"};
+    }
+    return made;
+  }();
+  return {&llama, &mistral, &qwen2, &qwen3, &olmo2, &phi3};
 }
 
 }  // namespace model

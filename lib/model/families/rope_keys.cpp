@@ -4,13 +4,12 @@
 
 namespace model {
 
-nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context) {
+nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double theta, double share) {
   const char* const name = keys.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   const ConfigKeys scaling = keys.object(name);
   nn::RopeOptions rope;
-  rope.theta = scaling.number("rope_theta", keys.number("rope_theta", rope.theta));
-  rope.share =
-      scaling.number("partial_rotary_factor", keys.number("partial_rotary_factor", rope.share));
+  rope.theta = scaling.number("rope_theta", keys.number("rope_theta", theta));
+  rope.share = scaling.number("partial_rotary_factor", keys.number("partial_rotary_factor", share));
   const auto type = scaling.text("rope_type", scaling.text("type", "default"));
   if (type == "default") return rope;
   if (type != "linear" && type != "llama3" && type != "yarn")

@@ -8,9 +8,10 @@
 namespace model {
 
 /// "rope_theta", "partial_rotary_factor", and "rope_scaling" or "rope_parameters". `context`: the
-/// tokens of a row where the scaling does not say how many were trained. Throws Error{bad_config}
-/// naming a scaling that is not supported.
-nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context);
+/// tokens of a row where the scaling does not say how many were trained; `theta`, `share`: where
+/// the keys are absent. Throws Error{bad_config} naming a scaling that is not supported.
+nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double theta = 1e4,
+                        double share = 1);
 
 /// In the fourth version's form, which both read.
 void put_rope(const nn::RopeOptions& rope, core::OrderedJson& config);

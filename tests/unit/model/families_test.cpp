@@ -14,7 +14,8 @@ using core::Code;
 namespace fs = std::filesystem;
 
 const std::string kGolden = "tests/golden/families/";
-const char* const kFamilies[] = {"llama", "mistral", "qwen2", "qwen3", "olmo2"};
+const char* const kFamilies[] = {"llama", "mistral",  "qwen2", "qwen3",
+                                 "olmo2", "gpt_neox", "opt",   "phi3"};
 
 /// Of each token after the first, float64.
 torch::Tensor nll_of(nn::Model& model, const torch::Tensor& ids) {
@@ -92,7 +93,7 @@ DOCTEST_TEST_CASE("what is read of a family is written as the family, and is the
     DOCTEST_CAPTURE(family);
     const TestFolder folder;
     const auto loaded = model::load(kGolden + family);
-    model::save(folder.path, *loaded.model, {{"memory", "local"}}, "");
+    model::save(folder.path, *loaded.model, {{"memory", "local"}, {"family", family}}, "");
     const auto again = model::load(folder.path);
     DOCTEST_CHECK((again.fingerprint == loaded.fingerprint));
     DOCTEST_CHECK(again.family == family);
@@ -117,6 +118,7 @@ DOCTEST_TEST_CASE("a shape that two families have is of the one that is asked fo
   };
   DOCTEST_CHECK(written({{"memory", "none"}}) == "llama");
   DOCTEST_CHECK(written({{"family", "mistral"}}) == "mistral");
+  DOCTEST_CHECK(written({{"family", "phi3"}}) == "phi3");
   DOCTEST_CHECK(written({{"family", "olmo2"}}) == "llama");
 }
 
@@ -132,6 +134,15 @@ DOCTEST_TEST_CASE("every shape is written as the family that has it, or as none"
   };
   DOCTEST_CHECK(family([](auto&) {}) == "llama");
   DOCTEST_CHECK(family([](auto& o) { o = small_gpt2(); }) == "gpt2");
+  DOCTEST_CHECK(family([](auto& o) {
+                  o = small_gpt2();
+                  o.transformer.bias_of = {"norm"};
+                }) == "opt");
+  DOCTEST_CHECK(family([](auto& o) {
+                  o = small_gpt2();
+                  o.transformer.positions = "rope", o.transformer.norm = "parallel";
+                  o.transformer.bias_of = {"norm", "feed-forward", "output", "qkv"};
+                }) == "gpt_neox");
   DOCTEST_CHECK(family([](auto& o) { o = small_adaptive(); }) == "none");
   DOCTEST_CHECK(family([](auto& o) { o.transformer.kv_heads = 1, o.transformer.d_head = 6; }) ==
                 "llama");
