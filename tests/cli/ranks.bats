@@ -229,7 +229,7 @@ long=(--steps 30 --accumulate 4 --checkpoint-every 5 --valid-every 20)
     told=$((size - 1 - ${#signal} % 2))
     for _ in {1..20}; do # until the signal comes before the run's end
       rm -rf parts
-      BEFORE_RANKS=stop_one together "$size" env --default-signal=INT train "${tiny[@]}" "${columns[@]}" -o parts "$data/train.shard.zst"
+      BEFORE_RANKS=stop_one together "$size" env --default-signal=INT,HUP train "${tiny[@]}" "${columns[@]}" -o parts "$data/train.shard.zst"
       [ "${codes[0]}" -eq 0 ] || break
     done
     all_end 75
