@@ -8,7 +8,7 @@ namespace {
 constexpr int kThreads = 512;
 
 // A row is read twice and written once.
-__global__ void row_softmax(SoftmaxRows s) {
+__global__ void row_softmax(SoftmaxRows<float> s) {
   __shared__ float parts[kThreads / kWarp];
   const std::int64_t r = blockIdx.x;
   float* const row = s.scores + r * s.stride;
@@ -32,7 +32,7 @@ __global__ void row_softmax(SoftmaxRows s) {
 
 }  // namespace
 
-int row_softmax_cuda(const SoftmaxRows& rows, void* stream) {
+int row_softmax_cuda(const SoftmaxRows<float>& rows, void* stream) {
   return launch(row_softmax, dim3(static_cast<unsigned>(rows.rows)), kThreads, stream, rows);
 }
 
