@@ -1,5 +1,7 @@
 #include "nn/ops/fused_block.h"
 
+#include <ATen/autocast_mode.h>
+
 #include <array>
 #include <numeric>
 
@@ -144,7 +146,8 @@ class FusedBlock : public torch::autograd::Function<FusedBlock> {
 
 bool fused_block_fits(const Tensor& x) {
   return in_host_memory(x) && x.scalar_type() == torch::kFloat32 && x.dim() == 3 &&
-         x.is_contiguous() && x.size(0) >= at::get_num_threads() && x.size(1) > 1;
+         x.is_contiguous() && x.size(0) >= at::get_num_threads() && x.size(1) > 1 &&
+         !at::autocast::is_autocast_enabled(torch::kCPU);
 }
 
 BlockOutput fused_block(const Tensor& x, const BlockWeights& weights, const BlockShape& shape,

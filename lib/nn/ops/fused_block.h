@@ -25,8 +25,8 @@ struct BlockShape {
   std::uint64_t seed = 0;       ///< of this call's dropout masks
 };
 
-/// True if fused_block computes what the modules would: CPU, float32, contiguous, at least one
-/// sequence a thread.
+/// True if fused_block computes what the modules would: CPU, float32 (products too: no autocast),
+/// contiguous, at least one sequence a thread.
 bool fused_block_fits(const torch::Tensor& x);
 
 struct BlockOutput {

@@ -133,7 +133,11 @@ DOCTEST_TEST_CASE("bfloat16 products learn much the same") {
   job.recipe.precision = "bfloat16";
   tiny::train(folder / "bfloat16", job);
   const auto a = tiny::losses(folder / "float32"), b = tiny::losses(folder / "bfloat16");
-  DOCTEST_CHECK(a != b);
+  // bfloat16 has three digits: blocks whose products kept float32's would show less.
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]) / a[i]);
+  DOCTEST_MESSAGE("bfloat16 moved the loss by " << most);
+  DOCTEST_CHECK(most > 1e-4);
   DOCTEST_CHECK(a.back() == doctest::Approx(b.back()).epsilon(0.05));
 }
 
