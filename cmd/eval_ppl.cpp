@@ -15,6 +15,8 @@
 #include "core/io.h"
 #include "infer/score/evaluation.h"
 #include "infer/score/score_reports.h"
+#include "infer/score/score_together.h"
+#include "ranks/rank_options.h"
 
 namespace {
 
@@ -24,6 +26,7 @@ struct Options {
   infer::TuneOptions tune;
   infer::ReportOptions reports;
   infer::PartOptions parts;
+  ranks::RankOptions ranks;
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "shards of tokens or pairs; - or none is stdin");
     evaluation.fields(f);
@@ -31,6 +34,7 @@ struct Options {
     reports.fields(f);
     evaluation.compute.fields(f);
     parts.fields(f);
+    ranks.fields(f);
   }
 };
 
@@ -65,9 +69,8 @@ int evaluate(const infer::Evaluation& evaluation, const Options& options,
     cli::Progress progress(context, "scoring", "tokens", data.size());
     return reports.score(progress.counter());
   }();
-  const auto figures = reports.figures(totals);
   reports.commit(totals);
-  out.write(cli::format_report(context, figures));
+  out.write(cli::format_report(context, reports.figures(totals)));
   if (options.reports.by != "none")
     out.write((context.json ? "" : "\n") + cli::format_table(context, reports.rows()));
   out.commit();
@@ -87,10 +90,30 @@ int evaluate_part(const infer::Evaluation& evaluation, const Options& options,
   return 0;
 }
 
+// A part by each of several processes; the first has the figures of all.
+int evaluate_together(const Options& options, cli::Context context) {
+  const auto group = ranks::join_beside(options.ranks, context.output);
+  context.quiet = context.quiet || !group->first();
+  std::optional<core::Output> out;
+  group->together([&] {
+    if (group->first()) out.emplace(context.output);
+  });
+  cli::Progress progress(context, "scoring", "tokens");
+  const auto sum = infer::score_together(options.evaluation, context.given, options.files, *group,
+                                         [&](auto done, auto of) {
+                                           progress.set_total(of);
+                                           progress.update(done);
+                                         });
+  if (!sum) return 0;
+  out->write(cli::format_report(context, sum->figures()));
+  out->commit();
+  return 0;
+}
+
 int eval_ppl(const Options& options, const cli::Context& context) {
-  options.parts.check(context.given);
+  options.parts.check(context.given, options.ranks.any());
   if (options.parts.sum) {
-    cli::write_report(context, infer::sum_parts(options.files).figures());
+    cli::write_report(context, infer::sum_files(options.files).figures());
     return 0;
   }
   if (options.evaluation.model.empty())
@@ -98,8 +121,8 @@ int eval_ppl(const Options& options, const cli::Context& context) {
   options.reports.check(context.output);
   options.tune.check(options.files);
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
-  infer::Evaluation evaluation(options.evaluation);
-  if (evaluation.of_pairs()) infer::refuse_windows_of_pairs(context.given);
+  if (options.ranks.any()) return evaluate_together(options, context);
+  infer::Evaluation evaluation(options.evaluation, context.given);
   if (!options.tune.data.empty()) tune(evaluation, options, context);
   if (options.tune.alone(options.files)) return 0;
   return options.parts.part.empty() ? evaluate(evaluation, options, context)

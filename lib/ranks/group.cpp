@@ -34,10 +34,10 @@ constexpr int kExchangeTag = kTurnTag + 1;
 constexpr std::chrono::seconds kBeat{5};  // rank 0 says that it is alive so often at least
 enum Word : std::int64_t { kAlive, kDone, kFailed };
 
-// c10d warns of hosts whose addresses have no name; TORCH_CPP_LOG_LEVEL still decides where it is
-// set.
+// c10d warns of hosts whose addresses have no name, and writes of each failure lines of its own
+// beside what it throws; TORCH_CPP_LOG_LEVEL still decides where it is set.
 void quieten() {
-  ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
+  ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
   c10::initLogging();
 }
 
@@ -193,7 +193,7 @@ void Group::guarded(const F& transfer) const {
   } catch (const std::exception& error) {
     core::fail(core::kRankLost,
                "rank {} of {}: another rank was lost ({}); the same command goes on from the last "
-               "checkpoint",
+               "checkpoint, if there is one",
                rank_, size_, reason(error));
   }
 }

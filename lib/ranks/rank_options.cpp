@@ -1,5 +1,7 @@
 #include "ranks/rank_options.h"
 
+#include <filesystem>
+
 #include "core/error.h"
 #include "core/launcher.h"
 #include "core/units.h"
@@ -15,7 +17,7 @@ void RankOptions::fields(core::FieldList& f) {
 }
 
 std::shared_ptr<Group> join(const RankOptions& options, const std::string& folder) {
-  if (options.ranks == "none") return Group::alone();
+  if (!options.any()) return Group::alone();
   double seconds = 0;
   try {
     seconds = core::parse_duration_s(options.timeout);
@@ -30,6 +32,11 @@ std::shared_ptr<Group> join(const RankOptions& options, const std::string& folde
     if (error.code() != core::Code::usage) throw;
     core::fail(core::Code::usage, "--ranks {}", error.what());
   }
+}
+
+std::shared_ptr<Group> join_beside(const RankOptions& options, const std::string& output) {
+  const auto folder = std::filesystem::path(output).parent_path().string();
+  return join(options, folder.empty() ? "." : folder);
 }
 
 }  // namespace ranks

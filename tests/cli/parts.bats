@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
-# eval-ppl in parts: each by itself, and the sum, which has the bytes of one process.
+# eval-ppl in parts: each by itself, and the sum, which has the bytes of one process; or each by a rank of one run.
 
 load helpers
+load processes
 
 setup_file() {
   cd "$BATS_FILE_TMPDIR"
@@ -74,6 +75,51 @@ adds_up() {
   [[ $output == *"started by none"* ]]
   run -64 eval-ppl -m model --part 4/3 test.shard.zst
   [[ $output == *"--part: '4/3' is not I/N"* ]]
+}
+
+# ranks_add_up SIZE OPTIONS...: rank 0 of so many has the bytes of one process, and the others say nothing.
+ranks_add_up() {
+  local size=$1 rank
+  shift
+  rm -f shared.json
+  eval-ppl -q -j 1 --json "$@" -o whole.json
+  together "$size" eval-ppl -j 1 --json "$@" -o shared.json
+  all_end 0
+  cmp whole.json shared.json || { cat whole.json shared.json && return 1; }
+  for ((rank = 1; rank < size; ++rank)); do [ ! -s "said.$rank" ] || return 1; done
+}
+
+@test "ranks that score a text together: the first has the bytes of one process" {
+  ranks_add_up 2 -m model --window 32 --batch-tokens 100 --memory local,long --long 50 --cache 30 test.shard.zst
+  ranks_add_up 3 -m model --window 32 --batch-tokens 100 --restart document test.shard.zst other.shard.zst
+  eval-ppl -q -j 1 -m model --window 32 test.shard.zst -o whole
+  together 2 eval-ppl -q -j 1 -m model --window 32 test.shard.zst
+  all_end 0
+  cmp whole said.0
+}
+
+@test "ranks that cannot score together leave alike, and say why" {
+  together 2 eval-ppl -m model --by document test.shard.zst -o figures
+  all_end 64
+  grep -q -- '--ranks: gives the figures alone; leave --by out' said.0
+  together 2 eval-ppl -m model --part 1/2 test.shard.zst -o figures
+  all_end 64
+  grep -q -- '--ranks: each rank is a part; leave --part out' said.1
+  together 2 eval-ppl -m model -o figures
+  all_end 64
+  grep -q 'several ranks cannot read one stdin' said.0
+  mkdir 0 1
+  cp test.shard.zst 0/x.shard.zst
+  # shellcheck disable=SC2016  # for the inner shell
+  together 2 bash -c 'cd "$OMPI_COMM_WORLD_RANK" && exec eval-ppl -m ../model -o ../figures x.shard.zst "$@"' other
+  all_end 66
+  grep -q 'rank 0 of 2: rank 1 failed; see what it says' said.0
+  cp other.shard.zst 1/x.shard.zst
+  # shellcheck disable=SC2016  # for the inner shell
+  together 2 bash -c 'cd "$OMPI_COMM_WORLD_RANK" && exec eval-ppl -m ../model -o ../figures x.shard.zst "$@"' other
+  all_end 64
+  grep -q 'rank 1: is no part of the evaluation of rank 0' said.0
+  [ ! -e figures ]
 }
 
 @test "parts that do not belong together, or are not all there, and figures that parts do not give, are refused" {

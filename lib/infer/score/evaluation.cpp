@@ -13,10 +13,11 @@ void EvaluationOptions::fields(core::FieldList& f) {
   memory.fields(f);
 }
 
-Evaluation::Evaluation(const EvaluationOptions& options)
+Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::string>& given)
     : options_(options),
       device_(nn::device(options.compute.device)),
       loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision))) {
+  if (of_pairs()) refuse_windows_of_pairs(given);
   options_.reach.apply(*loaded_.model);
   memory_ = plan_memory(options_.memory,
                         plan_windows(options_.windows, *loaded_.model, loaded_.facts), loaded_);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,10 @@ struct EvaluationOptions {
 /// Not thread safe.
 class Evaluation {
  public:
-  /// Loads the model and opens the stores. Throws as model::load(), LayerReachOptions::apply(),
-  /// plan_windows() and plan_memory() do.
-  explicit Evaluation(const EvaluationOptions& options);
+  /// Loads the model and opens the stores. `given`: the options that were not left to their
+  /// defaults. Throws as model::load(), LayerReachOptions::apply(), plan_windows(), plan_memory()
+  /// and, where the model reads pairs, refuse_windows_of_pairs() do.
+  explicit Evaluation(const EvaluationOptions& options, const std::set<std::string>& given = {});
 
   /// Whether the model reads a source: then its data are pairs, and have no windows.
   bool of_pairs() const;

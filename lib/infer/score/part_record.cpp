@@ -19,13 +19,15 @@ void PartOptions::fields(core::FieldList& f) {
   f("sum", sum, "the figures of all parts together: the FILEs are what --part wrote");
 }
 
-void PartOptions::check(const std::set<std::string>& given) const {
-  if (!any()) return;
-  const char* const mine = sum ? "sum" : "part";
+void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
+  if (!any() && !ranks) return;
+  const char* const mine = sum ? "sum" : ranks ? "ranks" : "part";
   for (const char* flag : {"tune", "per-token", "by", "retrieval-at", "fail-above", "timings"})
     if (given.count(flag) > 0)
       fail(Code::usage, "--{}: gives the figures alone; leave --{} out", mine, flag);
   if (sum && !part.empty()) fail(Code::usage, "--sum: is of all parts; leave --part out");
+  if (ranks && any())
+    fail(Code::usage, "--ranks: each rank is a part; leave --{} out", sum ? "sum" : "part");
 }
 
 std::string to_text(const PartRecord& record) {
@@ -39,18 +41,18 @@ std::string to_text(const PartRecord& record) {
   return core::dump(line) + "\n";
 }
 
-PartRecord read_part(const std::string& path) {
-  const core::Json line = core::parse_json(core::read_text(path), path);
+PartRecord parse_part(const std::string& text, const std::string& origin) {
+  const core::Json line = core::parse_json(text, origin);
   PartRecord record;
-  record.part.index = core::get<std::int64_t>(line, "part", path) - 1;
-  record.part.count = core::get<std::int64_t>(line, "parts", path);
-  record.signature = core::get<std::string>(line, "signature", path);
-  record.tokens = core::get<std::uint64_t>(line, "tokens", path);
-  record.bytes = core::get<double>(line, "bytes", path);
-  record.words = core::get<double>(line, "words", path);
-  record.nats = core::get<std::vector<double>>(line, "nats", path);
+  record.part.index = core::get<std::int64_t>(line, "part", origin) - 1;
+  record.part.count = core::get<std::int64_t>(line, "parts", origin);
+  record.signature = core::get<std::string>(line, "signature", origin);
+  record.tokens = core::get<std::uint64_t>(line, "tokens", origin);
+  record.bytes = core::get<double>(line, "bytes", origin);
+  record.words = core::get<double>(line, "words", origin);
+  record.nats = core::get<std::vector<double>>(line, "nats", origin);
   if (record.part.index < 0 || record.part.index >= record.part.count)
-    fail(Code::bad_data, "{}: is part {} of {}", path, record.part.index + 1, record.part.count);
+    fail(Code::bad_data, "{}: is part {} of {}", origin, record.part.index + 1, record.part.count);
   return record;
 }
 
@@ -60,22 +62,22 @@ core::OrderedJson PartsSum::figures() const {
   return figures;
 }
 
-PartsSum sum_parts(const std::vector<std::string>& paths) {
+PartsSum sum_parts(const std::vector<NamedLine>& lines) {
   std::map<std::int64_t, PartRecord> parts;
   std::map<std::int64_t, std::string> names;
-  for (const auto& path : paths) {
-    auto record = read_part(path);
+  for (const auto& [name, line] : lines) {
+    auto record = parse_part(line, name);
     const std::int64_t index = record.part.index;
     if (!parts.empty()) {
       const auto& [first, before] = *parts.begin();
       if (record.signature != before.signature || record.part.count != before.part.count)
         fail(Code::usage, "{}: is no part of the evaluation of {}: {} of {} parts, not {} of {}",
-             path, names.at(first), record.signature, record.part.count, before.signature,
+             name, names.at(first), record.signature, record.part.count, before.signature,
              before.part.count);
     }
     if (const auto twice = names.find(index); twice != names.end())
-      fail(Code::usage, "{}: is part {}, as {} is", path, index + 1, twice->second);
-    names[index] = path;
+      fail(Code::usage, "{}: is part {}, as {} is", name, index + 1, twice->second);
+    names[index] = name;
     parts[index] = std::move(record);
   }
   if (parts.empty()) fail(Code::usage, "--sum: give the files of all parts");
@@ -93,6 +95,13 @@ PartsSum sum_parts(const std::vector<std::string>& paths) {
     sum.totals.words = record.words;
   }
   return sum;
+}
+
+PartsSum sum_files(const std::vector<std::string>& paths) {
+  std::vector<NamedLine> lines;
+  lines.reserve(paths.size());
+  for (const auto& path : paths) lines.push_back({path, core::read_text(path)});
+  return sum_parts(lines);
 }
 
 }  // namespace infer

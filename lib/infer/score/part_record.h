@@ -29,14 +29,15 @@ struct PartOptions {
 
   bool any() const { return sum || !part.empty(); }
   /// A part has figures only together with the others: throws Error{usage} for options among the
-  /// `given` that say more of it, and for both of these.
-  void check(const std::set<std::string>& given) const;
+  /// `given` that say more of it, and for more than one of these and `ranks`, one of several
+  /// processes that share the text.
+  void check(const std::set<std::string>& given, bool ranks) const;
 };
 
 /// A line.
 std::string to_text(const PartRecord& record);
-/// Throws Error{no_input}, Error{bad_data} naming the file.
-PartRecord read_part(const std::string& path);
+/// Throws Error{bad_data} naming the `origin`.
+PartRecord parse_part(const std::string& line, const std::string& origin);
 
 struct PartsSum {
   Totals totals;  ///< to the bit what one process finds; without seconds
@@ -44,8 +45,14 @@ struct PartsSum {
 
   core::OrderedJson figures() const;  ///< see report.h; the signature among them
 };
-/// The files of all parts, in any order. Throws Error{usage} naming a part that is missing, given
-/// twice, or of another evaluation.
-PartsSum sum_parts(const std::vector<std::string>& paths);
+/// A part's record as text, and what messages call it.
+struct NamedLine {
+  std::string name, line;
+};
+/// All parts, in any order. Throws Error{usage} naming a part that is missing, given twice, or of
+/// another evaluation.
+PartsSum sum_parts(const std::vector<NamedLine>& lines);
+/// Their files; throws Error{no_input} too.
+PartsSum sum_files(const std::vector<std::string>& paths);
 
 }  // namespace infer

@@ -25,14 +25,14 @@ std::string file_of(const infer::PartRecord& record) {
 
 DOCTEST_TEST_CASE("a part stands alone: what says more of figures is refused by name") {
   infer::PartOptions options;
-  options.check({"by", "tune"});
+  options.check({"by", "tune"}, false);
   options.part = "1/2";
-  options.check({"window"});
-  auto error = thrown([&] { options.check({"by"}); });
+  options.check({"window"}, false);
+  auto error = thrown([&] { options.check({"by"}, false); });
   DOCTEST_CHECK(error.code == 64);
   DOCTEST_CHECK(error.text == "--part: gives the figures alone; leave --by out");
   options.sum = true;
-  error = thrown([&] { options.check({}); });
+  error = thrown([&] { options.check({}, false); });
   DOCTEST_CHECK(error.text == "--sum: is of all parts; leave --part out");
 }
 
@@ -40,11 +40,11 @@ DOCTEST_TEST_CASE("the sum of parts adds nats in their order, and has the signat
   infer::PartRecord one{{0, 2}, "of a model", 3, 30, 9, {1.5, 0.25}},
       two{{1, 2}, "of a model", 1, 30, 9, {2}};
   const std::vector<std::string> paths = {file_of(two), file_of(one)};
-  const auto sum = infer::sum_parts(paths);
+  const auto sum = infer::sum_files(paths);
   DOCTEST_CHECK(sum.totals.nats == 3.75);
   DOCTEST_CHECK(sum.totals.tokens == 4);
   DOCTEST_CHECK(sum.figures()["tokens"] == 4);
   DOCTEST_CHECK(sum.figures()["signature"] == "of a model");
-  DOCTEST_CHECK(thrown([&] { infer::sum_parts({paths[0]}); }).names("part 1 of 2 is missing"));
+  DOCTEST_CHECK(thrown([&] { infer::sum_files({paths[0]}); }).names("part 1 of 2 is missing"));
   for (const auto& path : paths) std::filesystem::remove(path);
 }

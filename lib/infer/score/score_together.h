@@ -1,0 +1,26 @@
+#pragma once
+// One evaluation by several processes, each of which scores a part.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "infer/score/evaluation.h"
+#include "infer/score/part_record.h"
+#include "ranks/group.h"
+
+namespace infer {
+
+/// Scores this rank's part of the shards `files`; the first rank adds up all of them, to the bytes of
+/// one process, and the others return nothing. All ranks call it; `progress` is told the part's tokens
+/// so far, and about how many it has. Throws what Evaluation does and Error{usage} for stdin and where
+/// ranks evaluate different things, on all ranks alike, and Error{kRankLost}.
+std::optional<PartsSum> score_together(
+    const EvaluationOptions& options, const std::set<std::string>& given,
+    const std::vector<std::string>& files, ranks::Group& group,
+    const std::function<void(std::uint64_t done, std::uint64_t of)>& progress);
+
+}  // namespace infer
