@@ -1,9 +1,7 @@
 // tokenize: text into a shard of token ids, and back; makes and brings in tokenizers.
 //
-// FILE: UTF-8 text, JSON lines or lines (any bytes are taken), or these as zstd or gzip; a shard
-// with --decode.
-// stdout: a shard of tokens or pairs (man 5 shard); with --learn and --import tokenizer.json; with
-// --decode the text. stderr: what was counted.
+// FILE: text, JSON lines or lines (any bytes), or these as zstd or gzip; a shard with --decode.
+// stdout: a shard (man 5 shard); with --learn and --import tokenizer.json; with --decode the text.
 
 #include <string>
 #include <vector>
@@ -53,20 +51,17 @@ int write_tokenizer(const cli::Context& context, const text::Tokenizer& tokenize
 }
 
 int learn_tokenizer(const Options& options, const cli::Context& context) {
-  const auto total = text::total_bytes(options.files);
-  cli::Progress reading(context, "count words", "bytes", total);
+  cli::Progress reading(context, "count words", "bytes", text::total_bytes(options.files));
   cli::Progress learning(context, "learn", "tokens", options.learn.options().vocabulary_size);
   const auto tokenizer = text::learn_tokenizer(options.files, options.text.documents(),
                                                options.learn, static_cast<int>(context.jobs),
                                                {reading.counter(), learning.counter()});
   write_tokenizer(context, *tokenizer);
-  if (const auto why = text::shortfall(*tokenizer, options.learn); !why.empty())
-    cli::note(context, why);
+  cli::note(context, text::shortfall(*tokenizer, options.learn));
   return 0;
 }
 
 int export_tokenizer(const Options& options, const cli::Context& context) {
-  if (options.tokenizer.empty()) core::fail(core::Code::usage, "--export takes -t tokenizer.json");
   const auto tokenizer = text::load_tokenizer(options.tokenizer);
   if (options.export_as == "json") return write_tokenizer(context, *tokenizer);
   if (context.output.empty()) core::fail(core::Code::usage, "--export gpt2 takes -o FOLDER");
@@ -84,8 +79,6 @@ int decode(const Options& options, const cli::Context& context) {
 }
 
 int encode(const Options& options, const cli::Context& context) {
-  if (options.tokenizer.empty())
-    core::fail(core::Code::usage, "give a tokenizer: -t tokenizer.json, or -t bytes; see --help");
   cli::refuse_binary_to_terminal(context);
   const auto tokenizer = text::load_tokenizer(options.tokenizer);
   core::Output out(context.output);
@@ -101,11 +94,13 @@ int tokenize(Options options, const cli::Context& context) {
   const bool learns = !options.learn.kind.empty(), exports = !options.export_as.empty();
   if (options.import + options.decode + options.pairs + learns + exports > 1)
     core::fail(core::Code::usage, "give one of --learn, --import, --export, --decode and --pairs");
+  if (options.tokenizer.empty() && !learns && !options.import && !options.decode)
+    core::fail(core::Code::usage, "give a tokenizer: -t tokenizer.json, or -t bytes; see --help");
   if (exports) return export_tokenizer(options, context);
   if (options.import) return write_tokenizer(context, *text::import_tokenizer(options.files));
   if (options.decode) return decode(options, context);
   if (!context.was_given("format") && !options.pairs)
-    if (const auto why = options.text.follow(options.files); !why.empty()) cli::note(context, why);
+    cli::note(context, options.text.follow(options.files));
   return learns ? learn_tokenizer(options, context) : encode(options, context);
 }
 

@@ -62,7 +62,7 @@ std::unique_ptr<train::Course> course_of(
 }
 
 int plan_only(const Options& options, const cli::Context& context) {
-  if (options.ranks.ranks != "none")
+  if (options.ranks.any())
     core::fail(core::Code::usage, "--plan: is of one process; leave --ranks out");
   const auto course = course_of(options, context, options.files);
   core::Output out("-");
@@ -74,10 +74,8 @@ int plan_only(const Options& options, const cli::Context& context) {
   return 0;
 }
 
-int train_model(const Options& options, const cli::Context& given) {
-  auto context = given;
-  auto keep = options.keep;
-  keep.start_clock();
+int train_model(Options options, cli::Context context) {
+  options.keep.start_clock();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   if (options.plan || options.sbatch) return plan_only(options, context);
   if (context.output.empty() || context.output == "-")
@@ -100,7 +98,7 @@ int train_model(const Options& options, const cli::Context& given) {
   watch.progress = [&](const train::Watch::Progress& now) {
     progress.update(static_cast<std::uint64_t>(now.step), now.summary());
   };
-  const auto outcome = train::train_in(*run.folder, *course, keep, watch, group);
+  const auto outcome = train::train_in(*run.folder, *course, options.keep, watch, group);
   if (outcome == train::Outcome::was_finished) note("finished before; nothing to do");
   if (outcome != train::Outcome::stopped) return 0;
   note("stopped, saved; the same command goes on");

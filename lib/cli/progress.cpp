@@ -78,7 +78,7 @@ void to_stderr(std::string_view text) {
 }
 
 void note(const Context& context, const std::string& text) {
-  if (!context.quiet)
+  if (!context.quiet && !text.empty())
     to_stderr(fmt::format("{}: {}\n", context.program.name, core::printable(text)));
 }
 

@@ -41,7 +41,7 @@ class Progress {
 /// To stderr, as it is. What cannot be written there (closed, a full disk) is lost without an
 /// error.
 void to_stderr(std::string_view text);
-/// One line to stderr unless -q: "name: text", by core::printable.
+/// One line to stderr unless -q: "name: text", by core::printable; none for an empty text.
 void note(const Context& context, const std::string& text);
 /// note() as a function of the text. `context` must outlive it.
 std::function<void(const std::string&)> noter(const Context& context);

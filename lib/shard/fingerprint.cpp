@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "core/error.h"
 #include "shard/header_json.h"
 #include "shard/layout.h"
 
@@ -60,6 +61,15 @@ Chain Chain::from(const core::Digest& value) {
   Chain chain;
   chain.value_ = value;
   return chain;
+}
+
+Chain Chain::read(const core::Json& json, const std::string& origin) {
+  const auto hex = core::get<std::string>(json, "digest", origin);
+  try {
+    return from(core::Digest::from_hex(hex));
+  } catch (const core::Error& error) {
+    core::fail(error.code(), "{}: \"digest\": {}", origin, error.what());
+  }
 }
 
 void Content::append(const core::Digest& document_data, std::uint64_t n_elements,

@@ -44,8 +44,7 @@ std::optional<Progress> read_progress(const std::string& folder) {
   progress.plan = core::get<Json>(json, "plan", path);
   progress.generation(), progress.removes();  // are what they should be
   progress.rows = core::get<std::uint64_t>(json, "rows", path);
-  progress.digest =
-      shard::Chain::from(core::Digest::from_hex(core::get<std::string>(json, "digest", path)));
+  progress.digest = shard::Chain::read(json, path);
   progress.place = core::get<Json>(json, "place", path);
   progress.trained_hash = core::get<std::string>(json, "trained_hash", path);
   return progress;

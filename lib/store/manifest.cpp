@@ -127,8 +127,7 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
   m.index_file = file_name(files, "index", ".faiss", origin);
   if (m.exact() != m.index_file.empty())
     fail(Code::bad_data, "{}: index \"{}\" in the file \"{}\"", origin, m.index, m.index_file);
-  m.digest =
-      shard::Chain::from(core::Digest::from_hex(core::get<std::string>(json, "digest", origin)));
+  m.digest = shard::Chain::read(json, origin);
   m.documents_hash = core::get<std::string>(json, "documents_hash", origin);
   m.index_hash = core::get<std::string>(json, "index_hash", origin);
   const auto recall = core::get<Json>(json, "recall", origin);

@@ -65,6 +65,11 @@ struct MicroBatch {
   std::int64_t tokens = 0;  ///< scored
 };
 
+/// A process's share of each update's micro-batches: of every `of`, [begin, begin + count).
+struct Share {
+  std::int64_t begin = 0, count = 1, of = 1;
+};
+
 /// Reads the rows' tokens. Throws as Dataset::read.
 MicroBatch read_batch(const shard::Dataset& data, const std::vector<Row>& rows, std::int64_t index);
 

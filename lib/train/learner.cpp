@@ -178,6 +178,13 @@ torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro, cons
   return loss.detach().to(torch::kFloat64);
 }
 
+Share Learner::share() const {
+  const std::int64_t of = recipe_.batches.accumulate;
+  if (carries_) return {0, of, of};
+  const std::int64_t count = of / team_.teams();
+  return {team_.number() * count, count, of};
+}
+
 Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_batches) {
   const auto lanes = std::ssize(lanes_);
   GradientSum sum(optimiser_->weights(), lanes * std::ssize(micro_batches), *group_,

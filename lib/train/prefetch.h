@@ -11,11 +11,6 @@
 
 namespace train {
 
-/// A process's share of each update's micro-batches: of every `of`, [begin, begin + count).
-struct Share {
-  std::int64_t begin = 0, count = 1, of = 1;
-};
-
 /// Hands out the share's micro-batches, those of update `first`, first + 1, ..., with one always
 /// read ahead in a thread. Not thread safe itself. `data` and `order` must outlive it and are its
 /// own while it lives.

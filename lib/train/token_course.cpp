@@ -33,21 +33,17 @@ Course::Terms terms_of(const Run& run) {
 TokenCourse::TokenCourse(Run run, std::shared_ptr<ranks::Group> group)
     : Course(terms_of(run)),
       run_(std::move(run)),
-      group_(std::move(group)),
-      learner_(run_.model, run_.recipe, run_.order->carries(), run_.seed, run_.device, group_) {
+      learner_(run_.model, run_.recipe, run_.order->carries(), run_.seed, run_.device,
+               std::move(group)) {
   if (learns_memory(run_) && !validates_memory(run_)) calibration_ = calibration_batches(run_);
 }
 
 Update TokenCourse::update(std::int64_t step, std::int64_t data) {
-  const auto& batches = run_.recipe.batches;
-  // Of rows that carry on, everybody has some of every micro-batch; a team has the same ones.
-  const std::int64_t team = run_.order->carries() ? group_->size()
-                                                  : run_.recipe.objective.memory_ranks,
-                     count = batches.accumulate / (group_->size() / team);
-  const Share share = {group_->rank() / team * count, count, batches.accumulate};
-  if (!prefetch_) prefetch_.emplace(*run_.data, *run_.order, data, share, batches.unscored);
+  const Share share = learner_.share();
+  if (!prefetch_)
+    prefetch_.emplace(*run_.data, *run_.order, data, share, run_.recipe.batches.unscored);
   std::vector<MicroBatch> micro;
-  for (std::int64_t i = 0; i < count; ++i) micro.push_back(prefetch_->next());
+  for (std::int64_t i = 0; i < share.count; ++i) micro.push_back(prefetch_->next());
   return learner_.update(step, micro);
 }
 

@@ -29,7 +29,6 @@ class TokenCourse : public Course {
 
  private:
   Run run_;
-  std::shared_ptr<ranks::Group> group_;
   Learner learner_;
   std::vector<MicroBatch> calibration_;  // none where validation does without
   std::optional<Prefetch> prefetch_;     // from the first update on

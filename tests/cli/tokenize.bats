@@ -77,6 +77,8 @@ numbers() { shard cat "$@" | tr '\n' ' ' | sed 's/ $//'; }
   [ "$(tokenize --decode --format jsonl x.shard.zst)" = $'{"text":"one\\ntwo é"}\n{"text":""}' ]
   tokenize -q -t bytes --format lines lines.txt -o y.shard.zst
   tokenize --decode --format lines y.shard.zst | cmp - lines.txt
+  # Of a member that is there twice the last counts, as to jq.
+  printf '{"text": "first", "text": "last"}\n' | tokenize -q -t bytes --format jsonl | tokenize --decode | grep -qx last
   printf '{"body": "b"}\n' | tokenize -q -t bytes --format jsonl --field body | tokenize --decode | grep -qx b
 }
 
@@ -272,6 +274,8 @@ print(json.dumps({"text": open(sys.argv[1], encoding="utf-8", newline="").read()
   expect 64 stdin -t bytes - - -o x
   echo '{"model":{"type":"Unigram"}}' >unigram.json
   expect 65 Unigram -t unigram.json lines.txt
+  echo '{"model":{"type":"BPE","vocab":{},"merges":[]}}' >empty.json
+  expect 65 'empty.json: an empty vocabulary' -t empty.json lines.txt
   tokenize -q -t bytes lines.txt -o x.shard.zst
   expect 65 'made by another' -t "$golden/bpe.json" --decode x.shard.zst
   expect 73 nowhere -t bytes lines.txt -o nowhere/x

@@ -1,17 +1,11 @@
 #!/usr/bin/env bats
-# Models of transformers' families that go between Tessera's programs and transformers; hf_families.py is the peer's
-# side. The peer's python is $TESSERA_PEERS, else the bench's, else python3.
+# Models of transformers' families that go between Tessera's programs and transformers.
 
-bats_require_minimum_version 1.5.0
+load transformers
+script=hf_families.py window=64
 
 setup_file() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  python=${TESSERA_PEERS:-}
-  [ -n "$python" ] || python=$root/build/peers/bin/python
-  [ -x "$python" ] || python=python3
-  export python root PATH=${BIN:-$root/build/bin}:$PATH OMP_NUM_THREADS=1
-  cd "$BATS_FILE_TMPDIR"
-  peer none none >reason || return 0
+  find_peer || return 0
   # Longer than what the scaled kinds say they were trained with, and than the windows.
   text='The cat sat on a mat and that was that'
   ids=$(printf %s "$text" | od -An -v -tu1)
@@ -24,26 +18,8 @@ setup_file() {
   peer exact make made $ids >exact.losses
 }
 
-setup() {
-  cd "$BATS_FILE_TMPDIR"
-  [ ! -s reason ] || skip "$(cat reason)"
-}
-
-peer() {
-  "$python" "$root/tests/golden/hf_families.py" "$@" 2>/dev/null
-}
-
 made() { # NAME...: their folders, as hf_families.py takes them
   printf ',made/%s' "$@" | cut -c2-
-}
-
-loss() { # model [FLAG...]: of eval-ppl, in one window, without memory
-  eval-ppl -m "$@" --window 64 --memory none --json text.shard.zst |
-    python3 -c 'import json, sys; print(repr(json.loads(sys.stdin.readline())["loss"]))'
-}
-
-close() { # a b bound
-  python3 -c 'import sys; a, b, c = map(float, sys.argv[1:]); sys.exit(not abs(a - b) < c)' "$@"
 }
 
 @test "eval-ppl gives transformers' loss for folders of each family, in single and in double precision" {

@@ -1,17 +1,11 @@
 #!/usr/bin/env bats
-# Models that go between Tessera's programs and transformers; hf_gpt2.py is the peer's side. The peer's python is
-# $TESSERA_PEERS, else the bench's, else python3.
+# Models that go between Tessera's programs and transformers.
 
-bats_require_minimum_version 1.5.0
+load transformers
+script=hf_gpt2.py window=24
 
 setup_file() {
-  root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-  python=${TESSERA_PEERS:-}
-  [ -n "$python" ] || python=$root/build/peers/bin/python
-  [ -x "$python" ] || python=python3
-  export python root PATH=${BIN:-$root/build/bin}:$PATH OMP_NUM_THREADS=1
-  cd "$BATS_FILE_TMPDIR"
-  peer none none >reason || return 0
+  find_peer || return 0
   text='The cat sat on a mat'
   ids=$(printf %s "$text" | od -An -v -tu1)
   export ids
@@ -19,24 +13,6 @@ setup_file() {
   mkdir made
   # shellcheck disable=SC2086  # a word an id
   peer make made $ids >made.losses
-}
-
-setup() {
-  cd "$BATS_FILE_TMPDIR"
-  [ ! -s reason ] || skip "$(cat reason)"
-}
-
-peer() {
-  "$python" "$root/tests/golden/hf_gpt2.py" "$@" 2>/dev/null
-}
-
-loss() { # model: of eval-ppl, in one window, without memory
-  eval-ppl -m "$1" --window 24 --memory none --json text.shard.zst |
-    python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())["loss"])'
-}
-
-close() { # a b
-  python3 -c 'import sys; a, b = map(float, sys.argv[1:]); sys.exit(not abs(a - b) < 1e-4)' "$1" "$2"
 }
 
 @test "eval-ppl gives transformers' loss for its GPT-2 folders, however they are written" {

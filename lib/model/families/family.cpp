@@ -137,6 +137,18 @@ nn::ModelOptions family_options(const Family& family, const core::Json& config,
   return options;
 }
 
+nn::ModelOptions sized(const ConfigKeys& keys, const char* d_ff) {
+  nn::ModelOptions options;
+  auto& shape = options.shape;
+  shape.d_model = keys.required("hidden_size");
+  shape.layers = keys.required("num_hidden_layers");
+  shape.heads = keys.required("num_attention_heads");
+  shape.d_ff = keys.required(d_ff);
+  if (shape.d_ff == 4 * shape.d_model) shape.d_ff = 0;
+  options.vocabulary.scale_embedding = false;
+  return options;
+}
+
 std::vector<std::int64_t> Piece::shape_there(torch::IntArrayRef shape) const {
   auto there = shape.vec();
   there[0] = layout == Layout::after_two ? rows + kPaddingRows : rows;

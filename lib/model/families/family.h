@@ -60,6 +60,10 @@ core::OrderedJson family_config(const Family& family, const nn::ModelOptions& op
 nn::ModelOptions family_options(const Family& family, const core::Json& config,
                                 const std::string& origin, std::int64_t* vocabulary);
 
+/// For a family's options(): of the width, layers, heads and width of the feed-forward networks, whose
+/// key is `d_ff`, that a config.json says, with an embedding that is not scaled.
+nn::ModelOptions sized(const ConfigKeys& keys, const char* d_ff);
+
 /// Rows of a weight that are a tensor of the file.
 struct Piece {
   std::string tensor;

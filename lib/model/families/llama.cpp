@@ -15,17 +15,11 @@ constexpr const char* kFull = "full_attention";
 
 nn::ModelOptions shape_of(const ConfigKeys& keys, double epsilon, std::int64_t d_head,
                           std::int64_t context) {
-  nn::ModelOptions options;
+  auto options = sized(keys, "intermediate_size");
   auto& shape = options.shape;
   auto& transformer = options.transformer;
-  shape.d_model = keys.required("hidden_size");
-  shape.layers = keys.required("num_hidden_layers");
-  shape.heads = keys.required("num_attention_heads");
-  shape.d_ff = keys.required("intermediate_size");
-  if (shape.d_ff == 4 * shape.d_model) shape.d_ff = 0;
   shape.dropout = 0;
   shape.attention_dropout = keys.number("attention_dropout", 0);
-  options.vocabulary.scale_embedding = false;
   options.vocabulary.tied = keys.truth("tie_word_embeddings", false);
   const auto kv_heads = keys.whole("num_key_value_heads", shape.heads);
   transformer.kv_heads = kv_heads == shape.heads ? 0 : kv_heads;

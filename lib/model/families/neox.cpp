@@ -10,17 +10,11 @@ namespace {
 constexpr double kTurned = 0.25;
 
 nn::ModelOptions neox_options(const ConfigKeys& keys) {
-  nn::ModelOptions options;
+  auto options = sized(keys, "intermediate_size");
   auto& shape = options.shape;
   auto& transformer = options.transformer;
-  shape.d_model = keys.required("hidden_size");
-  shape.layers = keys.required("num_hidden_layers");
-  shape.heads = keys.required("num_attention_heads");
-  shape.d_ff = keys.required("intermediate_size");
-  if (shape.d_ff == 4 * shape.d_model) shape.d_ff = 0;
   shape.dropout = keys.number("hidden_dropout", 0);
   shape.attention_dropout = keys.number("attention_dropout", 0);
-  options.vocabulary.scale_embedding = false;
   options.vocabulary.tied = keys.truth("tie_word_embeddings", false);
   transformer.context = keys.whole("max_position_embeddings", 2048);
   transformer.positions = "rope";

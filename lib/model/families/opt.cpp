@@ -7,16 +7,10 @@ namespace model {
 namespace {
 
 nn::ModelOptions opt_options(const ConfigKeys& keys) {
-  nn::ModelOptions options;
+  auto options = sized(keys, "ffn_dim");
   auto& shape = options.shape;
-  shape.d_model = keys.required("hidden_size");
-  shape.layers = keys.required("num_hidden_layers");
-  shape.heads = keys.required("num_attention_heads");
-  shape.d_ff = keys.required("ffn_dim");
-  if (shape.d_ff == 4 * shape.d_model) shape.d_ff = 0;
   shape.dropout = keys.number("dropout", .1);
   shape.attention_dropout = keys.number("attention_dropout", 0);
-  options.vocabulary.scale_embedding = false;
   options.vocabulary.tied = keys.truth("tie_word_embeddings", true);
   options.transformer.context = keys.required("max_position_embeddings");
   options.transformer.activation = keys.activation("activation_function", "relu");

@@ -48,6 +48,7 @@ Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector
   Vocabulary vocabulary;
   std::size_t n = added.size();
   for ([[maybe_unused]] const auto& entry : names) ++n;
+  if (n == 0) file.refuse("an empty vocabulary");
   vocabulary.reserve(n, 0);
   const auto put = [&](std::uint32_t id, std::string_view token) {
     // Gaps are for tokens that were taken out, not for absurd ids.

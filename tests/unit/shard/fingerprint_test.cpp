@@ -67,3 +67,12 @@ DOCTEST_TEST_CASE("digests of stored numbers: the formulas do not drift") {
   const auto bytes = sample::write({sample::ids(300), sample::numbers(500, 300), {100, 200}});
   DOCTEST_CHECK(of(bytes).hex() == "c1fc3bdcf65e0b7feff8cb6f1f8bc3c1");
 }
+
+DOCTEST_TEST_CASE("the digest of a file's JSON comes back; what is none is said of the file") {
+  shard::Chain chain;
+  chain.append({1, 2});
+  DOCTEST_CHECK(shard::Chain::read({{"digest", chain.value().hex()}}, "store.json") == chain);
+  const auto error = thrown([] { shard::Chain::read({{"digest", "0"}}, "store.json"); });
+  DOCTEST_CHECK(error.code == 65);
+  DOCTEST_CHECK(error.names("store.json: \"digest\": '0' is not a fingerprint"));
+}
