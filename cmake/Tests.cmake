@@ -37,12 +37,14 @@ function(tessera_unit_tests)
     if(room IN_LIST torch_rooms)
       set(torch TORCH)
     endif()
-    set(emulated "")
+    set(beside "")  # what a test sets its room beside
     if(room MATCHES "^(nn|train)$")
-      set(emulated emulated_kernels)
+      set(beside emulated_kernels)
+    elseif(room STREQUAL ranks)
+      set(beside tessera_nn)
     endif()
     tessera_test_binary(unit_${room} ${torch} SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${sources}
-      LIBRARIES tessera_${room} ${emulated} dep::rapidcheck)
+      LIBRARIES tessera_${room} ${beside} dep::rapidcheck)
     add_test(NAME unit_${room} COMMAND unit_${room} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     # Threads that spin while they wait make small tensors many times slower where other tests run beside them.
     set_tests_properties(unit_${room} PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
