@@ -99,11 +99,12 @@ int evaluate_together(const Options& options, cli::Context context) {
     if (group->first()) out.emplace(context.output);
   });
   cli::Progress progress(context, "scoring", "tokens");
-  const auto sum = infer::score_together(options.evaluation, context.given, options.files, *group,
-                                         [&](auto done, auto of) {
-                                           progress.set_total(of);
-                                           progress.update(done);
-                                         });
+  const auto sum = infer::score_together(
+      {options.evaluation, context.given, options.files, options.parts.datastore_ranks}, group,
+      [&](auto done, auto of) {
+        progress.set_total(of);
+        progress.update(done);
+      });
   if (!sum) return 0;
   out->write(cli::format_report(context, sum->figures()));
   out->commit();

@@ -98,6 +98,36 @@ ranks_add_up() {
   cmp whole said.0
 }
 
+@test "stores that each rank has for itself: the figures of one process that has them all" {
+  needs build-datastore
+  local flags=(-q -j 1 -m model --window 32 --batch-tokens 100 --k 8)
+  head -n 7 text | tokenize -q -t bytes --format lines -o first.shard.zst
+  sed -n 8,15p text | tokenize -q -t bytes --format lines -o second.shard.zst
+  build-datastore -q -m model --index exact first.shard.zst -o first
+  build-datastore -q -m model --index exact second.shard.zst -o second
+  eval-ppl "${flags[@]}" --json --datastore first --datastore second test.shard.zst -o whole.json
+  mkdir -p r0 r1
+  mv first r0/store && mv second r1/store
+  # shellcheck disable=SC2016  # for the inner shell
+  each=(bash -c 'exec eval-ppl --datastore "r$OMPI_COMM_WORLD_RANK/store" "$@"' one)
+  together 2 "${each[@]}" "${flags[@]}" --json --datastore-ranks test.shard.zst -o shared.json
+  all_end 0
+  cmp whole.json shared.json || { cat whole.json shared.json && return 1; }
+  # The second has less to score than the first, and goes on searching for it; and more k than there are rows.
+  eval-ppl "${flags[@]}" --k 300 --json --datastore r0/store --datastore r1/store --stride 8 test.shard.zst -o whole.json
+  together 2 "${each[@]}" "${flags[@]}" --k 300 --json --stride 8 --datastore-ranks test.shard.zst -o shared.json
+  all_end 0
+  cmp whole.json shared.json
+  run -64 eval-ppl "${flags[@]}" --datastore r0/store --datastore-ranks test.shard.zst
+  [[ $output == *"--datastore-ranks: goes with --ranks launcher"* ]]
+  together 2 eval-ppl "${flags[@]}" --datastore-ranks test.shard.zst
+  all_end 64
+  grep -q 'each rank has stores of its own; give --datastore' said.1
+  together 2 eval-ppl "${flags[@]}" --datastore r0/store --datastore-ranks test.shard.zst
+  all_end 64
+  grep -q 'hold the same text' said.0
+}
+
 @test "ranks that cannot score together leave alike, and say why" {
   together 2 eval-ppl -m model --by document test.shard.zst -o figures
   all_end 64

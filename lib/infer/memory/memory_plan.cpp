@@ -108,10 +108,11 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
 }
 
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
-                       const model::Loaded& loaded) {
+                       const model::Loaded& loaded, const StoreOpener& open) {
   MemoryPlan plan =
       plan_unopened(options, windows, *loaded.model, loaded.facts, options.stores.any());
-  plan.stores.opened = open_stores(options.stores.folders, loaded);
+  const auto& folders = options.stores.folders;
+  plan.stores.opened = open ? open(folders, loaded) : open_stores(folders, loaded);
   return plan;
 }
 

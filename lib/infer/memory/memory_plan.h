@@ -2,8 +2,10 @@
 // What memory options come to for a model: nothing is left open, and stores are opened.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "infer/memory/memory_options.h"
 #include "infer/windows/window_plan.h"
@@ -47,9 +49,12 @@ struct MemoryPlan {
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
                        const nn::Model& model, const model::TrainingFacts& facts = {},
                        std::shared_ptr<const Stores> opened = nullptr);
-/// The same; opens the stores. Throws as Stores does too.
+/// How a model's stores are opened; see open_stores().
+using StoreOpener = std::function<std::shared_ptr<const Stores>(
+    const std::vector<std::string>& folders, const model::Loaded& loaded)>;
+/// The same; opens the stores, by open_stores() where `open` is not given. Throws as that does too.
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
-                       const model::Loaded& loaded);
+                       const model::Loaded& loaded, const StoreOpener& open = nullptr);
 
 /// `asked` with what was left open, and what can be tuned, as the plan says it: options that come to
 /// the same plan.

@@ -75,10 +75,14 @@ Stores::Stores(std::vector<std::unique_ptr<const store::Store>> stores, const st
   }
 }
 
-Neighbours Stores::search(std::size_t store, std::span<const float> queries,
-                          const store::SearchOptions& options, const std::string& own) const {
+Stores::Stores(std::vector<std::unique_ptr<const store::Store>> stores, const model::Loaded& loaded)
+    : Stores(std::move(stores), loaded.fingerprint.hex(),
+             model::tokenizer_fingerprint(loaded.tokenizer), loaded.folder,
+             loaded.model->architecture->d_key(), loaded.model->vocabulary) {}
+
+// What it found, without the entries of the text `own`.
+Neighbours Stores::neighbours(std::size_t store, store::Hits hits, const std::string& own) const {
   const store::Store& datastore = *stores_[store];
-  store::Hits hits = datastore.search(queries, options);
   const std::int64_t k = hits.k, n = static_cast<std::int64_t>(hits.ids.size()) / k;
   const auto hidden = rows_of(datastore.manifest(), own);
   for (std::size_t i = 0; i < hits.ids.size(); ++i) {
@@ -99,6 +103,13 @@ Neighbours Stores::search(std::size_t store, std::span<const float> queries,
   return hidden.empty() ? found : best(found, k);
 }
 
+std::vector<store::Hits> Stores::search_all(std::span<const float> queries,
+                                            const store::SearchOptions& options) const {
+  std::vector<store::Hits> found;
+  for (const auto& store : stores_) found.push_back(store->search(queries, options));
+  return found;
+}
+
 Neighbours Stores::search(const Tensor& queries, std::int64_t k, std::int64_t nprobe, bool rescore,
                           const std::string& own) const {
   const torch::NoGradGuard no_gradient;
@@ -108,10 +119,11 @@ Neighbours Stores::search(const Tensor& queries, std::int64_t k, std::int64_t np
   store::SearchOptions options;
   options.k = k, options.nprobe = nprobe, options.rescore = rescore;
   options.threads = at::get_num_threads();
-  Neighbours all = search(0, numbers, options, own);
+  auto found = search_all(numbers, options);
+  Neighbours all = neighbours(0, std::move(found[0]), own);
   if (stores_.size() == 1) return all;
   for (std::size_t i = 1; i < stores_.size(); ++i) {
-    const Neighbours more = search(i, numbers, options, own);
+    const Neighbours more = neighbours(i, std::move(found[i]), own);
     all = {torch::cat({all.scores, more.scores}, 1), torch::cat({all.labels, more.labels}, 1),
            torch::cat({all.rows, more.rows}, 1), torch::cat({all.stores, more.stores}, 1)};
   }
@@ -132,9 +144,7 @@ bool Stores::hold(const std::string& data) const {
 std::shared_ptr<const Stores> open_stores(const std::vector<std::string>& folders,
                                           const model::Loaded& loaded) {
   if (folders.empty()) return nullptr;
-  return std::make_shared<const Stores>(
-      folders, loaded.fingerprint.hex(), model::tokenizer_fingerprint(loaded.tokenizer),
-      loaded.folder, loaded.model->architecture->d_key(), loaded.model->vocabulary);
+  return std::make_shared<const Stores>(open_all(folders), loaded);
 }
 
 }  // namespace infer

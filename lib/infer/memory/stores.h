@@ -28,6 +28,11 @@ class Stores {
   Stores(std::vector<std::unique_ptr<const store::Store>> stores, const std::string& model,
          const std::string& tokenizer, const std::string& name, std::int64_t width,
          std::int64_t vocabulary);
+  /// The same, for a model that is loaded.
+  Stores(std::vector<std::unique_ptr<const store::Store>> stores, const model::Loaded& loaded);
+  virtual ~Stores() = default;
+  Stores(const Stores&) = delete;
+  Stores& operator=(const Stores&) = delete;
 
   /// queries (R, width) of any float dtype and device. Without the entries of the text whose data
   /// have the fingerprint `own` (hex; empty: none): a text that is scored sees other texts only
@@ -42,10 +47,14 @@ class Stores {
   std::string signature() const;
   /// Whether a store holds that text.
   bool hold(const std::string& data) const;
+  /// There are no more queries.
+  virtual void finish() const {}
 
  private:
-  Neighbours search(std::size_t store, std::span<const float> queries,
-                    const store::SearchOptions& options, const std::string& own) const;
+  /// What each store finds.
+  virtual std::vector<store::Hits> search_all(std::span<const float> queries,
+                                              const store::SearchOptions& options) const;
+  Neighbours neighbours(std::size_t store, store::Hits hits, const std::string& own) const;
   std::vector<std::unique_ptr<const store::Store>> stores_;
   std::int64_t width_, vocabulary_;
 };

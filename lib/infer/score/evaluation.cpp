@@ -13,14 +13,16 @@ void EvaluationOptions::fields(core::FieldList& f) {
   memory.fields(f);
 }
 
-Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::string>& given)
+Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::string>& given,
+                       const StoreOpener& open)
     : options_(options),
       device_(nn::device(options.compute.device)),
       loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision))) {
   if (of_pairs()) refuse_windows_of_pairs(given);
   options_.reach.apply(*loaded_.model);
-  memory_ = plan_memory(options_.memory,
-                        plan_windows(options_.windows, *loaded_.model, loaded_.facts), loaded_);
+  memory_ =
+      plan_memory(options_.memory, plan_windows(options_.windows, *loaded_.model, loaded_.facts),
+                  loaded_, open);
 }
 
 bool Evaluation::of_pairs() const {
@@ -60,6 +62,7 @@ PartRecord Evaluation::score_part(const shard::Dataset& data, core::Part part,
   watch.added = [&](double nats) { record.nats.push_back(nats); };
   watch.progress = progress;
   const auto totals = score(data, watch);
+  if (memory_.stores.any()) memory_.stores.opened->finish();
   record.tokens = totals.tokens;
   record.bytes = totals.bytes;
   record.words = totals.words;

@@ -34,7 +34,8 @@ class Evaluation {
   /// Loads the model and opens the stores. `given`: the options that were not left to their
   /// defaults. Throws as model::load(), LayerReachOptions::apply(), plan_windows(), plan_memory()
   /// and, where the model reads pairs, refuse_windows_of_pairs() do.
-  explicit Evaluation(const EvaluationOptions& options, const std::set<std::string>& given = {});
+  explicit Evaluation(const EvaluationOptions& options, const std::set<std::string>& given = {},
+                      const StoreOpener& open = nullptr);
 
   /// Whether the model reads a source: then its data are pairs, and have no windows.
   bool of_pairs() const;

@@ -17,9 +17,12 @@ void PartOptions::fields(core::FieldList& f) {
   f.group("Parts");
   f("part", part, "I/N: score the I-th of N parts, for --sum; launcher: as srun or an array says");
   f("sum", sum, "the figures of all parts together: the FILEs are what --part wrote");
+  f("datastore-ranks", datastore_ranks,
+    "--ranks: each rank's --datastore are parts that it alone has, and searches for all ranks");
 }
 
 void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
+  if (datastore_ranks && !ranks) fail(Code::usage, "--datastore-ranks: goes with --ranks launcher");
   if (!any() && !ranks) return;
   const char* const mine = sum ? "sum" : ranks ? "ranks" : "part";
   for (const char* flag : {"tune", "per-token", "by", "retrieval-at", "fail-above", "timings"})

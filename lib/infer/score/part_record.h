@@ -25,6 +25,7 @@ struct PartRecord {
 struct PartOptions {
   std::string part;  ///< see core::part(); empty: the whole
   bool sum = false;
+  bool datastore_ranks = false;  ///< each of several ranks searches its own stores for all
   void fields(core::FieldList& f);
 
   bool any() const { return sum || !part.empty(); }

@@ -3,29 +3,37 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "infer/memory/shared_stores.h"
 
 namespace infer {
 
 std::optional<PartsSum> score_together(
-    const EvaluationOptions& options, const std::set<std::string>& given,
-    const std::vector<std::string>& files, ranks::Group& group,
+    const SharedEvaluation& what, std::shared_ptr<ranks::Group> group,
     const std::function<void(std::uint64_t done, std::uint64_t of)>& progress) {
+  const auto& files = what.files;
   if (files.empty() || std::find(files.begin(), files.end(), "-") != files.end())
     core::fail(core::Code::usage, "FILE: several ranks cannot read one stdin; give files");
   std::string own;
-  group.together([&] {
-    const Evaluation evaluation(options, given);
+  const auto score = [&](const StoreOpener& open) {
+    const Evaluation evaluation(what.options, what.given, open);
     const auto data = evaluation.open(files);
-    const std::uint64_t of = data.size() / static_cast<std::uint64_t>(group.size());
-    own = to_text(evaluation.score_part(data, {group.rank(), group.size()},
+    const std::uint64_t of = data.size() / static_cast<std::uint64_t>(group->size());
+    own = to_text(evaluation.score_part(data, {group->rank(), group->size()},
                                         [&](std::uint64_t done) { progress(done, of); }));
-  });
+  };
+  if (what.own_stores) {
+    score([&](const auto& folders, const auto& loaded) {
+      return share_stores(folders, loaded, group);
+    });
+  } else {
+    group->together([&] { score(nullptr); });
+  }
   std::vector<NamedLine> lines;
-  for (auto& line : group.gather(own))
+  for (auto& line : group->gather(own))
     lines.push_back({fmt::format("rank {}", lines.size()), std::move(line)});
   std::optional<PartsSum> sum;
-  group.together([&] {
-    if (group.first()) sum = sum_parts(lines);
+  group->together([&] {
+    if (group->first()) sum = sum_parts(lines);
   });
   return sum;
 }

@@ -1,0 +1,192 @@
+#include "infer/memory/shared_stores.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "store/datastore.h"
+
+namespace infer {
+namespace {
+
+using core::Code;
+using core::fail;
+using torch::Tensor;
+
+// A store of another rank.
+class Elsewhere : public store::Store {
+ public:
+  Elsewhere(std::string name, store::Manifest manifest)
+      : name_(std::move(name)), manifest_(std::move(manifest)) {}
+  const std::string& name() const override { return name_; }
+  const store::Manifest& manifest() const override { return manifest_; }
+  store::Hits search(std::span<const float> /*queries*/,
+                     const store::SearchOptions& /*options*/) const override {
+    fail(Code::bug, "{}: is another rank's to search", name_);
+  }
+  store::RowContext context(std::int64_t /*row*/, std::int64_t /*most*/) const override {
+    fail(Code::usage, "{}: is another rank's, which alone can cite it", name_);
+  }
+
+ private:
+  std::string name_;
+  store::Manifest manifest_;
+};
+
+core::OrderedJson describe(const store::Store& store) {
+  return {{"name", store.name()}, {"manifest", store::to_json(store.manifest())}};
+}
+
+// Rows [begin, begin + n) of what each store found, (stores, n, k).
+template <class T>
+Tensor rows_of(const std::vector<store::Hits>& found, std::vector<T> store::Hits::*what,
+               std::int64_t begin, std::int64_t n) {
+  std::vector<Tensor> parts;
+  for (const auto& hits : found)
+    parts.push_back(torch::from_blob(const_cast<T*>((hits.*what).data()) + begin * hits.k,
+                                     {n, hits.k}, c10::CppTypeToScalarType<T>::value));
+  return torch::stack(parts);
+}
+
+}  // namespace
+
+// What a rank wants to know; n < 0: nothing more.
+struct SharedStores::Asked {
+  std::int64_t n = -1;
+  store::SearchOptions options;
+};
+
+SharedStores::SharedStores(std::vector<std::unique_ptr<const store::Store>> stores,
+                           std::vector<std::int64_t> counts, const model::Loaded& loaded,
+                           std::shared_ptr<ranks::Group> group)
+    : Stores(std::move(stores), loaded), group_(std::move(group)), counts_(std::move(counts)) {
+  for (std::int64_t rank = 0; rank < group_->rank(); ++rank)
+    first_ += counts_[static_cast<std::size_t>(rank)];
+}
+
+std::vector<SharedStores::Asked> SharedStores::ask(std::int64_t n,
+                                                   const store::SearchOptions& options) const {
+  std::vector<Asked> all;
+  for (const auto& words : group_->gather(torch::tensor(
+           {n, options.k, options.nprobe, std::int64_t{options.rescore}}, torch::kInt64))) {
+    const auto* const word = words.const_data_ptr<std::int64_t>();
+    all.push_back({word[0], {}});
+    all.back().options.k = word[1], all.back().options.nprobe = word[2];
+    all.back().options.rescore = word[3] != 0;
+  }
+  return all;
+}
+
+std::vector<store::Hits> SharedStores::search_own(const Tensor& queries,
+                                                  const store::SearchOptions& options) const {
+  const std::span<const float> numbers(queries.const_data_ptr<float>(),
+                                       static_cast<std::size_t>(queries.numel()));
+  std::vector<store::Hits> found;
+  const auto own = counts_[static_cast<std::size_t>(group_->rank())];
+  for (std::int64_t i = 0; i < own; ++i)
+    found.push_back((*this)[static_cast<std::size_t>(first_ + i)].search(numbers, options));
+  return found;
+}
+
+// Everybody's queries go to everybody, each searches its stores for all of them, and what it found for
+// a rank goes back there.
+std::vector<store::Hits> SharedStores::answer(const std::vector<Asked>& asked,
+                                              std::span<const float> queries) const {
+  std::int64_t longest = 0;
+  const Asked* first = nullptr;
+  for (const auto& of : asked) {
+    if (of.n < 0) continue;
+    longest = std::max(longest, of.n);
+    if (first == nullptr) first = &of;
+    if (of.options.k != first->options.k || of.options.nprobe != first->options.nprobe ||
+        of.options.rescore != first->options.rescore)
+      fail(Code::usage, "--k, --nprobe, --rescore: ranks that search together need the same");
+  }
+  store::SearchOptions options = first->options;
+  options.threads = at::get_num_threads();
+  Tensor padded = torch::zeros({longest, width()});
+  std::copy(queries.begin(), queries.end(), padded.data_ptr<float>());
+  auto all = group_->gather(padded);
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    all[rank] = all[rank].narrow(0, 0, std::max<std::int64_t>(asked[rank].n, 0));
+  const auto found = search_own(torch::cat(all), options);
+
+  const auto own = static_cast<std::size_t>(group_->rank());
+  const std::int64_t n = std::max<std::int64_t>(asked[own].n, 0);
+  // For each rank, from its stores: (stores, n, k).
+  const auto come_back = [&](auto what, torch::ScalarType type) {
+    std::vector<Tensor> out, in;
+    std::int64_t begin = 0;
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      out.push_back(rows_of(found, what, begin, all[rank].size(0)));
+      in.push_back(torch::empty({counts_[rank], n, options.k}, type));
+      begin += all[rank].size(0);
+    }
+    in[own] = out[own];
+    group_->exchange(0, out, in);
+    return torch::cat(in);
+  };
+  const Tensor scores = come_back(&store::Hits::scores, torch::kFloat32),
+               ids = come_back(&store::Hits::ids, torch::kInt64),
+               labels = come_back(&store::Hits::labels, torch::kInt32);
+  std::vector<store::Hits> hits;
+  const auto each = static_cast<std::size_t>(n * options.k);
+  for (std::size_t i = 0; i < size(); ++i) {
+    const auto part = [&]<class T>(const Tensor& whole, T /*type*/) {
+      const T* const begin = whole.const_data_ptr<T>() + i * each;
+      return std::vector<T>(begin, begin + each);
+    };
+    hits.push_back({options.k, part(ids, std::int64_t{}), part(scores, float{}),
+                    part(labels, std::int32_t{})});
+  }
+  return hits;
+}
+
+std::vector<store::Hits> SharedStores::search_all(std::span<const float> queries,
+                                                  const store::SearchOptions& options) const {
+  const std::lock_guard lock(one_);
+  return answer(ask(static_cast<std::int64_t>(queries.size()) / width(), options), queries);
+}
+
+void SharedStores::finish() const {
+  const std::lock_guard lock(one_);
+  const auto asks = [](const Asked& of) { return of.n >= 0; };
+  for (auto all = ask(-1, {}); std::any_of(all.begin(), all.end(), asks); all = ask(-1, {}))
+    answer(all, {});
+}
+
+std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folders,
+                                           const model::Loaded& loaded,
+                                           std::shared_ptr<ranks::Group> group) {
+  if (folders.empty())
+    fail(Code::usage, "--datastore-ranks: each rank has stores of its own; give --datastore");
+  std::vector<std::unique_ptr<const store::Store>> own;
+  core::OrderedJson described = core::OrderedJson::array();
+  for (const auto& folder : folders) {
+    own.push_back(std::make_unique<store::Datastore>(folder));
+    described.push_back(describe(*own.back()));
+  }
+  std::vector<std::unique_ptr<const store::Store>> stores;
+  std::vector<std::int64_t> counts;
+  for (const auto& text : group->gather(core::dump(described))) {
+    const auto rank = std::ssize(counts);
+    const std::string origin = fmt::format("rank {}", rank);
+    const auto list = core::parse_json(text, origin);
+    counts.push_back(std::ssize(list));
+    if (rank == group->rank()) {
+      std::move(own.begin(), own.end(), std::back_inserter(stores));
+      continue;
+    }
+    for (const auto& store : list) {
+      const auto name = origin + ": " + core::get<std::string>(store, "name", origin);
+      stores.push_back(std::make_unique<Elsewhere>(
+          name, store::manifest_from(core::get<core::Json>(store, "manifest", origin), name)));
+    }
+  }
+  return std::shared_ptr<const Stores>(
+      new SharedStores(std::move(stores), std::move(counts), loaded, std::move(group)));
+}
+
+}  // namespace infer
