@@ -151,6 +151,44 @@ job_ends() {
   same whole parts
 }
 
+# restarts JOB N SECONDS: waits until the job was put back into the queue so often.
+restarts() {
+  local i
+  for ((i = 0; i < $3 * 5; ++i)); do
+    [ "$(scontrol -o show job "$1" | sed 's/.* Restarts=\([0-9]*\).*/\1/')" -lt "$2" ] || return 0
+    sleep 0.2
+  done
+  echo "job $1 was not put back" && scontrol -o show job "$1" && cat ./*.out && return 1
+}
+
+# goes_on FOLDER: the run in it saved at one of its updates, and then came further.
+goes_on() {
+  local i saved
+  saved=$(find "$1" -maxdepth 1 -name 'step-*' | sed 's/.*step-//' | sort -n | tail -n 1)
+  [ -n "$saved" ]
+  for ((i = 0; i < 600; ++i)); do
+    [ "$(tail -n 1 "$1/metrics.jsonl" | jq .step)" -le "$saved" ] || return 0
+    sleep 0.1
+  done
+  echo "stayed at $saved" && return 1
+}
+
+@test "before the time limit ranks save, and the job goes back into the queue and on; so does one that makes" {
+  local ranks made
+  ranks=$(sbatch --parsable -N2 --cpus-per-task=1 --time=1 --signal=USR1@50 "$root/examples/cluster/train.sbatch" \
+    "${tiny[@]}" --checkpoint-every 1000000 --steps 100000000 -o ranks "$data/train.shard.zst")
+  restarts "$ranks" 1 90
+  goes_on ranks
+  scancel "$ranks"
+  printf 'model/model.safetensors:\n\ttrain %s --checkpoint-every 1000000 --steps 100000000 -o model %s\n' "${tiny[*]}" \
+    "$data/train.shard.zst" >Makefile
+  printf '#!/bin/bash\nexec "%s/examples/cluster/requeue" srun make\n' "$root" >job
+  made=$(sbatch --parsable --requeue --open-mode=append --time=1 --signal=TERM@50 job)
+  restarts "$made" 1 90
+  goes_on model
+  scancel "$made"
+}
+
 @test "a batch script without srun trains alone, and is told so if it asks for ranks" {
   whole --steps 3
   sbatch -W -o one.out -n2 --wrap "train ${tiny[*]} --steps 3 -o alone $data/train.shard.zst"
