@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# eval-ppl in parts: each by itself, and the sum, which has the bytes of one process; or each by a rank of one run.
+# Work in parts, each by itself or by a rank of one run, and what puts them together: the bytes of one process.
 
 load helpers
 load processes
@@ -173,4 +173,76 @@ ranks_add_up() {
   [[ $output == *"--part: gives the figures alone; leave --by out"* ]]
   run -64 eval-ppl --json test.shard.zst
   [[ $output == *"--model is missing; see --help"* ]]
+}
+
+# Slurm's variables of the array task I, from 4 on by 2, of N.
+as_task() { # I N COMMAND...
+  local index=$1 count=$2
+  shift 2
+  SLURM_ARRAY_TASK_ID=$((4 + 2 * (index - 1))) SLURM_ARRAY_TASK_MIN=4 SLURM_ARRAY_TASK_STEP=2 SLURM_ARRAY_TASK_COUNT=$count \
+    "$@" --part launcher
+}
+
+fails() { # CODE WORDS COMMAND...
+  local code=$1 words=$2
+  shift 2
+  run --separate-stderr -"$code" "$@"
+  [[ $stderr == *"$words"* ]] && [ "$(wc -l <<<"$stderr")" -eq 1 ] || { echo "$*: $stderr" && return 1; }
+}
+
+# packs N OPTIONS...: the order of N parts' hits, given in any order, has the bytes of the whole.
+packs() {
+  local count=$1 part hits=()
+  shift
+  rm -f hits.*
+  bm25-pack -q --json "$@" -o whole.order 2>whole.report
+  for ((part = 1; part <= count; ++part)); do
+    bm25-pack -q --part "$part/$count" "$@" -o "hits.$part"
+    hits=(--hits "hits.$part" "${hits[@]}")
+  done
+  bm25-pack -q --json "$@" "${hits[@]}" -o order 2>report
+  cmp whole.order order && cmp whole.report report
+}
+
+@test "bm25-pack: the hits of 1, 3 and 300 parts make the order that one process makes" {
+  cat "$root"/man/tessera.7.scd "$root"/CONTRIBUTING.md | tokenize -q -t bytes -o pack.shard.zst
+  local small=(--segment 200 pack.shard.zst)
+  packs 1 "${small[@]}"
+  packs 3 "${small[@]}"
+  packs 3 --method paths -j 3 --top 7 "${small[@]}"
+  packs 3 --buffer-size 1 --seed 5 "${small[@]}" # terms on disk, the index in parts
+  packs 3 --unit document other.shard.zst test.shard.zst
+  packs 300 "${small[@]}" # more parts than segments
+  # Hits serve every method that searches, and every seed.
+  packs 2 --seed 1 "${small[@]}"
+  bm25-pack -q --method paths "${small[@]}" -o whole.order
+  bm25-pack -q --method paths --seed 9 --hits hits.1 --hits hits.2 "${small[@]}" -o order
+  cmp whole.order order
+  as_task 2 3 bm25-pack -q "${small[@]}" -o task.2
+  bm25-pack -q --part 2/3 "${small[@]}" -o given.2
+  cmp given.2 task.2
+}
+
+@test "bm25-pack: hits that are damaged, not all there or of another search are refused, and nothing is written" {
+  local part small=(--segment 200 pack.shard.zst)
+  cat "$root"/man/tessera.7.scd | tokenize -q -t bytes -o pack.shard.zst
+  for part in 1 2 3; do bm25-pack -q --part "$part/3" "${small[@]}" -o "h.$part"; done
+  bm25-pack -q --part 2/2 "${small[@]}" -o half.2
+  bm25-pack -q --part 3/3 --top 5 "${small[@]}" -o top.3
+  bm25-pack -q --part 3/3 --segment 200 test.shard.zst -o data.3
+  fails 64 'part 2 of 3 is missing' bm25-pack --hits h.1 --hits h.3 "${small[@]}" -o x
+  fails 64 'h.1: is part 1, as h.1 is' bm25-pack --hits h.1 --hits h.1 --hits h.2 "${small[@]}" -o x
+  fails 64 'half.2: is one of 2 parts, h.1 one of 3' bm25-pack --hits h.1 --hits half.2 "${small[@]}" -o x
+  fails 64 'top.3: its hits are of another search: top 5, now it is 20' bm25-pack --hits h.1 --hits h.2 --hits top.3 "${small[@]}" -o x
+  fails 64 'data.3: its hits are of another search: data' bm25-pack --hits h.1 --hits h.2 --hits data.3 "${small[@]}" -o x
+  head -c 200 h.2 >cut
+  fails 65 'cut: cut short' bm25-pack --hits cut "${small[@]}" -o x
+  fails 65 'text: does not begin as' bm25-pack --hits text "${small[@]}" -o x
+  fails 66 'absent' bm25-pack --hits absent "${small[@]}" -o x
+  fails 64 'leave --part out' bm25-pack --hits h.1 --part 1/3 "${small[@]}" -o x
+  fails 64 'leave --dump out' bm25-pack --part 1/3 --dump hits "${small[@]}" -o x
+  fails 64 'leave --timings out' bm25-pack --hits h.1 --timings t "${small[@]}" -o x
+  fails 64 'random order' bm25-pack --part 1/3 --method random "${small[@]}" -o x
+  fails 64 "'0/3' is not I/N" bm25-pack --part 0/3 "${small[@]}" -o x
+  [ ! -e x ] && no_leftovers
 }

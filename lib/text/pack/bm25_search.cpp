@@ -150,7 +150,8 @@ Hits search(const Bm25& bm25, std::span<const std::uint32_t> queries, const Sear
   std::mutex mutex;
   std::uint64_t done = 0;
   std::uint32_t n_parts = 0;
-  for (std::uint32_t first = 0; first < lists.size(); ++n_parts) {
+  const std::uint32_t units = queries.empty() ? 0 : lists.size();  // of the index
+  for (std::uint32_t first = 0; first < units; ++n_parts) {
     const std::uint32_t last = part_end(lists, kinds, first, options.memory);
     std::vector<std::unique_ptr<IndexBlock>> blocks((last - first + IndexBlock::kUnits - 1) /
                                                     IndexBlock::kUnits);

@@ -78,16 +78,22 @@ core::OrderedJson Found::timings() const {
           {"queries_per_cpu_s", n / cpu_seconds}};
 }
 
-Found find_hits(const Bm25& bm25, const PackOptions& options, std::uint64_t most,
-                std::uint64_t seed, int jobs, const PackProgress& progress) {
-  using Clock = std::chrono::steady_clock;
-  const std::uint32_t units = bm25.lists().size();
-  std::vector<std::uint32_t> queries(units);
-  std::iota(queries.begin(), queries.end(), 0U);
+std::vector<std::uint32_t> queries_of(std::uint32_t units, const core::Part& part,
+                                      std::uint64_t most, std::uint64_t seed) {
   if (most > 0) {
-    queries = random_order(units, seed);
-    queries.resize(std::min<std::size_t>(queries.size(), most));
+    auto drawn = random_order(units, seed);
+    drawn.resize(std::min<std::size_t>(drawn.size(), most));
+    return drawn;
   }
+  const auto begin = static_cast<std::uint32_t>(part.begin(units));
+  std::vector<std::uint32_t> own(static_cast<std::size_t>(part.end(units)) - begin);
+  std::iota(own.begin(), own.end(), begin);
+  return own;
+}
+
+Found find_hits(const Bm25& bm25, const PackOptions& options, std::vector<std::uint32_t> queries,
+                int jobs, const PackProgress& progress) {
+  using Clock = std::chrono::steady_clock;
   SearchOptions how;
   how.top = static_cast<std::uint32_t>(options.top);
   how.jobs = jobs;

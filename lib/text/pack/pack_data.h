@@ -10,6 +10,7 @@
 #include "core/hash.h"
 #include "core/io.h"
 #include "core/json.h"
+#include "core/launcher.h"
 #include "core/options.h"
 #include "shard/dataset.h"
 #include "text/pack/bm25.h"
@@ -63,10 +64,13 @@ struct Found {
   /// What depends on the clock: queries, seconds, queries_per_s, queries_per_cpu_s.
   core::OrderedJson timings() const;
 };
-/// The options.top best units of `most` units drawn by the seed; of all, in their order, where it
-/// is 0.
-Found find_hits(const Bm25& bm25, const PackOptions& options, std::uint64_t most,
-                std::uint64_t seed, int jobs, const PackProgress& progress);
+/// The units of a part, in their order; where `most` is not 0, so many of all units (or all, where
+/// there are no more), drawn by the seed.
+std::vector<std::uint32_t> queries_of(std::uint32_t units, const core::Part& part = {},
+                                      std::uint64_t most = 0, std::uint64_t seed = 1);
+/// The options.top best units of each of `queries`.
+Found find_hits(const Bm25& bm25, const PackOptions& options, std::vector<std::uint32_t> queries,
+                int jobs, const PackProgress& progress);
 /// A line for each hit: query, unit and score with tabs between.
 void print_hits(const Found& found, core::ByteSink& out);
 

@@ -59,7 +59,7 @@ DOCTEST_TEST_CASE("units, terms and hits of a shard, as text") {
                 "cat purr softli\nrocket launch loudli\ncat purr again\nrocket launch again\n");
   const auto lists = text::list_terms(in, by_document(), 1, nobody);
   const text::Bm25 bm25(lists, {});
-  const auto all = text::find_hits(bm25, by_document(), 0, 1, 1, nobody);
+  const auto all = text::find_hits(bm25, by_document(), text::queries_of(lists.size()), 1, nobody);
   DOCTEST_CHECK(all.queries == std::vector<std::uint32_t>{0, 1, 2, 3});
   DOCTEST_CHECK(all.parts == 1);
   DOCTEST_CHECK(all.timings()["queries"] == 4);
@@ -67,7 +67,7 @@ DOCTEST_TEST_CASE("units, terms and hits of a shard, as text") {
   text::print_hits(all, lines);
   DOCTEST_CHECK(lines.text().substr(0, 4) == "0\t0\t");
   // Some, drawn by the seed: each line begins with the number of the unit that asked.
-  const auto some = text::find_hits(bm25, by_document(), 2, 7, 1, nobody);
+  const auto some = text::find_hits(bm25, by_document(), text::queries_of(4, {}, 2, 7), 1, nobody);
   DOCTEST_CHECK(std::set<std::uint32_t>(some.queries.begin(), some.queries.end()).size() == 2);
   DOCTEST_CHECK(some.hits.of(0)[0].unit == some.queries[0]);
 }
@@ -80,7 +80,7 @@ DOCTEST_TEST_CASE("every method orders all units, and the shard says how") {
     const auto in = text::open_packing({text.shard}, options);
     const auto lists = text::list_terms(in, options, 1, nobody);
     const text::Bm25 bm25(lists, {});
-    const auto found = text::find_hits(bm25, options, 0, 1, 1, nobody);
+    const auto found = text::find_hits(bm25, options, text::queries_of(lists.size()), 1, nobody);
     const bool searched = options.searches();
     const auto packed = text::pack(in, bm25, searched ? &found : nullptr, options, 5, 1);
     DOCTEST_CHECK(std::set<std::uint32_t>(packed.order.begin(), packed.order.end()).size() == 4);
@@ -110,7 +110,8 @@ DOCTEST_TEST_CASE("data that have nothing to order") {
   const auto in = text::open_packing({apart.shard}, by_document());
   const auto lists = text::list_terms(in, by_document(), 1, nobody);
   const text::Bm25 bm25(lists, {});
-  const auto found = text::find_hits(bm25, by_document(), 0, 1, 1, nobody);
+  const auto found =
+      text::find_hits(bm25, by_document(), text::queries_of(lists.size()), 1, nobody);
   DOCTEST_CHECK(thrown([&] { text::pack(in, bm25, &found, by_document(), 1, 1); }).code == 65);
   auto pairs = by_document();
   pairs.unit = "pair";
