@@ -1,8 +1,8 @@
 // build-datastore: a memory of a text that a model can search: the keys of every position, and the
 // tokens that followed.
 //
-// FILE: shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin. -m: a
-// model's folder. -o, --append: the store (man 5 store). stdout: a record of what the store holds.
+// FILE: shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin; or stores.
+// -m: a model's folder. -o, --append: the store (man 5 store). stdout: what it holds, a record.
 
 #include <optional>
 #include <string>
@@ -14,13 +14,13 @@
 #include "core/io.h"
 #include "infer/keys/store_build.h"
 #include "store/care.h"
+#include "store/merge.h"
 #include "store/removal.h"
 #include "store/store_report.h"
 
 namespace {
 
 using core::Code;
-using core::fail;
 
 struct Options {
   std::vector<std::string> files;
@@ -28,45 +28,51 @@ struct Options {
   store::CareOptions care;
   void fields(core::FieldList& f) {
     f.positional("FILE", files,
-                 "shards of tokens or pairs, - or none is stdin; or a store to look after");
+                 "shards of tokens or pairs, - or none is stdin; or stores to look after or merge");
     build.fields(f);
     care.fields(f);
     build.compute.fields(f);
   }
 };
 
-// A line of progress for each thing that is done, between which a signal stops the program.
-store::Watch watch_with(cli::Progress& progress) {
-  return [&](const std::string& what, std::uint64_t done, std::uint64_t total) {
+// What `work` gives, which is told how to show what it does; between two steps a signal stops it.
+template <class Work>
+auto watched(const cli::Context& context, const char* what, const Work& work) {
+  cli::Progress progress(context, what, "rows");
+  return work([&](const std::string& step, std::uint64_t done, std::uint64_t total) {
     if (cli::stop_requested())
-      fail(Code::stopped, "stopped; what was added is kept: run it again to go on");
+      core::fail(Code::stopped, "stopped; what was added is kept: run it again to go on");
     progress.set_total(total);
-    progress.update(done, what);
-  };
+    progress.update(done, step);
+  });
 }
 
 // The FILE of the options is a store.
 int look_after(const Options& options, const cli::Context& context) {
-  if (options.care.jobs() != 1 || options.files.size() != 1 || !options.build.append.empty())
-    fail(Code::usage,
-         "--remove-document, --verify, --rebuild-index and --recall: one of them, and one store");
-  const std::string& folder = options.files[0];
+  const std::string folder = options.care.folder(options.files, options.build.adds());
   const auto& documents = options.care.remove_documents;
   std::optional<store::Removal> removal;
   core::OrderedJson report;
   core::Output out(context.output);  // first: it must not stand in the store
-  {
-    cli::Progress progress(context, documents.empty() ? "looking after it" : "removing", "rows");
-    const auto watch = watch_with(progress);
+  watched(context, documents.empty() ? "looking after it" : "removing", [&](const auto& watch) {
     if (documents.empty())
       report = store::look_after(folder, options.care, options.build.index, watch);
     else
       removal.emplace(folder, documents, watch);
-  }
+  });
   out.write(removal ? cli::format_table(context, store::describe(*removal))
                     : cli::format_report(context, report));
   out.commit();
   if (removal) removal->done();  // the receipts were given
+  return 0;
+}
+
+int merge(const Options& options, const std::string& folder, const cli::Context& context) {
+  cli::catch_stop_signals();
+  const auto manifest = watched(context, "merging", [&](const auto& watch) {
+    return store::merge(options.files, folder, options.build.index, watch);
+  });
+  cli::write_receipt(context, store::describe(folder, manifest));
   return 0;
 }
 
@@ -80,18 +86,17 @@ bool fill(infer::StoreBuild& build, const cli::Context& context) {
 
 int build(const Options& options, const cli::Context& context) {
   if (options.care.jobs() > 0) return look_after(options, context);
-  const auto folder = options.build.folder(context.output);
+  const auto folder = options.build.folder(context.output, context.given);
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+  if (options.build.merge) return merge(options, folder, context);
   infer::StoreBuild build(options.build, options.files, folder, context.given);
   cli::catch_stop_signals();
   if (!fill(build, context)) {
     cli::note(context, fmt::format("stopped after {} rows; run it again to go on", build.rows()));
     return static_cast<int>(Code::stopped);
   }
-  const auto manifest = [&] {
-    cli::Progress progress(context, "indexing", "rows");
-    return build.finish(watch_with(progress));
-  }();
+  const auto manifest =
+      watched(context, "indexing", [&](const auto& watch) { return build.finish(watch); });
   cli::note(context, build.summary(manifest));
   cli::write_receipt(context, store::describe(folder, manifest));
   return 0;
@@ -107,6 +112,7 @@ int main(int argc, char** argv) {
                    "that followed it.",
                    "  build-datastore -m model train.shard.zst -o store\n"
                    "  build-datastore -m model --append store more.shard.zst\n"
+                   "  build-datastore --merge part.1 part.2 -o store\n"
                    "  build-datastore --remove-document 12 store",
                    {"model"}},
                   options, build);

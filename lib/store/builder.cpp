@@ -73,6 +73,9 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
   if (differs("tokenizer")) return "another tokenizer than that of " + plan.model_name;
   for (const char* key : {"metric", "index"})
     if (differs(key)) return option_change(key, begun.value(key, Json()), now.at(key));
+  for (const char* key : {"part", "merge"})
+    if (begun.value(key, Json()) != now.value(key, Json()))
+      return option_change(key, begun.value(key, Json()), now.value(key, Json()));
   if (differs("generation")) return "an earlier state of the store";
   const Json before = begun.value("windows", Json()), windows = now.at("windows");
   for (const Json& all : {windows, before})
@@ -167,9 +170,10 @@ Builder::Builder(std::string folder, Plan plan, bool append)
       fail(Code::bad_data, "{}: its labels are of the tokenizer '{}', these are of '{}'", folder_,
            base_.tokenizer, plan_.tokenizer);
     for (const Source& source : base_.sources)
-      complete_ = complete_ || (source.data == plan_.data && source.windows == plan_.windows);
+      complete_ = complete_ || (source.data == plan_.data && source.windows == plan_.windows &&
+                                source.part == plan_.part);
     const bool same = plan_.width == base_.width && plan_.metric == base_.metric &&
-                      (plan_.index.empty() || plan_.index == base_.index);
+                      (plan_.index.empty() || plan_.index == base_.index || base_.rows == 0);
     if (!append_ && (!complete_ || !same))
       fail(Code::usage, "{}: there is a store of other data or options; --append adds to it",
            folder_);
@@ -193,6 +197,8 @@ Json Builder::plan_json() const {
   json["vocabulary"] = plan_.vocabulary, json["metric"] = name_of(plan_.metric);
   json["index"] = plan_.index, json["data"] = plan_.data, json["windows"] = plan_.windows;
   json["generation"] = append_ ? base_.generation + 1 : 1;
+  if (plan_.part) json["part"] = fmt::format("{}/{}", plan_.part->number, plan_.part->of);
+  if (plan_.merges) json["merge"] = true;
   return json;
 }
 
@@ -219,9 +225,13 @@ void Builder::go_on() {
 void Builder::add(std::span<const float> keys, std::span<const std::int32_t> labels) {
   halves_.resize(keys.size());
   to_half(keys.data(), halves_);
+  add(std::span<const Half>(halves_), labels);
+}
+
+void Builder::add(std::span<const Half> keys, std::span<const std::int32_t> labels) {
   const std::size_t width = plan_.width;
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    const auto key = std::span<const Half>(halves_).subspan(i * width, width);
+    const auto key = keys.subspan(i * width, width);
     if (!std::all_of(key.begin(), key.end(), finite))
       fail(Code::bad_data, "{}: the key of row {} is not finite in float16; is the model damaged?",
            folder_, progress_.rows + added_ + i);
@@ -230,7 +240,7 @@ void Builder::add(std::span<const float> keys, std::span<const std::int32_t> lab
            plan_.vocabulary);
     progress_.digest.append(row_digest(key, labels[i]));
   }
-  keys_->write(std::span<const Half>(halves_));
+  keys_->write(keys);
   values_->write(labels);
   added_ += labels.size();
 }
@@ -271,6 +281,7 @@ std::unique_ptr<Index> Builder::make_index(const Manifest& manifest, std::span<c
 
 Manifest Builder::finish(std::span<const std::int64_t> first_rows, const Watch& watch) {
   if (added_ > 0) fail(Code::bug, "rows were added and not committed");
+  if (rows() == 0) keys_->commit(), values_->commit();  // no other commit() was there
   Manifest manifest = base_;
   if (append_) {
     ++manifest.generation;
@@ -278,12 +289,13 @@ Manifest Builder::finish(std::span<const std::int64_t> first_rows, const Watch& 
     manifest.model = plan_.model, manifest.tokenizer = plan_.tokenizer;
     manifest.width = plan_.width, manifest.metric = plan_.metric;
     manifest.index = plan_.index.empty() ? default_index(progress_.rows, plan_.width) : plan_.index;
+    if (progress_.rows == 0) manifest.index = "exact";  // others learn from rows
   }
   manifest.vocabulary = std::max(manifest.vocabulary, plan_.vocabulary);
   manifest.rows = progress_.rows;
   manifest.digest = progress_.digest;
   manifest.documents += first_rows.size();
-  manifest.sources.push_back({plan_.data, rows(), first_rows.size(), plan_.windows});
+  manifest.sources.push_back({plan_.data, rows(), first_rows.size(), plan_.windows, plan_.part});
 
   std::vector<std::int64_t> documents(first_rows.begin(), first_rows.end());
   for (std::int64_t& row : documents) row += static_cast<std::int64_t>(base_.rows);

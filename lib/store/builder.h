@@ -25,7 +25,9 @@ struct Plan {
   std::string index;  ///< exact, a factory string, or empty: default_index()
   std::string data;   ///< fingerprint of the shards
   core::Json windows;
-  std::string model_name, data_name;  ///< the model's folder and the shards, for messages
+  std::optional<SourcePart> part = {};  ///< of the data that the rows are of
+  bool merges = false;                  ///< rows come from stores of parts, not from a model
+  std::string model_name, data_name;    ///< the model's folder and the shards, for messages
 };
 
 /// Called with what is being done, how much is done and of how much; may throw to stop.
@@ -49,9 +51,13 @@ class Builder {
   /// What the last commit() was given; null at the start.
   const core::Json& place() const { return progress_.place; }
 
+  /// Of all rows, those among them that were added and not committed.
+  const shard::Chain& digest() const { return progress_.digest; }
+
   /// keys (n, width), labels (n): appended. Throws Error{bad_data} for a key that is not finite in
   /// float16 or a label outside the vocabulary.
   void add(std::span<const float> keys, std::span<const std::int32_t> labels);
+  void add(std::span<const Half> keys, std::span<const std::int32_t> labels);
   /// What was added is on disk and will not be asked for again.
   void commit(core::Json place);
   /// Documents, index, recall, and store.json last. `first_rows`: of each document of this command,

@@ -1,5 +1,6 @@
 #include "store/care.h"
 
+#include "core/error.h"
 #include "store/datastore.h"
 #include "store/removal.h"
 #include "store/store_report.h"
@@ -20,6 +21,14 @@ void CareOptions::fields(core::FieldList& f) {
 
 int CareOptions::jobs() const {
   return (remove_documents.empty() ? 0 : 1) + verify + rebuild_index + recall;
+}
+
+std::string CareOptions::folder(const std::vector<std::string>& files, bool adds) const {
+  if (jobs() != 1 || files.size() != 1 || adds)
+    core::fail(
+        core::Code::usage,
+        "--remove-document, --verify, --rebuild-index and --recall: one of them, and one store");
+  return files[0];
 }
 
 core::OrderedJson look_after(const std::string& folder, const CareOptions& options,

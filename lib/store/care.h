@@ -19,6 +19,9 @@ struct CareOptions {
 
   /// How many of the four jobs were asked for.
   int jobs() const;
+  /// The store of the one job, the only FILE. Throws Error{usage} for several, or if rows are to be
+  /// added too (`adds`).
+  std::string folder(const std::vector<std::string>& files, bool adds) const;
 };
 
 /// Does verify, rebuild_index (of the kind `index`; empty: as it was) or recall. Returns what the

@@ -17,7 +17,7 @@ using core::OrderedJson;
 
 constexpr const char* kFormat = "tessera-store";
 constexpr std::uint64_t kVersion = 1;
-constexpr std::uint64_t kMostGenerations = std::uint64_t{1} << 53;
+constexpr std::uint64_t kMostGenerations = std::uint64_t{1} << 53, kMostParts = 1 << 20;
 
 OrderedJson to_json(const Recall& recall) {
   OrderedJson json;
@@ -26,10 +26,30 @@ OrderedJson to_json(const Recall& recall) {
   return json;
 }
 
+std::uint64_t bounded(const Json& json, const char* key, std::uint64_t most,
+                      const std::string& origin) {
+  const auto value = core::get<std::uint64_t>(json, key, origin);
+  if (value > most) fail(Code::bad_data, "{}: \"{}\" is too large", origin, key);
+  return value;
+}
+
+SourcePart part_from(const Json& json, const std::string& origin) {
+  SourcePart part;
+  part.number = core::get<std::uint64_t>(json, "number", origin);
+  part.of = core::get<std::uint64_t>(json, "of", origin);
+  part.begin = core::get<std::uint64_t>(json, "begin", origin);
+  part.end = bounded(json, "end", kMostRows, origin);
+  if (part.number < 1 || part.number > part.of || part.of > kMostParts || part.begin > part.end)
+    fail(Code::bad_data, "{}: part {} of {}, rows {} to {}", origin, part.number, part.of,
+         part.begin, part.end);
+  return part;
+}
+
 OrderedJson to_json(const Source& source) {
   OrderedJson json;
   json["data"] = source.data, json["rows"] = source.rows, json["documents"] = source.documents;
   json["windows"] = source.windows;
+  if (source.part) json["part"] = to_json(*source.part);
   return json;
 }
 
@@ -48,13 +68,6 @@ std::string file_name(const Json& files, const char* key, const std::string& end
   return name;
 }
 
-std::uint64_t bounded(const Json& json, const char* key, std::uint64_t most,
-                      const std::string& origin) {
-  const auto value = core::get<std::uint64_t>(json, key, origin);
-  if (value > most) fail(Code::bad_data, "{}: \"{}\" is too large", origin, key);
-  return value;
-}
-
 }  // namespace
 
 std::string_view name_of(Metric metric) { return metric == Metric::ip ? "ip" : "l2"; }
@@ -71,6 +84,20 @@ std::string Manifest::fingerprint() const {
   all["model"] = model, all["metric"] = name_of(metric), all["index"] = index;
   all["index_hash"] = index_hash;
   return core::hash128(core::dump(all)).hex();
+}
+
+bool overlap(const Source& a, const Source& b) {
+  if (a.data.empty() || a.data != b.data) return false;
+  // Rows of other windows are others': they say nothing of where the parts lie.
+  if (!a.part || !b.part || a.windows != b.windows) return true;
+  return a.part->begin < b.part->end && b.part->begin < a.part->end;
+}
+
+OrderedJson to_json(const SourcePart& part) {
+  OrderedJson json;
+  json["number"] = part.number, json["of"] = part.of;
+  json["begin"] = part.begin, json["end"] = part.end;
+  return json;
 }
 
 OrderedJson to_json(const Receipt& receipt) {
@@ -141,6 +168,7 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
     source.rows = core::get<std::uint64_t>(entry, "rows", origin);
     source.documents = core::get<std::uint64_t>(entry, "documents", origin);
     source.windows = core::get<Json>(entry, "windows", origin);
+    if (entry.contains("part")) source.part = part_from(entry["part"], origin);
     m.sources.push_back(std::move(source));
   }
   for (const Json& entry : core::get<std::vector<Json>>(json, "removed", origin)) {

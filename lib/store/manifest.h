@@ -3,6 +3,7 @@
 // what makes rows count.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,12 +33,24 @@ struct Recall {
   double recall = 0;
 };
 
+/// Which part of a text a store holds: its number, from 1, and the rows, [begin, end), that it has
+/// in one store of the whole text.
+struct SourcePart {
+  std::uint64_t number = 1, of = 1;
+  std::uint64_t begin = 0, end = 0;
+  bool operator==(const SourcePart&) const = default;
+};
+
 /// What the keys are of: one entry for each call that added rows.
 struct Source {
   std::string data;  ///< fingerprint of the shards
   std::uint64_t rows = 0, documents = 0;
   core::Json windows;  ///< options that change keys: window, stride, restart, precision
+  std::optional<SourcePart> part = {};  ///< none: the whole text
 };
+/// Whether entries of the one may be entries of the other: they are of one text, and not of
+/// different parts of it.
+bool overlap(const Source& a, const Source& b);
 
 /// A document that was removed; see removal.h.
 struct Receipt {
@@ -73,6 +86,7 @@ struct Manifest {
 inline constexpr const char* kManifestName = "store.json";
 
 core::OrderedJson to_json(const Receipt& receipt);
+core::OrderedJson to_json(const SourcePart& part);
 core::OrderedJson to_json(const Manifest& manifest);
 /// Nothing in it is trusted: names of files are a store's, sizes are bounded, and it carries a
 /// hash of itself. Throws Error{bad_data} naming `origin`, or both versions.

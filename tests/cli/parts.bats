@@ -246,3 +246,136 @@ packs() {
   fails 64 "'0/3' is not I/N" bm25-pack --part 0/3 "${small[@]}" -o x
   [ ! -e x ] && no_leftovers
 }
+
+# stores N OPTIONS...: N parts, merged in any order, are the store that one process makes, each file.
+stores() {
+  local count=$1 part
+  shift
+  rm -rf whole merged store.*
+  build-datastore -q -j 1 -m model "$@" -o whole >whole.record
+  for ((part = 1; part <= count; ++part)); do
+    build-datastore -q -j 1 -m model --part "$part/$count" "$@" --index exact -o "store.$part" >/dev/null
+  done
+  # shellcheck disable=SC2046  # names without spaces
+  build-datastore -q -j 1 --merge --index "$(jq -r .index whole/store.json)" $(printf '%s\n' store.* | sort -R) -o merged >record
+  diff -r whole merged
+  diff <(sed 1d whole.record) <(sed 1d record)
+}
+
+@test "build-datastore: 1, 3 and 40 parts merge into the store of one process, whatever the windows" {
+  needs build-datastore
+  local small=(--window 32 --batch-tokens 100)
+  stores 1 "${small[@]}" test.shard.zst
+  stores 3 "${small[@]}" --stride 8 test.shard.zst
+  stores 40 "${small[@]}" other.shard.zst test.shard.zst # more parts than batches: some are empty
+  stores 3 "${small[@]}" --restart document --metric l2 test.shard.zst
+  as_task 2 3 build-datastore -q -j 1 -m model "${small[@]}" --restart document --metric l2 test.shard.zst -o task --index exact >/dev/null
+  diff -r store.2 task
+}
+
+@test "build-datastore: indexes, carried State and pairs, in parts" {
+  needs train
+  needs build-datastore
+  stores 3 --window 32 --batch-tokens 100 --index IVF4,Flat test.shard.zst
+  stores 2 --window 32 --batch-tokens 100 --index IVF4,PQ8x4fs --stride 16 test.shard.zst
+  [ -e lstm ] || train -q --arch lstm --layers 1 --d-model 16 --segment 32 --batch 4 --steps 4 -j 1 other.shard.zst -o lstm
+  stores 4 -m lstm --window 32 --carry on --restart document test.shard.zst
+  stores 2 -m lstm --window 32 --carry on test.shard.zst # one stream: one part is all
+  seq 60 | sed 's/^/one two /' >source
+  seq 60 | sed 's/$/ drei/' >target
+  tokenize -q --learn bpe --vocab-size 300 source target -o pairs.json
+  tokenize -q -t pairs.json --pairs source target -o pairs.shard.zst
+  train -q --arch encoder-decoder --layers 1 --d-model 16 --heads 2 --steps 4 --batch-tokens 64 -j 1 pairs.shard.zst -o translator
+  stores 3 -m translator --batch-tokens 10 pairs.shard.zst
+}
+
+@test "build-datastore: a part, or a merge, that was killed goes on to the same bytes" {
+  needs build-datastore
+  local delay small=(-m model --window 32 --batch-tokens 40 --stride 4)
+  stores 2 "${small[@]}" test.shard.zst
+  for delay in 0.1 0.2 0.3 0.4 0.5; do
+    # It may be done before that.
+    timeout -s KILL "$delay" build-datastore -q -j 1 "${small[@]}" --part 2/2 --index exact test.shard.zst -o killed.2 >/dev/null ||
+      [ $? -eq 137 ]
+    timeout -s KILL "$delay" build-datastore -q -j 1 --merge store.1 store.2 -o killed >/dev/null || [ $? -eq 137 ]
+  done
+  build-datastore -q -j 1 "${small[@]}" --part 2/2 --index exact test.shard.zst -o killed.2 >/dev/null
+  diff -r store.2 killed.2
+  build-datastore -q -j 1 --merge store.1 store.2 -o killed >/dev/null
+  diff -r whole killed
+  run --separate-stderr build-datastore "${small[@]}" --part 2/2 --index exact test.shard.zst -o killed.2
+  [[ $stderr == *"nothing to do"* ]]
+}
+
+@test "datastores of parts are searched as one, cite the document, and hide a text from itself" {
+  needs build-datastore
+  needs sample
+  local parts=(--datastore store.1 --datastore store.2 --datastore store.3) figure
+  stores 3 -m model --window 32 --batch-tokens 100 other.shard.zst
+  for options in '--k 8' '--k 2000 --combine both' '--k 8 --combine interpolate'; do
+    # shellcheck disable=SC2086
+    eval-ppl -q -j 1 -m model --window 32 --json --datastore whole $options test.shard.zst | jq 'del(.signature)' >one.json
+    # shellcheck disable=SC2086
+    eval-ppl -q -j 1 -m model --window 32 --json "${parts[@]}" $options test.shard.zst | jq 'del(.signature)' >several.json
+    cmp one.json several.json
+  done
+  # The text that is scored sees nothing of itself, in whatever part it lies.
+  eval-ppl -q -j 1 -m model --window 32 --json other.shard.zst | jq .loss >alone
+  eval-ppl -j 1 -m model --window 32 --json "${parts[@]}" --k 2000 other.shard.zst 2>notes | jq .loss >hidden
+  cmp alone hidden
+  grep -q 'a datastore holds this very text' notes
+  # Rows are counted in the store, documents in the text.
+  sample -m model -t bytes --prompt 'The cat sat' --max-tokens 8 --temperature 0 --k 4 --combine both --cite --json --datastore whole |
+    jq -c '.citations[].contexts[].document' >one.cited
+  sample -m model -t bytes --prompt 'The cat sat' --max-tokens 8 --temperature 0 --k 4 --combine both --cite --json "${parts[@]}" |
+    jq -c '.citations[].contexts[].document' >several.cited
+  [ -s one.cited ]
+  cmp one.cited several.cited
+  # What would count twice.
+  fails 64 'hold the same text' eval-ppl -m model --datastore store.2 --datastore store.2 test.shard.zst
+  fails 64 'hold the same text' eval-ppl -m model --datastore store.2 --datastore whole test.shard.zst
+  build-datastore -q -j 1 -m model --window 32 --batch-tokens 100 --part 1/2 other.shard.zst -o half >/dev/null
+  fails 64 'hold the same text' eval-ppl -m model --datastore half --datastore store.2 test.shard.zst
+  eval-ppl -q -m model --window 32 --datastore half --datastore store.3 test.shard.zst -o /dev/null
+  rm -r half
+}
+
+@test "build-datastore: parts that do not belong together, or are not all there, are refused by name" {
+  needs build-datastore
+  local small=(-m model --window 32 --batch-tokens 100)
+  stores 3 "${small[@]}" test.shard.zst
+  "$root"/tests/cli/tiny_gpt2 model2 2
+  build-datastore -q -m model2 --window 32 --batch-tokens 100 --part 2/3 test.shard.zst -o model.2 >/dev/null
+  build-datastore -q -m model --window 16 --batch-tokens 100 --part 2/3 test.shard.zst -o windows.2 >/dev/null
+  build-datastore -q "${small[@]}" --part 2/3 other.shard.zst -o data.2 >/dev/null
+  build-datastore -q "${small[@]}" --part 2/4 test.shard.zst -o four.2 >/dev/null
+  cp -r store.2 removed.2
+  build-datastore -q --remove-document 3 removed.2 >/dev/null
+  cp -r store.2 damaged.2
+  printf 'x' | dd of=damaged.2/keys.npy bs=1 seek=1000 conv=notrunc status=none
+  fails 64 'part 2 of 3 is missing' build-datastore --merge store.1 store.3 -o x
+  fails 64 'store.2: is part 2, as store.2 is' build-datastore --merge store.1 store.2 store.2 -o x
+  fails 64 'model.2: is no part of the store of which store.1 is one: model' build-datastore --merge store.1 model.2 store.3 -o x
+  fails 64 'windows.2: is no part of the store of which store.1 is one: windows' build-datastore --merge store.1 windows.2 -o x
+  fails 64 'data.2: is no part of the store of which store.1 is one: data' build-datastore --merge store.1 data.2 -o x
+  fails 64 'one: number of parts 4, not 3' build-datastore --merge store.1 four.2 store.3 -o x
+  fails 64 'removed.2: documents were removed' build-datastore --merge store.1 removed.2 store.3 -o x
+  fails 64 'whole: is no part of a store' build-datastore --merge whole -o x
+  fails 64 '--index' build-datastore --merge store.1 store.2 store.3 --index Bogus7 -o x
+  fails 66 'absent' build-datastore --merge store.1 absent store.3 -o x
+  fails 64 'it takes -o STORE' build-datastore --merge store.1 store.2 store.3
+  fails 64 'leave --model out' build-datastore --merge -m model store.1 store.2 store.3 -o x
+  fails 64 'there is a store of other data or options' build-datastore --merge store.1 store.2 store.3 -o store.1
+  fails 64 'leave --append out' build-datastore "${small[@]}" --part 1/3 --append whole other.shard.zst
+  fails 64 "'4/3' is not I/N" build-datastore "${small[@]}" --part 4/3 test.shard.zst -o x
+  fails 64 'one store' build-datastore --merge --verify whole -o y
+  [ ! -e x ] && [ ! -e y ] && no_leftovers
+  # Damage is seen when rows are read; with the part mended the merge goes on.
+  fails 65 'damaged.2: damaged: its rows are not those of its store.json' build-datastore -q --merge store.1 damaged.2 store.3 -o x
+  fails 66 'not complete yet' build-datastore --verify x
+  fails 64 'it was begun with --merge' build-datastore "${small[@]}" test.shard.zst -o x
+  build-datastore -q --merge store.1 store.2 store.3 -o x >/dev/null
+  diff -r whole x
+  fails 64 'there is a store of other data or options' build-datastore "${small[@]}" --part 1/3 test.shard.zst -o whole
+  rm -r x
+}

@@ -1,6 +1,7 @@
 #include "infer/keys/entries.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/error.h"
 
@@ -17,7 +18,20 @@ std::uint64_t silent(const WindowPlan& windows, std::size_t document, std::uint6
   return windows.beginning < 0 && starts ? std::min<std::uint64_t>(1, elements) : 0;
 }
 
+std::uint64_t entries_in(const std::vector<Span>& spans) {
+  std::uint64_t entries = 0;
+  for (const Span& span : spans)
+    entries += static_cast<std::uint64_t>(span.length - span.first_scored);
+  return entries;
+}
+
 }  // namespace
+
+std::vector<std::int64_t> EntryRange::documents(std::vector<std::int64_t> first) const {
+  const auto from = static_cast<std::int64_t>(begin), to = static_cast<std::int64_t>(end);
+  for (std::int64_t& entry : first) entry = std::clamp(entry, from, to) - from;
+  return first;
+}
 
 EntryWalk::EntryWalk(nn::Model& model) : model_(model), training_(model.is_training()) {
   model_.eval();
@@ -25,38 +39,37 @@ EntryWalk::EntryWalk(nn::Model& model) : model_(model), training_(model.is_train
 
 EntryWalk::~EntryWalk() { model_.train(training_); }
 
-WindowWalk::WindowWalk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-                       torch::Device device)
-    : EntryWalk(model),
-      data_(data),
-      windows_(windows),
-      device_(device),
-      all_(windows, data.documents(), data.size()) {
-  shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
-  waiting_ = all_.next();
+EntryRange EntryWalk::range_of(const core::Part& part) const {
+  if (part.whole()) return {0, count()};
+  const auto sizes = group_sizes();
+  const auto before = [&](std::int64_t groups) {
+    return std::accumulate(sizes.begin(), sizes.begin() + groups, std::uint64_t{0});
+  };
+  return {before(part.begin(std::ssize(sizes))), before(part.end(std::ssize(sizes)))};
 }
 
-// As many windows as share a forward; one if State is carried.
-std::vector<Span> WindowWalk::next_spans() {
-  std::vector<Span> spans;
-  std::int64_t longest = 0;
-  while (waiting_) {
-    longest = std::max(longest, waiting_->length);
-    const auto tokens = longest * static_cast<std::int64_t>(spans.size() + 1);
-    if (!spans.empty() && (carried() || tokens > windows_.batch_tokens)) break;
-    spans.push_back(*waiting_);
-    waiting_ = all_.next();
+WindowWalk::WindowWalk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
+                       torch::Device device)
+    : EntryWalk(model), data_(data), windows_(windows), device_(device), batches_(windows_, data) {
+  shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
+}
+
+std::vector<std::uint64_t> WindowWalk::group_sizes() const {
+  std::vector<std::uint64_t> sizes;
+  WindowBatches all(windows_, data_);
+  while (const auto batch = all.next()) {
+    sizes.resize(static_cast<std::size_t>(batch->group) + 1);
+    sizes.back() += entries_in(batch->spans);
   }
-  return spans;
+  return sizes;
 }
 
 void WindowWalk::go_on(std::uint64_t entries, nn::State state) {
   std::uint64_t passed = 0;
   while (passed < entries) {
-    const auto spans = next_spans();
-    if (spans.empty()) break;
-    for (const Span& span : spans)
-      passed += static_cast<std::uint64_t>(span.length - span.first_scored);
+    const auto batch = batches_.next();
+    if (!batch) break;
+    passed += entries_in(batch->spans);
   }
   if (passed != entries)
     fail(Code::bad_data, "{}: it cannot go on at entry {}: no window ends there", data_.name(),
@@ -66,8 +79,9 @@ void WindowWalk::go_on(std::uint64_t entries, nn::State state) {
 
 std::optional<EntryBlock> WindowWalk::next() {
   const torch::NoGradGuard no_gradient;
-  const auto spans = next_spans();
-  if (spans.empty()) return std::nullopt;
+  const auto together = batches_.next();
+  if (!together) return std::nullopt;
+  const auto& spans = together->spans;
   const nn::Batch host = batch_of(spans, data_, windows_.beginning, model_.vocabulary);
   if (carried() && !spans[0].fresh && model_.architecture->carry() == nn::Carry::forget)
     model_.architecture->forget(state_, windows_.window - windows_.stride);

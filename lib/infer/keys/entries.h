@@ -5,8 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include "core/launcher.h"
+#include "infer/windows/window_batches.h"
 #include "infer/windows/window_plan.h"
-#include "infer/windows/windows.h"
 #include "nn/arch/model.h"
 #include "nn/base/state.h"
 #include "nn/base/torch.h"
@@ -18,6 +19,15 @@ namespace infer {
 struct EntryBlock {
   torch::Tensor keys;    ///< (R, d_key) float32, CPU, contiguous: Hidden::g
   torch::Tensor labels;  ///< (R) int32, CPU
+};
+
+/// Some consecutive entries of a walk, [begin, end).
+struct EntryRange {
+  std::uint64_t begin = 0, end = 0;
+  std::uint64_t size() const { return end - begin; }
+  /// Where documents begin in it, counted from its first entry: those before it at 0, those behind
+  /// it at its end. `first`: in all entries.
+  std::vector<std::int64_t> documents(std::vector<std::int64_t> first) const;
 };
 
 /// Gives the entries of a data set from the first to the last, a block at a time. The model is in
@@ -41,9 +51,14 @@ class EntryWalk {
   /// Entries in all, and the first of each document, counted over the data set.
   virtual std::uint64_t count() const = 0;
   virtual std::vector<std::int64_t> first_of_documents() const = 0;
+  /// The entries of a part: it begins and ends where a block does, of a walk that carries a State
+  /// where a stream does. A key does not depend on which part it is in.
+  EntryRange range_of(const core::Part& part) const;
 
  protected:
   explicit EntryWalk(nn::Model& model);
+  /// Entries of each of the groups that stand or fall together.
+  virtual std::vector<std::uint64_t> group_sizes() const = 0;
   nn::Model& model_;
   nn::State state_;
 
@@ -67,12 +82,11 @@ class WindowWalk : public EntryWalk {
   std::vector<std::int64_t> first_of_documents() const override;
 
  private:
-  std::vector<Span> next_spans();
+  std::vector<std::uint64_t> group_sizes() const override;
   const shard::Dataset& data_;
   WindowPlan windows_;
   torch::Device device_;
-  Windows all_;
-  std::optional<Span> waiting_;
+  WindowBatches batches_;
 };
 
 }  // namespace infer

@@ -26,21 +26,19 @@ void commit(store::Builder& builder, const EntryWalk& walk, const std::string& f
 
 }  // namespace
 
-bool fill_store(store::Builder& builder, EntryWalk& walk, const std::string& folder,
-                torch::Device device, const FillWatch& watch) {
+bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& range,
+                const std::string& folder, torch::Device device, const FillWatch& watch) {
   using Clock = std::chrono::steady_clock;
   std::uint64_t rows = builder.rows();
-  if (rows > 0) {
-    nn::State state;
-    if (walk.carried()) {
-      const std::string path = folder + "/step-" + std::to_string(rows);
-      state = model::load_checkpoint(path).get_state(kState, device);
-    }
-    walk.go_on(rows, std::move(state));
+  nn::State state;
+  if (rows > 0 && walk.carried()) {
+    const std::string path = folder + "/step-" + std::to_string(rows);
+    state = model::load_checkpoint(path).get_state(kState, device);
   }
+  if (range.begin + rows > 0) walk.go_on(range.begin + rows, std::move(state));
   auto last = Clock::now();
   bool stopped = false;
-  while (!stopped) {
+  while (!stopped && rows < range.size()) {
     const auto block = walk.next();
     if (!block) break;
     const auto n = static_cast<std::size_t>(block->labels.size(0));

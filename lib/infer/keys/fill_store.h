@@ -17,12 +17,12 @@ struct FillWatch {
   double commit_every_s = 10;
 };
 
-/// Gives the builder all entries of the walk, from where it stands, and commits them from time to
-/// time. With carried windows the State goes to FOLDER/step-N/ (as a training checkpoint) before
-/// each commit; remove_states() is for when the store is whole. False: stopped, and what was added
-/// is committed.
-bool fill_store(store::Builder& builder, EntryWalk& walk, const std::string& folder,
-                torch::Device device, const FillWatch& watch = {});
+/// Gives the builder the entries of the walk that are in `range`, from where it stands, and commits
+/// them from time to time. With carried windows the State goes to FOLDER/step-N/ (as a training
+/// checkpoint) before each commit; remove_states() is for when the store is whole. False: stopped,
+/// and what was added is committed.
+bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& range,
+                const std::string& folder, torch::Device device, const FillWatch& watch = {});
 /// Removes the States that fill_store() left in the folder.
 void remove_states(const std::string& folder);
 

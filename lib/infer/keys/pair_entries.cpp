@@ -1,6 +1,8 @@
 #include "infer/keys/pair_entries.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "core/error.h"
 #include "infer/windows/pairs.h"
@@ -37,25 +39,36 @@ PairWalk::PairWalk(nn::Model& model, const shard::Dataset& data, std::int64_t ba
                data.name(), model.options.arch);
 }
 
-std::vector<std::int64_t> PairWalk::next_pairs() {
+// One past the last pair of the block that begins with `first`.
+std::int64_t PairWalk::block_end(std::int64_t first) const {
   const auto& documents = data_.documents();
   const auto count = static_cast<std::int64_t>(documents.size() / 2);
-  std::vector<std::int64_t> pairs;
-  for (std::int64_t tokens = 0; next_pair_ < count && tokens < kForwards * batch_tokens_;
-       ++next_pair_) {
-    tokens += length_of(documents, next_pair_);
-    pairs.push_back(next_pair_);
-  }
-  return pairs;
+  std::int64_t end = first;
+  for (std::int64_t tokens = 0; end < count && tokens < kForwards * batch_tokens_; ++end)
+    tokens += length_of(documents, end);
+  return end;
+}
+
+std::uint64_t PairWalk::entries_in(std::int64_t first, std::int64_t end) const {
+  std::uint64_t entries = 0;
+  for (auto pair = first; pair < end; ++pair)
+    entries += static_cast<std::uint64_t>(length_of(data_.documents(), pair));
+  return entries;
+}
+
+std::vector<std::uint64_t> PairWalk::group_sizes() const {
+  std::vector<std::uint64_t> sizes;
+  for (std::int64_t first = 0, end = 0; (end = block_end(first)) > first; first = end)
+    sizes.push_back(entries_in(first, end));
+  return sizes;
 }
 
 void PairWalk::go_on(std::uint64_t entries, nn::State /*state*/) {
   std::uint64_t passed = 0;
   while (passed < entries) {
-    const auto pairs = next_pairs();
-    if (pairs.empty()) break;
-    for (const auto pair : pairs)
-      passed += static_cast<std::uint64_t>(length_of(data_.documents(), pair));
+    const auto first = std::exchange(next_pair_, block_end(next_pair_));
+    if (first == next_pair_) break;
+    passed += entries_in(first, next_pair_);
   }
   if (passed != entries)
     core::fail(core::Code::bad_data,
@@ -65,8 +78,10 @@ void PairWalk::go_on(std::uint64_t entries, nn::State /*state*/) {
 
 std::optional<EntryBlock> PairWalk::next() {
   const torch::NoGradGuard no_gradient;
-  const auto pairs = next_pairs();
+  std::vector<std::int64_t> pairs(static_cast<std::size_t>(block_end(next_pair_) - next_pair_));
   if (pairs.empty()) return std::nullopt;
+  std::iota(pairs.begin(), pairs.end(), next_pair_);
+  next_pair_ += std::ssize(pairs);
   const auto& documents = data_.documents();
   std::vector<std::int64_t> first(pairs.size());  // of each pair's entries in the block
   std::int64_t rows = 0;
@@ -96,11 +111,7 @@ std::optional<EntryBlock> PairWalk::next() {
 }
 
 std::uint64_t PairWalk::count() const {
-  std::uint64_t entries = 0;
-  const auto& documents = data_.documents();
-  for (std::size_t pair = 0; pair < documents.size() / 2; ++pair)
-    entries += static_cast<std::uint64_t>(length_of(documents, static_cast<std::int64_t>(pair)));
-  return entries;
+  return entries_in(0, static_cast<std::int64_t>(data_.documents().size() / 2));
 }
 
 std::vector<std::int64_t> PairWalk::first_of_documents() const {

@@ -28,7 +28,9 @@ class PairWalk : public EntryWalk {
   std::vector<std::int64_t> first_of_documents() const override;
 
  private:
-  std::vector<std::int64_t> next_pairs();
+  std::vector<std::uint64_t> group_sizes() const override;
+  std::int64_t block_end(std::int64_t first) const;
+  std::uint64_t entries_in(std::int64_t first, std::int64_t end) const;
   const shard::Dataset& data_;
   std::int64_t batch_tokens_;
   torch::Device device_;

@@ -40,9 +40,27 @@ void StoreBuildOptions::fields(core::FieldList& f) {
   f("append", append, "add to this store");
   windows.fields(f);
   reach.fields(f);
+  f.group("Parts");
+  f("part", part,
+    "I/N: a store of the I-th of N parts of the text; launcher: as srun or an array says");
+  f("merge", merge, "one store of those that --part made of a text: the FILEs are these");
 }
 
-std::string StoreBuildOptions::folder(const std::string& output) const {
+std::string StoreBuildOptions::folder(const std::string& output,
+                                      const std::set<std::string>& given) const {
+  const auto leave_out = [&](const char* mine, const char* why,
+                             std::initializer_list<const char*> flags) {
+    for (const char* flag : flags)
+      if (given.count(flag) > 0)
+        core::fail(core::Code::usage, "--{}: {}; leave --{} out", mine, why, flag);
+  };
+  if (merge) {
+    leave_out("merge", "of parts that are there", {"model", "metric", "append", "part"});
+    if (output.empty()) core::fail(core::Code::usage, "--merge: it takes -o STORE");
+    return output;
+  }
+  core::part(part);  // is one
+  if (!part.empty()) leave_out("part", "makes a store of its own", {"append"});
   if (append.empty() == output.empty())
     core::fail(core::Code::usage, "it takes -o STORE, or --append STORE");
   if (model.empty())
@@ -68,6 +86,12 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
   model::check_tokenizer(loaded_, data_.header(), data_.name());
   const WindowPlan windows = plan_windows(options.windows, *loaded_.model, loaded_.facts, data_);
   store::Plan plan = plan_of(options, loaded_, data_, windows);
+  walk_ = make_walk(*loaded_.model, data_, windows, device_);
+  const core::Part part = core::part(options.part);
+  range_ = walk_->range_of(part);
+  if (!options.part.empty())
+    plan.part = {static_cast<std::uint64_t>(part.index + 1), static_cast<std::uint64_t>(part.count),
+                 range_.begin, range_.end};
   const bool append = !options.append.empty();
   if (append && given.count("metric") == 0) plan.metric = store::read_manifest(folder).metric;
   if (!plan.index.empty() && plan.index != "exact")
@@ -75,16 +99,16 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
   builder_ = std::make_unique<store::Builder>(folder, plan, append);
   was_complete_ = builder_->complete();
   chooses_index_ = plan.index.empty() && !append;
-  walk_ = make_walk(*loaded_.model, data_, windows, device_);
 }
 
 bool StoreBuild::fill(const FillWatch& watch) {
-  return complete() || fill_store(*builder_, *walk_, folder_, device_, watch);
+  return complete() || fill_store(*builder_, *walk_, range_, folder_, device_, watch);
 }
 
 store::Manifest StoreBuild::finish(const store::Watch& watch) {
-  const auto manifest = complete() ? store::read_manifest(folder_)
-                                   : builder_->finish(walk_->first_of_documents(), watch);
+  const auto manifest =
+      complete() ? store::read_manifest(folder_)
+                 : builder_->finish(range_.documents(walk_->first_of_documents()), watch);
   remove_states(folder_);
   return manifest;
 }

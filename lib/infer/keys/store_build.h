@@ -22,14 +22,17 @@ struct StoreBuildOptions {
   std::string model;                 ///< the folder of the model whose keys they are
   std::string index, metric = "ip";  ///< see store::Plan
   std::string append;                ///< a store that gets the rows; empty: a new one does
+  std::string part;                  ///< see core::part(); empty: the whole
+  bool merge = false;                ///< of parts that are there; see store/merge.h
   WindowOptions windows;
   LayerReachOptions reach;
   nn::ComputeOptions compute;
   void fields(core::FieldList& f);  ///< but for compute's, which stand elsewhere
+  bool adds() const { return merge || !append.empty(); }
 
   /// The store that gets rows, `output` (-o) or --append. Throws Error{usage} where it is not said,
-  /// or no model.
-  std::string folder(const std::string& output) const;
+  /// or no model, or for options among the `given` that do not go with a part or a merge.
+  std::string folder(const std::string& output, const std::set<std::string>& given) const;
 };
 
 /// The entries of a data set, in order: of its windows, or of its pairs. Model and data must outlive
@@ -51,7 +54,7 @@ class StoreBuild {
   /// The store has these rows already: there is nothing to fill or to finish.
   bool complete() const { return builder_->complete(); }
   /// Rows there will be, and rows that are on disk.
-  std::uint64_t count() const { return walk_->count(); }
+  std::uint64_t count() const { return range_.size(); }
   std::uint64_t rows() const { return builder_->rows(); }
   /// Adds all rows that are not there yet. False: stopped; what was added is on disk.
   bool fill(const FillWatch& watch);
@@ -67,6 +70,7 @@ class StoreBuild {
   shard::Dataset data_;
   std::unique_ptr<store::Builder> builder_;
   std::unique_ptr<EntryWalk> walk_;
+  EntryRange range_;  // of the walk: the part's
   bool was_complete_ = false;
   bool chooses_index_ = false;  // by the rows
 };

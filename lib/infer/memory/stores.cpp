@@ -48,10 +48,11 @@ void expect_together(const store::Store& a, const store::Store& b) {
   if (a.metric() != b.metric())
     fail(Code::usage, "{} scores by {}, {} by {}; stores that answer together need one metric",
          a.name(), name_of(a.metric()), b.name(), name_of(b.metric()));
-  for (const auto& source : b.manifest().sources)
-    if (!rows_of(a.manifest(), source.data).empty())
-      fail(Code::usage, "{} and {} hold the same text {}; its entries would count twice", a.name(),
-           b.name(), source.data);
+  for (const auto& one : a.manifest().sources)
+    for (const auto& other : b.manifest().sources)
+      if (store::overlap(one, other))
+        fail(Code::usage, "{} and {} hold the same text {}; its entries would count twice",
+             a.name(), b.name(), one.data);
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ class Stores {
   /// Of this model's keys of this width. Fingerprints (hex) that are empty are not compared;
   /// `name` is the model's, for messages. Throws Error{bad_data} naming both fingerprints for a
   /// store of another model or tokenizer, Error{usage} for stores of different metrics and for
-  /// two that hold the same text, whose entries would count twice; and as store::Datastore does.
+  /// two that hold the same text, or parts of it that overlap, whose entries would count twice; and
+  /// as store::Datastore does.
   Stores(const std::vector<std::string>& folders, const std::string& model,
          const std::string& tokenizer, const std::string& name, std::int64_t width,
          std::int64_t vocabulary);

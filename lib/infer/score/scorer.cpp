@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <deque>
 #include <functional>
 #include <future>
 #include <limits>
@@ -12,6 +11,7 @@
 
 #include "core/error.h"
 #include "infer/memory/stores.h"
+#include "infer/windows/window_batches.h"
 #include "infer/windows/windows.h"
 
 namespace infer {
@@ -56,97 +56,13 @@ void count_text(Totals& totals, const shard::Documents& documents, const WindowP
   }
 }
 
-// Pairs are sorted within so many batches: enough that little of a batch is padding, and few enough
-// that memory does not grow with the data. (Where stores are searched, that takes the time.)
-constexpr std::int64_t kSortedBatches = 16;
-
-// Windows that share a forward pass.
-struct WindowBatch {
-  std::vector<Span> spans;
-  std::int64_t group;  // which of those that stand or fall together
-  bool last;           // the sorted batches after it are others
-};
-
-// All windows of the data as batches. A group is one of them; of carried windows all of a stream's,
-// since each needs those before it; of sorted pairs those that are sorted together.
-class Batches {
- public:
-  Batches(const WindowPlan& options, const shard::Dataset& data, bool carried, bool sorted)
-      : options_(options),
-        windows_(options, data.documents(), data.size()),
-        carried_(carried),
-        sorted_(sorted) {
-    fill();
-  }
-
-  std::optional<WindowBatch> next() {
-    if (ahead_.empty()) return std::nullopt;
-    WindowBatch batch;
-    std::int64_t longest = 0;
-    while (!ahead_.empty()) {
-      longest = std::max(longest, ahead_.front().length);
-      const auto tokens = longest * static_cast<std::int64_t>(batch.spans.size() + 1);
-      if (!batch.spans.empty() && (carried_ || tokens > options_.batch_tokens)) break;
-      batch.spans.push_back(ahead_.front());
-      ahead_.pop_front();
-      if (!sorted_) fill();
-    }
-    batch.last = ahead_.empty();
-    if (!sorted_ && (!carried_ || batch.spans[0].fresh)) ++group_;
-    batch.group = group_;
-    if (sorted_ && batch.last) fill();
-    return batch;
-  }
-
- private:
-  void fill() {
-    if (sorted_) {
-      sort_some();
-    } else if (const auto span = windows_.next()) {
-      ahead_.push_back(*span);
-    }
-  }
-
-  // Streams of about one length go through the model together: sorted within a few batches.
-  void sort_some() {
-    std::vector<std::vector<Span>> streams;
-    std::int64_t tokens = 0;
-    ++group_;
-    for (; more_; more_ = (waiting_ = windows_.next()).has_value()) {
-      if (waiting_) {
-        if (waiting_->fresh) {
-          if (tokens >= kSortedBatches * options_.batch_tokens) break;
-          streams.emplace_back();
-        }
-        streams.back().push_back(*waiting_);
-        tokens += waiting_->length;
-      }
-    }
-    const auto length = [](const std::vector<Span>& stream) {
-      return stream.back().target + static_cast<std::uint64_t>(stream.back().length) -
-             stream.front().target;
-    };
-    std::stable_sort(streams.begin(), streams.end(),
-                     [&](const auto& a, const auto& b) { return length(a) < length(b); });
-    for (const auto& stream : streams) ahead_.insert(ahead_.end(), stream.begin(), stream.end());
-  }
-
-  const WindowPlan& options_;
-  Windows windows_;
-  bool carried_, sorted_;
-  std::deque<Span> ahead_;  // one, or those that are sorted
-  std::optional<Span> waiting_;
-  bool more_ = true;
-  std::int64_t group_ = -1;
-};
-
 // The batches that a part goes through, [first, ...) up to groups [begin, end), which are its own.
 struct Stretch {
   std::int64_t first = 0, begin = 0, end = std::numeric_limits<std::int64_t>::max();
 };
 
 // Those before its own as far back as memories `reach`, in the stream that its first window goes on.
-Stretch stretch_of(const core::Part& part, const std::function<Batches()>& batches,
+Stretch stretch_of(const core::Part& part, const std::function<WindowBatches()>& batches,
                    std::int64_t reach) {
   Stretch stretch;
   if (part.whole()) return stretch;
@@ -221,7 +137,7 @@ class Walk {
 
   Totals run() {
     const auto start = std::chrono::steady_clock::now();
-    const auto batches = [this] { return Batches(windows_, data_, carried_, sorted_); };
+    const auto batches = [this] { return WindowBatches(windows_, data_, sorted_); };
     const auto [first, begin, end] = stretch_of(watch_.part, batches, reach());
     auto all = batches();
     std::int64_t number = 0;

@@ -70,7 +70,8 @@ store::Manifest build(nn::Model& model, const shard::Dataset& data, const std::s
     const auto walk = make();
     infer::FillWatch watch;
     watch.stop = stop;
-    if (!infer::fill_store(builder, *walk, folder, torch::kCPU, watch)) continue;
+    if (!infer::fill_store(builder, *walk, walk->range_of({}), folder, torch::kCPU, watch))
+      continue;
     if (stop && !killed) {  // with all rows there, before the store is whole
       killed = true;
       continue;
@@ -229,4 +230,54 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(opened.document_of(static_cast<std::int64_t>(opened.size()) - 1) == 29);
   nn::Model reader = tiny::model_of("transformer");
   DOCTEST_CHECK_THROWS_AS(infer::PairWalk(reader, *pairs.data, 16, torch::kCPU), core::Error);
+}
+
+DOCTEST_TEST_CASE(
+    "the entries of all parts are those of the whole, to the bit, and in their order") {
+  const Pairs pairs;
+  const tiny::Shard shard(tiny::text_of({150, 1, 60, 33}));
+  for (const std::string kind : {"windows", "carried", "documents", "carried documents", "pairs"}) {
+    nn::Model model = kind == "pairs" ? tiny::model_of("encoder-decoder", "sinusoidal")
+                                      : tiny::model_of(kind[0] == 'c' ? "lstm" : "transformer");
+    auto windows = tiny::windows_of(16, 8, kind[0] == 'c');
+    windows.batch_tokens = 40;
+    windows.by_document = kind.find("documents") != kind.npos;
+    const auto walk = [&]() -> std::unique_ptr<infer::EntryWalk> {
+      if (kind == "pairs")
+        return std::make_unique<infer::PairWalk>(model, *pairs.data, 16, torch::kCPU);
+      return std::make_unique<infer::WindowWalk>(model, shard.data(), windows, torch::kCPU);
+    };
+    std::vector<Tensor> keys, labels;
+    for (const auto all = walk(); const auto block = all->next();) {
+      keys.push_back(block->keys);
+      labels.push_back(block->labels);
+    }
+    const Tensor all_keys = torch::cat(keys), all_labels = torch::cat(labels);
+    const auto first = walk()->first_of_documents();
+    for (const std::int64_t count : {1, 2, 3, 50}) {
+      DOCTEST_CAPTURE(kind);
+      DOCTEST_CAPTURE(count);
+      std::uint64_t at = 0;
+      auto sum = std::vector<std::int64_t>(first.size());
+      for (std::int64_t index = 0; index < count; ++index) {
+        const auto own = walk();
+        const auto range = own->range_of({index, count});
+        DOCTEST_CHECK(range.begin == at);
+        if (range.begin > 0) own->go_on(range.begin, {});
+        while (at < range.end) {
+          const auto block = own->next();
+          DOCTEST_REQUIRE(block.has_value());
+          const auto n = block->labels.size(0), from = static_cast<std::int64_t>(at);
+          DOCTEST_CHECK(torch::equal(block->keys, all_keys.narrow(0, from, n)));
+          DOCTEST_CHECK(torch::equal(block->labels, all_labels.narrow(0, from, n)));
+          at += static_cast<std::uint64_t>(n);
+        }
+        DOCTEST_CHECK(range.end == at);
+        const auto begins = range.documents(first);
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += begins[i];
+      }
+      DOCTEST_CHECK(at == walk()->count());
+      DOCTEST_CHECK(sum == first);
+    }
+  }
 }

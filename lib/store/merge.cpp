@@ -1,0 +1,140 @@
+#include "store/merge.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "core/error.h"
+#include "store/datastore.h"
+
+namespace store {
+namespace {
+
+using core::Code;
+using core::fail;
+
+constexpr std::uint64_t kRowsAtOnce = 16'384;
+
+/// By their numbers, from 1.
+using Parts = std::map<std::uint64_t, std::unique_ptr<const Datastore>>;
+
+const Source& source_of(const Datastore& part) { return part.manifest().sources[0]; }
+
+void expect_part(const Datastore& part) {
+  const Manifest& m = part.manifest();
+  if (!m.removed.empty())
+    fail(Code::usage, "{}: documents were removed from it; parts are merged as they were built",
+         part.name());
+  if (m.sources.size() != 1 || !m.sources[0].part)
+    fail(Code::usage, "{}: is no part of a store, as build-datastore --part makes one",
+         part.name());
+  const SourcePart& place = *m.sources[0].part;
+  if (m.rows != place.end - place.begin || m.sources[0].documents != m.documents)
+    fail(Code::bad_data, "{}: damaged: it has {} rows, from {} to {}", part.name(), m.rows,
+         place.begin, place.end);
+}
+
+void expect_together(const Datastore& first, const Datastore& part) {
+  const auto same = [&](const char* what, const auto& a, const auto& b) {
+    if (a != b)
+      fail(Code::usage, "{}: is no part of the store of which {} is one: {} {}, not {}",
+           part.name(), first.name(), what, b, a);
+  };
+  const Manifest &a = first.manifest(), &b = part.manifest();
+  same("model", a.model, b.model);
+  same("tokenizer", a.tokenizer, b.tokenizer);
+  same("data", source_of(first).data, source_of(part).data);
+  same("windows", core::dump(source_of(first).windows), core::dump(source_of(part).windows));
+  same("metric", name_of(a.metric), name_of(b.metric));
+  same("width", a.width, b.width);
+  same("vocabulary", a.vocabulary, b.vocabulary);
+  same("documents", a.documents, b.documents);
+  same("number of parts", source_of(first).part->of, source_of(part).part->of);
+}
+
+Parts open(const std::vector<std::string>& folders) {
+  Parts parts;
+  for (const auto& folder : folders) {
+    std::unique_ptr<const Datastore> part(new Datastore(Datastore::without_index(folder)));
+    expect_part(*part);
+    if (!parts.empty()) expect_together(*parts.begin()->second, *part);
+    const auto number = source_of(*part).part->number;
+    if (const auto twice = parts.find(number); twice != parts.end())
+      fail(Code::usage, "{}: is part {}, as {} is", folder, number, twice->second->name());
+    parts[number] = std::move(part);
+  }
+  if (parts.empty()) fail(Code::usage, "--merge: give the stores of all parts");
+  const auto of = source_of(*parts.begin()->second).part->of;
+  std::uint64_t row = 0;
+  for (std::uint64_t number = 1; number <= of; ++number) {
+    const auto found = parts.find(number);
+    if (found == parts.end()) fail(Code::usage, "--merge: part {} of {} is missing", number, of);
+    const SourcePart& part = *source_of(*found->second).part;
+    if (part.begin != row)
+      fail(Code::bad_data, "{}: damaged: begins at row {}, not {}", found->second->name(),
+           part.begin, row);
+    row = part.end;
+  }
+  return parts;
+}
+
+Plan plan_of(const Datastore& part, const std::string& index) {
+  Plan plan;
+  const Manifest& m = part.manifest();
+  plan.model = plan.model_name = m.model;
+  plan.tokenizer = m.tokenizer;
+  plan.width = m.width, plan.vocabulary = m.vocabulary, plan.metric = m.metric;
+  plan.index = index;
+  plan.data = source_of(part).data;
+  plan.data_name = "those of " + part.name();
+  plan.windows = source_of(part).windows;
+  plan.merges = true;
+  return plan;
+}
+
+// All rows of the parts that the builder does not have yet. A part is committed once its rows have
+// the digest that they should have.
+void copy(const Parts& parts, Builder& builder, const Watch& watch) {
+  const std::uint64_t rows = source_of(*parts.rbegin()->second).part->end;
+  shard::Chain digest;
+  for (const auto& [number, part] : parts) {
+    const Manifest& m = part->manifest();
+    const SourcePart& place = *source_of(*part).part;
+    digest.append_chain(m.digest, m.rows);
+    std::uint64_t at = std::clamp(builder.rows(), place.begin, place.end) - place.begin;
+    for (std::uint64_t n = 0; at < m.rows; at += n) {
+      if (watch) watch("merging", place.begin + at, rows);
+      n = std::min(kRowsAtOnce, m.rows - at);
+      builder.add(part->keys().subspan(at * m.width, n * m.width), part->labels().subspan(at, n));
+    }
+    if (place.end <= builder.rows()) continue;
+    if (!(builder.digest() == digest))
+      fail(Code::bad_data, "{}: damaged: its rows are not those of its {}", part->name(),
+           kManifestName);
+    builder.commit(place.end);
+  }
+}
+
+// Of each document in the whole: it is as far from the front as it is in all parts together.
+std::vector<std::int64_t> first_rows(const Parts& parts) {
+  std::vector<std::int64_t> first(parts.begin()->second->documents().size());
+  for (const auto& [number, part] : parts)
+    for (std::size_t i = 0; i < first.size(); ++i) first[i] += part->documents()[i];
+  return first;
+}
+
+}  // namespace
+
+Manifest merge(const std::vector<std::string>& folders, const std::string& folder,
+               const std::string& index, const Watch& watch) {
+  const Parts parts = open(folders);
+  const Datastore& first = *parts.begin()->second;
+  if (!index.empty() && index != "exact")
+    Index::make(index, first.manifest().width, first.metric());  // refused now, not after the rows
+  Builder builder(folder, plan_of(first, index), false);
+  if (builder.complete()) return read_manifest(folder);
+  copy(parts, builder, watch);
+  return builder.finish(first_rows(parts), watch);
+}
+
+}  // namespace store
