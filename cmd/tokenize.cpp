@@ -25,7 +25,6 @@ struct Options {
   text::TextOptions text;
   text::LearnRequest learn;
   bool decode = false, pairs = false, import = false;
-
   void fields(core::FieldList& f) {
     f.positional("FILE", files,
                  "text, or text as zstd or gzip; a shard with --decode; - or none is stdin");
@@ -94,6 +93,7 @@ int tokenize(Options options, const cli::Context& context) {
   const bool learns = !options.learn.kind.empty(), exports = !options.export_as.empty();
   if (options.import + options.decode + options.pairs + learns + exports > 1)
     core::fail(core::Code::usage, "give one of --learn, --import, --export, --decode and --pairs");
+  options.text.check(options.import + options.decode + learns + exports == 0);
   if (options.tokenizer.empty() && !learns && !options.import && !options.decode)
     core::fail(core::Code::usage, "give a tokenizer: -t tokenizer.json, or -t bytes; see --help");
   if (exports) return export_tokenizer(options, context);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "shard/parts.h"
 
 namespace shard {
 namespace {
@@ -107,9 +108,12 @@ std::vector<std::size_t> part_ends(const Header& header, const Documents& docume
 void merge(const Dataset& data, core::ByteSink& out, int jobs,
            const std::function<void(std::uint64_t)>& progress) {
   auto provenance = data.provenance();
-  std::vector<core::Digest> inputs;
-  for (const auto& file : data.files()) inputs.push_back(file.trailer().fingerprint);
-  provenance.push_back(provenance_entry("shard merge", core::OrderedJson::object(), inputs));
+  if (!data.is_of_parts()) {
+    refuse_incomplete(data.files());
+    std::vector<core::Digest> inputs;
+    for (const auto& file : data.files()) inputs.push_back(file.trailer().fingerprint);
+    provenance.push_back(provenance_entry("shard merge", core::OrderedJson::object(), inputs));
+  }
   Writer writer(out, data.header(), provenance, jobs);
   copy_documents(data, 0, data.documents().size(), writer, progress);
   writer.finish();

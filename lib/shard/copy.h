@@ -18,7 +18,9 @@ namespace shard {
 void copy_documents(const Dataset& data, std::size_t first, std::size_t last, Writer& writer,
                     const std::function<void(std::uint64_t)>& progress = {});
 
-/// All of `data` as one shard, which is what several are worth together. The same whatever `jobs`.
+/// All of `data` as one shard, which is what several are worth together; of all parts of one
+/// command the shard that it writes without parts. The same whatever `jobs`. Throws Error{usage} for parts
+/// of one command that are not all there.
 void merge(const Dataset& data, core::ByteSink& out, int jobs,
            const std::function<void(std::uint64_t)>& progress = {});
 

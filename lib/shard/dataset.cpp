@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "shard/elements.h"
+#include "shard/parts.h"
 
 namespace shard {
 namespace {
@@ -43,6 +44,7 @@ void expect_same_header(const File& a, const File& b) {
 Dataset::Dataset(const std::vector<std::string>& paths) {
   const auto sources = core::input_paths(paths);
   for (const auto& path : sources) files_.push_back(open_shard(path, kCacheBytes / sources.size()));
+  of_parts_ = order_parts(files_);
 
   Content content;
   start_.push_back(0);
@@ -62,7 +64,9 @@ Dataset::Dataset(const std::vector<std::string>& paths) {
     }
     start_.push_back(start_.back() + file.size());
     content.append(file.content());
-    for (const auto& entry : file.trailer().provenance)
+    auto entries = file.trailer().provenance;
+    if (of_parts_) take_part(entries);
+    for (const auto& entry : entries)
       if (std::find(provenance_.begin(), provenance_.end(), entry) == provenance_.end())
         provenance_.push_back(entry);
   }

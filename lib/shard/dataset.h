@@ -11,7 +11,8 @@
 
 namespace shard {
 
-/// The shards in the order given, as if merged (`shard merge`). Thread safe.
+/// The shards in the order given, or, where they are all parts of one command (parts.h), in that of
+/// the parts; as if merged (`shard merge`). Thread safe.
 class Dataset {
  public:
   /// Paths of shards with equal headers; "-" or no path is stdin. What is no regular file (stdin, a
@@ -36,6 +37,8 @@ class Dataset {
   void read(std::uint64_t offset, std::span<float> out) const;
   void read(std::uint64_t offset, std::span<std::byte> out) const;
 
+  /// They are all parts of one command, of which provenance() says what it did without parts.
+  bool is_of_parts() const { return of_parts_; }
   /// Their trailers are without documents, which are all in documents().
   const std::vector<File>& files() const { return files_; }
 
@@ -44,6 +47,7 @@ class Dataset {
   void read_across(std::uint64_t offset, std::span<T> out) const;
 
   std::vector<File> files_;
+  bool of_parts_ = false;
   std::vector<std::uint64_t> start_;  // of each file; size() last
   Documents documents_;
   core::Digest fingerprint_;

@@ -19,6 +19,8 @@ class UnpackedSource : public core::ByteSource {
   /// Throws Error{bad_data} where the compressed bytes are damaged or cut short, Error{io}.
   std::size_t read(std::span<std::byte> out) override;
   const std::string& name() const override;
+  /// Begins as zstd or gzip do.
+  bool packed() const { return unpacker_ != nullptr; }
   /// How many bytes of the file itself have been read, for progress.
   std::uint64_t file_bytes() const;
 

@@ -379,3 +379,72 @@ stores() {
   fails 64 'there is a store of other data or options' build-datastore "${small[@]}" --part 1/3 test.shard.zst -o whole
   rm -r x
 }
+
+# shards N OPTIONS...: N parts, merged, are the shard that one process writes.
+shards() {
+  local count=$1 part
+  shift
+  rm -f shard.*
+  tokenize -q "$@" -o whole.shard
+  for ((part = 1; part <= count; ++part)); do tokenize -q --part "$part/$count" "$@" -o "shard.$part"; done
+  shard verify -q shard.* >/dev/null
+  shard merge -q shard.* -o joined # in the order of the names: 1, 10, 11, ..., 2
+  cmp whole.shard joined
+}
+
+@test "tokenize: 1, 3 and 40 parts merge into the shard of one process, of every format" {
+  local i
+  for ((i = 0; i < 30; ++i)); do printf '{"text": "cat %d\\nand mat", "n": %d}\n\n' $((i * i * i)) "$i"; done >x.jsonl
+  printf 'red|green||blue|' >separated
+  : >empty
+  shards 1 -t bytes --format lines text
+  shards 3 -t bytes --format lines text separated empty x.jsonl
+  shards 12 -t bytes --format lines -j 3 text separated
+  shards 40 -t bytes x.jsonl # jsonl by its name; more parts than documents
+  shards 3 -t bytes --document-separator '|' separated separated
+  shards 5 -t bytes text empty separated x.jsonl --format text # a document a file
+  shards 2 -t bytes empty
+  seq 60 >source
+  seq 60 | sed 's/$/ drei/' >target
+  shards 3 -t bytes --pairs source target
+  shards 70 -t bytes --pairs source target
+  as_task 2 3 tokenize -q -t bytes --format lines text -o task.2
+  tokenize -q -t bytes --format lines text --part 2/3 -o given.2
+  cmp task.2 given.2
+  # As one data set too parts stand in their order.
+  shards 12 -t bytes --format lines text
+  cmp <(bm25-pack -q --method random --unit document shard.*) <(bm25-pack -q --method random --unit document whole.shard)
+  [ "$(shard verify --json joined | field fingerprint)" = "$(shard verify --json whole.shard | field fingerprint)" ]
+}
+
+@test "tokenize: a large text is cut anywhere, and a mistake is told with its line, by the part that has it" {
+  local i
+  for ((i = 0; i < 40; ++i)); do cat "$root"/man/train.1.scd; done >large
+  tokenize -q --learn bpe --vocab-size 400 text -o bpe.json
+  shards 3 -t bpe.json --document-separator 'the' large text
+  shards 2 -t bpe.json --format lines large
+  { seq 200 | sed 's/.*/{"text": "&"}/' && echo wrong && seq 200 | sed 's/.*/{"text": "&"}/'; } >x.jsonl
+  tokenize -q -t bytes --part 1/3 x.jsonl -o p.1
+  fails 65 'x.jsonl:201: not JSON' tokenize -q -t bytes --part 2/3 x.jsonl -o p.2
+  tokenize -q -t bytes --part 3/3 x.jsonl -o p.3
+  [ ! -e p.2 ] && no_leftovers
+}
+
+@test "tokenize: what cannot be cut, and parts that are not all there, are refused" {
+  local part
+  zstd -q text -o text.zst
+  fails 64 'stdin is no plain file' tokenize -t bytes --part 1/2 -o x <text
+  fails 64 'text.zst is no plain file' tokenize -t bytes --part 1/2 text text.zst -o x
+  fails 64 'is no plain file' tokenize -t bytes --part 1/2 <(cat text) -o x
+  fails 66 'absent' tokenize -t bytes --part 1/2 absent -o x
+  fails 64 '--part: goes with encoding' tokenize --learn bpe --vocab-size 300 --part 1/2 text -o x
+  fails 64 '--part: goes with encoding' tokenize --decode --part 1/2 test.shard.zst -o x
+  fails 64 "'3/2' is not I/N" tokenize -t bytes --part 3/2 text -o x
+  for part in 1 2 3; do tokenize -q -t bytes --format lines --part "$part/3" text -o "q.$part"; done
+  fails 64 'q.1: is a part of 3, of which part 2 is not there' shard merge q.1 q.3 -o x
+  fails 64 'q.2: a part that is there twice' shard merge q.1 q.2 q.2 -o x
+  [ ! -e x ] && no_leftovers
+  # With others they are shards like any.
+  shard merge -q q.1 test.shard.zst -o x
+  [ "$(shard info --json x | jq -r '.provenance[-1].program')" = "shard merge" ]
+}

@@ -86,6 +86,7 @@ class FileReader : public DocumentReader {
     const bool at_end = source_->append(batch.bytes, size, std::max(kBatchBytes, size));
     batch.source_bytes = finished_bytes_ + source_->bytes();
     const std::size_t done = split(batch, size, scanned, at_end);
+    position_ += done;
     rest_.assign(batch.bytes, done, size - done);
     if (rest_.size() > kMaxLine)
       fail(Code::bad_data, "{}:{}: a line of more than {} bytes", source_->name(), line_ + 1,
@@ -135,7 +136,9 @@ class FileReader : public DocumentReader {
       const auto* line = batch.bytes.data();
       if (std::all_of(line + begin, line + end, is_ascii_space)) return;
     }
-    batch.parts.push_back({begin, end, closes, open_, open_ && !is_ascii_space(last_), line_});
+    if (!open_) taken_ = options_.range.has(position_ + begin);
+    if (taken_)
+      batch.parts.push_back({begin, end, closes, open_, open_ && !is_ascii_space(last_), line_});
     if (end > begin) last_ = batch.bytes[end - 1];
     open_ = !closes;
   }
@@ -148,8 +151,10 @@ class FileReader : public DocumentReader {
   std::unique_ptr<HashedSource> source_;
   std::string rest_;
   std::uint64_t line_ = 0, finished_bytes_ = 0;
-  bool open_ = false;  // the document of the parts so far has not ended
-  char last_ = ' ';    // last byte of the part before
+  std::uint64_t position_ = 0;  // of a batch's first byte in all files
+  bool open_ = false;           // the document of the parts so far has not ended
+  bool taken_ = true;           // it begins in the range
+  char last_ = ' ';             // last byte of the part before
   std::vector<core::Digest> digests_;
 };
 
@@ -165,12 +170,14 @@ class LineSource {
             found ? static_cast<std::size_t>(static_cast<const char*>(found) - bytes_.data())
                   : size_;
         line = {bytes_.data() + at_, end - at_};
+        begin_ = position_ + at_;
         at_ = found ? end + 1 : size_;
         ++number_;
         return true;
       }
       if (ended_) return false;
       bytes_.erase(0, at_);
+      position_ += at_;
       size_ -= at_;
       at_ = 0;
       if (size_ > kMaxLine)
@@ -180,6 +187,8 @@ class LineSource {
   }
   const std::string& name() const { return source_.name(); }
   std::uint64_t number() const { return number_; }
+  /// Of the line, in the file.
+  std::uint64_t first_byte() const { return begin_; }
   std::uint64_t bytes_read() const { return source_.bytes(); }
   core::Digest digest() const { return source_.digest(); }
 
@@ -187,14 +196,15 @@ class LineSource {
   HashedSource source_;
   std::string bytes_;
   std::size_t size_ = 0, at_ = 0;
-  std::uint64_t number_ = 0;
+  std::uint64_t number_ = 0, begin_ = 0;
+  std::uint64_t position_ = 0;  // of bytes_[0]
   bool ended_ = false;
 };
 
 class PairReader : public DocumentReader {
  public:
-  PairReader(const std::string& source, const std::string& target)
-      : source_(source), target_(target) {}
+  PairReader(const std::string& source, const std::string& target, const ByteRange& range)
+      : source_(source), target_(target), range_(range) {}
 
   bool next(Batch& batch) override {
     batch.parts.clear();
@@ -212,6 +222,7 @@ class PairReader : public DocumentReader {
              longer.name(), longer.number(), shorter.name(), shorter.number());
       }
       if (!more_a) break;
+      if (!range_.has(source_.first_byte())) continue;
       for (const std::string_view line : {a, b}) {
         const std::size_t begin = batch.bytes.size();
         batch.bytes += line;
@@ -229,6 +240,7 @@ class PairReader : public DocumentReader {
 
  private:
   LineSource source_, target_;
+  ByteRange range_;
 };
 
 // By its name, which may end in that of a compression, and the byte that begins its first line.
@@ -264,14 +276,28 @@ bool are_json_lines(const std::vector<std::string>& paths) {
   return json != nullptr;
 }
 
+ByteRange range_of(const core::Part& part, const std::vector<std::string>& paths) {
+  const auto inputs = core::input_paths(paths);
+  for (const auto& path : inputs)
+    if (path == "-" || (core::exists(path) && !core::is_regular_file(path)) ||
+        shard::UnpackedSource(core::open_source(path)).packed())
+      fail(Code::usage,
+           "--part: {} is no plain file, of which parts are cut by its bytes; unpack it first",
+           path == "-" ? "stdin" : path);
+  const auto bytes = static_cast<std::int64_t>(total_bytes(inputs));
+  return {static_cast<std::uint64_t>(part.begin(bytes)),
+          static_cast<std::uint64_t>(part.end(bytes))};
+}
+
 std::unique_ptr<DocumentReader> read_documents(const std::vector<std::string>& paths,
                                                DocumentOptions options, CutFunction cut) {
   return std::make_unique<FileReader>(paths, std::move(options), std::move(cut));
 }
 
-std::unique_ptr<DocumentReader> read_pairs(const std::string& source, const std::string& target) {
+std::unique_ptr<DocumentReader> read_pairs(const std::string& source, const std::string& target,
+                                           const ByteRange& range) {
   if (source == "-" && target == "-") fail(Code::usage, "two inputs cannot both be stdin");
-  return std::make_unique<PairReader>(source, target);
+  return std::make_unique<PairReader>(source, target, range);
 }
 
 struct PartTexts::Impl {

@@ -11,6 +11,7 @@
 
 #include "core/hash.h"
 #include "core/io.h"
+#include "core/launcher.h"
 
 namespace text {
 
@@ -18,12 +19,23 @@ enum class Format { text, jsonl, lines };
 /// Throws Error{usage}.
 Format format_of(std::string_view name);
 
+/// Documents whose first byte is one of [begin, end) are read, the others passed over. Bytes are
+/// counted over all files, one after the other and unpacked; of pairs over the source alone.
+struct ByteRange {
+  std::uint64_t begin = 0, end = UINT64_MAX;
+  bool has(std::uint64_t byte) const { return byte >= begin && byte < end; }
+};
+/// The range of a part. Throws Error{usage} unless all are files whose size is that of their text:
+/// regular ones, not compressed. Error{no_input}, Error{io}.
+ByteRange range_of(const core::Part& part, const std::vector<std::string>& paths);
+
 struct DocumentOptions {
   Format format = Format::text;
   std::string field = "text";  ///< jsonl: the member that is the document
   /// text: what stands between documents; empty: a file is one document. Without bytes an end of
   /// file ends no document; between two separators there is one even if it is empty.
   std::string separator;
+  ByteRange range = {};
 };
 
 /// Some consecutive parts of documents.
@@ -64,7 +76,8 @@ bool are_json_lines(const std::vector<std::string>& paths);
 std::unique_ptr<DocumentReader> read_documents(const std::vector<std::string>& paths,
                                                DocumentOptions options, CutFunction cut);
 /// Line n of `source`, line n of `target`, for all n. Throws Error{bad_data} if one has more lines.
-std::unique_ptr<DocumentReader> read_pairs(const std::string& source, const std::string& target);
+std::unique_ptr<DocumentReader> read_pairs(const std::string& source, const std::string& target,
+                                           const ByteRange& range = {});
 
 /// Gives the text of each part to `take(part, text)`; jsonl: the field's value. Throws
 /// Error{bad_data} naming file and line. One a thread.

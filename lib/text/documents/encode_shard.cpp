@@ -1,6 +1,8 @@
 #include "text/documents/encode_shard.h"
 
 #include "core/error.h"
+#include "core/launcher.h"
+#include "shard/parts.h"
 #include "shard/writer.h"
 
 namespace text {
@@ -25,6 +27,7 @@ core::OrderedJson changes_of(const TextOptions& options, bool pairs, const Token
   json["end_of_document"] = nullptr;
   if (mark) json["end_of_document"] = std::string(tokenizer.token(*mark));
   if (options.count_newlines) json["count_newlines"] = true;
+  if (!options.part.empty()) shard::put_part(json, core::part(options.part));
   return json;
 }
 
@@ -42,10 +45,19 @@ void TextOptions::fields(core::FieldList& f) {
     "token after each document, or none [the tokenizer's: <|endoftext|> for GPT-2]");
   f("count-newlines", count_newlines,
     "count each newline as a source word (word tokenizers always do)");
+  f("part", part,
+    "I/N: encode the documents that begin in the I-th of N equal parts of the files' bytes, for "
+    "shard merge; launcher: as srun or an array says");
+}
+
+void TextOptions::check(bool encodes) const {
+  core::part(part);  // is one
+  if (!part.empty() && !encodes)
+    core::fail(core::Code::usage, "--part: goes with encoding; leave it out");
 }
 
 DocumentOptions TextOptions::documents() const {
-  return {format_of(format), field, document_separator};
+  return {format_of(format), field, document_separator, {}};
 }
 
 std::string TextOptions::follow(const std::vector<std::string>& files) {
@@ -74,9 +86,14 @@ EncodedShard encode_shard(const std::vector<std::string>& files, const Tokenizer
   if (pairs && files.size() != 2)
     core::fail(core::Code::usage, "--pairs takes two files, source and target");
   const auto mark = end_of_document_id(*tokenizer, options.end_of_document);
+  ByteRange range;
+  if (!options.part.empty())
+    range = range_of(core::part(options.part), pairs ? std::vector{files[0]} : files);
+  DocumentOptions documents = options.documents();
+  documents.range = range;
   const auto reader =
-      pairs ? read_pairs(files[0], files[1])
-            : read_documents(files, options.documents(), [&](const char* begin, const char* end) {
+      pairs ? read_pairs(files[0], files[1], range)
+            : read_documents(files, documents, [&](const char* begin, const char* end) {
                 return tokenizer->cut(begin, end);
               });
   shard::Writer writer(out, header_of(*tokenizer, pairs), {}, jobs);

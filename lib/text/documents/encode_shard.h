@@ -21,8 +21,11 @@ struct TextOptions {
   std::string format = "text", field = "text", document_separator;  ///< see DocumentOptions
   std::string end_of_document;                                      ///< see end_of_document_id()
   bool count_newlines = false;                                      ///< see EncodeOptions
+  std::string part;  ///< of the documents, to encode; see core::part(), empty: all
   void fields(core::FieldList& f);
 
+  /// Throws Error{usage} for a part of what is not encoded (`encodes`).
+  void check(bool encodes) const;
   DocumentOptions documents() const;
   /// Where the names and first lines of all files say JSON lines and a separator does not say text,
   /// jsonl is the format from here on: returns a line that says so. Else nothing.
@@ -40,7 +43,9 @@ struct EncodedShard {
 };
 
 /// Writes a shard of the files' documents to `out` (which is not committed); with `pairs` the two
-/// files' lines, source and target. The same bytes whatever `jobs`; `progress` is told the bytes
+/// files' lines, source and target. With options.part the documents that begin in that part of the
+/// files' bytes (range_of()), which the provenance says: `shard merge` of all parts gives the bytes
+/// of the whole. The same bytes whatever `jobs`; `progress` is told the bytes
 /// read. Throws Error{usage} for other than two files of pairs, and as read_documents(),
 /// read_pairs() and encode_documents() do.
 EncodedShard encode_shard(const std::vector<std::string>& files, const TokenizerPtr& tokenizer,

@@ -10,6 +10,7 @@
 #include "shard/reader.h"
 #include "text/documents/decode_documents.h"
 #include "text/documents/encode_documents.h"
+#include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/utf8.h"
 #include "unit/text/texts.h"
 #include "unit/thrown.h"
@@ -194,6 +195,54 @@ DOCTEST_TEST_CASE("pairs: line by line; one file with more lines is an error tha
     DOCTEST_CHECK(error.names(source.path() + ":3"));
     DOCTEST_CHECK(error.names(shorter.path()));
   }
+}
+
+DOCTEST_TEST_CASE("parts have the documents that begin in them, of all formats") {
+  const Texts texts = {"ab\n\ncd ef\ng", "", "hi\n\n\nj" + of_length(2'000'000, "klm ") + "\nz\n"};
+  std::vector<std::unique_ptr<Temporary>> files;
+  std::vector<std::string> paths;
+  for (const auto& text : texts) {
+    files.push_back(std::make_unique<Temporary>(text));
+    paths.push_back(files.back()->path());
+  }
+  const auto read = [&](text::DocumentOptions options) {
+    return collect(*text::read_documents(paths, options, text::gpt2_cut));
+  };
+  // Where each line begins, byte by byte; of another separator likewise.
+  Texts lines;
+  std::vector<std::uint64_t> begins;
+  std::uint64_t byte = 0;
+  for (const auto& text : texts) {
+    bool inside = false;
+    for (const char c : text) {
+      if (!inside) lines.emplace_back(), begins.push_back(byte);
+      inside = c != '\n';
+      if (inside) lines.back() += c;
+      ++byte;
+    }
+  }
+  DOCTEST_CHECK(read({text::Format::lines, "text", ""}) == lines);
+  for (const std::int64_t count : {1, 2, 3, 7, 40}) {
+    for (std::int64_t index = 0; index < count; ++index) {
+      const auto range = text::range_of({index, count}, paths);
+      Texts expected;
+      for (std::size_t i = 0; i < lines.size(); ++i)
+        if (range.has(begins[i])) expected.push_back(lines[i]);
+      DOCTEST_CHECK(read({text::Format::lines, "text", "", range}) == expected);
+      DOCTEST_CHECK(read({text::Format::text, "text", "\n", range}) == expected);
+    }
+  }
+  const auto first = text::range_of({0, 2}, paths), second = text::range_of({1, 2}, paths);
+  DOCTEST_CHECK(first.begin == 0);
+  DOCTEST_CHECK(first.end == second.begin);
+  DOCTEST_CHECK(second.end == text::total_bytes(paths));
+  DOCTEST_CHECK(read({text::Format::text, "text", "", first}) == Texts{texts[0], texts[2]});
+  DOCTEST_CHECK(read({text::Format::text, "text", "", second}).empty());
+  // Every part has read all: it knows the same files.
+  const auto reader =
+      text::read_documents(paths, {text::Format::lines, "text", "", first}, text::gpt2_cut);
+  collect(*reader);
+  DOCTEST_CHECK(reader->fingerprints().size() == 3);
 }
 
 DOCTEST_TEST_CASE("any threads give the same shard, of any text in any tokenizer") {

@@ -1,0 +1,77 @@
+#include "shard/parts.h"
+
+#include <map>
+
+#include "core/error.h"
+
+namespace shard {
+namespace {
+
+constexpr const char* kPart = "part";
+
+// Where each part of one command is among the files; none if they are not parts of one, or one is
+// twice there. `twice`: the first file that is.
+struct Found {
+  std::map<std::int64_t, std::size_t> place;  // by part
+  std::int64_t count = 0;
+  std::size_t twice = 0;
+};
+
+std::optional<Found> find_parts(const std::vector<File>& files) {
+  Found found;
+  std::vector<core::OrderedJson> first;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    auto entries = files[i].trailer().provenance;
+    const auto part = take_part(entries);
+    if (!part || (i > 0 && (entries != first || part->count != found.count))) return std::nullopt;
+    if (i == 0) first = std::move(entries), found.count = part->count;
+    if (!found.place.emplace(part->index, i).second && found.twice == 0) found.twice = i;
+  }
+  return found;
+}
+
+}  // namespace
+
+void put_part(core::OrderedJson& options, const core::Part& part) {
+  options[kPart] = fmt::format("{}/{}", part.index + 1, part.count);
+}
+
+std::optional<core::Part> take_part(std::vector<core::OrderedJson>& provenance) {
+  if (provenance.empty() || !provenance.back().is_object()) return std::nullopt;
+  auto& entry = provenance.back();
+  const auto options = entry.find("options");
+  if (options == entry.end() || !options->is_object()) return std::nullopt;
+  const auto said = options->find(kPart);
+  if (said == options->end() || !said->is_string()) return std::nullopt;
+  const auto text = said->get<std::string>();
+  if (text.find('/') == text.npos) return std::nullopt;
+  try {
+    const core::Part part = core::part(text);
+    options->erase(kPart);
+    return part;
+  } catch (const core::Error&) {  // not what this program writes
+    return std::nullopt;
+  }
+}
+
+bool order_parts(std::vector<File>& files) {
+  const auto found = find_parts(files);
+  if (!found || found->twice > 0 || std::ssize(found->place) != found->count) return false;
+  std::vector<File> ordered;
+  for (const auto& [part, at] : found->place) ordered.push_back(std::move(files[at]));
+  files = std::move(ordered);
+  return true;
+}
+
+void refuse_incomplete(const std::vector<File>& files) {
+  const auto found = find_parts(files);
+  if (!found) return;
+  if (found->twice > 0)
+    core::fail(core::Code::usage, "{}: a part that is there twice", files[found->twice].name());
+  for (std::int64_t part = 0; part < found->count; ++part)
+    if (found->place.count(part) == 0)
+      core::fail(core::Code::usage, "{}: is a part of {}, of which part {} is not there",
+                 files[0].name(), found->count, part + 1);
+}
+
+}  // namespace shard
