@@ -12,7 +12,9 @@
 #include "cli/run.h"
 #include "core/error.h"
 #include "core/io.h"
+#include "infer/keys/build_together.h"
 #include "infer/keys/store_build.h"
+#include "ranks/rank_options.h"
 #include "store/care.h"
 #include "store/merge.h"
 #include "store/removal.h"
@@ -26,11 +28,13 @@ struct Options {
   std::vector<std::string> files;
   infer::StoreBuildOptions build;
   store::CareOptions care;
+  ranks::RankOptions ranks;
   void fields(core::FieldList& f) {
     f.positional("FILE", files,
                  "shards of tokens or pairs, - or none is stdin; or stores to look after or merge");
     build.fields(f);
     care.fields(f);
+    ranks.fields(f);
     build.compute.fields(f);
   }
 };
@@ -84,10 +88,29 @@ bool fill(infer::StoreBuild& build, const cli::Context& context) {
   return build.fill(watch);
 }
 
+// Each of several processes stores a part, and the first merges them.
+int build_together(const Options& options, const std::string& folder, cli::Context context) {
+  const auto group = ranks::join_beside(options.ranks, folder);
+  context.quiet = context.quiet || !group->first();
+  cli::catch_stop_signals();
+  cli::Progress storing(context, "storing", "tokens");
+  const auto manifest = watched(context, "merging", [&](const auto& watch) {
+    return infer::build_together({options.build, context.given, options.files, folder}, *group,
+                                 cli::stop_requested, storing.counter_with_total(), watch);
+  });
+  if (!manifest) {
+    cli::note(context, "stopped; as many ranks go on");
+    return static_cast<int>(Code::stopped);
+  }
+  if (group->first()) cli::write_receipt(context, store::describe(folder, *manifest));
+  return 0;
+}
+
 int build(const Options& options, const cli::Context& context) {
   if (options.care.jobs() > 0) return look_after(options, context);
   const auto folder = options.build.folder(context.output, context.given);
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+  if (options.ranks.any()) return build_together(options, folder, context);
   if (options.build.merge) return merge(options, folder, context);
   infer::StoreBuild build(options.build, options.files, folder, context.given);
   cli::catch_stop_signals();

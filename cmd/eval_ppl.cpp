@@ -101,10 +101,7 @@ int evaluate_together(const Options& options, cli::Context context) {
   cli::Progress progress(context, "scoring", "tokens");
   const auto sum = infer::score_together(
       {options.evaluation, context.given, options.files, options.parts.datastore_ranks}, group,
-      [&](auto done, auto of) {
-        progress.set_total(of);
-        progress.update(done);
-      });
+      progress.counter_with_total());
   if (!sum) return 0;
   out->write(cli::format_report(context, sum->figures()));
   out->commit();

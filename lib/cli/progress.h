@@ -28,6 +28,13 @@ class Progress {
   std::function<void(std::uint64_t)> counter() {
     return [this](std::uint64_t done) { update(done); };
   }
+  /// The same for what learns only as it works how much there is.
+  std::function<void(std::uint64_t, std::uint64_t)> counter_with_total() {
+    return [this](std::uint64_t done, std::uint64_t total) {
+      set_total(total);
+      update(done);
+    };
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <bit>
 #include <condition_variable>
 #include <exception>
@@ -31,7 +32,7 @@ using torch::Tensor;
 
 constexpr int kTurnTag = 1 << 20;  // of the words in first_does; sums have tags from 0
 constexpr int kExchangeTag = kTurnTag + 1;
-constexpr std::chrono::seconds kBeat{5};  // rank 0 says that it is alive so often at least
+constexpr std::chrono::seconds kBeat{5};  // who works while others wait says so this often at least
 enum Word : std::int64_t { kAlive, kDone, kFailed };
 
 // c10d warns of hosts whose addresses have no name, and writes of each failure lines of its own
@@ -356,6 +357,10 @@ unsigned Group::any(unsigned bits) {
   return all;
 }
 
+std::chrono::milliseconds Group::beat() const {
+  return std::min<std::chrono::milliseconds>(kBeat, timeout_ / 4);
+}
+
 std::int64_t Group::first_does(const std::function<std::int64_t()>& work) {
   if (is_alone()) return work();
   std::int64_t value = 0;
@@ -368,8 +373,7 @@ std::int64_t Group::first_does(const std::function<std::int64_t()>& work) {
     if (word[0] == kFailed) leave_as(0, word[1]);
     return word[1];
   }
-  const auto every = std::min<std::chrono::milliseconds>(kBeat, timeout_ / 4);
-  Heart heart(every, [this] { links_->tell(size_, kAlive, 0); });
+  Heart heart(beat(), [this] { links_->tell(size_, kAlive, 0); });
   try {
     value = work();
   } catch (const core::Error& error) {
@@ -389,23 +393,40 @@ std::int64_t Group::first_does(const std::function<std::int64_t()>& work) {
 }
 
 void Group::together(const std::function<void()>& work) {
+  if (is_alone()) return work();
+  constexpr std::int64_t kAtWork = -1;
+  // In rounds that all take part in, until nobody is at work any more.
+  const auto say = [this](std::int64_t own) {
+    std::vector<std::int64_t> all;
+    for (const auto& state : gather(torch::tensor({own}, torch::kInt64)))
+      all.push_back(state.item<std::int64_t>());
+    return all;
+  };
   std::optional<core::Error> failure;
+  {
+    Heart heart(beat(), [&] { say(kAtWork); });
+    try {
+      work();
+    } catch (const core::Error& error) {
+      failure = error;
+    }
+    try {
+      heart.end();
+    } catch (const core::Error&) {
+      if (!failure) throw;
+    }
+  }
+  const auto own = failure ? static_cast<std::int64_t>(failure->code()) : 0;
+  std::vector<std::int64_t> codes;
   try {
-    work();
-  } catch (const core::Error& error) {
-    failure = error;
+    do codes = say(own);
+    while (std::find(codes.begin(), codes.end(), kAtWork) != codes.end());
+  } catch (const core::Error&) {
+    if (!failure) throw;
   }
-  if (is_alone()) {
-    if (failure) throw core::Error(*failure);
-    return;
-  }
-  const std::int64_t own = failure ? static_cast<std::int64_t>(failure->code()) : 0;
-  const auto codes = gather(torch::tensor({own}, torch::kInt64));
   if (failure) throw core::Error(*failure);
-  for (std::int64_t rank = 0; rank < size_; ++rank) {
-    const auto code = codes[static_cast<std::size_t>(rank)].item<std::int64_t>();
-    if (code != 0) leave_as(rank, code);
-  }
+  for (std::size_t rank = 0; rank < codes.size(); ++rank)
+    if (codes[rank] != 0) leave_as(static_cast<std::int64_t>(rank), codes[rank]);
 }
 
 }  // namespace ranks

@@ -65,8 +65,9 @@ class Group {
   /// Returns what `work` did, on all ranks. If it throws an Error, the others throw one of the same
   /// code.
   std::int64_t first_does(const std::function<std::int64_t()>& work);
-  /// Every rank works for itself, without the others. If one throws an Error, those that did not
-  /// throw one of the same code, so that all leave alike.
+  /// Every rank works for itself, without the others, as long as it takes: those who are done hear
+  /// that the others are alive. If one throws an Error, those that did not throw one of the same
+  /// code, so that all leave alike.
   void together(const std::function<void()>& work);
 
  private:
@@ -76,6 +77,7 @@ class Group {
   void guarded(const F& transfer) const;  // c10d's exceptions as Error{kRankLost}
   [[noreturn]] void leave_as(std::int64_t rank, std::int64_t code) const;
   void add_by_tree(torch::Tensor& flat);
+  std::chrono::milliseconds beat() const;
 
   std::int64_t rank_ = 0, size_ = 1;
   std::chrono::milliseconds timeout_{};

@@ -128,6 +128,42 @@ ranks_add_up() {
   grep -q 'hold the same text' said.0
 }
 
+@test "ranks that build a store together: every file as one process writes it; stopped, they go on" {
+  needs build-datastore
+  local flags=(-q -j 1 -m model --window 32 --batch-tokens 100) size
+  for index in exact IVF4,Flat; do
+    rm -rf whole
+    build-datastore "${flags[@]}" --index "$index" test.shard.zst other.shard.zst -o whole >/dev/null
+    for size in 2 3; do
+      rm -rf shared
+      together "$size" build-datastore "${flags[@]}" --json --index "$index" test.shard.zst other.shard.zst -o shared
+      all_end 0
+      diff -r whole shared
+      [ ! -e shared.parts ]
+      [ "$(jq .rows said.0)" -eq "$(jq .rows whole/store.json)" ]
+      [ ! -s said.1 ]
+    done
+  done
+  # Once more it has nothing to do; another text is another store.
+  together 2 build-datastore "${flags[@]}" --index "$index" test.shard.zst other.shard.zst -o shared
+  all_end 0
+  diff -r whole shared
+  together 2 build-datastore "${flags[@]}" --index "$index" test.shard.zst -o shared
+  all_end 64
+  # Killed, and stopped.
+  kill_one() { sleep "0.$((RANDOM % 9))" && kill "-$signal" "${pids[1]}" 2>/dev/null || true; }
+  for signal in 9 TERM; do
+    rm -rf shared
+    BEFORE_RANKS=kill_one together 2 build-datastore "${flags[@]}" --index "$index" test.shard.zst other.shard.zst -o shared --rank-timeout 20
+    together 2 build-datastore "${flags[@]}" --index "$index" test.shard.zst other.shard.zst -o shared
+    all_end 0
+    diff -r whole shared
+  done
+  together 2 build-datastore "${flags[@]}" --append whole test.shard.zst
+  all_end 64
+  grep -q -- '--ranks: makes a store of its own' said.0
+}
+
 @test "ranks that cannot score together leave alike, and say why" {
   together 2 eval-ppl -m model --by document test.shard.zst -o figures
   all_end 64
@@ -424,10 +460,10 @@ shards() {
   shards 3 -t bpe.json --document-separator 'the' large text
   shards 2 -t bpe.json --format lines large
   { seq 200 | sed 's/.*/{"text": "&"}/' && echo wrong && seq 200 | sed 's/.*/{"text": "&"}/'; } >x.jsonl
-  tokenize -q -t bytes --part 1/3 x.jsonl -o p.1
-  fails 65 'x.jsonl:201: not JSON' tokenize -q -t bytes --part 2/3 x.jsonl -o p.2
-  tokenize -q -t bytes --part 3/3 x.jsonl -o p.3
-  [ ! -e p.2 ] && no_leftovers
+  tokenize -q -t bytes --part 1/3 x.jsonl -o third.1
+  fails 65 'x.jsonl:201: not JSON' tokenize -q -t bytes --part 2/3 x.jsonl -o third.2
+  tokenize -q -t bytes --part 3/3 x.jsonl -o third.3
+  [ ! -e third.2 ] && no_leftovers
 }
 
 @test "tokenize: what cannot be cut, and parts that are not all there, are refused" {

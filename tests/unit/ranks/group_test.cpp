@@ -184,6 +184,27 @@ DOCTEST_TEST_CASE("rank 0 works longer than the timeout, and all get what it fou
     DOCTEST_CHECK(rank.text == "43");
 }
 
+DOCTEST_TEST_CASE(
+    "ranks that are done wait for one that works longer than the timeout, not for one that died") {
+  const auto body = [](ranks::Group& group) {
+    group.together([&] {
+      if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(8));
+    });
+    return std::to_string(group.from_first(7));
+  };
+  for (const auto& rank : run_ranks(3, body, {}, std::chrono::seconds(5)))
+    DOCTEST_CHECK(rank.text == "7");
+  const auto dies = [](ranks::Group& group) {
+    group.together([&] {
+      if (group.rank() == 1) ::_exit(9);
+    });
+    return std::string("went on");
+  };
+  const auto all = run_ranks(3, dies, {}, std::chrono::seconds(5));
+  DOCTEST_CHECK(all[0].code == kLost);
+  DOCTEST_CHECK(all[2].code == kLost);
+}
+
 DOCTEST_TEST_CASE("where one rank fails all leave with its code") {
   const auto first = [](ranks::Group& group) {
     group.first_does([]() -> std::int64_t { core::fail(core::Code::cannot_create, "no place"); });
