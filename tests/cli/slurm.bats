@@ -227,3 +227,31 @@ goes_on() {
   job_ends "$sum" 120
   cmp whole.json out/whole
 }
+
+@test "arrays of parts of a shard, an order and a store, and what is made of them" {
+  local last text=$root/man/train.1.scd
+  "$root"/tests/cli/tiny_gpt2 model
+  # in_parts OUT PROGRAM OPTIONS... -- OPTIONS...: those of the parts, and those of the job that puts them together.
+  in_parts() {
+    local out=$1 program=$2 own=() array
+    shift 2
+    for (( ; $#; )); do
+      [ "$1" != -- ] || break
+      own+=("$1")
+      shift
+    done
+    shift
+    array=$(sbatch --parsable --array=1-3 --cpus-per-task=1 "$root/examples/cluster/parts.sbatch" "$out" "$program" "${own[@]}")
+    last=$(sbatch --parsable --dependency="afterok:$array" --cpus-per-task=1 "$root/examples/cluster/parts.sbatch" "$out" "$program" "$@")
+  }
+  tokenize -q -t bytes --format lines "$text" -o whole.shard
+  bm25-pack -q --segment 100 whole.shard -o whole.order
+  build-datastore -q -j 1 -m model --window 32 --batch-tokens 1000 --index IVF4,Flat whole.shard -o whole.store
+  in_parts shards tokenize -t bytes --format lines "$text" --
+  in_parts orders bm25-pack --segment 100 whole.shard -- --segment 100 whole.shard
+  in_parts stores build-datastore -m model --window 32 --batch-tokens 1000 --index exact whole.shard -- --index IVF4,Flat
+  job_ends "$last" 120
+  cmp whole.shard shards/whole
+  cmp whole.order orders/whole
+  diff -r whole.store stores/whole
+}
