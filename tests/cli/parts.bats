@@ -271,8 +271,8 @@ packs() {
   fails 64 'half.2: is one of 2 parts, h.1 one of 3' bm25-pack --hits h.1 --hits half.2 "${small[@]}" -o x
   fails 64 'top.3: its hits are of another search: top 5, now it is 20' bm25-pack --hits h.1 --hits h.2 --hits top.3 "${small[@]}" -o x
   fails 64 'data.3: its hits are of another search: data' bm25-pack --hits h.1 --hits h.2 --hits data.3 "${small[@]}" -o x
-  head -c 200 h.2 >cut
-  fails 65 'cut: cut short' bm25-pack --hits cut "${small[@]}" -o x
+  head -c 200 h.2 >short
+  fails 65 'short: cut short' bm25-pack --hits short "${small[@]}" -o x
   fails 65 'text: does not begin as' bm25-pack --hits text "${small[@]}" -o x
   fails 66 'absent' bm25-pack --hits absent "${small[@]}" -o x
   fails 64 'leave --part out' bm25-pack --hits h.1 --part 1/3 "${small[@]}" -o x
@@ -346,7 +346,7 @@ stores() {
 @test "datastores of parts are searched as one, cite the document, and hide a text from itself" {
   needs build-datastore
   needs sample
-  local parts=(--datastore store.1 --datastore store.2 --datastore store.3) figure
+  local parts=(--datastore store.1 --datastore store.2 --datastore store.3)
   stores 3 -m model --window 32 --batch-tokens 100 other.shard.zst
   for options in '--k 8' '--k 2000 --combine both' '--k 8 --combine interpolate'; do
     # shellcheck disable=SC2086
@@ -455,10 +455,11 @@ shards() {
 
 @test "tokenize: a large text is cut anywhere, and a mistake is told with its line, by the part that has it" {
   local i
-  for ((i = 0; i < 40; ++i)); do cat "$root"/man/train.1.scd; done >large
+  for ((i = 0; i < 100; ++i)); do cat "$root"/man/train.1.scd; done >large
   tokenize -q --learn bpe --vocab-size 400 text -o bpe.json
   shards 3 -t bpe.json --document-separator 'the' large text
   shards 2 -t bpe.json --format lines large
+  shards 3 -t bytes --pairs large large
   { seq 200 | sed 's/.*/{"text": "&"}/' && echo wrong && seq 200 | sed 's/.*/{"text": "&"}/'; } >x.jsonl
   tokenize -q -t bytes --part 1/3 x.jsonl -o third.1
   fails 65 'x.jsonl:201: not JSON' tokenize -q -t bytes --part 2/3 x.jsonl -o third.2

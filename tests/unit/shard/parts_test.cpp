@@ -83,8 +83,11 @@ DOCTEST_TEST_CASE("some parts are one data set in the order given, and no merge 
   error = thrown([&] { merged({three, one, three}); });
   DOCTEST_CHECK(error.text == three + ": a part that is there twice");
   // Of two commands, or beside others, they are shards like any.
-  for (const auto& paths : {std::vector{one, other, three}, std::vector{one, plain}})
-    DOCTEST_CHECK(!merged(paths).empty());
+  for (const auto& paths : {std::vector{one, other, three}, std::vector{one, plain}}) {
+    DOCTEST_CHECK(!shard::Dataset(paths).is_of_parts());
+    const shard::Dataset together({folder.add("together", merged(paths))});
+    DOCTEST_CHECK(together.provenance().back()["program"] == "shard merge");
+  }
 }
 
 DOCTEST_TEST_CASE("what says no part, in whatever words, is none") {
