@@ -179,6 +179,10 @@ std::shared_ptr<Group> Group::join(const core::Launch& launch, const std::string
     group->links_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
         store, static_cast<int>(launch.rank), static_cast<int>(launch.size), options);
   } catch (const std::exception& error) {
+    if (launch.host.empty()) {
+      std::error_code ignored;
+      std::filesystem::remove(file, ignored);
+    }
     const std::string what = error.what();
     const std::string where =
         launch.host.empty() ? file : fmt::format("{}:{}", launch.host, launch.port);
@@ -346,19 +350,33 @@ std::int64_t Group::first_does(const std::function<std::int64_t()>& work) {
   return value;
 }
 
-void Group::together(const std::function<void()>& work) {
+void Group::together(const std::function<void()>& work, const std::function<bool()>& stopped) {
   if (is_alone()) return work();
-  constexpr std::int64_t kAtWork = -1;
+  // Or 0, or the code that a rank fails with; stopped is no failure.
+  constexpr std::int64_t kAtWork = -1, kStopping = -2;
+  constexpr auto kStopped = static_cast<std::int64_t>(core::Code::stopped);
+  const auto asked = [&] { return stopped && stopped(); };
+  interrupted_ = false;
   // In rounds that all take part in, until nobody is at work any more.
   const auto say = [this](std::int64_t own) {
     std::vector<std::int64_t> all;
     for (const auto& state : gather(torch::tensor({own}, torch::kInt64)))
       all.push_back(state.item<std::int64_t>());
+    for (const auto state : all)
+      if (state == kStopping || state == kStopped) interrupted_ = true;
     return all;
+  };
+  const auto live = [&] {
+    try {
+      say(asked() ? kStopping : kAtWork);
+    } catch (const core::Error&) {
+      interrupted_ = true;
+      throw;
+    }
   };
   std::optional<core::Error> failure;
   {
-    Heart heart(beat(), [&] { say(kAtWork); });
+    Heart heart(beat(), live);
     try {
       work();
     } catch (const core::Error& error) {
@@ -370,17 +388,18 @@ void Group::together(const std::function<void()>& work) {
       if (!failure) throw;
     }
   }
-  const auto own = failure ? static_cast<std::int64_t>(failure->code()) : 0;
+  const auto own = failure ? static_cast<std::int64_t>(failure->code()) : asked() ? kStopped : 0;
   std::vector<std::int64_t> codes;
   try {
     do codes = say(own);
-    while (std::find(codes.begin(), codes.end(), kAtWork) != codes.end());
+    while (std::any_of(codes.begin(), codes.end(), [](auto code) { return code < 0; }));
   } catch (const core::Error&) {
     if (!failure) throw;
   }
   if (failure) throw core::Error(*failure);
   for (std::size_t rank = 0; rank < codes.size(); ++rank)
-    if (codes[rank] != 0) leave_as(static_cast<std::int64_t>(rank), codes[rank]);
+    if (codes[rank] != 0 && codes[rank] != kStopped)
+      leave_as(static_cast<std::int64_t>(rank), codes[rank]);
 }
 
 }  // namespace ranks

@@ -2,6 +2,7 @@
 // The processes of one run, and the few things that they do together. c10d's Gloo moves the bytes;
 // nobody sees it but group.cpp.
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -68,7 +69,10 @@ class Group {
   /// Every rank works for itself, without the others, as long as it takes: those who are done hear
   /// that the others are alive. If one throws an Error, those that did not throw one of the same
   /// code, so that all leave alike.
-  void together(const std::function<void()>& work);
+  /// Where `stopped` is true of one, all hear of it within seconds.
+  void together(const std::function<void()>& work, const std::function<bool()>& stopped = nullptr);
+  /// In together(): another rank was stopped or lost, and the work is in vain.
+  bool interrupted() const { return interrupted_; }
 
  private:
   struct Links;
@@ -81,6 +85,7 @@ class Group {
 
   std::int64_t rank_ = 0, size_ = 1;
   std::chrono::milliseconds timeout_{};
+  std::atomic<bool> interrupted_ = false;
   std::unique_ptr<Links> links_;
 };
 

@@ -1,5 +1,6 @@
 #include "ranks/rank_options.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "core/error.h"
@@ -32,6 +33,14 @@ std::shared_ptr<Group> join(const RankOptions& options, const std::string& folde
     if (error.code() != core::Code::usage) throw;
     core::fail(core::Code::usage, "--ranks {}", error.what());
   }
+}
+
+void expect_files(const std::vector<std::string>& files) {
+  if (files.empty() || std::find(files.begin(), files.end(), "-") != files.end())
+    core::fail(core::Code::usage, "FILE: several ranks cannot read one stdin; give files");
+  for (const auto& file : files)
+    if (std::filesystem::is_fifo(file))
+      core::fail(core::Code::usage, "{}: several ranks cannot read one pipe; give files", file);
 }
 
 std::shared_ptr<Group> join_beside(const RankOptions& options, const std::string& output) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/options.h"
 #include "ranks/group.h"
@@ -24,5 +25,8 @@ std::shared_ptr<Group> join(const RankOptions& options, const std::string& folde
 /// The same of a program whose output is a file, or stdout: those that meet by a file do so beside it,
 /// or in the current folder.
 std::shared_ptr<Group> join_beside(const RankOptions& options, const std::string& output);
+
+/// Throws Error{usage} for what several ranks cannot all read: stdin, pipes.
+void expect_files(const std::vector<std::string>& files);
 
 }  // namespace ranks

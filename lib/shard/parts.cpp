@@ -1,5 +1,6 @@
 #include "shard/parts.h"
 
+#include <algorithm>
 #include <map>
 
 #include "core/error.h"
@@ -28,6 +29,23 @@ std::optional<Found> find_parts(const std::vector<File>& files) {
     if (!found.place.emplace(part->index, i).second && found.twice == 0) found.twice = i;
   }
   return found;
+}
+
+// Where some are parts all must be, of one command.
+void refuse_mixed(const std::vector<File>& files) {
+  const auto whole_of = [](const File& file) {
+    auto entries = file.trailer().provenance;
+    const auto part = take_part(entries);
+    return std::pair(part ? part->count : 0, entries);
+  };
+  const auto part = std::find_if(files.begin(), files.end(),
+                                 [&](const File& file) { return whole_of(file).first > 0; });
+  if (part == files.end()) return;
+  for (const auto& file : files)
+    if (whole_of(file) != whole_of(*part))
+      core::fail(core::Code::usage,
+                 "{}: is no part of the command of which {} is one; merge its parts by themselves",
+                 file.name(), part->name());
 }
 
 }  // namespace
@@ -65,7 +83,7 @@ bool order_parts(std::vector<File>& files) {
 
 void refuse_incomplete(const std::vector<File>& files) {
   const auto found = find_parts(files);
-  if (!found) return;
+  if (!found) return refuse_mixed(files);
   if (found->twice > 0)
     core::fail(core::Code::usage, "{}: a part that is there twice", files[found->twice].name());
   for (std::int64_t part = 0; part < found->count; ++part)

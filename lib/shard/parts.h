@@ -19,8 +19,8 @@ std::optional<core::Part> take_part(std::vector<core::OrderedJson>& provenance);
 /// Puts all parts of one command, each there once, into their order. False if `files` are not that:
 /// they stay as they are.
 bool order_parts(std::vector<File>& files);
-/// Throws Error{usage} naming what is missing or there twice if `files` are parts of one command,
-/// but not all of them.
+/// Throws Error{usage} naming what is missing, there twice or of another command if some of `files`
+/// are parts, but they are not all parts of one command.
 void refuse_incomplete(const std::vector<File>& files);
 
 }  // namespace shard

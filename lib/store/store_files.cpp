@@ -68,4 +68,13 @@ void remove_stale_files(const std::string& folder, const Manifest& manifest) {
   core::sync_folder(folder);
 }
 
+void remove_store(const std::string& folder) {
+  std::vector<std::filesystem::path> own;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (is_store_file(entry.path().filename().string())) own.push_back(entry.path());
+  for (const auto& path : own) std::filesystem::remove(path);
+  std::error_code not_empty;
+  std::filesystem::remove(folder, not_empty);
+}
+
 }  // namespace store

@@ -24,4 +24,7 @@ void expect_free(const std::string& folder);
 /// stays. Throws Error{io}.
 void remove_stale_files(const std::string& folder, const Manifest& manifest);
 
+/// Removes all that is a store's, and the folder if there is nothing else in it.
+void remove_store(const std::string& folder);
+
 }  // namespace store

@@ -114,7 +114,7 @@ says() {
 }
 
 @test "a program that waits for the terminal says so, not with -q" {
-  command -v script >/dev/null || skip "no script(1) here"
+  script -qec true /dev/null >/dev/null 2>&1 || skip "no pseudo-terminal can be opened here"
   wait_for() { script -qec "$*" /dev/null </dev/null | tr -d '\r'; }
   [[ "$(wait_for shard info)" == *"shard: reading the terminal; Ctrl-D ends the input"* ]]
   [[ "$(wait_for shard info -q)" != *"reading the terminal"* ]]

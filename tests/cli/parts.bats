@@ -159,6 +159,25 @@ ranks_add_up() {
     all_end 0
     diff -r whole shared
   done
+  # One rank is told to stop: all do, long before the end.
+  for _ in {1..40}; do cat text; done | tokenize -q -t bytes --format lines -o long.shard.zst
+  tell_one() { wait_for slow.parts/2/building.json && kill -TERM "${pids[1]}"; }
+  BEFORE_RANKS=tell_one together 2 build-datastore -q -j 1 -m model --window 32 --stride 1 --batch-tokens 64 --rank-timeout 4 long.shard.zst \
+    -o slow
+  all_end 75
+  # What is not theirs they leave.
+  rm -rf shared && mkdir -p shared.parts && echo mine >shared.parts/notes
+  together 2 build-datastore "${flags[@]}" test.shard.zst -o shared/
+  all_end 73
+  grep -q 'shared.parts/notes: no part of 2' said.0
+  rm shared.parts/notes && mkdir shared.parts/2 && echo mine >shared.parts/2/notes
+  together 2 build-datastore "${flags[@]}" test.shard.zst -o shared/
+  all_end 73
+  [ "$(cat shared.parts/2/notes)" = mine ]
+  rm -rf shared.parts
+  together 2 build-datastore "${flags[@]}" test.shard.zst -o model
+  all_end 73
+  [ ! -e model.parts ]
   together 2 build-datastore "${flags[@]}" --append whole test.shard.zst
   all_end 64
   grep -q -- '--ranks: makes a store of its own' said.0
@@ -171,6 +190,14 @@ ranks_add_up() {
   together 2 eval-ppl -m model --part 1/2 test.shard.zst -o figures
   all_end 64
   grep -q -- '--ranks: each rank is a part; leave --part out' said.1
+  mkfifo pipe
+  together 2 eval-ppl -m model pipe -o figures
+  all_end 64
+  grep -q 'pipe: several ranks cannot read one pipe' said.0
+  # shellcheck disable=SC2016  # for the inner shell
+  together 2 bash -c 'exec eval-ppl -m model --batch-tokens $((100 + OMPI_COMM_WORLD_RANK)) test.shard.zst -o figures "$@"' other
+  all_end 64
+  grep -q 'batch-tokens: rank 0 has 100, rank 1 has 101' said.1
   together 2 eval-ppl -m model -o figures
   all_end 64
   grep -q 'several ranks cannot read one stdin' said.0
@@ -201,6 +228,15 @@ ranks_add_up() {
   [[ $output == *"other.3: is no part of the evaluation of p.1"* ]]
   run -64 eval-ppl --sum p.1 half.2
   [[ $output == *"half.2: is no part"* ]]
+  for part in 1 2 3; do eval-ppl -q -m model --window 32 --batch-tokens 100 --part "$part/3" test.shard.zst -o "small.$part"; done
+  run -64 eval-ppl --sum p.1 small.2 p.3
+  [[ $output == *"is cut in another way than p.3"* ]]
+  sed 's/"tokens":[0-9]*/"tokens":3/' p.2 >changed
+  run -65 eval-ppl --sum p.1 changed p.3
+  [[ $output == *"changed: damaged: its hash is another"* ]]
+  tokenize -q -t bytes </dev/null -o nothing.shard.zst
+  for part in 1 2; do eval-ppl -q -m model --part "$part/2" nothing.shard.zst -o "nothing.$part"; done
+  run -65 eval-ppl --sum nothing.1 nothing.2
   run -65 eval-ppl --sum text
   run -66 eval-ppl --sum absent
   run -64 eval-ppl --sum p.1 --part 1/3

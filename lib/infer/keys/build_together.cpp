@@ -1,11 +1,12 @@
 #include "infer/keys/build_together.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "core/error.h"
-#include "core/io.h"
+#include "ranks/agreement.h"
+#include "ranks/rank_options.h"
 #include "store/merge.h"
+#include "store/store_files.h"
 
 namespace infer {
 namespace {
@@ -16,13 +17,51 @@ using core::fail;
 void check(const SharedBuild& what) {
   if (what.options.adds() || !what.options.part.empty())
     fail(Code::usage, "--ranks: makes a store of its own; leave --append, --part and --merge out");
-  if (what.files.empty() ||
-      std::find(what.files.begin(), what.files.end(), "-") != what.files.end())
-    fail(Code::usage, "FILE: several ranks cannot read one stdin; give files");
+  ranks::expect_files(what.files);
 }
 
-// Whether the store is there, from an earlier call; throws if it is another.
+// The parts of so many ranks, and nothing else, in a folder beside the store's.
+class PartsFolder {
+ public:
+  PartsFolder(std::string store, std::int64_t ranks) : ranks_(ranks) {
+    while (store.size() > 1 && store.back() == '/') store.pop_back();
+    path_ = store + ".parts";
+  }
+  std::string of(std::int64_t rank) const { return fmt::format("{}/{}", path_, rank + 1); }
+
+  /// Throws Error{cannot_create} for a folder of other things, a link or a file.
+  void expect_own() const {
+    const auto status = std::filesystem::symlink_status(path_);
+    if (!std::filesystem::exists(status)) return;
+    if (!std::filesystem::is_directory(status))
+      fail(Code::cannot_create, "{}: no folder; parts of the store are to stand there", path_);
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+      const auto name = entry.path().filename().string();
+      bool part = false;
+      for (std::int64_t rank = 0; rank < ranks_; ++rank) part |= name == std::to_string(rank + 1);
+      if (!part)
+        fail(Code::cannot_create, "{}: no part of {}; move it away, or {} with all in it",
+             entry.path().string(), ranks_, path_);
+    }
+  }
+  /// Of a part only what a store has in it; a folder with more in it stays.
+  void remove() const {
+    std::error_code ignored;
+    for (std::int64_t rank = 0; rank < ranks_; ++rank) store::remove_store(of(rank));
+    std::filesystem::remove(path_, ignored);
+  }
+
+ private:
+  std::string path_;
+  std::int64_t ranks_;
+};
+
+// Whether the store is there, from an earlier call. Throws if it is another, or something else is.
 bool is_there(const SharedBuild& what) {
+  if (!std::filesystem::exists(what.folder)) return false;
+  if (!std::filesystem::is_directory(what.folder))
+    fail(Code::cannot_create, "{}: is no folder", what.folder);
+  store::expect_free(what.folder);
   return std::filesystem::exists(what.folder + "/" + store::kManifestName) &&
          StoreBuild(what.options, what.files, what.folder, what.given).complete();
 }
@@ -34,31 +73,36 @@ std::optional<store::Manifest> build_together(
     const std::function<void(std::uint64_t done, std::uint64_t of)>& of_rows,
     const store::Watch& merging) {
   check(what);
-  const std::string parts = what.folder + ".parts";
-  const auto part = [&](std::int64_t rank) { return fmt::format("{}/{}", parts, rank + 1); };
-  if (group.first_does([&] { return std::int64_t{is_there(what)}; }) != 0)
-    return store::read_manifest(what.folder);
+  ranks::expect_agreement(group, {{"batch-tokens", what.options.windows.batch_tokens},
+                                  {"jobs", at::get_num_threads()}});
+  const PartsFolder parts(what.folder, group.size());
+  const auto there = group.first_does([&] {
+    parts.expect_own();
+    return std::int64_t{is_there(what)};
+  });
+  if (there != 0) return store::read_manifest(what.folder);
 
   bool stopped = false;
-  group.together([&] {
-    StoreBuildOptions own = what.options;
-    own.part = fmt::format("{}/{}", group.rank() + 1, group.size());
-    own.index = "exact";  // the whole's is made of the whole's keys
-    core::make_folders(parts);
-    StoreBuild build(own, what.files, part(group.rank()), what.given);
-    FillWatch watch;
-    watch.progress = [&](std::uint64_t rows) { of_rows(rows, build.count()); };
-    watch.stop = stop;
-    stopped = !build.fill(watch);
-    if (!stopped) build.finish({});
-  });
+  group.together(
+      [&] {
+        StoreBuildOptions own = what.options;
+        own.part = fmt::format("{}/{}", group.rank() + 1, group.size());
+        own.index = "exact";  // the whole's is made of the whole's keys
+        StoreBuild build(own, what.files, parts.of(group.rank()), what.given);
+        FillWatch watch;
+        watch.progress = [&](std::uint64_t rows) { of_rows(rows, build.count()); };
+        watch.stop = [&] { return stop() || group.interrupted(); };
+        stopped = !build.fill(watch);
+        if (!stopped) build.finish({});
+      },
+      stop);
   if (group.any(stopped ? 1 : 0) != 0) return std::nullopt;
 
   group.first_does([&] {
     std::vector<std::string> all;
-    for (std::int64_t rank = 0; rank < group.size(); ++rank) all.push_back(part(rank));
+    for (std::int64_t rank = 0; rank < group.size(); ++rank) all.push_back(parts.of(rank));
     store::merge(all, what.folder, what.options.index, merging);
-    std::filesystem::remove_all(parts);
+    parts.remove();
     return std::int64_t{0};
   });
   return store::read_manifest(what.folder);

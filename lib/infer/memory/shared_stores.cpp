@@ -160,14 +160,16 @@ void SharedStores::finish() const {
 std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folders,
                                            const model::Loaded& loaded,
                                            std::shared_ptr<ranks::Group> group) {
-  if (folders.empty())
-    fail(Code::usage, "--datastore-ranks: each rank has stores of its own; give --datastore");
   std::vector<std::unique_ptr<const store::Store>> own;
   core::OrderedJson described = core::OrderedJson::array();
-  for (const auto& folder : folders) {
-    own.push_back(std::make_unique<store::Datastore>(folder));
-    described.push_back(describe(*own.back()));
-  }
+  group->together([&] {
+    if (folders.empty())
+      fail(Code::usage, "--datastore-ranks: each rank has stores of its own; give --datastore");
+    for (const auto& folder : folders) {
+      own.push_back(std::make_unique<store::Datastore>(folder));
+      described.push_back(describe(*own.back()));
+    }
+  });
   std::vector<std::unique_ptr<const store::Store>> stores;
   std::vector<std::int64_t> counts;
   for (const auto& text : group->gather(core::dump(described))) {

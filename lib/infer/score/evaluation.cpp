@@ -59,6 +59,7 @@ PartRecord Evaluation::score_part(const shard::Dataset& data, core::Part part,
   record.signature = signature(data);
   Watch watch;
   watch.part = part;
+  watch.cut = [&](auto begin, auto end, auto of) { record.groups = {begin, end, of}; };
   watch.added = [&](double nats) { record.nats.push_back(nats); };
   watch.progress = progress;
   const auto totals = score(data, watch);

@@ -1,9 +1,10 @@
 #include "infer/score/part_record.h"
 
-#include <cmath>
 #include <map>
+#include <span>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/io.h"
 #include "core/json.h"
 #include "infer/score/report.h"
@@ -33,20 +34,32 @@ void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
     fail(Code::usage, "--ranks: each rank is a part; leave --{} out", sum ? "sum" : "part");
 }
 
+namespace {
+
+// Of all members but "hash" itself.
+std::string hash_of(core::Json line) {
+  line.erase("hash");
+  const auto text = core::dump(line);
+  return core::hash128(std::as_bytes(std::span(text))).hex();
+}
+
+}  // namespace
+
 std::string to_text(const PartRecord& record) {
-  const core::OrderedJson line{{"part", record.part.index + 1},
-                               {"parts", record.part.count},
-                               {"signature", record.signature},
-                               {"tokens", record.tokens},
-                               {"bytes", record.bytes},
-                               {"words", record.words},
-                               {"nats", record.nats}};
+  core::OrderedJson line{{"part", record.part.index + 1}, {"parts", record.part.count},
+                         {"groups", record.groups},       {"signature", record.signature},
+                         {"tokens", record.tokens},       {"bytes", record.bytes},
+                         {"words", record.words},         {"nats", record.nats}};
+  line["hash"] = hash_of(core::Json::parse(core::dump(line)));
   return core::dump(line) + "\n";
 }
 
 PartRecord parse_part(const std::string& text, const std::string& origin) {
   const core::Json line = core::parse_json(text, origin);
   PartRecord record;
+  if (core::get<std::string>(line, "hash", origin) != hash_of(line))
+    fail(Code::bad_data, "{}: damaged: its hash is another", origin);
+  record.groups = core::get<std::array<std::int64_t, 3>>(line, "groups", origin);
   record.part.index = core::get<std::int64_t>(line, "part", origin) - 1;
   record.part.count = core::get<std::int64_t>(line, "parts", origin);
   record.signature = core::get<std::string>(line, "signature", origin);
@@ -87,16 +100,25 @@ PartsSum sum_parts(const std::vector<NamedLine>& lines) {
   const std::int64_t count = parts.begin()->second.part.count;
   PartsSum sum;
   sum.signature = parts.begin()->second.signature;
+  std::int64_t begin = 0;
   for (std::int64_t index = 0; index < count; ++index) {
     const auto found = parts.find(index);
     if (found == parts.end())
       fail(Code::usage, "--sum: part {} of {} is missing", index + 1, count);
     const auto& record = found->second;
+    const auto& last = parts.rbegin()->second;
+    if (record.groups[0] != begin || record.groups[2] != last.groups[2] ||
+        record.bytes != last.bytes || record.words != last.words ||
+        (index == count - 1 && record.groups[1] != record.groups[2]))
+      fail(Code::usage, "{}: is cut in another way than {}; give all parts the same --batch-tokens",
+           names.at(index), names.at(count - 1));
+    begin = record.groups[1];
     for (const double nats : record.nats) sum.totals.nats += nats;
     sum.totals.tokens += record.tokens;
     sum.totals.bytes = record.bytes;
     sum.totals.words = record.words;
   }
+  if (sum.totals.tokens == 0) fail(Code::bad_data, "{}: nothing to score in it", names.at(0));
   return sum;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // What one part of an evaluation found, as a file of one JSON line, and the sum of all parts.
 
+#include <array>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,13 +13,15 @@
 
 namespace infer {
 
-/// {"part": 1, "parts": 8, "signature": "...", "tokens": N, "bytes": X, "words": X, "nats": [...]}
+/// {"part": 1, "parts": 8, "groups": [begin, end, of], "signature": "...", "tokens": N, "bytes": X,
+/// "words": X, "nats": [...], "hash": XXH3-128 of the line without it}
 struct PartRecord {
   core::Part part;
-  std::string signature;        ///< see report.h
-  std::uint64_t tokens = 0;     ///< of the part
-  double bytes = 0, words = 0;  ///< of all parts together
-  std::vector<double> nats;     ///< of each window, in the order in which one process adds them
+  std::array<std::int64_t, 3> groups = {};  ///< of windows that share a forward: see Watch::cut
+  std::string signature;                    ///< see report.h
+  std::uint64_t tokens = 0;                 ///< of the part
+  double bytes = 0, words = 0;              ///< of all parts together
+  std::vector<double> nats;  ///< of each window, in the order in which one process adds them
 };
 
 /// Which part is scored, or that all are added up.
@@ -50,8 +53,8 @@ struct PartsSum {
 struct NamedLine {
   std::string name, line;
 };
-/// All parts, in any order. Throws Error{usage} naming a part that is missing, given twice, or of
-/// another evaluation.
+/// All parts, in any order. Throws Error{usage} naming a part that is missing, given twice, of
+/// another evaluation or cut in another way, Error{bad_data} for a text without a scored token.
 PartsSum sum_parts(const std::vector<NamedLine>& lines);
 /// Their files; throws Error{no_input} too.
 PartsSum sum_files(const std::vector<std::string>& paths);

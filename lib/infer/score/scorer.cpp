@@ -59,6 +59,7 @@ void count_text(Totals& totals, const shard::Documents& documents, const WindowP
 // The batches that a part goes through, [first, ...) up to groups [begin, end), which are its own.
 struct Stretch {
   std::int64_t first = 0, begin = 0, end = std::numeric_limits<std::int64_t>::max();
+  std::int64_t groups = 0;  // of all parts; of the whole they are not counted
 };
 
 // Those before its own as far back as memories `reach`, in the stream that its first window goes on.
@@ -68,6 +69,7 @@ Stretch stretch_of(const core::Part& part, const std::function<WindowBatches()>&
   if (part.whole()) return stretch;
   std::int64_t groups = 0;
   for (auto all = batches(); const auto batch = all.next();) groups = batch->group + 1;
+  stretch.groups = groups;
   stretch.begin = part.begin(groups);
   stretch.end = part.end(groups);
   struct Before {
@@ -138,7 +140,8 @@ class Walk {
   Totals run() {
     const auto start = std::chrono::steady_clock::now();
     const auto batches = [this] { return WindowBatches(windows_, data_, sorted_); };
-    const auto [first, begin, end] = stretch_of(watch_.part, batches, reach());
+    const auto [first, begin, end, groups] = stretch_of(watch_.part, batches, reach());
+    if (watch_.cut) watch_.cut(begin, std::min(end, groups), groups);
     auto all = batches();
     std::int64_t number = 0;
     while (auto batch = all.next()) {

@@ -34,6 +34,8 @@ struct Watch {
   /// The groups that are scored; of the others those just before them, as far back as memories reach,
   /// are remembered.
   core::Part part = {};
+  /// Of a part: its groups [begin, end) of how many.
+  std::function<void(std::int64_t begin, std::int64_t end, std::int64_t of)> cut = {};
 };
 
 /// Every token is scored once but a stream's first (that too with windows.beginning). The model is

@@ -37,8 +37,8 @@ DOCTEST_TEST_CASE("a part stands alone: what says more of figures is refused by 
 }
 
 DOCTEST_TEST_CASE("the sum of parts adds nats in their order, and has the signature") {
-  infer::PartRecord one{{0, 2}, "of a model", 3, 30, 9, {1.5, 0.25}},
-      two{{1, 2}, "of a model", 1, 30, 9, {2}};
+  infer::PartRecord one{{0, 2}, {0, 4, 9}, "of a model", 3, 30, 9, {1.5, 0.25}},
+      two{{1, 2}, {4, 9, 9}, "of a model", 1, 30, 9, {2}};
   const std::vector<std::string> paths = {file_of(two), file_of(one)};
   const auto sum = infer::sum_files(paths);
   DOCTEST_CHECK(sum.totals.nats == 3.75);
@@ -47,4 +47,22 @@ DOCTEST_TEST_CASE("the sum of parts adds nats in their order, and has the signat
   DOCTEST_CHECK(sum.figures()["signature"] == "of a model");
   DOCTEST_CHECK(thrown([&] { infer::sum_files({paths[0]}); }).names("part 1 of 2 is missing"));
   for (const auto& path : paths) std::filesystem::remove(path);
+  const auto sum_of = [](const infer::PartRecord& a, const infer::PartRecord& b) {
+    infer::sum_parts({{"a", infer::to_text(a)}, {"b", infer::to_text(b)}});
+  };
+  sum_of(one, two);
+  auto other = two;
+  other.groups = {5, 9, 9};  // of larger batches
+  DOCTEST_CHECK(thrown([&] { sum_of(one, other); }).names("is cut in another way"));
+  other = one, other.groups = {0, 4, 10};
+  DOCTEST_CHECK(thrown([&] { sum_of(other, two); }).code == 64);
+  other = one, other.bytes = -1e9;
+  DOCTEST_CHECK(thrown([&] { sum_of(other, two); }).code == 64);
+  one.tokens = two.tokens = 0;
+  DOCTEST_CHECK(thrown([&] { sum_of(one, two); }).code == 65);
+  auto line = infer::to_text(two);
+  line[line.find("\"tokens\":") + 9] = '7';
+  const auto damaged = thrown([&] { infer::parse_part(line, "part.2"); });
+  DOCTEST_CHECK(damaged.code == 65);
+  DOCTEST_CHECK(damaged.names("part.2: damaged"));
 }

@@ -82,11 +82,12 @@ DOCTEST_TEST_CASE("some parts are one data set in the order given, and no merge 
   DOCTEST_CHECK(error.text == three + ": is a part of 3, of which part 2 is not there");
   error = thrown([&] { merged({three, one, three}); });
   DOCTEST_CHECK(error.text == three + ": a part that is there twice");
-  // Of two commands, or beside others, they are shards like any.
+  // Of two commands, or beside others, they are read as shards like any, and not merged.
   for (const auto& paths : {std::vector{one, other, three}, std::vector{one, plain}}) {
     DOCTEST_CHECK(!shard::Dataset(paths).is_of_parts());
-    const shard::Dataset together({folder.add("together", merged(paths))});
-    DOCTEST_CHECK(together.provenance().back()["program"] == "shard merge");
+    error = thrown([&] { merged(paths); });
+    DOCTEST_CHECK(error.code == 64);
+    DOCTEST_CHECK(error.names("is no part of the command of which " + one + " is one"));
   }
 }
 
