@@ -516,8 +516,8 @@ shards() {
   for part in 1 2 3; do tokenize -q -t bytes --format lines --part "$part/3" text -o "q.$part"; done
   fails 64 'q.1: is a part of 3, of which part 2 is not there' shard merge q.1 q.3 -o x
   fails 64 'q.2: a part that is there twice' shard merge q.1 q.2 q.2 -o x
+  fails 64 'test.shard.zst: is no part of the command of which q.1 is one' shard merge q.1 q.2 q.3 test.shard.zst -o x
+  tokenize -q -t bytes --format lines --part 2/3 source -o other.2
+  fails 64 'other.2: is no part of the command of which q.1 is one' shard merge q.1 other.2 q.3 -o x
   [ ! -e x ] && no_leftovers
-  # With others they are shards like any.
-  shard merge -q q.1 test.shard.zst -o x
-  [ "$(shard info --json x | jq -r '.provenance[-1].program')" = "shard merge" ]
 }
