@@ -48,9 +48,6 @@ function(tessera_room name)
   list(FILTER kernels INCLUDE REGEX "_kernels\\.cpp$")
   set_source_files_properties(${kernels} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS
     "$<$<BOOL:${TESSERA_ARCH}>:-march=${TESSERA_ARCH}>;-O3;-Wno-psabi;-fopenmp-simd;-fno-math-errno;-fno-trapping-math;-fno-signed-zeros;-fassociative-math")
-  # But where a sum is how something is rounded.
-  set_property(SOURCE ${CMAKE_SOURCE_DIR}/lib/nn/kernels/row_softmax_kernels.cpp APPEND PROPERTY
-    COMPILE_OPTIONS -fno-associative-math)
   target_include_directories(tessera_${name} PUBLIC ${CMAKE_SOURCE_DIR}/lib)
   if(ROOM_TORCH)
     target_link_libraries(tessera_${name} PUBLIC dep::torch)

@@ -19,8 +19,8 @@ void copy_documents(const Dataset& data, std::size_t first, std::size_t last, Wr
                     const std::function<void(std::uint64_t)>& progress = {});
 
 /// All of `data` as one shard, which is what several are worth together; of all parts of one
-/// command the shard that it writes without parts. The same whatever `jobs`. Throws Error{usage} for parts
-/// of one command that are not all there.
+/// command the shard that it writes without parts. The same whatever `jobs`. Throws Error{usage}
+/// where some are parts, but not all the parts of one command.
 void merge(const Dataset& data, core::ByteSink& out, int jobs,
            const std::function<void(std::uint64_t)>& progress = {});
 

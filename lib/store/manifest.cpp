@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "core/sealed_json.h"
 #include "store/build_progress.h"
 #include "store/store_files.h"
 
@@ -51,12 +52,6 @@ OrderedJson to_json(const Source& source) {
   json["windows"] = source.windows;
   if (source.part) json["part"] = to_json(*source.part);
   return json;
-}
-
-// Of all members but "hash" itself.
-std::string hash_of(Json json) {
-  json.erase("hash");
-  return core::hash128(core::dump(json)).hex();
 }
 
 std::string file_name(const Json& files, const char* key, const std::string& ending,
@@ -121,8 +116,7 @@ OrderedJson to_json(const Manifest& m) {
   json["sources"] = OrderedJson::array(), json["removed"] = OrderedJson::array();
   for (const Source& source : m.sources) json["sources"].push_back(to_json(source));
   for (const Receipt& receipt : m.removed) json["removed"].push_back(to_json(receipt));
-  json["hash"] = hash_of(Json::parse(core::dump(json)));
-  return json;
+  return core::sealed(std::move(json));
 }
 
 Manifest manifest_from(const Json& json, const std::string& origin) {
@@ -131,8 +125,7 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
   const auto version = core::get<std::uint64_t>(json, "version", origin);
   if (version != kVersion)
     fail(Code::bad_data, "{}: format version {}; this program knows {}", origin, version, kVersion);
-  if (core::get<std::string>(json, "hash", origin) != hash_of(json))
-    fail(Code::bad_data, "{}: damaged: its hash is another", origin);
+  core::expect_sealed(json, origin);
   Manifest m;
   m.generation = core::get<std::uint64_t>(json, "generation", origin);
   m.rows = bounded(json, "rows", kMostRows, origin);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/error.h"
+#include "core/part_names.h"
 #include "store/datastore.h"
 
 namespace store {
@@ -54,26 +55,24 @@ void expect_together(const Datastore& first, const Datastore& part) {
 
 Parts open(const std::vector<std::string>& folders) {
   Parts parts;
+  core::PartNames names;
   for (const auto& folder : folders) {
     std::unique_ptr<const Datastore> part(new Datastore(Datastore::without_index(folder)));
     expect_part(*part);
     if (!parts.empty()) expect_together(*parts.begin()->second, *part);
-    const auto number = source_of(*part).part->number;
-    if (const auto twice = parts.find(number); twice != parts.end())
-      fail(Code::usage, "{}: is part {}, as {} is", folder, number, twice->second->name());
-    parts[number] = std::move(part);
+    const SourcePart& place = *source_of(*part).part;
+    names.add({static_cast<std::int64_t>(place.number) - 1, static_cast<std::int64_t>(place.of)},
+              folder);
+    parts[place.number] = std::move(part);
   }
   if (parts.empty()) fail(Code::usage, "--merge: give the stores of all parts");
-  const auto of = source_of(*parts.begin()->second).part->of;
+  names.expect_all("merge");
   std::uint64_t row = 0;
-  for (std::uint64_t number = 1; number <= of; ++number) {
-    const auto found = parts.find(number);
-    if (found == parts.end()) fail(Code::usage, "--merge: part {} of {} is missing", number, of);
-    const SourcePart& part = *source_of(*found->second).part;
-    if (part.begin != row)
-      fail(Code::bad_data, "{}: damaged: begins at row {}, not {}", found->second->name(),
-           part.begin, row);
-    row = part.end;
+  for (const auto& [number, part] : parts) {
+    const SourcePart& place = *source_of(*part).part;
+    if (place.begin != row)
+      fail(Code::bad_data, "{}: damaged: begins at row {}, not {}", part->name(), place.begin, row);
+    row = place.end;
   }
   return parts;
 }

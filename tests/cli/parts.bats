@@ -16,6 +16,16 @@ setup() {
   cd "$BATS_FILE_TMPDIR"
 }
 
+# make_translator: pairs.shard.zst and a model of it, once.
+make_translator() {
+  [ ! -e translator ] || return 0
+  seq 60 | sed 's/^/one two /' >source
+  seq 60 | sed 's/$/ drei/' >target
+  tokenize -q --learn bpe --vocab-size 300 source target -o pairs.json
+  tokenize -q -t pairs.json --pairs source target -o pairs.shard.zst
+  train -q --arch encoder-decoder --layers 1 --d-model 16 --heads 2 --steps 4 --batch-tokens 64 -j 1 pairs.shard.zst -o translator
+}
+
 # adds_up N OPTIONS...: the sum of N parts, in any order, has the bytes of the whole.
 adds_up() {
   local count=$1 part
@@ -54,11 +64,7 @@ adds_up() {
   needs build-datastore
   build-datastore -q -m model --index exact other.shard.zst -o store
   adds_up 3 -m model --window 32 --batch-tokens 100 --datastore store --k 8 --cache 20 test.shard.zst
-  seq 60 | sed 's/^/one two /' >source
-  seq 60 | sed 's/$/ drei/' >target
-  tokenize -q --learn bpe --vocab-size 300 source target -o pairs.json
-  tokenize -q -t pairs.json --pairs source target -o pairs.shard.zst
-  train -q --arch encoder-decoder --layers 1 --d-model 16 --heads 2 --steps 4 --batch-tokens 64 -j 1 pairs.shard.zst -o translator
+  make_translator
   adds_up 2 -m translator --batch-tokens 10 pairs.shard.zst
   adds_up 5 -m translator --batch-tokens 10 pairs.shard.zst
 }
@@ -151,7 +157,10 @@ ranks_add_up() {
   together 2 build-datastore "${flags[@]}" --index "$index" test.shard.zst -o shared
   all_end 64
   # Killed, and stopped.
-  kill_one() { sleep "0.$((RANDOM % 9))" && kill "-$signal" "${pids[1]}" 2>/dev/null || true; }
+  kill_one() {
+    sleep "0.$((RANDOM % 9))"
+    kill "-$signal" "${pids[1]}" 2>/dev/null || [ ! -e "/proc/${pids[1]}" ] # it had ended
+  }
   for signal in 9 TERM; do
     rm -rf shared
     BEFORE_RANKS=kill_one together 2 build-datastore "${flags[@]}" --index "$index" test.shard.zst other.shard.zst -o shared --rank-timeout 20
@@ -353,11 +362,7 @@ stores() {
   [ -e lstm ] || train -q --arch lstm --layers 1 --d-model 16 --segment 32 --batch 4 --steps 4 -j 1 other.shard.zst -o lstm
   stores 4 -m lstm --window 32 --carry on --restart document test.shard.zst
   stores 2 -m lstm --window 32 --carry on test.shard.zst # one stream: one part is all
-  seq 60 | sed 's/^/one two /' >source
-  seq 60 | sed 's/$/ drei/' >target
-  tokenize -q --learn bpe --vocab-size 300 source target -o pairs.json
-  tokenize -q -t pairs.json --pairs source target -o pairs.shard.zst
-  train -q --arch encoder-decoder --layers 1 --d-model 16 --heads 2 --steps 4 --batch-tokens 64 -j 1 pairs.shard.zst -o translator
+  make_translator
   stores 3 -m translator --batch-tokens 10 pairs.shard.zst
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 // One datastore by several processes, each of which stores a part of the text.
 
-#include <memory>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>

@@ -1,12 +1,11 @@
 #include "infer/score/part_record.h"
 
 #include <map>
-#include <span>
 
 #include "core/error.h"
-#include "core/hash.h"
 #include "core/io.h"
-#include "core/json.h"
+#include "core/part_names.h"
+#include "core/sealed_json.h"
 #include "infer/score/report.h"
 
 namespace infer {
@@ -34,31 +33,18 @@ void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
     fail(Code::usage, "--ranks: each rank is a part; leave --{} out", sum ? "sum" : "part");
 }
 
-namespace {
-
-// Of all members but "hash" itself.
-std::string hash_of(core::Json line) {
-  line.erase("hash");
-  const auto text = core::dump(line);
-  return core::hash128(std::as_bytes(std::span(text))).hex();
-}
-
-}  // namespace
-
 std::string to_text(const PartRecord& record) {
-  core::OrderedJson line{{"part", record.part.index + 1}, {"parts", record.part.count},
-                         {"groups", record.groups},       {"signature", record.signature},
-                         {"tokens", record.tokens},       {"bytes", record.bytes},
-                         {"words", record.words},         {"nats", record.nats}};
-  line["hash"] = hash_of(core::Json::parse(core::dump(line)));
-  return core::dump(line) + "\n";
+  const core::OrderedJson line{{"part", record.part.index + 1}, {"parts", record.part.count},
+                               {"groups", record.groups},       {"signature", record.signature},
+                               {"tokens", record.tokens},       {"bytes", record.bytes},
+                               {"words", record.words},         {"nats", record.nats}};
+  return core::dump(core::sealed(line)) + "\n";
 }
 
 PartRecord parse_part(const std::string& text, const std::string& origin) {
   const core::Json line = core::parse_json(text, origin);
   PartRecord record;
-  if (core::get<std::string>(line, "hash", origin) != hash_of(line))
-    fail(Code::bad_data, "{}: damaged: its hash is another", origin);
+  core::expect_sealed(line, origin);
   record.groups = core::get<std::array<std::int64_t, 3>>(line, "groups", origin);
   record.part.index = core::get<std::int64_t>(line, "part", origin) - 1;
   record.part.count = core::get<std::int64_t>(line, "parts", origin);
@@ -80,45 +66,38 @@ core::OrderedJson PartsSum::figures() const {
 
 PartsSum sum_parts(const std::vector<NamedLine>& lines) {
   std::map<std::int64_t, PartRecord> parts;
-  std::map<std::int64_t, std::string> names;
+  core::PartNames names;
   for (const auto& [name, line] : lines) {
     auto record = parse_part(line, name);
-    const std::int64_t index = record.part.index;
     if (!parts.empty()) {
-      const auto& [first, before] = *parts.begin();
+      const auto& before = parts.begin()->second;
       if (record.signature != before.signature || record.part.count != before.part.count)
         fail(Code::usage, "{}: is no part of the evaluation of {}: {} of {} parts, not {} of {}",
-             name, names.at(first), record.signature, record.part.count, before.signature,
+             name, names.any(), record.signature, record.part.count, before.signature,
              before.part.count);
     }
-    if (const auto twice = names.find(index); twice != names.end())
-      fail(Code::usage, "{}: is part {}, as {} is", name, index + 1, twice->second);
-    names[index] = name;
-    parts[index] = std::move(record);
+    names.add(record.part, name);
+    parts[record.part.index] = std::move(record);
   }
   if (parts.empty()) fail(Code::usage, "--sum: give the files of all parts");
-  const std::int64_t count = parts.begin()->second.part.count;
+  names.expect_all("sum");
+  const auto& last = parts.rbegin()->second;
   PartsSum sum;
-  sum.signature = parts.begin()->second.signature;
+  sum.signature = last.signature;
   std::int64_t begin = 0;
-  for (std::int64_t index = 0; index < count; ++index) {
-    const auto found = parts.find(index);
-    if (found == parts.end())
-      fail(Code::usage, "--sum: part {} of {} is missing", index + 1, count);
-    const auto& record = found->second;
-    const auto& last = parts.rbegin()->second;
+  for (const auto& [index, record] : parts) {
     if (record.groups[0] != begin || record.groups[2] != last.groups[2] ||
         record.bytes != last.bytes || record.words != last.words ||
-        (index == count - 1 && record.groups[1] != record.groups[2]))
+        (&record == &last && record.groups[1] != record.groups[2]))
       fail(Code::usage, "{}: is cut in another way than {}; give all parts the same --batch-tokens",
-           names.at(index), names.at(count - 1));
+           names.name(index), names.name(last.part.index));
     begin = record.groups[1];
     for (const double nats : record.nats) sum.totals.nats += nats;
     sum.totals.tokens += record.tokens;
-    sum.totals.bytes = record.bytes;
-    sum.totals.words = record.words;
   }
-  if (sum.totals.tokens == 0) fail(Code::bad_data, "{}: nothing to score in it", names.at(0));
+  sum.totals.bytes = last.bytes;
+  sum.totals.words = last.words;
+  if (sum.totals.tokens == 0) fail(Code::bad_data, "{}: nothing to score in it", names.name(0));
   return sum;
 }
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-// Sums are taken as they stand here (cmake/Rooms.cmake): exp_negative rounds by one.
+// Sums are taken as they stand here (CMakeLists.txt): exp_negative rounds by one.
 
 namespace nn {
 namespace {

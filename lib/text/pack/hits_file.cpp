@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <map>
 
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/json.h"
+#include "core/part_names.h"
 #include "shard/input.h"
 #include "shard/layout.h"
 
@@ -174,21 +174,16 @@ Found join_hits(const std::vector<std::string>& paths, const PackingData& in,
                 const PackOptions& options) {
   const SearchOf of = search_of(in, options);
   Found found{{}, Hits(of.units, of.top)};
-  std::map<std::int64_t, std::string> names;
-  std::int64_t count = 0;
+  core::PartNames names;
   for (const auto& path : paths) {
     const auto source = core::open_source(path);
     const core::Part part = read_hits(*source, of, found.hits);
-    if (!names.empty() && part.count != count)
-      fail(Code::usage, "{}: is one of {} parts, {} one of {}", path, part.count,
-           names.begin()->second, count);
-    count = part.count;
-    const auto [twice, added] = names.emplace(part.index, path);
-    if (!added) fail(Code::usage, "{}: is part {}, as {} is", path, part.index + 1, twice->second);
+    if (!names.empty() && part.count != names.count())
+      fail(Code::usage, "{}: is one of {} parts, {} one of {}", path, part.count, names.any(),
+           names.count());
+    names.add(part, path);
   }
-  for (std::int64_t index = 0; index < count; ++index)
-    if (names.count(index) == 0)
-      fail(Code::usage, "--hits: part {} of {} is missing", index + 1, count);
+  names.expect_all("hits");
   return found;
 }
 
