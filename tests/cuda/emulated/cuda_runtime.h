@@ -25,7 +25,8 @@
 #define __shared__ static
 #define EMULATED_TEXT_(x) #x
 #define EMULATED_TEXT(x) EMULATED_TEXT_(x)
-#define __syncthreads() emulated::wait_for_block(__FILE__ ":" EMULATED_TEXT(__LINE__))
+#define __syncthreads() \
+  emulated::wait_for_block(emulated::without_folders(__FILE__ ":" EMULATED_TEXT(__LINE__)))
 
 struct uint3 {
   unsigned x = 0, y = 0, z = 0;
@@ -48,6 +49,14 @@ struct Schedule {
   std::uint64_t seed = 0;
 };
 extern Schedule schedule;
+
+/// A file is named as the compiler was given it, which differs between objects that include it.
+constexpr const char* without_folders(const char* name) {
+  const char* rest = name;
+  for (; *name != '\0'; ++name)
+    if (*name == '/') rest = name + 1;
+  return rest;
+}
 
 /// The barriers that kernels have come to since the last call, as file:line.
 std::set<std::string> take_barriers();
