@@ -13,6 +13,7 @@
 #include "cli/run.h"
 #include "core/error.h"
 #include "core/io.h"
+#include "core/launcher.h"
 #include "infer/score/evaluation.h"
 #include "infer/score/score_reports.h"
 #include "infer/score/score_together.h"
@@ -123,8 +124,8 @@ int eval_ppl(const Options& options, const cli::Context& context) {
   infer::Evaluation evaluation(options.evaluation, context.given);
   if (!options.tune.data.empty()) tune(evaluation, options, context);
   if (options.tune.alone(options.files)) return 0;
-  return options.parts.part.empty() ? evaluate(evaluation, options, context)
-                                    : evaluate_part(evaluation, options, context);
+  return core::is_part(options.parts.part) ? evaluate_part(evaluation, options, context)
+                                           : evaluate(evaluation, options, context);
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ std::int64_t Part::begin(std::int64_t n) const {
 std::int64_t Part::end(std::int64_t n) const { return Part{index + 1, count}.begin(n); }
 
 Part part(const std::string& text, const Environment& environment) {
-  if (text.empty()) return {};
+  if (!is_part(text)) return {};
   const Variables of(environment);
   if (text == "launcher") {
     if (!of.has("SLURM_ARRAY_TASK_ID")) {
@@ -150,7 +150,7 @@ Part part(const std::string& text, const Environment& environment) {
   const auto second = std::from_chars(slash ? first.ptr + 1 : end, end, count);
   if (!slash || second.ec != std::errc() || second.ptr != end || index < 1 || index > count ||
       count > kMostRanks)
-    fail(Code::usage, "--part: '{}' is not I/N with I from 1 to N, nor launcher", text);
+    fail(Code::usage, "--part: '{}' is not I/N with I from 1 to N, launcher or all", text);
   return {index - 1, count};
 }
 

@@ -56,8 +56,12 @@ struct Part {
   std::int64_t end(std::int64_t n) const;
 };
 
+/// What --part says where it is not given.
+inline constexpr const char* kWholePart = "all";
+inline bool is_part(const std::string& text) { return text != kWholePart; }
+
 /// "3/8" is the third of eight; "launcher" the one that the task of a Slurm array (SLURM_ARRAY_TASK_
-/// ID, _MIN, _STEP, _COUNT), else launch(), says; nothing is the whole. Throws Error{usage} with the
+/// ID, _MIN, _STEP, _COUNT), else launch(), says; kWholePart is the whole. Throws Error{usage} with the
 /// flag's name, --part.
 Part part(const std::string& text, const Environment& environment = own_environment);
 

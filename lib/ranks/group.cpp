@@ -385,7 +385,8 @@ void Group::together(const std::function<void()>& work, const std::function<bool
     try {
       heart.end();
     } catch (const core::Error&) {
-      if (!failure) throw;
+      // Work that was in vain says less of why than what made it so.
+      if (!failure || failure->code() == core::kRankLost) throw;
     }
   }
   const auto own = failure ? static_cast<std::int64_t>(failure->code()) : asked() ? kStopped : 0;

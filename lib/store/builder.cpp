@@ -51,6 +51,8 @@ std::vector<float> gather(std::span<const Half> keys, std::uint64_t width,
   return out;
 }
 
+std::string name_of(const SourcePart& part) { return fmt::format("{}/{}", part.number, part.of); }
+
 std::string text_of(const Json& value) {
   return value.is_string() ? value.get<std::string>() : core::dump(value);
 }
@@ -169,9 +171,14 @@ Builder::Builder(std::string folder, Plan plan, bool append)
     if (plan_.tokenizer != base_.tokenizer)
       fail(Code::bad_data, "{}: its labels are of the tokenizer '{}', these are of '{}'", folder_,
            base_.tokenizer, plan_.tokenizer);
-    for (const Source& source : base_.sources)
-      complete_ = complete_ || (source.data == plan_.data && source.windows == plan_.windows &&
-                                source.part == plan_.part);
+    for (const Source& source : base_.sources) {
+      const bool same_text = source.data == plan_.data && source.windows == plan_.windows;
+      complete_ = complete_ || (same_text && source.part == plan_.part);
+      if (same_text && !append_ && source.part && plan_.part && source.part != plan_.part)
+        fail(Code::usage,
+             "{}: it is part {} of the text, not part {}; finish it as that, or remove it", folder_,
+             name_of(*source.part), name_of(*plan_.part));
+    }
     const bool same = plan_.width == base_.width && plan_.metric == base_.metric &&
                       (plan_.index.empty() || plan_.index == base_.index || base_.rows == 0);
     if (!append_ && (!complete_ || !same))
@@ -197,7 +204,7 @@ Json Builder::plan_json() const {
   json["vocabulary"] = plan_.vocabulary, json["metric"] = name_of(plan_.metric);
   json["index"] = plan_.index, json["data"] = plan_.data, json["windows"] = plan_.windows;
   json["generation"] = append_ ? base_.generation + 1 : 1;
-  if (plan_.part) json["part"] = fmt::format("{}/{}", plan_.part->number, plan_.part->of);
+  if (plan_.part) json["part"] = name_of(*plan_.part);
   if (plan_.merges) json["merge"] = true;
   return json;
 }

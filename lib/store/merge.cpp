@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "core/error.h"
 #include "core/part_names.h"
 #include "store/datastore.h"
+#include "store/store_files.h"
 
 namespace store {
 namespace {
@@ -130,10 +132,16 @@ Manifest merge(const std::vector<std::string>& folders, const std::string& folde
   const Datastore& first = *parts.begin()->second;
   if (!index.empty() && index != "exact")
     Index::make(index, first.manifest().width, first.metric());  // refused now, not after the rows
-  Builder builder(folder, plan_of(first, index), false);
-  if (builder.complete()) return read_manifest(folder);
-  copy(parts, builder, watch);
-  return builder.finish(first_rows(parts), watch);
+  std::optional<Builder> builder(std::in_place, folder, plan_of(first, index), false);
+  if (builder->complete()) return read_manifest(folder);
+  try {
+    copy(parts, *builder, watch);
+  } catch (const core::Error& error) {
+    builder.reset();
+    if (error.code() == Code::bad_data) remove_store(folder);  // what was begun is no use
+    throw;
+  }
+  return builder->finish(first_rows(parts), watch);
 }
 
 }  // namespace store

@@ -250,6 +250,10 @@ ranks_add_up() {
   run -66 eval-ppl --sum absent
   run -64 eval-ppl --sum p.1 --part 1/3
   [[ $output == *"--sum: is of all parts"* ]]
+  run -64 eval-ppl --sum --cache 100 p.1 p.2 p.3
+  [[ $output == *"--sum: of parts that are there; leave --cache out"* ]]
+  run -64 eval-ppl -m model --part '' test.shard.zst
+  [[ $output == *"--part: '' is not I/N"* ]]
   run -64 eval-ppl -m model --part 1/3 --by document test.shard.zst
   [[ $output == *"--part: gives the figures alone; leave --by out"* ]]
   run -64 eval-ppl --json test.shard.zst
@@ -325,6 +329,7 @@ packs() {
   fails 64 'leave --timings out' bm25-pack --hits h.1 --timings t "${small[@]}" -o x
   fails 64 'random order' bm25-pack --part 1/3 --method random "${small[@]}" -o x
   fails 64 "'0/3' is not I/N" bm25-pack --part 0/3 "${small[@]}" -o x
+  fails 64 "'' is not I/N" bm25-pack --part '' "${small[@]}" -o x
   [ ! -e x ] && no_leftovers
 }
 
@@ -441,19 +446,25 @@ stores() {
   fails 64 '--index' build-datastore --merge store.1 store.2 store.3 --index Bogus7 -o x
   fails 66 'absent' build-datastore --merge store.1 absent store.3 -o x
   fails 64 'it takes -o STORE' build-datastore --merge store.1 store.2 store.3
+  fails 64 'leave --window out' build-datastore --merge --window 32 store.1 store.2 store.3 -o x
   fails 64 'leave --model out' build-datastore --merge -m model store.1 store.2 store.3 -o x
   fails 64 'there is a store of other data or options' build-datastore --merge store.1 store.2 store.3 -o store.1
   fails 64 'leave --append out' build-datastore "${small[@]}" --part 1/3 --append whole other.shard.zst
   fails 64 "'4/3' is not I/N" build-datastore "${small[@]}" --part 4/3 test.shard.zst -o x
+  fails 64 "'' is not I/N" build-datastore "${small[@]}" --part '' test.shard.zst -o x
   fails 64 'one store' build-datastore --merge --verify whole -o y
   [ ! -e x ] && [ ! -e y ] && no_leftovers
-  # Damage is seen when rows are read; with the part mended the merge goes on.
+  # Damage is seen when rows are read; nothing is left of what was begun.
   fails 65 'damaged.2: damaged: its rows are not those of its store.json' build-datastore -q --merge store.1 damaged.2 store.3 -o x
+  [ ! -e x ]
+  # A merge that the disk ended goes on.
+  run -74 bash -c 'trap "" XFSZ; ulimit -f 8; exec build-datastore -q --merge store.1 store.2 store.3 -o x'
   fails 66 'not complete yet' build-datastore --verify x
   fails 64 'it was begun with --merge' build-datastore "${small[@]}" test.shard.zst -o x
   build-datastore -q --merge store.1 store.2 store.3 -o x >/dev/null
   diff -r whole x
   fails 64 'there is a store of other data or options' build-datastore "${small[@]}" --part 1/3 test.shard.zst -o whole
+  fails 64 'store.1: it is part 1/3 of the text, not part 1/2' build-datastore "${small[@]}" --part 1/2 test.shard.zst -o store.1
   rm -r x
 }
 
@@ -518,6 +529,7 @@ shards() {
   fails 64 '--part: goes with encoding' tokenize --learn bpe --vocab-size 300 --part 1/2 text -o x
   fails 64 '--part: goes with encoding' tokenize --decode --part 1/2 test.shard.zst -o x
   fails 64 "'3/2' is not I/N" tokenize -t bytes --part 3/2 text -o x
+  fails 64 "'' is not I/N" tokenize -t bytes --part '' text -o x
   for part in 1 2 3; do tokenize -q -t bytes --format lines --part "$part/3" text -o "q.$part"; done
   fails 64 'q.1: is a part of 3, of which part 2 is not there' shard merge q.1 q.3 -o x
   fails 64 'q.2: a part that is there twice' shard merge q.1 q.2 q.2 -o x

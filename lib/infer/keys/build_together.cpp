@@ -15,7 +15,7 @@ using core::Code;
 using core::fail;
 
 void check(const SharedBuild& what) {
-  if (what.options.adds() || !what.options.part.empty())
+  if (what.options.adds() || core::is_part(what.options.part))
     fail(Code::usage, "--ranks: makes a store of its own; leave --append, --part and --merge out");
   ranks::expect_files(what.files);
 }

@@ -1,6 +1,7 @@
 #include "infer/keys/store_build.h"
 
 #include "core/error.h"
+#include "core/given.h"
 #include "infer/keys/pair_entries.h"
 #include "store/index.h"
 
@@ -48,19 +49,18 @@ void StoreBuildOptions::fields(core::FieldList& f) {
 
 std::string StoreBuildOptions::folder(const std::string& output,
                                       const std::set<std::string>& given) const {
-  const auto leave_out = [&](const char* mine, const char* why,
-                             std::initializer_list<const char*> flags) {
-    for (const char* flag : flags)
-      if (given.count(flag) > 0)
-        core::fail(core::Code::usage, "--{}: {}; leave --{} out", mine, why, flag);
-  };
   if (merge) {
-    leave_out("merge", "of parts that are there", {"model", "metric", "append", "part"});
+    const char* const why = "of parts that are there";
+    core::leave_out("merge", why, {"model", "metric", "append", "part"}, given);
+    WindowOptions their_windows;
+    LayerReachOptions their_reach;
+    core::leave_out("merge", why, core::list_fields(their_windows), given);
+    core::leave_out("merge", why, core::list_fields(their_reach), given);
     if (output.empty()) core::fail(core::Code::usage, "--merge: it takes -o STORE");
     return output;
   }
   core::part(part);  // is one
-  if (!part.empty()) leave_out("part", "makes a store of its own", {"append"});
+  if (core::is_part(part)) core::leave_out("part", "makes a store of its own", {"append"}, given);
   if (append.empty() == output.empty())
     core::fail(core::Code::usage, "it takes -o STORE, or --append STORE");
   if (model.empty())
@@ -89,7 +89,7 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
   walk_ = make_walk(*loaded_.model, data_, windows, device_);
   const core::Part part = core::part(options.part);
   range_ = walk_->range_of(part);
-  if (!options.part.empty())
+  if (core::is_part(options.part))
     plan.part = {static_cast<std::uint64_t>(part.index + 1), static_cast<std::uint64_t>(part.count),
                  range_.begin, range_.end};
   const bool append = !options.append.empty();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/launcher.h"
 #include "infer/keys/entries.h"
 #include "infer/keys/fill_store.h"
 #include "infer/windows/layer_reach.h"
@@ -19,11 +20,11 @@
 namespace infer {
 
 struct StoreBuildOptions {
-  std::string model;                 ///< the folder of the model whose keys they are
-  std::string index, metric = "ip";  ///< see store::Plan
-  std::string append;                ///< a store that gets the rows; empty: a new one does
-  std::string part;                  ///< see core::part(); empty: the whole
-  bool merge = false;                ///< of parts that are there; see store/merge.h
+  std::string model;                    ///< the folder of the model whose keys they are
+  std::string index, metric = "ip";     ///< see store::Plan
+  std::string append;                   ///< a store that gets the rows; empty: a new one does
+  std::string part = core::kWholePart;  ///< see core::part()
+  bool merge = false;                   ///< of parts that are there; see store/merge.h
   WindowOptions windows;
   LayerReachOptions reach;
   nn::ComputeOptions compute;

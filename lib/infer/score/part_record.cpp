@@ -3,9 +3,11 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/given.h"
 #include "core/io.h"
 #include "core/part_names.h"
 #include "core/sealed_json.h"
+#include "infer/score/evaluation.h"
 #include "infer/score/report.h"
 
 namespace infer {
@@ -25,10 +27,13 @@ void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
   if (datastore_ranks && !ranks) fail(Code::usage, "--datastore-ranks: goes with --ranks launcher");
   if (!any() && !ranks) return;
   const char* const mine = sum ? "sum" : ranks ? "ranks" : "part";
-  for (const char* flag : {"tune", "per-token", "by", "retrieval-at", "fail-above", "timings"})
-    if (given.count(flag) > 0)
-      fail(Code::usage, "--{}: gives the figures alone; leave --{} out", mine, flag);
-  if (sum && !part.empty()) fail(Code::usage, "--sum: is of all parts; leave --part out");
+  core::leave_out(mine, "gives the figures alone",
+                  {"tune", "per-token", "by", "retrieval-at", "fail-above", "timings"}, given);
+  if (sum) {
+    EvaluationOptions theirs;
+    core::leave_out(mine, "of parts that are there", core::list_fields(theirs), given);
+  }
+  if (sum && core::is_part(part)) fail(Code::usage, "--sum: is of all parts; leave --part out");
   if (ranks && any())
     fail(Code::usage, "--ranks: each rank is a part; leave --{} out", sum ? "sum" : "part");
 }

@@ -26,12 +26,12 @@ struct PartRecord {
 
 /// Which part is scored, or that all are added up.
 struct PartOptions {
-  std::string part;  ///< see core::part(); empty: the whole
+  std::string part = core::kWholePart;  ///< see core::part()
   bool sum = false;
   bool datastore_ranks = false;  ///< each of several ranks searches its own stores for all
   void fields(core::FieldList& f);
 
-  bool any() const { return sum || !part.empty(); }
+  bool any() const { return sum || core::is_part(part); }
   /// A part has figures only together with the others: throws Error{usage} for options among the
   /// `given` that say more of it, and for more than one of these and `ranks`, one of several
   /// processes that share the text.

@@ -27,7 +27,7 @@ core::OrderedJson changes_of(const TextOptions& options, bool pairs, const Token
   json["end_of_document"] = nullptr;
   if (mark) json["end_of_document"] = std::string(tokenizer.token(*mark));
   if (options.count_newlines) json["count_newlines"] = true;
-  if (!options.part.empty()) shard::put_part(json, core::part(options.part));
+  if (core::is_part(options.part)) shard::put_part(json, core::part(options.part));
   return json;
 }
 
@@ -52,7 +52,7 @@ void TextOptions::fields(core::FieldList& f) {
 
 void TextOptions::check(bool encodes) const {
   core::part(part);  // is one
-  if (!part.empty() && !encodes)
+  if (core::is_part(part) && !encodes)
     core::fail(core::Code::usage, "--part: goes with encoding; leave it out");
 }
 
@@ -87,7 +87,7 @@ EncodedShard encode_shard(const std::vector<std::string>& files, const Tokenizer
     core::fail(core::Code::usage, "--pairs takes two files, source and target");
   const auto mark = end_of_document_id(*tokenizer, options.end_of_document);
   ByteRange range;
-  if (!options.part.empty())
+  if (core::is_part(options.part))
     range = range_of(core::part(options.part), pairs ? std::vector{files[0]} : files);
   DocumentOptions documents = options.documents();
   documents.range = range;

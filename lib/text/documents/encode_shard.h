@@ -21,7 +21,7 @@ struct TextOptions {
   std::string format = "text", field = "text", document_separator;  ///< see DocumentOptions
   std::string end_of_document;                                      ///< see end_of_document_id()
   bool count_newlines = false;                                      ///< see EncodeOptions
-  std::string part;  ///< of the documents, to encode; see core::part(), empty: all
+  std::string part = core::kWholePart;  ///< of the documents, to encode; see core::part()
   void fields(core::FieldList& f);
 
   /// Throws Error{usage} for a part of what is not encoded (`encodes`).

@@ -93,9 +93,10 @@ void HitsOptions::fields(core::FieldList& f) {
 
 void HitsOptions::check(bool searches) const {
   if (queries > 0 && dump != "hits") fail(Code::usage, "--queries goes with --dump hits");
-  if (part.empty() && !joins()) return;
+  if (!core::is_part(part) && !joins()) return;
   core::part(part);  // is one
-  if (!part.empty() && joins()) fail(Code::usage, "--hits: are of all parts; leave --part out");
+  if (core::is_part(part) && joins())
+    fail(Code::usage, "--hits: are of all parts; leave --part out");
   const char* const mine = joins() ? "hits" : "part";
   if (!dump.empty()) fail(Code::usage, "--{}: leave --dump out", mine);
   if (!searches) fail(Code::usage, "--{}: nothing is searched for a random order", mine);

@@ -22,16 +22,16 @@ namespace text {
 
 /// What is done beside an order: terms or hits are printed, and a long search is done in parts.
 struct HitsOptions {
-  std::string dump;                ///< "terms", "hits", or empty
-  std::int64_t queries = 0;        ///< so many units ask, for dump; 0: all
-  std::string timings;             ///< a file
-  std::string part;                ///< see core::part(); empty: the whole
-  std::vector<std::string> files;  ///< hits of all parts; empty: what is needed is searched
+  std::string dump;                     ///< "terms", "hits", or empty
+  std::int64_t queries = 0;             ///< so many units ask, for dump; 0: all
+  std::string timings;                  ///< a file
+  std::string part = core::kWholePart;  ///< see core::part()
+  std::vector<std::string> files;       ///< hits of all parts; empty: what is needed is searched
   void fields(core::FieldList& f);
 
   bool joins() const { return !files.empty(); }
   /// Hits are the output.
-  bool gives_hits() const { return dump == "hits" || !part.empty(); }
+  bool gives_hits() const { return dump == "hits" || core::is_part(part); }
   /// Throws Error{usage} for what contradicts itself, or an order that needs no search
   /// (`searches`).
   void check(bool searches) const;
