@@ -5,6 +5,8 @@
 
 #include <unistd.h>
 
+#include <optional>
+
 #include "cli/progress.h"
 #include "cli/run.h"
 #include "core/io.h"
@@ -38,7 +40,10 @@ struct Options {
 };
 
 model::Loaded load(const Options& options, torch::Device device) {
-  auto loaded = model::load(options.model, device);
+  // What is packed anyway need not be wide before that.
+  const bool wide = options.generator.weights == "float32";
+  auto loaded =
+      model::load(options.model, device, wide ? std::optional(torch::kFloat32) : std::nullopt);
   options.reach.apply(*loaded.model);
   model::give_tokenizer(loaded, options.tokenizer);
   return loaded;

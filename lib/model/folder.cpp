@@ -41,7 +41,7 @@ void expect_written(const std::string& what, const std::string& path, const std:
 
 }  // namespace
 
-Loaded load(const std::string& folder, torch::Device device, torch::Dtype dtype) {
+Loaded load(const std::string& folder, torch::Device device, std::optional<torch::Dtype> dtype) {
   const std::string config_path = folder + "/config.json",
                     weights_path = folder + "/model.safetensors";
   expect_folder(folder, config_path, weights_path);
@@ -57,11 +57,13 @@ Loaded load(const std::string& folder, torch::Device device, torch::Dtype dtype)
   const TensorFiles files(folder);
   files.verify();
   loaded.family = config.family == nullptr ? "" : std::string(config.family->type);
-  loaded.model = read_model(config, config_path, files);
-  loaded.fingerprint = fingerprint(*loaded.model);
+  if (!dtype) dtype = dtype_of(files);
+  const auto read = read_model(config, config_path, files, *dtype);
+  loaded.model = read.model;
+  loaded.fingerprint = read.fingerprint;
   if (const auto saved = files.metadata().find(kFingerprintKey); saved != files.metadata().end())
     expect_written("configuration", config_path, loaded.fingerprint.hex(), saved->second);
-  loaded.model->to(device, dtype);
+  loaded.model->to(device, *dtype);
   loaded.model->eval();
   return loaded;
 }

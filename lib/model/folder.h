@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,12 +32,13 @@ struct Loaded {
 /// Reads a folder of Tessera's or one of transformers, of a family that model/families has (names
 /// with or without the base's prefix, one file or several, any float dtype; tokenizer.json, else
 /// vocab.json and merges.txt, else no tokenizer).
-/// Weights become `dtype`. Neither the folder nor torch's generator changes. Throws Error{no_input}
+/// Weights become `dtype`; without one they are as they stand in the files, bfloat16 or float32.
+/// Neither the folder nor torch's generator changes. Throws Error{no_input}
 /// if it is no model folder or not complete yet, Error{bad_config} for a key of config.json that is
 /// missing, unknown or wrong, Error{bad_data} naming the tensor that is missing, superfluous, of a
 /// wrong shape or not finite, or when weights or tokenizer are not those that were written.
 Loaded load(const std::string& folder, torch::Device device = torch::kCPU,
-            torch::Dtype dtype = torch::kFloat32);
+            std::optional<torch::Dtype> dtype = torch::kFloat32);
 
 /// Gives a model whose folder has no tokenizer the one at `path` (tokenizer.json, or "bytes"); an
 /// empty path gives none. Throws Error{bad_data} if it has another, and as text::load_tokenizer()

@@ -147,14 +147,16 @@ void expect_tight(const std::map<std::string, SafetensorsReader::Entry>& entries
 
 }  // namespace
 
+void TensorsDigest::add(const std::string& name, const torch::Tensor& tensor) {
+  hasher_.update(digest_line(name, name_of(tensor.scalar_type(), name), tensor.sizes()));
+  hasher_.update(bytes_of(tensor.detach().cpu().contiguous()));
+}
+
 core::Digest tensors_digest(const NamedTensors& tensors) {
-  std::map<std::string, torch::Tensor> sorted(tensors.begin(), tensors.end());
-  core::Hasher hasher;
-  for (const auto& [name, tensor] : sorted) {
-    hasher.update(digest_line(name, name_of(tensor.scalar_type(), name), tensor.sizes()));
-    hasher.update(bytes_of(tensor.detach().cpu().contiguous()));
-  }
-  return hasher.digest();
+  const std::map<std::string, torch::Tensor> sorted(tensors.begin(), tensors.end());
+  TensorsDigest digest;
+  for (const auto& [name, tensor] : sorted) digest.add(name, tensor);
+  return digest.digest();
 }
 
 core::Digest write_safetensors(core::ByteSink& sink, const NamedTensors& tensors,

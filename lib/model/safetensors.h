@@ -32,6 +32,16 @@ using Metadata = std::map<std::string, std::string>;
 /// (tensors_digest).
 inline constexpr const char* kDigestKey = "xxh3_128";
 
+/// tensors_digest() of tensors that are there one after the other, in the order of their names.
+class TensorsDigest {
+ public:
+  void add(const std::string& name, const torch::Tensor& tensor);
+  core::Digest digest() const { return hasher_.digest(); }
+
+ private:
+  core::Hasher hasher_;
+};
+
 /// XXH3-128 over each tensor's name, dtype, shape and bytes, in the order of the names.
 core::Digest tensors_digest(const NamedTensors& tensors);
 

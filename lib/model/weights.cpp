@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "core/error.h"
@@ -94,6 +96,31 @@ void check_tensors(const TensorFiles& files, const std::vector<Expected>& expect
   }
 }
 
+/// Where each stands, in the order of their names.
+std::vector<std::size_t> by_name(
+    const std::vector<std::pair<std::string, torch::Tensor>>& weights) {
+  std::vector<std::size_t> order(weights.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return weights[a].first < weights[b].first; });
+  return order;
+}
+
+/// Of a model whose weights come one by one, by_name(), as float32.
+class Fingerprint {
+ public:
+  void add(const std::string& name, const torch::Tensor& weight) { weights_.add(name, weight); }
+  core::Digest of(const nn::Model& model) const {
+    core::Hasher hasher;
+    hasher.update(options_digest(model.options, model.vocabulary).hex());
+    hasher.update(weights_.digest().hex());
+    return hasher.digest();
+  }
+
+ private:
+  TensorsDigest weights_;
+};
+
 bool is_finite(const torch::Tensor& tensor) {
   if (tensor.numel() == 0) return true;
   const auto [least, most] = tensor.aminmax();  // NaN stays NaN; no copy is made
@@ -111,8 +138,14 @@ NamedTensors weights_to_write(const nn::Model& model, const Family* family) {
   return tensors;
 }
 
-std::shared_ptr<nn::Model> read_model(const Config& config, const std::string& config_origin,
-                                      const TensorFiles& files) {
+torch::Dtype dtype_of(const TensorFiles& files) {
+  for (const auto& name : files.tensors())
+    if (files.entry(name).dtype != torch::kBFloat16) return torch::kFloat32;
+  return torch::kBFloat16;
+}
+
+ReadModel read_model(const Config& config, const std::string& config_origin,
+                     const TensorFiles& files, torch::Dtype dtype) {
   if (config.options.shape.layers > static_cast<std::int64_t>(files.size()))
     fail(Code::bad_data, "{}: {} tensors for {} layers", files.name(), files.size(),
          config.options.shape.layers);
@@ -124,12 +157,16 @@ std::shared_ptr<nn::Model> read_model(const Config& config, const std::string& c
 
   const torch::NoGradGuard no_grad;
   const nn::NoFirstValues unset;  // torch's generator stays as it is
+  const nn::ParameterType type(dtype);
   const auto model = std::make_shared<nn::Model>(config.options, config.vocabulary);
   const auto weights = model->named_weights();
-  for (std::size_t i = 0; i < weights.size(); ++i) {
+  Fingerprint fingerprint;
+  for (const auto i : by_name(weights)) {
+    const auto& [weight_name, weight] = weights[i];
+    const auto wide = dtype == torch::kFloat32 ? weight : torch::empty(weight.sizes());
     for (const auto& piece : expected[i].pieces) {
       const std::string& name = piece.tensor;
-      const torch::Tensor target = weights[i].second.narrow(0, piece.begin, piece.rows);
+      const torch::Tensor target = wide.narrow(0, piece.begin, piece.rows);
       if (piece.layout == Layout::as_is && files.entry(name).dtype == target.scalar_type()) {
         files.read_into(name, target);  // without a copy: embeddings are large
       } else {
@@ -139,18 +176,18 @@ std::shared_ptr<nn::Model> read_model(const Config& config, const std::string& c
         fail(Code::bad_data, "{}: tensor {} holds a value that is not finite", files.file_of(name),
              name);
     }
+    fingerprint.add(weight_name, wide);
+    if (dtype != torch::kFloat32) torch::Tensor(weight).copy_(wide);
   }
-  return model;
+  return {model, fingerprint.of(*model)};
 }
 
 core::Digest fingerprint(const nn::Model& model) {
-  NamedTensors tensors;
-  for (const auto& [name, tensor] : model.named_weights())
-    tensors.emplace_back(name, tensor.detach().to(torch::kFloat32));
-  core::Hasher hasher;
-  hasher.update(options_digest(model.options, model.vocabulary).hex());
-  hasher.update(tensors_digest(tensors).hex());
-  return hasher.digest();
+  const auto weights = model.named_weights();
+  Fingerprint fingerprint;
+  for (const auto i : by_name(weights))
+    fingerprint.add(weights[i].first, weights[i].second.detach().to(torch::kFloat32));
+  return fingerprint.of(model);
 }
 
 }  // namespace model

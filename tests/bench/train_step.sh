@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# train/step: tokens a second and peak memory of a training step beside PyTorch's, and the price of a local memory.
+# train/step: tokens a second and peak memory of a training step beside PyTorch's, the price of a local memory, and the
+# step of a Llama's shape (RMS norms, gated SiLU, grouped queries, rotary positions) beside PyTorch's of the same.
 # Turn by turn: each round runs every program once; the medians of three rounds are compared.
 set -euo pipefail
 # shellcheck source=tests/bench/lib.sh
@@ -28,10 +29,15 @@ theirs() { # NAME MODE [LD_PRELOAD]
 jemalloc=$(find /usr/lib -name 'libjemalloc.so.2' -print -quit 2>/dev/null)
 peers=()
 if has_peer torch; then peers=(eager compile); fi
+llama=(--norm-kind rms --feed-forward gated --activation silu --d-ff 688 --kv-heads 2 --positions rope --no-bias)
 for _ in 1 2; do
   ours plain
+  ours llama "${llama[@]}"
   ours local --memory local
-  for peer in "${peers[@]}"; do theirs "$peer" "$peer"; done
+  for peer in "${peers[@]}"; do
+    theirs "$peer" "$peer"
+    theirs "llama-$peer" "llama-$peer"
+  done
   if [ ${#peers[@]} -gt 0 ] && [ -n "$jemalloc" ]; then theirs compile-jemalloc compile "$jemalloc"; fi
 done
 speed() { median <"$work/$1.speed"; }
@@ -40,5 +46,9 @@ for peer in eager compile compile-jemalloc; do
   [ -e "$work/$peer.speed" ] || continue
   figure train/step tokens/s "$(speed plain)" "torch $peer" "$(speed "$peer")"
   figure train/memory bytes "$(bytes plain)" "torch $peer" "$(bytes "$peer")" lower
+done
+for peer in eager compile; do
+  [ -e "$work/llama-$peer.speed" ] || continue
+  figure train/llama-step tokens/s "$(speed llama)" "torch $peer" "$(speed "llama-$peer")"
 done
 figure train/trime-step tokens/s "$(speed local)" "train --memory none" "$(speed plain)"

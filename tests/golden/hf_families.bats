@@ -23,7 +23,7 @@ made() { # NAME...: their folders, as hf_families.py takes them
 }
 
 @test "eval-ppl gives transformers' loss for folders of each family, in single and in double precision" {
-  [ "$(wc -l <made.losses)" -ge 15 ] && [ "$(wc -l <exact.losses)" -eq "$(wc -l <made.losses)" ]
+  [ "$(wc -l <made.losses)" -ge 19 ] && [ "$(wc -l <exact.losses)" -eq "$(wc -l <made.losses)" ]
   while read -r name expected; do
     [ "$(find "made/$name" -name '*.safetensors' | wc -l)" -gt 1 ]
     echo "$name: $expected, $(loss "made/$name")"
@@ -37,7 +37,7 @@ made() { # NAME...: their folders, as hf_families.py takes them
 }
 
 @test "sample without chance goes on as transformers' generate does, one text or several" {
-  names=(llama llama_yarn mistral qwen2 qwen3 olmo2 gpt_neox opt phi3)
+  names=(llama llama_yarn mistral qwen2 qwen3 olmo2 gpt_neox opt phi3 gpt_neo gemma gemma2 gemma3_text)
   # shellcheck disable=SC2086  # a word an id
   peer generate "$(made "${names[@]}")" 16 $ids >expected
   printf '%s\n%s\nA dog\n' "$text" "$text" >prompts
@@ -53,8 +53,8 @@ made() { # NAME...: their folders, as hf_families.py takes them
 
 @test "keys of a datastore are what the last feed-forward network reads" {
   # shellcheck disable=SC2086  # a word an id
-  peer keys "$(made llama qwen3 olmo2)" $ids
-  for name in llama qwen3 olmo2; do
+  peer keys "$(made llama qwen3 olmo2 gemma2)" $ids
+  for name in llama qwen3 olmo2 gemma2; do
     build-datastore -m "made/$name" --index exact --window 64 -o "store_$name" text.shard.zst
     "$python" - "store_$name/keys.npy" "made/$name.keys" <<'END'
 import sys
@@ -68,7 +68,7 @@ END
 }
 
 @test "transformers loads what train wrote: a family's goes on as that family, a shape of Llama's is a Llama" {
-  names=(llama mistral_wide qwen2 qwen3 olmo2 gpt_neox opt phi3)
+  names=(llama mistral_wide qwen2 qwen3 olmo2 gpt_neox opt phi3 gpt_neo gemma gemma2 gemma3_text)
   for name in "${names[@]}"; do
     train --from "made/$name" --segment 8 --batch 1 --steps 2 --lr 1e-9 -o "on_$name" text.shard.zst
   done
@@ -78,7 +78,7 @@ END
   # shellcheck disable=SC2086  # a word an id
   peer loss "$(printf ',on_%s' "${names[@]}" nothing | cut -c2-)" $ids >losses
   cat losses
-  [ "$(cut -d ' ' -f 2 losses | tr '\n' ' ')" = 'LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM Olmo2ForCausalLM GPTNeoXForCausalLM OPTForCausalLM Phi3ForCausalLM LlamaForCausalLM ' ]
+  [ "$(cut -d ' ' -f 2 losses | tr '\n' ' ')" = 'LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM Olmo2ForCausalLM GPTNeoXForCausalLM OPTForCausalLM Phi3ForCausalLM GPTNeoForCausalLM GemmaForCausalLM Gemma2ForCausalLM Gemma3ForCausalLM LlamaForCausalLM ' ]
   i=0
   for name in "${names[@]}" nothing; do
     i=$((i + 1))

@@ -66,12 +66,31 @@ KINDS = {
     "gpt_neox_one_by_one": ("gpt_neox", dict(use_parallel_residual=False, attention_bias=False, hidden_act="relu", num_attention_heads=2)),
     "opt": ("opt", dict(ffn_dim=24)),
     "phi3": ("phi3", dict(sliding_window=5, original_max_position_embeddings=64)),
+    "gpt_neo": ("gpt_neo", dict(attention_types=[[["global", "local"], 1]], window_size=5, intermediate_size=24)),
+    "gemma": ("gemma", dict(head_dim=6)),
+    "gemma2": (
+        "gemma2",
+        dict(sliding_window=5, query_pre_attn_scalar=9, attn_logit_softcapping=2.0, final_logit_softcapping=3.0, head_dim=4),
+    ),
+    "gemma3_text": (
+        "gemma3_text",
+        dict(
+            sliding_window=5,
+            layer_types=["sliding_attention", "full_attention"],
+            query_pre_attn_scalar=16,
+            head_dim=4,
+            rope_parameters=dict(
+                sliding_attention=dict(rope_type="default", rope_theta=50.0),
+                full_attention=dict(rope_type="linear", factor=4.0, rope_theta=500.0),
+            ),
+        ),
+    ),
 }
 
 
 SMALL = dict(hidden_size=8, intermediate_size=10, vocab_size=64)
 # Their heads are as wide as hidden_size says: two wide enough to turn.
-OLD = ["gpt_neox", "opt", "phi3"]
+OLD = ["gpt_neox", "opt", "phi3", "gpt_neo"]
 
 
 def ids_of(words):
@@ -94,9 +113,11 @@ def load(folder):
     if exact:
         model.double()
         for module in model.modules():
-            if hasattr(module, "inv_freq"):
+            if any(name.endswith("inv_freq") for name in vars(module).get("_buffers", {})):
                 with in_double():
                     module.__init__(module.config)
+            if hasattr(module, "scalar_embed_scale"):
+                module.embed_scale.fill_(module.scalar_embed_scale)
     return model
 
 

@@ -2,12 +2,14 @@
 
 #include <omp.h>
 
+#include "infer/decode/packed_weights.h"
+
 namespace infer {
 
-PackedHead::PackedHead(std::shared_ptr<nn::Head> head, Precision precision)
-    : head_(std::move(head)) {
+PackedHead::PackedHead(std::shared_ptr<nn::Head> head, double cap, Precision precision)
+    : head_(std::move(head)), cap_(static_cast<float>(cap)) {
   const auto weight = head_->weights().at(0);
-  words_ = PackedMatrix(weight.const_data_ptr<float>(), weight.size(0), weight.size(1), precision);
+  words_ = pack(weight, 0, weight.size(0), precision);
 }
 
 torch::Tensor PackedHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {
@@ -26,7 +28,10 @@ torch::Tensor PackedHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z
     words_.multiply(from, rows, stride, panels * thread / threads, panels * (thread + 1) / threads,
                     to, words);
 #pragma omp barrier
-    for (std::int64_t r = thread; r < rows; r += threads) z[r] = log_softmax(to + r * words, words);
+    for (std::int64_t r = thread; r < rows; r += threads) {
+      if (cap_ > 0) soft_cap(to + r * words, words, cap_);
+      z[r] = log_softmax(to + r * words, words);
+    }
   }
   if (log_z != nullptr) *log_z = normaliser;
   return out;

@@ -8,11 +8,12 @@
 
 namespace infer {
 
-/// Gives the log-probabilities of `head` (float32, on the CPU), which must outlive it; blocks are
+/// Gives the log-probabilities of `head` (float32 or bfloat16, on the CPU), which must outlive it; blocks are
 /// the head's own.
 class PackedHead : public nn::Head {
  public:
-  PackedHead(std::shared_ptr<nn::Head> head, Precision precision);
+  /// `cap`: see nn::CappedHead; 0: none.
+  PackedHead(std::shared_ptr<nn::Head> head, double cap, Precision precision);
 
   std::int64_t vocabulary() const override { return head_->vocabulary(); }
   std::vector<torch::Tensor> weights() override { return head_->weights(); }
@@ -25,6 +26,7 @@ class PackedHead : public nn::Head {
 
  private:
   std::shared_ptr<nn::Head> head_;
+  float cap_;
   PackedMatrix words_;
 };
 

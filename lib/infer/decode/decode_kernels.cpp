@@ -111,6 +111,11 @@ std::uint16_t to_bfloat16(float value) {
   return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);  // to even
 }
 
+float to_float(float x) { return x; }
+float to_float(std::uint16_t bfloat16) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bfloat16) << 16);
+}
+
 }  // namespace
 
 double exp_weights(const float* x, std::int64_t n, float max, float scale, float* out) {
@@ -184,6 +189,11 @@ void gelu_exact(float* x, std::int64_t n) {
     x[i] = 0.5f * x[i] * (1.0f + std::erf(x[i] * 0.70710678118654752f));
 }
 
+void soft_cap(float* x, std::int64_t n, float cap) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) x[i] = cap * nn::vec::tanh(x[i] / cap);
+}
+
 void relu(float* x, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) x[i] = x[i] > 0 ? x[i] : 0;
 }
@@ -214,24 +224,41 @@ Precision parse_precision(const std::string& name) {
   core::fail(core::Code::usage, "--weights: '{}' is none of float32, bfloat16, int8", name);
 }
 
+PackedMatrix::PackedMatrix(std::int64_t out, std::int64_t in, Precision precision)
+    : out_(out), in_(in), stride_((in + kLanes - 1) / kLanes * kLanes), precision_(precision) {}
+
 PackedMatrix::PackedMatrix(const float* weight, std::int64_t out, std::int64_t in,
                            Precision precision)
-    : out_(out), in_(in), stride_((in + kLanes - 1) / kLanes * kLanes), precision_(precision) {
-  const auto size = static_cast<std::size_t>(out_ * stride_);
-  const auto fill = [&](auto& to, const auto& convert) {
-    to.assign(size, {});
+    : PackedMatrix(out, in, precision) {
+  if (precision_ == Precision::float32 && stride_ == in_) {
+    borrowed_floats_ = weight;
+  } else {
+    convert(weight);
+  }
+}
+
+PackedMatrix::PackedMatrix(const std::uint16_t* weight, std::int64_t out, std::int64_t in,
+                           Precision precision)
+    : PackedMatrix(out, in, precision) {
+  if (precision_ == Precision::bfloat16 && stride_ == in_) {
+    borrowed_halves_ = weight;
+  } else {
+    convert(weight);
+  }
+}
+
+template <class Weight>
+void PackedMatrix::convert(const Weight* weight) {
+  const auto fill = [&](auto& to, const auto& of) {
+    to.assign(static_cast<std::size_t>(out_ * stride_), {});
 #pragma omp parallel for
     for (std::int64_t o = 0; o < out_; ++o)
       for (std::int64_t i = 0; i < in_; ++i)
-        to[static_cast<std::size_t>(o * stride_ + i)] = convert(o, weight[o * in_ + i]);
+        to[static_cast<std::size_t>(o * stride_ + i)] = of(o, to_float(weight[o * in_ + i]));
   };
   switch (precision_) {
     case Precision::float32:
-      if (stride_ == in_) {
-        borrowed_ = weight;
-      } else {
-        fill(floats_, [](std::int64_t, float w) { return w; });
-      }
+      fill(floats_, [](std::int64_t, float w) { return w; });
       break;
     case Precision::bfloat16:
       fill(halves_, [](std::int64_t, float w) { return to_bfloat16(w); });
@@ -241,7 +268,7 @@ PackedMatrix::PackedMatrix(const float* weight, std::int64_t out, std::int64_t i
       for (std::int64_t o = 0; o < out_; ++o) {
         float largest = 0;
         for (std::int64_t i = 0; i < in_; ++i)
-          largest = std::max(largest, std::abs(weight[o * in_ + i]));
+          largest = std::max(largest, std::abs(to_float(weight[o * in_ + i])));
         scales_[static_cast<std::size_t>(o)] = largest / 127;
       }
       fill(bytes_, [&](std::int64_t o, float w) {
@@ -295,10 +322,12 @@ void PackedMatrix::multiply(const float* x, std::int64_t rows, std::int64_t ldx,
                             std::int64_t end, float* y, std::int64_t ldy) const {
   switch (precision_) {
     case Precision::float32:
-      multiply(borrowed_ != nullptr ? borrowed_ : floats_.data(), x, rows, ldx, begin, end, y, ldy);
+      multiply(borrowed_floats_ != nullptr ? borrowed_floats_ : floats_.data(), x, rows, ldx, begin,
+               end, y, ldy);
       break;
     case Precision::bfloat16:
-      multiply(halves_.data(), x, rows, ldx, begin, end, y, ldy);
+      multiply(borrowed_halves_ != nullptr ? borrowed_halves_ : halves_.data(), x, rows, ldx, begin,
+               end, y, ldy);
       break;
     case Precision::int8:
       multiply(bytes_.data(), x, rows, ldx, begin, end, y, ldy);

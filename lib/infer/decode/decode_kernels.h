@@ -32,6 +32,9 @@ void gelu_exact(float* x, std::int64_t n);
 void relu(float* x, std::int64_t n);
 void silu(float* x, std::int64_t n);
 
+/// x = cap tanh(x / cap).
+void soft_cap(float* x, std::int64_t n, float cap);
+
 void add(const float* x, std::int64_t n, float* y);    ///< y += x
 void times(const float* x, std::int64_t n, float* y);  ///< y *= x
 
@@ -51,9 +54,11 @@ Precision parse_precision(const std::string& name);
 class PackedMatrix {
  public:
   PackedMatrix() = default;
-  /// float32 with `in` a multiple of kLanes borrows `weight`, which must then outlive this; else it
+  /// With `in` a multiple of kLanes, float32 borrows `weight`, which must then outlive this; else it
   /// is copied.
   PackedMatrix(const float* weight, std::int64_t out, std::int64_t in, Precision precision);
+  /// The same of bfloat16, which bfloat16 borrows.
+  PackedMatrix(const std::uint16_t* weight, std::int64_t out, std::int64_t in, Precision precision);
 
   static constexpr std::int64_t kLanes = 16, kPanel = 4;
   std::int64_t out() const { return out_; }
@@ -70,13 +75,17 @@ class PackedMatrix {
   std::int64_t bytes() const;  ///< that a product reads
 
  private:
+  PackedMatrix(std::int64_t out, std::int64_t in, Precision precision);
+  template <class Weight>
+  void convert(const Weight* weight);
   template <class Weight>
   void multiply(const Weight* weights, const float* x, std::int64_t rows, std::int64_t ldx,
                 std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const;
 
   std::int64_t out_ = 0, in_ = 0, stride_ = 0;
   Precision precision_ = Precision::float32;
-  const float* borrowed_ = nullptr;
+  const float* borrowed_floats_ = nullptr;
+  const std::uint16_t* borrowed_halves_ = nullptr;
   std::vector<float> floats_;
   std::vector<std::uint16_t> halves_;  // bfloat16: the upper half of a float
   std::vector<std::int8_t> bytes_;

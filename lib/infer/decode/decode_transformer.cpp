@@ -9,23 +9,19 @@
 
 #include "core/error.h"
 #include "infer/decode/decode_head.h"
+#include "infer/decode/packed_weights.h"
 #include "nn/arch/decoder_stack.h"
+#include "nn/base/arch_facts.h"
 
 namespace infer {
 namespace {
 
-// Of a parameter that must be there, in this shape.
-const float* values(const torch::Tensor& weight, torch::IntArrayRef sizes) {
+// Of a parameter that must be there.
+void expect_sizes(const torch::Tensor& weight, torch::IntArrayRef sizes) {
   if (!weight.defined() || weight.sizes() != sizes)
     core::fail(core::Code::bug, "a block has a weight of [{}] where one of [{}] belongs",
                fmt::join(weight.defined() ? weight.sizes() : torch::IntArrayRef{}, ", "),
                fmt::join(sizes, ", "));
-  return weight.const_data_ptr<float>();
-}
-
-// Null: a map without bias.
-const float* bias_values(const torch::Tensor& bias, std::int64_t size) {
-  return bias.defined() ? values(bias, {size}) : nullptr;
 }
 
 }  // namespace
@@ -34,8 +30,12 @@ bool TransformerEngine::fits(const nn::Model& model, torch::Device device) {
   if (dynamic_cast<const nn::DecoderStack*>(model.architecture.get()) == nullptr ||
       !device.is_cpu())
     return false;
-  for (const auto& [name, weight] : model.named_weights())
-    if (weight.scalar_type() != torch::kFloat32 || !weight.is_contiguous()) return false;
+  const bool narrow = !nn::arch_facts(model.options.arch).reads_source;
+  for (const auto& [name, weight] : model.named_weights()) {
+    const auto type = weight.scalar_type();
+    if (type != torch::kFloat32 && !(narrow && type == torch::kBFloat16)) return false;
+    if (!weight.is_contiguous()) return false;
+  }
   return true;
 }
 
@@ -52,38 +52,45 @@ TransformerEngine::TransformerEngine(nn::Model& model, Precision precision)
   epsilon_ = static_cast<float>(options.norm_epsilon);
   d_ = shape.d_model, inner_ = shape.ffn_width(), heads_ = nn::head_shape(shape, options);
   const auto& stack = dynamic_cast<const nn::DecoderStack&>(*model.architecture).stack();
-  for (const auto& block : stack.blocks()) layers_.push_back(pack(*block));
+  for (const auto& block : stack.blocks()) layers_.push_back(layer_of(*block));
   const auto& windows = options.attention_window;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const auto window = windows.empty() ? 0 : windows[i % windows.size()];
     layers_[i].window = window > 0 ? window : std::numeric_limits<std::int64_t>::max();
+    layers_[i].turns = window > 0 && options.rope.local_theta > 0 ? 1 : 0;
   }
-  if (const auto* const last = stack.final_norm()) final_norm_ = norm(last->weight, last->bias, d_);
+  if (const auto* const last = stack.final_norm()) final_norm_ = norm(*last, d_);
   position_table_ = stack.position_table();
-  if (position_table_.defined()) position_table_ = position_table_.detach();
+  if (position_table_.defined()) position_table_ = position_table_.detach().to(torch::kFloat32);
   if (positions_ == nn::Positions::alibi) {
     const auto slopes = nn::alibi_slopes(heads_.heads);
     for (std::int64_t h = 0; h < heads_.heads; ++h)
       slopes_.push_back(static_cast<float>(slopes[h].item<double>()));
   }
-  if (positions_ == nn::Positions::rope) {
-    frequency_ = nn::rope_frequencies(options.rope, heads_.rotated);
-    turned_length_ = nn::rope_length(options.rope);
+  for (const std::int64_t window : {0, 1}) {
+    if (positions_ != nn::Positions::rope || (window > 0 && options.rope.local_theta == 0)) break;
+    const auto rope = nn::rope_of(options.rope, window);
+    turns_.push_back({nn::rope_frequencies(rope, heads_.rotated), nn::rope_length(rope)});
   }
+  const nn::Scores scores{options.attention_scale, options.attention_cap};
+  scale_ = static_cast<float>(scores.scale_of(heads_.width));
+  cap_ = static_cast<float>(options.attention_cap);
   const bool plain = model.options.vocabulary.cutoffs.empty();
-  head_ = plain ? std::make_shared<PackedHead>(model.head, precision) : model.head;
+  head_ = plain ? std::make_shared<PackedHead>(model.head, model.options.vocabulary.logit_cap,
+                                               precision)
+                : model.head;
 }
 
-TransformerEngine::Layer TransformerEngine::pack(const nn::Block& block) const {
+TransformerEngine::Layer TransformerEngine::layer_of(const nn::Block& block) {
   const auto w = block.weights();
   Layer layer;
   layer.norm1 = norm(w.norm1, w.norm1_bias, d_);
   layer.norm2 = norm(w.norm2, w.norm2_bias, d_);
   if (place_ == nn::NormPlace::sublayer) layer.out1 = layer.norm1, layer.out2 = layer.norm2;
-  if (const auto* const out = block.ln_1_out()) layer.out1 = norm(out->weight, out->bias, d_);
-  if (const auto* const out = block.ln_2_out()) layer.out2 = norm(out->weight, out->bias, d_);
+  if (const auto* const out = block.ln_1_out()) layer.out1 = norm(*out, d_);
+  if (const auto* const out = block.ln_2_out()) layer.out2 = norm(*out, d_);
   const auto of_heads = [&](const nn::LayerNorm* own) {
-    return own == nullptr ? Norm{} : norm(own->weight, own->bias, own->weight.numel());
+    return own == nullptr ? Norm{} : norm(*own, own->weight.numel());
   };
   layer.q_norm = of_heads(block.attention().q_norm());
   layer.k_norm = of_heads(block.attention().k_norm());
@@ -103,15 +110,21 @@ TransformerEngine::Layer TransformerEngine::pack(const nn::Block& block) const {
 TransformerEngine::Affine TransformerEngine::affine(const torch::Tensor& weight,
                                                     const torch::Tensor& bias, std::int64_t out,
                                                     std::int64_t in, std::int64_t first,
-                                                    std::int64_t rows) const {
-  const float* const biases = bias_values(bias, out);
-  return {PackedMatrix(values(weight, {out, in}) + first * in, rows, in, precision_),
-          biases == nullptr ? nullptr : biases + first};
+                                                    std::int64_t rows) {
+  expect_sizes(weight, {out, in});
+  return {pack(weight, first, rows, precision_),
+          bias.defined() ? values(bias, out) + first : nullptr};
+}
+
+// As float32.
+const float* TransformerEngine::values(const torch::Tensor& weight, std::int64_t size) {
+  expect_sizes(weight, {size});
+  return vectors_.emplace_back(weight.detach().to(torch::kFloat32)).const_data_ptr<float>();
 }
 
 TransformerEngine::Norm TransformerEngine::norm(const torch::Tensor& weight,
                                                 const torch::Tensor& bias, std::int64_t d) {
-  return {values(weight, {d}), bias_values(bias, d)};
+  return {values(weight, d), bias.defined() ? values(bias, d) : nullptr};
 }
 
 void TransformerEngine::open(std::int64_t rows) {
@@ -197,7 +210,8 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
   };
   at_least(work_.x, n * work_.stride);
   at_least(work_.qkv, n * heads_.d_all());
-  at_least(work_.turns, n * 2 * std::ssize(frequency_));
+  const auto pairs = turns_.empty() ? 0 : heads_.rotated / 2;
+  at_least(work_.turns, std::ssize(turns_) * n * 2 * pairs);
   at_least(work_.attended, n * work_.attended_stride);
   at_least(work_.inner, n * work_.inner_stride);
   if (layers_[0].factor) at_least(work_.factors, n * work_.inner_stride);
@@ -207,7 +221,10 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
     at_least(own.normed, n * work_.stride);
     at_least(own.scores, longest);
   }
-  const auto embedded = model_.architecture->embedding()->forward(torch::tensor(ids)).contiguous();
+  const auto embedded = model_.architecture->embedding()
+                            ->forward(torch::tensor(ids))
+                            .to(torch::kFloat32)
+                            .contiguous();
   const float* const from = embedded.const_data_ptr<float>();
   torch::Tensor waves;
   if (positions_ == nn::Positions::sinusoidal) {
@@ -215,15 +232,17 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
     for (const auto& token : tokens) positions.push_back(token.position);
     waves = nn::sinusoids(torch::tensor(positions), d_).to(torch::kFloat32).contiguous();
   }
-  const auto pairs = std::ssize(frequency_);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const auto position = static_cast<double>(tokens[static_cast<std::size_t>(i)].position);
-    float* const cos = work_.turns.data() + i * 2 * pairs;
-    for (std::int64_t pair = 0; pair < pairs; ++pair) {
-      const double angle = position * frequency_[static_cast<std::size_t>(pair)];
-      cos[pair] = static_cast<float>(turned_length_ * std::cos(angle));
-      cos[pairs + pair] = static_cast<float>(turned_length_ * std::sin(angle));
+  float* cos = work_.turns.data();
+  for (const auto& turns : turns_)
+    for (std::int64_t i = 0; i < n; ++i, cos += 2 * pairs) {
+      const auto position = static_cast<double>(tokens[static_cast<std::size_t>(i)].position);
+      for (std::int64_t pair = 0; pair < pairs; ++pair) {
+        const double angle = position * turns.frequency[static_cast<std::size_t>(pair)];
+        cos[pair] = static_cast<float>(turns.length * std::cos(angle));
+        cos[pairs + pair] = static_cast<float>(turns.length * std::sin(angle));
+      }
     }
+  for (std::int64_t i = 0; i < n; ++i) {
     float* const x = work_.x.data() + i * work_.stride;
     std::copy_n(from + i * d_, d_, x);
     if (waves.defined()) add(waves.const_data_ptr<float>() + i * d_, d_, x);
@@ -326,7 +345,7 @@ void TransformerEngine::activate(float* x, std::int64_t n) const {
 
 void TransformerEngine::normalise(const Norm& norm, const float* x, std::int64_t n,
                                   float* y) const {
-  const auto& by = norm_kind_ == nn::NormKind::rms ? rms_norm : layer_norm;
+  const auto& by = norm_kind_ == nn::NormKind::layer ? layer_norm : rms_norm;
   by(x, norm.weight, norm.bias, n, epsilon_, y);
 }
 
@@ -397,8 +416,9 @@ void TransformerEngine::remember(std::int64_t index, const Token& token, std::si
   };
   normalise_heads(layers_[layer].q_norm, q, heads_.d_query());
   normalise_heads(layers_[layer].k_norm, k, heads_.d_key());
-  const auto pairs = std::ssize(frequency_);
-  const float* const cos = work_.turns.data() + index * 2 * pairs;
+  const auto pairs = turns_.empty() ? 0 : heads_.rotated / 2;
+  const auto which = static_cast<std::int64_t>(layers_[layer].turns) * work_.n + index;
+  const float* const cos = work_.turns.data() + which * 2 * pairs;
   const float* const sin = cos + pairs;
   for (float* x = q; pairs > 0 && x < k + heads_.d_key(); x += heads_.width)
     for (std::int64_t i = 0; i < pairs; ++i) {
@@ -418,7 +438,6 @@ void TransformerEngine::attend(const Token& token, std::size_t layer, std::int64
   const Row& row = rows_[token.row];
   const auto width = heads_.width, stride = heads_.d_key();
   const auto from = head / (heads_.heads / heads_.kv_heads) * width;
-  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
   const auto window = layers_[layer].window;
   const auto oldest =
       std::max(row.begin, window > token.position ? 0 : token.position + 1 - window);
@@ -432,7 +451,8 @@ void TransformerEngine::attend(const Token& token, std::size_t layer, std::int64
   const auto held = token.position + 1 - oldest;
   each_page([&](std::int64_t begin, std::int64_t n) {
     float* const to = scores.data() + begin - oldest;
-    attention_scores(q, slot(row, begin, layer, 0) + from, stride, n, width, scale, to);
+    attention_scores(q, slot(row, begin, layer, 0) + from, stride, n, width, scale_, to);
+    if (cap_ > 0) soft_cap(to, n, cap_);
     if (slopes_.empty()) return;
     for (std::int64_t i = 0; i < n; ++i)
       to[i] -=

@@ -21,7 +21,7 @@ namespace infer {
 
 class TransformerEngine : public Engine {
  public:
-  /// A transformer or an encoder-decoder with float32 weights on the CPU.
+  /// A transformer with float32 or bfloat16 weights on the CPU, or an encoder-decoder with float32.
   static bool fits(const nn::Model& model, torch::Device device);
   /// The model's weights must stay as they are while it lives. Throws Error{bug} if a block lacks
   /// one.
@@ -55,6 +55,7 @@ class TransformerEngine : public Engine {
     Affine qkv, project, expand, reduce;
     std::optional<Affine> factor;  // gated: what the activated outputs of expand are multiplied by
     std::int64_t window;           // tokens it sees, its own among them
+    std::size_t turns = 0;         // which of turns_
     std::optional<Cross> cross;
   };
   struct Source {  // keys and values of one source, from the encoder
@@ -77,7 +78,7 @@ class TransformerEngine : public Engine {
     std::int64_t n = 0, stride = 0, attended_stride = 0, inner_stride = 0;
     std::vector<float> x;         // (n, stride): the residual stream
     std::vector<float> qkv;       // (n, d_all): queries, keys, values
-    std::vector<float> turns;     // (n, 2, pairs): cosines and sines of rotary positions
+    std::vector<float> turns;     // (turns_, n, 2, pairs): cosines and sines of rotary positions
     std::vector<float> attended;  // (n, attended_stride): (heads, width), zeros
     std::vector<float> inner;     // (n, inner_stride)
     std::vector<float> factors;   // (n, inner_stride), where gated
@@ -97,13 +98,15 @@ class TransformerEngine : public Engine {
 
   /// Of (out, in) the rows from `first`, as many as `rows`.
   Affine affine(const torch::Tensor& weight, const torch::Tensor& bias, std::int64_t out,
-                std::int64_t in, std::int64_t first, std::int64_t rows) const;
+                std::int64_t in, std::int64_t first, std::int64_t rows);
   Affine affine(const torch::Tensor& weight, const torch::Tensor& bias, std::int64_t out,
-                std::int64_t in) const {
+                std::int64_t in) {
     return affine(weight, bias, out, in, 0, out);
   }
-  static Norm norm(const torch::Tensor& weight, const torch::Tensor& bias, std::int64_t d);
-  Layer pack(const nn::Block& block) const;
+  Norm norm(const torch::Tensor& factors, const torch::Tensor& bias, std::int64_t d);
+  Norm norm(const nn::LayerNorm& of, std::int64_t d) { return norm(of.factors(), of.bias, d); }
+  const float* values(const torch::Tensor& weight, std::int64_t size);
+  Layer layer_of(const nn::Block& block);
 
   void encode_sources(const std::vector<Feed>& feeds);
   void place(Token& token);
@@ -139,12 +142,18 @@ class TransformerEngine : public Engine {
   float epsilon_;
   std::int64_t d_, inner_;
   nn::HeadShape heads_;
+  std::vector<torch::Tensor> vectors_;  // norms and biases as float32
   std::vector<Layer> layers_;
   Norm final_norm_;
-  torch::Tensor position_table_;   // learned: (context, d)
-  std::vector<float> slopes_;      // alibi: (heads)
-  std::vector<double> frequency_;  // rope: of each pair
-  double turned_length_ = 1;       // rope: what turned vectors are multiplied by
+  torch::Tensor position_table_;  // learned: (context, d)
+  std::vector<float> slopes_;     // alibi: (heads)
+  // Rotary positions of the layers with a window, if they differ, behind those of the others.
+  struct Turns {
+    std::vector<double> frequency;  // of each pair
+    double length = 1;              // what turned vectors are multiplied by
+  };
+  std::vector<Turns> turns_;
+  float scale_, cap_;  // of scores
   std::shared_ptr<nn::Head> head_;
   std::vector<Row> rows_;
   Work work_;

@@ -90,7 +90,10 @@ std::vector<std::int64_t> Generator::encode(const std::string& prompt) const {
 
 std::string Generator::engine_error(const std::string& prompt) {
   constexpr std::size_t kMostTokens = 64;
-  ModuleEngine reference(*loaded_.model, device_);
+  auto exact = loaded_.model;
+  if (exact->head->weights().at(0).scalar_type() != torch::kFloat32)
+    exact = model::load(loaded_.folder, device_).model;
+  ModuleEngine reference(*exact, device_);
   auto tokens = encode(prompt);
   tokens.resize(std::min(tokens.size(), kMostTokens));
   const auto error = compare(reference, *engine_, tokens);

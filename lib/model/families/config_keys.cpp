@@ -42,6 +42,10 @@ bool ConfigKeys::has(const char* key) const {
   return object_.contains(key) && !object_[key].is_null();
 }
 
+bool ConfigKeys::is_null(const char* key) const {
+  return object_.contains(key) && object_[key].is_null();
+}
+
 double ConfigKeys::number(const char* key, double otherwise) const {
   return value_or(object_, key, otherwise, origin_);
 }
@@ -66,6 +70,26 @@ std::vector<std::string> ConfigKeys::texts(const char* key) const {
   for (const auto& item : list) {
     if (!item.is_string()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
     all.push_back(item.get<std::string>());
+  }
+  return all;
+}
+
+std::vector<std::string> ConfigKeys::repeated_texts(const char* key) const {
+  std::vector<std::string> all;
+  if (!has(key)) return all;
+  constexpr std::size_t kMost = 1 << 14;
+  const auto expect = [&](bool holds) {
+    if (!holds) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
+  };
+  expect(object_[key].is_array());
+  for (const auto& run : object_[key]) {
+    expect(run.is_array() && run.size() == 2 && run[0].is_array() && run[1].is_number_unsigned());
+    const auto times = run[1].get<std::uint64_t>();
+    for (std::uint64_t i = 0; i < times && !run[0].empty(); ++i)
+      for (const auto& text : run[0]) {
+        expect(text.is_string() && all.size() < kMost);
+        all.push_back(text.get<std::string>());
+      }
   }
   return all;
 }

@@ -15,13 +15,16 @@ class ConfigKeys {
  public:
   ConfigKeys(const core::Json& object, std::string origin);
 
-  bool has(const char* key) const;  ///< there, and not null
+  bool has(const char* key) const;      ///< there, and not null
+  bool is_null(const char* key) const;  ///< there, and null
   double number(const char* key, double otherwise) const;
   std::int64_t whole(const char* key, std::int64_t otherwise) const;
   bool truth(const char* key, bool otherwise) const;
   std::string text(const char* key, const std::string& otherwise) const;
   std::vector<std::string> texts(const char* key) const;  ///< empty: not there
-  ConfigKeys object(const char* key) const;               ///< empty: not there
+  /// Of [[["a", "b"], 2], ...] "a", "b", "a", "b", ...; empty: not there.
+  std::vector<std::string> repeated_texts(const char* key) const;
+  ConfigKeys object(const char* key) const;  ///< empty: not there
   std::int64_t required(const char* key) const;
   /// Nn's name for an activation.
   std::string activation(const char* key, const std::string& otherwise) const;

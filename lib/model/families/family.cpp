@@ -20,6 +20,8 @@ const std::vector<const Family*>& families() {
     for (const Family* family : llama_families()) list.push_back(family);
     list.push_back(&neox_family());
     list.push_back(&opt_family());
+    list.push_back(&gpt_neo_family());
+    for (const Family* family : gemma_families()) list.push_back(family);
     return list;
   }();
   return all;

@@ -92,5 +92,7 @@ const Family& gpt2_family();
 std::vector<const Family*> llama_families();
 const Family& neox_family();
 const Family& opt_family();
+const Family& gpt_neo_family();
+std::vector<const Family*> gemma_families();
 
 }  // namespace model

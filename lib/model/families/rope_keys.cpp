@@ -2,11 +2,26 @@
 
 #include <cmath>
 
+#include "model/families/layer_types.h"
+
 namespace model {
+namespace {
+
+constexpr const char* kLocalTheta = "rope_local_base_freq";
+
+}  // namespace
+
+double local_theta_of(const ConfigKeys& keys, double otherwise) {
+  const ConfigKeys local = keys.object("rope_parameters").object(kSlidingLayer);
+  if (local.text("rope_type", "default") != "default")
+    keys.unsupported("rope_parameters", "a scaling of the layers with a window");
+  return local.number("rope_theta", keys.number(kLocalTheta, otherwise));
+}
 
 nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double theta, double share) {
   const char* const name = keys.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-  const ConfigKeys scaling = keys.object(name);
+  const ConfigKeys all = keys.object(name);
+  const ConfigKeys scaling = all.has(kFullLayer) ? all.object(kFullLayer) : all;
   nn::RopeOptions rope;
   rope.theta = scaling.number("rope_theta", keys.number("rope_theta", theta));
   rope.share = scaling.number("partial_rotary_factor", keys.number("partial_rotary_factor", share));
@@ -36,6 +51,7 @@ nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double the
 
 void put_rope(const nn::RopeOptions& rope, core::OrderedJson& config) {
   config["rope_theta"] = rope.theta;
+  if (rope.local_theta > 0) config[kLocalTheta] = rope.local_theta;
   if (rope.share != 1) config["partial_rotary_factor"] = rope.share;
   core::OrderedJson scaling;
   if (rope.scaling != "none") {

@@ -13,6 +13,9 @@ namespace model {
 nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double theta = 1e4,
                         double share = 1);
 
+/// Gemma 3's: the base of the angles in layers with a window. Throws as rope_of().
+double local_theta_of(const ConfigKeys& keys, double otherwise);
+
 /// In the fourth version's form, which both read.
 void put_rope(const nn::RopeOptions& rope, core::OrderedJson& config);
 

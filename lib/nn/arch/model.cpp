@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "nn/heads/adaptive_head.h"
+#include "nn/heads/capped_head.h"
 #include "nn/heads/plain_head.h"
 #include "nn/layers/embedding.h"
 #include "nn/layers/init.h"
@@ -44,8 +45,14 @@ std::shared_ptr<Head> make_head(const ModelOptions& options, std::int64_t vocabu
   const auto& words = options.vocabulary;
   const auto tied = words.tied ? embedding : nullptr;
   const auto bands = make_bands(options, vocabulary);
+  if (bands.count() > 1 && words.logit_cap > 0)
+    core::fail(core::Code::bad_config, "logit-cap: is of a plain softmax; leave --cutoffs out");
   if (bands.count() > 1)
     return std::make_shared<AdaptiveHead>(bands, tied, words.tied_projections, words.tail_dropout);
+  if (const double cap = words.logit_cap; cap > 0) {
+    if (tied) return std::make_shared<CappedHead>(tied, cap);
+    return std::make_shared<CappedHead>(vocabulary, options.shape.d_model, cap);
+  }
   if (tied) return std::make_shared<PlainHead>(tied);
   return std::make_shared<PlainHead>(vocabulary, options.shape.d_model);
 }

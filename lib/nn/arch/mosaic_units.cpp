@@ -121,7 +121,11 @@ Tensor ContextualUnit::read(const Tensor& keys, const Tensor& pair_keys, const T
   const auto k = call.cache->extend(name + ".k", by_head(pair_keys, heads_));
   const auto v = call.cache->extend(name + ".v", by_head(values, heads_));
   const auto dropout = is_training() ? dropout_ : 0.0;
-  if (call.watch != nullptr) (*call.watch)(last_weights(by_head(keys, heads_), k, call.mask, 1));
+  if (call.watch != nullptr) {
+    const auto asking = by_head(keys, heads_);
+    const auto last = asking.narrow(2, asking.size(2) - 1, 1);
+    (*call.watch)(last_weights(last.matmul(k.transpose(-2, -1)), call.mask));
+  }
   if (!call.opening) {
     const auto y = smooth(by_head(keys, heads_), k, v, call.mask, call.causal, dropout);
     const auto merged = y.transpose(1, 2).reshape({rows, steps, d});

@@ -21,7 +21,7 @@ Sight SourceEncoder::make_sight(const KvCache& cache, const torch::TensorOptions
   Sight sight = sight_of_real(cache.real(), options);
   const auto& place = cache.before();
   const ShapeOptions& shape = stack_.shape();
-  sight.rotation = stack_.rotation(place, options);
+  sight.rotation = stack_.rotation(place, 0, options);
   if (stack_.positions() == Positions::alibi) {
     const auto distance = (place.unsqueeze(2) - place.unsqueeze(1)).abs().unsqueeze(1);
     const auto bias =

@@ -25,11 +25,9 @@ class WatchedAttention {
   AttentionWatch watch_;
 };
 
-/// softmax(scale q k^T + mask) of the last query alone: q (B, heads, T, width), k (B, heads, S,
-/// width), mask (..., T, S) or undefined -> (B, heads, S).
-inline torch::Tensor last_weights(const torch::Tensor& q, const torch::Tensor& k,
-                                  const torch::Tensor& mask, double scale) {
-  auto scores = torch::matmul(q.narrow(2, q.size(2) - 1, 1) * scale, k.transpose(-2, -1));
+/// softmax(scores + mask) of the last query, whose scores are (B, heads, 1, S); mask (..., T, S) or
+/// undefined -> (B, heads, S).
+inline torch::Tensor last_weights(torch::Tensor scores, const torch::Tensor& mask) {
   if (mask.defined()) scores = scores + mask.narrow(-2, mask.size(-2) - 1, 1);
   return scores.softmax(-1).squeeze(2);
 }

@@ -44,6 +44,9 @@ void VocabularyOptions::fields(core::FieldList& f) {
       .at_least(0)
       .below(1);
   f("scale-embedding", scale_embedding, "multiply embeddings by the square root of d-model");
+  f("logit-cap", logit_cap, "plain softmax: scores s become c tanh(s / c); 0: they stay")
+      .between(0, 1e6)
+      .unless_default();
 }
 
 void RopeOptions::fields(core::FieldList& f) {
@@ -69,6 +72,10 @@ void RopeOptions::fields(core::FieldList& f) {
   f("rope-high", high, "llama3: angles of more turns stay").above(0).at_most(1e6).unless_default();
   f("rope-slow", slow_beta, "yarn: as --rope-low").above(0).at_most(1e6).unless_default();
   f("rope-fast", fast_beta, "yarn: as --rope-high").above(0).at_most(1e6).unless_default();
+  f("rope-local-theta", local_theta,
+    "rope: base of the angles in layers with a window, which nothing scales; 0: as in the others")
+      .between(0, 1e12)
+      .unless_default();
 }
 
 bool TransformerOptions::has_bias(const std::string& kind) const {
@@ -87,7 +94,9 @@ void TransformerOptions::fields(core::FieldList& f) {
     {"gelu", "gelu-exact", "relu", "silu"});
   f("bias", bias, "biases in matrices and norms");
   f("norm-epsilon", norm_epsilon, "added to the variance in norms").between(0, 1);
-  f("norm-kind", norm_kind, "LayerNorm, or RMSNorm, which subtracts no mean", {"layer", "rms"})
+  f("norm-kind", norm_kind,
+    "LayerNorm, or RMSNorm, which subtracts no mean; rms-one: times 1 + weight",
+    {"layer", "rms", "rms-one"})
       .unless_default();
   f("feed-forward", feed_forward, "gated: the activation of one half times the other",
     {"plain", "gated"})
@@ -108,6 +117,13 @@ void TransformerOptions::fields(core::FieldList& f) {
     "tokens that a layer sees, itself among them; of several numbers each layer takes the next; "
     "0: all")
       .between(0, kMostTokens)
+      .unless_default();
+  f("attention-scale", attention_scale,
+    "what products of queries and keys are multiplied by; 0: 1 / sqrt(width of a head)")
+      .between(0, 1e6)
+      .unless_default();
+  f("attention-cap", attention_cap, "scores s of attention become c tanh(s / c); 0: they stay")
+      .between(0, 1e6)
       .unless_default();
   rope.fields(f);
 }

@@ -34,6 +34,7 @@ struct VocabularyOptions {
   bool tied_projections = true;
   double tail_dropout = 0;
   bool scale_embedding = true;  ///< times sqrt(d_model), as fairseq
+  double logit_cap = 0;         ///< c: scores s become c tanh(s / c) (Gemma 2); 0: they stay
   void fields(core::FieldList& f);
 };
 
@@ -46,6 +47,8 @@ struct RopeOptions {
   std::int64_t trained = 8192;           ///< tokens of a row before scaling
   double low = 1, high = 4;              ///< llama3: turns in `trained` tokens where scaling ends
   double slow_beta = 1, fast_beta = 32;  ///< yarn: the same
+  double local_theta =
+      0;  ///< of layers with a window, which nothing scales (Gemma 3); 0: as theirs
   void fields(core::FieldList& f);
 };
 
@@ -64,6 +67,8 @@ struct TransformerOptions {
   std::int64_t d_head = 0;           ///< 0: d_model / heads
   std::string qk_norm = "none";
   std::vector<std::int64_t> attention_window;  ///< layer i: element i % size; 0 or empty: all
+  double attention_scale = 0;  ///< of products of queries and keys; 0: 1 / sqrt(width of a head)
+  double attention_cap = 0;    ///< c: scaled scores s become c tanh(s / c) (Gemma 2); 0: they stay
   RopeOptions rope;
   /// Whether matrices or norms of this kind have biases.
   bool has_bias(const std::string& kind) const;

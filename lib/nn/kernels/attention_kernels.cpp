@@ -40,7 +40,7 @@ void CausalAttention::backward(const Inputs& in, const float* log_sums, const Gr
   const std::int64_t last = (steps_ - 1) / rows_ * rows_;
   for (std::int64_t begin = last; begin >= 0; begin -= rows_) {
     const std::int64_t rows = std::min(rows_, steps_ - begin), seen = begin + rows;
-    const Into into = begin == last ? Into::fresh : Into::sum;
+    const Into into = begin == last ? g.keys : Into::sum;
     const Matrix q = in.q.block(begin, rows), k = in.k.block(0, seen), v = in.v.block(0, seen),
                  o = g.o.block(begin, rows), d_o = g.d_o.block(begin, rows);
     const MatrixOut p(scores_.data(), rows, seen), d(d_scores_.data(), rows, seen);

@@ -23,8 +23,9 @@ class CausalAttention {
   struct Gradients {
     Matrix o, d_o;
     MatrixOut dq, dk, dv;
+    Into keys = Into::fresh;  ///< sum: dk and dv gain theirs
   };
-  /// Overwrites dq, dk, dv.
+  /// Overwrites dq, and dk and dv unless they are to gain.
   void backward(const Inputs& in, const float* log_sums, const Gradients& g);
 
  private:

@@ -12,20 +12,6 @@ namespace {
 // Rows of the FFN at a time: 128 x inner floats stay in the second-level cache.
 constexpr std::int64_t kChunk = 128;
 
-void layer_norm(const Matrix& x, const float* weight, const float* bias, float epsilon,
-                const MatrixOut& y) {
-  for (std::int64_t i = 0; i < x.rows; ++i)
-    vec::layer_norm(x.row(i), weight, bias, x.columns, epsilon, y.row(i));
-}
-
-// dx += gradient through layer_norm; d_weight, d_bias gain their sums. `d` is dL/dy.
-void layer_norm_backward(const Matrix& x, const Matrix& d, const float* weight, float epsilon,
-                         const MatrixOut& dx, float* d_weight, float* d_bias) {
-  for (std::int64_t i = 0; i < x.rows; ++i)
-    vec::layer_norm_backward(x.row(i), d.row(i), weight, x.columns, epsilon, dx.row(i), d_weight,
-                             d_bias);
-}
-
 // y = x W^T + bias: x (n, in), W (out, in), y (n, out); bias (out) may be null.
 void affine(const Matrix& x, const Matrix& w, const float* bias, const MatrixOut& y) {
   for (std::int64_t i = 0; i < y.rows; ++i) {
@@ -93,31 +79,62 @@ const float* residual_backward(const float* d, std::int64_t n, std::int64_t firs
   return room;
 }
 
-void activate(const float* h, std::int64_t n, bool gelu, float* a) {
-  if (gelu) {
+// An activation's value, and its slope.
+struct Gelu {
+  static float at(float v) { return vec::gelu(v); }
+  static float at(float v, float& slope) {
+    const float th = vec::tanh(vec::kGeluA * (v + vec::kGeluB * v * v * v));
+    slope = 0.5f * (1.0f + th) +
+            0.5f * v * (1.0f - th * th) * vec::kGeluA * (1.0f + 3.0f * vec::kGeluB * v * v);
+    return 0.5f * v * (1.0f + th);
+  }
+};
+struct Relu {
+  static float at(float v) { return v > 0 ? v : 0; }
+  static float at(float v, float& slope) {
+    slope = v > 0 ? 1.0f : 0.0f;
+    return v > 0 ? v : 0;
+  }
+};
+struct Silu {
+  static float at(float v) { return vec::silu(v); }
+  static float at(float v, float& slope) {
+    const float share = 1.0f / (1.0f + vec::exp(-v));
+    slope = share * (1.0f + v * (1.0f - share));
+    return v * share;
+  }
+};
+
+// a = activation(h), or of h's first half times its second.
+template <class Activation>
+void activate_row(const float* h, std::int64_t inner, bool gated, float* a) {
+  if (gated) {
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) a[i] = vec::gelu(h[i]);
+    for (std::int64_t i = 0; i < inner; ++i) a[i] = Activation::at(h[i]) * h[i + inner];
   } else {
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) a[i] = h[i] > 0 ? h[i] : 0;
+    for (std::int64_t i = 0; i < inner; ++i) a[i] = Activation::at(h[i]);
   }
 }
 
-// a = activation(h) again; da, dL/da, becomes dL/dh.
-void activate_backward(const float* h, std::int64_t n, bool gelu, float* a, float* da) {
-  if (gelu) {
+// a as activate_row gives it, again; the first `inner` of d, dL/da, become dL/dh.
+template <class Activation>
+void activate_row_backward(const float* h, std::int64_t inner, bool gated, float* a, float* d) {
+  if (gated) {
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) {
-      const float v = h[i], th = vec::tanh(vec::kGeluA * (v + vec::kGeluB * v * v * v));
-      a[i] = 0.5f * v * (1.0f + th);
-      da[i] *= 0.5f * (1.0f + th) +
-               0.5f * v * (1.0f - th * th) * vec::kGeluA * (1.0f + 3.0f * vec::kGeluB * v * v);
+    for (std::int64_t i = 0; i < inner; ++i) {
+      float slope;
+      const float value = Activation::at(h[i], slope), factor = h[i + inner], da = d[i];
+      a[i] = value * factor;
+      d[i] = da * factor * slope;
+      d[i + inner] = da * value;
     }
   } else {
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) {
-      a[i] = h[i] > 0 ? h[i] : 0;
-      da[i] = h[i] > 0 ? da[i] : 0;
+    for (std::int64_t i = 0; i < inner; ++i) {
+      float slope;
+      a[i] = Activation::at(h[i], slope);
+      d[i] *= slope;
     }
   }
 }
@@ -126,62 +143,131 @@ void activate_backward(const float* h, std::int64_t n, bool gelu, float* a, floa
 
 SequenceKernel::SequenceKernel(const SequenceShape& s)
     : shape_(s),
-      attention_(s.steps, 1 / std::sqrt(static_cast<float>(s.head_width()))),
+      attention_(s.steps, s.scale),
       normed_(static_cast<std::size_t>(s.steps * s.width)),
       wide_(static_cast<std::size_t>(std::min(kChunk, s.steps) * s.inner)) {}
 
 template <class Float>
-MatrixOf<Float> SequenceKernel::head_of(Float* qkv, std::int64_t which, std::int64_t h) const {
-  const std::int64_t d = shape_.width, width = shape_.head_width();
-  return {qkv + which * d + h * width, shape_.steps, width, 3 * d};
+MatrixOf<Float> SequenceKernel::query_of(Float* qkv, std::int64_t h) const {
+  return {qkv + h * shape_.head_width, shape_.steps, shape_.head_width, shape_.d_all()};
+}
+
+template <class Float>
+MatrixOf<Float> SequenceKernel::key_of(Float* qkv, std::int64_t h) const {
+  return query_of(qkv + shape_.d_query(), h * shape_.kv_heads / shape_.heads);
+}
+
+template <class Float>
+MatrixOf<Float> SequenceKernel::value_of(Float* qkv, std::int64_t h) const {
+  return key_of(qkv + shape_.d_key(), h);
 }
 
 template <class Float>
 MatrixOf<Float> SequenceKernel::head_of(Float* attended, std::int64_t h) const {
-  const std::int64_t d = shape_.width, width = shape_.head_width();
-  return {attended + h * width, shape_.steps, width, d};
+  return {attended + h * shape_.head_width, shape_.steps, shape_.head_width, shape_.d_query()};
+}
+
+// Queries and keys, which lie side by side; or back, their gradients.
+void SequenceKernel::turn(const SequenceInput& in, float* qkv, bool back) const {
+  const std::int64_t pairs = shape_.turned;
+  if (pairs == 0) return;
+  for (std::int64_t t = 0; t < shape_.steps; ++t) {
+    const float *cos = in.cos + t * pairs, *sin = in.sin + t * pairs;
+    for (std::int64_t h = 0; h < shape_.heads + shape_.kv_heads; ++h) {
+      float* const head = qkv + t * shape_.d_all() + h * shape_.head_width;
+      if (back) {
+        vec::turn_back(cos, sin, pairs, head);
+      } else {
+        vec::turn(cos, sin, pairs, head);
+      }
+    }
+  }
+}
+
+void SequenceKernel::normalise(const Matrix& x, const float* weight, const float* bias,
+                               const MatrixOut& y) const {
+  for (std::int64_t i = 0; i < x.rows; ++i) {
+    if (shape_.rms) {
+      vec::rms_norm(x.row(i), weight, x.columns, shape_.epsilon, y.row(i));
+      if (bias != nullptr) vec::add(bias, x.columns, y.row(i));
+    } else {
+      vec::layer_norm(x.row(i), weight, bias, x.columns, shape_.epsilon, y.row(i));
+    }
+  }
+}
+
+// dx += gradient through normalise; d_weight, d_bias gain their sums. `d` is dL/dy.
+void SequenceKernel::normalise_backward(const Matrix& x, const Matrix& d, const float* weight,
+                                        const MatrixOut& dx, float* d_weight, float* d_bias) const {
+  for (std::int64_t i = 0; i < x.rows; ++i) {
+    if (shape_.rms) {
+      vec::rms_norm_backward(x.row(i), d.row(i), weight, x.columns, shape_.epsilon, dx.row(i),
+                             d_weight);
+      if (d_bias != nullptr) vec::add(d.row(i), x.columns, d_bias);
+    } else {
+      vec::layer_norm_backward(x.row(i), d.row(i), weight, x.columns, shape_.epsilon, dx.row(i),
+                               d_weight, d_bias);
+    }
+  }
+}
+
+void SequenceKernel::activate(const Matrix& hidden, const MatrixOut& active) const {
+  const auto row = shape_.activation == InnerActivation::gelu   ? activate_row<Gelu>
+                   : shape_.activation == InnerActivation::relu ? activate_row<Relu>
+                                                                : activate_row<Silu>;
+  for (std::int64_t i = 0; i < hidden.rows; ++i)
+    row(hidden.row(i), shape_.inner, shape_.gated, active.row(i));
+}
+
+void SequenceKernel::activate_backward(const Matrix& hidden, const MatrixOut& active,
+                                       const MatrixOut& d) const {
+  const auto row = shape_.activation == InnerActivation::gelu   ? activate_row_backward<Gelu>
+                   : shape_.activation == InnerActivation::relu ? activate_row_backward<Relu>
+                                                                : activate_row_backward<Silu>;
+  for (std::int64_t i = 0; i < hidden.rows; ++i)
+    row(hidden.row(i), shape_.inner, shape_.gated, active.row(i), d.row(i));
 }
 
 // saved.middle = x + dropout(project(attention(norm1(x)))).
-void SequenceKernel::attend(const float* x, const Weights& w, std::uint64_t row,
-                            const SequenceSaved& saved) {
-  const std::int64_t t = shape_.steps, d = shape_.width;
-  const MatrixOut normed(normed_.data(), t, d), qkv(saved.qkv, t, 3 * d),
+void SequenceKernel::attend(const SequenceInput& in, const Weights& w, const SequenceSaved& saved) {
+  const std::int64_t t = shape_.steps, d = shape_.width, d_all = shape_.d_all(),
+                     d_query = shape_.d_query();
+  const MatrixOut normed(normed_.data(), t, d), qkv(saved.qkv, t, d_all),
       middle(saved.middle, t, d);
-  layer_norm({x, t, d}, w.norm1, w.norm1_bias, shape_.epsilon, normed);
-  affine(normed, {w.qkv, 3 * d, d}, w.qkv_bias, qkv);
+  normalise({in.x, t, d}, w.norm1, w.norm1_bias, normed);
+  affine(normed, {w.qkv, d_all, d}, w.qkv_bias, qkv);
+  turn(in, saved.qkv, false);
   for (std::int64_t h = 0; h < shape_.heads; ++h)
-    attention_.forward(
-        {head_of(saved.qkv, 0, h), head_of(saved.qkv, 1, h), head_of(saved.qkv, 2, h)},
-        head_of(saved.attended, h), saved.log_sums + h * t);
-  affine(Matrix(saved.attended, t, d), {w.project, d, d}, w.project_bias, middle);
-  const Dropout keep(shape_.dropout, shape_.seed, row, kAttentionSite);
-  add_residual(x, t * d, 0, shape_.dropout, keep, saved.middle);
+    attention_.forward({query_of(saved.qkv, h), key_of(saved.qkv, h), value_of(saved.qkv, h)},
+                       head_of(saved.attended, h), saved.log_sums + h * t);
+  affine(Matrix(saved.attended, t, d_query), {w.project, d, d_query}, w.project_bias, middle);
+  const Dropout keep(shape_.dropout, shape_.seed, in.row, kAttentionSite);
+  add_residual(in.x, t * d, 0, shape_.dropout, keep, saved.middle);
 }
 
 // y = middle + dropout(reduce(activation(expand(norm2(middle))))), a chunk of rows at a time.
 void SequenceKernel::feed_forward(const Weights& w, std::uint64_t row, const SequenceSaved& saved,
                                   float* y, float* ffn_input) {
-  const std::int64_t d = shape_.width, inner = shape_.inner;
+  const std::int64_t d = shape_.width, inner = shape_.inner, wide = shape_.expanded();
   const Dropout keep(shape_.dropout, shape_.seed, row, kFeedForwardSite);
   for (std::int64_t begin = 0; begin < shape_.steps; begin += kChunk) {
     const std::int64_t n = std::min(kChunk, shape_.steps - begin);
     const Matrix middle(saved.middle + begin * d, n, d);
     const MatrixOut input(ffn_input != nullptr ? ffn_input + begin * d : normed_.data(), n, d),
-        hidden(saved.hidden + begin * inner, n, inner), active(wide_.data(), n, inner),
+        hidden(saved.hidden + begin * wide, n, wide), active(wide_.data(), n, inner),
         out(y + begin * d, n, d);
-    layer_norm(middle, w.norm2, w.norm2_bias, shape_.epsilon, input);
-    affine(input, {w.expand, inner, d}, w.expand_bias, hidden);
-    activate(hidden.data, n * inner, shape_.gelu, active.data);
+    normalise(middle, w.norm2, w.norm2_bias, input);
+    affine(input, {w.expand, wide, d}, w.expand_bias, hidden);
+    activate(hidden, active);
     affine(active, {w.reduce, d, inner}, w.reduce_bias, out);
     add_residual(middle.data, n * d, begin * d, shape_.dropout, keep, out.data);
   }
 }
 
-void SequenceKernel::forward(const float* x, const Weights& w, std::uint64_t row,
-                             const SequenceSaved& saved, float* y, float* ffn_input) {
-  attend(x, w, row, saved);
-  feed_forward(w, row, saved, y, ffn_input);
+void SequenceKernel::forward(const SequenceInput& in, const Weights& w, const SequenceSaved& saved,
+                             float* y, float* ffn_input) {
+  attend(in, w, saved);
+  feed_forward(w, in.row, saved, y, ffn_input);
 }
 
 // dx = dL/d middle, a chunk of rows at a time.
@@ -189,71 +275,75 @@ void SequenceKernel::feed_forward_backward(const Weights& w, std::uint64_t row,
                                            const SequenceSaved& saved, const float* dy,
                                            const float* d_ffn_input, float* dx,
                                            const SequenceWeights<float>& d) {
-  const std::int64_t width = shape_.width, inner = shape_.inner;
-  const Matrix expand(w.expand, inner, width), reduce(w.reduce, width, inner);
+  const std::int64_t width = shape_.width, inner = shape_.inner, wide = shape_.expanded();
+  const Matrix expand(w.expand, wide, width), reduce(w.reduce, width, inner);
   const Dropout keep(shape_.dropout, shape_.seed, row, kFeedForwardSite);
   for (std::int64_t begin = 0; begin < shape_.steps; begin += kChunk) {
     const std::int64_t n = std::min(kChunk, shape_.steps - begin);
     const Matrix middle(saved.middle + begin * width, n, width),
-        hidden(saved.hidden + begin * inner, n, inner);
+        hidden(saved.hidden + begin * wide, n, wide);
     const MatrixOut into(dx + begin * width, n, width), active(wide_.data(), n, inner),
-        d_hidden(d_wide_.data(), n, inner), normed(normed_.data(), n, width),
+        d_hidden(d_wide_.data(), n, wide), normed(normed_.data(), n, width),
         d_input(d_normed_.data(), n, width);
     std::copy(dy + begin * width, dy + (begin + n) * width, into.data);
 
-    // d_input holds the dropped gradient first, then that of the FFN's input.
+    // d_input holds the dropped gradient first, then that of the FFN's input; the front of d_hidden
+    // that of the activated first.
     const Matrix d_out(residual_backward(dy + begin * width, n * width, begin * width,
                                          shape_.dropout, keep, d_input.data),
                        n, width);
-    product(d_out, reduce, d_hidden);
-    activate_backward(hidden.data, n * inner, shape_.gelu, active.data, d_hidden.data);
+    product(d_out, reduce, MatrixOut(d_wide_.data(), n, inner, wide));
+    activate_backward(hidden, active, d_hidden);
     affine_weights_backward(active, d_out, {d.reduce, width, inner}, d.reduce_bias);
 
-    layer_norm(middle, w.norm2, w.norm2_bias, shape_.epsilon, normed);
-    affine_weights_backward(normed, d_hidden, {d.expand, inner, width}, d.expand_bias);
+    normalise(middle, w.norm2, w.norm2_bias, normed);
+    affine_weights_backward(normed, d_hidden, {d.expand, wide, width}, d.expand_bias);
     product(d_hidden, expand, d_input);
     if (d_ffn_input != nullptr) vec::add(d_ffn_input + begin * width, n * width, d_input.data);
-    layer_norm_backward(middle, d_input, w.norm2, shape_.epsilon, into, d.norm2, d.norm2_bias);
+    normalise_backward(middle, d_input, w.norm2, into, d.norm2, d.norm2_bias);
   }
 }
 
 // dx comes as dL/d middle and becomes dL/dx.
-void SequenceKernel::attend_backward(const float* x, const Weights& w, std::uint64_t row,
+void SequenceKernel::attend_backward(const SequenceInput& in, const Weights& w,
                                      const SequenceSaved& saved, float* dx,
                                      const SequenceWeights<float>& d) {
-  const std::int64_t t = shape_.steps, width = shape_.width;
-  const Matrix in(x, t, width), attended(saved.attended, t, width);
-  const MatrixOut d_in(dx, t, width), normed(normed_.data(), t, width),
-      d_normed(d_normed_.data(), t, width), d_attended(d_attended_.data(), t, width),
-      d_qkv(d_qkv_.data(), t, 3 * width);
-  const Dropout keep(shape_.dropout, shape_.seed, row, kAttentionSite);
+  const std::int64_t t = shape_.steps, width = shape_.width, d_all = shape_.d_all(),
+                     d_query = shape_.d_query(), group = shape_.heads / shape_.kv_heads;
+  const Matrix x(in.x, t, width), attended(saved.attended, t, d_query);
+  const MatrixOut d_x(dx, t, width), normed(normed_.data(), t, width),
+      d_normed(d_normed_.data(), t, width), d_attended(d_attended_.data(), t, d_query),
+      d_qkv(d_qkv_.data(), t, d_all);
+  const Dropout keep(shape_.dropout, shape_.seed, in.row, kAttentionSite);
   const Matrix d_projected(residual_backward(dx, t * width, 0, shape_.dropout, keep, d_normed.data),
                            t, width);
-  affine_weights_backward(attended, d_projected, {d.project, width, width}, d.project_bias);
-  product(d_projected, Matrix(w.project, width, width), d_attended);
+  affine_weights_backward(attended, d_projected, {d.project, width, d_query}, d.project_bias);
+  product(d_projected, Matrix(w.project, width, d_query), d_attended);
 
   for (std::int64_t h = 0; h < shape_.heads; ++h)
     attention_.backward(
-        {head_of(saved.qkv, 0, h), head_of(saved.qkv, 1, h), head_of(saved.qkv, 2, h)},
+        {query_of(saved.qkv, h), key_of(saved.qkv, h), value_of(saved.qkv, h)},
         saved.log_sums + h * t,
-        {head_of(saved.attended, h), head_of(d_attended.data, h), head_of(d_qkv.data, 0, h),
-         head_of(d_qkv.data, 1, h), head_of(d_qkv.data, 2, h)});
+        {head_of(saved.attended, h), head_of(d_attended.data, h), query_of(d_qkv.data, h),
+         key_of(d_qkv.data, h), value_of(d_qkv.data, h), h % group == 0 ? Into::fresh : Into::sum});
+  turn(in, d_qkv.data, true);
 
-  layer_norm(in, w.norm1, w.norm1_bias, shape_.epsilon, normed);
-  affine_weights_backward(normed, d_qkv, {d.qkv, 3 * width, width}, d.qkv_bias);
-  product(d_qkv, Matrix(w.qkv, 3 * width, width), d_normed);
-  layer_norm_backward(in, d_normed, w.norm1, shape_.epsilon, d_in, d.norm1, d.norm1_bias);
+  normalise(x, w.norm1, w.norm1_bias, normed);
+  affine_weights_backward(normed, d_qkv, {d.qkv, d_all, width}, d.qkv_bias);
+  product(d_qkv, Matrix(w.qkv, d_all, width), d_normed);
+  normalise_backward(x, d_normed, w.norm1, d_x, d.norm1, d.norm1_bias);
 }
 
-void SequenceKernel::backward(const float* x, const Weights& w, std::uint64_t row,
-                              const SequenceSaved& saved, const float* dy, const float* d_ffn_input,
-                              float* dx, const SequenceWeights<float>& d) {
-  d_wide_.resize(wide_.size());
+void SequenceKernel::backward(const SequenceInput& in, const Weights& w, const SequenceSaved& saved,
+                              const float* dy, const float* d_ffn_input, float* dx,
+                              const SequenceWeights<float>& d) {
+  const auto steps = static_cast<std::size_t>(shape_.steps);
+  d_wide_.resize(wide_.size() * (shape_.gated ? 2 : 1));
   d_normed_.resize(normed_.size());
-  d_qkv_.resize(3 * normed_.size());
-  d_attended_.resize(normed_.size());
-  feed_forward_backward(w, row, saved, dy, d_ffn_input, dx, d);
-  attend_backward(x, w, row, saved, dx, d);
+  d_qkv_.resize(steps * static_cast<std::size_t>(shape_.d_all()));
+  d_attended_.resize(steps * static_cast<std::size_t>(shape_.d_query()));
+  feed_forward_backward(w, in.row, saved, dy, d_ffn_input, dx, d);
+  attend_backward(in, w, saved, dx, d);
 }
 
 }  // namespace nn

@@ -8,15 +8,28 @@
 
 namespace nn {
 
+/// Of the FFN; gelu is its tanh form.
+enum class InnerActivation { gelu, relu, silu };
+
+/// T steps, of width d.
 struct SequenceShape {
-  std::int64_t steps, width, heads, inner;
-  /// Else ReLU.
-  bool gelu;
+  std::int64_t steps, width;
+  std::int64_t heads, kv_heads;  ///< of queries; of keys and of values, which divides them
+  std::int64_t head_width;
+  float scale;          ///< of products of queries and keys
+  std::int64_t turned;  ///< pairs of a head's query and key that rotary positions turn
+  std::int64_t inner;
+  bool gated;  ///< expand gives twice as much: activation(first half) * second half is reduced
+  bool rms;    ///< RMS norms, else layer norms
+  InnerActivation activation;
   float epsilon;
   float dropout;
   std::uint64_t seed;
 
-  std::int64_t head_width() const { return width / heads; }
+  std::int64_t d_query() const { return heads * head_width; }
+  std::int64_t d_key() const { return kv_heads * head_width; }
+  std::int64_t d_all() const { return d_query() + 2 * d_key(); }
+  std::int64_t expanded() const { return gated ? 2 * inner : inner; }
 };
 
 /// The twelve tensors of a block in BlockWeights' order; a null bias counts as zero. As gradients,
@@ -24,56 +37,75 @@ struct SequenceShape {
 template <class Float>
 struct SequenceWeights {
   Float *norm1, *norm1_bias;      // (d)
-  Float *qkv, *qkv_bias;          // (3 d, d), (3 d)
-  Float *project, *project_bias;  // (d, d), (d)
+  Float *qkv, *qkv_bias;          // (d_all, d), (d_all)
+  Float *project, *project_bias;  // (d, d_query), (d)
   Float *norm2, *norm2_bias;      // (d)
-  Float *expand, *expand_bias;    // (inner, d), (inner)
+  Float *expand, *expand_bias;    // (expanded, d), (expanded)
   Float *reduce, *reduce_bias;    // (d, inner), (d)
+};
+
+/// A sequence in a batch.
+struct SequenceInput {
+  const float* x;          ///< (T, d)
+  const float *cos, *sin;  ///< (T, turned): of rotary positions; not read where none is turned
+  std::uint64_t row;       ///< its number in the batch, for its dropout masks
 };
 
 /// What forward keeps of one sequence for backward.
 struct SequenceSaved {
-  float* qkv;       // (T, 3 d)
-  float* attended;  // (T, d)
+  float* qkv;       // (T, d_all): queries and keys as they were turned
+  float* attended;  // (T, d_query)
   float* log_sums;  // (heads, T)
   float* middle;    // (T, d): the residual stream between attention and FFN
-  float* hidden;    // (T, inner): before the activation
+  float* hidden;    // (T, expanded): before the activation
 };
 
-/// One a thread. `row` numbers the sequence in the batch, for its dropout masks.
+/// One a thread.
 class SequenceKernel {
  public:
   using Weights = SequenceWeights<const float>;
 
   explicit SequenceKernel(const SequenceShape& shape);
-  /// x, y, ffn_input (T, d); ffn_input may be null.
-  void forward(const float* x, const Weights& w, std::uint64_t row, const SequenceSaved& saved,
-               float* y, float* ffn_input);
+  /// y, ffn_input (T, d); ffn_input may be null.
+  void forward(const SequenceInput& in, const Weights& w, const SequenceSaved& saved, float* y,
+               float* ffn_input);
   /// dy, d_ffn_input, dx (T, d); d_ffn_input may be null. Overwrites dx.
-  void backward(const float* x, const Weights& w, std::uint64_t row, const SequenceSaved& saved,
+  void backward(const SequenceInput& in, const Weights& w, const SequenceSaved& saved,
                 const float* dy, const float* d_ffn_input, float* dx,
                 const SequenceWeights<float>& d);
 
  private:
-  void attend(const float* x, const Weights& w, std::uint64_t row, const SequenceSaved& saved);
+  void attend(const SequenceInput& in, const Weights& w, const SequenceSaved& saved);
   void feed_forward(const Weights& w, std::uint64_t row, const SequenceSaved& saved, float* y,
                     float* ffn_input);
-  void attend_backward(const float* x, const Weights& w, std::uint64_t row,
-                       const SequenceSaved& saved, float* dx, const SequenceWeights<float>& d);
+  void attend_backward(const SequenceInput& in, const Weights& w, const SequenceSaved& saved,
+                       float* dx, const SequenceWeights<float>& d);
   void feed_forward_backward(const Weights& w, std::uint64_t row, const SequenceSaved& saved,
                              const float* dy, const float* d_ffn_input, float* dx,
                              const SequenceWeights<float>& d);
-  /// Head h of q, k and v, or of their gradients: each (T, d / heads).
+  void turn(const SequenceInput& in, float* qkv, bool back) const;
+  void normalise(const Matrix& x, const float* weight, const float* bias, const MatrixOut& y) const;
+  void normalise_backward(const Matrix& x, const Matrix& d, const float* weight,
+                          const MatrixOut& dx, float* d_weight, float* d_bias) const;
+  void activate(const Matrix& hidden, const MatrixOut& active) const;
+  void activate_backward(const Matrix& hidden, const MatrixOut& active, const MatrixOut& d) const;
+  /// q, k and v of the h-th head of queries, or their gradients: each (T, head_width).
   template <class Float>
-  MatrixOf<Float> head_of(Float* qkv, std::int64_t which, std::int64_t h) const;
+  MatrixOf<Float> query_of(Float* qkv, std::int64_t h) const;
+  template <class Float>
+  MatrixOf<Float> key_of(Float* qkv, std::int64_t h) const;
+  template <class Float>
+  MatrixOf<Float> value_of(Float* qkv, std::int64_t h) const;
   template <class Float>
   MatrixOf<Float> head_of(Float* attended, std::int64_t h) const;
 
   SequenceShape shape_;
   CausalAttention attention_;
-  std::vector<float> normed_, d_normed_, d_attended_;  // (T, d)
-  std::vector<float> wide_, d_wide_;                   // (rows of a chunk, inner)
-  std::vector<float> d_qkv_;                           // (T, 3 d)
+  std::vector<float> normed_, d_normed_;  // (T, d)
+  std::vector<float> d_attended_;         // (T, d_query)
+  std::vector<float> wide_;               // (rows of a chunk, inner)
+  std::vector<float> d_wide_;             // (rows of a chunk, expanded)
+  std::vector<float> d_qkv_;              // (T, d_all)
 };
 
 }  // namespace nn

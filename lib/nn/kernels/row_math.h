@@ -106,6 +106,41 @@ inline void rms_norm(const float* x, const float* weight, std::int64_t n, float 
   for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * weight[i];
 }
 
+/// Pairs (x_i, x_{i + pairs}) turned by the angles of these cosines and sines.
+inline void turn(const float* cos, const float* sin, std::int64_t pairs, float* x) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    const float a = x[i], b = x[i + pairs];
+    x[i] = a * cos[i] - b * sin[i];
+    x[i + pairs] = b * cos[i] + a * sin[i];
+  }
+}
+
+/// A gradient through turn(): its map turned over.
+inline void turn_back(const float* cos, const float* sin, std::int64_t pairs, float* d) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    const float a = d[i], b = d[i + pairs];
+    d[i] = a * cos[i] + b * sin[i];
+    d[i + pairs] = b * cos[i] - a * sin[i];
+  }
+}
+
+/// dx and d_weight gain their gradients; d is dL/dy.
+inline void rms_norm_backward(const float* x, const float* d, const float* weight, std::int64_t n,
+                              float epsilon, float* dx, float* d_weight) {
+  const float scale = 1 / std::sqrt(dot(x, x, n) / static_cast<float>(n) + epsilon);
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < n; ++i) sum += d[i] * weight[i] * x[i];
+  const float along = sum * scale * scale / static_cast<float>(n);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    dx[i] += scale * (d[i] * weight[i] - x[i] * along);
+    d_weight[i] += d[i] * x[i] * scale;
+  }
+}
+
 /// dx, d_weight and, if not null, d_bias gain their gradients; d is dL/dy.
 inline void layer_norm_backward(const float* x, const float* d, const float* weight, std::int64_t n,
                                 float epsilon, float* dx, float* d_weight, float* d_bias) {

@@ -37,22 +37,39 @@ Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, 
   return sight;
 }
 
+double Scores::scale_of(std::int64_t width) const {
+  return scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(width));
+}
+
+torch::Tensor Scores::operator()(const torch::Tensor& q, const torch::Tensor& k) const {
+  const auto scores = torch::matmul(q * scale_of(q.size(-1)), k.transpose(-2, -1));
+  return cap > 0 ? cap * (scores / cap).tanh() : scores;
+}
+
 torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
-                     const Sight& sight, double dropout) {
+                     const Sight& sight, double dropout, const Scores& by) {
   // The CPU's fused attention has no dropout; it would take another path, with other numbers.
-  if (dropout == 0 || !in_host_memory(q)) {
+  if (by.cap == 0 && (dropout == 0 || !in_host_memory(q))) {
     std::optional<torch::Tensor> mask;
     if (sight.mask.defined()) mask = sight.mask;
-    return at::scaled_dot_product_attention(q, k, v, mask, dropout, sight.causal && q.size(2) > 1);
+    std::optional<double> scale;
+    if (by.scale > 0) scale = by.scale;
+    return at::scaled_dot_product_attention(q, k, v, mask, dropout, sight.causal && q.size(2) > 1,
+                                            scale);
   }
-  auto scores =
-      torch::matmul(q * (1 / std::sqrt(static_cast<double>(q.size(-1)))), k.transpose(-2, -1));
-  if (sight.mask.defined()) scores = scores + sight.mask;
+  auto scores = by(q, k);
+  if (sight.mask.defined()) {
+    scores = scores + sight.mask;
+  } else if (sight.causal) {
+    const auto seen = torch::ones({q.size(2), k.size(2)}, q.options().dtype(torch::kBool)).tril();
+    scores = scores.masked_fill(seen.logical_not(), kHidden);
+  }
   return torch::matmul(torch::dropout(scores.softmax(-1), dropout, true), v);
 }
 
 Attention::Attention(const ShapeOptions& shape, const TransformerOptions& options)
     : heads_(head_shape(shape, options)),
+      scores_{options.attention_scale, options.attention_cap},
       norm_of_heads_(options.qk_norm == "head"),
       dropout_(shape.attention_dropout) {
   c_attn_ = register_module(
@@ -92,8 +109,8 @@ torch::Tensor Attention::forward(const torch::Tensor& x, const Sight& sight, KvC
     v = v.repeat_interleave(group, 1);
   }
   if (sight.watch != nullptr)
-    (*sight.watch)(last_weights(q, k, sight.mask, 1 / std::sqrt(static_cast<double>(q.size(-1)))));
-  const auto out = attend(q, k, v, sight, is_training() ? dropout_ : 0.0);
+    (*sight.watch)(last_weights(scores_(q.narrow(2, q.size(2) - 1, 1), k), sight.mask));
+  const auto out = attend(q, k, v, sight, is_training() ? dropout_ : 0.0, scores_);
   return c_proj_->forward(out.transpose(1, 2).flatten(2));
 }
 

@@ -33,10 +33,19 @@ inline constexpr double kHidden = -1e30;
 Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t window,
                  const torch::TensorOptions& options, bool materialise);
 
-/// softmax(q k^T / sqrt(width) + mask) v, dropout on the weights: q (B, heads, T, width), k and v
+/// What becomes of products of queries and keys.
+struct Scores {
+  double scale = 0;  ///< 0: 1 / sqrt(width)
+  double cap = 0;    ///< c: then s becomes c tanh(s / c); 0: it stays
+  double scale_of(std::int64_t width) const;
+  /// Of q and k, before the mask.
+  torch::Tensor operator()(const torch::Tensor& q, const torch::Tensor& k) const;
+};
+
+/// softmax(scores(q k^T) + mask) v, dropout on the weights: q (B, heads, T, width), k and v
 /// (B, heads, S, width) -> (B, heads, T, width). A query that sees nothing gives 0.
 torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
-                     const Sight& sight, double dropout);
+                     const Sight& sight, double dropout, const Scores& scores = {});
 
 /// x (B, T, d) -> (B, T, d). Submodules as GPT-2's: c_attn (queries, keys, values), c_proj; and
 /// q_norm, k_norm where there are such. With fewer heads of keys and values than of queries, each
@@ -50,6 +59,7 @@ class Attention : public torch::nn::Module {
   const Linear& c_attn() const { return *c_attn_; }
   const Linear& c_proj() const { return *c_proj_; }
 
+  double scale() const { return scores_.scale_of(heads_.width); }
   /// Null: none.
   const LayerNorm* q_norm() const { return q_norm_.get(); }
   const LayerNorm* k_norm() const { return k_norm_.get(); }
@@ -59,6 +69,7 @@ class Attention : public torch::nn::Module {
   torch::Tensor split(const torch::Tensor& y, const LayerNorm* norm) const;
 
   HeadShape heads_;
+  Scores scores_;
   bool norm_of_heads_;
   double dropout_;
   std::shared_ptr<Linear> c_attn_, c_proj_;

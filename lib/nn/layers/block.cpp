@@ -41,16 +41,14 @@ NormPlace parse_norm_place(const std::string& name) {
 Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source)
     : place_(parse_norm_place(options.norm)),
       activation_(parse_activation(options.activation)),
-      heads_(shape.heads),
+      heads_(head_shape(shape, options)),
       dropout_(shape.dropout),
       inner_dropout_(std::max(shape.attention_dropout, shape.activation_dropout)) {
   const auto kind = parse_norm_kind(options.norm_kind);
   const bool gated = options.feed_forward == "gated";
-  const HeadShape heads = head_shape(shape, options);
-  plain_ = place_ == NormPlace::pre && kind == NormKind::layer && !gated &&
-           (activation_ == Activation::gelu || activation_ == Activation::relu) &&
-           heads.d_all() == 3 * shape.d_model && heads.kv_heads == heads.heads &&
-           options.qk_norm == "none";
+  rms_ = kind != NormKind::layer;
+  plain_ = place_ == NormPlace::pre && activation_ != Activation::gelu_exact &&
+           options.qk_norm == "none" && options.attention_cap == 0;
   const auto norm = [&](const char* name) {
     return register_module(name, std::make_shared<LayerNorm>(shape.d_model, options.norm_epsilon,
                                                              options.has_bias("norm"), kind));
@@ -86,7 +84,7 @@ torch::Tensor Block::out(const LayerNorm& norm, const std::shared_ptr<LayerNorm>
 torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KvCache& cache,
                              const std::string& name, const SourceView& source,
                              torch::Tensor* ffn_input) {
-  if (fuses(x, sight, cache, source)) return forward_fused(x, ffn_input);
+  if (fuses(x, sight, cache, source)) return forward_fused(x, sight, ffn_input);
   const auto after = [this](const LayerNorm& norm, const torch::Tensor& y) {
     return place_ == NormPlace::post ? norm.forward(y) : y;
   };
@@ -109,8 +107,7 @@ torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KvCache& cache
 // A block that could read a source, but has none before it, is as any other.
 bool Block::fuses(const torch::Tensor& x, const Sight& sight, const KvCache& cache,
                   const SourceView& source) const {
-  const bool plain_attention =
-      sight.causal && !sight.mask.defined() && !sight.rotation && sight.watch == nullptr;
+  const bool plain_attention = sight.causal && !sight.mask.defined() && sight.watch == nullptr;
   const bool drops_inside = is_training() && inner_dropout_ > 0;
   return plain_ && plain_attention && source.entries == nullptr && !cache.keeps() &&
          !drops_inside && fused_block_fits(x);
@@ -119,19 +116,26 @@ bool Block::fuses(const torch::Tensor& x, const Sight& sight, const KvCache& cac
 BlockWeights Block::weights() const {
   const Linear &qkv = attn_->c_attn(), &project = attn_->c_proj();
   const Linear &expand = mlp_->c_fc(), &reduce = mlp_->c_proj();
-  return {ln_1_->weight, ln_1_->bias, qkv.weight,    qkv.bias,    project.weight, project.bias,
-          ln_2_->weight, ln_2_->bias, expand.weight, expand.bias, reduce.weight,  reduce.bias};
+  return {ln_1_->factors(), ln_1_->bias, qkv.weight,    qkv.bias,    project.weight, project.bias,
+          ln_2_->factors(), ln_2_->bias, expand.weight, expand.bias, reduce.weight,  reduce.bias};
 }
 
 CrossWeights Block::cross_weights() const {
   const Linear &query = cross_->c_q(), &project = cross_->c_proj();
-  return {ln_x_->weight, ln_x_->bias, query.weight, query.bias, project.weight, project.bias};
+  return {ln_x_->factors(), ln_x_->bias, query.weight, query.bias, project.weight, project.bias};
 }
 
-torch::Tensor Block::forward_fused(const torch::Tensor& x, torch::Tensor* ffn_input) const {
+torch::Tensor Block::forward_fused(const torch::Tensor& x, const Sight& sight,
+                                   torch::Tensor* ffn_input) const {
   BlockShape shape;
   shape.heads = heads_;
-  shape.gelu = activation_ == Activation::gelu;
+  shape.attention_scale = attn_->scale();
+  shape.activation = activation_ == Activation::gelu   ? InnerActivation::gelu
+                     : activation_ == Activation::relu ? InnerActivation::relu
+                                                       : InnerActivation::silu;
+  shape.gated = gated();
+  shape.rms = rms_;
+  if (sight.rotation) shape.cos = sight.rotation->cos, shape.sin = sight.rotation->sin;
   shape.norm_epsilon = ln_1_->epsilon();
   if (is_training() && dropout_ > 0) {
     shape.residual_dropout = dropout_;

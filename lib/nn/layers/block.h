@@ -72,7 +72,8 @@ class Block : public torch::nn::Module {
   /// The one place where the fused block is chosen over the modules, which stay its reference.
   bool fuses(const torch::Tensor& x, const Sight& sight, const KvCache& cache,
              const SourceView& source) const;
-  torch::Tensor forward_fused(const torch::Tensor& x, torch::Tensor* ffn_input) const;
+  torch::Tensor forward_fused(const torch::Tensor& x, const Sight& sight,
+                              torch::Tensor* ffn_input) const;
 
   /// A sub-layer's norm before it (`in`) and after it (`out`).
   torch::Tensor in(const LayerNorm& norm, const torch::Tensor& x) const;
@@ -83,7 +84,8 @@ class Block : public torch::nn::Module {
   /// One that the fused block computes.
   bool plain_;
   Activation activation_;
-  std::int64_t heads_;
+  HeadShape heads_;
+  bool rms_;
   double dropout_;
   /// The larger of those on attention weights and inside the feed-forward network.
   double inner_dropout_;

@@ -40,15 +40,15 @@ torch::Tensor BlockStack::add_positions(const torch::Tensor& x, const torch::Ten
   return x;
 }
 
-std::optional<Rotation> BlockStack::rotation(const torch::Tensor& before,
+std::optional<Rotation> BlockStack::rotation(const torch::Tensor& before, std::int64_t window,
                                              const torch::TensorOptions& options) const {
   if (positions_ != Positions::rope) return std::nullopt;
-  return Rotation(before, head_shape(shape_, options_).rotated, options_.rope, options);
+  return Rotation(before, head_shape(shape_, options_).rotated, rope_of(options_.rope, window),
+                  options);
 }
 
 std::vector<Sight> BlockStack::sights(const KvCache& cache, const torch::TensorOptions& options,
                                       bool materialise) const {
-  const auto turned = rotation(cache.before(), options);
   std::map<std::int64_t, Sight> of_window;
   std::vector<Sight> sights;
   auto windows = options_.attention_window;
@@ -57,7 +57,7 @@ std::vector<Sight> BlockStack::sights(const KvCache& cache, const torch::TensorO
     auto [made, fresh] = of_window.try_emplace(window);
     if (fresh) {
       made->second = make_sight(cache, positions_, shape_.heads, window, options, materialise);
-      made->second.rotation = turned;
+      made->second.rotation = rotation(cache.before(), window, options);
     }
     sights.push_back(made->second);
   }

@@ -35,8 +35,8 @@ class BlockStack {
   /// What the queries of a causal call see, in queries' type and device; see make_sight.
   std::vector<Sight> sights(const KvCache& cache, const torch::TensorOptions& options,
                             bool materialise) const;
-  /// Rotary positions: how these tokens turn; else nothing.
-  std::optional<Rotation> rotation(const torch::Tensor& before,
+  /// Rotary positions: how these tokens turn in layers of that window (0: none); else nothing.
+  std::optional<Rotation> rotation(const torch::Tensor& before, std::int64_t window,
                                    const torch::TensorOptions& options) const;
 
   /// The name under which a State keeps what block i remembers.

@@ -5,10 +5,12 @@
 namespace nn {
 namespace {
 thread_local bool shapes_only = false;
+thread_local torch::Dtype parameter_type = torch::kFloat32;
 }  // namespace
 
 torch::Tensor blank(torch::IntArrayRef sizes) {
-  return torch::empty(sizes, torch::device(shapes_only ? torch::kMeta : torch::kCPU));
+  return torch::empty(
+      sizes, torch::device(shapes_only ? torch::kMeta : torch::kCPU).dtype(parameter_type));
 }
 
 std::vector<std::shared_ptr<torch::nn::Module>> add_layers(torch::nn::Module& owner,
@@ -25,6 +27,11 @@ std::vector<std::shared_ptr<torch::nn::Module>> add_layers(torch::nn::Module& ow
 ShapesOnly::ShapesOnly() : before_(shapes_only) { shapes_only = true; }
 ShapesOnly::~ShapesOnly() { shapes_only = before_; }
 
+ParameterType::ParameterType(torch::Dtype dtype) : before_(parameter_type) {
+  parameter_type = dtype;
+}
+ParameterType::~ParameterType() { parameter_type = before_; }
+
 Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias) {
   weight = register_parameter("weight", blank({out, in}));
   if (with_bias) bias = register_parameter("bias", blank({out}));
@@ -37,7 +44,8 @@ torch::Tensor Linear::forward(const torch::Tensor& x) const {
 NormKind parse_norm_kind(const std::string& name) {
   if (name == "layer") return NormKind::layer;
   if (name == "rms") return NormKind::rms;
-  core::fail(core::Code::bad_config, "norm-kind: '{}' is none of layer, rms", name);
+  if (name == "rms-one") return NormKind::rms_one;
+  core::fail(core::Code::bad_config, "norm-kind: '{}' is none of layer, rms, rms-one", name);
 }
 
 LayerNorm::LayerNorm(std::int64_t d, double epsilon, bool with_bias, NormKind kind)
@@ -49,8 +57,12 @@ LayerNorm::LayerNorm(std::int64_t d, double epsilon, bool with_bias, NormKind ki
 torch::Tensor LayerNorm::forward(const torch::Tensor& x) const {
   if (kind_ == NormKind::layer)
     return torch::layer_norm(x, {weight.size(0)}, weight, bias, epsilon_);
-  const auto y = torch::rms_norm(x, {weight.size(0)}, weight, epsilon_);
+  const auto y = torch::rms_norm(x, {weight.size(0)}, factors(), epsilon_);
   return bias.defined() ? y + bias : y;
+}
+
+void LayerNorm::first_values() {
+  if (kind_ == NormKind::rms_one) weight.zero_();
 }
 
 Activation parse_activation(const std::string& name) {

@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "nn/base/torch.h"
+#include "nn/layers/init.h"
 
 namespace nn {
 
-/// A tensor for a parameter, not initialised (nn/init.h does that). On the meta device inside a
-/// ShapesOnly.
+/// A tensor for a parameter, not initialised (nn/init.h does that): float32 unless a ParameterType
+/// lives. On the meta device inside a ShapesOnly.
 torch::Tensor blank(torch::IntArrayRef sizes);
 
 /// NAME.0, NAME.1, ... of `owner`, to register the parts of n layers in.
@@ -31,6 +32,18 @@ class ShapesOnly {
   bool before_;
 };
 
+/// While one lives, this thread's new parameters are of this type.
+class ParameterType {
+ public:
+  explicit ParameterType(torch::Dtype dtype);
+  ~ParameterType();
+  ParameterType(const ParameterType&) = delete;
+  ParameterType& operator=(const ParameterType&) = delete;
+
+ private:
+  torch::Dtype before_;
+};
+
 /// (…, in) -> (…, out): x W^T + b, with weight (out, in) and bias (out).
 class Linear : public torch::nn::Module {
  public:
@@ -39,19 +52,23 @@ class Linear : public torch::nn::Module {
   torch::Tensor weight, bias;  ///< bias undefined without one
 };
 
-enum class NormKind { layer, rms };
+enum class NormKind { layer, rms, rms_one };
 /// Throws Error{bad_config}.
 NormKind parse_norm_kind(const std::string& name);
 
 /// Over the last dimension (d), with weight and, if asked for, bias:
 ///   layer  (x - mean) / sqrt(variance + epsilon) weight + bias
 ///   rms    x / sqrt(mean of x^2 + epsilon) weight + bias (Zhang and Sennrich 2019)
-class LayerNorm : public torch::nn::Module {
+///   rms_one  the same with 1 + weight, which begins at 0 (Gemma)
+class LayerNorm : public torch::nn::Module, public OwnFirstValues {
  public:
   LayerNorm(std::int64_t d, double epsilon, bool bias, NormKind kind = NormKind::layer);
   torch::Tensor forward(const torch::Tensor& x) const;
   torch::Tensor weight, bias;
   double epsilon() const { return epsilon_; }
+  /// What a row is multiplied by: weight, or 1 + weight.
+  torch::Tensor factors() const { return kind_ == NormKind::rms_one ? weight + 1 : weight; }
+  void first_values() override;
 
  private:
   double epsilon_;

@@ -57,6 +57,14 @@ std::vector<double> rope_frequencies(const RopeOptions& rope, std::int64_t d) {
   return frequencies;
 }
 
+RopeOptions rope_of(const RopeOptions& rope, std::int64_t window) {
+  if (window == 0 || rope.local_theta == 0) return rope;
+  RopeOptions local;
+  local.theta = rope.local_theta;
+  local.share = rope.share;
+  return local;
+}
+
 double rope_length(const RopeOptions& rope) {
   return rope.scaling == "yarn" ? 1 + std::log(rope.factor) / 10 : 1;
 }

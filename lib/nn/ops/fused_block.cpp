@@ -3,6 +3,7 @@
 #include <ATen/autocast_mode.h>
 
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include "nn/base/cuda.h"
@@ -44,19 +45,63 @@ struct Saved {
   }
 };
 
+// Cosines and sines of a batch, a sequence at a time; undefined where nothing is turned.
+struct Turns {
+  Tensor cos, sin;
+  SequenceInput at(const Tensor& x, std::int64_t row) const {
+    const auto of = [row](const Tensor& t) {
+      return !t.defined() ? nullptr
+                          : t.const_data_ptr<float>() + (t.size(0) > 1 ? row * t.stride(0) : 0);
+    };
+    return {x.const_data_ptr<float>() + row * x.stride(0), of(cos), of(sin),
+            static_cast<std::uint64_t>(row)};
+  }
+};
+
+// As autograd keeps it.
+std::vector<std::int64_t> numbers_of(const SequenceShape& s) {
+  return {s.heads,
+          s.kv_heads,
+          s.head_width,
+          s.turned,
+          s.inner,
+          std::int64_t{s.gated},
+          std::int64_t{s.rms},
+          static_cast<std::int64_t>(s.activation),
+          static_cast<std::int64_t>(s.seed)};
+}
+SequenceShape shape_of(const Tensor& x, const std::vector<std::int64_t>& n,
+                       const std::vector<double>& reals) {
+  return {x.size(1),
+          x.size(2),
+          n[0],
+          n[1],
+          n[2],
+          static_cast<float>(reals[0]),
+          n[3],
+          n[4],
+          n[5] != 0,
+          n[6] != 0,
+          static_cast<InnerActivation>(n[7]),
+          static_cast<float>(reals[1]),
+          static_cast<float>(reals[2]),
+          static_cast<std::uint64_t>(n[8])};
+}
+
 class FusedBlock : public torch::autograd::Function<FusedBlock> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& x,
                                at::TensorList weight_list, const SequenceShape& shape,
-                               bool want_ffn_input) {
+                               const Turns& turns, bool want_ffn_input) {
     WeightList weights;
     std::copy(weight_list.begin(), weight_list.end(), weights.begin());
     const std::int64_t rows = x.size(0), t = shape.steps, d = shape.width;
     const auto make = [&](std::vector<std::int64_t> sizes) {
       return torch::empty(sizes, x.options());
     };
-    const Saved saved{make({rows, t, 3 * d}), make({rows, t, d}), make({rows, shape.heads, t}),
-                      make({rows, t, d}), make({rows, t, shape.inner})};
+    const Saved saved{make({rows, t, shape.d_all()}), make({rows, t, shape.d_query()}),
+                      make({rows, shape.heads, t}), make({rows, t, d}),
+                      make({rows, t, shape.expanded()})};
     const Tensor y = torch::empty_like(x);
     const Tensor ffn_input = want_ffn_input ? torch::empty_like(x) : Tensor();
     const auto w = pointers(weights);
@@ -64,8 +109,7 @@ class FusedBlock : public torch::autograd::Function<FusedBlock> {
       SequenceKernel kernel(shape);
       for (std::int64_t row = begin; row < end; ++row) {
         const std::int64_t at = row * t * d;
-        kernel.forward(x.const_data_ptr<float>() + at, w, row, saved.at(row),
-                       y.data_ptr<float>() + at,
+        kernel.forward(turns.at(x, row), w, saved.at(row), y.data_ptr<float>() + at,
                        want_ffn_input ? ffn_input.data_ptr<float>() + at : nullptr);
       }
     });
@@ -74,10 +118,10 @@ class FusedBlock : public torch::autograd::Function<FusedBlock> {
     context->save_for_backward(keep);
     context->saved_data["saved"] =
         std::vector<Tensor>{saved.qkv, saved.attended, saved.log_sums, saved.middle, saved.hidden};
-    context->saved_data["shape"] = std::vector<std::int64_t>{shape.heads, shape.inner, shape.gelu,
-                                                             static_cast<std::int64_t>(shape.seed)};
-    context->saved_data["epsilon"] = static_cast<double>(shape.epsilon);
-    context->saved_data["dropout"] = static_cast<double>(shape.dropout);
+    if (turns.cos.defined()) context->saved_data["cos"] = turns.cos;
+    if (turns.sin.defined()) context->saved_data["sin"] = turns.sin;
+    context->saved_data["shape"] = numbers_of(shape);
+    context->saved_data["reals"] = std::vector<double>{shape.scale, shape.epsilon, shape.dropout};
     return want_ffn_input ? variable_list{y, ffn_input} : variable_list{y};
   }
 
@@ -86,17 +130,12 @@ class FusedBlock : public torch::autograd::Function<FusedBlock> {
     const Tensor& x = kept[0];
     WeightList weights;
     std::copy(kept.begin() + 1, kept.end(), weights.begin());
-    const auto buffers = context->saved_data["saved"].toTensorVector();
+    auto& data = context->saved_data;
+    const auto buffers = data["saved"].toTensorVector();
     const Saved saved{buffers[0], buffers[1], buffers[2], buffers[3], buffers[4]};
-    const auto numbers = context->saved_data["shape"].toIntVector();
-    const SequenceShape shape{x.size(1),
-                              x.size(2),
-                              numbers[0],
-                              numbers[1],
-                              numbers[2] != 0,
-                              static_cast<float>(context->saved_data["epsilon"].toDouble()),
-                              static_cast<float>(context->saved_data["dropout"].toDouble()),
-                              static_cast<std::uint64_t>(numbers[3])};
+    const auto shape = shape_of(x, data["shape"].toIntVector(), data["reals"].toDoubleVector());
+    Turns turns;
+    if (shape.turned > 0) turns = {data["cos"].toTensor(), data["sin"].toTensor()};
     const Tensor dy = d_out[0].defined() ? d_out[0].contiguous() : torch::zeros_like(x);
     const Tensor d_input =
         d_out.size() > 1 && d_out[1].defined() ? d_out[1].contiguous() : Tensor();
@@ -121,8 +160,7 @@ class FusedBlock : public torch::autograd::Function<FusedBlock> {
         for (std::int64_t row = part * rows_a_part; row < std::min(rows, (part + 1) * rows_a_part);
              ++row) {
           kernel.backward(
-              x.const_data_ptr<float>() + row * stride, w, row, saved.at(row),
-              dy.const_data_ptr<float>() + row * stride,
+              turns.at(x, row), w, saved.at(row), dy.const_data_ptr<float>() + row * stride,
               d_input.defined() ? d_input.const_data_ptr<float>() + row * stride : nullptr,
               dx.data_ptr<float>() + row * stride, pointers(g));
         }
@@ -137,10 +175,16 @@ class FusedBlock : public torch::autograd::Function<FusedBlock> {
               ? total.slice(0, offset[i], offset[i] + weights[i].numel()).view(weights[i].sizes())
               : Tensor());
     }
-    gradients.resize(gradients.size() + 2);
+    gradients.resize(gradients.size() + 3);
     return gradients;
   }
 };
+
+float scale_of(const BlockShape& shape) {
+  const auto width = static_cast<double>(shape.heads.width);
+  return static_cast<float>(shape.attention_scale > 0 ? shape.attention_scale
+                                                      : 1 / std::sqrt(width));
+}
 
 }  // namespace
 
@@ -152,19 +196,26 @@ bool fused_block_fits(const Tensor& x) {
 
 BlockOutput fused_block(const Tensor& x, const BlockWeights& weights, const BlockShape& shape,
                         bool want_ffn_input) {
+  const Turns turns{shape.cos, shape.sin};
   const SequenceShape sequence{x.size(1),
                                x.size(2),
-                               shape.heads,
-                               weights.expand.size(0),
-                               shape.gelu,
+                               shape.heads.heads,
+                               shape.heads.kv_heads,
+                               shape.heads.width,
+                               scale_of(shape),
+                               turns.cos.defined() ? turns.cos.size(-1) : 0,
+                               weights.reduce.size(1),
+                               shape.gated,
+                               shape.rms,
+                               shape.activation,
                                static_cast<float>(shape.norm_epsilon),
                                static_cast<float>(shape.residual_dropout),
                                shape.seed};
   WeightList list = list_of(weights);
   for (Tensor& weight : list)
     if (!weight.defined()) weight = x.new_empty({0});  // no bias
-  const auto out =
-      FusedBlock::apply(x, at::TensorList(list.data(), list.size()), sequence, want_ffn_input);
+  const auto out = FusedBlock::apply(x, at::TensorList(list.data(), list.size()), sequence, turns,
+                                     want_ffn_input);
   return {out[0], want_ffn_input ? out[1] : Tensor()};
 }
 

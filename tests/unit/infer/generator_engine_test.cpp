@@ -5,6 +5,7 @@
 #include "core/rng.h"
 #include "infer/decode/decode_check.h"
 #include "infer/decode/decode_transformer.h"
+#include "infer/decode/packed_weights.h"
 #include "nn/base/arch_facts.h"
 #include "nn/base/torch.h"
 #include "tiny.h"
@@ -90,6 +91,16 @@ std::vector<std::pair<const char*, std::function<void(nn::ModelOptions&)>>> vari
          o.transformer.positions = "alibi", o.transformer.attention_window = {7};
          o.transformer.norm_kind = "rms", o.transformer.activation = "silu";
          o.transformer.bias_of = {"norm", "output", "feed-forward"};
+       }},
+      {"Gemma's: sandwich of 1 + weight, bounded scores, two bases of angles",
+       [](Options& o) {
+         o.transformer.norm = "sandwich", o.transformer.norm_kind = "rms-one";
+         o.transformer.positions = "rope", o.transformer.feed_forward = "gated";
+         o.transformer.bias = false, o.vocabulary.scale_embedding = true;
+         o.transformer.attention_window = {5, 0}, o.transformer.qk_norm = "head";
+         o.transformer.attention_scale = 0.4, o.transformer.attention_cap = 2;
+         o.vocabulary.logit_cap = 3;
+         o.transformer.rope = {.theta = 500, .scaling = "linear", .factor = 4, .local_theta = 20};
        }},
       {"encoder-decoder, sinusoidal, scaled",
        [](Options& o) {
@@ -246,6 +257,49 @@ DOCTEST_TEST_CASE("narrow weights are off by what rounding them says, and no mor
   DOCTEST_CHECK(byte.rms > half.rms);
   DOCTEST_CHECK(byte.rms < 0.1);
   DOCTEST_CHECK(byte.divergence < 0.01);
+}
+
+DOCTEST_TEST_CASE(
+    "a model that stands in bfloat16 gives what it gives as float32, to the last bit") {
+  const torch::NoGradGuard no_gradient;
+  for (const auto precision :
+       {infer::Precision::float32, infer::Precision::bfloat16, infer::Precision::int8}) {
+    for (const std::int64_t d : {32, 24}) {  // rows that can be borrowed, and that cannot
+      nn::Model narrow = model_of(
+          [d](nn::ModelOptions& o) {
+            o.shape.d_model = d, o.shape.heads = 2, o.vocabulary.scale_embedding = false;
+          },
+          37);
+      narrow.to(torch::kBFloat16);
+      nn::Model wide(narrow.options, 37);
+      const auto weights = wide.named_weights(), rounded = narrow.named_weights();
+      for (std::size_t i = 0; i < weights.size(); ++i)
+        Tensor(weights[i].second).copy_(rounded[i].second);
+      DOCTEST_REQUIRE(infer::TransformerEngine::fits(narrow, torch::kCPU));
+      infer::TransformerEngine a(narrow, precision), b(wide, precision);
+      a.open(1), b.open(1);
+      const auto of_narrow = a.feed({infer::Feed{{3, 1, 4, 1, 5, 9, 2, 6}}}),
+                 of_wide = b.feed({infer::Feed{{3, 1, 4, 1, 5, 9, 2, 6}}});
+      DOCTEST_CHECK(torch::equal(of_narrow.f, of_wide.f));
+      DOCTEST_CHECK(torch::equal(of_narrow.g, of_wide.g));
+      DOCTEST_CHECK(torch::equal(a.head().log_probs(of_narrow.f, nullptr),
+                                 b.head().log_probs(of_wide.f, nullptr)));
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("weights that lie as they are wanted are borrowed, not copied") {
+  const Tensor weight = torch::randn({8, 32}).to(torch::kBFloat16), x = torch::randn({1, 32});
+  const auto product = [&](const infer::PackedMatrix& matrix) {
+    const Tensor y = torch::zeros({1, 8});
+    matrix.multiply(x.const_data_ptr<float>(), 1, 32, 0, matrix.panels(), y.data_ptr<float>(), 8);
+    return y;
+  };
+  const auto borrowed = infer::pack(weight, 0, 8, infer::Precision::bfloat16);
+  const auto copied = infer::pack(weight, 0, 8, infer::Precision::int8);
+  weight.zero_();
+  DOCTEST_CHECK(product(borrowed).abs().max().item<float>() == 0);
+  DOCTEST_CHECK(product(copied).abs().max().item<float>() > 0);
 }
 
 DOCTEST_TEST_CASE("a packed product is the plain one, for any shape") {

@@ -14,8 +14,8 @@ using core::Code;
 namespace fs = std::filesystem;
 
 const std::string kGolden = "tests/golden/families/";
-const char* const kFamilies[] = {"llama", "mistral",  "qwen2", "qwen3",
-                                 "olmo2", "gpt_neox", "opt",   "phi3"};
+const char* const kFamilies[] = {"llama", "mistral", "qwen2",   "qwen3", "olmo2",  "gpt_neox",
+                                 "opt",   "phi3",    "gpt_neo", "gemma", "gemma2", "gemma3_text"};
 
 /// Of each token after the first, float64.
 torch::Tensor nll_of(nn::Model& model, const torch::Tensor& ids) {

@@ -1,5 +1,6 @@
 #include "model/folder.h"
 
+#include "counted_memory.h"
 #include "folder_of_test.h"
 #include "model/safetensors.h"
 #include "model/tokenizer_file.h"
@@ -124,6 +125,32 @@ DOCTEST_TEST_CASE("half-precision weights are read as float32, and as what is as
   const auto half = model::load(folder.path, torch::kCPU, torch::kBFloat16);
   DOCTEST_CHECK((half.model->named_weights()[0].second.scalar_type() == torch::kBFloat16));
   DOCTEST_CHECK((half.fingerprint == loaded.fingerprint));
+}
+
+DOCTEST_TEST_CASE(
+    "a model is loaded in the files' type, and beside it there is one weight at a time") {
+  auto options = small_gpt2();
+  options.shape.layers = 12, options.shape.d_model = 64;
+  const TestFolder folder;
+  const auto model = random_model(options, 200);
+  model::save(folder.path, *model, facts(), "");
+  DOCTEST_CHECK((
+      model::load(folder.path, torch::kCPU, std::nullopt).model->head->weights()[0].scalar_type() ==
+      torch::kFloat32));
+  change_weights(folder, [](auto& tensors) {
+    for (auto& [name, tensor] : tensors) tensor = tensor.to(torch::kBFloat16);
+  });
+  std::int64_t largest = 0, bytes = 0;
+  for (const auto& [name, weight] : model->named_weights()) {
+    largest = std::max(largest, weight.numel());
+    bytes += 2 * weight.numel();
+  }
+  const CountedMemory memory;
+  const auto loaded = model::load(folder.path, torch::kCPU, std::nullopt);
+  for (const auto& [name, weight] : loaded.model->named_weights())
+    DOCTEST_CHECK_MESSAGE((weight.scalar_type() == torch::kBFloat16), name);
+  DOCTEST_CHECK(memory.held() >= bytes);
+  DOCTEST_CHECK(memory.most() < bytes + 12 * largest);
 }
 
 DOCTEST_TEST_CASE("what is missing in a folder is named") {

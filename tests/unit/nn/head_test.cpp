@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "nn/heads/adaptive_head.h"
+#include "nn/heads/capped_head.h"
 #include "nn/heads/plain_head.h"
 
 namespace {
@@ -17,6 +18,7 @@ struct Case {
   std::shared_ptr<nn::Embedding> embedding;
   std::shared_ptr<nn::Head> head;
   nn::Bands bands;
+  double cap = 0;
 };
 
 void randomise(torch::nn::Module& module, torch::ScalarType type) {
@@ -34,6 +36,8 @@ std::vector<Case> cases(torch::ScalarType type) {
   auto table = std::make_shared<nn::Embedding>(plain);
   all.push_back({"plain", nullptr, std::make_shared<nn::PlainHead>(kWords, kWidth), plain});
   all.push_back({"plain, tied", table, std::make_shared<nn::PlainHead>(table), plain});
+  all.push_back(
+      {"capped", nullptr, std::make_shared<nn::CappedHead>(kWords, kWidth, 1.5), plain, 1.5});
   for (const auto& bands : {one, two, narrow, projected}) {
     const auto name = "adaptive, bands " + std::to_string(bands.count()) + " from " +
                       std::to_string(bands.width(0));
@@ -63,6 +67,7 @@ std::pair<torch::Tensor, torch::Tensor> written_out(const Case& c, const torch::
   for (std::int64_t r = 0; r < f.size(0); ++r) {
     const auto seen = c.bands.narrow() ? weights.back().t().mv(f[r]) : f[r];
     auto first = weights[0].mv(seen);
+    if (c.cap > 0) first = c.cap * torch::tanh(first / c.cap);
     if (bands > 1) first = torch::cat({first, weights[bands].mv(seen)});
     const auto z = first.exp().sum().log();
     const auto word = targets[r].item<std::int64_t>();

@@ -14,8 +14,10 @@ torch::Tensor matrix(const Weights& weights, const std::string& name, const torc
 torch::Tensor norm(const nn::TransformerOptions& options, const Weights& weights,
                    const std::string& name, const torch::Tensor& x) {
   const double epsilon = options.norm_epsilon;
-  const auto centred = options.norm_kind == "rms" ? x : x - x.mean();
-  auto y = centred / (centred.square().mean() + epsilon).sqrt() * weights.at(name + ".weight");
+  const auto centred = options.norm_kind == "layer" ? x - x.mean() : x;
+  const auto& weight = weights.at(name + ".weight");
+  auto y = centred / (centred.square().mean() + epsilon).sqrt() *
+           (options.norm_kind == "rms-one" ? 1 + weight : weight);
   if (weights.count(name + ".bias")) y = y + weights.at(name + ".bias");
   return y;
 }
@@ -88,6 +90,11 @@ std::vector<torch::Tensor> attention(const nn::ModelOptions& options, const Weig
   const auto width = chosen.d_head > 0 ? chosen.d_head : options.shape.d_model / heads;
   const auto& windows = chosen.attention_window;
   const auto window = windows.empty() ? 0 : windows[layer % std::ssize(windows)];
+  auto rope = chosen.rope;
+  if (window > 0 && rope.local_theta > 0) rope.theta = rope.local_theta, rope.scaling = "none";
+  const double cap = chosen.attention_cap, scale = chosen.attention_scale > 0
+                                                       ? chosen.attention_scale
+                                                       : 1 / std::sqrt(static_cast<double>(width));
   std::vector<torch::Tensor> q, k, v, out, shares;
   for (const auto& token : x) {
     const auto all = matrix(weights, name + ".c_attn", token);
@@ -110,10 +117,11 @@ std::vector<torch::Tensor> attention(const nn::ModelOptions& options, const Weig
           one_k = norm(chosen, weights, name + ".k_norm", one_k);
         }
         if (chosen.positions == "rope") {
-          one_q = rotated(chosen.rope, one_q, static_cast<std::int64_t>(t));
-          one_k = rotated(chosen.rope, one_k, static_cast<std::int64_t>(s));
+          one_q = rotated(rope, one_q, static_cast<std::int64_t>(t));
+          one_k = rotated(rope, one_k, static_cast<std::int64_t>(s));
         }
-        auto score = one_q.dot(one_k) / std::sqrt(static_cast<double>(width));
+        auto score = one_q.dot(one_k) * scale;
+        if (cap > 0) score = cap * torch::tanh(score / cap);
         if (chosen.positions == "alibi")  // two heads: slopes 2^-4, 2^-8
           score = score - std::pow(2.0, -8.0 * (head + 1.0) / heads) * static_cast<double>(t - s);
         const bool too_far = window > 0 && static_cast<std::int64_t>(t - s) >= window;

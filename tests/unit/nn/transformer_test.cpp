@@ -130,6 +130,21 @@ DOCTEST_TEST_CASE(
         o.transformer.positions = "rope", o.transformer.d_head = 12;
         o.transformer.rope = {.theta = 100, .scaling = "yarn", .factor = 8, .trained = 300};
       },
+      [](auto& o) { o.transformer.norm_kind = "rms-one"; },
+      [](auto& o) { o.transformer.attention_scale = 0.7; },
+      [](auto& o) { o.transformer.attention_cap = 0.5; },
+      [](auto& o) {
+        o.transformer.positions = "rope", o.transformer.d_head = 12;
+        o.transformer.attention_window = {3, 0};
+        o.transformer.rope = {.theta = 100, .scaling = "linear", .factor = 4, .local_theta = 20};
+      },
+      [](auto& o) {  // Gemma 2's
+        o.transformer.norm = "sandwich", o.transformer.positions = "rope";
+        o.transformer.norm_kind = "rms-one", o.transformer.feed_forward = "gated";
+        o.transformer.bias = false, o.transformer.kv_heads = 1, o.vocabulary.scale_embedding = true;
+        o.transformer.attention_window = {4, 0}, o.transformer.attention_cap = 2;
+        o.transformer.attention_scale = 0.4, o.transformer.qk_norm = "head";
+      },
       [](auto& o) {  // Llama's
         o.transformer.positions = "rope", o.transformer.norm_kind = "rms";
         o.transformer.feed_forward = "gated", o.transformer.activation = "silu";
