@@ -57,9 +57,7 @@ void put_windowed(const nn::ModelOptions& options, core::OrderedJson& config,
   config["attention_bias"] = transformer.has_bias("qkv");
   const double scale = transformer.attention_scale;
   const auto width = nn::head_shape(options.shape, transformer).width;
-  // A whole number of products: what a scale came from, to the bit.
-  config["query_pre_attn_scalar"] =
-      scale > 0 ? core::OrderedJson(std::nearbyint(1 / (scale * scale))) : core::OrderedJson(width);
+  config["query_pre_attn_scalar"] = scale > 0 ? std::llround(1 / (scale * scale)) : width;
   const auto window = widest(transformer.attention_window);
   config["sliding_window"] = window > 0 ? window : 4096;
   config["layer_types"] = layer_types(transformer.attention_window, options.shape.layers);
