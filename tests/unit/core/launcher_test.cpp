@@ -103,7 +103,7 @@ DOCTEST_TEST_CASE("parts cut work without a gap, by number or by the launcher") 
   const auto part = core::part("3/8");
   DOCTEST_CHECK(part.index == 2);
   DOCTEST_CHECK(part.count == 8);
-  DOCTEST_CHECK(core::part("").whole());
+  DOCTEST_CHECK(core::part(core::kWholePart).whole());
   for (const std::int64_t n : {0, 1, 7, 8, 9, 100}) {
     for (const std::int64_t count : {1, 2, 3, 8}) {
       std::int64_t at = 0;
@@ -117,7 +117,7 @@ DOCTEST_TEST_CASE("parts cut work without a gap, by number or by the launcher") 
       DOCTEST_CHECK(at == n);
     }
   }
-  for (const char* wrong : {"0/8", "9/8", "3", "3/", "/8", "a/b", "3/8x", "-1/8", "1/0"})
+  for (const char* wrong : {"", "0/8", "9/8", "3", "3/", "/8", "a/b", "3/8x", "-1/8", "1/0"})
     DOCTEST_CHECK(thrown([&] { core::part(wrong); }).names("--part"));
   const Variables array = {{"SLURM_ARRAY_TASK_ID", "7"},
                            {"SLURM_ARRAY_TASK_MIN", "1"},
