@@ -39,7 +39,8 @@ void expect_model_folder(const std::string& folder) {
   if (core::exists(weights) || core::exists(weights + ".index.json")) return;
   for (const char* other : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
     if (core::exists(folder + "/" + other))
-      fail(Code::no_input, "{}: {} is not read; save the model as safetensors", folder, other);
+      fail(Code::no_input, "{}: {} is not read; make a folder of it by model import {} -o DIR",
+           folder, other, folder);
   }
   fail(Code::no_input,
        "{}: no model.safetensors in it; its training has not finished: run it again", folder);
@@ -47,6 +48,10 @@ void expect_model_folder(const std::string& folder) {
 
 StoredConfig read_config(const std::string& folder) {
   expect_model_folder(folder);
+  return parse_config_of(folder);
+}
+
+StoredConfig parse_config_of(const std::string& folder) {
   StoredConfig stored;
   stored.path = folder + "/config.json";
   stored.json = core::parse_json(core::read_text(stored.path, kConfigLimit), stored.path);

@@ -41,6 +41,8 @@ struct StoredConfig {
 
 /// Throws Error{no_input} and Error{bad_config} as load().
 StoredConfig read_config(const std::string& folder);
+/// The same where the weights may be missing, or stand in files that load() does not read.
+StoredConfig parse_config_of(const std::string& folder);
 /// As read_tokenizer(); throws Error{bad_data} unless it is the one that was written with `facts`.
 std::string read_own_tokenizer(const std::string& folder, const TrainingFacts& facts);
 /// The fingerprint that stands in the files; empty: none does.

@@ -9,6 +9,7 @@
 #include "core/io.h"
 #include "model/export_model.h"
 #include "model/folder.h"
+#include "model/import_transformers.h"
 #include "model/imports/import_map.h"
 #include "nn/arch/model.h"
 #include "nn/layers/init.h"
@@ -27,6 +28,8 @@ std::shared_ptr<nn::Model> blank_model(const ImportedModel& read, const std::str
   const nn::NoFirstValues unset;
   try {
     return std::make_shared<nn::Model>(read.options, read.vocabulary);
+  } catch (const c10::Error&) {
+    fail(Code::bad_config, "{}: no model can be made of its options", origin);
   } catch (const core::Error& error) {
     fail(error.code(), "{}: {}", origin, error.what());
   }
@@ -34,6 +37,9 @@ std::shared_ptr<nn::Model> blank_model(const ImportedModel& read, const std::str
 
 // What is checked before memory for the model is taken: a file of a few bytes may ask for much.
 void expect_weights(const ImportedModel& read, const std::string& origin) {
+  if (read.options.shape.layers > static_cast<std::int64_t>(read.weights.size()))
+    fail(Code::bad_data, "{}: {} tensors for {} layers", origin, read.weights.size(),
+         read.options.shape.layers);
   const nn::ShapesOnly shapes_only;
   const auto model = blank_model(read, origin);
   std::size_t known = 0;
@@ -66,7 +72,18 @@ std::string checkpoint_at(const std::string& path) {
   if (!std::filesystem::is_directory(path)) return path;
   for (const char* name : kNames)
     if (core::exists(path + "/" + name)) return path + "/" + name;
-  fail(Code::no_input, "{}: none of {} in it", path, fmt::join(kNames, ", "));
+  fail(Code::no_input, "{}: none of {}, pytorch_model.bin in it", path, fmt::join(kNames, ", "));
+}
+
+ImportReport import_transformers(const std::string& given, const ImportOptions& options,
+                                 const std::string& folder) {
+  const auto loaded = load_pickled(given);
+  auto tokenizer = tokenizer_for(options, loaded.model->vocabulary);
+  if (tokenizer.empty()) tokenizer = loaded.tokenizer;
+  core::OrderedJson facts = {{"memory", "none"}, {"imported", {{"program", "transformers"}}}};
+  if (!loaded.family.empty()) facts["family"] = loaded.family;
+  save(folder, *loaded.model, facts, tokenizer);
+  return {"transformers", loaded.model->options.arch, loaded.model->parameter_count()};
 }
 
 }  // namespace
@@ -79,6 +96,7 @@ void ImportOptions::fields(core::FieldList& f) {
 ImportReport import_model(const std::string& given, const ImportOptions& options,
                           const std::string& folder) {
   expect_no_model(folder);
+  if (has_pickled_weights(given)) return import_transformers(given, options, folder);
   const auto path = checkpoint_at(given);
   const TorchFile file(path);
   const ImportedModel read = import_map_of(file).read(file);

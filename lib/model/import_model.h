@@ -20,7 +20,7 @@ struct ImportReport {
 };
 
 /// Reads `given`, a file of torch.save or a folder with ckpt.pt, checkpoint_best.pt or
-/// checkpoint_last.pt, and writes `folder` as save() does. Nothing of the file is
+/// checkpoint_last.pt, or one of transformers with pytorch_model.bin, and writes `folder` as save() does. Nothing of the file is
 /// executed. Throws Error{no_input}; Error{bad_data} for a file that is damaged, that no map of
 /// model/imports takes, or whose tensors are not those of its options; Error{bad_config} for
 /// options that no model here has; Error{cannot_create} where `folder` holds a model.

@@ -5,6 +5,7 @@
 #include "model/folder.h"
 #include "model/import_model.h"
 #include "model/imports/import_map.h"
+#include "model/tensor_files.h"
 #include "nll_of.h"
 #include "torch_bytes.h"
 
@@ -134,6 +135,55 @@ DOCTEST_TEST_CASE("what a checkpoint lacks, has too much or asks for is named") 
   overwrite(folder / "ckpt.pt", archive(dict({{text("weights"), whole(1)}}), {}));
   expect_error(Code::bad_data, "not a checkpoint of nanoGPT or fairseq",
                [&] { model::import_model(folder / "ckpt.pt", {}, folder / "out"); });
+}
+
+DOCTEST_TEST_CASE("a folder of transformers whose weights are pickled, in one file or several") {
+  const std::string golden = "tests/golden/families/qwen3";
+  const model::TensorFiles files(golden);
+  const auto names = files.tensors();
+  // A part of its tensors, as torch.save writes them.
+  const auto pickled = [&](std::size_t begin, std::size_t end) {
+    Pairs tensors;
+    Files storages;
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto values = files.read(names[i]);
+      const auto key = std::to_string(i);
+      tensors.emplace_back(text(names[i]), tensor("BFloat16Storage", key, values.numel(), 0,
+                                                  values.sizes().vec(), values.strides().vec()));
+      storages.emplace_back(
+          key, std::string(static_cast<const char*>(values.data_ptr()), values.nbytes()));
+    }
+    // A mask, as old versions kept them, of another type.
+    tensors.emplace_back(text("model.layers.0.rotary_emb.inv_freq"),
+                         tensor("LongStorage", std::to_string(begin), 1, 0, {0}, {1}));
+    return archive(ordered_dict(tensors), storages);
+  };
+  const auto expected = model::load(golden).fingerprint;
+  const TestFolder folder;
+  std::filesystem::copy_file(golden + "/config.json", folder / "config.json");
+  overwrite(folder / "pytorch_model.bin", pickled(0, names.size()));
+  expect_error(Code::no_input, "model import", [&] { model::load(folder.path); });
+  DOCTEST_CHECK(model::import_model(folder.path, {}, folder / "one").program == "transformers");
+  DOCTEST_CHECK((model::load(folder / "one").fingerprint == expected));
+  DOCTEST_CHECK(model::load(folder / "one").family == "qwen3");
+  std::filesystem::remove(folder / "pytorch_model.bin");
+
+  core::Json index;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    index["weight_map"][names[i]] = i < 9 ? "a.bin" : "b.bin";
+  overwrite(folder / "pytorch_model.bin.index.json", core::dump(index));
+  overwrite(folder / "a.bin", pickled(0, 9));
+  overwrite(folder / "b.bin", pickled(9, names.size()));
+  model::import_model(folder.path, {}, folder / "two");
+  DOCTEST_CHECK((model::load(folder / "two").fingerprint == expected));
+
+  overwrite(folder / "b.bin", pickled(10, names.size()));
+  expect_error(Code::bad_data, "no tensor " + names[9],
+               [&] { model::import_model(folder.path, {}, folder / "three"); });
+  overwrite(folder / "b.bin", pickled(8, names.size()));
+  expect_error(Code::bad_data, "tensor " + names[8] + " stands in another file too",
+               [&] { model::import_model(folder.path, {}, folder / "three"); });
+  DOCTEST_CHECK(!std::filesystem::exists(folder / "three"));
 }
 
 DOCTEST_TEST_CASE("a model is not written over another") {
