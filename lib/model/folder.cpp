@@ -19,50 +19,79 @@ using core::fail;
 
 constexpr std::size_t kConfigLimit = std::size_t{1} << 24;  // bytes
 
-void expect_folder(const std::string& folder, const std::string& config,
-                   const std::string& weights) {
+std::string other(const std::string& what, const std::string& path, const std::string& found,
+                  const std::string& written) {
+  if (written.empty() || found == written) return {};
+  return fmt::format("{}: not the {} that was saved with this model ({}, expected {})", path, what,
+                     found, written);
+}
+
+void expect_none(const std::string& fault) {
+  if (!fault.empty()) fail(Code::bad_data, "{}", fault);
+}
+
+}  // namespace
+
+void expect_model_folder(const std::string& folder) {
+  const std::string config = folder + "/config.json", weights = folder + "/model.safetensors";
   if (!core::exists(config))
     fail(Code::no_input, "{}: no config.json in it: not a model's folder", folder);
   if (core::exists(weights) || core::exists(weights + ".index.json")) return;
   for (const char* other : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
     if (core::exists(folder + "/" + other))
-      fail(Code::no_input, "{}: {} is not read; save the model as safetensors", folder, other);
+      fail(Code::no_input, "{}: {} is not read; make a folder of it by model import {} -o DIR",
+           folder, other, folder);
   }
   fail(Code::no_input,
        "{}: no model.safetensors in it; its training has not finished: run it again", folder);
 }
 
-void expect_written(const std::string& what, const std::string& path, const std::string& found,
-                    const std::string& expected) {
-  if (!expected.empty() && found != expected)
-    fail(Code::bad_data, "{}: not the {} that was saved with this model ({}, expected {})", path,
-         what, found, expected);
+StoredConfig read_config(const std::string& folder) {
+  expect_model_folder(folder);
+  return parse_config_of(folder);
 }
 
-}  // namespace
+StoredConfig parse_config_of(const std::string& folder) {
+  StoredConfig stored;
+  stored.path = folder + "/config.json";
+  stored.json = core::parse_json(core::read_text(stored.path, kConfigLimit), stored.path);
+  stored.config = parse_config(stored.json, stored.path);
+  return stored;
+}
+
+std::string read_own_tokenizer(const std::string& folder, const TrainingFacts& facts) {
+  auto tokenizer = read_tokenizer(folder);
+  if (!tokenizer.empty())
+    expect_none(other("tokenizer", folder + "/tokenizer.json", tokenizer_fingerprint(tokenizer),
+                      facts.tokenizer_fingerprint));
+  return tokenizer;
+}
+
+std::string written_fingerprint(const TensorFiles& files) {
+  const auto saved = files.metadata().find(kFingerprintKey);
+  return saved == files.metadata().end() ? "" : saved->second;
+}
+
+std::string other_fingerprint(const std::string& config_path, const TensorFiles& files,
+                              const core::Digest& found) {
+  return other("configuration", config_path, found.hex(), written_fingerprint(files));
+}
 
 Loaded load(const std::string& folder, torch::Device device, std::optional<torch::Dtype> dtype) {
-  const std::string config_path = folder + "/config.json",
-                    weights_path = folder + "/model.safetensors";
-  expect_folder(folder, config_path, weights_path);
+  StoredConfig stored = read_config(folder);
   Loaded loaded;
   loaded.folder = folder;
-  loaded.config = core::parse_json(core::read_text(config_path, kConfigLimit), config_path);
-  Config config = parse_config(loaded.config, config_path);
-  loaded.facts = std::move(config.facts);
-  loaded.tokenizer = read_tokenizer(folder);
-  if (!loaded.tokenizer.empty())
-    expect_written("tokenizer", folder + "/tokenizer.json", tokenizer_fingerprint(loaded.tokenizer),
-                   loaded.facts.tokenizer_fingerprint);
+  loaded.tokenizer = read_own_tokenizer(folder, stored.config.facts);
   const TensorFiles files(folder);
   files.verify();
-  loaded.family = config.family == nullptr ? "" : std::string(config.family->type);
+  loaded.family = stored.config.family == nullptr ? "" : std::string(stored.config.family->type);
   if (!dtype) dtype = dtype_of(files);
-  const auto read = read_model(config, config_path, files, *dtype);
+  const auto read = read_model(stored.config, stored.path, files, *dtype);
   loaded.model = read.model;
   loaded.fingerprint = read.fingerprint;
-  if (const auto saved = files.metadata().find(kFingerprintKey); saved != files.metadata().end())
-    expect_written("configuration", config_path, loaded.fingerprint.hex(), saved->second);
+  expect_none(other_fingerprint(stored.path, files, loaded.fingerprint));
+  loaded.config = std::move(stored.json);
+  loaded.facts = std::move(stored.config.facts);
   loaded.model->to(device, *dtype);
   loaded.model->eval();
   return loaded;

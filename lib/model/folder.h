@@ -11,6 +11,7 @@
 #include "core/hash.h"
 #include "core/json.h"
 #include "model/model_config.h"
+#include "model/tensor_files.h"
 #include "model/weights.h"
 #include "nn/arch/model.h"
 #include "nn/base/torch.h"
@@ -28,6 +29,28 @@ struct Loaded {
   core::Digest fingerprint;          ///< of weights and architecture; what a store names
   TrainingFacts facts;
 };
+
+/// Throws Error{no_input} if it is no model folder or not complete yet.
+void expect_model_folder(const std::string& folder);
+
+/// config.json of a folder.
+struct StoredConfig {
+  std::string path;
+  core::Json json;  ///< whole
+  Config config;
+};
+
+/// Throws Error{no_input} and Error{bad_config} as load().
+StoredConfig read_config(const std::string& folder);
+/// The same where the weights may be missing, or stand in files that load() does not read.
+StoredConfig parse_config_of(const std::string& folder);
+/// As read_tokenizer(); throws Error{bad_data} unless it is the one that was written with `facts`.
+std::string read_own_tokenizer(const std::string& folder, const TrainingFacts& facts);
+/// The fingerprint that stands in the files; empty: none does.
+std::string written_fingerprint(const TensorFiles& files);
+/// What is wrong where `found` is not the written one; empty: nothing.
+std::string other_fingerprint(const std::string& config_path, const TensorFiles& files,
+                              const core::Digest& found);
 
 /// Reads a folder of Tessera's or one of transformers, of a family that model/families has (names
 /// with or without the base's prefix, one file or several, any float dtype; tokenizer.json, else

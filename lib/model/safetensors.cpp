@@ -48,9 +48,9 @@ constexpr std::array kDtypes = {
 };
 
 std::string_view name_of(torch::Dtype dtype, const std::string& tensor) {
-  for (const auto& known : kDtypes)
-    if (known.dtype == dtype) return known.name;
-  fail(Code::bug, "tensor {}: safetensors has no name for its dtype", tensor);
+  const auto name = dtype_name(dtype);
+  if (name.empty()) fail(Code::bug, "tensor {}: safetensors has no name for its dtype", tensor);
+  return name;
 }
 
 torch::Dtype dtype_of(std::string_view name, const std::string& origin, const std::string& tensor) {
@@ -147,16 +147,22 @@ void expect_tight(const std::map<std::string, SafetensorsReader::Entry>& entries
 
 }  // namespace
 
-void TensorsDigest::add(const std::string& name, const torch::Tensor& tensor) {
-  hasher_.update(digest_line(name, name_of(tensor.scalar_type(), name), tensor.sizes()));
-  hasher_.update(bytes_of(tensor.detach().cpu().contiguous()));
+std::string_view dtype_name(torch::Dtype dtype) {
+  for (const auto& known : kDtypes)
+    if (known.dtype == dtype) return known.name;
+  return {};
+}
+
+void hash_tensor(core::Hasher& hasher, const std::string& name, const torch::Tensor& tensor) {
+  hasher.update(digest_line(name, name_of(tensor.scalar_type(), name), tensor.sizes()));
+  hasher.update(bytes_of(tensor.detach().cpu().contiguous()));
 }
 
 core::Digest tensors_digest(const NamedTensors& tensors) {
-  const std::map<std::string, torch::Tensor> sorted(tensors.begin(), tensors.end());
-  TensorsDigest digest;
-  for (const auto& [name, tensor] : sorted) digest.add(name, tensor);
-  return digest.digest();
+  std::map<std::string, torch::Tensor> sorted(tensors.begin(), tensors.end());
+  core::Hasher hasher;
+  for (const auto& [name, tensor] : sorted) hash_tensor(hasher, name, tensor);
+  return hasher.digest();
 }
 
 core::Digest write_safetensors(core::ByteSink& sink, const NamedTensors& tensors,

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,16 +33,11 @@ using Metadata = std::map<std::string, std::string>;
 /// (tensors_digest).
 inline constexpr const char* kDigestKey = "xxh3_128";
 
-/// tensors_digest() of tensors that are there one after the other, in the order of their names.
-class TensorsDigest {
- public:
-  void add(const std::string& name, const torch::Tensor& tensor);
-  core::Digest digest() const { return hasher_.digest(); }
+/// The format's name of a dtype: "BF16"; empty: it has none.
+std::string_view dtype_name(torch::Dtype dtype);
 
- private:
-  core::Hasher hasher_;
-};
-
+/// What tensors_digest hashes of one tensor.
+void hash_tensor(core::Hasher& hasher, const std::string& name, const torch::Tensor& tensor);
 /// XXH3-128 over each tensor's name, dtype, shape and bytes, in the order of the names.
 core::Digest tensors_digest(const NamedTensors& tensors);
 

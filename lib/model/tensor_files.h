@@ -30,6 +30,7 @@ class TensorFiles {
   /// Of the file that holds it.
   const std::string& file_of(const std::string& tensor) const { return reader(tensor).name(); }
   std::size_t size() const { return where_.size(); }
+  const std::vector<std::unique_ptr<SafetensorsReader>>& files() const { return files_; }
   std::vector<std::string> tensors() const;
   bool has(const std::string& tensor) const { return where_.count(tensor) > 0; }
   /// These two throw Error{bad_data} naming the tensor if it is not there.

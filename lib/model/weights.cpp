@@ -35,99 +35,125 @@ auto made(const std::string& origin, const Make& make) {
   }
 }
 
-/// What stands in the files of one weight: its pieces, with the names there.
-struct Expected {
-  std::vector<std::int64_t> shape;
-  std::vector<Piece> pieces;
-};
-
-/// In the order of the model's weights. `bare`: without the family's base.
-std::vector<Expected> expected_tensors(const Config& config, const std::string& origin, bool bare) {
-  const auto shapes = made(origin, [&] {
-    const nn::ShapesOnly shapes_only;
-    const nn::NoFirstValues unset;
-    return nn::Model(config.options, config.vocabulary).named_weights();
-  });
-  std::vector<Expected> expected;
-  for (const auto& [name, tensor] : shapes) {
-    auto pieces = pieces_of(config.family, config.options, name, tensor.size(0));
-    if (bare)
-      for (auto& piece : pieces) piece.tensor = bare_name(*config.family, piece.tensor);
-    expected.push_back({tensor.sizes().vec(), std::move(pieces)});
-  }
-  return expected;
-}
-
-/// transformers ties the head to the embedding whatever the file has for it.
-void expect_tied(const TensorFiles& files, const std::string& head, const std::string& embedding) {
-  if (files.entry(head).shape != files.entry(embedding).shape ||
-      !files.read(head).equal(files.read(embedding)))
-    fail(Code::bad_data, "{}: {} differs from {}, but config.json ties them", files.file_of(head),
-         head, embedding);
-}
-
-void check_tensors(const TensorFiles& files, const std::vector<Expected>& expected,
-                   const Config& config) {
-  std::set<std::string> known;
-  for (const auto& weight : expected) {
-    for (const auto& piece : weight.pieces) {
-      const auto shape = piece.shape_there(weight.shape);
-      if (!files.has(piece.tensor))
-        fail(Code::bad_data, "{}: no tensor {} {} in it", files.name(), piece.tensor, print(shape));
-      const auto& entry = files.entry(piece.tensor);
-      if (entry.shape != shape)
-        fail(Code::bad_data, "{}: tensor {} is {}, config.json makes it {}",
-             files.file_of(piece.tensor), piece.tensor, print(entry.shape), print(shape));
-      if (!c10::isFloatingType(entry.dtype))
-        fail(Code::bad_data, "{}: tensor {} is of type {}, not floating point",
-             files.file_of(piece.tensor), piece.tensor, c10::toString(entry.dtype));
-      known.insert(piece.tensor);
-    }
-  }
-  for (const auto& name : files.tensors()) {
-    if (known.count(name) > 0 || is_buffer(config.family, name)) continue;
-    const bool tied = config.family != nullptr && config.options.vocabulary.tied;
-    if (tied && name == head_name(*config.family, config.options)) {
-      expect_tied(files, name, expected[0].pieces[0].tensor);
-      continue;
-    }
-    fail(Code::bad_data, "{}: tensor {} {} belongs to no part of the model", files.file_of(name),
-         name, print(files.entry(name).shape));
-  }
-}
-
-/// Where each stands, in the order of their names.
-std::vector<std::size_t> by_name(
-    const std::vector<std::pair<std::string, torch::Tensor>>& weights) {
-  std::vector<std::size_t> order(weights.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return weights[a].first < weights[b].first; });
-  return order;
-}
-
-/// Of a model whose weights come one by one, by_name(), as float32.
-class Fingerprint {
- public:
-  void add(const std::string& name, const torch::Tensor& weight) { weights_.add(name, weight); }
-  core::Digest of(const nn::Model& model) const {
-    core::Hasher hasher;
-    hasher.update(options_digest(model.options, model.vocabulary).hex());
-    hasher.update(weights_.digest().hex());
-    return hasher.digest();
-  }
-
- private:
-  TensorsDigest weights_;
-};
-
 bool is_finite(const torch::Tensor& tensor) {
   if (tensor.numel() == 0) return true;
   const auto [least, most] = tensor.aminmax();  // NaN stays NaN; no copy is made
   return torch::isfinite(least).item<bool>() && torch::isfinite(most).item<bool>();
 }
 
+/// The fingerprint of a model of `n` weights, each of which is asked for once, in the order of their
+/// names, as float32.
+core::Digest digest_of(const nn::ModelOptions& options, std::int64_t vocabulary, std::size_t n,
+                       const std::function<std::string(std::size_t)>& name,
+                       const std::function<torch::Tensor(std::size_t)>& values) {
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return name(a) < name(b); });
+  core::Hasher weights;
+  for (const auto i : order) hash_tensor(weights, name(i), values(i));
+  core::Hasher all;
+  all.update(options_digest(options, vocabulary).hex());
+  all.update(weights.digest().hex());
+  return all.digest();
+}
+
 }  // namespace
+
+void refuse(const std::string& fault) { fail(Code::bad_data, "{}", fault); }
+
+StoredWeights::StoredWeights(const Config& config, const std::string& config_origin,
+                             const TensorFiles& files)
+    : config_(config), files_(files) {
+  if (config.options.shape.layers > static_cast<std::int64_t>(files.size()))
+    fail(Code::bad_data, "{}: {} tensors for {} layers", files.name(), files.size(),
+         config.options.shape.layers);
+  const auto shapes = made(config_origin, [&] {
+    const nn::ShapesOnly shapes_only;
+    const nn::NoFirstValues unset;
+    return nn::Model(config.options, config.vocabulary).named_weights();
+  });
+  for (const auto& [name, tensor] : shapes)
+    weights_.push_back({name, tensor.sizes().vec(),
+                        pieces_of(config.family, config.options, name, tensor.size(0))});
+  if (config.family == nullptr) return;
+  // Some files leave out what every name begins with.
+  const auto& first = weights_[0].pieces[0].tensor;
+  if (files.has(first) || !files.has(bare_name(*config.family, first))) return;
+  for (auto& weight : weights_)
+    for (auto& piece : weight.pieces) piece.tensor = bare_name(*config.family, piece.tensor);
+}
+
+std::int64_t StoredWeights::parameter_count() const {
+  std::int64_t count = 0;
+  for (const auto& weight : weights_) count += c10::multiply_integers(weight.shape);
+  return count;
+}
+
+std::string StoredWeights::fault(const Weight& weight, const Piece& piece) const {
+  const auto shape = piece.shape_there(weight.shape);
+  if (!files_.has(piece.tensor))
+    return fmt::format("{}: no tensor {} {} in it", files_.name(), piece.tensor, print(shape));
+  const auto& entry = files_.entry(piece.tensor);
+  const auto& file = files_.file_of(piece.tensor);
+  if (entry.shape != shape)
+    return fmt::format("{}: tensor {} is {}, config.json makes it {}", file, piece.tensor,
+                       print(entry.shape), print(shape));
+  if (!c10::isFloatingType(entry.dtype))
+    return fmt::format("{}: tensor {} is of type {}, not floating point", file, piece.tensor,
+                       c10::toString(entry.dtype));
+  return {};
+}
+
+void StoredWeights::check(const FaultFound& found) const {
+  for (const auto& weight : weights_)
+    for (const auto& piece : weight.pieces)
+      if (const auto wrong = fault(weight, piece); !wrong.empty()) found(wrong);
+  check_others(found);
+}
+
+void StoredWeights::check_others(const FaultFound& found) const {
+  std::set<std::string> known;
+  for (const auto& weight : weights_)
+    for (const auto& piece : weight.pieces) known.insert(piece.tensor);
+  for (const auto& name : files_.tensors()) {
+    if (known.count(name) > 0 || is_buffer(config_.family, name)) continue;
+    const bool tied = config_.family != nullptr && config_.options.vocabulary.tied;
+    if (!tied || name != head_name(*config_.family, config_.options)) {
+      found(fmt::format("{}: tensor {} {} belongs to no part of the model", files_.file_of(name),
+                        name, print(files_.entry(name).shape)));
+      continue;
+    }
+    // transformers ties the head to the embedding whatever the file has for it.
+    const auto& embedding = weights_[0].pieces[0].tensor;
+    if (!files_.has(embedding)) continue;
+    if (files_.entry(name).shape != files_.entry(embedding).shape ||
+        !files_.read(name).equal(files_.read(embedding)))
+      found(fmt::format("{}: {} differs from {}, but config.json ties them", files_.file_of(name),
+                        name, embedding));
+  }
+}
+
+bool StoredWeights::fits(std::size_t i) const {
+  const auto& weight = weights_[i];
+  return std::all_of(weight.pieces.begin(), weight.pieces.end(),
+                     [&](const Piece& piece) { return fault(weight, piece).empty(); });
+}
+
+void StoredWeights::read_into(std::size_t i, const torch::Tensor& weight,
+                              const FaultFound& found) const {
+  for (const auto& piece : weights_[i].pieces) {
+    const std::string& name = piece.tensor;
+    const torch::Tensor target = weight.narrow(0, piece.begin, piece.rows);
+    if (piece.layout == Layout::as_is && files_.entry(name).dtype == target.scalar_type()) {
+      files_.read_into(name, target);  // without a copy: embeddings are large
+    } else {
+      target.copy_(piece.here(files_.read(name)));
+    }
+    if (!is_finite(target))
+      found(fmt::format("{}: tensor {} holds a value that is not finite", files_.file_of(name),
+                        name));
+  }
+}
 
 NamedTensors weights_to_write(const nn::Model& model, const Family* family) {
   NamedTensors tensors;
@@ -146,48 +172,42 @@ torch::Dtype dtype_of(const TensorFiles& files) {
 
 ReadModel read_model(const Config& config, const std::string& config_origin,
                      const TensorFiles& files, torch::Dtype dtype) {
-  if (config.options.shape.layers > static_cast<std::int64_t>(files.size()))
-    fail(Code::bad_data, "{}: {} tensors for {} layers", files.name(), files.size(),
-         config.options.shape.layers);
-  auto expected = expected_tensors(config, config_origin, false);
-  if (config.family != nullptr && !files.has(expected[0].pieces[0].tensor))
-    if (files.has(bare_name(*config.family, expected[0].pieces[0].tensor)))
-      expected = expected_tensors(config, config_origin, true);
-  check_tensors(files, expected, config);
-
+  const StoredWeights stored(config, config_origin, files);
+  stored.check(refuse);
   const torch::NoGradGuard no_grad;
   const nn::NoFirstValues unset;  // torch's generator stays as it is
   const nn::ParameterType type(dtype);
   const auto model = std::make_shared<nn::Model>(config.options, config.vocabulary);
   const auto weights = model->named_weights();
-  Fingerprint fingerprint;
-  for (const auto i : by_name(weights)) {
-    const auto& [weight_name, weight] = weights[i];
-    const auto wide = dtype == torch::kFloat32 ? weight : torch::empty(weight.sizes());
-    for (const auto& piece : expected[i].pieces) {
-      const std::string& name = piece.tensor;
-      const torch::Tensor target = wide.narrow(0, piece.begin, piece.rows);
-      if (piece.layout == Layout::as_is && files.entry(name).dtype == target.scalar_type()) {
-        files.read_into(name, target);  // without a copy: embeddings are large
-      } else {
-        target.copy_(piece.here(files.read(name)));
-      }
-      if (!is_finite(target))
-        fail(Code::bad_data, "{}: tensor {} holds a value that is not finite", files.file_of(name),
-             name);
-    }
-    fingerprint.add(weight_name, wide);
+  const auto read = [&](std::size_t i) {
+    const torch::Tensor& weight = weights[i].second;
+    const auto wide =
+        dtype == torch::kFloat32 ? weight : torch::empty(weight.sizes(), torch::kFloat32);
+    stored.read_into(i, wide, refuse);
     if (dtype != torch::kFloat32) torch::Tensor(weight).copy_(wide);
-  }
-  return {model, fingerprint.of(*model)};
+    return wide;
+  };
+  const auto name = [&](std::size_t i) { return weights[i].first; };
+  return {model, digest_of(config.options, config.vocabulary, weights.size(), name, read)};
 }
 
 core::Digest fingerprint(const nn::Model& model) {
   const auto weights = model.named_weights();
-  Fingerprint fingerprint;
-  for (const auto i : by_name(weights))
-    fingerprint.add(weights[i].first, weights[i].second.detach().to(torch::kFloat32));
-  return fingerprint.of(model);
+  return digest_of(
+      model.options, model.vocabulary, weights.size(),
+      [&](std::size_t i) { return weights[i].first; },
+      [&](std::size_t i) { return weights[i].second.detach().to(torch::kFloat32); });
+}
+
+core::Digest fingerprint(const Config& config, const StoredWeights& weights,
+                         const FaultFound& found) {
+  const auto read = [&](std::size_t i) {
+    auto values = torch::empty(weights.shape(i), torch::kFloat32);
+    weights.read_into(i, values, found);
+    return values;
+  };
+  const auto name = [&](std::size_t i) { return weights.name(i); };
+  return digest_of(config.options, config.vocabulary, weights.size(), name, read);
 }
 
 }  // namespace model

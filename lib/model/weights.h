@@ -2,8 +2,12 @@
 // A model's weights in safetensors files: under the module's own names, or as a family of
 // transformers' has them (model/families).
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/hash.h"
 #include "model/model_config.h"
@@ -15,6 +19,48 @@ namespace model {
 
 /// The metadata key that holds the fingerprint of the model that was saved.
 inline constexpr const char* kFingerprintKey = "tessera_fingerprint";
+
+/// Is told of each thing that is wrong, as one line; it may throw.
+using FaultFound = std::function<void(const std::string&)>;
+/// Of who stops at the first: throws Error{bad_data}.
+[[noreturn]] void refuse(const std::string& fault);
+
+/// Where the weights of a model stand in its files. They are read one at a time, so that a model
+/// larger than memory can be looked at. Thread safe.
+class StoredWeights {
+ public:
+  /// Of a model of config.options, which is not made. All three outlive it. Throws
+  /// Error{bad_config} if no model can be made of the options, Error{bad_data} where the files have
+  /// fewer tensors than the model has layers.
+  StoredWeights(const Config& config, const std::string& config_origin, const TensorFiles& files);
+
+  std::size_t size() const { return weights_.size(); }
+  /// In the order of nn::Model::named_weights().
+  const std::string& name(std::size_t i) const { return weights_[i].name; }
+  const std::vector<std::int64_t>& shape(std::size_t i) const { return weights_[i].shape; }
+  std::int64_t parameter_count() const;
+
+  /// Tells of each tensor that is missing, superfluous, of a wrong shape or dtype.
+  void check(const FaultFound& found) const;
+  /// Whether check() has nothing to say of this one.
+  bool fits(std::size_t i) const;
+  /// Into a float32 tensor of its shape; a tensor of another type is in memory for as long as it is
+  /// converted. Tells of each tensor of the files that holds a value that is not finite.
+  void read_into(std::size_t i, const torch::Tensor& weight, const FaultFound& found) const;
+
+ private:
+  struct Weight {
+    std::string name;
+    std::vector<std::int64_t> shape;
+    std::vector<Piece> pieces;  ///< with the names in the files
+  };
+  std::string fault(const Weight& weight, const Piece& piece) const;  // empty: none
+  void check_others(const FaultFound& found) const;
+
+  const Config& config_;
+  const TensorFiles& files_;
+  std::vector<Weight> weights_;
+};
 
 /// The weights as a file of the family has them (null: their own names), views of the model's.
 NamedTensors weights_to_write(const nn::Model& model, const Family* family);
@@ -39,5 +85,8 @@ torch::Dtype dtype_of(const TensorFiles& files);
 /// XXH3-128 of the options that matter (options_digest) and of the weights' names, shapes and
 /// values as float32.
 core::Digest fingerprint(const nn::Model& model);
+/// The same of weights that fit, read one at a time. Tells of values that are not finite.
+core::Digest fingerprint(const Config& config, const StoredWeights& weights,
+                         const FaultFound& found);
 
 }  // namespace model

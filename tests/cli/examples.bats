@@ -46,6 +46,26 @@ what_runs() {
   PATH=$PWD/tools make -C "$root/examples/mosaic-slots" -o "$PWD/out/slots.tsv" OUT="$PWD/out" | grep -qx table
 }
 
+@test "your-model: a model and a text, with every memory, trained on and given back" {
+  for program in model tokenize train eval-ppl build-datastore sample; do needs "$program"; done
+  export OMP_NUM_THREADS=1
+  make -s -C "$root/examples/your-model" OUT="$PWD/out" BIN="$BIN" >shown
+  [ "$(wc -l <out/table.tsv)" -eq 6 ]
+  # A text's own words help by far, here where the model knows none.
+  awk -F '\t' 'NR > 1 { p[NR] = $2 } END { exit !(p[3] < p[2] / 2 && p[4] < p[2] / 2 && p[6] < p[2] / 2) }' out/table.tsv
+  python3 -c 'import json, sys; assert json.loads(open(sys.argv[1]).readline())["citations"]' out/cited.jsonl
+  [ "$(model info --json out/exported | field family)" = llama ]
+  eval-ppl -q -m out/trime --json out/test.shard.zst >ours
+  eval-ppl -q -m out/exported --json out/test.shard.zst >theirs
+  [ "$(field loss <ours)" = "$(field loss <theirs)" ]
+  # Another model: its folder, and what is missing, is told at once.
+  run -2 make -s -C "$root/examples/your-model" OUT="$PWD/out" MODEL="$PWD/nothing"
+  [[ $output == *"MODEL='$PWD/nothing': no config.json there"* ]]
+  run -2 make -s -C "$root/examples/your-model" OUT="$PWD/other" BIN="$BIN" SCALE=small MODEL="$root/tests/golden/families/llama" \
+    TEXT="$root/LICENSE"
+  [[ $output == *"no tokenizer.json in it; give TOKENIZER"* ]]
+}
+
 @test "what an example calls beyond Tessera stands at the head of its Makefile" {
   for file in "$root"/examples/*/Makefile; do
     sed '/^[^#]/,$d' "$file" >head

@@ -64,6 +64,19 @@ follows() {
   } | follows build-datastore
 }
 
+@test "model" {
+  needs model
+  golden=$root/tests/golden
+  train -q --layers 1 --d-model 8 --heads 1 --segment 16 --batch 2 --steps 4 x.shard.zst -o looked_at
+  model info --json looked_at "$golden"/families/* | follows model-info
+  mkdir broken && cp "$golden"/families/llama/* broken && echo '{}' >broken/tokenizer.json
+  run --separate-stderr model verify --json looked_at broken
+  [ "${#lines[@]}" -eq 2 ]
+  follows model-verify <<<"$output"
+  model export --json looked_at --family gpt2 -o exported | follows model-export
+  model import --json "$golden/checkpoints/nanogpt.pt" -o imported | follows model-import
+}
+
 @test "gen-babistories-prompts and clean-babistories" {
   {
     gen-babistories-prompts -n 2

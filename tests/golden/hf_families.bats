@@ -67,6 +67,16 @@ END
   done
 }
 
+@test "transformers gives what model export made of Tessera's usual model the same loss" {
+  train --layers 2 --d-model 16 --heads 4 --context 64 --segment 8 --batch 1 --steps 3 --memory local -o usual text.shard.zst
+  model export usual --family gpt2 -o usual_gpt2
+  # shellcheck disable=SC2086  # a word an id
+  peer loss usual_gpt2 $ids >losses
+  cat losses
+  [ "$(cut -d ' ' -f 2 losses)" = GPT2LMHeadModel ]
+  close "$(sed 's/ .*//' losses)" "$(loss usual)" 1e-4
+}
+
 @test "transformers loads what train wrote: a family's goes on as that family, a shape of Llama's is a Llama" {
   names=(llama mistral_wide qwen2 qwen3 olmo2 gpt_neox opt phi3 gpt_neo gemma gemma2 gemma3_text)
   for name in "${names[@]}"; do

@@ -27,8 +27,8 @@ const std::vector<const Family*>& families() {
   return all;
 }
 
-// What the function of a model without memories depends on, as text.
-std::string function_of(const nn::ModelOptions& options) {
+// What the function of a model without memories depends on.
+core::OrderedJson function_of(const nn::ModelOptions& options) {
   const nn::ModelOptions usual;
   nn::ModelOptions kept;
   kept.arch = options.arch;
@@ -54,7 +54,8 @@ std::string function_of(const nn::ModelOptions& options) {
   for (const char* part : {"qkv", "output", "feed-forward", "norm"})
     if (options.transformer.has_bias(part)) kept.transformer.bias_of.emplace_back(part);
   if (kept.transformer.positions != "rope") kept.transformer.rope = usual.transformer.rope;
-  return core::dump(core::to_json(kept));
+  core::FieldList all = core::list_fields(kept);
+  return core::fields_to_json(all);
 }
 
 // The number in "...h.N..." and "N" in its place.
@@ -82,32 +83,48 @@ std::vector<std::int64_t> rows_of(std::size_t pieces, const nn::ModelOptions& op
 
 }  // namespace
 
+std::vector<std::string> family_names() {
+  std::vector<std::string> names;
+  for (const Family* family : families()) names.emplace_back(family->type);
+  return names;
+}
+
 const Family& family_named(const std::string& type, const std::string& origin) {
-  std::vector<std::string_view> names;
-  for (const Family* family : families()) {
+  for (const Family* family : families())
     if (family->type == type) return *family;
-    names.push_back(family->type);
-  }
   fail(Code::bad_config, "{}: \"model_type\": \"{}\" is not supported; these are: {}", origin, type,
-       fmt::join(names, ", "));
+       fmt::join(family_names(), ", "));
+}
+
+std::string unlike(const Family& family, const nn::ModelOptions& options) {
+  if (options.arch != "transformer")
+    return fmt::format("arch is {}, not transformer", options.arch);
+  if (!options.vocabulary.cutoffs.empty()) return "cutoffs is not empty";
+  const auto config = core::parse_json(core::dump(family_config(family, options, 1, -1)), "");
+  std::int64_t vocabulary = 0;
+  nn::ModelOptions said;
+  try {
+    said = family_options(family, config, std::string(family.type), &vocabulary);
+  } catch (const core::Error& error) {
+    return error.what();  // what the family's own reader refuses, it does not describe
+  }
+  const auto asked = function_of(options), given = function_of(said);
+  std::vector<std::string> different;
+  for (const auto& [key, value] : asked.items())
+    if (value != given.at(key))
+      different.push_back(
+          fmt::format("{} is {}, not {}", key, core::dump(value), core::dump(given.at(key))));
+  return fmt::format("{}", fmt::join(different, ", "));
 }
 
 const Family* family_of(const nn::ModelOptions& options, const std::string& preferred) {
-  if (options.arch != "transformer" || !options.vocabulary.cutoffs.empty()) return nullptr;
   auto order = families();
   std::stable_partition(order.begin(), order.end(),
                         [&](const Family* family) { return family->type == preferred; });
-  for (const Family* family : order) {
-    const auto config = core::parse_json(core::dump(family_config(*family, options, 1, -1)), "");
-    std::int64_t vocabulary = 0;
-    try {
-      if (function_of(family_options(*family, config, "", &vocabulary)) == function_of(options))
-        return family;
-    } catch (const core::Error&) {
-      continue;  // what the family's own reader refuses, it does not describe
-    }
-  }
-  return nullptr;
+  const auto found = std::find_if(order.begin(), order.end(), [&](const Family* family) {
+    return unlike(*family, options).empty();
+  });
+  return found == order.end() ? nullptr : *found;
 }
 
 core::OrderedJson family_config(const Family& family, const nn::ModelOptions& options,

@@ -53,6 +53,12 @@ const Family& family_named(const std::string& type, const std::string& origin);
 /// null: none.
 const Family* family_of(const nn::ModelOptions& options, const std::string& preferred = {});
 
+/// All model_types.
+std::vector<std::string> family_names();
+/// What keeps the options from being written as the family: "positions is learned, not rope", ...;
+/// empty: nothing does.
+std::string unlike(const Family& family, const nn::ModelOptions& options);
+
 /// The whole config.json. `end_of_document`: ends a text; -1: none.
 core::OrderedJson family_config(const Family& family, const nn::ModelOptions& options,
                                 std::int64_t vocabulary, std::int64_t end_of_document);

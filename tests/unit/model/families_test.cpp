@@ -6,6 +6,7 @@
 #include "model/families/family.h"
 #include "model/folder.h"
 #include "model/tensor_files.h"
+#include "nll_of.h"
 #include "small_models.h"
 
 namespace {
@@ -17,30 +18,9 @@ const std::string kGolden = "tests/golden/families/";
 const char* const kFamilies[] = {"llama", "mistral", "qwen2",   "qwen3", "olmo2",  "gpt_neox",
                                  "opt",   "phi3",    "gpt_neo", "gemma", "gemma2", "gemma3_text"};
 
-/// Of each token after the first, float64.
-torch::Tensor nll_of(nn::Model& model, const torch::Tensor& ids) {
-  std::vector<torch::Tensor> each;
-  for (std::int64_t n = 2; n <= ids.numel(); ++n)
-    each.push_back(torch::tensor(loss_of(model, ids.slice(0, 0, n)) * static_cast<double>(n - 1),
-                                 torch::kFloat64));
-  const auto sums = torch::stack(each);
-  return torch::cat({sums.slice(0, 0, 1), sums.diff()});
-}
-
-struct Golden {
-  torch::Tensor ids, nll;
-};
-
-Golden golden(const std::string& family) {
+GoldenNll golden(const std::string& family) {
   DOCTEST_REQUIRE_MESSAGE(fs::exists(kGolden + family), "tests run in the root of the source tree");
-  const std::string path = kGolden + family + "/nll.json";
-  const auto json = core::parse_json(core::read_text(path), path);
-  return {torch::tensor(json["ids"].get<std::vector<std::int64_t>>()),
-          torch::tensor(json["nll"].get<std::vector<double>>(), torch::kFloat64)};
-}
-
-double gap(nn::Model& model, const Golden& expected) {
-  return (nll_of(model, expected.ids) - expected.nll).abs().max().item<double>();
+  return golden_nll(kGolden + family + "/nll.json");
 }
 
 /// A copy of a golden folder to break.
@@ -67,12 +47,12 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 DOCTEST_TEST_CASE("a folder of each family gives transformers' log-probabilities") {
   for (const std::string family : kFamilies) {
     DOCTEST_CAPTURE(family);
-    const Golden expected = golden(family);
+    const GoldenNll expected = golden(family);
     const auto exact = model::load(kGolden + family, torch::kCPU, torch::kFloat64);
     DOCTEST_CHECK(exact.family == family);
-    DOCTEST_CHECK(gap(*exact.model, expected) < 1e-9);
+    DOCTEST_CHECK(nll_gap(*exact.model, expected) < 1e-9);
     const auto usual = model::load(kGolden + family);
-    DOCTEST_CHECK(gap(*usual.model, expected) < 1e-4);
+    DOCTEST_CHECK(nll_gap(*usual.model, expected) < 1e-4);
   }
 }
 
@@ -85,7 +65,7 @@ DOCTEST_TEST_CASE("queries whose halves are the other way round are seen") {
     const auto queries = weight.narrow(0, 0, heads.d_query()).unflatten(0, {heads.heads, 2, -1});
     queries.copy_(queries.flip(1).clone());
   }
-  DOCTEST_CHECK(gap(*loaded.model, golden("llama")) > 1e-2);
+  DOCTEST_CHECK(nll_gap(*loaded.model, golden("llama")) > 1e-2);
 }
 
 DOCTEST_TEST_CASE("what is read of a family is written as the family, and is the same model") {

@@ -1,0 +1,112 @@
+// model: look at, check, export and import models.
+//
+// DIR: a model's folder (man 5 model), or one of transformers.
+// FILE: a checkpoint of torch.save, or its folder.
+// stdout: figures (info, verify), a record of what was written (export, import); -o: a folder.
+
+#include <string>
+#include <vector>
+
+#include "cli/progress.h"
+#include "cli/run.h"
+#include "core/error.h"
+#include "core/io.h"
+#include "model/export_model.h"
+#include "model/import_model.h"
+#include "model/model_check.h"
+#include "model/model_report.h"
+#include "nn/base/runtime.h"
+
+namespace {
+
+struct Folders {
+  std::vector<std::string> folders;
+  void fields(core::FieldList& f) {
+    f.positional("DIR", folders, "folders of models").required = true;
+  }
+};
+
+struct Export : model::ExportOptions {
+  std::string folder;
+  void fields(core::FieldList& f) {
+    f.positional("DIR", folder, "folder of the model").required = true;
+    ExportOptions::fields(f);
+  }
+};
+
+struct Import : model::ImportOptions {
+  std::string file;
+  void fields(core::FieldList& f) {
+    f.positional("FILE", file, "checkpoint of torch.save, or its folder").required = true;
+    ImportOptions::fields(f);
+  }
+};
+
+void start(const cli::Context& context) {
+  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+}
+
+void expect_folder_to_write(const cli::Context& context) {
+  if (context.output.empty() || context.output == "-")
+    core::fail(core::Code::usage, "-o DIR is missing: where the model goes");
+}
+
+int info(const Folders& options, const cli::Context& context) {
+  start(context);
+  core::Output out(context.output);
+  for (const auto& folder : options.folders) {
+    const auto report = model::describe_model(folder);
+    out.write(cli::format_report(context, context.json ? report : model::flattened(report)));
+  }
+  out.commit();
+  return 0;
+}
+
+int verify(const Folders& options, const cli::Context& context) {
+  start(context);
+  core::Output out(context.output);
+  const auto wrong = model::check_models(options.folders, [&](const model::ModelVerdict& found) {
+    out.write(context.json ? core::dump(found.json()) + "\n" : found.lines());
+  });
+  out.commit();
+  if (!wrong.empty()) core::fail(core::Code::bad_data, "{}", wrong);
+  return 0;
+}
+
+int export_folder(const Export& options, const cli::Context& context) {
+  expect_folder_to_write(context);
+  start(context);
+  const auto family = model::export_model(model::load(options.folder), options, context.output);
+  cli::write_receipt(context, {{"model", context.output}, {"family", family}});
+  return 0;
+}
+
+int import_file(const Import& options, const cli::Context& context) {
+  expect_folder_to_write(context);
+  start(context);
+  const auto found = model::import_model(options.file, options, context.output);
+  cli::write_receipt(context, {{"model", context.output},
+                               {"program", found.program},
+                               {"arch", found.arch},
+                               {"parameters", found.parameters}});
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Folders looked_at, checked;
+  Export given;
+  Import brought;
+  return cli::run(
+      argc, argv, {"model", "Look at, check, export and import models.", "  model info model"},
+      {cli::command("info", "Say what models are and where they come from.",
+                    "  model info --json model | jq .parameters", looked_at, info, {"DIR"}),
+       cli::command("verify", "Read everything that a program would read; exit 65 if it is wrong.",
+                    "  model verify model", checked, verify, {"DIR"}),
+       cli::command("export", "Write a model as one of a family of transformers.",
+                    "  model export model --family gpt2 -o gpt2", given, export_folder, {"DIR"}),
+       cli::command("import", "Make a model of a checkpoint of nanoGPT, nanoMosaics or fairseq.",
+                    "  model import -t gpt2.json ckpt.pt -o model", brought, import_file,
+                    {"FILE", "tokenizer"})});
+}

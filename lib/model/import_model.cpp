@@ -1,0 +1,116 @@
+#include "model/import_model.h"
+
+#include <fmt/ranges.h>
+
+#include <array>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/io.h"
+#include "model/export_model.h"
+#include "model/folder.h"
+#include "model/import_transformers.h"
+#include "model/imports/import_map.h"
+#include "nn/arch/model.h"
+#include "nn/layers/init.h"
+#include "nn/layers/layers.h"
+#include "text/formats/tokenizer_json.h"
+
+namespace model {
+namespace {
+
+using core::Code;
+using core::fail;
+
+constexpr std::array kNames = {"ckpt.pt", "checkpoint_best.pt", "checkpoint_last.pt"};
+
+std::shared_ptr<nn::Model> blank_model(const ImportedModel& read, const std::string& origin) {
+  const nn::NoFirstValues unset;
+  try {
+    return std::make_shared<nn::Model>(read.options, read.vocabulary);
+  } catch (const c10::Error&) {
+    fail(Code::bad_config, "{}: no model can be made of its options", origin);
+  } catch (const core::Error& error) {
+    fail(error.code(), "{}: {}", origin, error.what());
+  }
+}
+
+// What is checked before memory for the model is taken: a file of a few bytes may ask for much.
+void expect_weights(const ImportedModel& read, const std::string& origin) {
+  if (read.options.shape.layers > static_cast<std::int64_t>(read.weights.size()))
+    fail(Code::bad_data, "{}: {} tensors for {} layers", origin, read.weights.size(),
+         read.options.shape.layers);
+  const nn::ShapesOnly shapes_only;
+  const auto model = blank_model(read, origin);
+  std::size_t known = 0;
+  for (const auto& [name, weight] : model->named_weights()) {
+    const auto found = read.weights.find(name);
+    if (found == read.weights.end()) fail(Code::bad_data, "{}: nothing in it is {}", origin, name);
+    if (found->second.sizes() != weight.sizes())
+      fail(Code::bad_data, "{}: what is {} in it is ({}), its options make it ({})", origin, name,
+           fmt::join(found->second.sizes().vec(), ", "), fmt::join(weight.sizes().vec(), ", "));
+    if (!torch::isfinite(found->second).all().item<bool>())
+      fail(Code::bad_data, "{}: what is {} in it holds a value that is not finite", origin, name);
+    ++known;
+  }
+  if (known < read.weights.size())
+    fail(Code::bad_data, "{}: {} tensors more than its options make", origin,
+         read.weights.size() - known);
+}
+
+std::string tokenizer_for(const ImportOptions& options, std::int64_t vocabulary) {
+  if (options.tokenizer.empty()) return {};
+  const auto tokenizer = text::load_tokenizer(options.tokenizer);
+  if (tokenizer->size() > static_cast<std::size_t>(vocabulary))
+    fail(Code::bad_data, "{}: {} tokens, but the model has {}", options.tokenizer,
+         tokenizer->size(), vocabulary);
+  return tokenizer->json();
+}
+
+// The file itself, or what a trainer left in its folder.
+std::string checkpoint_at(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return path;
+  for (const char* name : kNames)
+    if (core::exists(path + "/" + name)) return path + "/" + name;
+  fail(Code::no_input, "{}: none of {}, pytorch_model.bin in it", path, fmt::join(kNames, ", "));
+}
+
+ImportReport import_transformers(const std::string& given, const ImportOptions& options,
+                                 const std::string& folder) {
+  const auto loaded = load_pickled(given);
+  auto tokenizer = tokenizer_for(options, loaded.model->vocabulary);
+  if (tokenizer.empty()) tokenizer = loaded.tokenizer;
+  core::OrderedJson facts = {{"memory", "none"}, {"imported", {{"program", "transformers"}}}};
+  if (!loaded.family.empty()) facts["family"] = loaded.family;
+  save(folder, *loaded.model, facts, tokenizer);
+  return {"transformers", loaded.model->options.arch, loaded.model->parameter_count()};
+}
+
+}  // namespace
+
+void ImportOptions::fields(core::FieldList& f) {
+  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, that the model was trained with")
+      .short_name = 't';
+}
+
+ImportReport import_model(const std::string& given, const ImportOptions& options,
+                          const std::string& folder) {
+  expect_no_model(folder);
+  if (has_pickled_weights(given)) return import_transformers(given, options, folder);
+  const auto path = checkpoint_at(given);
+  const TorchFile file(path);
+  const ImportedModel read = import_map_of(file).read(file);
+  expect_weights(read, path);
+  const auto tokenizer = tokenizer_for(options, read.vocabulary);
+  const auto model = blank_model(read, path);
+  const torch::NoGradGuard no_grad;
+  for (const auto& [name, weight] : model->named_weights())
+    torch::Tensor(weight).copy_(read.weights.at(name));
+  core::OrderedJson facts = {{"memory", "none"}};
+  facts.update(read.facts);
+  save(folder, *model, facts, tokenizer);
+  return {facts["imported"]["program"].get<std::string>(), read.options.arch,
+          model->parameter_count()};
+}
+
+}  // namespace model

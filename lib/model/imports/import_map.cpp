@@ -1,0 +1,179 @@
+#include "model/imports/import_map.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/error.h"
+
+namespace model {
+namespace {
+
+using core::Code;
+using core::fail;
+
+constexpr std::string_view kNamespace = "argparse Namespace";
+
+const std::vector<const ImportMap*>& maps() {
+  static const std::vector<const ImportMap*> all = {&nanogpt_map(), &fairseq_map()};
+  return all;
+}
+
+}  // namespace
+
+StateDict::StateDict(const TorchFile& file, const PickleValue& dict,
+                     std::vector<std::string> prefixes)
+    : file_(file) {
+  if (dict.kind != PickleKind::dict) fail(Code::bad_data, "{}: no tensors by name in it", origin());
+  for (std::size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+    const auto &key = *dict.items[i], &value = *dict.items[i + 1];
+    if (key.kind != PickleKind::text || !TorchFile::is_tensor(value)) continue;
+    std::string name = key.text;
+    for (const auto& prefix : prefixes)
+      if (name.starts_with(prefix)) name.erase(0, prefix.size());
+    values_[name] = &value;
+  }
+}
+
+bool StateDict::has_any(std::string_view start) const {
+  const auto found = values_.lower_bound(std::string(start));
+  return found != values_.end() && found->first.starts_with(start);
+}
+
+const PickleValue& StateDict::value(const std::string& name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) fail(Code::bad_data, "{}: no tensor {} in it", origin(), name);
+  return *found->second;
+}
+
+bool StateDict::same(const std::string& a, const std::string& b) const {
+  return file_.place(value(a), a) == file_.place(value(b), b);
+}
+
+std::vector<std::int64_t> StateDict::shape(const std::string& name) const {
+  return file_.place(value(name), name).shape;
+}
+
+torch::Tensor StateDict::take(const std::string& name) {
+  const auto tensor = file_.read(value(name), name);
+  if (!tensor.is_floating_point())
+    fail(Code::bad_data, "{}: tensor {} is of type {}, not floating point", origin(), name,
+         c10::toString(tensor.scalar_type()));
+  done_.insert(name);
+  return tensor.to(torch::kFloat32);
+}
+
+torch::Tensor StateDict::take_rows(const std::vector<std::string>& names) {
+  std::vector<torch::Tensor> parts;
+  for (const auto& name : names) {
+    parts.push_back(take(name));
+    const auto& part = parts.back();
+    if (part.dim() == 0 || part.sizes().slice(1) != parts[0].sizes().slice(1))
+      fail(Code::bad_data, "{}: tensor {} does not go below {}", origin(), name, names[0]);
+  }
+  return torch::cat(parts);
+}
+
+void StateDict::ignore(const std::vector<std::string_view>& ends) {
+  for (const auto& [name, value] : values_)
+    if (std::any_of(ends.begin(), ends.end(), [&](auto end) { return name.ends_with(end); }))
+      done_.insert(name);
+}
+
+std::vector<std::string> StateDict::left() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : values_)
+    if (done_.count(name) == 0) names.push_back(name);
+  return names;
+}
+
+Settings::Settings(const std::string& origin, const PickleValue* value, const std::string& what)
+    : origin_(origin), what_(what), dict_(value) {
+  const bool object =
+      value != nullptr && value->kind == PickleKind::call && value->items[0]->is_global(kNamespace);
+  if (object) dict_ = value->state;
+  if (dict_ == nullptr || dict_->kind != PickleKind::dict)
+    fail(Code::bad_data, "{}: \"{}\" is not a dict of settings", origin, what);
+}
+
+const PickleValue* Settings::find(const char* key) const {
+  const auto* const found = dict_->find(key);
+  return found == nullptr || found->kind == PickleKind::none ? nullptr : found;
+}
+
+bool Settings::has(const char* key) const { return find(key) != nullptr; }
+
+void Settings::wrong(const char* key) const {
+  fail(Code::bad_data, "{}: \"{}\" of \"{}\" is missing or of another type", origin_, key, what_);
+}
+
+void Settings::unsupported(const char* key, const std::string& value) const {
+  fail(Code::bad_config, "{}: \"{}\" of \"{}\": {} is not supported", origin_, key, what_, value);
+}
+
+std::int64_t Settings::whole(const char* key) const {
+  const auto* const value = find(key);
+  if (value == nullptr || value->kind != PickleKind::integer) wrong(key);
+  return value->integer;
+}
+
+std::int64_t Settings::whole(const char* key, std::int64_t otherwise) const {
+  return has(key) ? whole(key) : otherwise;
+}
+
+double Settings::number(const char* key, double otherwise) const {
+  const auto* const value = find(key);
+  if (value == nullptr) return otherwise;
+  if (value->kind == PickleKind::integer) return static_cast<double>(value->integer);
+  if (value->kind != PickleKind::real) wrong(key);
+  return value->real;
+}
+
+bool Settings::truth(const char* key, bool otherwise) const {
+  const auto* const value = find(key);
+  if (value == nullptr) return otherwise;
+  if (value->kind != PickleKind::boolean && value->kind != PickleKind::integer) wrong(key);
+  return value->integer != 0;
+}
+
+std::string Settings::text(const char* key, const std::string& otherwise) const {
+  const auto* const value = find(key);
+  if (value == nullptr) return otherwise;
+  if (value->kind != PickleKind::text) wrong(key);
+  return value->text;
+}
+
+std::vector<std::int64_t> Settings::numbers(const char* key) const {
+  const auto* const value = find(key);
+  std::vector<std::int64_t> all;
+  if (value == nullptr) return all;
+  if (value->kind == PickleKind::list || value->kind == PickleKind::tuple) {
+    for (const auto* item : value->items) {
+      if (item->kind != PickleKind::integer) wrong(key);
+      all.push_back(item->integer);
+    }
+    return all;
+  }
+  if (value->kind != PickleKind::text) wrong(key);
+  const char *at = value->text.data(), *const end = at + value->text.size();
+  while (at < end) {
+    std::int64_t number = 0;
+    const auto [next, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || (next < end && *next != ',')) wrong(key);
+    all.push_back(number);
+    at = next < end ? next + 1 : end;
+  }
+  return all;
+}
+
+const ImportMap& import_map_of(const TorchFile& file) {
+  std::vector<std::string_view> programs;
+  for (const auto* map : maps()) {
+    if (map->takes(file.root())) return *map;
+    programs.push_back(map->program);
+  }
+  fail(Code::bad_data, "{}: not a checkpoint of {}", file.name(), fmt::join(programs, " or "));
+}
+
+}  // namespace model

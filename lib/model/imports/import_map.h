@@ -1,0 +1,94 @@
+#pragma once
+// Checkpoints of other programs' trainers: a map a program, from its options and names to ours.
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/json.h"
+#include "model/pickle/torch_file.h"
+#include "nn/base/model_options.h"
+#include "nn/base/torch.h"
+
+namespace model {
+
+/// Tensors by name: a dict of the file.
+class StateDict {
+ public:
+  /// Of names that begin with one of `prefixes` (torch.compile's, a wrapper's) the rest. Both
+  /// outlive it. Throws Error{bad_data} unless `dict` is a dict, and names its tensors.
+  StateDict(const TorchFile& file, const PickleValue& dict, std::vector<std::string> prefixes);
+
+  const std::string& origin() const { return file_.name(); }
+  bool has(const std::string& name) const { return values_.count(name) > 0; }
+  bool has_any(std::string_view start) const;
+  /// The same memory: one parameter under two names.
+  bool same(const std::string& a, const std::string& b) const;
+  std::vector<std::int64_t> shape(const std::string& name) const;
+  /// float32. Throws Error{bad_data} naming what is missing.
+  torch::Tensor take(const std::string& name);
+  /// Matrices of as many columns, or vectors, one below the other.
+  torch::Tensor take_rows(const std::vector<std::string>& names);
+  /// Names whose ends are these are no weights.
+  void ignore(const std::vector<std::string_view>& ends);
+  /// Names that were neither taken nor ignored.
+  std::vector<std::string> left() const;
+
+ private:
+  const PickleValue& value(const std::string& name) const;
+  const TorchFile& file_;
+  std::map<std::string, const PickleValue*> values_;
+  std::set<std::string> done_;
+};
+
+/// A dict, or the attributes of an object that is nothing else (argparse.Namespace).
+class Settings {
+ public:
+  /// Throws Error{bad_data} for anything else; `what` names it.
+  Settings(const std::string& origin, const PickleValue* value, const std::string& what);
+
+  bool has(const char* key) const;  ///< there, and not None
+  /// Throw Error{bad_data} naming what is missing or of another type.
+  std::int64_t whole(const char* key) const;
+  std::int64_t whole(const char* key, std::int64_t otherwise) const;
+  double number(const char* key, double otherwise) const;
+  bool truth(const char* key, bool otherwise) const;
+  std::string text(const char* key, const std::string& otherwise) const;
+  /// Numbers between commas, as "20000,60000", or in a list.
+  std::vector<std::int64_t> numbers(const char* key) const;
+  [[noreturn]] void unsupported(const char* key, const std::string& value) const;
+
+ private:
+  const PickleValue* find(const char* key) const;
+  [[noreturn]] void wrong(const char* key) const;
+  std::string origin_, what_;
+  const PickleValue* dict_;
+};
+
+/// A model of ours, in memory.
+struct ImportedModel {
+  nn::ModelOptions options;
+  std::int64_t vocabulary = 0;
+  std::map<std::string, torch::Tensor> weights;  ///< by the names of nn::Model
+  core::OrderedJson facts;                       ///< for config.json; "imported": {"program", ...}
+};
+
+/// One program's checkpoints.
+struct ImportMap {
+  std::string_view program;
+  bool (*takes)(const PickleValue& root);
+  /// Throws Error{bad_data}, Error{bad_config} naming what is missing or not supported.
+  ImportedModel (*read)(const TorchFile& file);
+};
+
+/// The one that takes the file. Throws Error{bad_data} naming those that there are.
+const ImportMap& import_map_of(const TorchFile& file);
+
+/// The maps, a file each.
+const ImportMap& nanogpt_map();
+const ImportMap& fairseq_map();
+
+}  // namespace model

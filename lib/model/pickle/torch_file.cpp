@@ -1,0 +1,249 @@
+#include "model/pickle/torch_file.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "core/error.h"
+#include "model/pickle/unpickle.h"
+#include "model/pickle/zip_archive.h"
+
+namespace model {
+namespace {
+
+using core::Code;
+using core::fail;
+
+constexpr std::string_view kTensor = "torch._utils _rebuild_tensor_v2";
+constexpr std::string_view kOldTensor = "torch._utils _rebuild_tensor";
+constexpr std::string_view kParameter = "torch._utils _rebuild_parameter";
+constexpr std::string_view kPickleName = "/data.pkl";
+/// 0x1950a86a20f9469cfc6c
+constexpr std::string_view kMagic("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 10);
+constexpr std::int64_t kStreamVersion = 1001;
+constexpr std::size_t kMostDimensions = 32;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 53;
+
+struct StorageType {
+  std::string_view name;
+  torch::Dtype dtype;
+};
+constexpr std::array kStorageTypes = {
+    StorageType{"torch FloatStorage", torch::kFloat32},
+    StorageType{"torch DoubleStorage", torch::kFloat64},
+    StorageType{"torch HalfStorage", torch::kFloat16},
+    StorageType{"torch BFloat16Storage", torch::kBFloat16},
+    StorageType{"torch LongStorage", torch::kInt64},
+    StorageType{"torch IntStorage", torch::kInt32},
+    StorageType{"torch ShortStorage", torch::kInt16},
+    StorageType{"torch CharStorage", torch::kInt8},
+    StorageType{"torch ByteStorage", torch::kUInt8},
+    StorageType{"torch BoolStorage", torch::kBool},
+};
+
+// Of a tuple; null: it has fewer.
+const PickleValue* item(const PickleValue& tuple, std::size_t i) {
+  return tuple.kind == PickleKind::tuple && i < tuple.items.size() ? tuple.items[i] : nullptr;
+}
+
+bool is_whole(const PickleValue* value) {
+  return value != nullptr && value->kind == PickleKind::integer;
+}
+
+// The tensor that a parameter is made of, itself otherwise.
+const PickleValue& without_parameter(const PickleValue& value) {
+  const auto* const arguments = value.arguments_of(kParameter);
+  const auto* const data = arguments == nullptr ? nullptr : item(*arguments, 0);
+  return data == nullptr ? value : *data;
+}
+
+const PickleValue* tensor_arguments(const PickleValue& value) {
+  const auto* const now = value.arguments_of(kTensor);
+  return now == nullptr ? value.arguments_of(kOldTensor) : now;
+}
+
+// ("storage", TYPE, KEY, DEVICE, ELEMENTS), and of a stream a view: None, or (KEY, OFFSET, ELEMENTS).
+const PickleValue* storage_id(const PickleValue* value) {
+  if (value == nullptr || value->kind != PickleKind::persistent) return nullptr;
+  const PickleValue& id = *value->items[0];
+  const auto *const mark = item(id, 0), *const type = item(id, 1), *const key = item(id, 2);
+  const bool fits = mark != nullptr && mark->text == "storage" && type != nullptr &&
+                    type->kind == PickleKind::global && key != nullptr &&
+                    key->kind == PickleKind::text && is_whole(item(id, 4));
+  return fits ? &id : nullptr;
+}
+
+std::vector<std::int64_t> numbers(const PickleValue* tuple, const std::string& what) {
+  if (tuple == nullptr || tuple->kind != PickleKind::tuple || tuple->items.size() > kMostDimensions)
+    fail(Code::bad_data, "{}: a tensor without a shape", what);
+  std::vector<std::int64_t> all;
+  for (const auto* number : tuple->items) {
+    if (number->kind != PickleKind::integer || number->integer < 0 ||
+        number->integer > kMostElements)
+      fail(Code::bad_data, "{}: a tensor's shape or stride that is no whole number", what);
+    all.push_back(number->integer);
+  }
+  return all;
+}
+
+std::size_t bytes_of_type(std::string_view type) {
+  for (const auto& known : kStorageTypes)
+    if (known.name == type) return c10::elementSize(known.dtype);
+  return 0;
+}
+
+}  // namespace
+
+TorchFile::TorchFile(const std::string& path)
+    : TorchFile(std::make_unique<core::RandomFile>(path)) {}
+
+TorchFile::TorchFile(std::unique_ptr<core::RandomSource> source) : source_(std::move(source)) {
+  if (ZipArchive::looks_like(*source_))
+    open_archive();
+  else
+    open_stream();
+}
+
+void TorchFile::open_archive() {
+  const ZipArchive archive(*source_);
+  const auto& entries = archive.entries();
+  const auto pickle = std::find_if(entries.begin(), entries.end(), [](const auto& entry) {
+    return entry.first.ends_with(kPickleName);
+  });
+  if (pickle == entries.end())
+    fail(Code::bad_data, "{}: no data.pkl in it: not a file of torch.save", name());
+  const std::string folder = pickle->first.substr(0, pickle->first.size() - kPickleName.size() + 1);
+  if (const auto order = entries.find(folder + "byteorder"); order != entries.end()) {
+    std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(order->second.size, 8)), ' ');
+    source_->read_at(order->second.begin,
+                     std::as_writable_bytes(std::span(text.data(), text.size())));
+    if (text != "little")
+      fail(Code::bad_data, "{}: its tensors are of byte order \"{}\", not little", name(), text);
+  }
+  const auto [begin, size] = pickle->second;
+  pickle_ = unpickle(*source_, begin, begin + size);
+  const std::string data = folder + "data/";
+  for (auto entry = entries.lower_bound(data);
+       entry != entries.end() && entry->first.starts_with(data); ++entry)
+    storages_[entry->first.substr(data.size())] = {entry->second.begin, entry->second.size};
+}
+
+void TorchFile::open_stream() {
+  const std::uint64_t size = source_->size();
+  Pickle magic;
+  try {
+    magic = unpickle(*source_, 0, size);
+  } catch (const core::Error& error) {
+    if (error.code() != Code::bad_data) throw;
+    fail(Code::bad_data, "{}: not a file of torch.save", name());
+  }
+  if (magic.root().kind != PickleKind::big_integer || magic.root().text != kMagic)
+    fail(Code::bad_data, "{}: a pickle, but not one of torch.save", name());
+  const Pickle version = unpickle(*source_, magic.end(), size);
+  if (version.root().kind != PickleKind::integer || version.root().integer != kStreamVersion)
+    fail(Code::bad_data, "{}: a stream of torch.save whose version is not {}", name(),
+         kStreamVersion);
+  const Pickle machine = unpickle(*source_, version.end(), size);
+  const auto* const little = machine.root().find("little_endian");
+  if (little == nullptr || little->kind != PickleKind::boolean || little->integer == 0)
+    fail(Code::bad_data, "{}: written on a machine of the other byte order", name());
+  pickle_ = unpickle(*source_, machine.end(), size);
+  const Pickle keys = unpickle(*source_, pickle_.end(), size);
+  // Only the values that refer to a storage say how wide its elements are.
+  std::map<std::string, std::size_t, std::less<>> widths;
+  pickle_.each([&](const PickleValue& value) {
+    const auto* const id = storage_id(&value);
+    if (id != nullptr) widths[id->items[2]->text] = bytes_of_type(id->items[1]->text);
+  });
+  std::uint64_t at = keys.end();
+  for (const auto* key : keys.root().items) {
+    const auto width = key->kind == PickleKind::text ? widths.find(key->text) : widths.end();
+    if (width == widths.end() || width->second == 0)
+      fail(Code::bad_data, "{}: a storage that no tensor has", name());
+    std::uint64_t elements = 0;
+    if (size - at < sizeof elements) fail(Code::bad_data, "{}: cut short at a storage", name());
+    source_->read_at(at, std::as_writable_bytes(std::span(&elements, 1)));
+    at += sizeof elements;
+    if (elements > (size - at) / width->second)
+      fail(Code::bad_data, "{}: cut short in storage {}", name(), key->text);
+    storages_[key->text] = {at, elements * width->second};
+    at += elements * width->second;
+  }
+}
+
+bool TorchFile::is_tensor(const PickleValue& value) {
+  return tensor_arguments(without_parameter(value)) != nullptr;
+}
+
+TensorPlace TorchFile::place(const PickleValue& value, const std::string& what) const {
+  const std::string where = name() + ": " + what;
+  const auto* const arguments = tensor_arguments(without_parameter(value));
+  const auto* const id = arguments == nullptr ? nullptr : storage_id(item(*arguments, 0));
+  if (id == nullptr || !is_whole(item(*arguments, 1)))
+    fail(Code::bad_data, "{}: not a tensor", where);
+  TensorPlace place;
+  place.storage = id->items[2]->text;
+  const auto& type = id->items[1]->text;
+  const auto known = std::find_if(kStorageTypes.begin(), kStorageTypes.end(),
+                                  [&](const auto& candidate) { return candidate.name == type; });
+  if (known == kStorageTypes.end())
+    fail(Code::bad_data, "{}: a tensor of {}, which is not read", where, type);
+  place.dtype = known->dtype;
+  place.offset = arguments->items[1]->integer;
+  place.shape = numbers(item(*arguments, 2), where);
+  place.strides = numbers(item(*arguments, 3), where);
+  if (const auto* const view = item(*id, 5); view != nullptr && view->kind == PickleKind::tuple) {
+    if (!is_whole(item(*view, 1))) fail(Code::bad_data, "{}: not a tensor", where);
+    place.offset += std::clamp(view->items[1]->integer, std::int64_t{-1}, kMostElements);
+  }
+  check_inside(place, where);
+  return place;
+}
+
+void TorchFile::check_inside(const TensorPlace& place, const std::string& what) const {
+  const auto storage = storages_.find(place.storage);
+  if (storage == storages_.end())
+    fail(Code::bad_data, "{}: its storage {} is not there", what, place.storage);
+  const auto there =
+      static_cast<std::int64_t>(storage->second.size / c10::elementSize(place.dtype));
+  if (place.shape.size() != place.strides.size())
+    fail(Code::bad_data, "{}: {} dimensions, {} strides", what, place.shape.size(),
+         place.strides.size());
+  const auto outside = [&] {
+    fail(Code::bad_data, "{}: does not lie within its storage of {} elements", what, there);
+  };
+  if (place.offset < 0 || place.offset > there) outside();
+  // As if empty dimensions were of 1: bounds the product of the others too.
+  std::int64_t extent = 1;
+  bool empty = false;
+  for (const auto n : place.shape) {
+    if (std::max<std::int64_t>(n, 1) > kMostElements / extent) outside();
+    extent *= std::max<std::int64_t>(n, 1);
+    empty = empty || n == 0;
+  }
+  if (empty) return;
+  std::int64_t last = place.offset;
+  for (std::size_t i = 0; i < place.shape.size(); ++i) {
+    const auto steps = place.shape[i] - 1, stride = place.strides[i];
+    if (steps > 0 && stride > there / steps) outside();
+    if (last += stride * steps; last >= there) outside();
+  }
+  if (last >= there || extent > there) outside();
+}
+
+torch::Tensor TorchFile::read(const PickleValue& value, const std::string& what) const {
+  const auto place = this->place(value, what);
+  if (c10::multiply_integers(place.shape) == 0) return torch::empty(place.shape, place.dtype);
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < place.shape.size(); ++i)
+    last += place.strides[i] * (place.shape[i] - 1);
+  const auto flat = torch::empty({last + 1}, place.dtype);
+  const std::size_t width = c10::elementSize(place.dtype);
+  source_->read_at(
+      storages_.at(place.storage).begin + static_cast<std::uint64_t>(place.offset) * width,
+      {static_cast<std::byte*>(flat.data_ptr()), flat.nbytes()});
+  return flat.as_strided(place.shape, place.strides).contiguous();
+}
+
+}  // namespace model

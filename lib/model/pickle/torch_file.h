@@ -1,0 +1,63 @@
+#pragma once
+// A file of torch.save: a pickle and the bytes of its tensors. The zip archive of today, or the
+// stream that came before it:
+//
+//   zip     NAME/data.pkl; NAME/data/KEY, the bytes of each storage; NAME/byteorder
+//   stream  pickles of a magic number, a version, facts of the machine, the object, the storages'
+//           keys; then of each storage its elements' count, 8 bytes, and its bytes
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/io.h"
+#include "model/pickle/pickle_value.h"
+#include "nn/base/torch.h"
+
+namespace model {
+
+/// Where a tensor lies; equal ones are the same memory.
+struct TensorPlace {
+  std::string storage;
+  torch::Dtype dtype = torch::kFloat32;
+  std::int64_t offset = 0;  ///< elements
+  std::vector<std::int64_t> shape, strides;
+  bool operator==(const TensorPlace&) const = default;
+};
+
+/// Nothing of the pickle is run. Tensors are read when they are asked for. Thread safe.
+class TorchFile {
+ public:
+  /// Throws Error{no_input}, Error{io}, and Error{bad_data} for anything that torch.save does not
+  /// write, and for what comes from a machine of the other byte order.
+  explicit TorchFile(const std::string& path);
+  explicit TorchFile(std::unique_ptr<core::RandomSource> source);
+
+  const std::string& name() const { return source_->name(); }
+  const Pickle& pickle() const { return pickle_; }
+  const PickleValue& root() const { return pickle_.root(); }
+
+  /// Of a value that is a tensor or a parameter made of one.
+  static bool is_tensor(const PickleValue& value);
+  /// Both throw Error{bad_data} where the value is no tensor, or one that does not lie within its
+  /// storage or has more elements than that. `what` names it in messages.
+  TensorPlace place(const PickleValue& value, const std::string& what) const;
+  /// Of its own type, contiguous, on the CPU.
+  torch::Tensor read(const PickleValue& value, const std::string& what) const;
+
+ private:
+  struct Storage {
+    std::uint64_t begin, size;  ///< bytes of the file
+  };
+  void open_archive();
+  void open_stream();
+  void check_inside(const TensorPlace& place, const std::string& what) const;
+
+  std::unique_ptr<core::RandomSource> source_;
+  Pickle pickle_;
+  std::map<std::string, Storage> storages_;
+};
+
+}  // namespace model

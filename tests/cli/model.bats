@@ -1,0 +1,142 @@
+#!/usr/bin/env bats
+# model: what it says of models, what it finds wrong with them, and how they go to others and come in.
+
+load helpers
+
+setup_file() {
+  export OMP_NUM_THREADS=1 golden=$root/tests/golden
+  cd "$BATS_FILE_TMPDIR"
+  head -c 4000 "$golden/tokenizers/sample.txt" >x.txt
+  tokenize -q -t bytes x.txt -o x.shard.zst
+  train -q --layers 2 --d-model 16 --heads 2 --context 32 --segment 16 --batch 2 --steps 4 --checkpoint-every 2 --keep 1 \
+    --memory local x.shard.zst -o trained
+  "$root/tests/cli/tiny_gpt2" gpt2
+}
+
+setup() {
+  needs model
+  cd "$BATS_TEST_TMPDIR"
+  ln -s "$BATS_FILE_TMPDIR"/* .
+}
+
+loss() { # MODEL: of x.shard.zst
+  eval-ppl -q -m "$1" --window 16 --memory none --json x.shard.zst | field loss
+}
+
+says() { # CODE WORDS COMMAND...
+  local code=$1 words=$2
+  shift 2
+  run --separate-stderr "$@"
+  # shellcheck disable=SC2154  # stderr is bats'
+  [ "$status" -eq "$code" ] && [[ $stderr == *"$words"* ]] && [ "$(wc -l <<<"$stderr")" -eq 1 ] ||
+    { echo "$*: exit $status: $stderr" && return 1; }
+}
+
+@test "info says what a model is and how it was trained" {
+  model info trained >info
+  grep -qx 'arch  *transformer' info
+  grep -qx 'parts.transformer.wte  *4096' info
+  grep -qx 'tokenizer  *bytes' info
+  grep -qx 'options.layers  *2' info
+  grep -qx 'trained.memory  *local' info
+  grep -qx 'types.F32  *[0-9]*' info
+  model info --json trained "$golden/families/qwen3" >lines
+  [ "$(wc -l <lines)" -eq 2 ]
+  python3 - <<'END'
+import json
+ours, theirs = map(json.loads, open("lines"))
+assert sum(ours["parts"].values()) == ours["parameters"] == ours["types"]["F32"], ours
+assert theirs["family"] == "qwen3" and list(theirs["types"]) == ["BF16"] and theirs["files"] == 3, theirs
+assert "tokenizer" not in theirs and "trained" not in theirs
+END
+  # Where none stands with the weights they are read: the same as a store names.
+  build-datastore -q -m gpt2 --index exact --json x.shard.zst -o store >/dev/null
+  grep -q "$(model info --json gpt2 | field fingerprint)" store/store.json
+  [ "$(model info --json trained | field fingerprint)" = "$(model verify --json trained | field fingerprint)" ]
+}
+
+@test "verify reads all that a program would read" {
+  model verify trained "$golden"/families/* gpt2 >lines
+  [ "$(wc -l <lines)" -eq 10 ]
+  grep -q '^trained: ok, [0-9]* tensors, [0-9]* parameters, fingerprint [0-9a-f]\{32\}$' lines
+}
+
+@test "verify names every fault, one a line, and exits 65" {
+  cp -rL trained broken
+  # In a tensor, in a checkpoint and in the tokenizer.
+  printf '\377' | dd of=broken/model.safetensors bs=1 seek=9000 conv=notrunc status=none
+  printf '\377' | dd of="$(echo broken/step-*)/state.safetensors" bs=1 seek=9000 conv=notrunc status=none
+  sed -i 's/"<0x41>"/"<0x41>x"/; s/ *$/ /' broken/tokenizer.json
+  echo '{}' >broken/tokenizer.json
+  run --separate-stderr model verify broken gpt2
+  [ "$status" -eq 65 ]
+  echo "$output"
+  [[ $output == *"broken/tokenizer.json"* ]]
+  [[ $output == *"broken/model.safetensors: damaged"* ]]
+  [[ $output == *"/state.safetensors"* ]]
+  [[ ${lines[-1]} == "gpt2: ok, "* ]]
+  [[ $stderr == "model: broken/"*" (and "*" more)" ]]
+  # A shape, a type, a tensor that is missing and one too many, all told.
+  python3 - "$golden/families/llama" <<'END'
+import json, shutil, sys
+shutil.copytree(sys.argv[1], "llama")
+path = "llama/config.json"
+config = json.load(open(path))
+config["intermediate_size"] += 1
+config["attention_bias"] = True
+json.dump(config, open(path, "w"))
+END
+  run model verify --json llama
+  [ "$status" -eq 65 ]
+  # 2 layers: 4 biases, and 3 matrices of another shape.
+  echo "${lines[0]}" | python3 -c 'import json, sys; faults = json.load(sys.stdin)["faults"]; assert len(faults) == 14, faults'
+  # A value that is not finite, in a folder of others.
+  python3 - gpt2 <<'END'
+import shutil, sys
+shutil.copytree(sys.argv[1], "nan")
+with open("nan/model.safetensors", "r+b") as file:
+    file.seek(-4, 2)
+    file.write(b"\0\0\xc0\x7f")
+END
+  says 65 "ln_f.bias holds a value that is not finite" model verify nan
+  says 66 "no config.json in it" model verify "$BATS_TEST_TMPDIR/nothing"
+  mkdir begun && cp trained/config.json begun
+  says 66 "its training has not finished" model verify begun
+}
+
+@test "export: what train made goes to a family that has its shape, with the same function" {
+  # Its embedding is scaled and shared: the scale goes into the one, the other stays.
+  model export trained --family gpt2 -o out >line
+  [[ $(cat line) == *"gpt2"* ]]
+  model info --json out | python3 -c 'import json, sys; i = json.load(sys.stdin); assert i["family"] == "gpt2" and i["trained"]["memory"] == "local" and not i["options"]["tied"], i'
+  [ "$(loss out)" = "$(loss trained)" ]
+  eval-ppl -q -m out --json x.shard.zst >a && eval-ppl -q -m trained --json x.shard.zst >b
+  [ "$(field loss <a)" = "$(field loss <b)" ]
+  says 73 "holds a model already" model export trained --family gpt2 -o out
+  says 78 "no llama can be made of it: positions is \"learned\", not \"rope\"" model export trained --family llama -o other
+  says 64 "-o DIR is missing" model export trained
+  says 64 "'bert' is not one of gpt2, llama," model export trained --family bert -o other
+  [ ! -e other ]
+  # One of a family stays of it unless another is asked for.
+  model export "$golden/families/mistral" -o mistral
+  [ "$(model info --json mistral | field family)" = mistral ]
+  model verify mistral
+  says 73 "holds a model already" model export gpt2 -o gpt2
+}
+
+@test "import: a checkpoint of another program is a model here" {
+  for name in nanogpt nanogpt_stream nanomosaics fairseq_tied; do
+    model import "$golden/checkpoints/$name.pt" -o "$name" --json >line
+    model verify "$name"
+    [ "$(model info --json "$name" | field parameters)" = "$(field parameters <line)" ]
+  done
+  [ "$(model info --json nanomosaics | field arch)" = mosaic ]
+  says 73 "holds a model already" model import "$golden/checkpoints/nanogpt.pt" -o nanogpt
+  says 66 "nothing.pt: cannot open" model import nothing.pt -o other
+  says 65 "not a file of torch.save" model import x.txt -o other
+  says 65 "256 tokens, but the model has 40" model import "$golden/checkpoints/nanogpt.pt" -t bytes -o other
+  head -c 3000 "$golden/checkpoints/nanogpt.pt" >cut.pt
+  says 65 "cut short or malformed" model import cut.pt -o other
+  [ ! -e other ]
+  no_leftovers
+}

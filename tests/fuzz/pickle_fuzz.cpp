@@ -1,0 +1,52 @@
+// Whatever the bytes are, a file of torch.save gives values, tensors that lie within it and perhaps
+// a model's weights, or an Error; nothing of it is run, and memory follows from its size.
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+
+#include "core/error.h"
+#include "core/io.h"
+#include "model/imports/import_map.h"
+#include "model/pickle/torch_file.h"
+#include "nn/base/torch.h"
+
+namespace {
+
+// Runs `body`; whether it threw an Error that says what is wrong with the input.
+template <class Body>
+bool refuses(const Body& body) {
+  try {
+    body();
+  } catch (const core::Error& error) {
+    if (error.code() != core::Code::bad_data && error.code() != core::Code::bad_config)
+      std::abort();
+    return true;
+  }
+  return false;
+}
+
+void read_all(const model::TorchFile& file, std::size_t size) {
+  std::size_t budget = 100;  // tensors; one may be there many times
+  file.pickle().each([&](const model::PickleValue& value) {
+    if (budget == 0 || !model::TorchFile::is_tensor(value)) return;
+    --budget;
+    refuses([&] {
+      const auto tensor = file.read(value, "w");
+      if (tensor.nbytes() > size) std::abort();
+    });
+  });
+  refuses([&] { model::import_map_of(file).read(file); });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, size));
+  refuses([&] {
+    const model::TorchFile file(std::make_unique<core::RandomMemory>(bytes));
+    read_all(file, size);
+  });
+  return 0;
+}

@@ -1,0 +1,194 @@
+// Checkpoints of other programs' trainers: their models give the log-probabilities of a plain
+// reading, and what is missing or not supported is named. tests/golden/checkpoints.py wrote them.
+
+#include "folder_of_test.h"
+#include "model/folder.h"
+#include "model/import_model.h"
+#include "model/imports/import_map.h"
+#include "model/tensor_files.h"
+#include "nll_of.h"
+#include "torch_bytes.h"
+
+namespace {
+
+using core::Code;
+using namespace torch_bytes;
+
+const std::string kGolden = "tests/golden/checkpoints/";
+
+std::string imported(const TestFolder& folder, const std::string& name) {
+  model::import_model(kGolden + name + ".pt", {}, folder / name);
+  return folder / name;
+}
+
+/// A checkpoint of nanoGPT's with these tensors and settings besides.
+std::string nanogpt(const Pairs& tensors, const Pairs& settings) {
+  Pairs all = {{text("n_layer"), whole(1)},    {text("n_head"), whole(1)},
+               {text("n_embd"), whole(2)},     {text("block_size"), whole(4)},
+               {text("vocab_size"), whole(3)}, {text("bias"), "\x89"}};
+  all.insert(all.end(), settings.begin(), settings.end());
+  return archive(dict({{text("model"), ordered_dict(tensors)}, {text("model_args"), dict(all)}}),
+                 {{"0", bytes_of(std::vector<float>(64, .5F))}});
+}
+
+Pairs small_gpt() {
+  const auto of = [](const std::string& name, const std::vector<std::int64_t>& shape) {
+    std::vector<std::int64_t> strides = {1};
+    if (shape.size() == 2) strides = {shape[1], 1};
+    return std::pair(text("transformer." + name + ".weight"),
+                     tensor("FloatStorage", "0", 64, 0, shape, strides));
+  };
+  return {of("wte", {3, 2}),
+          of("wpe", {4, 2}),
+          of("h.0.ln_1", {2}),
+          of("h.0.attn.c_attn", {6, 2}),
+          of("h.0.attn.c_proj", {2, 2}),
+          of("h.0.ln_2", {2}),
+          of("h.0.mlp.c_fc", {8, 2}),
+          of("h.0.mlp.c_proj", {2, 8}),
+          of("ln_f", {2})};
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("an imported model gives the log-probabilities of a plain reading") {
+  const TestFolder folder;
+  for (const std::string name : {"nanogpt", "nanogpt_stream", "nanomosaics", "fairseq_tied",
+                                 "fairseq_untied", "fairseq_plain"}) {
+    DOCTEST_CAPTURE(name);
+    const auto path = imported(folder, name);
+    const auto expected = golden_nll(kGolden + name + ".json");
+    const auto exact = model::load(path, torch::kCPU, torch::kFloat64);
+    DOCTEST_CHECK(nll_gap(*exact.model, expected) < 1e-9);
+    DOCTEST_CHECK(nll_gap(*model::load(path).model, expected) < 1e-4);
+    DOCTEST_CHECK(exact.model->options.vocabulary.tied == (name != "fairseq_untied"));
+    DOCTEST_CHECK(exact.facts.segment == 32);
+  }
+  DOCTEST_CHECK(model::load(folder / "nanogpt").facts.all["imported"]["updates"] == 120);
+  const auto tied = model::load(folder / "fairseq_tied").model->options;
+  DOCTEST_CHECK(tied.vocabulary.tied_projections);
+  DOCTEST_CHECK(tied.shape.memory_key == "output");
+  // With biases everywhere it has GPT-2's shape.
+  DOCTEST_CHECK(model::load(folder / "nanogpt").family == "gpt2");
+}
+
+DOCTEST_TEST_CASE("a softmax of its own stays one") {
+  const TestFolder folder;
+  auto tensors = small_gpt();
+  tensors.emplace_back(text("lm_head.weight"), tensor("FloatStorage", "1", 64, 0, {3, 2}, {2, 1}));
+  overwrite(folder / "ckpt.pt",
+            archive(dict({{text("model"), ordered_dict(tensors)},
+                          {text("model_args"), dict({{text("n_layer"), whole(1)},
+                                                     {text("n_head"), whole(1)},
+                                                     {text("n_embd"), whole(2)},
+                                                     {text("block_size"), whole(4)},
+                                                     {text("vocab_size"), whole(3)},
+                                                     {text("bias"), "\x89"}})}}),
+                    {{"0", bytes_of(std::vector<float>(64, .5F))},
+                     {"1", bytes_of(std::vector<float>(64, .25F))}}));
+  model::import_model(folder / "ckpt.pt", {}, folder / "out");
+  const auto loaded = model::load(folder / "out");
+  DOCTEST_CHECK(!loaded.model->options.vocabulary.tied);
+  DOCTEST_CHECK(loaded.model->named_weights().back().second.eq(.25).all().item<bool>());
+}
+
+DOCTEST_TEST_CASE("what a checkpoint lacks, has too much or asks for is named") {
+  const TestFolder folder;
+  const auto refused = [&](Code code, const std::string& part, const Pairs& tensors,
+                           const Pairs& settings = {}) {
+    overwrite(folder / "ckpt.pt", nanogpt(tensors, settings));
+    expect_error(code, part, [&] { model::import_model(folder / "ckpt.pt", {}, folder / "out"); });
+    DOCTEST_CHECK(!std::filesystem::exists(folder / "out"));
+  };
+  const auto without = [](std::size_t i) {
+    auto tensors = small_gpt();
+    tensors.erase(tensors.begin() + static_cast<std::ptrdiff_t>(i));
+    return tensors;
+  };
+  const auto with = [](const std::string& name, const std::string& value) {
+    auto tensors = small_gpt();
+    tensors.emplace_back(text(name), value);
+    return tensors;
+  };
+  const auto some = [](const std::vector<std::int64_t>& shape) {
+    return tensor("FloatStorage", "0", 64, 0, shape, std::vector<std::int64_t>(shape.size(), 1));
+  };
+  refused(Code::bad_data, "ckpt.pt: no tensor transformer.wte.weight in it", without(0));
+  refused(Code::bad_data, "nothing in it is transformer.h.0.attn.c_proj.weight", without(4));
+  refused(Code::bad_data, "tensor other.weight belongs to no part of the model",
+          with("other.weight", some({2})));
+  refused(Code::bad_data, "1 tensors more than its options make",
+          with("transformer.h.0.ln_1.bias", some({2})));
+  refused(Code::bad_data, "transformer.wpe.weight in it is (5, 2), its options make it (4, 2)",
+          with("transformer.wpe.weight", some({5, 2})));
+  refused(Code::bad_data, "\"n_layer\" of \"model_args\" is missing or of another type",
+          small_gpt(), {{text("n_layer"), text("two")}});
+  refused(Code::bad_config, "heads", small_gpt(), {{text("n_head"), whole(3)}});
+  // Only a value that is wanted has to be one: this one is inert, that one is not.
+  const std::string call = global("os", "system") + tuple({text("ls")}) + "R";
+  refused(Code::bad_data, "no tensor transformer.wte.weight in it", without(0),
+          {{text("unread"), call}});
+  refused(Code::bad_data, "\"n_embd\" of", small_gpt(), {{text("n_embd"), call}});
+  auto called = small_gpt();
+  called[0].second = call;
+  refused(Code::bad_data, "no tensor transformer.wte.weight in it", called);
+  overwrite(folder / "ckpt.pt", archive(dict({{text("weights"), whole(1)}}), {}));
+  expect_error(Code::bad_data, "not a checkpoint of nanoGPT or fairseq",
+               [&] { model::import_model(folder / "ckpt.pt", {}, folder / "out"); });
+}
+
+DOCTEST_TEST_CASE("a folder of transformers whose weights are pickled, in one file or several") {
+  const std::string golden = "tests/golden/families/qwen3";
+  const model::TensorFiles files(golden);
+  const auto names = files.tensors();
+  // A part of its tensors, as torch.save writes them.
+  const auto pickled = [&](std::size_t begin, std::size_t end) {
+    Pairs tensors;
+    Files storages;
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto values = files.read(names[i]);
+      const auto key = std::to_string(i);
+      tensors.emplace_back(text(names[i]), tensor("BFloat16Storage", key, values.numel(), 0,
+                                                  values.sizes().vec(), values.strides().vec()));
+      storages.emplace_back(
+          key, std::string(static_cast<const char*>(values.data_ptr()), values.nbytes()));
+    }
+    // A mask, as old versions kept them, of another type.
+    tensors.emplace_back(text("model.layers.0.rotary_emb.inv_freq"),
+                         tensor("LongStorage", std::to_string(begin), 1, 0, {0}, {1}));
+    return archive(ordered_dict(tensors), storages);
+  };
+  const auto expected = model::load(golden).fingerprint;
+  const TestFolder folder;
+  std::filesystem::copy_file(golden + "/config.json", folder / "config.json");
+  overwrite(folder / "pytorch_model.bin", pickled(0, names.size()));
+  expect_error(Code::no_input, "model import", [&] { model::load(folder.path); });
+  DOCTEST_CHECK(model::import_model(folder.path, {}, folder / "one").program == "transformers");
+  DOCTEST_CHECK((model::load(folder / "one").fingerprint == expected));
+  DOCTEST_CHECK(model::load(folder / "one").family == "qwen3");
+  std::filesystem::remove(folder / "pytorch_model.bin");
+
+  core::Json index;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    index["weight_map"][names[i]] = i < 9 ? "a.bin" : "b.bin";
+  overwrite(folder / "pytorch_model.bin.index.json", core::dump(index));
+  overwrite(folder / "a.bin", pickled(0, 9));
+  overwrite(folder / "b.bin", pickled(9, names.size()));
+  model::import_model(folder.path, {}, folder / "two");
+  DOCTEST_CHECK((model::load(folder / "two").fingerprint == expected));
+
+  overwrite(folder / "b.bin", pickled(10, names.size()));
+  expect_error(Code::bad_data, "no tensor " + names[9],
+               [&] { model::import_model(folder.path, {}, folder / "three"); });
+  overwrite(folder / "b.bin", pickled(8, names.size()));
+  expect_error(Code::bad_data, "tensor " + names[8] + " stands in another file too",
+               [&] { model::import_model(folder.path, {}, folder / "three"); });
+  DOCTEST_CHECK(!std::filesystem::exists(folder / "three"));
+}
+
+DOCTEST_TEST_CASE("a model is not written over another") {
+  const TestFolder folder;
+  const auto path = imported(folder, "nanogpt");
+  expect_error(Code::cannot_create, "holds a model already",
+               [&] { model::import_model(kGolden + "nanogpt.pt", {}, path); });
+}
