@@ -3,6 +3,7 @@
 # make demo     the main job on a novel, with its figures and a sample
 #
 # make cuda     programs and the plug-in that uses NVIDIA GPUs, into build-cuda/
+# make gpu-check | gpu-bench   on a machine with a GPU; make gpu-pack: for one without network, into build-gpu/
 #
 # make bench | fuzz | attack | asan | check-kernels | check-avx2 | lint | format | install | clean
 #
@@ -17,7 +18,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := all
-.PHONY: all cuda setup setup-check setup-cuda configure tests check check-kernels check-avx2 demo bench fuzz attack asan lint format install clean
+.PHONY: all cuda gpu-check gpu-bench gpu-pack setup setup-check setup-cuda configure tests check check-kernels check-avx2 demo bench fuzz attack asan lint format install clean
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -37,6 +38,21 @@ cuda: $(if $(LIBTORCH),,setup-cuda) all
 
 setup-cuda:
 	@tools/setup cuda
+
+gpu-check: BUILD := build-cuda
+gpu-check:
+	@tools/gpu-check
+
+gpu-bench: BUILD := build-cuda
+gpu-bench:
+	@tools/gpu-bench
+
+# Programs, plug-in and tests for a processor that is not this one.
+gpu-pack: BUILD := build-gpu
+gpu-pack: CMAKE_ARGS += -DTESSERA_CUDA=ON -DTESSERA_ARCH=x86-64-v3
+gpu-pack: export LIBTORCH := $(or $(LIBTORCH),$(CURDIR)/.deps/cuda/torch)
+gpu-pack: $(if $(LIBTORCH),,setup-cuda) tests
+	@tools/gpu-pack
 
 setup:
 	@tools/setup build
@@ -109,4 +125,4 @@ install: all
 	@DESTDIR='$(DESTDIR)' cmake --install $(BUILD)
 
 clean:
-	@rm -rf $(BUILD) build-avx2 build-asan build-cuda build-fuzz
+	@rm -rf $(BUILD) build-avx2 build-asan build-cuda build-gpu build-fuzz

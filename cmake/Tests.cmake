@@ -14,8 +14,15 @@ function(tessera_test_binary name)
   add_dependencies(unit-tests ${name})
 endfunction()
 
-set_source_files_properties(${CMAKE_SOURCE_DIR}/tests/unit/train/device_update_test.cpp PROPERTIES
-  SKIP_PRECOMPILE_HEADERS ON COMPILE_DEFINITIONS NDEBUG)
+# A device for LibTorch where there is none (tests/device). NDEBUG, as LibTorch is compiled: what it tells of operators is
+# laid out otherwise without.
+function(tessera_pretend_device)
+  add_library(pretend_device STATIC EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/device/pretend_device.cpp)
+  target_include_directories(pretend_device PUBLIC ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR}/lib)
+  target_compile_definitions(pretend_device PRIVATE NDEBUG)
+  target_link_libraries(pretend_device PUBLIC dep::torch)
+  set_target_properties(pretend_device PROPERTIES JOB_POOL_COMPILE torch)
+endfunction()
 
 # tests/unit/ROOM/*.cpp with tests/unit/main.cpp as unit_ROOM; none where doctest and RapidCheck are not installed (who
 # only builds does not need them).
@@ -38,7 +45,9 @@ function(tessera_unit_tests)
       set(torch TORCH)
     endif()
     set(beside "")  # what a test sets its room beside
-    if(room MATCHES "^(nn|train)$")
+    if(room STREQUAL nn)
+      set(beside emulated_kernels pretend_device)
+    elseif(room STREQUAL train)
       set(beside emulated_kernels)
     elseif(room STREQUAL ranks)
       set(beside tessera_nn)
@@ -52,6 +61,12 @@ function(tessera_unit_tests)
       set_tests_properties(unit_${room} PROPERTIES PROCESSORS 2)  # torch takes every core it sees
     endif()
   endforeach()
+  # Apart from unit_train: where there is a device autograd has threads, which the processes that a test forks have not.
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/device/*_test.cpp)
+  tessera_test_binary(unit_device TORCH SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${sources}
+    LIBRARIES tessera_train emulated_kernels pretend_device)
+  add_test(NAME unit_device COMMAND unit_device WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(unit_device PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive PROCESSORS 2)
 endfunction()
 
 # tests/fuzz/NAME_fuzz.cpp: with TESSERA_FUZZ a libFuzzer program build/bin/fuzz_NAME; otherwise its inputs, those of
@@ -97,6 +112,7 @@ endfunction()
 
 function(tessera_tests)
   add_custom_target(unit-tests)
+  tessera_pretend_device()
   tessera_unit_tests()
   tessera_fuzz_tests()
 

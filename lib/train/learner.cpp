@@ -4,7 +4,9 @@
 
 #include "core/error.h"
 #include "core/rng.h"
-#include "nn/memory/joint_loss.h"
+#include "nn/base/cuda.h"
+#include "nn/base/runtime.h"
+#include "nn/base/upload.h"
 #include "train/gradient_sum.h"
 #include "train/seed_streams.h"
 
@@ -73,8 +75,13 @@ MicroBatch rows_of_batch(const MicroBatch& micro, std::int64_t begin, std::int64
                 {rows(micro.batch.place.run), rows(micro.batch.place.segment),
                  rows(micro.batch.place.position)},
                 rows(micro.batch.fresh),
-                rows(micro.batch.source)};
-  part.tokens = part.batch.weight.sum(torch::kFloat64).item<std::int64_t>();
+                rows(micro.batch.source),
+                rows(micro.batch.host_targets),
+                rows(micro.batch.host_weight),
+                rows(micro.batch.host_source)};
+  const auto& known = part.batch.host_weight;
+  const auto& weight = known.defined() ? known : part.batch.weight;
+  part.tokens = weight.sum(torch::kFloat64).item<std::int64_t>();
   return part;
 }
 
@@ -91,10 +98,12 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
       seed_(seed),
       device_(device),
       bfloat16_(recipe.precision == "bfloat16" || (recipe.precision == "auto" && device.is_cuda())),
+      loss_work_{nn::loss_block_bytes(nn::device_memory(device)), bfloat16_ && !device.is_cpu()},
       plain_steps_(share_of(recipe.objective.plain_warmup, recipe.steps)),
       memory_(memory_of(recipe.objective)),
       schedule_(recipe.schedule, recipe.optimiser.lr, recipe.steps) {
   expect_equal_shares(recipe.batches, carries, team_);
+  if (!device.is_cpu()) nn::set_deterministic(recipe.deterministic);
   const std::int64_t own = carries ? recipe.batches.lanes / group_->size() : 1;
   first_lane_ = carries ? group_->rank() * own : 0;
   const nn::SegmentMemory previous(carries && memory_.far ? recipe.objective.memory_previous : 0);
@@ -123,7 +132,7 @@ nn::Entries Learner::entries(const Lane& lane, const torch::Tensor& g, const nn:
     const auto gradient = recipe_.objective.memory_gradient == "own" ? ranks::KeyGradient::own
                                                                      : ranks::KeyGradient::all;
     return {team_.gather(memory_.gradient ? keys : keys.detach(), rows, steps, gradient),
-            micro.batch.targets.flatten().to(device_), micro.batch.place.flatten()};
+            nn::upload(micro.batch.targets.flatten(), device_), micro.batch.place.flatten()};
   }
   std::vector<nn::Entries> parts = lane.previous.view();
   parts.insert(parts.begin(), nn::Entries::of(g, batch));
@@ -165,9 +174,10 @@ torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro, cons
   const double smoothing = recipe_.objective.label_smoothing;
   const auto memory = rule(step, micro.index);
   const auto loss =
-      smoothing > 0 ? nn::smoothed_loss(f, batch, *model_->head, smoothing)
+      smoothing > 0 ? nn::smoothed_loss(f, batch, *model_->head, smoothing, loss_work_)
                     : nn::joint_loss(f, g, batch, *model_->head, memory,
-                                     memory.any() ? entries(own, g, batch, micro) : nn::Entries{});
+                                     memory.any() ? entries(own, g, batch, micro) : nn::Entries{},
+                                     loss_work_);
   loss.backward();
   own.previous.append(g, batch);
   if (carries_state_) {

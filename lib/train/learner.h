@@ -10,6 +10,7 @@
 #include "nn/arch/model.h"
 #include "nn/base/memory_rule.h"
 #include "nn/base/torch.h"
+#include "nn/memory/joint_loss.h"
 #include "nn/memory/segment_memory.h"
 #include "ranks/group.h"
 #include "ranks/team.h"
@@ -42,7 +43,7 @@ class Learner {
   Share share() const;
   /// Update `step` (0, 1, ...) from its `recipe.batches.accumulate` micro-batches, those of share():
   /// gradient of the sum of their losses over the sum of their tokens. Throws Error{bad_data} if the
-  /// gradient is not finite (on the CPU at once).
+  /// gradient is not finite, as descend().
   Update update(std::int64_t step, const std::vector<MicroBatch>& micro_batches);
 
   /// Weights, moments, State, carried memory: of all processes, at once.
@@ -83,6 +84,7 @@ class Learner {
   std::uint64_t seed_;
   torch::Device device_;
   bool bfloat16_;
+  nn::LossWork loss_work_;
   std::int64_t plain_steps_;
   nn::MemoryRule memory_;
   Schedule schedule_;

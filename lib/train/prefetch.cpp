@@ -1,13 +1,17 @@
 #include "train/prefetch.h"
 
+#include <c10/core/StreamGuard.h>
+
 #include <chrono>
 #include <utility>
 
 namespace train {
 
 Prefetch::Prefetch(const shard::Dataset& data, Order& order, std::int64_t first, Share share,
-                   std::vector<std::int64_t> unscored)
-    : data_(data), order_(order), share_(share), unscored_(std::move(unscored)) {
+                   std::vector<std::int64_t> unscored, torch::Device device)
+    : data_(data), order_(order), share_(share), unscored_(std::move(unscored)), device_(device) {
+  if (!device_.is_cpu())
+    beside_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_);
   begin(first * share_.of + share_.begin);
 }
 
@@ -19,17 +23,35 @@ void Prefetch::begin(std::int64_t index) {
   ahead_ = std::async(std::launch::async, [this, index] {
     auto micro = read_batch(data_, order_.rows(index), index);
     leave_unscored(micro, unscored_);
-    return micro;
+    return upload(std::move(micro));
   });
+}
+
+Prefetch::Ahead Prefetch::upload(MicroBatch micro) const {
+  if (!beside_) return {std::move(micro)};
+  const c10::StreamGuard beside(*beside_);
+  micro.batch = micro.batch.to(device_);
+  c10::Event copied(device_.type());
+  copied.record(*beside_);
+  return {std::move(micro), std::move(copied)};
 }
 
 MicroBatch Prefetch::next() {
   const auto start = std::chrono::steady_clock::now();
-  MicroBatch batch = ahead_.get();
+  Ahead ahead = ahead_.get();
   waited_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const bool last = (batch.index + 1) % share_.of == (share_.begin + share_.count) % share_.of;
-  begin(batch.index + 1 + (last ? share_.of - share_.count : 0));
-  return batch;
+  if (ahead.copied) {
+    const auto stream = c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
+    ahead.copied->block(stream);
+    // Their memory is the other stream's, which may write there again once this one has read.
+    const auto& batch = ahead.micro.batch;
+    for (const auto& tensor : {batch.inputs, batch.targets, batch.weight, batch.source})
+      if (tensor.defined()) tensor.record_stream(stream);
+  }
+  const auto index = ahead.micro.index;
+  const bool last = (index + 1) % share_.of == (share_.begin + share_.count) % share_.of;
+  begin(index + 1 + (last ? share_.of - share_.count : 0));
+  return std::move(ahead.micro);
 }
 
 }  // namespace train

@@ -74,6 +74,7 @@ struct Recipe {
   std::int64_t steps = 0;  ///< updates; 0 (auto): by epochs, or by the size of the data
   double epochs = 0;       ///< 0 (auto): by steps
   std::string precision = "auto";
+  bool deterministic = false;    ///< the same bytes on the same GPU; the CPU's always are
   std::string reduce = "tree";   ///< how gradients are added: see ranks::Sum
   std::int64_t valid_every = 0;  ///< updates; 0: ten times in all
   std::int64_t log_every = 10;

@@ -125,9 +125,24 @@ class Trainer {
     scored_ += update.scored;
     logged_scored_ += update.scored;
     last_ = update;
+    if (update.norm.is_cpu()) return;  // descend() has looked
+    const auto bad = update.norm.isfinite().logical_not().to(torch::kInt64);
+    not_finite_ = not_finite_.defined() ? not_finite_ + bad : bad;
+  }
+
+  // A device counts; it is asked where it is waited for anyway.
+  void expect_finite() {
+    if (not_finite_.defined() && not_finite_.item<std::int64_t>() > 0)
+      core::fail(
+          core::Code::bad_data,
+          "update {} or one shortly before: the gradient is not finite; lower --lr, lengthen "
+          "--warmup or set --clip",
+          step_);
+    not_finite_.reset();
   }
 
   void log() {
+    expect_finite();
     const double loss = window_loss_.item<double>() / static_cast<double>(window_scored_);
     if (!std::isfinite(loss))
       core::fail(core::Code::bad_data,
@@ -213,6 +228,7 @@ class Trainer {
   }
 
   void save() {
+    expect_finite();
     model::Checkpoint checkpoint;
     course_.put(checkpoint);
     group_.first_does([&] {
@@ -270,6 +286,7 @@ class Trainer {
   std::optional<Log> metrics_, timings_;
   std::int64_t step_ = 0, scored_ = 0, logged_scored_ = 0, window_scored_ = 0;
   torch::Tensor window_loss_;  // sum over the log's window, float64 scalar
+  torch::Tensor not_finite_;  // updates since it was looked at whose gradient was not finite, int64
   Update last_;
   std::optional<double> loss_, valid_loss_;
   std::int64_t validated_ = 0;  // the last update that was

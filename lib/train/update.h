@@ -19,8 +19,8 @@ struct Update {
 
 /// Update `step` (0, 1, ...), whose weights hold the gradients of update.loss: of the mean over
 /// update.scored, clipped to a norm of `clip` (0: not), the optimiser makes new weights with
-/// update.lr. Fills update.norm. Throws Error{bad_data} if the gradient is not finite (on the CPU
-/// at once).
+/// update.lr. Fills update.norm. Throws Error{bad_data} if the gradient is not finite; on a device,
+/// which would have to be waited for, that is left to who looks at update.norm.
 void descend(Update& update, Optimiser& optimiser, double clip, std::int64_t step);
 
 /// Its moments and numbers, as "optimiser..." of the checkpoint. get throws Error{bad_data} naming

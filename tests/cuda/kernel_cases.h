@@ -15,6 +15,7 @@ struct KernelCase {
 };
 
 std::vector<KernelCase> leaky_cases();
+std::vector<KernelCase> memory_cases();
 std::vector<KernelCase> optimiser_cases();
 std::vector<KernelCase> row_softmax_cases();
 std::vector<KernelCase> sru_scan_cases();

@@ -17,7 +17,7 @@ class PackedHead : public nn::Head {
 
   std::int64_t vocabulary() const override { return head_->vocabulary(); }
   std::vector<torch::Tensor> weights() override { return head_->weights(); }
-  std::unique_ptr<nn::HeadBlock> block(const torch::Tensor& f, const torch::Tensor& targets,
+  std::unique_ptr<nn::HeadBlock> block(const torch::Tensor& f, const nn::Targets& targets,
                                        bool gradient) override {
     return head_->block(f, targets, gradient);
   }

@@ -1,5 +1,7 @@
 #include "nn/arch/decoder_stack.h"
 
+#include "nn/base/upload.h"
+
 namespace nn {
 
 DecoderStack::DecoderStack(const ModelOptions& options, std::int64_t vocabulary) : stack_(options) {
@@ -11,7 +13,8 @@ Hidden DecoderStack::decode(const Batch& batch, KvCache& cache,
                             const std::vector<SourceView>& sources, const AttentionWatch* watch) {
   const ShapeOptions& shape = stack_.shape();
   auto ids = batch.inputs;
-  if (!cache.all_valid()) ids = ids.masked_fill(cache.real().logical_not().to(ids.device()), 0);
+  if (!cache.all_valid())
+    ids = ids.masked_fill(upload(cache.real().logical_not(), ids.device()), 0);
   auto x = stack_.add_positions(wte_->forward(ids), cache.before());
   x = dropped(x, shape.dropout, is_training());
   const bool drops = is_training() && shape.attention_dropout > 0;

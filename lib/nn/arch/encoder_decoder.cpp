@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "nn/base/upload.h"
 #include "nn/layers/embedding.h"
 
 namespace nn {
@@ -29,7 +30,7 @@ void put_rows(State& state, const std::string& name, const torch::Tensor& rows,
                              : torch::zeros(sizes, fresh.options().requires_grad(false));
   const auto size = std::max(old.size(dim), fresh.size(dim));
   state.tensors[name] =
-      padded(old, dim, size).index_copy(0, rows.to(fresh.device()), padded(fresh, dim, size));
+      padded(old, dim, size).index_copy(0, upload(rows, fresh.device()), padded(fresh, dim, size));
 }
 
 }  // namespace
@@ -41,7 +42,12 @@ EncoderDecoder::EncoderDecoder(const ModelOptions& options, std::int64_t vocabul
 }
 
 std::vector<SourceEntries> EncoderDecoder::source_entries(const torch::Tensor& source) {
-  const auto encoded = encoder_->forward(source, *wte_);
+  return entries_of(source, source.cpu() >= 0);
+}
+
+std::vector<SourceEntries> EncoderDecoder::entries_of(const torch::Tensor& source,
+                                                      const torch::Tensor& real) {
+  const auto encoded = encoder_->forward(source, real, *wte_);
   std::vector<SourceEntries> entries;
   for (const auto& block : stack().blocks()) entries.push_back(block->cross().entries(encoded));
   return entries;
@@ -53,18 +59,20 @@ void EncoderDecoder::read_source(const Batch& batch, State& sources) {
   auto fresh = torch::arange(rows);
   if (batch.fresh.defined()) fresh = batch.fresh.nonzero().flatten();
   if (fresh.size(0) == 0) return;
-  const auto source = fresh.size(0) == rows
-                          ? batch.source
-                          : batch.source.index_select(0, fresh.to(batch.source.device()));
-  if (source.size(1) == 0) return;
-  const auto all = source_entries(source);
+  if (batch.source.size(1) == 0) return;
+  const auto of_fresh = [&](const torch::Tensor& all) {
+    return fresh.size(0) == rows ? all : all.index_select(0, upload(fresh, all.device()));
+  };
+  const auto host = batch.host_source.defined() ? batch.host_source : batch.source.cpu();
+  const auto real = of_fresh(host) >= 0;
+  const auto all = entries_of(of_fresh(batch.source), real);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& entries = all[i];
     const std::string name = BlockStack::name(i) + ".cross.";
     put_rows(sources, name + "k", fresh, entries.keys, 2, rows);
     put_rows(sources, name + "v", fresh, entries.values, 2, rows);
   }
-  put_rows(sources, "source", fresh, source >= 0, 1, rows);
+  put_rows(sources, "source", fresh, real, 1, rows);
 }
 
 Hidden EncoderDecoder::forward(const Batch& batch, State* state) {
@@ -73,13 +81,14 @@ Hidden EncoderDecoder::forward(const Batch& batch, State* state) {
   Batch all = batch;
   if (state == nullptr) all.fresh.reset();
   State& sources = state != nullptr ? *state : alone;
+  if (sources.has("source")) sources.tensors["source"] = sources.tensors["source"].cpu();
   read_source(all, sources);
 
   if (!sources.has("source")) return decode(batch, cache, {}, nullptr);
   const auto& real = sources.tensors["source"];
   const auto options = wte_->tables[0].options().requires_grad(false);
   const Sight sight = sight_of_real(real, options);
-  const auto present = real.any(1).to(options).view({-1, 1, 1});
+  const auto present = upload(real.any(1), options).view({-1, 1, 1});
   std::vector<SourceEntries> entries;
   for (std::size_t i = 0; i < stack().blocks().size(); ++i) {
     const std::string name = BlockStack::name(i) + ".cross.";

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "nn/base/upload.h"
 #include "nn/ops/gla_scan.h"
 
 namespace nn {
@@ -76,12 +77,12 @@ Hidden Gla::forward(const Batch& batch, State* state) {
   const bool dense = places.all().item<bool>();
   auto ids = batch.inputs;
   torch::Tensor real;  // (B, T, 1)
-  if (!dense) ids = ids.masked_fill(places.logical_not().to(ids.device()), 0);
+  if (!dense) ids = ids.masked_fill(upload(places.logical_not(), ids.device()), 0);
   const auto drop = [&](const torch::Tensor& y) {
     return dropped(y, shape_.dropout, is_training());
   };
   auto x = drop(wte_->forward(ids));
-  if (!dense) real = places.to(ids.device(), x.scalar_type()).unsqueeze(2);
+  if (!dense) real = upload(places, ids.device()).to(x.scalar_type()).unsqueeze(2);
   if (state != nullptr && state->has("h.0.state")) {
     if (state->tensors["h.0.state"].size(0) != batch.rows())
       core::fail(core::Code::bug, "a State of {} rows cannot go on with a batch of {} rows",

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "nn/base/upload.h"
 
 namespace nn {
 
@@ -29,7 +30,7 @@ Hidden Lstm::forward(const Batch& batch, State* state) {
   const bool dense = real.all().item<bool>();
   const auto device = batch.inputs.device();
   const auto ids =
-      dense ? batch.inputs : batch.inputs.masked_fill(real.logical_not().to(device), 0);
+      dense ? batch.inputs : batch.inputs.masked_fill(upload(real.logical_not(), device), 0);
   auto x = dropped(wte_->forward(ids), shape_.dropout, is_training());
 
   torch::Tensor h, c;  // (layers, B, width)
@@ -47,7 +48,7 @@ Hidden Lstm::forward(const Batch& batch, State* state) {
   // Padding behind a row's tokens changes only cells, which nobody reads where none are kept.
   const bool behind = state == nullptr &&
                       !(real.slice(1, 1) & real.slice(1, 0, -1).logical_not()).any().item<bool>();
-  x = dense || behind ? run(x, h, c) : run_masked(x, real.to(device), h, c);
+  x = dense || behind ? run(x, h, c) : run_masked(x, upload(real, device), h, c);
   if (state != nullptr) {
     state->tensors["h"] = h.transpose(0, 1).contiguous();
     state->tensors["c"] = c.transpose(0, 1).contiguous();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "nn/base/upload.h"
 #include "nn/layers/attention.h"
 #include "nn/layers/option_checks.h"
 
@@ -76,10 +77,11 @@ Hidden Mosaic::forward(const Batch& batch, State* state) {
     if (steps > 0) pairs.select(1, 0).logical_and_(started);
   }
   if (!dense) {
-    order = torch::argsort(real.logical_not().to(torch::kUInt8), /*stable=*/true, 1).to(device);
-    ids = ids.masked_fill(real.logical_not().to(device), 0).gather(1, order);
-    call.last = (lengths - 1).clamp_min(0).to(device);
-    call.none = lengths.eq(0).unsqueeze(1).to(device);
+    order =
+        upload(torch::argsort(real.logical_not().to(torch::kUInt8), /*stable=*/true, 1), device);
+    ids = ids.masked_fill(upload(real.logical_not(), device), 0).gather(1, order);
+    call.last = upload((lengths - 1).clamp_min(0), device);
+    call.none = upload(lengths.eq(0).unsqueeze(1), device);
   }
   std::optional<KvCache> cache;
   if (bound_.slots > 0) {
@@ -93,7 +95,7 @@ Hidden Mosaic::forward(const Batch& batch, State* state) {
     const auto sight = make_sight(*cache, Positions::none, shape_.heads, 0, floats, drops);
     call.mask = sight.mask;
     call.causal = sight.causal && steps > 1;
-    if (!call.opening && !pairs.all().item<bool>()) call.sees = pairs.unsqueeze(2).to(device);
+    if (!call.opening && !pairs.all().item<bool>()) call.sees = upload(pairs.unsqueeze(2), device);
   }
   if (state != nullptr) state->tensors["started"] = started | real.any(1);
 

@@ -1,5 +1,7 @@
 #include "nn/arch/source_encoder.h"
 
+#include "nn/base/upload.h"
+
 namespace nn {
 
 SourceEncoder::SourceEncoder(const ModelOptions& options) : stack_(options) {
@@ -11,7 +13,7 @@ Sight sight_of_real(const torch::Tensor& real, const torch::TensorOptions& optio
   Sight sight;
   if (real.all().item<bool>()) return sight;
   sight.mask = torch::zeros(real.sizes(), options)
-                   .masked_fill_(real.to(options.device()).logical_not(), kHidden)
+                   .masked_fill_(upload(real.logical_not(), options.device()), kHidden)
                    .unsqueeze(1)
                    .unsqueeze(1);
   return sight;
@@ -25,17 +27,17 @@ Sight SourceEncoder::make_sight(const KvCache& cache, const torch::TensorOptions
   if (stack_.positions() == Positions::alibi) {
     const auto distance = (place.unsqueeze(2) - place.unsqueeze(1)).abs().unsqueeze(1);
     const auto bias =
-        (-alibi_slopes(shape.heads).view({1, shape.heads, 1, 1}) * distance).to(options);
+        upload(-alibi_slopes(shape.heads).view({1, shape.heads, 1, 1}) * distance, options);
     sight.mask = sight.mask.defined() ? sight.mask + bias : bias;
   }
   return sight;
 }
 
-torch::Tensor SourceEncoder::forward(const torch::Tensor& source, Embedding& words) {
+torch::Tensor SourceEncoder::forward(const torch::Tensor& source, const torch::Tensor& real,
+                                     Embedding& words) {
   Batch batch;
   batch.inputs = source;
-  const auto host = source.cpu();
-  batch.place.run = torch::zeros_like(host).masked_fill_(host < 0, -1);
+  batch.place.run = real.to(torch::kInt64) - 1;
   KvCache cache(batch, nullptr, stack_.context());
   auto x = stack_.add_positions(words.forward(source.clamp_min(0)), cache.before());
   x = dropped(x, stack_.shape().dropout, is_training());

@@ -12,9 +12,10 @@ namespace nn {
 class SourceEncoder : public torch::nn::Module {
  public:
   explicit SourceEncoder(const ModelOptions& options);
-  /// source (B, S) int64, -1 is padding, which may stand anywhere and changes nothing ->
-  /// (B, S, d). Throws Error{bad_data} where learned positions run out.
-  torch::Tensor forward(const torch::Tensor& source, Embedding& words);
+  /// source (B, S) int64, -1 is padding, which may stand anywhere and changes nothing; real (B, S)
+  /// bool on the CPU: what is none -> (B, S, d). Throws Error{bad_data} where learned positions run
+  /// out.
+  torch::Tensor forward(const torch::Tensor& source, const torch::Tensor& real, Embedding& words);
 
  private:
   Sight make_sight(const KvCache& cache, const torch::TensorOptions& options) const;
@@ -22,7 +23,7 @@ class SourceEncoder : public torch::nn::Module {
   BlockStack stack_;
 };
 
-/// Hides what is not `real` (B, S) bool on any device from every query; none if all are real.
+/// Hides what is not `real` (B, S) bool on the CPU from every query; none if all are real.
 Sight sight_of_real(const torch::Tensor& real, const torch::TensorOptions& options);
 
 }  // namespace nn

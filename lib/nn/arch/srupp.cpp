@@ -77,7 +77,7 @@ torch::Tensor SruppLayer::attend(const torch::Tensor& q, const torch::Tensor& ke
   Sight mask;
   mask.causal = sight.causal_only() && slots == steps && dropout == 0;
   if (!mask.causal) {
-    const auto hidden = sight.hidden(steps, slots).to(q.device());
+    const auto hidden = sight.hidden(steps, slots, q.device());
     mask.mask = torch::zeros(hidden.sizes(), q.options().requires_grad(false))
                     .masked_fill_(hidden, kHidden);
   }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <string>
 
+#include "nn/base/upload.h"
 #include "nn/layers/layer_memory_lengths.h"
 #include "nn/layers/option_checks.h"
 
@@ -104,7 +105,7 @@ torch::Tensor TransformerXl::distances(std::int64_t slots, const torch::TensorOp
       table_.device() != options.device()) {
     // Room to grow, since a text may come token by token.
     const auto room = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(slots)));
-    table_ = distance_vectors(room, clamp_, shape_.d_model).to(options);
+    table_ = upload(distance_vectors(room, clamp_, shape_.d_model), options);
     positions_.assign(blocks_.size(), torch::Tensor());
   }
   return table_.narrow(0, table_.size(0) - slots, slots);

@@ -1,5 +1,7 @@
 #include "nn/base/batch.h"
 
+#include "nn/base/upload.h"
+
 namespace nn {
 
 Place Place::empty() {
@@ -26,8 +28,16 @@ Place Place::concatenate(const std::vector<Place>& places) {
 Batch Batch::to(torch::Device device) const {
   Batch moved = *this;
   const auto move = [&](torch::Tensor& tensor) {
-    if (tensor.defined()) tensor = tensor.to(device, /*non_blocking=*/true);
+    if (tensor.defined()) tensor = upload(tensor, device);
   };
+  if (!device.is_cpu()) {
+    const auto keep = [](const torch::Tensor& tensor, torch::Tensor& host) {
+      if (tensor.defined() && tensor.is_cpu()) host = tensor;
+    };
+    keep(targets, moved.host_targets);
+    keep(weight, moved.host_weight);
+    keep(source, moved.host_source);
+  }
   move(moved.inputs);
   move(moved.targets);
   move(moved.weight);

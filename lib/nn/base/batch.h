@@ -28,10 +28,14 @@ struct Batch {
   Place place;           ///< (B, T), of the inputs
   torch::Tensor fresh;   ///< (B) bool on the CPU: rows whose State starts afresh
   torch::Tensor source;  ///< (B, S) int64 or undefined: what an encoder reads; padding is -1
+  /// On the CPU what a device has of them, so that nobody needs to wait for it; undefined where
+  /// they are there already, or nothing is known.
+  torch::Tensor host_targets = {}, host_weight = {}, host_source = {};
 
   std::int64_t rows() const { return inputs.size(0); }
   std::int64_t steps() const { return inputs.size(1); }
-  /// Tensors the models compute with go to `device`; place and fresh stay on the CPU.
+  /// Tensors the models compute with go to `device`, without waiting for it; place and fresh stay on
+  /// the CPU.
   Batch to(torch::Device device) const;
   /// True if no token is padding (known on the CPU, no device sync).
   bool dense() const;

@@ -4,7 +4,9 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "core/build_info.h"
 #include "core/error.h"
@@ -13,8 +15,8 @@ namespace nn {
 namespace {
 
 const CudaKernels* g_kernels = nullptr;
-const CudaKernels* g_kernels_before = nullptr;  // AsDevice
-bool g_as_device = false;
+const CudaKernels* g_kernels_before = nullptr;
+std::optional<torch::DeviceType> g_as_device;  // AsDevice
 
 void* open_library(const char* name, const char* meaning) {
   void* const library = ::dlopen(name, RTLD_NOW | RTLD_GLOBAL);
@@ -54,7 +56,7 @@ bool has_nvidia_driver() {
 
 const CudaKernels* cuda_kernels(const torch::Tensor& x) {
   if (x.scalar_type() != torch::kFloat32) return nullptr;
-  return x.is_cuda() || (g_as_device && x.is_cpu()) ? g_kernels : nullptr;
+  return x.is_cuda() || x.device().type() == g_as_device ? g_kernels : nullptr;
 }
 
 void* cuda_stream(const torch::Tensor& x) {
@@ -66,16 +68,21 @@ void check_launch(int error, const char* kernel) {
     core::fail(core::Code::unavailable, "{} could not be started: CUDA error {}", kernel, error);
 }
 
-bool in_host_memory(const torch::Tensor& x) { return x.is_cpu() && !g_as_device; }
+std::int64_t device_memory(torch::Device device) {
+  if (device.is_cpu() || g_kernels == nullptr || g_kernels->memory == nullptr) return 0;
+  return g_kernels->memory(std::max<int>(0, device.index()));
+}
 
-AsDevice::AsDevice(const CudaKernels* kernels) {
-  g_as_device = true;
+bool in_host_memory(const torch::Tensor& x) { return x.is_cpu() && g_as_device != torch::kCPU; }
+
+AsDevice::AsDevice(const CudaKernels* kernels, torch::DeviceType device) {
+  g_as_device = device;
   g_kernels_before = g_kernels;
   g_kernels = kernels;
 }
 
 AsDevice::~AsDevice() {
-  g_as_device = false;
+  g_as_device.reset();
   g_kernels = g_kernels_before;
 }
 

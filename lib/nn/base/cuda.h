@@ -1,6 +1,7 @@
 #pragma once
 // CUDA, which programs do not link: it is loaded where --device asks for it.
 
+#include <cstdint>
 #include <string>
 
 #include "nn/base/torch.h"
@@ -26,14 +27,17 @@ void* cuda_stream(const torch::Tensor& x);
 /// Throws Error{unavailable} if a launch failed.
 void check_launch(int error, const char* kernel);
 
+/// Bytes of memory that a GPU has; 0 for the CPU, and where it is not known.
+std::int64_t device_memory(torch::Device device);
+
 /// Whether raw loops on the CPU may read the tensor's memory.
 bool in_host_memory(const torch::Tensor& x);
 
-/// For tests: while it lives, tensors of the CPU are taken for a device's, without raw loops; with
+/// For tests: while it lives, tensors of `device` are taken for a GPU's, without raw loops; with
 /// kernels that run on the CPU (tests/cuda/emulated) where `kernels` is given. Not thread safe.
 class AsDevice {
  public:
-  explicit AsDevice(const CudaKernels* kernels = nullptr);
+  explicit AsDevice(const CudaKernels* kernels = nullptr, torch::DeviceType device = torch::kCPU);
   ~AsDevice();
   AsDevice(const AsDevice&) = delete;
   AsDevice& operator=(const AsDevice&) = delete;

@@ -1,7 +1,9 @@
 #pragma once
 // From hidden vectors to log-probabilities, a block of rows at a time.
 
+#include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "nn/base/torch.h"
@@ -21,6 +23,19 @@ class HeadBlock {
                                  std::vector<torch::Tensor>& gradients) = 0;
 };
 
+/// What rows are to be followed by: (R) int64 where the rows are, and on the CPU too where that is
+/// known, so that nobody needs to wait for it.
+struct Targets {
+  torch::Tensor there, host;
+
+  Targets(torch::Tensor there_ = {}, torch::Tensor host_ = {})  // NOLINT: a tensor is targets too
+      : there(std::move(there_)), host(std::move(host_)) {}
+  torch::Tensor on_host() const { return host.defined() ? host : there.cpu(); }
+  Targets slice(std::int64_t begin, std::int64_t end) const {
+    return {there.slice(0, begin, end), host.defined() ? host.slice(0, begin, end) : host};
+  }
+};
+
 /// A softmax over the vocabulary. The score of word w beside memories is log p(w) + log_z (papers:
 /// TRIME joins the memories at the first level of the adaptive softmax; a cluster's own normaliser
 /// stays inside its cluster).
@@ -31,8 +46,8 @@ class Head : public torch::nn::Module {
   virtual bool linear() const { return false; }
   /// All parameters that a block's backward reaches, tied ones included, in a fixed order.
   virtual std::vector<torch::Tensor> weights() = 0;
-  /// f (R, d), targets (R) int64. With `gradient` the block can go backward. Uses no autograd.
-  virtual std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const torch::Tensor& targets,
+  /// f (R, d), R targets. With `gradient` the block can go backward. Uses no autograd.
+  virtual std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const Targets& targets,
                                            bool gradient) = 0;
   /// Whole rows, for sampling and beams: f (R, d) -> log p (R, V); log_z (R) is set if not null.
   virtual torch::Tensor log_probs(const torch::Tensor& f, torch::Tensor* log_z = nullptr) = 0;

@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 
@@ -74,6 +75,15 @@ torch::Device device(const std::string& name) {
     core::fail(core::Code::unavailable, "--device {}: there are {} CUDA devices", name,
                torch::cuda::device_count());
   return *device;
+}
+
+void set_deterministic(bool on) {
+  auto& context = at::globalContext();
+  context.setDeterministicAlgorithms(on, /*warn_only=*/false);
+  context.setDeterministicFillUninitializedMemory(false);  // we do not read what we did not write
+  context.setDeterministicCuDNN(on);
+  // cuBLAS reads it where it makes its first workspace.
+  if (on) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }
 
 torch::Dtype dtype(const std::string& precision) {

@@ -31,6 +31,9 @@ void start(std::int64_t threads, std::uint64_t seed,
 /// where auto finds a driver of NVIDIA's; one that auto cannot use is told, once. Throws
 /// Error{unavailable} naming what is missing.
 torch::Device device(const std::string& name);
+/// Whether GPUs are to give the same bytes for the same work, at the price of some speed; what
+/// cannot throws c10::Error. Before anything was computed there. The CPU always does.
+void set_deterministic(bool on);
 /// "float32", "float64" or "bfloat16", what --precision takes.
 torch::Dtype dtype(const std::string& precision);
 

@@ -1,17 +1,19 @@
 #include "nn/base/state.h"
 
+#include "nn/base/upload.h"
+
 namespace nn {
 
 void State::select(const torch::Tensor& rows) {
   for (auto& [name, tensor] : tensors)
-    tensor = tensor.index_select(row_dimension(name), rows.to(tensor.device()));
+    tensor = tensor.index_select(row_dimension(name), upload(rows, tensor.device()));
 }
 
 void State::reset(const torch::Tensor& fresh) {
   if (!fresh.defined() || !fresh.any().item<bool>()) return;
   const auto rows = fresh.nonzero().flatten();
   for (auto& [name, tensor] : tensors) {
-    const auto at = rows.to(tensor.device());
+    const auto at = upload(rows, tensor.device());
     if (tensor.requires_grad())
       tensor = tensor.index_fill(row_dimension(name), at, 0);  // the other rows keep their gradient
     else

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "nn/base/upload.h"
 #include "nn/layers/layers.h"
 #include "nn/ops/softmax_rows.h"
 
@@ -26,16 +27,36 @@ struct Parts {
   const torch::Tensor& slots;
 };
 
+/// Of each band, the rows whose targets (R) int64 on the CPU are in it, in order: (n) int64 on
+/// `device`, which gets all in one copy.
+std::vector<torch::Tensor> rows_of_bands(const Bands& bands, const torch::Tensor& targets,
+                                         torch::Device device) {
+  const auto whole = targets.contiguous();
+  const auto* const ids = whole.const_data_ptr<std::int64_t>();
+  std::vector<std::vector<std::int64_t>> rows(static_cast<std::size_t>(bands.count()));
+  for (std::int64_t r = 0; r < whole.numel(); ++r) {
+    const auto band = std::upper_bound(bands.cutoffs.begin(), bands.cutoffs.end(), ids[r]);
+    rows[static_cast<std::size_t>(band - bands.cutoffs.begin())].push_back(r);
+  }
+  std::vector<std::int64_t> sizes, all;
+  for (const auto& of_band : rows) {
+    sizes.push_back(std::ssize(of_band));
+    all.insert(all.end(), of_band.begin(), of_band.end());
+  }
+  return upload(torch::tensor(all, torch::kInt64), device).split_with_sizes(sizes);
+}
+
 class AdaptiveBlock : public HeadBlock {
  public:
   AdaptiveBlock(const Parts& parts, const Bands& bands, double dropout, const torch::Tensor& f,
-                const torch::Tensor& targets, bool gradient)
+                const Targets& targets, bool gradient)
       : tables_(parts.tables), projections_(parts.projections), slots_(parts.slots), f_(f) {
     first_f_ = f_.to(tables_[0].scalar_type());
     if (bands.narrow()) first_f_ = first_f_.mm(projections_.back());
-    first_level(bands, targets);
+    first_level(bands, targets.there);
+    const auto rows = rows_of_bands(bands, targets.on_host(), f.device());
     for (std::int64_t band = 1; band < bands.count(); ++band)
-      second_level(bands, band, targets, dropout);
+      second_level(bands, band, rows[static_cast<std::size_t>(band)], targets.there, dropout);
     if (gradient) return;
     first_.exp.reset();
     tails_.clear();
@@ -92,13 +113,12 @@ class AdaptiveBlock : public HeadBlock {
     log_z = first_.log_z;
   }
 
-  void second_level(const Bands& bands, std::int64_t band, const torch::Tensor& targets,
-                    double dropout) {
+  void second_level(const Bands& bands, std::int64_t band, const torch::Tensor& rows,
+                    const torch::Tensor& targets, double dropout) {
+    if (rows.size(0) == 0) return;
     Tail tail;
     tail.band = band;
-    const auto inside = (targets >= bands.begin(band)).logical_and_(targets < bands.end(band));
-    tail.rows = inside.nonzero().flatten();
-    if (tail.rows.size(0) == 0) return;
+    tail.rows = rows;
     tail.targets = targets.index_select(0, tail.rows) - bands.begin(band);
     const auto& table = tables_[band];
     const auto type = table.scalar_type();
@@ -151,7 +171,7 @@ std::vector<torch::Tensor> AdaptiveHead::weights() {
   return all;
 }
 
-std::unique_ptr<HeadBlock> AdaptiveHead::block(const torch::Tensor& f, const torch::Tensor& targets,
+std::unique_ptr<HeadBlock> AdaptiveHead::block(const torch::Tensor& f, const Targets& targets,
                                                bool gradient) {
   const torch::NoGradGuard no_grad;
   const Parts parts{tables_, projections_, slots_};

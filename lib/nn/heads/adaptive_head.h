@@ -25,7 +25,7 @@ class AdaptiveHead : public Head {
   std::int64_t vocabulary() const override { return bands_.vocabulary; }
   /// Tables of all bands, the slots, projections of bands 1, 2, ..., then band 0's if it has one.
   std::vector<torch::Tensor> weights() override;
-  std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const torch::Tensor& targets,
+  std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const Targets& targets,
                                    bool gradient) override;
   torch::Tensor log_probs(const torch::Tensor& f, torch::Tensor* log_z) override;
   /// Reckons with a quarter of the rows in the largest band.

@@ -44,10 +44,10 @@ PlainHead::PlainHead(std::int64_t vocabulary, std::int64_t d_model)
 
 PlainHead::PlainHead(const std::shared_ptr<Embedding>& tied) : weight_(tied->tables.at(0)) {}
 
-std::unique_ptr<HeadBlock> PlainHead::block(const torch::Tensor& f, const torch::Tensor& targets,
+std::unique_ptr<HeadBlock> PlainHead::block(const torch::Tensor& f, const Targets& targets,
                                             bool gradient) {
   const torch::NoGradGuard no_grad;
-  return std::make_unique<PlainBlock>(weight_, f, targets, gradient);
+  return std::make_unique<PlainBlock>(weight_, f, targets.there, gradient);
 }
 
 torch::Tensor PlainHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {

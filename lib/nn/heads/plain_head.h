@@ -18,7 +18,7 @@ class PlainHead : public Head {
   std::int64_t vocabulary() const override { return weight_.size(0); }
   bool linear() const override { return true; }
   std::vector<torch::Tensor> weights() override { return {weight_}; }
-  std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const torch::Tensor& targets,
+  std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const Targets& targets,
                                    bool gradient) override;
   torch::Tensor log_probs(const torch::Tensor& f, torch::Tensor* log_z) override;
   std::int64_t bytes_per_row() const override;

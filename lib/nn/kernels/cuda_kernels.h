@@ -1,7 +1,10 @@
 #pragma once
 // The table by which a program reaches the kernels of libtessera_cuda.so, which it does not link.
 
+#include <cstdint>
+
 #include "nn/kernels/leaky_kernels.h"
+#include "nn/kernels/memory_kernels.h"
 #include "nn/kernels/optimiser_kernels.h"
 #include "nn/kernels/row_softmax_kernels.h"
 #include "nn/kernels/sru_scan_kernels.h"
@@ -9,21 +12,38 @@
 namespace nn {
 
 struct CudaKernels {
-  const char* build;            ///< version and revision; the program's own
-  void* (*stream)(int device);  ///< LibTorch's current stream there, a cudaStream_t
+  const char* build;                   ///< version and revision; the program's own
+  void* (*stream)(int device);         ///< LibTorch's current stream there, a cudaStream_t
+  std::int64_t (*memory)(int device);  ///< bytes that it has, 0 if that is not known
   decltype(&leaky_keys_forward_cuda) leaky_keys_forward;
   decltype(&leaky_keys_backward_cuda) leaky_keys_backward;
   decltype(&adam_cuda) adam;
   decltype(&nag_cuda) nag;
   decltype(&row_softmax_cuda) row_softmax;
+  decltype(&seen_tiles_cuda) seen_tiles;
+  decltype(&seen_raise_cuda) seen_raise;
+  decltype(&seen_exponentiate_cuda) seen_exponentiate;
+  decltype(&seen_differentiate_cuda) seen_differentiate;
   decltype(&sru_forward_cuda) sru_forward;
   decltype(&sru_backward_cuda) sru_backward;
 };
 
-/// The table of whoever links the kernels, without a build and a stream.
+/// The table of whoever links the kernels, without a build and what only a GPU has.
 inline CudaKernels linked_cuda_kernels() {
-  return {nullptr,  nullptr,          leaky_keys_forward_cuda, leaky_keys_backward_cuda, adam_cuda,
-          nag_cuda, row_softmax_cuda, sru_forward_cuda,        sru_backward_cuda};
+  return {.build = nullptr,
+          .stream = nullptr,
+          .memory = nullptr,
+          .leaky_keys_forward = leaky_keys_forward_cuda,
+          .leaky_keys_backward = leaky_keys_backward_cuda,
+          .adam = adam_cuda,
+          .nag = nag_cuda,
+          .row_softmax = row_softmax_cuda,
+          .seen_tiles = seen_tiles_cuda,
+          .seen_raise = seen_raise_cuda,
+          .seen_exponentiate = seen_exponentiate_cuda,
+          .seen_differentiate = seen_differentiate_cuda,
+          .sru_forward = sru_forward_cuda,
+          .sru_backward = sru_backward_cuda};
 }
 
 }  // namespace nn

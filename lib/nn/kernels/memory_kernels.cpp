@@ -8,16 +8,14 @@
 namespace nn {
 namespace {
 
-constexpr std::int64_t kTile = 64;
-
 inline float exp_or_zero(float x) { return x < -87.0f ? 0.0f : vec::exp(x); }
 
 }  // namespace
 
 SeenScores::SeenScores(const PlaceIds& queries, const PlaceIds& entries, const SightRule& rule)
     : queries_(queries), entries_(entries), rule_(rule) {
-  for (std::int64_t begin = 0; begin < entries.size; begin += kTile) {
-    const std::int64_t end = std::min(begin + kTile, entries.size);
+  for (std::int64_t begin = 0; begin < entries.size; begin += kSeenTile) {
+    const std::int64_t end = std::min(begin + kSeenTile, entries.size);
     tiles_.push_back({begin, end, range_of(entries, begin, end)});
   }
 }
@@ -35,7 +33,7 @@ void SeenScores::mask(std::int64_t query, const Tile& tile, bool* visible) const
 template <class Whole, class Part, class Hidden>
 void SeenScores::each_tile(std::int64_t query, const Whole& whole, const Part& part,
                            const Hidden& hidden) const {
-  bool visible[kTile];
+  bool visible[kSeenTile];
   const PlaceRange asking = range_of(queries_, query, query + 1);
   for (std::size_t t = 0; t < tiles_.size();) {
     const Seen kind = sight(rule_, asking, tiles_[t].range);

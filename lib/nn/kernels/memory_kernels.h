@@ -1,7 +1,7 @@
 #pragma once
 // The arithmetic of nn::MemoryBlock on raw float32 memory: who sees whom is settled for tiles of 64
 // entries at once, so that what a query does not see costs nothing and what it sees whole is a
-// plain loop.
+// plain loop. SeenScores does it on the CPU, seen_..._cuda on a GPU.
 
 #include <cstdint>
 #include <span>
@@ -10,6 +10,12 @@
 #include "nn/kernels/who_sees.h"
 
 namespace nn {
+
+constexpr std::int64_t kSeenTile = 64;  // entries
+/// How many tiles so many entries have.
+constexpr std::int64_t seen_tiles(std::int64_t entries) {
+  return (entries + kSeenTile - 1) / kSeenTile;
+}
 
 /// The scores of R queries against M entries, rows contiguous. The pointers must outlive it. A
 /// call works on the rows [begin, end): threads share one object and cut the rows among them.
@@ -59,5 +65,27 @@ class SeenScores {
   SightRule rule_;
   std::vector<Tile> tiles_;
 };
+
+/// The same on a GPU, whose pointers these are: a block a row, sums in a fixed order.
+struct SeenRows {
+  PlaceIds queries, entries;  // (R), (M)
+  const PlaceRange* tiles;    // (seen_tiles(M)): of the entries
+  SightRule rule;
+  float* scores;  // (R, M)
+  float scale;
+  const std::int64_t *targets, *labels;  // (R), (M)
+};
+
+/// Each returns a cudaError_t, 0 if the launch went well; `stream` is a cudaStream_t.
+/// The ranges of the entries' tiles.
+int seen_tiles_cuda(const PlaceIds& entries, PlaceRange* tiles, void* stream);
+/// SeenScores::raise, of all rows.
+int seen_raise_cuda(const SeenRows& s, float* maxima, void* stream);
+/// SeenScores::exponentiate.
+int seen_exponentiate_cuda(const SeenRows& s, const float* maxima, float* sum_all,
+                           float* sum_positive, void* stream);
+/// SeenScores::differentiate; scores are what exponentiate left.
+int seen_differentiate_cuda(const SeenRows& s, const float* every, const float* matching,
+                            void* stream);
 
 }  // namespace nn

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "nn/base/cuda.h"
+#include "nn/base/upload.h"
 
 namespace nn {
 
@@ -18,21 +19,27 @@ Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, 
   const bool plain = positions != Positions::alibi && !narrow;
   if (plain && (sight.causal || sees_all) && !materialise) return sight;
 
-  const auto query = torch::arange(earlier, slots).unsqueeze(1);            // (T, 1)
-  const auto own = torch::arange(slots).unsqueeze(0).eq(query);             // (T, S)
-  auto visible = torch::arange(slots).unsqueeze(0).le(query).unsqueeze(0);  // (1, T, S)
-  if (!cache.all_valid()) visible = (visible & cache.valid().unsqueeze(1)) | own;
+  const auto device = options.device();
+  const auto numbers = torch::TensorOptions(torch::kInt64).device(device);
+  const auto slot = torch::arange(slots, numbers).unsqueeze(0);            // (1, S)
+  const auto query = torch::arange(earlier, slots, numbers).unsqueeze(1);  // (T, 1)
+  auto visible = slot.le(query).unsqueeze(0);                              // (1, T, S)
+  if (!cache.all_valid())
+    visible = (visible & upload(cache.valid(), device).unsqueeze(1)) | slot.eq(query);
   torch::Tensor distance;  // (B or 1, T, S)
   if (!plain) {
-    distance = cache.before().unsqueeze(2) - cache.position().unsqueeze(1);
+    distance =
+        upload(cache.before(), device).unsqueeze(2) - upload(cache.position(), device).unsqueeze(1);
     if (cache.all_valid()) distance = distance.narrow(0, 0, 1);
   }
   if (narrow) visible = visible & (distance < window);
   visible = visible.unsqueeze(1);  // (B or 1, 1, T, S)
-  auto mask = torch::zeros(visible.sizes(), options.device(torch::kCPU));
-  if (positions == Positions::alibi)
-    mask = -alibi_slopes(heads).view({1, heads, 1, 1}) * distance.unsqueeze(1);
-  sight.mask = mask.masked_fill_(visible.logical_not(), kHidden).to(options);
+  auto mask = torch::zeros(visible.sizes(), options);
+  if (positions == Positions::alibi) {
+    const auto slopes = upload(-alibi_slopes(heads).view({1, heads, 1, 1}), device);
+    mask = (slopes * distance.unsqueeze(1)).to(options.dtype());
+  }
+  sight.mask = mask.masked_fill_(visible.logical_not(), kHidden);
   sight.causal = false;
   return sight;
 }

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "nn/base/upload.h"
 #include "nn/layers/option_checks.h"
 
 namespace nn {
@@ -34,9 +35,9 @@ void BlockStack::register_blocks(torch::nn::Module& owner, bool read_sources) {
 }
 
 torch::Tensor BlockStack::add_positions(const torch::Tensor& x, const torch::Tensor& before) const {
-  if (wpe_) return x + wpe_->forward(before.to(x.device()));
+  if (wpe_) return x + wpe_->forward(upload(before, x.device()));
   if (positions_ == Positions::sinusoidal)
-    return x + sinusoids(before, shape_.d_model).to(x.options().requires_grad(false));
+    return x + upload(sinusoids(before, shape_.d_model), x.options().requires_grad(false));
   return x;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "nn/base/cuda.h"
 #include "nn/layers/layers.h"
 
 namespace nn {
@@ -37,6 +38,13 @@ torch::Tensor Embedding::forward(const torch::Tensor& ids) {
     out = torch::zeros({flat.size(0), bands_.d_model}, tables[0].options().requires_grad(false));
     for (std::int64_t i = 0; i < bands_.count(); ++i) {
       const auto inside = (flat >= bands_.begin(i)).logical_and_(flat < bands_.end(i));
+      if (!in_host_memory(
+              flat)) {  // which rows those are only the device knows: all, then a choice
+        const auto words = (flat - bands_.begin(i)).clamp(0, bands_.end(i) - bands_.begin(i) - 1);
+        const auto vectors = torch::linear(torch::embedding(tables[i], words), projections[i]);
+        out = torch::where(inside.unsqueeze(1), vectors, out);
+        continue;
+      }
       const auto rows = inside.nonzero().flatten();
       if (rows.size(0) == 0) continue;
       const auto vectors =

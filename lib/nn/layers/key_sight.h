@@ -13,8 +13,8 @@ struct KeySight {
 
   /// Nothing is hidden but what comes later.
   bool causal_only() const { return !first.defined() && before < 0; }
-  /// True where query i must not see slot j: (B or 1, 1, T, S) bool on the CPU.
-  torch::Tensor hidden(std::int64_t queries, std::int64_t slots) const;
+  /// True where query i must not see slot j: (B or 1, 1, T, S) bool, made where it is needed.
+  torch::Tensor hidden(std::int64_t queries, std::int64_t slots, torch::Device device) const;
 };
 
 /// --same-length: "on" or "off". Throws Error{bad_config}.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "nn/base/upload.h"
 
 namespace nn {
 namespace {
@@ -10,13 +11,13 @@ namespace {
 // Slots [begin[b], begin[b] + n) of each row of x (B, S, d); those before 0 are slot 0.
 torch::Tensor slots(const torch::Tensor& x, const torch::Tensor& begin, std::int64_t n) {
   auto at = (begin.unsqueeze(1) + torch::arange(n)).clamp_min(0);
-  at = at.to(x.device()).unsqueeze(2).expand({x.size(0), n, x.size(2)});
+  at = upload(at, x.device()).unsqueeze(2).expand({x.size(0), n, x.size(2)});
   return x.gather(1, at);
 }
 
 // x (B, T, ...) with each row's steps in the order (B, T).
 torch::Tensor permuted(const torch::Tensor& x, const torch::Tensor& order) {
-  auto at = order.to(x.device());
+  auto at = upload(order, x.device());
   while (at.dim() < x.dim()) at = at.unsqueeze(-1);
   return x.gather(1, at.expand_as(x));
 }
@@ -78,7 +79,7 @@ torch::Tensor LayerMemory::pack(const torch::Tensor& x) const {
 torch::Tensor LayerMemory::packed_ids(const Batch& batch) const {
   const auto& ids = batch.inputs;
   if (dense()) return ids;
-  return pack(ids.masked_fill((batch.place.run < 0).to(ids.device()), 0));
+  return pack(ids.masked_fill(upload(batch.place.run < 0, ids.device()), 0));
 }
 
 torch::Tensor LayerMemory::unpack(const torch::Tensor& x) const {

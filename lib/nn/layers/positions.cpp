@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "nn/base/upload.h"
 
 namespace nn {
 
@@ -74,8 +75,8 @@ Rotation::Rotation(const torch::Tensor& positions, std::int64_t d, const RopeOpt
   const auto angle = positions.cpu().to(torch::kFloat64).unsqueeze(-1) *
                      torch::tensor(rope_frequencies(rope, d), torch::kFloat64);
   const double length = rope_length(rope);
-  cos = angle.cos().mul_(length).to(options).unsqueeze(1);
-  sin = angle.sin().mul_(length).to(options).unsqueeze(1);
+  cos = upload(angle.cos().mul_(length), options).unsqueeze(1);
+  sin = upload(angle.sin().mul_(length), options).unsqueeze(1);
 }
 
 torch::Tensor Rotation::apply(const torch::Tensor& x) const {

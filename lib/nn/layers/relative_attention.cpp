@@ -1,5 +1,7 @@
 #include "nn/layers/relative_attention.h"
 
+#include <ATen/ops/scaled_dot_product_attention.h>
+
 #include <cmath>
 
 #include "nn/base/cuda.h"
@@ -11,20 +13,37 @@ namespace {
 
 using torch::Tensor;
 
-Tensor attend_whole(const Tensor& content, const Tensor& position, const Tensor& kv,
-                    const Tensor& r, const KeySight& sight, double scale, double dropout) {
-  const auto rows = content.size(0), steps = content.size(1), heads = content.size(2),
-             slots = kv.size(1);
-  auto scores = torch::matmul(content.transpose(1, 2), kv.select(2, 0).permute({0, 2, 3, 1}));
-  // Products with r padded to S + 1 columns: read from column T - 1 on in rows of S, row i begins i
-  // columns earlier, which is the relative shift. What lies behind a query's own slot is hidden.
+// position (B, T, heads, width) . r (S, heads, width), moved to where the distance stands:
+// (B, heads, T, S). Products with r padded to S + 1 columns: read from column T - 1 on in rows of S,
+// row i begins i columns earlier, which is the relative shift. What lies behind a query's own slot
+// means nothing.
+Tensor shifted_scores(const Tensor& position, const Tensor& r) {
+  const auto rows = position.size(0), steps = position.size(1), heads = position.size(2),
+             slots = r.size(0);
   const auto padded = torch::constant_pad_nd(r, {0, 0, 0, 0, 0, 1});
   const auto products = torch::matmul(position.transpose(1, 2), padded.permute({1, 2, 0}));
-  const auto shifted = products.reshape({rows, heads, steps * (slots + 1)})
-                           .narrow(2, steps - 1, steps * slots)
-                           .view({rows, heads, steps, slots});
-  scores = (scores + shifted) * scale;
-  scores = scores.masked_fill(sight.hidden(steps, slots).to(scores.device()), kHidden);
+  return products.reshape({rows, heads, steps * (slots + 1)})
+      .narrow(2, steps - 1, steps * slots)
+      .view({rows, heads, steps, slots});
+}
+
+// For a device: the fused attention with the positions' part as its bias, the one thing that is
+// (B, heads, T, S).
+Tensor attend_biased(const Tensor& content, const Tensor& position, const Tensor& kv,
+                     const Tensor& r, const KeySight& sight, double scale, double dropout) {
+  const auto hidden = sight.hidden(content.size(1), kv.size(1), content.device());
+  const auto bias = shifted_scores(position * scale, r).masked_fill(hidden, kHidden);
+  return at::scaled_dot_product_attention(content.transpose(1, 2), kv.select(2, 0).transpose(1, 2),
+                                          kv.select(2, 1).transpose(1, 2), bias, dropout,
+                                          /*is_causal=*/false, scale)
+      .transpose(1, 2);
+}
+
+Tensor attend_whole(const Tensor& content, const Tensor& position, const Tensor& kv,
+                    const Tensor& r, const KeySight& sight, double scale, double dropout) {
+  auto scores = torch::matmul(content.transpose(1, 2), kv.select(2, 0).permute({0, 2, 3, 1}));
+  scores = (scores + shifted_scores(position, r)) * scale;
+  scores = scores.masked_fill(sight.hidden(content.size(1), kv.size(1), torch::kCPU), kHidden);
   const auto weights = dropped(scores.softmax(-1), dropout, dropout > 0);
   return torch::matmul(weights, kv.select(2, 1).transpose(1, 2)).transpose(1, 2);
 }
@@ -50,7 +69,8 @@ torch::Tensor relative_attend(const torch::Tensor& content, const torch::Tensor&
                     kv.scalar_type() == torch::kFloat32 && dropout == 0;
   if (fits)
     return relative_attend_blocks(content, position, kv, r, sight.first, sight.before, scale);
-  return attend_whole(content, position, kv, r, sight, scale, dropout);
+  if (in_host_memory(content)) return attend_whole(content, position, kv, r, sight, scale, dropout);
+  return attend_biased(content, position, kv, r, sight, scale, dropout);
 }
 
 PositionBiases::PositionBiases(std::int64_t heads, std::int64_t width) {

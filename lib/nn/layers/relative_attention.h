@@ -21,7 +21,8 @@ torch::Tensor distance_vectors(std::int64_t n, std::int64_t clamp, std::int64_t 
 /// softmax of the scores times v: content (q + u) and position (q + v), both (B, T, heads, width);
 /// kv (B, S, 2, heads, width): keys and values, r = W_r R (S, heads, width) for distances S - 1 to
 /// 0 -> (B, T, heads, width). Differentiable in all. On the CPU without dropout in blocks of
-/// queries, else with torch's operators, which hold (B, heads, T, S) scores.
+/// queries; on a device torch's fused attention with a bias (B, heads, T, S); else with operators
+/// that hold such scores.
 torch::Tensor relative_attend(const torch::Tensor& content, const torch::Tensor& position,
                               const torch::Tensor& kv, const torch::Tensor& r,
                               const KeySight& sight, double dropout);

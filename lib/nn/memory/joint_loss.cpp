@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "core/error.h"
+#include "nn/base/cuda.h"
 #include "nn/memory/memory_block.h"
 
 namespace nn {
@@ -14,14 +16,16 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct Problem {
-  Tensor targets, weight;  // (N)
-  Place place;             // (N)
+  Targets targets;  // (N)
+  Tensor weight;    // (N)
+  Place place;      // (N)
   Head* head;
   MemoryRule rule;
   Entries entries;     // keys in the type of f; none without a memory
   std::int64_t steps;  // T: rows [n T, (n + 1) T) are one row of the batch
-  std::int64_t block_bytes;
+  LossWork work;
   bool gradient;
+  std::optional<Sighting> sighting;  // of all rows, where a device's kernels look at the memory
   double smoothing = 0;
   /// Weight of each word in the uniform part, on top of the target's own 1 - smoothing - share().
   double share() const {
@@ -30,15 +34,34 @@ struct Problem {
 };
 
 // Most rows of a block. The scores of a block against its own rows are half hidden, and more than
-// half where it holds several segments: small blocks waste less.
-constexpr std::int64_t kRows = 4096, kRowsWithMemory = 512;
+// half where it holds several segments: small blocks waste less. A device's parts are cut finer
+// (MemoryBlock).
+constexpr std::int64_t kRows = 4096, kRowsWithMemory = 512, kRowsThere = 1 << 14;
+
+// Float32 products of CUDA's in TF32 while it lives. Not thread safe.
+class Tf32 {
+ public:
+  explicit Tf32(bool on) : before_(at::globalContext().allowTF32CuBLAS()), on_(on) {
+    if (on_) at::globalContext().setAllowTF32CuBLAS(true);
+  }
+  ~Tf32() {
+    if (on_) at::globalContext().setAllowTF32CuBLAS(before_);
+  }
+  Tf32(const Tf32&) = delete;
+  Tf32& operator=(const Tf32&) = delete;
+
+ private:
+  bool before_, on_;
+};
 
 // Rows a block: as many as the budget allows, whole batch rows or equal parts of one, so that a
 // block of a segment sees few entries outside it.
 std::int64_t rows_per_block(const Problem& p, std::int64_t bytes_per_row) {
-  const std::int64_t most = p.rule.any() ? kRowsWithMemory : kRows;
-  const std::int64_t rows =
-      std::clamp<std::int64_t>(p.block_bytes / std::max<std::int64_t>(1, bytes_per_row), 16, most);
+  const std::int64_t most = !in_host_memory(p.weight) ? kRowsThere
+                            : p.rule.any()            ? kRowsWithMemory
+                                                      : kRows;
+  const std::int64_t rows = std::clamp<std::int64_t>(
+      p.work.block_bytes / std::max<std::int64_t>(1, bytes_per_row), 16, most);
   if (rows >= p.steps) return rows / p.steps * p.steps;
   const std::int64_t parts = (p.steps + rows - 1) / rows;
   return (p.steps + parts - 1) / parts;
@@ -66,6 +89,7 @@ void add_uniform_scores(const Tensor& f, const Problem& p, Sums& sums) {
 // Everything in one pass over blocks of rows: a block's scores exist once, and its gradient is
 // taken while they do.
 Sums sum_blocks(const Tensor& f, const Tensor& g, const Problem& p) {
+  const Tf32 products(p.work.tf32 && !f.is_cpu());
   const bool memory = p.rule.any();
   Sums sums;
   sums.loss = torch::zeros({}, f.options().dtype(torch::kFloat64));
@@ -81,7 +105,8 @@ Sums sum_blocks(const Tensor& f, const Tensor& g, const Problem& p) {
       rows_per_block(p, p.head->bytes_per_row() + (memory ? 6 * p.entries.size() : 0));
   for (std::int64_t begin = 0; begin < rows; begin += block) {
     const std::int64_t end = std::min(begin + block, rows);
-    const Tensor targets = p.targets.slice(0, begin, end), weight = p.weight.slice(0, begin, end);
+    const Targets targets = p.targets.slice(begin, end);
+    const Tensor weight = p.weight.slice(0, begin, end);
     const auto head = p.head->block(f.slice(0, begin, end), targets, p.gradient);
     if (!memory) {
       const double target = 1 - p.smoothing - p.share(),
@@ -93,7 +118,10 @@ Sums sum_blocks(const Tensor& f, const Tensor& g, const Problem& p) {
             .copy_(head->backward(weight * -target, weight * normaliser, sums.d_weights));
       continue;
     }
-    MemoryBlock seen(g.slice(0, begin, end), p.place.slice(begin, end), targets, p.entries, p.rule);
+    std::optional<Sighting> sighting;
+    if (p.sighting) sighting = p.sighting->of(begin, end);
+    MemoryBlock seen(g.slice(0, begin, end), p.place.slice(begin, end), targets.there, p.entries,
+                     p.rule, sighting ? &*sighting : nullptr);
     const Tensor score = head->log_prob + head->log_z;
     const Tensor log_all = torch::logaddexp(head->log_z, seen.all),
                  log_target = torch::logaddexp(score, seen.positive);
@@ -142,14 +170,15 @@ class JointLoss : public torch::autograd::Function<JointLoss> {
   }
 };
 
-Problem problem_of(const Batch& batch, Head& head, std::int64_t block_bytes) {
+Problem problem_of(const Batch& batch, Head& head, const LossWork& work) {
   Problem problem;
-  problem.targets = batch.targets.flatten();
+  problem.targets.there = batch.targets.flatten();
+  if (batch.host_targets.defined()) problem.targets.host = batch.host_targets.flatten();
   problem.weight = batch.weight.flatten();
   problem.place = batch.place.flatten();
   problem.head = &head;
   problem.steps = batch.steps();
-  problem.block_bytes = block_bytes;
+  problem.work = work;
   return problem;
 }
 
@@ -163,6 +192,8 @@ Tensor solve(const Tensor& f, const Tensor& g, Problem& problem) {
   const Tensor queries = memory ? g.flatten(0, 1).to(dtype) : rows.new_empty({0});
   if (memory) problem.entries.keys = problem.entries.keys.to(dtype);
   const Tensor keys = memory ? problem.entries.keys : queries;
+  if (memory && MemoryBlock::by_kernels(queries, problem.rule))
+    problem.sighting.emplace(problem.place, problem.entries.place, queries.device());
   problem.gradient = torch::GradMode::is_enabled() &&
                      (rows.requires_grad() || queries.requires_grad() || keys.requires_grad() ||
                       std::any_of(weights.begin(), weights.end(),
@@ -173,18 +204,23 @@ Tensor solve(const Tensor& f, const Tensor& g, Problem& problem) {
 
 }  // namespace
 
+std::int64_t loss_block_bytes(std::int64_t device_memory) {
+  constexpr std::int64_t kLeast = 64 << 20, kMost = std::int64_t{4} << 30;
+  return std::clamp(device_memory / 64, kLeast, kMost);
+}
+
 Tensor joint_loss(const Tensor& f, const Tensor& g, const Batch& batch, Head& head,
-                  const MemoryRule& rule, const Entries& entries, std::int64_t block_bytes) {
-  Problem problem = problem_of(batch, head, block_bytes);
+                  const MemoryRule& rule, const Entries& entries, const LossWork& work) {
+  Problem problem = problem_of(batch, head, work);
   if (rule.any() && entries.size() > 0) problem.rule = rule, problem.entries = entries;
   return solve(f, g, problem);
 }
 
 Tensor smoothed_loss(const Tensor& f, const Batch& batch, Head& head, double smoothing,
-                     std::int64_t block_bytes) {
+                     const LossWork& work) {
   if (smoothing > 0 && !head.linear())
     core::fail(core::Code::usage, "label smoothing is for a softmax of one band");
-  Problem problem = problem_of(batch, head, block_bytes);
+  Problem problem = problem_of(batch, head, work);
   problem.smoothing = head.vocabulary() > 1 ? smoothing : 0;
   return solve(f, {}, problem);
 }

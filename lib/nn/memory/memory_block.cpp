@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "nn/base/cuda.h"
+#include "nn/base/upload.h"
 #include "nn/memory/visibility.h"
 
 namespace nn {
@@ -10,7 +11,8 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kPart = 128;  // queries
+constexpr std::int64_t kPart = 128;        // queries
+constexpr std::int64_t kPartThere = 1024;  // on a device, which takes its time to start
 
 // What is left to multiply once scores_of() is done.
 float factor_of(const MemoryRule& rule, double scale) {
@@ -37,7 +39,7 @@ Tensor masked_scores(const Tensor& queries, const Place& place, const Tensor& ke
   Tensor scores = products(queries, keys, rule.metric, scale);
   if (rule.metric == Metric::ip) scores.mul_(scale);
   const Tensor hidden = visibility(place, entries, rule).logical_not_();
-  scores.masked_fill_(hidden.to(scores.device()), kUnseen);
+  scores.masked_fill_(upload(hidden, scores.device()), kUnseen);
   if (rule.top_k > 0 && scores.size(1) > rule.top_k) {  // ties with the k-th stay
     const Tensor least = std::get<0>(scores.topk(rule.top_k, 1)).select(1, rule.top_k - 1);
     scores.masked_fill_(scores < least.unsqueeze(1), kUnseen);
@@ -70,33 +72,57 @@ Tensor share(const Tensor& d, const Tensor& sum) {
 }  // namespace
 
 MemoryBlock::MemoryBlock(const Tensor& queries, const Place& place, const Tensor& targets,
-                         const Entries& entries, const MemoryRule& rule)
+                         const Entries& entries, const MemoryRule& rule, const Sighting* sighting)
     : entries_(entries),
       rule_(rule),
-      fast_(sums_seen(queries, rule)),
+      by_(chosen(queries, rule)),
       scale_(scale_of(rule, queries.size(1))),
       queries_(queries) {
   const std::int64_t rows = queries.size(0);
   max_ = torch::full({rows}, kUnseen / 2, queries.options());
   sum_all_ = torch::zeros({rows}, queries.options());
   sum_positive_ = torch::zeros({rows}, queries.options());
-  if (fast_) {
-    labels_ = entries.labels.to(torch::kInt32).contiguous();
-    targets_ = targets.to(torch::kInt32).contiguous();
+  if (by_ != By::masks) {
+    const auto type = by_ == By::loops ? torch::kInt32 : torch::kInt64;
+    labels_ = entries.labels.to(type).contiguous();
+    targets_ = targets.to(type).contiguous();
   }
-  for (std::int64_t begin = 0; begin < rows; begin += kPart) {
-    const std::int64_t end = std::min(begin + kPart, rows);
+  if (by_ == By::kernels)
+    sighting_ = sighting != nullptr ? *sighting : Sighting(place, entries.place, queries.device());
+  const std::int64_t most = by_ == By::kernels ? kPartThere : kPart;
+  for (std::int64_t begin = 0; begin < rows; begin += most) {
+    const std::int64_t end = std::min(begin + most, rows);
     Part part{begin, end, contiguous(place.slice(begin, end)), {}};
     auto ranges = visible_spans(part.place, entries.place, rule);
     if (rule.top_k > 0 && ranges.size() > 1)
       ranges = {{ranges.front().first, ranges.back().second}};
     for (const auto& [first, last] : ranges)
       part.spans.push_back({first, last, contiguous(entries.place.slice(first, last)), {}, {}});
-    fast_ ? sum_seen(part) : sum_masked(part, targets.slice(0, begin, end));
+    if (by_ == By::loops)
+      sum_seen(part);
+    else if (by_ == By::kernels)
+      sum_there(part);
+    else
+      sum_masked(part, targets.slice(0, begin, end));
     parts_.push_back(std::move(part));
   }
   all = log_mass(sum_all_, max_);
   positive = log_mass(sum_positive_, max_);
+}
+
+bool MemoryBlock::by_kernels(const Tensor& queries, const MemoryRule& rule) {
+  return chosen(queries, rule) == By::kernels;
+}
+
+MemoryBlock::By MemoryBlock::chosen(const Tensor& queries, const MemoryRule& rule) {
+  if (sums_seen(queries, rule)) return By::loops;
+  return cuda_kernels(queries) != nullptr && rule.top_k == 0 ? By::kernels : By::masks;
+}
+
+// What is left to multiply with is factor_of().
+Tensor MemoryBlock::scores(const Part& part, const Span& span) const {
+  return products(queries_.slice(0, part.begin, part.end),
+                  entries_.keys.slice(0, span.begin, span.end), rule_.metric, scale_);
 }
 
 void MemoryBlock::sum_masked(Part& part, const Tensor& targets) {
@@ -120,8 +146,7 @@ void MemoryBlock::sum_seen(Part& part) {
   const float factor = factor_of(rule_, scale_);
   float* const max = max_.data_ptr<float>() + part.begin;
   for (auto& span : part.spans) {
-    span.exp_scores = products(queries_.slice(0, part.begin, part.end),
-                               entries_.keys.slice(0, span.begin, span.end), rule_.metric, scale_);
+    span.exp_scores = scores(part, span);
     const SeenScores seen = seen_scores(part.place, span.place, rule_);
     const float* const scores = span.exp_scores.const_data_ptr<float>();
     at::parallel_for(0, part.place.size(), 1, [&](std::int64_t begin, std::int64_t end) {
@@ -139,6 +164,30 @@ void MemoryBlock::sum_seen(Part& part) {
       seen.exponentiate(scores, factor, max, labels, targets, begin, end, sum_all, sum_positive);
     });
   }
+}
+
+SeenRows MemoryBlock::rows_of(const Part& part, const Span& span) const {
+  auto rows = sighting_->of(part.begin, part.end).rows(span.begin, span.end, rule_);
+  rows.scores = span.exp_scores.data_ptr<float>();
+  rows.scale = factor_of(rule_, scale_);
+  rows.targets = targets_.const_data_ptr<std::int64_t>() + part.begin;
+  rows.labels = labels_.const_data_ptr<std::int64_t>() + span.begin;
+  return rows;
+}
+
+void MemoryBlock::sum_there(Part& part) {
+  const auto* const kernels = cuda_kernels(queries_);
+  void* const stream = cuda_stream(queries_);
+  float* const max = max_.data_ptr<float>() + part.begin;
+  for (auto& span : part.spans) {
+    span.exp_scores = scores(part, span);
+    check_launch(kernels->seen_raise(rows_of(part, span), max, stream), "seen_raise");
+  }
+  for (auto& span : part.spans)
+    check_launch(kernels->seen_exponentiate(rows_of(part, span), max,
+                                            sum_all_.data_ptr<float>() + part.begin,
+                                            sum_positive_.data_ptr<float>() + part.begin, stream),
+                 "seen_exponentiate");
 }
 
 // exp_scores becomes dL/d (q.k) for ip.
@@ -162,6 +211,14 @@ void MemoryBlock::backward_seen(const Part& part, Span& span, const Tensor& ever
   });
 }
 
+void MemoryBlock::backward_there(const Part& part, Span& span, const Tensor& every,
+                                 const Tensor& matching) const {
+  check_launch(cuda_kernels(queries_)->seen_differentiate(
+                   rows_of(part, span), every.const_data_ptr<float>() + part.begin,
+                   matching.const_data_ptr<float>() + part.begin, cuda_stream(queries_)),
+               "seen_differentiate");
+}
+
 Tensor MemoryBlock::backward(const Tensor& d_all, const Tensor& d_positive, Tensor& d_keys) {
   Tensor d_queries = torch::zeros_like(queries_);
   const Tensor every = share(d_all, sum_all_).mul_(scale_).contiguous(),
@@ -171,8 +228,12 @@ Tensor MemoryBlock::backward(const Tensor& d_all, const Tensor& d_positive, Tens
     const Tensor queries = queries_.slice(0, part.begin, part.end);
     Tensor d_part = d_queries.slice(0, part.begin, part.end);
     for (auto& span : part.spans) {
-      fast_ ? backward_seen(part, span, every, matching)
-            : backward_masked(part, span, every, matching);
+      if (by_ == By::loops)
+        backward_seen(part, span, every, matching);
+      else if (by_ == By::kernels)
+        backward_there(part, span, every, matching);
+      else
+        backward_masked(part, span, every, matching);
       const Tensor& d = span.exp_scores;
       const Tensor keys = entries_.keys.slice(0, span.begin, span.end);
       d_part.addmm_(d, keys, 1, sign);

@@ -2,9 +2,16 @@
 
 #include <algorithm>
 
+#include "core/error.h"
+#include "nn/base/cuda.h"
+#include "nn/base/upload.h"
+
 namespace nn {
 namespace {
 
+static_assert(sizeof(PlaceRange) == 7 * sizeof(std::int64_t));
+
+// Of the host or of a device.
 PlaceIds ids_of(const Place& place) {
   return {place.run.const_data_ptr<std::int64_t>(), place.segment.const_data_ptr<std::int64_t>(),
           place.position.const_data_ptr<std::int64_t>(), place.size()};
@@ -14,6 +21,29 @@ PlaceIds ids_of(const Place& place) {
 
 Place contiguous(const Place& place) {
   return {place.run.contiguous(), place.segment.contiguous(), place.position.contiguous()};
+}
+
+Sighting::Sighting(const Place& asking, const Place& asked, torch::Device device) {
+  const auto split = asking.size();
+  const auto joined = Place::concatenate({asking, asked});
+  const auto all = upload(torch::stack({joined.run, joined.segment, joined.position}), device);
+  const Place there = {all[0], all[1], all[2]};
+  queries = there.slice(0, split);
+  entries = there.slice(split, split + asked.size());
+  tiles = torch::empty({seen_tiles(asked.size()), 7}, all.options());
+  const auto like = torch::empty({0}, all.options().dtype(torch::kFloat32));
+  check_launch(cuda_kernels(like)->seen_tiles(
+                   ids_of(entries), static_cast<PlaceRange*>(tiles.data_ptr()), cuda_stream(like)),
+               "seen_tiles");
+}
+
+SeenRows Sighting::rows(std::int64_t begin, std::int64_t end, const SightRule& rule) const {
+  SeenRows rows{};
+  rows.queries = ids_of(queries);
+  rows.entries = ids_of(entries.slice(begin, end));
+  rows.tiles = static_cast<const PlaceRange*>(tiles.const_data_ptr()) + begin / kSeenTile;
+  rows.rule = rule;
+  return rows;
 }
 
 SeenScores seen_scores(const Place& queries, const Place& entries, const MemoryRule& rule) {

@@ -97,6 +97,18 @@ GlaOutput gla_scan(const GlaInput& in) {
   return {out[0], out[1]};
 }
 
+namespace {
+
+// Sums over the steps so far, in dimension 3, by shifts of 1, 2, 4, ...: CUDA's cumsum may give other
+// bits each time.
+Tensor sums_so_far(Tensor x) {
+  for (std::int64_t shift = 1; shift < x.size(3); shift *= 2)
+    x = x + at::constant_pad_nd(x.narrow(3, 0, x.size(3) - shift), {0, 0, shift, 0});
+  return x;
+}
+
+}  // namespace
+
 // Within a chunk, with b the sum of log_decay from the chunk's start on and S before it:
 //   o_t = (q_t e^{b_t})^T S + sum over s <= t of (q_t . k_s e^{b_t - b_s}) v_s
 // In parts of a chunk, so that no exponent is above 0: those before a part's start are taken from
@@ -110,7 +122,7 @@ GlaOutput gla_scan_chunks(const GlaInput& in) {
     const auto whole = missing > 0 ? at::constant_pad_nd(x, {0, 0, 0, 0, 0, missing}) : x;
     return whole.reshape({rows, chunks, kChunk, heads, x.size(3)}).permute({0, 3, 1, 2, 4});
   };
-  const Tensor q = cut(in.q), k = cut(in.k), v = cut(in.v), b = cut(in.log_decay).cumsum(3);
+  const Tensor q = cut(in.q), k = cut(in.k), v = cut(in.v), b = sums_so_far(cut(in.log_decay));
 
   std::vector<Tensor> parts;
   for (std::int64_t at = 0; at < kChunk; at += kPart) {

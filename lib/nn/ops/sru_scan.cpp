@@ -1,6 +1,7 @@
 #include "nn/ops/sru_scan.h"
 
 #include "nn/base/cuda.h"
+#include "nn/base/upload.h"
 #include "nn/kernels/sru_scan_kernels.h"
 
 namespace nn {
@@ -146,7 +147,7 @@ SruOutput sru_scan(const Tensor& gates, const Tensor& x, const Tensor& start,
   const auto out =
       SruScan::apply(gates.contiguous(), x.contiguous(), start.contiguous(), weights.forget,
                      weights.highway, weights.forget_bias, weights.highway_bias, or_empty(dropout),
-                     or_empty(steps.defined() ? steps.to(x.device()) : steps));
+                     or_empty(steps.defined() ? upload(steps, x.device()) : steps));
   return {out[0], out[1]};
 }
 
@@ -162,7 +163,7 @@ SruOutput sru_scan_plain(const Tensor& gates, const Tensor& x, const Tensor& sta
     const auto next = f * c + (1 - f) * u[0].select(1, t), in = x.select(1, t);
     auto out = in + r * (next - in);
     if (steps.defined()) {
-      const auto on = (steps > t).unsqueeze(1).to(x.device());
+      const auto on = upload((steps > t).unsqueeze(1), x.device());
       c = torch::where(on, next, c);
       h.push_back(torch::where(on, out, in.detach()));
     } else {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "device/pretend_device.h"
 #include "nn/base/torch.h"
 #include "nn/heads/plain_head.h"
 #include "nn/memory/joint_loss.h"
@@ -21,6 +22,7 @@ class SmallHead : public nn::Head {
   SmallHead(std::int64_t vocabulary, std::int64_t width, torch::Dtype dtype)
       : weight(register_parameter("weight", torch::randn({vocabulary, width}, dtype))) {}
   Tensor weight;
+  bool used_tf32 = false;
 
   struct Block : nn::HeadBlock {
     Tensor f, weight, softmax, targets;
@@ -34,14 +36,15 @@ class SmallHead : public nn::Head {
   };
   std::int64_t vocabulary() const override { return weight.size(0); }
   std::vector<Tensor> weights() override { return {weight}; }
-  std::unique_ptr<nn::HeadBlock> block(const Tensor& f, const Tensor& targets, bool) override {
+  std::unique_ptr<nn::HeadBlock> block(const Tensor& f, const nn::Targets& targets, bool) override {
     torch::NoGradGuard guard;
     auto made = std::make_unique<Block>();
     const Tensor logits = f.mm(weight.t());
     made->log_z = logits.logsumexp(1);
-    made->log_prob = logits.gather(1, targets.unsqueeze(1)).squeeze(1) - made->log_z;
+    made->log_prob = logits.gather(1, targets.there.unsqueeze(1)).squeeze(1) - made->log_z;
     made->softmax = logits.softmax(1);
-    made->f = f.detach(), made->weight = weight.detach(), made->targets = targets;
+    made->f = f.detach(), made->weight = weight.detach(), made->targets = targets.there;
+    used_tf32 = at::globalContext().allowTF32CuBLAS();
     return made;
   }
   Tensor log_probs(const Tensor& f, Tensor*) override { return f.mm(weight.t()).log_softmax(1); }
@@ -142,7 +145,7 @@ void check_equal(const nn::MemoryRule& rule, torch::Dtype dtype, double toleranc
     return found;
   };
   const auto entries = nn::Entries::concatenate({nn::Entries::of(g, batch), carried});
-  const Tensor fast = nn::joint_loss(f, g, batch, head, rule, entries, block_bytes);
+  const Tensor fast = nn::joint_loss(f, g, batch, head, rule, entries, {block_bytes});
   const auto fast_gradients = gradients(fast);
   const Tensor plain = plain_loss(f, g, batch, head, rule, carried);
   const auto plain_gradients = gradients(plain);
@@ -150,7 +153,7 @@ void check_equal(const nn::MemoryRule& rule, torch::Dtype dtype, double toleranc
   for (std::size_t k = 0; k < 4; ++k)
     DOCTEST_CHECK(difference(fast_gradients[k], plain_gradients[k]) < tolerance);
   torch::NoGradGuard guard;
-  DOCTEST_CHECK(difference(nn::joint_loss(f, g, batch, head, rule, entries, block_bytes), plain) <
+  DOCTEST_CHECK(difference(nn::joint_loss(f, g, batch, head, rule, entries, {block_bytes}), plain) <
                 tolerance);
 }
 
@@ -238,6 +241,31 @@ DOCTEST_TEST_CASE("a query that sees no memory has the head's own log-probabilit
   DOCTEST_CHECK(with == doctest::Approx(without).epsilon(1e-14));
 }
 
+DOCTEST_TEST_CASE("blocks take a small share of a device's memory, whatever it has") {
+  constexpr std::int64_t kMiB = 1 << 20, kGiB = 1 << 30;
+  DOCTEST_CHECK(nn::loss_block_bytes(0) == 64 * kMiB);
+  DOCTEST_CHECK(nn::loss_block_bytes(kGiB) == 64 * kMiB);
+  DOCTEST_CHECK(nn::loss_block_bytes(24 * kGiB) == 384 * kMiB);
+  DOCTEST_CHECK(nn::loss_block_bytes(1024 * kGiB) == 4 * kGiB);
+  for (std::int64_t memory = kGiB; memory < 600 * kGiB; memory += kGiB)
+    DOCTEST_CHECK(nn::loss_block_bytes(memory) <= memory / 16);
+}
+
+DOCTEST_TEST_CASE("TF32 is for a device's products of the loss alone, and only if asked for") {
+  const nn::Batch host = batch_of(9, torch::kFloat32);
+  for (const auto device : {torch::Device(torch::kCPU), pretend::device()}) {
+    for (const bool asked : {false, true}) {
+      SmallHead head(9, 5, torch::kFloat32);
+      head.to(device);
+      const nn::Batch batch = host.to(device);
+      const Tensor f = torch::randn({4, 6, 5}).to(device);
+      nn::joint_loss(f, f, batch, head, {}, {}, {.tf32 = asked});
+      DOCTEST_CHECK(head.used_tf32 == (asked && !device.is_cpu()));
+      DOCTEST_CHECK_FALSE(at::globalContext().allowTF32CuBLAS());
+    }
+  }
+}
+
 DOCTEST_TEST_CASE("the gradient of a loss can be taken once") {
   SmallHead head(9, 5, torch::kFloat32);
   const nn::Batch batch = batch_of(9, torch::kFloat32);
@@ -270,13 +298,13 @@ DOCTEST_TEST_CASE("label smoothing equals the plain formula, in values and gradi
     const auto plain_gradients = gradients(plain);
     for (const std::int64_t block_bytes : {1, 1 << 26}) {
       DOCTEST_CAPTURE(block_bytes);
-      const Tensor fast = nn::smoothed_loss(f, batch, head, smoothing, block_bytes);
+      const Tensor fast = nn::smoothed_loss(f, batch, head, smoothing, {block_bytes});
       const auto fast_gradients = gradients(fast);
       DOCTEST_CHECK(difference(fast, plain) < 1e-10);
       for (std::size_t k = 0; k < 2; ++k)
         DOCTEST_CHECK(difference(fast_gradients[k], plain_gradients[k]) < 1e-10);
       const torch::NoGradGuard no_gradient;
-      DOCTEST_CHECK(difference(nn::smoothed_loss(f, batch, head, smoothing, block_bytes), plain) <
+      DOCTEST_CHECK(difference(nn::smoothed_loss(f, batch, head, smoothing, {block_bytes}), plain) <
                     1e-10);
     }
   }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "device/pretend_device.h"
+#include "nn/base/cuda.h"
 #include "nn/base/torch.h"
 #include "nn/memory/memory_block.h"
 #include "plain_sees.h"
@@ -108,6 +110,39 @@ DOCTEST_TEST_CASE("tiles of entries give the masses and gradients of whole masks
       }
     }
   }
+}
+
+// The tiles of a device's kernels, which run emulated: fewer cases.
+DOCTEST_TEST_CASE("kernels give the masses and gradients of whole masks, for every rule") {
+  torch::manual_seed(13);
+  const nn::CudaKernels emulated = nn::linked_cuda_kernels();
+  const auto device = pretend::device();
+  const nn::AsDevice as(&emulated, device.type());
+  const auto check = [&](const nn::Place& place, const nn::MemoryRule& rule) {
+    const auto size = place.size();
+    const Tensor queries = torch::randn({size, 8}, torch::kFloat64),
+                 keys = torch::randn({size, 8}, torch::kFloat64),
+                 targets = torch::randint(5, {size}, torch::kInt64);
+    const Result plain = result_of(queries, keys, targets, place, rule);
+    const auto there = [&](const Tensor& x) { return x.to(device, torch::kFloat32); };
+    const Result got = result_of(there(queries), there(keys), targets.to(device), place, rule);
+    expect_near(got.all.cpu(), plain.all);
+    expect_near(got.positive.cpu(), plain.positive);
+    expect_near(got.d_queries.cpu(), plain.d_queries);
+    expect_near(got.d_keys.cpu(), plain.d_keys);
+  };
+  for (const std::string names : {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
+    for (const bool drop : {false, true}) {
+      for (const auto metric : {nn::Metric::ip, nn::Metric::l2}) {
+        nn::MemoryRule rule = nn::MemoryRule::parse(names);
+        rule.reach = drop ? 0 : 60, rule.drop_own_segment = drop, rule.metric = metric;
+        DOCTEST_CAPTURE(names);
+        DOCTEST_CAPTURE(drop);
+        check(place_of({90, 1, 70}, 40, /*padded=*/drop), rule);
+      }
+    }
+  }
+  check(place_of({1100}, 40, /*padded=*/false), nn::MemoryRule::parse("local"));  // two parts
 }
 
 DOCTEST_TEST_CASE("scores too far below the largest give no mass, and no infinity") {

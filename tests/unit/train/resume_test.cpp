@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "model/checkpoint.h"
 #include "nn/base/arch_facts.h"
-#include "nn/base/cuda.h"
 #include "unit/train/tiny.h"
 
 namespace {
@@ -91,24 +90,6 @@ DOCTEST_TEST_CASE(
     const auto whole = tiny::files(folder / "whole"), parts = tiny::files(folder / "parts");
     DOCTEST_CHECK((whole == parts));
     DOCTEST_CHECK(whole.count("model.safetensors") == 1);
-  }
-}
-
-DOCTEST_TEST_CASE("the same on a device, by torch's operators") {
-  constexpr Case kOnDevice[] = {{"columns", "local,long", "transformer-xl", "learned"},
-                                {"columns", "local,long", "srupp", "learned"},
-                                {"shuffled", "local,ext", "mosaic", "learned"},
-                                {"documents", "local,long", "transformer", "alibi"}};
-  for (const auto& test : kOnDevice) {
-    DOCTEST_CAPTURE(test.arch);
-    const data::Folder folder;
-    const Job job = job_of(test, folder);
-    const nn::AsDevice device;
-    DOCTEST_CHECK(tiny::train(folder / "whole", job) == Outcome::finished);
-    for (const std::int64_t at : {1, 13})
-      DOCTEST_CHECK(tiny::train(folder / "parts", job, at) == Outcome::stopped);
-    DOCTEST_CHECK(tiny::train(folder / "parts", job) == Outcome::finished);
-    DOCTEST_CHECK((tiny::files(folder / "whole") == tiny::files(folder / "parts")));
   }
 }
 

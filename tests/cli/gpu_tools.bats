@@ -1,0 +1,74 @@
+#!/usr/bin/env bats
+# gpu-check, gpu-bench and gpu-pack, as far as they go without a GPU.
+
+load helpers
+
+setup() {
+  cd "$BATS_TEST_TMPDIR"
+  export OMP_NUM_THREADS=1
+}
+
+# unpacked: the folder tessera, as gpu-pack's tarball has it, of links to the programs.
+unpacked() {
+  mkdir -p tessera/bin tessera/tools tessera/tests/bench
+  cp "$root"/tools/gpu-check "$root"/tools/gpu-bench tessera/tools/
+  cp "$root"/tests/bench/gpu_step_peer.py tessera/tests/bench/
+  ln -s "$BIN"/* tessera/bin/
+}
+
+@test "without a GPU gpu-check and gpu-bench end with one line and 69" {
+  ! nvidia-smi -L >/dev/null 2>&1 || skip "there is a CUDA device here"
+  unpacked
+  run --separate-stderr -69 tessera/tools/gpu-check
+  [ -z "$output" ] && [ "${#stderr_lines[@]}" -eq 1 ] && [[ $stderr == "gpu-check: --device cuda: "* ]]
+  GPU_BENCH_SHAPE=tiny run --separate-stderr -69 tessera/tools/gpu-bench
+  [ -z "$output" ] && [ "${#stderr_lines[@]}" -eq 1 ] && [[ $stderr == "gpu-bench: --device cuda: "* ]]
+  rm tessera/bin/train
+  run --separate-stderr -69 tessera/tools/gpu-check
+  [[ $stderr == *"has no programs"* ]]
+}
+
+@test "gpu-check agrees with itself on the CPU, and says where a device does not" {
+  unpacked
+  export GPU_CHECK_DEVICE=cpu GPU_CHECK_ARCHITECTURES='transformer gla'
+  run --separate-stderr -0 tessera/tools/gpu-check
+  [ "$(grep -c ' ok ' <<<"$output")" -eq 2 ] && [ "$(grep -cE '^(transformer|gla) ' <<<"$output")" -eq 6 ]
+  rm tessera/bin/eval-ppl
+  printf '%s\n' '#!/bin/sh' 'while [ "$1" != -o ]; do shift; done' 'echo "{\"loss\":$$}" >"$2"' >tessera/bin/eval-ppl
+  chmod +x tessera/bin/eval-ppl
+  run --separate-stderr -1 tessera/tools/gpu-check
+  [[ $output == *"train     FAILED"*"resume    ok"* ]] || { echo "$output" && return 1; }
+}
+
+@test "gpu-bench writes a line a figure" {
+  unpacked
+  GPU_BENCH_DEVICE=cpu GPU_BENCH_SHAPE=tiny run --separate-stderr -0 tessera/tools/gpu-bench
+  [[ $output == *"train/gpt2-small/local,long"*tokens/s*"sample/gpt2-small"* ]] || { echo "$output" && return 1; }
+  python3 - tessera/bench-gpu.jsonl <<'PY'
+import json, sys
+figures = [json.loads(line) for line in open(sys.argv[1])]
+assert len(figures) >= 9 and all(f["value"] > 0 and set(f) == {"name", "value", "unit", "peer", "peer_value", "ratio"} for f in figures), figures
+PY
+}
+
+@test "what gpu-pack packs runs in another folder, with LibTorch's libraries and the system's C and C++ alone" {
+  build=$(dirname "$BIN")
+  [ -e "$build/CMakeCache.txt" ] || skip "$build is no build folder"
+  torch=$(sed -n 's/^TORCH_ROOT:[A-Z]*=//p' "$build/CMakeCache.txt")
+  [ -e "$build/lib/tessera/libtessera_cuda.so" ] || export GPU_PACK_WITHOUT_PLUGIN=1
+  BUILD=$build run --separate-stderr -0 "$root/tools/gpu-pack" "$PWD/pack.tar.xz"
+  [[ $output == *"MiB, for LibTorch "* ]]
+  tar -xJf pack.tar.xz
+  export LD_LIBRARY_PATH=$PWD/tessera/lib/tessera:$torch/lib
+  for file in tessera/bin/* tessera/tests/unit_* tessera/lib/tessera/*; do
+    [ -x "$file" ] && [ "${file##*/}" != libtessera_cuda.so ] || continue
+    foreign=$(ldd "$file" | sed -n 's/.* => \(.*\) (0x.*/\1/p;/not found/p' | grep -v -e "^$PWD/tessera/" -e "^$torch" -e '/torch\.libs/' \
+      -e '/lib\(c\|m\|dl\|rt\|pthread\|resolv\|stdc++\|gcc_s\)\.so' || [ $? -eq 1 ])
+    [ -z "$foreign" ] || { echo "$file: $foreign" && return 1; }
+  done
+  for program in tessera/bin/*; do "$program" --version >/dev/null; done
+  if ! nvidia-smi -L >/dev/null 2>&1; then
+    run --separate-stderr -69 tessera/tools/gpu-check
+    [[ $stderr == "gpu-check: --device cuda: "* ]]
+  fi
+}
