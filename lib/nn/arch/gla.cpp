@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "nn/base/upload.h"
+#include "nn/layers/embedding.h"
 #include "nn/ops/gla_scan.h"
 
 namespace nn {

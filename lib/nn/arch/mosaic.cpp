@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "nn/base/upload.h"
 #include "nn/layers/attention.h"
+#include "nn/layers/embedding.h"
 #include "nn/layers/option_checks.h"
 
 namespace nn {

@@ -50,10 +50,10 @@ CappedHead::CappedHead(std::int64_t vocabulary, std::int64_t d_model, double cap
 CappedHead::CappedHead(const std::shared_ptr<Embedding>& tied, double cap)
     : PlainHead(tied), cap_(cap) {}
 
-std::unique_ptr<HeadBlock> CappedHead::block(const torch::Tensor& f, const torch::Tensor& targets,
+std::unique_ptr<HeadBlock> CappedHead::block(const torch::Tensor& f, const Targets& targets,
                                              bool gradient) {
   const torch::NoGradGuard no_grad;
-  return std::make_unique<CappedBlock>(weights()[0], cap_, f, targets, gradient);
+  return std::make_unique<CappedBlock>(weights()[0], cap_, f, targets.there, gradient);
 }
 
 torch::Tensor CappedHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {

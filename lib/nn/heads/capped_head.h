@@ -14,7 +14,7 @@ class CappedHead : public PlainHead {
   CappedHead(const std::shared_ptr<Embedding>& tied, double cap);
 
   bool linear() const override { return false; }
-  std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const torch::Tensor& targets,
+  std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const Targets& targets,
                                    bool gradient) override;
   torch::Tensor log_probs(const torch::Tensor& f, torch::Tensor* log_z) override;
   std::int64_t bytes_per_row() const override;
