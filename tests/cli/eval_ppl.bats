@@ -55,6 +55,23 @@ EOF
   grep -q '"begin": *"a"' begun_store/store.json
 }
 
+@test "--begin-of window: each window is as a text of its own that begins with the token" {
+  local whole=(-m model --begin a --window 32 --batch-tokens 256) pieces=(--restart document)
+  head -c 1024 text | tokenize -q -t bytes -o plain.shard.zst
+  head -c 1024 text | split -b 32 - piece.
+  tokenize -q -t bytes piece.* -o pieces.shard.zst
+  near "$(eval-ppl "${whole[@]}" --begin-of window --json plain.shard.zst | field loss)" \
+    "$(eval-ppl "${whole[@]}" "${pieces[@]}" --json pieces.shard.zst | field loss)" 1e-6
+  run ! near "$(eval-ppl "${whole[@]}" --json plain.shard.zst | field loss)" \
+    "$(eval-ppl "${whole[@]}" "${pieces[@]}" --json pieces.shard.zst | field loss)" 1e-6
+  [[ $(eval-ppl "${whole[@]}" --begin-of window --json plain.shard.zst | field signature) == *'|begin:a|begin-of:window|'* ]]
+  build-datastore -q "${whole[@]}" --begin-of window --index exact -o whole.store plain.shard.zst
+  build-datastore -q "${whole[@]}" "${pieces[@]}" --index exact -o pieces.store pieces.shard.zst
+  cmp whole.store/keys.npy pieces.store/keys.npy
+  run --separate-stderr eval-ppl -m model --begin none --begin-of window plain.shard.zst
+  [ "$status" -eq 64 ] && [[ $stderr == *'--begin-of window: plain.shard.zst has no token to begin with'* ]]
+}
+
 @test "more context helps no less than less; stdin is read; the figure does not depend on how windows are batched" {
   a=$(eval-ppl -m model --json --window 64 --stride 16 test.shard.zst | field loss)
   b=$(eval-ppl -m model --json --window 64 --stride 16 --batch-tokens 1 -j 1 <test.shard.zst | field loss)

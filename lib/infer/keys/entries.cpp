@@ -82,7 +82,7 @@ std::optional<EntryBlock> WindowWalk::next() {
   const auto together = batches_.next();
   if (!together) return std::nullopt;
   const auto& spans = together->spans;
-  const nn::Batch host = batch_of(spans, data_, windows_.beginning, model_.vocabulary);
+  const nn::Batch host = batch_of(spans, data_, windows_, model_.vocabulary);
   if (carried() && !spans[0].fresh && model_.architecture->carry() == nn::Carry::forget)
     model_.architecture->forget(state_, windows_.window - windows_.stride);
   const Tensor g = model_.architecture->forward(host.to(device_), carried() ? &state_ : nullptr).g;

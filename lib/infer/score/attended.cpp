@@ -96,7 +96,7 @@ Tensor mean_attention(nn::Model& model, const shard::Dataset& data, const Attend
   for (std::int64_t i = 0; i < options.sequences; ++i) {
     spans.push_back({rng.below(starts) + 1, options.window, 0, 0, i, true});
     if (static_cast<std::int64_t>(spans.size()) < together && i + 1 < options.sequences) continue;
-    const auto sum = attended(model, batch_of(spans, data, -1, model.vocabulary), device);
+    const auto sum = attended(model, batch_of(spans, data, {}, model.vocabulary), device);
     total = total.defined() ? total + sum : sum;
     spans.clear();
   }

@@ -37,6 +37,7 @@ std::string signature(const core::Digest& data, const core::Digest& model,
     add("carry", windows.carried ? "on" : "off");
     add("first", windows.beginning >= 0 ? "scored" : "skipped");
     if (!windows.begin.empty()) add("begin", windows.begin);
+    if (windows.window_token >= 0) add("begin-of", "window");
   }
   const nn::MemoryRule& rule = memory.rule;
   std::string names = rule.name();

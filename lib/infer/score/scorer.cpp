@@ -184,7 +184,7 @@ class Walk {
     Forwarded done;
     done.own = own;
     done.spans = std::move(spans);
-    done.host = batch_of(done.spans, data_, windows_.beginning, model_.vocabulary);
+    done.host = batch_of(done.spans, data_, windows_, model_.vocabulary);
     done.batch = done.host.to(device_);
     done.hidden = encode(done.batch, done.spans[0]);
     if (!own) return done;

@@ -20,11 +20,14 @@ void WindowOptions::fields(core::FieldList& f) {
   f("begin", begin,
     "what stands before the text: none, or a token; auto: what the tokenizer's template says, else "
     "the token after which its documents start");
+  f("begin-of", begin_of,
+    "window: that token stands in the place of each later window's first token too",
+    {"text", "window"});
   f("batch-tokens", batch_tokens, "tokens that go through the model together").between(1, 1e9);
 }
 
 void refuse_windows_of_pairs(const std::set<std::string>& given) {
-  for (const char* flag : {"window", "stride", "restart", "carry", "begin"})
+  for (const char* flag : {"window", "stride", "restart", "carry", "begin", "begin-of"})
     if (given.count(flag) > 0)
       core::fail(core::Code::usage, "--{}: pairs of sentences have no windows", flag);
 }

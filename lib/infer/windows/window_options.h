@@ -18,6 +18,7 @@ struct WindowOptions {
   std::string restart = "none";  ///< "document": each document is a stream of its own
   std::string carry = "auto";    ///< "on": State goes from block to block, nothing is encoded twice
   std::string begin = "auto";    ///< what stands before a stream: auto, none, or a token's text
+  std::string begin_of = "text";     ///< "window": before every later window too
   std::int64_t batch_tokens = 4096;  ///< windows share a forward up to so many tokens
   void fields(core::FieldList& f);
 };

@@ -14,12 +14,16 @@ namespace {
 constexpr std::int64_t kDefaultWindow = 512;
 
 // Data that begin with what the template says need it no second time.
-void choose_beginning(const std::string& begin, const shard::Dataset& data, WindowPlan& plan) {
+void choose_beginning(const WindowOptions& options, const shard::Dataset& data, WindowPlan& plan) {
   text::TokenizerPtr tokenizer;
   if (!data.header().tokenizer.empty())
     tokenizer = text::parse_tokenizer(data.header().tokenizer, data.name());
-  auto chosen = chosen_beginning(begin, tokenizer.get(), data.name());
-  if (chosen && begin == "auto" && data.size() > 0) {
+  auto chosen = chosen_beginning(options.begin, tokenizer.get(), data.name());
+  if (options.begin_of == "window") plan.window_token = chosen.value_or(plan.beginning);
+  if (options.begin_of == "window" && plan.window_token < 0)
+    core::fail(core::Code::usage, "--begin-of window: {} has no token to begin with; give --begin",
+               data.name());
+  if (chosen && options.begin == "auto" && data.size() > 0) {
     std::uint32_t first = 0;
     data.read(0, std::span(&first, 1));
     if (first == *chosen) chosen = -1;
@@ -51,6 +55,10 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
         core::Code::usage,
         "--carry on: the positions of this model are absolute, so its State cannot go on past a "
         "window; use --carry off with a smaller --stride");
+  if (plan.carried && options.begin_of == "window")
+    core::fail(core::Code::usage,
+               "--begin-of window: a State that is carried on has no windows; "
+               "leave it out, or give --carry off");
   if (plan.stride == 0) {
     // A State that forgets keeps window - stride tokens: with stride = window it would keep none.
     const bool forgets = plan.carried && architecture.carry() == nn::Carry::forget;
@@ -71,7 +79,7 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
     return pair_windows(data, model, options.batch_tokens);
   WindowPlan plan = plan_windows(options, model, facts);
   plan.beginning = beginning_token(data);
-  choose_beginning(options.begin, data, plan);
+  choose_beginning(options, data, plan);
   return plan;
 }
 
@@ -83,6 +91,7 @@ core::Json to_json(const WindowPlan& plan) {
                      {"carry", plan.carried ? "on" : "off"},
                      {"batch_tokens", plan.batch_tokens}};
   if (!plan.begin.empty()) json["begin"] = plan.begin;
+  if (plan.window_token >= 0) json["begin_of"] = "window";
   return json;
 }
 

@@ -20,6 +20,9 @@ struct WindowPlan {
   std::int64_t beginning = -1;
   /// That token's text, or "none", where it is another than beginning_token() says; else empty.
   std::string begin = {};
+  /// Stands in the place of the first token of each window that is not its stream's first; -1: the
+  /// text's own does.
+  std::int64_t window_token = -1;
   /// Documents are pairs: a stream is a target, read with the source before it.
   bool pairs = false;
 };

@@ -81,7 +81,7 @@ std::optional<Span> Windows::next() {
 }
 
 nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
-                   std::int64_t beginning, std::int64_t vocabulary) {
+                   const WindowPlan& plan, std::int64_t vocabulary) {
   const auto rows = static_cast<std::int64_t>(spans.size());
   std::int64_t steps = 0;
   for (const Span& span : spans) steps = std::max(steps, span.length);
@@ -97,9 +97,10 @@ nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
   for (std::int64_t row = 0; row < rows; ++row) {
     const Span& span = spans[static_cast<std::size_t>(row)];
     const auto n = static_cast<std::size_t>(span.length);
-    const bool begins = span.fresh && beginning >= 0;
+    const std::int64_t first = span.fresh ? plan.beginning : plan.window_token;
+    const bool begins = first >= 0;
     tokens.resize(n + 1);
-    if (begins) tokens[0] = static_cast<std::uint32_t>(beginning);
+    if (begins) tokens[0] = static_cast<std::uint32_t>(first);
     data.read(span.target - (begins ? 0 : 1), std::span(tokens).subspan(begins ? 1 : 0));
     expect_inside(tokens, data, vocabulary);
     std::copy_n(tokens.begin(), n, batch.inputs.data_ptr<std::int64_t>() + row * steps);

@@ -42,10 +42,10 @@ class Windows {
   std::int64_t number_ = 0;
 };
 
-/// One row a span, padded on the right to the longest; of pairs with their sources. Throws
-/// Error{bad_data} for a token that is not below `vocabulary`.
+/// One row a span, padded on the right to the longest; of pairs with their sources. Of `plan` what
+/// windows begin with. Throws Error{bad_data} for a token that is not below `vocabulary`.
 nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
-                   std::int64_t beginning, std::int64_t vocabulary);
+                   const WindowPlan& plan, std::int64_t vocabulary);
 
 /// The token after which the data's documents start, if the tokenizer has one and the first
 /// document ends with it: what stands before a stream's first token too. Else -1.

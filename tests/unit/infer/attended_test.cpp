@@ -24,7 +24,7 @@ Tensor alone(nn::Model& model, const shard::Dataset& data, std::uint64_t target,
     layers.push_back(torch::constant_pad_nd(weights[0], {0, window - weights.size(2)}));
   });
   const std::vector<infer::Span> spans = {{target, window, 0, 0, 0, true}};
-  model.architecture->forward(infer::batch_of(spans, data, -1, model.vocabulary), nullptr);
+  model.architecture->forward(infer::batch_of(spans, data, {}, model.vocabulary), nullptr);
   watched.watch({});
   return torch::stack(layers);
 }

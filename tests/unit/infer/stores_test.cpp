@@ -216,7 +216,7 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
     const auto windows = tiny::windows_of(12, 12);
     const auto span =
         *infer::Windows(windows, shard.data().documents(), shard.data().size()).next();
-    const nn::Batch batch = infer::batch_of({span}, shard.data(), -1, kWords);
+    const nn::Batch batch = infer::batch_of({span}, shard.data(), {}, kWords);
     const nn::Hidden hidden = model.architecture->forward(batch, nullptr);
     infer::StreamMemory memories(memory, 12, true, model);
     const Tensor words = memories.log_probs(
