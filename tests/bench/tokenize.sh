@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # tokenize/*: MB of text a second. The whole program, from JSON lines to a shard, one thread, beside tiktoken's and
-# tokenizers' encode alone; every kind of tokenizer; decoding; learning a BPE beside tokenizers' trainer. CPU seconds are
-# compared where one thread works, since whatever else runs then counts less.
+# tokenizers' encode alone: GPT-2, and its merges behind the splitters of Llama 3 and of Qwen 2 (with the NFC that goes before
+# it, which tiktoken leaves to others); every kind of tokenizer; decoding; learning a BPE beside tokenizers' trainer. CPU
+# seconds are compared where one thread works, since whatever else runs then counts less.
 #
 # TESSERA_DATA: a folder with enwiki-text/train.jsonl.zst and gpt2-tokenizer; without it nothing is measured.
 set -euo pipefail
@@ -23,6 +24,8 @@ tokenize -q --import "$gpt2/encoder.json" "$gpt2/vocab.bpe" -o "$work/gpt2.json"
 tokenize -q --learn word --vocab-size 50000 --format jsonl "$work/text.jsonl" -o "$work/word.json"
 bytes=$(tokenize --json -q -t bytes --format jsonl "$work/text.jsonl" -o "$work/bytes.shard.zst" 2>&1 | member bytes)
 
+for splitter in llama3 qwen2; do python3 "$peer" with "$work/gpt2.json" "$splitter" >"$work/$splitter.json"; done
+
 TIMEFORMAT='%U %S %R'
 # rate NAME WHICH COMMAND...: MB of text a second of CPU time (cpu) or of the clock (real), added to the file NAME.
 rate() {
@@ -38,6 +41,10 @@ jsonl=(--format jsonl "$work/text.jsonl")
 for _ in 1 2 3; do
   rate gpt2 cpu tokenize -q -j1 -t "$work/gpt2.json" "${jsonl[@]}" -o "$work/gpt2.shard.zst"
   has_peer tiktoken && theirs tiktoken "$gpt2/r50k_base.tiktoken"
+  for splitter in llama3 qwen2; do
+    rate "ours-$splitter" cpu tokenize -q -j1 -t "$work/$splitter.json" "${jsonl[@]}" -o "$work/x.shard.zst"
+    has_peer tiktoken && theirs "$splitter" "$gpt2/r50k_base.tiktoken"
+  done
   rate gpt2-j1 real tokenize -q -j1 -t "$work/gpt2.json" "${jsonl[@]}" -o "$work/x.shard.zst"
   rate gpt2-all real tokenize -q -t "$work/gpt2.json" "${jsonl[@]}" -o "$work/x.shard.zst"
   rate bytes cpu tokenize -q -j1 -t bytes "${jsonl[@]}" -o "$work/x.shard.zst"
@@ -50,6 +57,9 @@ rate learn real tokenize -q -j1 --learn bpe --vocab-size 32000 "${jsonl[@]}" -o 
 if has_peer tiktoken; then
   figure tokenize/gpt2 MB/s "$(best gpt2)" "tiktoken encode" "$(best tiktoken)"
 fi
+for splitter in llama3 qwen2; do
+  if has_peer tiktoken; then figure "tokenize/$splitter" MB/s "$(best "ours-$splitter")" "tiktoken encode" "$(best "$splitter")"; fi
+done
 figure "tokenize/gpt2-$(nproc)-threads" MB/s "$(best gpt2-all)" "one thread" "$(best gpt2-j1)"
 # What reading and writing the same shard costs is the bound of these.
 for name in bytes word decode; do
