@@ -13,6 +13,7 @@ namespace model {
 namespace {
 
 constexpr std::array kBiases = {"qkv", "output", "feed-forward", "norm"};
+constexpr std::size_t kMostConfigBytes = std::size_t{1} << 24;
 constexpr const char* kEmbedding = "transformer.wte.weight";
 constexpr const char* kHead = "lm_head.weight";
 
@@ -79,10 +80,21 @@ void ExportOptions::fields(core::FieldList& f) {
 }
 
 void expect_no_model(const std::string& folder) {
-  for (const char* name : {"/config.json", "/model.safetensors"})
-    if (core::exists(folder + name))
-      core::fail(core::Code::cannot_create, "{}: holds a model already; give another folder",
-                 folder);
+  const auto there = [&](const char* name) { return core::exists(folder + "/" + name); };
+  const auto refuse_it = [&](const char* what) {
+    core::fail(core::Code::cannot_create, "{}: holds {} already; give another folder", folder,
+               what);
+  };
+  if (there("model.safetensors")) refuse_it("a model");
+  if (!there("config.json")) {
+    if (there("tokenizer.json")) refuse_it("a tokenizer");
+    return;
+  }
+  // What an export that was stopped left behind; a training has more.
+  const bool own =
+      core::parse_json(core::read_text(folder + "/config.json", kMostConfigBytes), folder)
+          .contains("tessera");
+  if (!own || there("metrics.jsonl")) refuse_it("a model");
 }
 
 std::string export_model(const Loaded& loaded, const ExportOptions& options,

@@ -40,6 +40,9 @@ class Check {
 
 void check_own_tokenizer(const std::string& folder, const Config& config) {
   const auto tokenizer = read_own_tokenizer(folder, config.facts);
+  if (tokenizer.empty() && !config.facts.tokenizer_fingerprint.empty())
+    core::fail(core::Code::bad_data, "{}: no tokenizer.json in it, which config.json names",
+               folder);
   if (tokenizer.empty()) return;
   const auto tokens = text::parse_tokenizer(tokenizer, folder + "/tokenizer.json")->size();
   if (tokens > static_cast<std::size_t>(config.vocabulary))

@@ -221,10 +221,8 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
     at_least(own.normed, n * work_.stride);
     at_least(own.scores, longest);
   }
-  const auto embedded = model_.architecture->embedding()
-                            ->forward(torch::tensor(ids))
-                            .to(torch::kFloat32)
-                            .contiguous();
+  const auto embedded =
+      model_.architecture->embedding()->forward_wide(torch::tensor(ids)).contiguous();
   const float* const from = embedded.const_data_ptr<float>();
   torch::Tensor waves;
   if (positions_ == nn::Positions::sinusoidal) {

@@ -32,6 +32,8 @@ void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
   if (sum) {
     EvaluationOptions theirs;
     core::leave_out(mine, "of parts that are there", core::list_fields(theirs), given);
+    core::leave_out(mine, "of parts that are there", core::list_fields(theirs.compute), given);
+    core::leave_out(mine, "of parts that are there", {"counts"}, given);
   }
   if (sum && core::is_part(part)) fail(Code::usage, "--sum: is of all parts; leave --part out");
   if (ranks && any())

@@ -6,16 +6,20 @@
 namespace model {
 namespace {
 
-// [[["global", "local"], 12]]: the list so many times, then the next.
+// "attention_layers": a kind a layer; else "attention_types", [[["global", "local"], 12]]: the list so
+// many times, then the next.
 std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers,
                                      std::int64_t window) {
+  const bool plain = keys.has("attention_layers");
+  const char* const key = plain ? "attention_layers" : "attention_types";
+  if (window < 1) keys.unsupported("window_size", "a window of no token");
   std::vector<std::int64_t> windows;
-  for (const auto& kind : keys.repeated_texts("attention_types")) {
-    if (kind != "global" && kind != "local") keys.unsupported("attention_types", '"' + kind + '"');
+  for (const auto& kind : plain ? keys.texts(key) : keys.repeated_texts(key)) {
+    if (kind != "global" && kind != "local") keys.unsupported(key, '"' + kind + '"');
     windows.push_back(kind == "local" ? window : 0);
   }
   if (std::ssize(windows) != layers)
-    keys.unsupported("attention_types", "another number of layers than num_layers");
+    keys.unsupported(key, "another number of layers than num_layers");
   return windows;
 }
 

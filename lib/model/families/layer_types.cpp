@@ -13,6 +13,9 @@ std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers
                                      std::int64_t window,
                                      const std::function<bool(std::int64_t)>& otherwise) {
   const auto types = keys.texts("layer_types");
+  if (keys.has("layer_types") && std::ssize(types) != layers)
+    keys.unsupported("layer_types", "another number of layers than num_hidden_layers");
+  if (window < 1) keys.unsupported("sliding_window", "a window of no token");
   std::vector<std::int64_t> windows;
   for (std::int64_t i = 0; i < std::min(layers, kMostLayers); ++i) {
     bool sliding = false;

@@ -56,6 +56,14 @@ std::vector<std::int64_t> StateDict::shape(const std::string& name) const {
 }
 
 torch::Tensor StateDict::take(const std::string& name) {
+  constexpr std::uint64_t kMostTimes = 4;
+  const auto place = file_.place(value(name), name);
+  taken_ += static_cast<std::uint64_t>(c10::multiply_integers(place.shape)) *
+            c10::elementSize(place.dtype);
+  if (taken_ > kMostTimes * file_.size())
+    fail(Code::bad_data,
+         "{}: its tensors up to {} are views of each other, {} bytes of a file of {}", origin(),
+         name, taken_, file_.size());
   const auto tensor = file_.read(value(name), name);
   if (!tensor.is_floating_point())
     fail(Code::bad_data, "{}: tensor {} is of type {}, not floating point", origin(), name,

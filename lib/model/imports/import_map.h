@@ -28,7 +28,8 @@ class StateDict {
   /// The same memory: one parameter under two names.
   bool same(const std::string& a, const std::string& b) const;
   std::vector<std::int64_t> shape(const std::string& name) const;
-  /// float32. Throws Error{bad_data} naming what is missing.
+  /// float32. Throws Error{bad_data} naming what is missing, and where what was taken is several
+  /// times the file: many names for one storage.
   torch::Tensor take(const std::string& name);
   /// Matrices of as many columns, or vectors, one below the other.
   torch::Tensor take_rows(const std::vector<std::string>& names);
@@ -42,6 +43,7 @@ class StateDict {
   const TorchFile& file_;
   std::map<std::string, const PickleValue*> values_;
   std::set<std::string> done_;
+  std::uint64_t taken_ = 0;  // bytes
 };
 
 /// A dict, or the attributes of an object that is nothing else (argparse.Namespace).

@@ -36,6 +36,7 @@ class TorchFile {
   explicit TorchFile(std::unique_ptr<core::RandomSource> source);
 
   const std::string& name() const { return source_->name(); }
+  std::uint64_t size() const { return source_->size(); }
   const Pickle& pickle() const { return pickle_; }
   const PickleValue& root() const { return pickle_.root(); }
 

@@ -72,6 +72,8 @@ enum Op : std::uint8_t {
   kByteArray8,
 };
 
+constexpr std::size_t kMostNameBytes = std::size_t{1} << 24;
+
 // Reads forward, a block at a time.
 class Cursor {
  public:
@@ -302,6 +304,10 @@ class Unpickler {
         const auto *const name = pop(), *const module = pop();
         if (name->kind != PickleKind::text || module->kind != PickleKind::text)
           in_.fail("a class whose name is no text");
+        // A text may be named by a few bytes again and again.
+        names_ += module->text.size() + name->text.size();
+        if (names_ > kMostNameBytes)
+          in_.fail("names of classes of more than {} bytes", kMostNameBytes);
         make(PickleKind::global).text = module->text + " " + name->text;
         return true;
       }
@@ -425,6 +431,7 @@ class Unpickler {
   std::vector<Value*> stack_;
   std::vector<std::size_t> marks_;
   std::size_t copied_ = 0;
+  std::size_t names_ = 0;  // bytes
   std::unordered_map<std::uint64_t, Value*> memo_;
 };
 

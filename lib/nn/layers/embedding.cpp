@@ -29,7 +29,17 @@ Embedding::Embedding(Bands bands, double scale) : bands_(std::move(bands)), scal
   }
 }
 
-torch::Tensor Embedding::forward(const torch::Tensor& ids) {
+torch::Tensor Embedding::scaled(const torch::Tensor& vectors) const {
+  return scale_ == 1 ? vectors : vectors * scale_;
+}
+
+torch::Tensor Embedding::forward(const torch::Tensor& ids) { return scaled(look_up(ids)); }
+
+torch::Tensor Embedding::forward_wide(const torch::Tensor& ids) {
+  return scaled(look_up(ids).to(torch::kFloat32));
+}
+
+torch::Tensor Embedding::look_up(const torch::Tensor& ids) {
   torch::Tensor out;
   if (projections.empty()) {
     out = torch::embedding(tables[0], ids);
@@ -55,7 +65,7 @@ torch::Tensor Embedding::forward(const torch::Tensor& ids) {
     shape.push_back(bands_.d_model);
     out = out.view(shape);
   }
-  return scale_ == 1 ? out : out * scale_;
+  return out;
 }
 
 Bands make_bands(const ModelOptions& options, std::int64_t vocabulary) {

@@ -36,12 +36,16 @@ class Embedding : public torch::nn::Module {
  public:
   explicit Embedding(Bands bands, double scale = 1);
   torch::Tensor forward(const torch::Tensor& ids);
+  /// The same as float32, which narrower tables become before they are scaled.
+  torch::Tensor forward_wide(const torch::Tensor& ids);
 
   const Bands& bands() const { return bands_; }
   std::vector<torch::Tensor> tables;       ///< band i: (end - begin, width)
   std::vector<torch::Tensor> projections;  ///< band i: (d_model, width); empty when plain
 
  private:
+  torch::Tensor look_up(const torch::Tensor& ids);
+  torch::Tensor scaled(const torch::Tensor& vectors) const;
   Bands bands_;
   double scale_;
 };

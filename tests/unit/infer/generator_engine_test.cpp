@@ -267,7 +267,7 @@ DOCTEST_TEST_CASE(
     for (const std::int64_t d : {32, 24}) {  // rows that can be borrowed, and that cannot
       nn::Model narrow = model_of(
           [d](nn::ModelOptions& o) {
-            o.shape.d_model = d, o.shape.heads = 2, o.vocabulary.scale_embedding = false;
+            o.shape.d_model = d, o.shape.heads = 2, o.vocabulary.scale_embedding = true;
           },
           37);
       narrow.to(torch::kBFloat16);
