@@ -101,6 +101,9 @@ with open("nan/model.safetensors", "r+b") as file:
 END
   says 65 "ln_f.bias holds a value that is not finite" model verify nan
   says 66 "no config.json in it" model verify "$BATS_TEST_TMPDIR/nothing"
+  cp -rL trained wordless && rm wordless/tokenizer.json
+  run model verify wordless
+  [ "$status" -eq 65 ] && [[ $output == *"no tokenizer.json in it, which config.json names"* ]]
   mkdir begun && cp trained/config.json begun
   says 66 "its training has not finished" model verify begun
 }
@@ -123,6 +126,12 @@ END
   [ "$(model info --json mistral | field family)" = mistral ]
   model verify mistral
   says 73 "holds a model already" model export gpt2 -o gpt2
+  # What one that was stopped left behind is no model; what stands there of others' stays.
+  rm mistral/model.safetensors
+  model export "$golden/families/mistral" -o mistral
+  model verify mistral
+  mkdir mine && cp trained/tokenizer.json mine
+  says 73 "holds a tokenizer already" model export trained --family gpt2 -o mine
 }
 
 @test "import: a checkpoint of another program is a model here" {

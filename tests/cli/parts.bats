@@ -252,6 +252,8 @@ ranks_add_up() {
   [[ $output == *"--sum: is of all parts"* ]]
   run -64 eval-ppl --sum --cache 100 p.1 p.2 p.3
   [[ $output == *"--sum: of parts that are there; leave --cache out"* ]]
+  run -64 eval-ppl --sum --precision float64 p.1 p.2 p.3
+  [[ $output == *"leave --precision out"* ]]
   run -64 eval-ppl -m model --part '' test.shard.zst
   [[ $output == *"--part: '' is not I/N"* ]]
   run -64 eval-ppl -m model --part 1/3 --by document test.shard.zst

@@ -164,6 +164,27 @@ DOCTEST_TEST_CASE("a config.json of a family is refused by key") {
           [](auto& c) { c["rope_parameters"]["rope_type"] = "dynamic"; });
   refused("\"rope_parameters\" has the wrong type", [](auto& c) { c["rope_parameters"] = 4; });
   refused("rope-factor: takes 1 to", [](auto& c) { c["rope_parameters"]["factor"] = 0; });
+  const auto neo = [](const std::string& part, auto change) {
+    const Copy folder("gpt_neo");
+    folder.change("config.json", change);
+    expect_error(Code::bad_config, part, [&] { model::load(folder.path); });
+  };
+  neo("\"window_size\": a window of no token", [](auto& c) { c["window_size"] = 0; });
+  neo("\"attention_layers\": another number of layers",
+      [](auto& c) { c["attention_layers"] = {"global"}; });
+  const Copy gemma("gemma3_text");
+  gemma.change("config.json", [](auto& c) { c["layer_types"] = {"full_attention"}; });
+  expect_error(Code::bad_config, "\"layer_types\": another number of layers",
+               [&] { model::load(gemma.path); });
+}
+
+DOCTEST_TEST_CASE("GPT-Neo's list of layers goes before the kinds it was made of") {
+  const Copy folder("gpt_neo");
+  const auto before = model::load(folder.path).model->options.transformer.attention_window;
+  folder.change("config.json", [](auto& c) { c["attention_layers"] = {"local", "local"}; });
+  const auto after = model::load(folder.path).model->options.transformer.attention_window;
+  DOCTEST_CHECK(before != after);
+  DOCTEST_CHECK(after == std::vector<std::int64_t>{5, 5});
 }
 
 DOCTEST_TEST_CASE("rotary scaling is read as both versions of transformers write it") {

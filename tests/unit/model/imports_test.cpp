@@ -192,3 +192,23 @@ DOCTEST_TEST_CASE("a model is not written over another") {
   expect_error(Code::cannot_create, "holds a model already",
                [&] { model::import_model(kGolden + "nanogpt.pt", {}, path); });
 }
+
+DOCTEST_TEST_CASE("many names for one storage are refused before they are many times the file") {
+  Pairs tensors = small_gpt();
+  for (int i = 0; i < 2000; ++i)
+    tensors.emplace_back(text("transformer.x" + std::to_string(i)),
+                         tensor("FloatStorage", "0", 64, 0, {64}, {1}));
+  const auto file = archive(dict({{text("model"), ordered_dict(tensors)}}),
+                            {{"0", bytes_of(std::vector<float>(64, .5F))}});
+  const model::TorchFile read(std::make_unique<core::RandomMemory>(
+      core::Bytes(reinterpret_cast<const std::byte*>(file.data()),
+                  reinterpret_cast<const std::byte*>(file.data()) + file.size()),
+      "x.pt"));
+  const auto* const weights = read.root().find("model");
+  DOCTEST_REQUIRE(weights != nullptr);
+  model::StateDict state(read, *weights, {});
+  expect_error(Code::bad_data, "are views of each other", [&] {
+    for (int times = 0; times < 4; ++times)
+      for (int i = 0; i < 2000; ++i) state.take("transformer.x" + std::to_string(i));
+  });
+}

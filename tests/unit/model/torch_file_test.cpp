@@ -134,6 +134,10 @@ DOCTEST_TEST_CASE("malformed pickles say where") {
   refused("more than", std::string(model::kMostPickleValues + 10, 'N') + ".");
   refused("more than", std::string(model::kMostPickleValues + 10, '(') + ".");
   refused("more than", "N" + std::string(model::kMostPickleValues + 10, '2') + ".");
+  // A long text that is in the memo, as the name of class after class.
+  std::string names = text(std::string(100'000, 'a')) + "q" + number(0, 1);
+  for (int i = 0; i < 200; ++i) names += "h" + number(0, 1) + "h" + number(0, 1) + "\x93" + "0";
+  refused("names of classes of more than", names + ".");
 }
 
 DOCTEST_TEST_CASE(
