@@ -29,17 +29,24 @@ volatile sig_atomic_t g_stop = 0;
 volatile sig_atomic_t g_catch = 0;
 bool g_stdout_was_closed = false;
 
-// Without catch_stop_signals(): remove temporary files and die of the signal, as a program without
-// a handler would.
+// As a program without a handler would, but for its temporary files.
+void die_of(int number) {
+  core::remove_temporaries();
+  ::signal(number, SIG_DFL);
+  ::raise(number);
+}
+
+// Without catch_stop_signals() the program dies of it.
 extern "C" void on_stop_signal(int number) {
   if (g_catch && !g_stop) {
     g_stop = 1;
     return;
   }
-  core::remove_temporaries();
-  ::signal(number, SIG_DFL);
-  ::raise(number);
+  die_of(number);
 }
+
+// What reads the output is gone: no stop that a program could catch.
+extern "C" void on_broken_pipe(int number) { die_of(number); }
 
 // A file opened later must not become stdin, stdout or stderr: where one of them is closed stands
 // /dev/null, the first two opened so that reading and writing fail as they would have.
@@ -51,15 +58,20 @@ void fill_closed_descriptors() {
   }
 }
 
-void install_handlers() {
-  struct sigaction action {};
-  action.sa_handler = on_stop_signal;
+// A signal that whoever started the program ignores stays ignored.
+void handle(int number, void (*handler)(int)) {
+  struct sigaction action {
+  }, old{};
+  action.sa_handler = handler;
   sigemptyset(&action.sa_mask);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) {
-    struct sigaction old {};
-    ::sigaction(number, nullptr, &old);
-    if (old.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);
-  }
+  ::sigaction(number, nullptr, &old);
+  if (old.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);
+}
+
+void install_handlers() {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
+    handle(number, on_stop_signal);
+  handle(SIGPIPE, on_broken_pipe);
 }
 
 const char* type_name(const core::Field& field) {

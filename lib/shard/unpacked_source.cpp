@@ -1,5 +1,7 @@
 #include "shard/unpacked_source.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd_errors.h>
 
@@ -163,6 +165,18 @@ std::size_t UnpackedSource::read(std::span<std::byte> out) {
       core::fail(core::Code::bad_data, "{}: cut short: it ends within its compressed data", name());
   }
   return 0;
+}
+
+bool is_stored(const std::string& path) {
+  struct stat status {};
+  const int failed = path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status);
+  return failed == 0 && S_ISREG(status.st_mode);
+}
+
+std::unique_ptr<core::ByteSource> open_unpacked(const std::string& path) {
+  auto source = core::open_source(path);
+  if (!is_stored(path)) return source;
+  return std::make_unique<UnpackedSource>(std::move(source));
 }
 
 }  // namespace shard

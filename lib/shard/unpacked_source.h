@@ -33,4 +33,10 @@ class UnpackedSource : public core::ByteSource {
   std::unique_ptr<Unpacker> unpacker_;  // none: the bytes as they are
 };
 
+/// A regular file, also one that is stdin ("-"): its bytes are all there.
+bool is_stored(const std::string& path);
+/// What core::open_source() opens; a stored file unpacked, all else as it arrives. Throws as both
+/// do.
+std::unique_ptr<core::ByteSource> open_unpacked(const std::string& path);
+
 }  // namespace shard

@@ -1,11 +1,9 @@
 #include "task/score_request.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <array>
-
 #include "core/error.h"
+#include "core/json.h"
+#include "core/json_member.h"
+#include "shard/unpacked_source.h"
 
 namespace task {
 namespace {
@@ -13,14 +11,6 @@ namespace {
 using core::Code;
 using core::fail;
 using core::Json;
-
-constexpr std::size_t kMaxLineBytes = std::size_t{64} << 20;
-
-bool regular_file(const std::string& path) {
-  struct stat status {};
-  const int failed = path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status);
-  return failed == 0 && S_ISREG(status.st_mode);
-}
 
 void read_choices(const Json& json, ScoreRequest& request) {
   request.kind = ScoreRequest::Kind::choices;
@@ -66,7 +56,7 @@ ScoreRequest parse_score_request(const std::string& line, bool jsonl, const std:
   try {
     const Json json = core::parse_json(line, origin);
     if (!json.is_object()) fail(Code::bad_data, "{}: no JSON object", origin);
-    if (json.contains("id")) request.id = json.at("id");
+    request.id = core::member_text(line, "id");
     read_members(json, request);
   } catch (const core::Error& error) {
     request.error = error.what();
@@ -76,58 +66,45 @@ ScoreRequest parse_score_request(const std::string& line, bool jsonl, const std:
 
 ScoreRequestReader::ScoreRequestReader(std::vector<std::string> paths, std::string format)
     : paths_(std::move(paths)), format_(std::move(format)) {
-  for (const auto& path : paths_) regular_ = regular_ && regular_file(path);
+  for (const auto& path : paths_) regular_ = regular_ && shard::is_stored(path);
   open();
 }
 
 bool ScoreRequestReader::open() {
   if (opened_ == paths_.size()) return false;
-  source_ = core::open_source(paths_[opened_++]);
+  lines_.emplace(shard::open_unpacked(paths_[opened_++]));
   jsonl_.reset();
   if (format_ != "auto") jsonl_ = format_ == "jsonl";
-  buffer_.clear();
-  begin_ = 0, line_ = 0, ended_ = false;
   return true;
 }
 
-// The next line of this file.
-std::optional<std::string> ScoreRequestReader::take() {
-  std::size_t searched = begin_;
-  for (;;) {
-    const std::size_t end = buffer_.find('\n', searched);
-    if (end != buffer_.npos || (ended_ && begin_ < buffer_.size())) {
-      const std::size_t stop = std::min(end, buffer_.size());
-      std::string line = buffer_.substr(begin_, stop - begin_);
-      begin_ = std::min(stop + 1, buffer_.size());
-      ++line_;
-      return line;
-    }
-    if (ended_) return std::nullopt;
-    buffer_.erase(0, begin_);
-    begin_ = 0;
-    searched = buffer_.size();
-    if (buffer_.size() > kMaxLineBytes)
-      fail(Code::bad_data, "{}:{}: a line longer than 64 MiB", source_->name(), line_ + 1);
-    std::array<std::byte, 65536> piece;
-    const std::size_t n = source_->read(piece);
-    buffer_.append(reinterpret_cast<const char*>(piece.data()), n);
-    ended_ = n == 0;
-  }
-}
-
+// Of a file of empty lines alone they are texts.
 std::optional<ScoreRequest> ScoreRequestReader::next() {
   for (;;) {
-    const auto line = take();
+    if (jsonl_ && !waiting_.empty()) {
+      ScoreRequest request = std::move(waiting_.front());
+      waiting_.pop_front();
+      return request;
+    }
+    const auto line = lines_->next();
     if (!line) {
+      if (!jsonl_ && !waiting_.empty()) {
+        jsonl_ = false;
+        continue;
+      }
       if (!open()) return std::nullopt;
       continue;
     }
     hasher_.update(*line);
     hasher_.update("\n");
     const std::size_t first = line->find_first_not_of(" \t\r");
-    if (!jsonl_) jsonl_ = first != line->npos && (*line)[first] == '{';
-    if (*jsonl_ && first == line->npos) continue;
-    return parse_score_request(*line, *jsonl_, fmt::format("{}:{}", source_->name(), line_));
+    const bool empty = first == line->npos;
+    if (!jsonl_ && !empty) {
+      jsonl_ = (*line)[first] == '{';
+      if (*jsonl_) waiting_.clear();
+    }
+    if (empty && jsonl_.value_or(false)) continue;
+    waiting_.push_back(parse_score_request(*line, jsonl_.value_or(false), lines_->origin()));
   }
 }
 

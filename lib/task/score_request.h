@@ -9,22 +9,20 @@
 // Other members are passed over.
 
 #include <cstddef>
-#include <cstdint>
-#include <memory>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/hash.h"
-#include "core/io.h"
-#include "core/json.h"
+#include "core/line_reader.h"
 
 namespace task {
 
 struct ScoreRequest {
   enum class Kind { text, continuation, choices };
-  std::string origin;            ///< file:line, for messages
-  std::optional<core::Json> id;  ///< as it was given
+  std::string origin;             ///< file:line, for messages
+  std::optional<std::string> id;  ///< JSON, as it was given
   Kind kind = Kind::text;
   std::string text;                        ///< the text, or the context
   std::vector<std::string> continuations;  ///< one, or the choices
@@ -40,10 +38,12 @@ ScoreRequest parse_score_request(const std::string& line, bool jsonl, const std:
 class ScoreRequestReader {
  public:
   /// `format`: lines, jsonl (empty lines are passed over), or auto: jsonl where a file's first line
-  /// begins with {. Throws Error{no_input} for the first file, next() for the others.
+  /// that is not empty begins with {. Files may be compressed. Throws Error{no_input} for the first
+  /// file, next() for the others.
   ScoreRequestReader(std::vector<std::string> paths, std::string format);
 
-  /// Nothing at the end. Throws Error{bad_data} for a line longer than 64 MiB.
+  /// Nothing at the end. Throws Error{bad_data} for a line longer than 64 MiB, and as
+  /// shard::open_unpacked() does.
   std::optional<ScoreRequest> next();
   /// Whether the files are all there already: no pipe, no terminal.
   bool regular() const { return regular_; }
@@ -52,18 +52,14 @@ class ScoreRequestReader {
 
  private:
   bool open();
-  std::optional<std::string> take();
 
   std::vector<std::string> paths_;
   std::string format_;
   bool regular_ = true;
   std::size_t opened_ = 0;
-  std::unique_ptr<core::ByteSource> source_;
-  std::optional<bool> jsonl_;  // of this file, once it is known
-  std::string buffer_;
-  std::size_t begin_ = 0;  // of what is not taken yet
-  std::uint64_t line_ = 0;
-  bool ended_ = false;
+  std::optional<core::LineReader> lines_;
+  std::optional<bool> jsonl_;         // of this file, once it is known
+  std::deque<ScoreRequest> waiting_;  // empty lines before that: requests if it is text
   core::Hasher hasher_;
 };
 

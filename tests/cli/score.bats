@@ -63,6 +63,48 @@ assert "gold" not in rows[4] and "correct" not in rows[4]
 END
 }
 
+@test "requests may be compressed, begin with a byte order mark or after an empty line; a shard is none" {
+  ask requests.jsonl >answers
+  { printf '\357\273\277\n' && cat requests.jsonl; } >marked
+  zstd -qf requests.jsonl -o requests.zst && gzip -k -c requests.jsonl >requests.gz
+  for file in marked requests.zst requests.gz; do
+    ask "$file" >"answers.$file"
+    cmp answers "answers.$file"
+  done
+  ask <requests.zst | cmp answers
+  tokenize -q -t bytes --format lines requests.jsonl -o x.shard.zst
+  run --separate-stderr ask x.shard.zst
+  [ "$status" -eq 65 ]
+  [[ $stderr == "score: x.shard.zst: a shard of tokens"* ]]
+}
+
+@test "an id comes back with its digits and its order" {
+  echo '{"id": {"b": 12345678901234567890123, "a": [1.50]}, "text": "The cat"}' >id.jsonl
+  ask id.jsonl >answer
+  [[ $(cat answer) == '{"id":{"b": 12345678901234567890123, "a": [1.50]},"log_prob":'* ]]
+  sample -q -m model -t bytes --format jsonl --field text --max-tokens 1 --json id.jsonl >answer
+  [[ $(cat answer) == '{"id":{"b": 12345678901234567890123, "a": [1.50]},"prompt":'* ]]
+}
+
+@test "where nobody reads the answers the program dies of it, and leaves nothing behind" {
+  python3 - <<'END'
+import os, subprocess
+unread, answers = os.pipe()
+os.close(unread)
+command = ["score", "-q", "-m", "model", "-t", "bytes", "--report", "unwritten.json", "requests.jsonl"]
+assert subprocess.run(command, stdout=answers).returncode == -13
+END
+  [ -z "$(find . -name '*unwritten*' -o -name '*.tmp.*')" ]
+}
+
+@test "the protocol of lm-eval wants a token to begin with" {
+  "$root"/tests/cli/tiny_gpt2 plain
+  run --separate-stderr score -q -m plain -t bytes --protocol lm-eval requests.jsonl
+  [ "$status" -eq 64 ]
+  [[ $stderr == "score: --protocol lm-eval: "*"give --begin" ]]
+  score -q -m plain -t bytes --protocol lm-eval --begin none requests.jsonl
+}
+
 @test "a pipe, a file, batches of any size and choices asked one by one have the same figures" {
   ask requests.jsonl >answers
   ask <requests.jsonl >stdin

@@ -167,7 +167,7 @@ assert config["model"]["d_model"] == 16 and config["memory"] == "local,long", co
   train "${tiny[@]}" --steps 3 -o auto "$data/train.shard.zst" # its tokenizer has no template
   cmp plain/metrics.jsonl auto/metrics.jsonl
   train "${tiny[@]}" --steps 3 --begin e --valid "$data/valid.shard.zst" -o begun "$data/train.shard.zst"
-  ! cmp -s plain/model.safetensors begun/model.safetensors
+  ! cmp -s plain/model.safetensors begun/model.safetensors || false
   [ "$(jq -r .tessera.training.begin begun/config.json)" = e ]
   valid=$(jq .valid_loss begun/metrics.jsonl | grep -v null | tail -n 1)
   near "$(eval-ppl -m begun --begin e --begin-of window --json "$data/valid.shard.zst" | field loss)" "$valid" 1e-5

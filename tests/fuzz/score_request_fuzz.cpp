@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "core/json.h"
 #include "task/score_request.h"
 
 namespace {
@@ -28,7 +29,10 @@ void check(const task::ScoreRequest& request) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::istringstream text(std::string(reinterpret_cast<const char*>(data), size));
   for (std::string line; std::getline(text, line);) {
-    check(task::parse_score_request(line, true, "here:1"));
+    const auto request = task::parse_score_request(line, true, "here:1");
+    check(request);
+    if (request.id && core::Json::parse(*request.id) != core::Json::parse(line).at("id"))
+      std::abort();
     const auto plain = task::parse_score_request(line, false, "here:1");
     if (plain.text != line || !plain.error.empty()) std::abort();
   }

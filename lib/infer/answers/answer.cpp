@@ -1,5 +1,7 @@
 #include "infer/answers/answer.h"
 
+#include "core/json_member.h"
+
 namespace infer {
 namespace {
 
@@ -43,7 +45,6 @@ std::vector<task::ChoiceScore> Answer::choice_scores() const {
 
 std::string json_line(const Answer& answer, const text::Tokenizer& tokenizer, bool per_token) {
   core::OrderedJson json = core::OrderedJson::object();
-  if (answer.id) json["id"] = *answer.id;
   if (!answer.error.empty()) {
     json["error"] = answer.error;
   } else if (answer.kind != task::ScoreRequest::Kind::choices) {
@@ -63,7 +64,8 @@ std::string json_line(const Answer& answer, const text::Tokenizer& tokenizer, bo
       json["correct"] = std::move(correct);
     }
   }
-  return core::dump(json) + "\n";
+  const std::string line = core::dump(json) + "\n";
+  return answer.id ? core::with_member("id", *answer.id, line) : line;
 }
 
 }  // namespace infer

@@ -29,8 +29,8 @@ struct ScoredChoice {
 };
 
 struct Answer {
-  std::optional<core::Json> id;
-  std::string error;  ///< not empty: there is no answer
+  std::optional<std::string> id;  ///< JSON, as it was given
+  std::string error;              ///< not empty: there is no answer
   task::ScoreRequest::Kind kind = task::ScoreRequest::Kind::text;
   std::vector<ScoredChoice> choices;  ///< one, unless choices were asked for
   std::optional<std::size_t> gold;

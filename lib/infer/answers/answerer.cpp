@@ -87,6 +87,9 @@ Answerer::Answerer(const AnswererOptions& options)
   const auto chosen = chosen_beginning(windows.begin, tokenizer_.get(), loaded_.folder);
   if (chosen.value_or(-1) >= 0) empty_ = begin_ = {*chosen};
   if (const auto end = tokenizer_->end_of_document(); !chosen && end) empty_ = {*end};
+  const Protocol* const protocol = find_protocol(windows.protocol);
+  if (protocol != nullptr && windows.begin == "auto" && empty_.empty())
+    empty_ = {*open_beginning(protocol, tokenizer_.get(), loaded_.folder)};
   windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
   if (windows.begin_of == "window") {
     if (empty_.empty())

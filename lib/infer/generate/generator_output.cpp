@@ -1,13 +1,13 @@
 #include "infer/generate/generator_output.h"
 
 #include "core/json.h"
+#include "core/json_member.h"
 
 namespace infer {
 namespace {
 
 std::string json_line(const Prompt& prompt, const Sample& sample) {
   core::OrderedJson json;
-  if (prompt.id) json["id"] = *prompt.id;
   json["prompt"] = prompt.text;
   json["sample"] = sample.sample;
   json["text"] = sample.text;
@@ -15,7 +15,8 @@ std::string json_line(const Prompt& prompt, const Sample& sample) {
   json["log_prob"] = sample.log_prob;
   json["finish"] = name_of(sample.finish);
   if (!sample.cited.empty()) json["citations"] = to_json(sample.cited);
-  return core::dump(json) + "\n";
+  const std::string line = core::dump(json) + "\n";
+  return prompt.id ? core::with_member("id", *prompt.id, line) : line;
 }
 
 }  // namespace

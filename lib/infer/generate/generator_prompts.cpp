@@ -1,16 +1,16 @@
 #include "infer/generate/generator_prompts.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/error.h"
+#include "core/json.h"
+#include "core/json_member.h"
 #include "infer/generate/generator_options.h"
+#include "shard/unpacked_source.h"
 
 namespace infer {
 namespace {
-
-constexpr std::size_t kMaxLineBytes = std::size_t{64} << 20;
 
 // The member `key` by `read`; none where it is absent or null.
 template <class Read>
@@ -33,7 +33,8 @@ std::vector<std::string> stops_of(const core::Json& value, const std::string& or
   return stops;
 }
 
-Prompt prompt_of(const core::Json& line, const std::string& field, const std::string& origin) {
+Prompt prompt_of(const std::string& text, const std::string& field, const std::string& origin) {
+  const core::Json line = core::parse_json(text, origin);
   const auto whole = [&](const char* key, std::int64_t least, std::int64_t most) {
     return [=, &origin](const core::Json& value) {
       const auto number = value.is_number_integer() ? value.get<std::int64_t>() : least - 1;
@@ -46,7 +47,7 @@ Prompt prompt_of(const core::Json& line, const std::string& field, const std::st
   Prompt prompt;
   prompt.text = core::get<std::string>(line, field.c_str(), origin);
   prompt.origin = origin;
-  prompt.id = member(line, "id", [](const core::Json& value) { return value; });
+  prompt.id = member(line, "id", [&](const core::Json&) { return *core::member_text(text, "id"); });
   prompt.max_tokens = member(line, "max_tokens", whole("max_tokens", 1, kMostTokens));
   prompt.stop =
       member(line, "stop", [&](const core::Json& value) { return stops_of(value, origin); });
@@ -62,50 +63,19 @@ Prompt prompt_of(const core::Json& line, const std::string& field, const std::st
   return prompt;
 }
 
+bool named_jsonl(const std::string& path) {
+  return path.ends_with(".jsonl") || path.ends_with(".jsonl.zst") || path.ends_with(".jsonl.gz");
+}
+
 }  // namespace
 
 PromptReader::PromptReader(const std::string& path, const std::string& format, std::string field)
-    : source_(core::open_source(path)),
-      jsonl_(format == "jsonl" || (format == "auto" && path.ends_with(".jsonl"))),
+    : lines_(shard::open_unpacked(path)),
+      jsonl_(format == "jsonl" || (format == "auto" && named_jsonl(path))),
       field_(std::move(field)) {}
 
-PromptReader::PromptReader(std::vector<std::string> prompts)
-    : ended_(true), given_(std::move(prompts)) {
+PromptReader::PromptReader(std::vector<std::string> prompts) : given_(std::move(prompts)) {
   std::reverse(given_.begin(), given_.end());
-}
-
-bool PromptReader::read() {
-  if (ended_) return false;
-  if (buffer_.size() - begin_ > kMaxLineBytes)
-    core::fail(core::Code::bad_data, "{}:{}: a line longer than 64 MiB", source_->name(),
-               line_ + 1);
-  buffer_.erase(0, begin_);
-  begin_ = 0;
-  std::array<std::byte, 65536> piece;
-  const std::size_t n = source_->read(piece);
-  buffer_.append(reinterpret_cast<const char*>(piece.data()), n);
-  ended_ = n == 0;
-  return true;
-}
-
-bool PromptReader::take(std::vector<Prompt>& out) {
-  std::size_t end = buffer_.find('\n', begin_);
-  if (end == buffer_.npos) {
-    if (!ended_ || begin_ == buffer_.size()) return false;
-    end = buffer_.size();  // a last line without its newline
-  }
-  std::string line = buffer_.substr(begin_, end - begin_);
-  begin_ = std::min(end + 1, buffer_.size());
-  ++line_;
-  const std::string origin = fmt::format("{}:{}", source_->name(), line_);
-  if (!jsonl_) {
-    Prompt prompt;
-    prompt.text = std::move(line), prompt.origin = origin;
-    out.push_back(std::move(prompt));
-  } else if (line.find_first_not_of(" \t\r") != line.npos) {
-    out.push_back(prompt_of(core::parse_json(line, origin), field_, origin));
-  }
-  return true;
 }
 
 std::vector<Prompt> PromptReader::next(std::size_t most) {
@@ -116,12 +86,17 @@ std::vector<Prompt> PromptReader::next(std::size_t most) {
     prompts.back().origin = "--prompt";
     given_.pop_back();
   }
-  if (!source_) return prompts;
-  for (;;) {
-    while (prompts.size() < most && take(prompts)) {
+  while (lines_ && prompts.size() < most && (prompts.empty() || lines_->ready())) {
+    auto line = lines_->next();
+    if (!line) break;
+    if (!jsonl_) {
+      Prompt& prompt = prompts.emplace_back();
+      prompt.text = std::move(*line), prompt.origin = lines_->origin();
+    } else if (line->find_first_not_of(" \t\r") != line->npos) {
+      prompts.push_back(prompt_of(*line, field_, lines_->origin()));
     }
-    if (!prompts.empty() || !read()) return prompts;
   }
+  return prompts;
 }
 
 void PromptOptions::fields(core::FieldList& f) {

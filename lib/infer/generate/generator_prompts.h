@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/io.h"
-#include "core/json.h"
+#include "core/line_reader.h"
 #include "core/options.h"
 
 namespace infer {
@@ -17,8 +16,8 @@ namespace infer {
 /// A prompt, and what its line says of its own texts; what is absent is as the options say.
 struct Prompt {
   std::string text;
-  std::string origin;            ///< file and line, for messages
-  std::optional<core::Json> id;  ///< any value; comes back with the texts
+  std::string origin;             ///< file and line, for messages
+  std::optional<std::string> id;  ///< any JSON; comes back with the texts as it was given
   std::optional<std::int64_t> max_tokens;
   std::optional<std::vector<std::string>> stop;
   std::optional<double> temperature;
@@ -32,7 +31,8 @@ class PromptReader {
   /// `format`: lines (every line is a prompt, an empty one too; its newline is not part of it),
   /// jsonl (the member `field` of each line, and of Prompt the members of those names, where null is
   /// absent and `stop` is a text or a list of them; empty lines are passed over), auto (jsonl if the
-  /// path ends in .jsonl). Throws Error{no_input}.
+  /// path ends in .jsonl, compressed or not). A file may be compressed. Throws Error{no_input} and as
+  /// shard::open_unpacked() does.
   PromptReader(const std::string& path, const std::string& format, std::string field);
   /// Given texts, not a file.
   explicit PromptReader(std::vector<std::string> prompts);
@@ -43,16 +43,9 @@ class PromptReader {
   std::vector<Prompt> next(std::size_t most);
 
  private:
-  bool read();
-  bool take(std::vector<Prompt>& out);
-
-  std::unique_ptr<core::ByteSource> source_;
+  std::optional<core::LineReader> lines_;
   bool jsonl_ = false;
   std::string field_;
-  std::string buffer_;
-  std::size_t begin_ = 0;  // of what is not taken yet
-  std::uint64_t line_ = 0;
-  bool ended_ = false;
   std::vector<std::string> given_;
 };
 

@@ -13,27 +13,6 @@ namespace {
 
 constexpr std::int64_t kDefaultWindow = 512;
 
-// What a text begins with where --begin does not say it; nothing: as its documents do.
-std::optional<std::int64_t> open_beginning(const Protocol* protocol,
-                                           const text::Tokenizer* tokenizer,
-                                           const std::string& name) {
-  if (protocol == nullptr) return chosen_beginning("auto", tokenizer, name);
-  std::optional<std::int64_t> chosen;
-  if (protocol->beginning != Beginning::mark) chosen = chosen_beginning("auto", tokenizer, name);
-  if (chosen) return chosen;
-  if (protocol->beginning == Beginning::template_only) return -1;
-  if (tokenizer != nullptr) chosen = tokenizer->end_of_document();
-  if (!chosen && tokenizer != nullptr && tokenizer->counts_newlines())
-    chosen = tokenizer->id_of("<eos>");
-  if (!chosen)
-    core::fail(
-        core::Code::usage,
-        "--protocol {}: the tokenizer of {} has no end-of-document token to begin with; give "
-        "--begin",
-        protocol->name, name);
-  return chosen;
-}
-
 // Data that begin with what the template says need it no second time.
 void choose_beginning(const WindowOptions& options, const shard::Dataset& data, WindowPlan& plan) {
   text::TokenizerPtr tokenizer;

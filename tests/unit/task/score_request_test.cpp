@@ -51,11 +51,11 @@ DOCTEST_TEST_CASE("the three kinds of requests, with ids of any kind") {
   DOCTEST_CHECK((text.kind == Kind::text && text.text == "a b" && !text.id && text.error.empty()));
   const auto continuation = parse(R"({"id": [1.5], "context": "", "continuation": " c"})");
   DOCTEST_CHECK(continuation.kind == Kind::continuation);
-  DOCTEST_CHECK(continuation.id->dump() == "[1.5]");
+  DOCTEST_CHECK(*continuation.id == "[1.5]");
   DOCTEST_CHECK(continuation.continuations == std::vector<std::string>{" c"});
   const auto choices = parse(R"({"id": null, "context": "x", "choices": ["a", "b"], "gold": 1})");
   DOCTEST_CHECK((choices.kind == Kind::choices && choices.continuations.size() == 2));
-  DOCTEST_CHECK((choices.gold == 1 && choices.id->is_null()));
+  DOCTEST_CHECK((choices.gold == 1 && *choices.id == "null"));
   DOCTEST_CHECK(!parse(R"({"context": "x", "choices": ["a"], "gold": null})").gold);
 }
 
@@ -76,7 +76,7 @@ DOCTEST_TEST_CASE("what is wrong is said with the place, and the id is kept") {
       {R"({"context": "b", "choices": ["a", 2]})", R"(f:3: "choices" has the wrong type)"},
   };
   for (const auto& [line, error] : wrong) DOCTEST_CHECK(parse(line).error == error);
-  DOCTEST_CHECK(parse(R"({"id": 4})").id->dump() == "4");
+  DOCTEST_CHECK(*parse(R"({"id": 4})").id == "4");
   DOCTEST_CHECK(parse("{").error.rfind("f:3: ", 0) == 0);
 }
 
@@ -90,5 +90,13 @@ DOCTEST_TEST_CASE("files one after the other, each by what its first line begins
   DOCTEST_CHECK(all[4].origin == json.path() + ":3");
   DOCTEST_CHECK(read({json.path()}, "lines").size() == 3);
   DOCTEST_CHECK(read({lines.path()}, "jsonl")[0].error.rfind(lines.path() + ":1: ", 0) == 0);
+  // Empty lines do not say what a file is: they are texts if it turns out to be one.
+  const File late("\n \n{\"text\": \"e\"}"), text("\n\nf"), nothing("\n\n");
+  DOCTEST_CHECK(read({late.path()})[0].text == "e");
+  const auto three = read({text.path()});
+  DOCTEST_REQUIRE(three.size() == 3);
+  DOCTEST_CHECK((three[0].text.empty() && three[2].text == "f"));
+  DOCTEST_CHECK(three[1].origin == text.path() + ":2");
+  DOCTEST_CHECK(read({nothing.path(), json.path()}).size() == 4);
   DOCTEST_CHECK_THROWS_AS(task::ScoreRequestReader({"/nowhere"}, "auto"), core::Error);
 }

@@ -1,0 +1,62 @@
+#include "core/json_member.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+
+#include "core/json.h"
+
+namespace core {
+namespace {
+
+constexpr std::string_view kSpaces = " \t\r\n";
+
+// Past a string that begins at `at`.
+std::size_t past_string(std::string_view text, std::size_t at) {
+  for (++at; at < text.size() && text[at] != '"'; ++at)
+    if (text[at] == '\\') ++at;
+  return at + 1;
+}
+
+// To the comma or the bracket that ends the value at `at`.
+std::size_t past_value(std::string_view text, std::size_t at) {
+  for (int depth = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '"') {
+      at = past_string(text, at) - 1;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (depth == 0 && (c == ',' || c == '}')) {
+      break;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return at;
+}
+
+}  // namespace
+
+std::optional<std::string> member_text(std::string_view object, std::string_view key) {
+  std::optional<std::string> found;
+  std::size_t at = object.find('{') + 1;
+  while ((at = object.find_first_not_of(kSpaces, at)) < object.size() && object[at] == '"') {
+    const std::size_t name_end = past_string(object, at);
+    const std::string name = Json::parse(object.substr(at, name_end - at)).get<std::string>();
+    const std::size_t value = object.find_first_not_of(kSpaces, object.find(':', name_end) + 1);
+    const std::size_t end = past_value(object, value);
+    if (name == key) {
+      const std::string_view text = object.substr(value, end - value);
+      found = text.substr(0, text.find_last_not_of(kSpaces) + 1);
+    }
+    at = end + 1;
+  }
+  return found;
+}
+
+std::string with_member(std::string_view key, std::string_view value, std::string_view object) {
+  const std::string_view rest = object.substr(object.find('{') + 1);
+  return fmt::format("{{\"{}\":{}{}{}", key, value, rest.starts_with('}') ? "" : ",", rest);
+}
+
+}  // namespace core
