@@ -22,7 +22,7 @@ namespace {
 using core::Code;
 using core::fail;
 
-constexpr std::array kNames = {"ckpt.pt", "checkpoint_best.pt", "checkpoint_last.pt"};
+constexpr std::array kNames = {"ckpt.pt", "checkpoint_best.pt", "checkpoint_last.pt", "model.pt"};
 
 std::shared_ptr<nn::Model> blank_model(const ImportedModel& read, const std::string& origin) {
   const nn::NoFirstValues unset;

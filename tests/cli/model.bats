@@ -118,6 +118,13 @@ END
   [ "$(field loss <a)" = "$(field loss <b)" ]
   says 73 "holds a model already" model export trained --family gpt2 -o out
   says 78 "no llama can be made of it: positions is \"learned\", not \"rope\"" model export trained --family llama -o other
+  # What changes the scores and what the family has not: said, not dropped.
+  for option in --head-bias --logit-cap=5; do
+    train -q --layers 1 --d-model 16 --heads 2 --positions rope --norm-kind rms --feed-forward gated --activation silu --no-bias \
+      --no-scale-embedding --no-tied --init gpt2 --segment 8 --batch 1 --steps 1 "$option" x.shard.zst -o "with$option"
+    key=${option#--} && key=${key%=5}
+    says 78 "no llama can be made of it: ${key/-/_} is " model export "with$option" --family llama -o other
+  done
   says 64 "-o DIR is missing" model export trained
   says 64 "'bert' is not one of gpt2, llama," model export trained --family bert -o other
   [ ! -e other ]
@@ -135,7 +142,7 @@ END
 }
 
 @test "import: a checkpoint of another program is a model here" {
-  for name in nanogpt nanogpt_stream nanomosaics fairseq_tied; do
+  for name in nanogpt nanogpt_stream nanomosaics fairseq_tied xl_bands xl_table; do
     model import "$golden/checkpoints/$name.pt" -o "$name" --json >line
     model verify "$name"
     [ "$(model info --json "$name" | field parameters)" = "$(field parameters <line)" ]

@@ -10,7 +10,7 @@ setup_file() {
 }
 
 @test "eval-ppl gives an imported model the loss of a plain reading" {
-  [ "$(find made -name '*.pt' | wc -l)" -ge 6 ]
+  [ "$(find made -name '*.pt' | wc -l)" -ge 9 ]
   for checkpoint in made/*.pt; do
     name=$(basename "$checkpoint" .pt)
     model import "$checkpoint" -o "$name"
@@ -25,7 +25,9 @@ END
     shard import -q --format nanogpt --vocabulary 40 ids.bin -o text.shard.zst
     echo "$name: $expected, $(loss "$name")"
     close "$(loss "$name")" "$expected" 1e-4
-    close "$(loss "$name" --precision float64)" "$expected" 1e-9
+    bound=1e-9
+    [ "$name" != xl_bands ] || bound=1e-6 # words that have gone through a projection were rounded
+    close "$(loss "$name" --precision float64)" "$expected" $bound
   done
 }
 

@@ -22,6 +22,8 @@ except ImportError as error:
     print(f"no module {error.name}")
     sys.exit(77)
 
+import checkpoint_xl  # noqa: E402
+
 VOCABULARY, WIDTH, LAYERS, HEADS, CONTEXT = 40, 8, 2, 2, 32
 IDS = [(i * 7 + 3) % VOCABULARY for i in range(30)]
 
@@ -323,6 +325,8 @@ def made():
     for kind in "tied", "untied", "plain":
         w = fairseq_weights(kind)
         yield "fairseq_" + kind, fairseq_checkpoint(w, kind), fairseq_nll(w, kind), stream if kind == "plain" else {}
+    for kind, module, log_probs in checkpoint_xl.kinds():
+        yield kind, module, nll(log_probs(IDS)), stream if kind == "xl_table" else {}
 
 
 def golden(folder):

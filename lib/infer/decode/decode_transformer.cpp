@@ -77,10 +77,10 @@ TransformerEngine::TransformerEngine(nn::Model& model, Precision precision)
   const nn::Scores scores{options.attention_scale, options.attention_cap};
   scale_ = static_cast<float>(scores.scale_of(heads_.width));
   cap_ = static_cast<float>(options.attention_cap);
-  const bool plain = model.options.vocabulary.cutoffs.empty();
-  head_ = plain ? std::make_shared<PackedHead>(model.head, model.options.vocabulary.logit_cap,
-                                               precision)
-                : model.head;
+  const auto& words = model.options.vocabulary;
+  const bool packed = words.cutoffs.empty() && !words.head_bias;
+  head_ =
+      packed ? std::make_shared<PackedHead>(model.head, words.logit_cap, precision) : model.head;
 }
 
 TransformerEngine::Layer TransformerEngine::layer_of(const nn::Block& block) {

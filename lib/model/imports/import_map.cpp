@@ -18,7 +18,8 @@ constexpr std::size_t kKeysShown = 6;
 constexpr std::string_view kNamespace = "argparse Namespace";
 
 const std::vector<const ImportMap*>& maps() {
-  static const std::vector<const ImportMap*> all = {&nanogpt_map(), &fairseq_map()};
+  static const std::vector<const ImportMap*> all = {&nanogpt_map(), &fairseq_map(),
+                                                    &transformer_xl_map()};
   return all;
 }
 
@@ -34,11 +35,21 @@ StateDict::StateDict(const TorchFile& file, const PickleValue& dict,
     std::string name = key.text;
     for (const auto& prefix : prefixes)
       if (name.starts_with(prefix)) name.erase(0, prefix.size());
-    if (TorchFile::is_tensor(value))
-      values_[name] = &value;
-    else
-      others_.insert(name);
+    put(name, value);
   }
+}
+
+StateDict::StateDict(const TorchFile& file,
+                     const std::map<std::string, const PickleValue*>& weights)
+    : file_(file) {
+  for (const auto& [name, value] : weights) put(name, *value);
+}
+
+void StateDict::put(const std::string& name, const PickleValue& value) {
+  if (TorchFile::is_tensor(value))
+    values_[name] = &value;
+  else
+    others_.insert(name);
 }
 
 bool StateDict::has_any(std::string_view start) const {
@@ -199,8 +210,8 @@ const ImportMap& import_map_of(const TorchFile& file) {
       file.root().kind == PickleKind::dict ? file.root().items : std::vector<const PickleValue*>();
   for (std::size_t i = 0; i + 1 < items.size() && keys.size() < kKeysShown; i += 2)
     if (items[i]->kind == PickleKind::text) keys.push_back(core::printable(items[i]->text));
-  fail(Code::bad_data, "{}: not a checkpoint of {}: it holds {}", file.name(),
-       fmt::join(programs, " or "),
+  fail(Code::bad_data, "{}: no checkpoint of {}: it holds {}", file.name(),
+       fmt::join(programs, ", "),
        keys.empty() ? "no dict of names" : fmt::format("{}", fmt::join(keys, ", ")));
 }
 

@@ -21,6 +21,8 @@ class StateDict {
   /// Of names that begin with one of `prefixes` (torch.compile's, a wrapper's) the rest. Both
   /// outlive it. Throws Error{bad_data} unless `dict` is a dict, and names its tensors.
   StateDict(const TorchFile& file, const PickleValue& dict, std::vector<std::string> prefixes);
+  /// As weights_of_module() has them.
+  StateDict(const TorchFile& file, const std::map<std::string, const PickleValue*>& weights);
 
   const std::string& origin() const { return file_.name(); }
   bool has(const std::string& name) const { return values_.count(name) > 0; }
@@ -41,6 +43,7 @@ class StateDict {
   std::vector<std::string> left() const;
 
  private:
+  void put(const std::string& name, const PickleValue& value);
   const PickleValue& value(const std::string& name) const;
   const TorchFile& file_;
   std::map<std::string, const PickleValue*> values_;
@@ -95,5 +98,6 @@ const ImportMap& import_map_of(const TorchFile& file);
 /// The maps, a file each.
 const ImportMap& nanogpt_map();
 const ImportMap& fairseq_map();
+const ImportMap& transformer_xl_map();
 
 }  // namespace model

@@ -47,14 +47,17 @@ std::shared_ptr<Head> make_head(const ModelOptions& options, std::int64_t vocabu
   const auto bands = make_bands(options, vocabulary);
   if (bands.count() > 1 && words.logit_cap > 0)
     core::fail(core::Code::bad_config, "logit-cap: is of a plain softmax; leave --cutoffs out");
+  if (words.head_bias && words.logit_cap > 0)
+    core::fail(core::Code::bad_config, "head-bias: not with --logit-cap");
   if (bands.count() > 1)
-    return std::make_shared<AdaptiveHead>(bands, tied, words.tied_projections, words.tail_dropout);
+    return std::make_shared<AdaptiveHead>(bands, tied, words.tied_projections, words.tail_dropout,
+                                          words.head_bias);
   if (const double cap = words.logit_cap; cap > 0) {
     if (tied) return std::make_shared<CappedHead>(tied, cap);
     return std::make_shared<CappedHead>(vocabulary, options.shape.d_model, cap);
   }
-  if (tied) return std::make_shared<PlainHead>(tied);
-  return std::make_shared<PlainHead>(vocabulary, options.shape.d_model);
+  if (tied) return std::make_shared<PlainHead>(tied, words.head_bias);
+  return std::make_shared<PlainHead>(vocabulary, options.shape.d_model, words.head_bias);
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ void VocabularyOptions::fields(core::FieldList& f) {
       .at_least(0)
       .below(1);
   f("scale-embedding", scale_embedding, "multiply embeddings by the square root of d-model");
+  f("head-bias", head_bias, "the softmax's scores have a bias each").unless_default();
   f("logit-cap", logit_cap, "plain softmax: scores s become c tanh(s / c); 0: they stay")
       .between(0, 1e6)
       .unless_default();

@@ -34,6 +34,7 @@ struct VocabularyOptions {
   bool tied_projections = true;
   double tail_dropout = 0;
   bool scale_embedding = true;  ///< times sqrt(d_model), as fairseq
+  bool head_bias = false;       ///< a number a word, and a slot of an adaptive softmax
   double logit_cap = 0;         ///< c: scores s become c tanh(s / c) (Gemma 2); 0: they stay
   void fields(core::FieldList& f);
 };

@@ -12,11 +12,11 @@ namespace {
 
 /// The rows of a block whose targets are in one band.
 struct Tail {
-  std::int64_t band;
-  torch::Tensor rows;     // (n) int64: in the block
-  torch::Tensor targets;  // (n): in the band
-  torch::Tensor keep;     // (n, width): dropout's factors, undefined without dropout
-  torch::Tensor hidden;   // (n, width): after dropout
+  std::int64_t band, begin;  // begin: the band's first word
+  torch::Tensor rows;        // (n) int64: in the block
+  torch::Tensor targets;     // (n): in the band
+  torch::Tensor keep;        // (n, width): dropout's factors, undefined without dropout
+  torch::Tensor hidden;      // (n, width): after dropout
   RowSoftmax softmax;
 };
 
@@ -25,6 +25,8 @@ struct Parts {
   const std::vector<torch::Tensor>& tables;
   const std::vector<torch::Tensor>& projections;
   const torch::Tensor& slots;
+  const torch::Tensor& bias;  // of words; undefined: none
+  const torch::Tensor& slot_bias;
 };
 
 /// Of each band, the rows whose targets (R) int64 on the CPU are in it, in order: (n) int64 on
@@ -50,7 +52,12 @@ class AdaptiveBlock : public HeadBlock {
  public:
   AdaptiveBlock(const Parts& parts, const Bands& bands, double dropout, const torch::Tensor& f,
                 const Targets& targets, bool gradient)
-      : tables_(parts.tables), projections_(parts.projections), slots_(parts.slots), f_(f) {
+      : tables_(parts.tables),
+        projections_(parts.projections),
+        slots_(parts.slots),
+        bias_(parts.bias),
+        slot_bias_(parts.slot_bias),
+        f_(f) {
     first_f_ = f_.to(tables_[0].scalar_type());
     if (bands.narrow()) first_f_ = first_f_.mm(projections_.back());
     first_level(bands, targets.there);
@@ -72,7 +79,21 @@ class AdaptiveBlock : public HeadBlock {
                                     gradients[0]);
     d_f.add_(row_softmax_backward(first_, seen, slots_, static_cast<std::int64_t>(common), choice_,
                                   d_log_prob, d_log_z, gradients[bands]));
-    if (narrow) d_f = through(projections_.back(), f_, d_f, gradients.back()).to(d_f.scalar_type());
+    if (narrow)
+      d_f = through(projections_.back(), f_, d_f, gradients[bands + projections_.size()])
+                .to(d_f.scalar_type());
+    if (bias_.defined()) {
+      auto& of_words = gradients[bands + projections_.size() + 1];
+      auto first = of_words.narrow(0, 0, tables_[0].size(0));
+      row_bias_backward(first_, 0, choice_, d_log_prob, d_log_z, first);
+      row_bias_backward(first_, tables_[0].size(0), choice_, d_log_prob, d_log_z, gradients.back());
+      for (const auto& tail : tails_) {
+        const auto d_tail = d_log_prob.index_select(0, tail.rows);
+        auto of_tail = of_words.narrow(0, tail.begin, tables_[tail.band].size(0));
+        row_bias_backward(tail.softmax, 0, tail.targets, d_tail, torch::zeros_like(d_tail),
+                          of_tail);
+      }
+    }
     for (auto& tail : tails_) {
       const auto d_tail = d_log_prob.index_select(0, tail.rows);
       auto d_hidden =
@@ -108,7 +129,9 @@ class AdaptiveBlock : public HeadBlock {
     auto left = scores.narrow(1, 0, common), right = scores.narrow(1, common, width - common);
     at::mm_out(left, first_f_, words.t());
     at::mm_out(right, first_f_, slots_.t());
-    first_ = row_softmax_(scores.to(accumulation_type(words)), choice_);
+    scores = scores.to(accumulation_type(words));
+    if (bias_.defined()) scores.add_(torch::cat({bias_.narrow(0, 0, common), slot_bias_}));
+    first_ = row_softmax_(std::move(scores), choice_);
     log_prob = first_.log_prob;
     log_z = first_.log_z;
   }
@@ -118,6 +141,7 @@ class AdaptiveBlock : public HeadBlock {
     if (rows.size(0) == 0) return;
     Tail tail;
     tail.band = band;
+    tail.begin = bands.begin(band);
     tail.rows = rows;
     tail.targets = targets.index_select(0, tail.rows) - bands.begin(band);
     const auto& table = tables_[band];
@@ -127,15 +151,17 @@ class AdaptiveBlock : public HeadBlock {
       tail.keep = torch::empty_like(tail.hidden).bernoulli_(1 - dropout).div_(1 - dropout);
       tail.hidden.mul_(tail.keep);
     }
-    tail.softmax =
-        row_softmax_(tail.hidden.mm(table.t()).to(accumulation_type(table)), tail.targets);
+    auto scores = tail.hidden.mm(table.t()).to(accumulation_type(table));
+    if (bias_.defined()) scores.add_(bias_.narrow(0, tail.begin, table.size(0)));
+    tail.softmax = row_softmax_(std::move(scores), tail.targets);
     log_prob.index_add_(0, tail.rows, tail.softmax.log_prob);
     tails_.push_back(std::move(tail));
   }
 
   std::vector<torch::Tensor> tables_, projections_;
-  torch::Tensor slots_, f_, first_f_;  // first_f_: what the first level reads, f' of the header
-  torch::Tensor choice_;               // (R): the target's column at the first level
+  torch::Tensor slots_, bias_, slot_bias_;
+  torch::Tensor f_, first_f_;  // first_f_: what the first level reads, f' of the header
+  torch::Tensor choice_;       // (R): the target's column at the first level
   RowSoftmax first_;
   std::vector<Tail> tails_;
 };
@@ -143,7 +169,7 @@ class AdaptiveBlock : public HeadBlock {
 }  // namespace
 
 AdaptiveHead::AdaptiveHead(Bands bands, const std::shared_ptr<Embedding>& tied,
-                           bool tied_projections, double tail_dropout)
+                           bool tied_projections, double tail_dropout, bool bias)
     : bands_(std::move(bands)), tail_dropout_(tail_dropout) {
   for (std::int64_t i = 0; i < bands_.count(); ++i) {
     const auto number = std::to_string(i);
@@ -155,6 +181,9 @@ AdaptiveHead::AdaptiveHead(Bands bands, const std::shared_ptr<Embedding>& tied,
   }
   if (bands_.narrow()) add_projection(0, tied && tied_projections ? tied.get() : nullptr);
   slots_ = register_parameter("slots", blank({bands_.count() - 1, bands_.width(0)}));
+  if (!bias) return;
+  bias_ = register_parameter("bias", blank({bands_.vocabulary}));
+  slot_bias_ = register_parameter("slot_bias", blank({bands_.count() - 1}));
 }
 
 void AdaptiveHead::add_projection(std::int64_t band, const Embedding* tied) {
@@ -168,13 +197,14 @@ std::vector<torch::Tensor> AdaptiveHead::weights() {
   auto all = tables_;
   all.push_back(slots_);
   all.insert(all.end(), projections_.begin(), projections_.end());
+  if (bias_.defined()) all.insert(all.end(), {bias_, slot_bias_});
   return all;
 }
 
 std::unique_ptr<HeadBlock> AdaptiveHead::block(const torch::Tensor& f, const Targets& targets,
                                                bool gradient) {
   const torch::NoGradGuard no_grad;
-  const Parts parts{tables_, projections_, slots_};
+  const Parts parts{tables_, projections_, slots_, bias_, slot_bias_};
   return std::make_unique<AdaptiveBlock>(parts, bands_, is_training() ? tail_dropout_ : 0.0, f,
                                          targets, gradient);
 }
@@ -184,17 +214,19 @@ torch::Tensor AdaptiveHead::log_probs(const torch::Tensor& f, torch::Tensor* log
   const auto narrow = f.to(tables_[0].scalar_type());
   const auto type = accumulation_type(tables_[0]);
   const auto seen = bands_.narrow() ? narrow.mm(projections_.back()) : narrow;
-  const auto first = torch::cat({seen.mm(tables_[0].t()), seen.mm(slots_.t())}, 1).to(type);
+  auto first = torch::cat({seen.mm(tables_[0].t()), seen.mm(slots_.t())}, 1).to(type);
+  const auto common = bands_.end(0);
+  if (bias_.defined()) first.add_(torch::cat({bias_.narrow(0, 0, common), slot_bias_}));
   const auto normaliser = first.logsumexp(1, /*keepdim=*/true);
   if (log_z != nullptr) *log_z = normaliser.squeeze(1);
   auto out = torch::empty({f.size(0), bands_.vocabulary}, first.options());
-  const auto common = bands_.end(0);
   out.narrow(1, 0, common).copy_(first.narrow(1, 0, common) - normaliser);
   for (std::int64_t band = 1; band < bands_.count(); ++band) {
     const auto slot = first.narrow(1, common + band - 1, 1) - normaliser;
-    const auto scores = narrow.mm(projections_[band - 1]).mm(tables_[band].t()).to(type);
-    out.narrow(1, bands_.begin(band), bands_.end(band) - bands_.begin(band))
-        .copy_(scores.log_softmax(1) + slot);
+    const auto begin = bands_.begin(band), words = bands_.end(band) - begin;
+    auto scores = narrow.mm(projections_[band - 1]).mm(tables_[band].t()).to(type);
+    if (bias_.defined()) scores.add_(bias_.narrow(0, begin, words));
+    out.narrow(1, begin, words).copy_(scores.log_softmax(1) + slot);
   }
   return out;
 }

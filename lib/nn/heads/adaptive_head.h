@@ -15,15 +15,16 @@ namespace nn {
 /// dropout(f P_i) E_i^T, a softmax of its own. log p(w) = log p(slot of w's band) + log p(w in its
 /// band). Tables E_i (band's size, width) are the embedding's where tied, projections P_i (d_model,
 /// width) too if `tied_projections`; the slots' C (bands - 1, width of band 0) are always the
-/// head's own.
+/// head's own. With `bias` each word's and each slot's score has one added.
 class AdaptiveHead : public Head {
  public:
   /// `tied` null: all weights are the head's own.
   AdaptiveHead(Bands bands, const std::shared_ptr<Embedding>& tied, bool tied_projections,
-               double tail_dropout);
+               double tail_dropout, bool bias = false);
 
   std::int64_t vocabulary() const override { return bands_.vocabulary; }
-  /// Tables of all bands, the slots, projections of bands 1, 2, ..., then band 0's if it has one.
+  /// Tables of all bands, the slots, projections of bands 1, 2, ..., then band 0's if it has one;
+  /// with biases those of words (V) and of slots.
   std::vector<torch::Tensor> weights() override;
   std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const Targets& targets,
                                    bool gradient) override;
@@ -37,6 +38,7 @@ class AdaptiveHead : public Head {
   Bands bands_;
   std::vector<torch::Tensor> tables_, projections_;  // as weights() has them
   torch::Tensor slots_;
+  torch::Tensor bias_, slot_bias_;  // undefined where there are none
   double tail_dropout_;
 };
 

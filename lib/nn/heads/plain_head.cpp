@@ -6,13 +6,19 @@
 namespace nn {
 namespace {
 
+/// (R, V) in the type that scores are added up in.
+torch::Tensor scores_of(const torch::Tensor& f, const torch::Tensor& weight,
+                        const torch::Tensor& bias) {
+  auto scores = f.to(weight.scalar_type()).mm(weight.t()).to(accumulation_type(weight));
+  return bias.defined() ? scores.add_(bias) : scores;
+}
+
 class PlainBlock : public HeadBlock {
  public:
-  PlainBlock(const torch::Tensor& weight, const torch::Tensor& f, const torch::Tensor& targets,
-             bool gradient)
+  PlainBlock(const torch::Tensor& weight, const torch::Tensor& bias, const torch::Tensor& f,
+             const torch::Tensor& targets, bool gradient)
       : weight_(weight) {
-    const auto narrow = f.to(weight.scalar_type());
-    softmax_ = row_softmax_(narrow.mm(weight.t()).to(accumulation_type(weight)), targets);
+    softmax_ = row_softmax_(scores_of(f, weight, bias), targets);
     log_prob = softmax_.log_prob;
     log_z = softmax_.log_z;
     if (!gradient) {
@@ -28,6 +34,8 @@ class PlainBlock : public HeadBlock {
     const torch::NoGradGuard no_grad;
     const auto d_f =
         row_softmax_backward(softmax_, f_, weight_, 0, targets_, d_log_prob, d_log_z, gradients[0]);
+    if (gradients.size() > 1)
+      row_bias_backward(softmax_, 0, targets_, d_log_prob, d_log_z, gradients[1]);
     softmax_.exp.reset();
     return d_f.to(f_.scalar_type());
   }
@@ -39,20 +47,34 @@ class PlainBlock : public HeadBlock {
 
 }  // namespace
 
-PlainHead::PlainHead(std::int64_t vocabulary, std::int64_t d_model)
-    : weight_(register_parameter("weight", blank({vocabulary, d_model}))) {}
+PlainHead::PlainHead(std::int64_t vocabulary, std::int64_t d_model, bool bias)
+    : weight_(register_parameter("weight", blank({vocabulary, d_model}))) {
+  add_bias(bias);
+}
 
-PlainHead::PlainHead(const std::shared_ptr<Embedding>& tied) : weight_(tied->tables.at(0)) {}
+PlainHead::PlainHead(const std::shared_ptr<Embedding>& tied, bool bias)
+    : weight_(tied->tables.at(0)) {
+  add_bias(bias);
+}
+
+void PlainHead::add_bias(bool bias) {
+  if (bias) bias_ = register_parameter("bias", blank({weight_.size(0)}));
+}
+
+std::vector<torch::Tensor> PlainHead::weights() {
+  if (!bias_.defined()) return {weight_};
+  return {weight_, bias_};
+}
 
 std::unique_ptr<HeadBlock> PlainHead::block(const torch::Tensor& f, const Targets& targets,
                                             bool gradient) {
   const torch::NoGradGuard no_grad;
-  return std::make_unique<PlainBlock>(weight_, f, targets.there, gradient);
+  return std::make_unique<PlainBlock>(weight_, bias_, f, targets.there, gradient);
 }
 
 torch::Tensor PlainHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {
   const torch::NoGradGuard no_grad;
-  const auto scores = f.to(weight_.scalar_type()).mm(weight_.t()).to(accumulation_type(weight_));
+  const auto scores = scores_of(f, weight_, bias_);
   const auto normaliser = scores.logsumexp(1);
   if (log_z != nullptr) *log_z = normaliser;
   return scores - normaliser.unsqueeze(1);

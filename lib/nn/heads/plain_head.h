@@ -1,5 +1,5 @@
 #pragma once
-// A softmax over the whole vocabulary: logits = f W^T.
+// A softmax over the whole vocabulary: logits = f W^T, + b.
 
 #include <memory>
 
@@ -10,21 +10,22 @@ namespace nn {
 
 class PlainHead : public Head {
  public:
-  /// A matrix of its own, (vocabulary, d_model), named "weight".
-  PlainHead(std::int64_t vocabulary, std::int64_t d_model);
+  /// A matrix of its own, (vocabulary, d_model), named "weight"; with a bias "bias" (vocabulary).
+  PlainHead(std::int64_t vocabulary, std::int64_t d_model, bool bias = false);
   /// Shares the one table of a plain embedding.
-  explicit PlainHead(const std::shared_ptr<Embedding>& tied);
+  explicit PlainHead(const std::shared_ptr<Embedding>& tied, bool bias = false);
 
   std::int64_t vocabulary() const override { return weight_.size(0); }
-  bool linear() const override { return true; }
-  std::vector<torch::Tensor> weights() override { return {weight_}; }
+  bool linear() const override { return !bias_.defined(); }
+  std::vector<torch::Tensor> weights() override;
   std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const Targets& targets,
                                    bool gradient) override;
   torch::Tensor log_probs(const torch::Tensor& f, torch::Tensor* log_z) override;
   std::int64_t bytes_per_row() const override;
 
  private:
-  torch::Tensor weight_;
+  void add_bias(bool bias);
+  torch::Tensor weight_, bias_;  // bias_: undefined where there is none
 };
 
 }  // namespace nn

@@ -96,4 +96,15 @@ torch::Tensor row_softmax_backward(const RowSoftmax& softmax, const torch::Tenso
   return d_f;
 }
 
+void row_bias_backward(const RowSoftmax& softmax, std::int64_t from, const torch::Tensor& targets,
+                       const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z,
+                       torch::Tensor& d_bias) {
+  const auto n = d_bias.size(0);
+  auto d = softmax.exp.narrow(1, from, n).t().mv((d_log_z - d_log_prob) / softmax.sum);
+  const auto inside = (targets >= from).logical_and_(targets < from + n);
+  const auto hits = torch::where(inside, d_log_prob, torch::zeros_like(d_log_prob));
+  d.index_put_({(targets - from).clamp(0, n - 1)}, hits, /*accumulate=*/true);
+  d_bias.add_(d.to(d_bias.scalar_type()));
+}
+
 }  // namespace nn

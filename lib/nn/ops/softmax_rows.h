@@ -26,6 +26,12 @@ torch::Tensor row_softmax_backward(const RowSoftmax& softmax, const torch::Tenso
                                    const torch::Tensor& targets, const torch::Tensor& d_log_prob,
                                    const torch::Tensor& d_log_z, torch::Tensor& d_weight);
 
+/// Adds to d_bias (n) what the gradients of those scores sum to over the rows, for scores = ... +
+/// bias; `from` and targets as above.
+void row_bias_backward(const RowSoftmax& softmax, std::int64_t from, const torch::Tensor& targets,
+                       const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z,
+                       torch::Tensor& d_bias);
+
 /// float32 for bfloat16 and half weights, else the weights' own type.
 torch::ScalarType accumulation_type(const torch::Tensor& weight);
 

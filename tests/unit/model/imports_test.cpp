@@ -72,6 +72,40 @@ DOCTEST_TEST_CASE("an imported model gives the log-probabilities of a plain read
   DOCTEST_CHECK(model::load(folder / "nanogpt").family == "gpt2");
 }
 
+DOCTEST_TEST_CASE("a pickled Transformer-XL gives the log-probabilities of a plain reading") {
+  const TestFolder folder;
+  for (const std::string name : {"xl_bands", "xl_table", "xl_plain"}) {
+    DOCTEST_CAPTURE(name);
+    const auto path = imported(folder, name);
+    const auto expected = golden_nll(kGolden + name + ".json");
+    const auto exact = model::load(path, torch::kCPU, torch::kFloat64);
+    // Where words have gone through band 0's projection they were rounded to float32.
+    DOCTEST_CHECK(nll_gap(*exact.model, expected) < (name == "xl_bands" ? 1e-6 : 1e-9));
+    DOCTEST_CHECK(nll_gap(*model::load(path).model, expected) < 1e-4);
+    const auto& options = exact.model->options;
+    DOCTEST_CHECK((options.arch == "transformer-xl" && options.vocabulary.head_bias));
+    DOCTEST_CHECK(options.layer_memory.layer_memory == "24");
+    DOCTEST_CHECK(options.transformer_xl.clamp_length == (name == "xl_table" ? 7 : 0));
+    DOCTEST_CHECK(exact.facts.segment == 16);
+  }
+}
+
+DOCTEST_TEST_CASE("a Transformer-XL whose numbers and tensors do not go together is refused") {
+  const TestFolder folder;
+  const auto damaged = [&](const std::string& name, char value, const std::string& says) {
+    // "name", its memo, then K and a byte: the number itself.
+    std::string bytes = core::read_text(kGolden + "xl_table.pt");
+    const auto at = bytes.find('K', bytes.find(name) + name.size());
+    bytes[at + 1] = value;
+    overwrite(folder / "model.pt", bytes);
+    expect_error(Code::bad_data, says,
+                 [&] { model::import_model(folder / "model.pt", {}, folder / "out"); });
+  };
+  damaged("n_layer", 3, "no tensor layers.2");
+  damaged("n_token", 41, "emb_layers.0.weight is not of 41 words");
+  damaged("cutoffs", 50, "do not go together");
+}
+
 DOCTEST_TEST_CASE("a softmax of its own stays one") {
   const TestFolder folder;
   auto tensors = small_gpt();
@@ -133,7 +167,8 @@ DOCTEST_TEST_CASE("what a checkpoint lacks, has too much or asks for is named") 
   called[0].second = call;
   refused(Code::bad_data, "no tensor transformer.wte.weight in it", called);
   overwrite(folder / "ckpt.pt", archive(dict({{text("weights"), whole(1)}}), {}));
-  expect_error(Code::bad_data, "not a checkpoint of nanoGPT or fairseq: it holds weights",
+  expect_error(Code::bad_data,
+               "no checkpoint of nanoGPT, fairseq, Transformer-XL: it holds weights",
                [&] { model::import_model(folder / "ckpt.pt", {}, folder / "out"); });
 }
 

@@ -19,6 +19,7 @@ struct Case {
   std::shared_ptr<nn::Head> head;
   nn::Bands bands;
   double cap = 0;
+  bool bias = false;
 };
 
 void randomise(torch::nn::Module& module, torch::ScalarType type) {
@@ -38,6 +39,8 @@ std::vector<Case> cases(torch::ScalarType type) {
   all.push_back({"plain, tied", table, std::make_shared<nn::PlainHead>(table), plain});
   all.push_back(
       {"capped", nullptr, std::make_shared<nn::CappedHead>(kWords, kWidth, 1.5), plain, 1.5});
+  all.push_back({"plain, biased", nullptr, std::make_shared<nn::PlainHead>(kWords, kWidth, true),
+                 plain, 0, true});
   for (const auto& bands : {one, two, narrow, projected}) {
     const auto name = "adaptive, bands " + std::to_string(bands.count()) + " from " +
                       std::to_string(bands.width(0));
@@ -49,6 +52,9 @@ std::vector<Case> cases(torch::ScalarType type) {
                    std::make_shared<nn::AdaptiveHead>(bands, input, true, 0.2), bands});
     all.push_back({name + ", tables tied", other,
                    std::make_shared<nn::AdaptiveHead>(bands, other, false, 0.2), bands});
+    all.push_back({name + ", biased", nullptr,
+                   std::make_shared<nn::AdaptiveHead>(bands, nullptr, false, 0.2, true), bands, 0,
+                   true});
   }
   for (auto& one_case : all) {
     if (one_case.embedding) randomise(*one_case.embedding, type);
@@ -64,11 +70,17 @@ std::pair<torch::Tensor, torch::Tensor> written_out(const Case& c, const torch::
   const auto weights = c.head->weights();
   const auto bands = static_cast<std::size_t>(c.bands.count());
   std::vector<torch::Tensor> log_prob, log_z;
+  const auto bias =
+      c.bias ? weights[weights.size() - (bands > 1 ? 2 : 1)] : torch::zeros({kWords}, f.options());
   for (std::int64_t r = 0; r < f.size(0); ++r) {
-    const auto seen = c.bands.narrow() ? weights.back().t().mv(f[r]) : f[r];
-    auto first = weights[0].mv(seen);
+    const auto seen = c.bands.narrow() ? weights[2 * bands].t().mv(f[r]) : f[r];
+    auto first = weights[0].mv(seen) + bias.narrow(0, 0, c.bands.end(0));
     if (c.cap > 0) first = c.cap * torch::tanh(first / c.cap);
-    if (bands > 1) first = torch::cat({first, weights[bands].mv(seen)});
+    if (bands > 1) {
+      auto slots = weights[bands].mv(seen);
+      if (c.bias) slots = slots + weights.back();
+      first = torch::cat({first, slots});
+    }
     const auto z = first.exp().sum().log();
     const auto word = targets[r].item<std::int64_t>();
     std::int64_t band = 0;
@@ -77,7 +89,9 @@ std::pair<torch::Tensor, torch::Tensor> written_out(const Case& c, const torch::
       log_prob.push_back(first[word] - z);
     } else {
       const auto hidden = weights[bands + static_cast<std::size_t>(band)].t().mv(f[r]);
-      const auto scores = weights[static_cast<std::size_t>(band)].mv(hidden);
+      const auto begin = c.bands.begin(band);
+      const auto scores = weights[static_cast<std::size_t>(band)].mv(hidden) +
+                          bias.narrow(0, begin, c.bands.end(band) - begin);
       const auto slot = first[c.bands.end(0) + band - 1] - z;
       log_prob.push_back(slot + scores[word - c.bands.begin(band)] - scores.exp().sum().log());
     }

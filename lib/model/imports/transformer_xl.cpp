@@ -1,0 +1,228 @@
+// Transformer-XL's model.pt (Dai et al. 2019, the PyTorch code): the module itself, pickled.
+//
+// Its names: word_emb.emb_layers.I.weight (band, width), word_emb.emb_projs.I (d_model, width),
+// r_w_bias, r_r_bias (heads, width), layers.I.dec_attn.{qkv_net, r_net, o_net, layer_norm},
+// layers.I.pos_ff.{CoreNet.0, CoreNet.3, layer_norm}, crit.out_layers.I.{weight, bias},
+// crit.out_projs.I, crit.cluster_weight (slots, width of band 0), crit.cluster_bias. Of the slots
+// the last is that of the first band of rarer words. With div_val 1 all words are in one table.
+
+#include "core/error.h"
+#include "model/imports/import_map.h"
+#include "model/pickle/pickled_object.h"
+
+namespace model {
+namespace {
+
+using core::Code;
+using torch::Tensor;
+
+constexpr const char* kOurs = "transformer-xl.";
+
+const PickleValue& without_wrapper(const PickleValue& root) {
+  const auto* const inner = submodule(root, "module");  // DataParallel's
+  return inner == nullptr ? root : *inner;
+}
+
+bool is_transformer_xl(const PickleValue& root) {
+  return class_of(without_wrapper(root)).ends_with(" MemTransformerLM");
+}
+
+// Rows through a projection (d_model, width), rounded once.
+Tensor product(const Tensor& rows, const Tensor& projection) {
+  return rows.to(torch::kFloat64).mm(projection.to(torch::kFloat64).t()).to(torch::kFloat32);
+}
+
+class Reader {
+ public:
+  explicit Reader(const TorchFile& file)
+      : module_(without_wrapper(file.root())),
+        weights_(file, weights_of_module(module_, file.name())),
+        own_(settings(file, "")),
+        embedding_(settings(file, "word_emb")),
+        attention_(settings(file, "layers.0.dec_attn")) {}
+
+  ImportedModel read();
+
+ private:
+  Settings settings(const TorchFile& file, const std::string& name) const {
+    const auto* const part = name.empty() ? &module_ : submodule(module_, name);
+    return {file.name(), part == nullptr ? nullptr : attributes_of(*part),
+            name.empty() ? "MemTransformerLM" : name};
+  }
+  void shape();
+  void bands();
+  void layers();
+  Tensor rows_of(const std::string& list, std::size_t band, const char* end);
+  Tensor projection(const char* list, std::size_t band);
+  void input();
+  void head();
+
+  std::int64_t begin(std::size_t band) const { return band == 0 ? 0 : cutoffs_[band - 1]; }
+  std::int64_t end(std::size_t band) const {
+    return band < cutoffs_.size() ? cutoffs_[band] : model_.vocabulary;
+  }
+  bool one_table() const { return div_val_ == 1; }
+  Tensor& out(const std::string& name) { return model_.weights[name]; }
+
+  const PickleValue& module_;
+  StateDict weights_;
+  Settings own_, embedding_, attention_;
+  ImportedModel model_;
+  std::vector<std::int64_t> cutoffs_;  // of bands, as ours
+  std::int64_t div_val_ = 1;
+};
+
+void Reader::shape() {
+  if (const auto type = own_.whole("attn_type", 0); type != 0)
+    own_.unsupported("attn_type", std::to_string(type));
+  auto& options = model_.options;
+  options.arch = "transformer-xl";
+  auto& shape = options.shape;
+  shape.layers = own_.whole("n_layer");
+  shape.d_model = own_.whole("d_model");
+  shape.heads = own_.whole("n_head");
+  if (shape.heads * own_.whole("d_head") != shape.d_model)
+    own_.unsupported("d_head", std::to_string(own_.whole("d_head")));
+  const auto wide = weights_.shape("layers.0.pos_ff.CoreNet.0.weight");
+  if (wide.size() != 2 || wide[1] != shape.d_model)
+    core::fail(Code::bad_data, "{}: its layers are not {} wide", weights_.origin(), shape.d_model);
+  shape.d_ff = wide[0];
+  options.transformer.norm = attention_.truth("pre_lnorm", false) ? "pre" : "post";
+  options.transformer.final_norm = false;
+  options.transformer.activation = "relu";
+  options.layer_memory.layer_memory = std::to_string(own_.whole("mem_len"));
+  options.layer_memory.same_length = own_.truth("same_length", false) ? "on" : "off";
+  options.transformer_xl.clamp_length = std::max<std::int64_t>(own_.whole("clamp_len", -1), 0);
+}
+
+void Reader::bands() {
+  model_.vocabulary = embedding_.whole("n_token");
+  cutoffs_ = embedding_.numbers("cutoffs");
+  if (!cutoffs_.empty()) cutoffs_.pop_back();  // the vocabulary's size
+  div_val_ = embedding_.whole("div_val", 1);
+  auto& words = model_.options.vocabulary;
+  words.cutoffs = cutoffs_;
+  words.factor = static_cast<double>(div_val_);
+  words.d_embedding = cutoffs_.empty() ? 0 : embedding_.whole("d_embed");
+  words.head_bias = true;
+}
+
+// A band's rows of a list of layers, of which there is one where all bands have one width.
+Tensor Reader::rows_of(const std::string& list, std::size_t band, const char* end) {
+  if (!one_table()) return weights_.take(list + "." + std::to_string(band) + end);
+  const auto all = weights_.take(list + ".0" + end);
+  if (all.dim() == 0 || all.size(0) != model_.vocabulary || begin(band) > this->end(band))
+    core::fail(Code::bad_data, "{}: tensor {}.0{} is not of {} words", weights_.origin(), list, end,
+               model_.vocabulary);
+  return all.narrow(0, begin(band), this->end(band) - begin(band));
+}
+
+// A band's, or that of all; none: the band is as wide as the model.
+Tensor Reader::projection(const char* list, std::size_t band) {
+  const auto name = [&](std::size_t i) { return std::string(list) + "." + std::to_string(i); };
+  if (weights_.has(name(band))) return weights_.take(name(band));
+  if (one_table() && weights_.has(name(0))) return weights_.take(name(0));
+  return {};
+}
+
+void Reader::input() {
+  for (std::size_t band = 0; band <= cutoffs_.size(); ++band) {
+    const auto number = std::to_string(band);
+    const auto table = rows_of("word_emb.emb_layers", band, ".weight");
+    auto wider = projection("word_emb.emb_projs", band);
+    if (cutoffs_.empty()) {  // ours has no projection: what it makes of the words
+      out(std::string(kOurs) + "wte.weight") = wider.defined() ? product(table, wider) : table;
+      return;
+    }
+    if (!wider.defined()) wider = torch::eye(model_.options.shape.d_model);
+    out(kOurs + ("wte.table_" + number)) = table;
+    out(kOurs + ("wte.projection_" + number)) = wider;
+  }
+}
+
+// Ours has a projection for band 0 where that is narrow only: elsewhere the words go through it.
+void Reader::head() {
+  auto& words = model_.options.vocabulary;
+  words.tied = words.tied_projections = false;
+  std::vector<Tensor> biases;
+  for (std::size_t band = 0; band <= cutoffs_.size(); ++band) {
+    const auto number = std::to_string(band);
+    auto table = rows_of("crit.out_layers", band, ".weight");
+    auto narrower = projection("crit.out_projs", band);
+    biases.push_back(rows_of("crit.out_layers", band, ".bias"));
+    Tensor slots;
+    if (band == 0 && !cutoffs_.empty())  // the last is that of band 1
+      slots = weights_.take("crit.cluster_weight").flip(0);
+    const bool narrow = words.d_embedding != 0 && words.d_embedding != model_.options.shape.d_model;
+    if (band == 0 && !narrow && narrower.defined()) {
+      table = product(table, narrower);
+      if (slots.defined()) slots = product(slots, narrower);
+      narrower = Tensor();
+    }
+    if (cutoffs_.empty()) {
+      out("lm_head.weight") = table;
+      out("lm_head.bias") = biases[0];
+      return;
+    }
+    if (slots.defined()) out("lm_head.slots") = slots;
+    out("lm_head.table_" + number) = table;
+    if (band > 0 && !narrower.defined()) narrower = torch::eye(model_.options.shape.d_model);
+    if (narrower.defined()) out("lm_head.projection_" + number) = narrower;
+  }
+  out("lm_head.bias") = torch::cat(biases);
+  out("lm_head.slot_bias") = weights_.take("crit.cluster_bias").flip(0);
+}
+
+void Reader::layers() {
+  const std::string ours = kOurs;
+  out(ours + "biases.content") = weights_.take("r_w_bias");
+  out(ours + "biases.position") = weights_.take("r_r_bias");
+  for (std::int64_t i = 0; i < model_.options.shape.layers; ++i) {
+    const auto theirs = "layers." + std::to_string(i) + ".",
+               layer = ours + "h." + std::to_string(i);
+    const auto take = [&](const char* name, const char* from) {
+      out(layer + name) = weights_.take(theirs + from);
+    };
+    for (const char* part : {".weight", ".bias"}) {
+      const std::string end = part;
+      take((".ln_1" + end).c_str(), ("dec_attn.layer_norm" + end).c_str());
+      take((".ln_2" + end).c_str(), ("pos_ff.layer_norm" + end).c_str());
+      take((".mlp.c_fc" + end).c_str(), ("pos_ff.CoreNet.0" + end).c_str());
+      take((".mlp.c_proj" + end).c_str(), ("pos_ff.CoreNet.3" + end).c_str());
+    }
+    take(".attn.c_attn.weight", "dec_attn.qkv_net.weight");
+    take(".attn.c_position.weight", "dec_attn.r_net.weight");
+    take(".attn.c_proj.weight", "dec_attn.o_net.weight");
+  }
+}
+
+ImportedModel Reader::read() {
+  shape();
+  bands();
+  input();
+  head();
+  layers();
+  weights_.ignore({"pos_emb.inv_freq", ".r_w_bias", ".r_r_bias"});  // the layers' are the model's
+  weights_.expect_none_left();
+  model_.facts = {{"segment", own_.whole("tgt_len")},
+                  {"imported", {{"program", "Transformer-XL"}}}};
+  return std::move(model_);
+}
+
+ImportedModel read_transformer_xl(const TorchFile& file) {
+  try {
+    return Reader(file).read();
+  } catch (const c10::Error&) {
+    core::fail(Code::bad_data, "{}: its tensors do not go together as a Transformer-XL's do",
+               file.name());
+  }
+}
+
+}  // namespace
+
+const ImportMap& transformer_xl_map() {
+  static const ImportMap map{"Transformer-XL", is_transformer_xl, read_transformer_xl};
+  return map;
+}
+
+}  // namespace model
