@@ -99,9 +99,9 @@ Answerer::Answerer(const AnswererOptions& options)
     fail(Code::usage,
          "--datastore-combine released: it gives scores to search with, and no probabilities");
   if (options_.cite) {
-    if (!memory_.stores.any())
-      fail(Code::usage, "--cite: there is no store to cite; add --datastore");
-    citer_.emplace(memory_.stores.opened, tokenizer_, options_.cite_most);
+    if (!memory_.stores.any() && !memory_.ngrams.any())
+      fail(Code::usage, "--cite: there is nothing to cite; add --datastore or --ngrams");
+    citer_.emplace(memory_, tokenizer_, options_.cite_most);
   }
   if (!options_.verbalizers.empty()) read_verbalizers();
   loaded_.model->eval();
