@@ -67,13 +67,15 @@ NgramScores NgramMemory::score(const Tensor& targets) {
   const Tensor tokens = targets.to(torch::kCPU, torch::kInt64).contiguous();
   NgramScores scores{torch::full({tokens.size(0)}, NAN, torch::kFloat64),
                      torch::full({tokens.size(0)}, -1, torch::kInt64)};
+  auto* const log_prob = scores.log_prob.data_ptr<double>();
+  auto* const bucket = scores.bucket.data_ptr<std::int64_t>();
   const auto* const token = tokens.const_data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < tokens.size(0); ++i) {
     const NgramContext known = context(0);
     if (known.bucket >= 0) {
       const auto count = plan_.index->count(known.match, static_cast<std::uint32_t>(token[i]));
-      scores.log_prob[i] = log_ratio(count, known.followers.count);
-      scores.bucket[i] = known.bucket;
+      log_prob[i] = log_ratio(count, known.followers.count);
+      bucket[i] = known.bucket;
     }
     read(0, {token + i, 1});
   }
