@@ -66,6 +66,8 @@ int evaluate(const infer::Evaluation& evaluation, const Options& options,
   core::Output out(context.output);
   if (evaluation.stores_hold(data))
     cli::note(context, "a datastore holds this very text; its entries are left out");
+  if (evaluation.ngrams_hold(data))
+    cli::note(context, "an index of n-grams holds this very text; it is left out");
   const auto totals = [&] {
     cli::Progress progress(context, "scoring", "tokens", data.size());
     return reports.score(progress.counter());
@@ -136,6 +138,6 @@ int main(int argc, char** argv) {
                    "byte, and what they depend on.",
                    "  eval-ppl -m model --tune valid.shard.zst --cache 2000 -o tuned.conf\n"
                    "  eval-ppl -m model --config tuned.conf --json test.shard.zst",
-                   {"model", "datastore", "tune", "counts"}},
+                   {"model", "datastore", "ngrams", "tune", "counts"}},
                   options, eval_ppl);
 }

@@ -1,7 +1,5 @@
 #include "store/build_progress.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -75,16 +73,5 @@ void expect_no_removal(const std::string& folder, const std::vector<std::int64_t
          "{}",
          folder, fmt::join(documents, ","), folder);
 }
-
-FolderLock::FolderLock(const std::string& folder)
-    : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (fd_ < 0) core::fail_errno(Code::no_input, folder, errno);
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(fd_);
-    fail(Code::cannot_create, "{}: another program is changing it", folder);
-  }
-}
-
-FolderLock::~FolderLock() { ::close(fd_); }
 
 }  // namespace store

@@ -263,7 +263,7 @@ void Builder::commit(Json place) {
 std::unique_ptr<Index> Builder::make_index(const Manifest& manifest, std::span<const Half> keys,
                                            const Watch& watch) {
   if (append_) {
-    const MappedFile file(folder_ + "/" + base_.index_file);
+    const core::MappedFile file(folder_ + "/" + base_.index_file);
     if (core::hash128(file.bytes()).hex() != base_.index_hash)
       fail(Code::bad_data, "{}: damaged: its hash is another", file.name());
     auto index = Index::parse(file.bytes(), file.name(), base_.width, base_.metric, base_.rows);
@@ -273,7 +273,7 @@ std::unique_ptr<Index> Builder::make_index(const Manifest& manifest, std::span<c
   const std::string trained = folder_ + "/" + kTrainedName;
   std::unique_ptr<Index> index;
   if (!progress_.trained_hash.empty() && fs::exists(trained)) {
-    const MappedFile file(trained);
+    const core::MappedFile file(trained);
     if (core::hash128(file.bytes()).hex() == progress_.trained_hash)
       index = Index::parse(file.bytes(), trained, manifest.width, manifest.metric, 0);
   }

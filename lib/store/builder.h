@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/folder_lock.h"
 #include "store/build_progress.h"
 #include "store/half.h"
 #include "store/index.h"
@@ -73,7 +74,7 @@ class Builder {
   Plan plan_;
   bool append_, complete_ = false;
   Manifest base_;  // the store that is there; rows 0: none
-  std::optional<FolderLock> lock_;
+  std::optional<core::FolderLock> lock_;
   Progress progress_;
   std::uint64_t added_ = 0;  // rows that are not committed
   std::optional<NpyWriter> keys_, values_;

@@ -70,7 +70,7 @@ void Datastore::open_files(bool with_index) {
   expect_documents(first, m.rows, folder_ + "/" + m.documents_file);
   exact_.emplace(keys(), width(), m.metric);
   if (m.exact() || !with_index) return;
-  const MappedFile file(folder_ + "/" + m.index_file);
+  const core::MappedFile file(folder_ + "/" + m.index_file);
   if (core::hash128(file.bytes()).hex() != m.index_hash)
     fail(Code::bad_data, "{}: damaged, or of another generation: its hash is not that of {}",
          file.name(), kManifestName);

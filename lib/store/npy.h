@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/mapped_file.h"
 #include "core/npy_header.h"
-#include "store/mapped_file.h"
 
 namespace store {
 
@@ -35,11 +35,11 @@ class NpyArray {
   std::span<const T> values() const {
     return {reinterpret_cast<const T*>(file_.bytes().data() + offset_), elements_};
   }
-  const MappedFile& file() const { return file_; }
+  const core::MappedFile& file() const { return file_; }
   std::size_t data_offset() const { return offset_; }
 
  private:
-  MappedFile file_;
+  core::MappedFile file_;
   std::size_t offset_ = 0, elements_ = 0;
 };
 

@@ -100,7 +100,7 @@ void write_index(const Index& index, std::span<const Half> keys, Manifest& next,
 
 void cut_index(const Datastore& old, const std::vector<bool>& gone, Manifest& next,
                const Watch& watch) {
-  const MappedFile file(old.name() + "/" + old.manifest().index_file);
+  const core::MappedFile file(old.name() + "/" + old.manifest().index_file);
   const auto index =
       Index::parse(file.bytes(), file.name(), next.width, next.metric, old.manifest().rows);
   const NpyArray keys(old.name() + "/" + next.keys_file, "<f2", next.rows, next.width, true);
@@ -195,7 +195,7 @@ void Removal::remove(const std::vector<std::int64_t>& documents, const Watch& wa
 void Removal::done() { remove_progress(folder_); }
 
 Manifest rebuild_index(const std::string& folder, const std::string& index, const Watch& watch) {
-  const FolderLock lock(folder);
+  const core::FolderLock lock(folder);
   expect_no_removal(folder);
   const Datastore store = Datastore::without_index(folder);
   Manifest next = store.manifest();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/folder_lock.h"
 #include "store/build_progress.h"
 #include "store/builder.h"
 
@@ -32,7 +33,7 @@ class Removal {
  private:
   void remove(const std::vector<std::int64_t>& documents, const Watch& watch);
   std::string folder_;
-  FolderLock lock_;
+  core::FolderLock lock_;
   Manifest manifest_;
   std::vector<Receipt> receipts_;
 };

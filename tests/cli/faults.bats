@@ -138,6 +138,16 @@ same_as_whole() { cmp out whole; }
     --batch-tokens 64 tiny.shard.zst -o out
 }
 
+@test "build-ngrams: the index is there, whole, or it is not; the next run ends in the same bytes" {
+  head -c 500 x.txt | tokenize -q -t bytes --format lines -o tiny.shard.zst
+  same_as_whole() { diff -r out whole; }
+  left_whole() {
+    { [ "$code" -ne 0 ] && [ ! -e out/ngrams.json ]; } || ngrams verify -q out
+  }
+  no_leftovers() { true; } # the next run removes them
+  loop "write fsync rename open mmap read truncate mkdir unlink" "${FAULTS_EVERY:-3}" build-ngrams -q -j 1 tiny.shard.zst -o out
+}
+
 @test "a removal at every call: one document goes, a receipt is given, nothing older stays on disk" {
   [ -x "$BIN/build-datastore" ] || skip "build-datastore is not built"
   "$root"/tests/cli/tiny_gpt2 model

@@ -12,10 +12,12 @@ setup_file() {
   cats 24 >text
   head -n 16 text | tokenize -q -t bytes --format lines -o train.shard.zst
   tail -n 8 text | tokenize -q -t bytes --format lines -o test.shard.zst
+  build-ngrams -q train.shard.zst -o shard.ngrams >/dev/null
   # pairs, for encoder-decoder
   tokenize -q --learn bpe --vocab-size 257 -o bpe.json text
   sed 's/cat/dog/g' text >said
   tokenize -q -t bpe.json --pairs <(head -n 16 said) <(head -n 16 text) -o train.pairs.zst
+  head -n 16 text | tokenize -q -t bpe.json | build-ngrams -q -o pairs.ngrams >/dev/null
   tokenize -q -t bpe.json --pairs <(tail -n 8 said) <(tail -n 8 text) -o test.pairs.zst
 }
 
@@ -36,6 +38,8 @@ tests=(
   "--memory none --datastore STORE"
   "--memory none --datastore STORE --combine interpolate"
   "--memory local,long --cache 100 --datastore STORE --combine both --cache-lambda 0.2 --datastore-lambda 0.2"
+  "--memory none --ngrams ngrams"
+  "--memory local --cache 50 --datastore STORE --combine both --ngrams ngrams --ngrams-lambda 0.3"
   "--memory local,long --cache 50 --datastore STORE --combine interpolate --datastore-combine joint"
 )
 
@@ -46,7 +50,8 @@ cross() { # ARCH MEMORY: a model, its store, and every test memory
     --memory "$2" "train.$data.zst" -o "$model"
   build-datastore -q -j 1 -m "$model" --index exact "train.$data.zst" -o "$model.store" >/dev/null
   for flags in "${tests[@]}"; do
-    read -ra words <<<"${flags//STORE/$model.store --k 20}"
+    flags=${flags//STORE/$model.store --k 20}
+    read -ra words <<<"${flags//--ngrams ngrams/--ngrams $data.ngrams}"
     eval-ppl -q -j 1 -m "$model" "${words[@]}" --json "test.$data.zst" | finite "$model${flags//[ \/]/_}" || {
       echo "$model: $flags"
       return 1

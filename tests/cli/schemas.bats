@@ -69,6 +69,22 @@ follows() {
   } | follows build-datastore
 }
 
+@test "build-ngrams and ngrams" {
+  {
+    build-ngrams --json x.shard.zst -o index
+    ngrams verify --json index
+  } | follows build-ngrams
+  {
+    ngrams find -n index --json the
+    ngrams find -n index --json "no such text in it"
+  } | follows ngrams-find
+  {
+    ngrams overlap -n index --json x.shard.zst
+    ngrams overlap -n index --json --spans x.shard.zst
+    ngrams overlap -n index --json --at-least 1M x.shard.zst
+  } | follows ngrams-overlap
+}
+
 @test "model" {
   needs model
   golden=$root/tests/golden

@@ -63,7 +63,7 @@ void AnswererOptions::fields(core::FieldList& f) {
   reach.fields(f);
   memory.fields(f);
   f.group("Citations");
-  f("cite", cite, "tell the stored contexts that gave each scored token its probability");
+  f("cite", cite, "tell the stored contexts and the n-grams that gave each scored token its probability");
   f("cite-most", cite_most, "contexts of a token").between(1, 65536);
 }
 
@@ -102,9 +102,9 @@ Answerer::Answerer(const AnswererOptions& options)
     fail(Code::usage,
          "--datastore-combine released: it gives scores to search with, and no probabilities");
   if (options_.cite) {
-    if (!memory_.stores.any())
-      fail(Code::usage, "--cite: there is no store to cite; add --datastore");
-    citer_.emplace(memory_.stores.opened, tokenizer_, options_.cite_most);
+    if (!memory_.stores.any() && !memory_.ngrams.any())
+      fail(Code::usage, "--cite: there is nothing to cite; add --datastore or --ngrams");
+    citer_.emplace(memory_, tokenizer_, options_.cite_most);
   }
   if (!options_.verbalizers.empty()) read_verbalizers();
   loaded_.model->eval();

@@ -48,6 +48,7 @@ void PassageScorer::score_text(const Passage& passage, TokenScores& to) {
   tokens.insert(tokens.end(), passage.continuations[0].begin(), passage.continuations[0].end());
   const shard::Documents none;
   Windows windows(plan_, none, tokens.size());
+  std::int64_t read = 0;
   while (const auto span = windows.next()) {
     Work work;
     const auto first = static_cast<std::int64_t>(span->target) - 1, end = first + span->length;
@@ -56,6 +57,8 @@ void PassageScorer::score_text(const Passage& passage, TokenScores& to) {
     work.number = span->number;
     work.first_scored = span->first_scored;
     work.fresh = span->fresh;
+    work.before.assign(tokens.begin() + read, tokens.begin() + first + 1 + span->first_scored);
+    read = end + 1;
     work.to = {&to};
     work.tree.stem = plan_.carried ? Tokens(tokens.begin() + first, tokens.begin() + end)
                                    : inputs(tokens, first, end);
@@ -137,6 +140,7 @@ std::vector<std::vector<TokenScores>> PassageScorer::score(std::span<const Passa
     work.past = past_of(context, start);
     work.number = (start + plan_.window - 1) / plan_.window;
     work.tree.stem = inputs(context, start, std::ssize(context));
+    work.before = context;
     add(std::move(work));
   }
   flush(/*keep=*/order.size() == 1);
@@ -168,6 +172,7 @@ std::vector<WindowToScore> PassageScorer::windows_of(const Work& work,
   const auto stem = stem_f.size(0);
   const auto add = [&](Window window, bool fresh, const Window& past, TokenScores* to) {
     window.targets = window.targets.to(stem_f.device());
+    window.before = work.before;
     windows.push_back({std::move(window), fresh, past, to});
   };
   if (work.continuations.empty()) {

@@ -48,6 +48,7 @@ class PassageScorer {
     Tokens targets = {};
     std::int64_t first_scored = 0;
     bool fresh = true;
+    Tokens before = {};  // see Window; of branches the whole context
   };
   // A context that is cut so far, or none of it is.
   using Stems = std::map<std::pair<std::int64_t, Tokens>, std::size_t>;

@@ -93,7 +93,8 @@ void WindowScores::score_with_memory(const WindowToScore& of, const Neighbours& 
     for (std::int64_t i = 0; i < end - begin; ++i) {
       const auto token = targets[i].item<std::int64_t>();
       const double log_prob = of.to->log_prob[scored + static_cast<std::size_t>(i)];
-      of.to->cited.push_back(citer_->cite(token, memory_.store_shares(i, token, log_prob)));
+      of.to->cited.push_back(citer_->cite(token, memory_.store_shares(i, token, log_prob),
+                                          memory_.ngram_share(i, token, log_prob)));
     }
   }
   remember(window);

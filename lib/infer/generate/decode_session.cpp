@@ -45,6 +45,8 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
   for (std::size_t i = 0; i < sources.size(); ++i) texts_[i].source = sources[i];
   memory_.emplace(memory_plan_, window_, /*streaming=*/true, model_, n);
   const Fed fed = feed(prompts);
+  for (std::int64_t row = 0; row < n; ++row)
+    memory_->read(row, prompts[static_cast<std::size_t>(row)]);
   remember(fed, prompts);
   keep_last(fed);
 }
@@ -165,6 +167,8 @@ void Session::advance(const std::vector<std::int64_t>& tokens) {
     memory_->append(f_, g_, torch::tensor(tokens, torch::kInt64).to(device_), last_place());
   std::vector<std::vector<std::int64_t>> fed;
   for (const auto token : tokens) fed.push_back({token});
+  for (std::int64_t row = 0; row < rows(); ++row)
+    memory_->read(row, fed[static_cast<std::size_t>(row)]);
   keep_last(feed(fed));
 }
 
@@ -174,7 +178,7 @@ void Session::select(const std::vector<std::int64_t>& rows) {
   if (rows == same) return;
   engine_.select(rows);
   const Tensor index = torch::tensor(rows, torch::kInt64);
-  if (memory_->remembers()) memory_->select(index);
+  memory_->select(index);
   f_ = f_.index_select(0, index.to(f_.device()));
   g_ = g_.index_select(0, index.to(g_.device()));
   std::vector<Text> texts;

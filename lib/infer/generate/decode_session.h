@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "infer/decode/decode_engine.h"
+#include "infer/memory/cite.h"
 #include "infer/memory/memory_plan.h"
 #include "infer/memory/stream_memory.h"
 #include "nn/base/torch.h"
@@ -28,10 +29,10 @@ class Session {
              const std::vector<std::vector<std::int64_t>>& sources = {});
   /// log p of every word after each row: (rows, V) float32, contiguous, on the CPU.
   torch::Tensor log_probs();
-  /// After log_probs(): what entries of the stores gave of row's p(token); see StreamMemory.
-  std::vector<StoreShare> store_shares(std::int64_t row, std::int64_t token,
-                                       double log_prob) const {
-    return memory_->store_shares(row, token, log_prob);
+  /// After log_probs(): what gave row's p(token), whose logarithm is `log_prob`.
+  CitedToken cite(const Citer& citer, std::int64_t row, std::int64_t token, double log_prob) const {
+    return citer.cite(token, memory_->store_shares(row, token, log_prob),
+                      memory_->ngram_share(row, token, log_prob));
   }
   /// The token that follows in each row.
   void advance(const std::vector<std::int64_t>& tokens);

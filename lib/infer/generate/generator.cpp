@@ -64,9 +64,9 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   window_ = plan.window;
   engine_ = make_engine(*loaded_.model, device, parse_precision(options_.weights));
   if (options_.cite) {
-    if (!memories.stores.any())
-      core::fail(Code::usage, "--cite: there is no store to cite; add --datastore");
-    citer_.emplace(memories.stores.opened, tokenizer_, options_.cite_most);
+    if (!memories.stores.any() && !memories.ngrams.any())
+      core::fail(Code::usage, "--cite: there is nothing to cite; add --datastore or --ngrams");
+    citer_.emplace(memories, tokenizer_, options_.cite_most);
   }
   session_.emplace(*engine_, *loaded_.model, window_, memories, device);
 }
@@ -241,8 +241,8 @@ void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::
       const auto log_prob = static_cast<double>(row[static_cast<std::size_t>(token)]);
       sample.log_prob += log_prob;
       if (citer_)
-        sample.cited.push_back(citer_->cite(
-            token, session_->store_shares(static_cast<std::int64_t>(i), token, log_prob)));
+        sample.cited.push_back(
+            session_->cite(*citer_, static_cast<std::int64_t>(i), token, log_prob));
       auto finish = ends(text.text, text.decoder, token);
       if (!finish && std::ssize(sample.tokens) == text.most) finish = Finish::length;
       const auto known = finish ? text.text.text().size() : text.text.settled();

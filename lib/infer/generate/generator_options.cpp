@@ -54,7 +54,7 @@ void GeneratorOptions::fields(core::FieldList& f) {
   f("weights", weights, "precision of the weights on the CPU; less is faster",
     {"float32", "bfloat16", "int8"});
   f.group("Citations");
-  f("cite", cite, "tell the stored contexts that gave each token its probability");
+  f("cite", cite, "tell the stored contexts and the n-grams that gave each token its probability");
   f("cite-most", cite_most, "contexts of a token").between(1, 65536);
 }
 

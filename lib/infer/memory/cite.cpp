@@ -10,12 +10,13 @@
 
 namespace infer {
 
-Citer::Citer(std::shared_ptr<const Stores> stores, text::TokenizerPtr tokenizer, std::int64_t most)
-    : stores_(std::move(stores)),
+Citer::Citer(const MemoryPlan& memory, text::TokenizerPtr tokenizer, std::int64_t most)
+    : stores_(memory.stores.opened),
+      ngrams_(memory.ngrams.index),
       tokenizer_(std::move(tokenizer)),
       most_(static_cast<std::size_t>(most)) {}
 
-std::string Citer::decode(std::span<const std::int32_t> ids) const {
+std::string Citer::decode(const std::vector<std::int32_t>& ids) const {
   text::StreamDecoder decoder(tokenizer_);
   std::string text;
   for (const std::int32_t id : ids)
@@ -24,19 +25,39 @@ std::string Citer::decode(std::span<const std::int32_t> ids) const {
   return text;
 }
 
-CitedToken Citer::cite(std::int64_t token, std::vector<StoreShare> shares) const {
-  const auto id = static_cast<std::int32_t>(token);
-  CitedToken cited{token, decode({&id, 1}), 0, {}};
-  std::stable_sort(shares.begin(), shares.end(),
+void Citer::add_places(const NgramShare& ngrams, CitedToken& cited) const {
+  const std::uint64_t count = ngrams::Index::count(ngrams.match);
+  const auto before = static_cast<std::int64_t>(ngrams.match.length) - 1;
+  cited.share += ngrams.share;
+  for (std::uint64_t n = 0; n < std::min<std::uint64_t>(count, most_); ++n) {
+    const auto place = ngrams_->place(ngrams.match, n);
+    const auto around = ngrams_->around(ngrams.match, n, before - kContextTokens, before);
+    cited.contexts.push_back({ngrams_->folders()[place.folder]->name(),
+                              static_cast<std::int64_t>(place.document),
+                              static_cast<std::int64_t>(place.element) + before,
+                              ngrams.share / static_cast<double>(count),
+                              decode({around.begin(), around.end()}), before});
+  }
+}
+
+CitedToken Citer::cite(std::int64_t token, const std::vector<StoreShare>& shares,
+                       const std::optional<NgramShare>& ngrams) const {
+  CitedToken cited{token, decode({static_cast<std::int32_t>(token)}), 0, {}};
+  if (ngrams) add_places(*ngrams, cited);
+  auto best = shares;
+  std::stable_sort(best.begin(), best.end(),
                    [](const auto& a, const auto& b) { return a.share > b.share; });
-  for (const StoreShare& one : shares) {
-    cited.share += one.share;
-    if (cited.contexts.size() == most_) continue;
+  for (const StoreShare& one : best) cited.share += one.share;
+  best.resize(std::min(best.size(), most_));
+  for (const StoreShare& one : best) {
     const auto& store = (*stores_)[static_cast<std::size_t>(one.store)];
     const auto context = store.context(one.row, kContextTokens);
-    cited.contexts.push_back(
-        {store.name(), context.document, one.row, one.share, decode(context.before)});
+    cited.contexts.push_back({store.name(), context.document, one.row, one.share,
+                              decode({context.before.begin(), context.before.end()})});
   }
+  std::stable_sort(cited.contexts.begin(), cited.contexts.end(),
+                   [](const auto& a, const auto& b) { return a.share > b.share; });
+  cited.contexts.resize(std::min(cited.contexts.size(), most_));
   return cited;
 }
 
@@ -44,12 +65,14 @@ core::OrderedJson to_json(const std::vector<CitedToken>& cited) {
   core::OrderedJson all = core::OrderedJson::array();
   for (const CitedToken& token : cited) {
     core::OrderedJson contexts = core::OrderedJson::array();
-    for (const auto& context : token.contexts)
+    for (const auto& context : token.contexts) {
       contexts.push_back({{"store", context.store},
                           {"document", context.document},
                           {"row", context.row},
                           {"share", context.share},
                           {"context", context.text}});
+      if (context.matched > 0) contexts.back()["matched"] = context.matched;
+    }
     all.push_back({{"token", token.token},
                    {"text", token.text},
                    {"share", token.share},

@@ -3,25 +3,28 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/json.h"
+#include "infer/memory/memory_plan.h"
 #include "infer/memory/neighbours.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace infer {
 
-class Stores;
-
-/// A token and the contexts in the stores after which it stood, the largest share first.
+/// A token and the contexts in stores and in texts of n-grams after which it stood, the largest share
+/// first.
 struct CitedToken {
   struct Context {
-    std::string store;
-    std::int64_t document, row;
+    std::string store;  ///< folder of a datastore, or of an index of n-grams
+    std::int64_t document;
+    std::int64_t row;  ///< of the store; the token's element in a text of n-grams
     double share;
-    std::string text;  ///< what stood before the token there, of the same document
+    std::string text;          ///< what stood before the token there, of the same document
+    std::int64_t matched = 0;  ///< n-grams: tokens before it that are those of the text; stores: 0
   };
   std::int64_t token;
   std::string text;
@@ -35,17 +38,22 @@ inline constexpr std::int64_t kContextTokens = 16;
 class Citer {
  public:
   /// At most `most` contexts of a token, of kContextTokens tokens each.
-  Citer(std::shared_ptr<const Stores> stores, text::TokenizerPtr tokenizer, std::int64_t most);
-  CitedToken cite(std::int64_t token, std::vector<StoreShare> shares) const;
+  Citer(const MemoryPlan& memory, text::TokenizerPtr tokenizer, std::int64_t most);
+  /// The places of n-grams share their share alike.
+  CitedToken cite(std::int64_t token, const std::vector<StoreShare>& shares,
+                  const std::optional<NgramShare>& ngrams = {}) const;
 
  private:
-  std::string decode(std::span<const std::int32_t> ids) const;
+  std::string decode(const std::vector<std::int32_t>& ids) const;
+  void add_places(const NgramShare& ngrams, CitedToken& cited) const;
   std::shared_ptr<const Stores> stores_;
+  std::shared_ptr<const ngrams::Index> ngrams_;
   text::TokenizerPtr tokenizer_;
   std::size_t most_;
 };
 
-/// [{"token", "text", "share", "contexts": [{"store", "document", "row", "share", "context"}]}].
+/// [{"token", "text", "share", "contexts": [{"store", "document", "row", "share", "context"}]}]; of n-grams
+/// with "matched" too.
 core::OrderedJson to_json(const std::vector<CitedToken>& cited);
 /// A line a context, with tabs between: prompt, sample, number of the token, its text, the
 /// context's share, store, document, row, context (texts as task::escape_text writes them).

@@ -20,6 +20,7 @@ void MemoryOptions::fields(core::FieldList& f) {
   f("cache-theta", cache_theta, "its scores are theta f.f; 0: 1/sqrt(width of f)").between(0, 1e6);
   f("cache-lambda", cache_lambda, "its share").at_least(0).below(1);
   stores.fields(f);
+  ngrams.fields(f);
   f.group("Memories");
   f("tuned-on", tuned_on, "fingerprint of the data these were tuned on, for the signature");
 }

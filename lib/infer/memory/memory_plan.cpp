@@ -90,6 +90,7 @@ MemoryPlan plan_unopened(const MemoryOptions& options, const WindowPlan& windows
   plan.stores.lambda = stores.lambda;
   plan.stores.temperature =
       stores.temperature > 0 ? stores.temperature : root(model.architecture->d_key());
+  plan.ngrams.lambda = options.ngrams.shares();
   plan.tuned_on = options.tuned_on;
   check_shares(plan, with_stores);
   return plan;
@@ -113,6 +114,7 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
       plan_unopened(options, windows, *loaded.model, loaded.facts, options.stores.any());
   const auto& folders = options.stores.folders;
   plan.stores.opened = open ? open(folders, loaded) : open_stores(folders, loaded);
+  plan.ngrams.index = open_ngrams(options.ngrams.folders, loaded);
   return plan;
 }
 
@@ -124,6 +126,7 @@ MemoryOptions settled(MemoryOptions asked, const MemoryPlan& plan) {
   asked.stores.combine = plan.stores.combine;
   asked.stores.nprobe = plan.stores.nprobe;
   asked.stores.lambda = plan.stores.lambda, asked.stores.temperature = plan.stores.temperature;
+  if (asked.ngrams.any()) asked.ngrams.lambda = plan.ngrams.lambda;
   asked.tuned_on = plan.tuned_on;
   return asked;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "infer/memory/memory_options.h"
+#include "infer/memory/ngram_memory.h"
 #include "infer/windows/window_plan.h"
 #include "model/folder.h"
 #include "nn/arch/model.h"
@@ -38,13 +39,14 @@ struct MemoryPlan {
   std::int64_t cache = 0;
   double cache_theta = 1, cache_lambda = 0.1;
   StorePlan stores;
+  NgramPlan ngrams;
   std::string tuned_on;
 
   bool interpolated() const { return combine == "interpolate" && rule.any(); }
 };
 
 /// `windows` are those of the text: they say how long a segment is where the model does not.
-/// `opened`: the stores of options.stores.folders. Throws Error{usage} for what contradicts itself
+/// `opened`: the stores of options.stores.folders; n-grams are not opened. Throws Error{usage} for what contradicts itself
 /// or the model.
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
                        const nn::Model& model, const model::TrainingFacts& facts = {},
@@ -52,7 +54,8 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
 /// How a model's stores are opened; see open_stores().
 using StoreOpener = std::function<std::shared_ptr<const Stores>(
     const std::vector<std::string>& folders, const model::Loaded& loaded)>;
-/// The same; opens the stores, by open_stores() where `open` is not given. Throws as that does too.
+/// The same; opens the stores, by open_stores() where `open` is not given, and the n-grams. Throws as
+/// that and open_ngrams() do too.
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
                        const model::Loaded& loaded, const StoreOpener& open = nullptr);
 

@@ -71,7 +71,8 @@ Tensor mix(const Parts& parts, const MemoryPlan& plan) {
   if (parts.memory.defined()) add_share(log_prob, parts.memory[0], joint, shares.memory);
   if (parts.cache.defined()) add_share(log_prob, parts.cache[0], joint, shares.cache);
   if (parts.stores.defined()) add_share(log_prob, parts.stores[0][0], joint, shares.stores);
-  return log_prob;
+  if (!parts.ngrams.bucket.defined()) return log_prob;
+  return mix_ngrams(log_prob, parts.ngrams, plan.ngrams.lambda);
 }
 
 void MemoryGrid::fill(const MemoryPlan& plan) {
@@ -107,6 +108,7 @@ StreamMemory::StreamMemory(const MemoryPlan& plan, std::int64_t window, bool str
     cache.temperature = temperatures[0];
     cache_ = Source{cache, nn::EntryRing(plan.cache), temperatures};
   }
+  if (plan.ngrams.any()) ngrams_.emplace(plan.ngrams, rows);
   grid_ = std::move(grid);
 }
 
@@ -197,6 +199,10 @@ Parts StreamMemory::score(const HeadRows& head, const Window& window,
     }
     parts.stores = torch::stack(stores);
   }
+  if (ngrams_) {
+    ngrams_->read(0, window.before);
+    parts.ngrams = ngrams_->score(targets);
+  }
   if (!remembers()) return parts;
   if (cache_) {
     const Masses seen = masses(*cache_, window.f.to(dtype_), window);
@@ -213,6 +219,9 @@ Tensor StreamMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
                                const nn::Place& place) {
   const StorePlan& stores = plan_.stores;
   if (stores.any()) found_ = stores.opened->search(g, stores.k, grid_.nprobes[0], stores.rescore);
+  contexts_.clear();
+  for (std::int64_t row = 0; ngrams_ && row < rows_; ++row)
+    contexts_.push_back(ngrams_->context(row));
   return mixture(head, f, [&](const Source& source, bool of_f, std::int64_t words) {
     return nn::memory_log_masses((of_f ? f : g).to(dtype_), place, source.ring->view(),
                                  rule_of(source), words);
@@ -222,6 +231,15 @@ Tensor StreamMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
 Tensor StreamMemory::log_probs(nn::Head& head, const Window& window, std::int64_t begin,
                                std::int64_t end, const Neighbours& found) {
   found_ = found;
+  contexts_.clear();
+  if (ngrams_) {
+    if (begin == window.first_scored) ngrams_->read(0, window.before);
+    const Tensor targets = window.targets.slice(0, begin, end).to(torch::kCPU).contiguous();
+    for (std::int64_t i = 0; i < end - begin; ++i) {
+      contexts_.push_back(ngrams_->context(0));
+      ngrams_->read(0, {targets.const_data_ptr<std::int64_t>() + i, 1});
+    }
+  }
   const nn::Place place = window.place.slice(begin, end);
   return mixture(
       head, window.f.slice(0, begin, end),
@@ -282,12 +300,14 @@ Tensor StreamMemory::mixture(nn::Head& head, const Tensor& f, const WordMasses& 
   if (memory.defined()) add(memory, shares.memory);
   if (cache_) add(own(masses(*cache_, /*of_f=*/true, words.size(1))), shares.cache);
   if (stores.interpolated()) add(own(store_masses(stores.temperature)), shares.stores);
-  return log_prob;
+  rest_ = torch::ones_like(joint_share_);
+  return ngrams_ ? ngrams_->mix(log_prob, contexts_, rest_) : log_prob;
 }
 
 std::vector<StoreShare> StreamMemory::store_shares(std::int64_t row, std::int64_t token,
                                                    double log_prob) const {
   const StorePlan& stores = plan_.stores;
+  if (!stores.any()) return {};
   const auto number = [&](const Tensor& of) { return of[row][0].item<double>(); };
   const Tensor scores = found_.scores[row].to(torch::kFloat64);
   Tensor mass = torch::zeros_like(scores);
@@ -295,6 +315,7 @@ std::vector<StoreShare> StreamMemory::store_shares(std::int64_t row, std::int64_
     mass += number(joint_share_) * (scores / joint_divisors()[0] - number(joint_log_z_)).exp();
   if (stores.interpolated())
     mass += stores.lambda * (scores / stores.temperature).softmax(0).nan_to_num(0);
+  mass *= number(rest_);
   const auto values = mass.accessor<double, 1>();
   const auto labels = found_.labels.accessor<std::int64_t, 2>()[row];
   const auto rows = found_.rows.accessor<std::int64_t, 2>()[row];
@@ -303,6 +324,16 @@ std::vector<StoreShare> StreamMemory::store_shares(std::int64_t row, std::int64_
   for (std::int64_t i = 0; i < mass.size(0); ++i)
     if (labels[i] == token) shares.push_back({of[i], rows[i], values[i] / std::exp(log_prob)});
   return shares;
+}
+
+std::optional<NgramShare> StreamMemory::ngram_share(std::int64_t row, std::int64_t token,
+                                                    double log_prob) const {
+  if (!ngrams_) return std::nullopt;
+  return ngrams_->share(contexts_[static_cast<std::size_t>(row)], token, log_prob);
+}
+
+void StreamMemory::read(std::int64_t row, std::span<const std::int64_t> tokens) {
+  if (ngrams_) ngrams_->read(row, tokens);
 }
 
 void StreamMemory::append(const Tensor& f, const Tensor& g, const Tensor& labels,
@@ -318,11 +349,13 @@ void StreamMemory::select(const Tensor& rows) {
   rows_ = rows.size(0);
   if (context_ && context_->ring) context_->ring->select(rows);
   if (cache_) cache_->ring->select(rows);
+  if (ngrams_) ngrams_->select(rows);
 }
 
 void StreamMemory::clear() {
   if (context_ && context_->ring) context_->ring->clear();
   if (cache_) cache_->ring->clear();
+  if (ngrams_) ngrams_->clear();
 }
 
 }  // namespace infer

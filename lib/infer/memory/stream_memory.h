@@ -7,6 +7,7 @@
 
 #include "infer/memory/memory_plan.h"
 #include "infer/memory/neighbours.h"
+#include "infer/memory/ngram_memory.h"
 #include "nn/base/head.h"
 #include "nn/base/memory_rule.h"
 #include "nn/base/torch.h"
@@ -31,6 +32,8 @@ struct Window {
   nn::Place place;        ///< (T)
   std::int64_t first_scored = 0;
   std::optional<std::int64_t> first_new = {};
+  /// Tokens of the stream before the first target that is scored, which n-grams have not read yet.
+  std::vector<std::int64_t> before = {};
 };
 
 /// log p of each of R targets by each source, float64 on the CPU; -inf where p is 0. The first
@@ -41,6 +44,7 @@ struct Parts {
   torch::Tensor memory;  ///< (n_temperatures, R), NaN where nothing is seen; undefined: not used
   torch::Tensor cache;   ///< (n_thetas, R), the same
   torch::Tensor stores;  ///< (n_nprobes, n_store_temperatures, R), the same
+  NgramScores ngrams;    ///< undefined: not used
 };
 /// log p of the mixture at the plan's lambdas and the first point of the grid: (R).
 torch::Tensor mix(const Parts& parts, const MemoryPlan& plan);
@@ -75,13 +79,20 @@ class StreamMemory {
   /// float32 or float64.
   torch::Tensor log_probs(nn::Head& head, const torch::Tensor& f, const torch::Tensor& g,
                           const nn::Place& place);
-  /// The same at rows [begin, end) of a window, of which nothing is remembered; `found`: what the
-  /// stores gave for these rows, where any take part.
+  /// The same at rows [begin, end) of a window, of which nothing is remembered but by n-grams: they
+  /// read the targets, so that rows come in their order from the first that is scored. `found`: what
+  /// the stores gave for these rows, where any take part.
   torch::Tensor log_probs(nn::Head& head, const Window& window, std::int64_t begin,
                           std::int64_t end, const Neighbours& found = {});
   /// After log_probs(): what each entry of the stores with the label `token` gave of row's
   /// p(token), whose logarithm is `log_prob`.
   std::vector<StoreShare> store_shares(std::int64_t row, std::int64_t token, double log_prob) const;
+  /// The same of n-grams.
+  std::optional<NgramShare> ngram_share(std::int64_t row, std::int64_t token,
+                                        double log_prob) const;
+  /// What comes next in a row's stream, for log_probs(): its first tokens too, and those that
+  /// append() is given as labels.
+  void read(std::int64_t row, std::span<const std::int64_t> tokens);
   /// Remembers T steps of all rows, step by step: f (T * rows, d_model), g (T * rows, d_key),
   /// labels and place (T * rows). A padded place (run -1) is seen by nobody.
   void append(const torch::Tensor& f, const torch::Tensor& g, const torch::Tensor& labels,
@@ -94,7 +105,7 @@ class StreamMemory {
   /// False: append() does nothing.
   bool remembers() const { return context_.has_value() || cache_.has_value(); }
   /// False: scores are the head's own.
-  bool any() const { return remembers() || plan_.stores.any(); }
+  bool any() const { return remembers() || plan_.stores.any() || ngrams_.has_value(); }
 
  private:
   // A kind of source: a ring of keys with its rule.
@@ -114,7 +125,7 @@ class StreamMemory {
   using WordMasses =
       std::function<torch::Tensor(const Source& source, bool of_f, std::int64_t words)>;
   static nn::MemoryRule rule_of(const Source& source);
-  // Of rows f, for which the stores gave found_.
+  // Of rows f, for which the stores gave found_ and n-grams contexts_.
   torch::Tensor mixture(nn::Head& head, const torch::Tensor& f, const WordMasses& masses);
   torch::Tensor joined(const HeadRows& head, const torch::Tensor& targets,
                        const std::optional<Masses>& context,
@@ -127,9 +138,12 @@ class StreamMemory {
   double root_width_;  // sqrt(d_key)
   torch::Dtype dtype_;
   std::optional<Source> context_, cache_;
-  Neighbours found_;           // of the last log_probs()
+  std::optional<NgramMemory> ngrams_;
+  Neighbours found_;                    // of the last log_probs()
+  std::vector<NgramContext> contexts_;  // of the same
   torch::Tensor joint_log_z_;  // (R, 1), of the same: normalises the joint scores of memories
-  torch::Tensor joint_share_;  // (R, 1), of the same: p_joint's in the mixture
+  torch::Tensor joint_share_;  // (R, 1), of the same: p_joint's in the mixture of all but n-grams
+  torch::Tensor rest_;         // (R, 1), of the same: what n-grams leave to that mixture
 };
 
 }  // namespace infer

@@ -82,4 +82,8 @@ bool Evaluation::stores_hold(const shard::Dataset& data) const {
   return memory_.stores.any() && memory_.stores.opened->hold(data.fingerprint().hex());
 }
 
+bool Evaluation::ngrams_hold(const shard::Dataset& data) const {
+  return memory_.ngrams.any() && memory_.ngrams.index->holds(data.fingerprint().hex());
+}
+
 }  // namespace infer

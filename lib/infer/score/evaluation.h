@@ -57,6 +57,8 @@ class Evaluation {
   std::string signature(const shard::Dataset& data) const;
   /// Whether a store holds this very text, so that its entries are left out.
   bool stores_hold(const shard::Dataset& data) const;
+  /// Whether an index of n-grams holds it, which is left out then.
+  bool ngrams_hold(const shard::Dataset& data) const;
 
  private:
   EvaluationOptions options_;

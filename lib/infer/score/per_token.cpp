@@ -19,6 +19,7 @@ void PerToken::add(const Scored& scored) {
   const auto& parts = scored.parts;
   const torch::Tensor joint = first_point(parts.joint), memory = first_point(parts.memory);
   const torch::Tensor cache = first_point(parts.cache), stores = first_point(parts.stores);
+  const torch::Tensor& ngrams = parts.ngrams.log_prob;
   const auto value = [](const torch::Tensor& part, std::int64_t i) {
     return part.defined() ? -part.const_data_ptr<double>()[i]
                           : std::numeric_limits<double>::quiet_NaN();
@@ -32,6 +33,7 @@ void PerToken::add(const Scored& scored) {
     if (tokenizer_) row.text = task::escape_text(tokenizer_->token(row.token));
     row.head = value(parts.head, i), row.joint = value(joint, i);
     row.memory = value(memory, i), row.cache = value(cache, i), row.stores = value(stores, i);
+    row.ngrams = value(ngrams, i);
     row.nats = value(scored.log_prob, i);
     writer_.write(row);
   }

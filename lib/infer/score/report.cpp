@@ -1,6 +1,7 @@
 #include "infer/score/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -66,6 +67,13 @@ std::string signature(const core::Digest& data, const core::Digest& model,
       add("stores-temperature", stores.temperature);
       add("stores-lambda", stores.lambda);
     }
+  }
+  if (memory.ngrams.any()) {
+    add("ngrams", memory.ngrams.index->signature());
+    const auto& lambda = memory.ngrams.lambda;
+    const bool one = std::count(lambda.begin(), lambda.end(), lambda[0]) == std::ssize(lambda);
+    add("ngrams-lambda",
+        one ? fmt::format("{}", lambda[0]) : fmt::format("{}", fmt::join(lambda, "+")));
   }
   if (!memory.tuned_on.empty()) add("tuned-on", memory.tuned_on);
   add("precision", precision);

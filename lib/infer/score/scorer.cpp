@@ -21,6 +21,8 @@ using core::Code;
 using core::fail;
 using torch::Tensor;
 
+constexpr std::uint64_t kFirstLook = 1024;  // tokens
+
 // Evaluation mode and no gradient while it lives. (Not InferenceMode: tables that a model makes on
 // first use must serve training afterwards.)
 class Evaluating {
@@ -109,6 +111,12 @@ Tensor new_rows(const Tensor& rows, const std::vector<Span>& spans) {
   return pieces.size() == 1 ? pieces[0] : torch::cat(pieces);
 }
 
+// A text sees n-grams of other texts only.
+MemoryPlan without(MemoryPlan memory, const std::string& own) {
+  memory.ngrams = memory.ngrams.without(own);
+  return memory;
+}
+
 class Walk {
  public:
   Walk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
@@ -123,8 +131,8 @@ class Walk {
         mixed_(mixed),
         carried_(windows.carried),
         sorted_(windows.pairs && !memory.stores.any()),
-        memory_(memory, windows.window, carried_, model, 1, grid),
         own_(data.fingerprint().hex()),
+        memory_(without(memory, own_), windows.window, carried_, model, 1, grid),
         nprobes_(grid.nprobes) {
     if (nprobes_.empty()) nprobes_ = {memory.stores.nprobe};
   }
@@ -241,6 +249,38 @@ class Walk {
         span.first_new};
   }
 
+  std::vector<std::int64_t> tokens(std::uint64_t begin, std::uint64_t end) const {
+    std::vector<std::uint32_t> read(end - begin);
+    data_.read(begin, std::span(read));
+    return {read.begin(), read.end()};
+  }
+
+  // Tokens before the window's first scored target that n-grams have not read: from where they are;
+  // of a part's first window as far back as an index has the text.
+  std::vector<std::int64_t> before(const Forwarded& done, std::int64_t row) {
+    const Span& span = done.spans[static_cast<std::size_t>(row)];
+    const std::uint64_t end = span.target + static_cast<std::uint64_t>(span.first_scored);
+    const auto begun = std::exchange(read_, span.target + static_cast<std::uint64_t>(span.length));
+    if (span.fresh) {
+      auto read = tokens(span.target, end);
+      read.insert(read.begin(), done.host.inputs[row][0].item<std::int64_t>());
+      return read;
+    }
+    if (begun) return tokens(*begun, end);
+    const bool whole = !windows_.by_document && !windows_.pairs;
+    const std::uint64_t first =
+        whole || span.stream == 0
+            ? 0
+            : data_.documents().end[static_cast<std::size_t>(span.stream) - 1];
+    for (std::uint64_t n = kFirstLook;; n *= 2) {
+      auto read = tokens(std::max(first, end - std::min(n, end)), end);
+      NgramMemory look(plan_.ngrams.without(own_), 1);
+      look.read(0, read);
+      if (read.size() < n && windows_.beginning >= 0) read.insert(read.begin(), windows_.beginning);
+      if (read.size() < n || !look.wants_more(n)) return read;
+    }
+  }
+
   void remember(const Forwarded& done, std::int64_t row) {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
     if (span.fresh) memory_.clear();
@@ -254,7 +294,8 @@ class Walk {
              const std::vector<Neighbours>& found) {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
     if (span.fresh) memory_.clear();
-    const Window window = window_of(done, row);
+    Window window = window_of(done, row);
+    if (plan_.ngrams.any()) window.before = before(done, row);
     Scored scored;
     scored.first = span.target + static_cast<std::uint64_t>(span.first_scored);
     scored.parts = memory_.score(head, window, found);
@@ -286,8 +327,9 @@ class Walk {
   torch::Device device_;
   const Watch& watch_;
   bool mixed_, carried_, sorted_;
-  StreamMemory memory_;
   std::string own_;  // the data's fingerprint
+  StreamMemory memory_;
+  std::optional<std::uint64_t> read_;  // by n-grams: elements of the stream up to this
   std::vector<std::int64_t> nprobes_;
   nn::State state_;
   Totals totals_;

@@ -39,8 +39,11 @@ Tensor probability(const Tensor& log_prob, const Tensor& joint) {
 
 struct Grid {
   MemoryGrid sources;
-  Tensor shares;  // (L, 4)
-  Tensor nats;    // (n_nprobes, n_temperatures, n_thetas, n_store_temperatures, L): sums of -log p
+  Tensor shares;                            // (L, 4)
+  std::vector<double> ngram_lambdas = {0};  // K
+  // (n_nprobes, n_temperatures, n_thetas, n_store_temperatures, L, B + 1, K): sums of -log p over the
+  // tokens of each bucket of n-grams with each share; last those of no bucket.
+  Tensor nats;
 
   void add(const Parts& parts) {
     for (std::int64_t n = 0; n < nats.size(0); ++n)
@@ -55,11 +58,37 @@ struct Grid {
         const Tensor stores =
             parts.stores.defined() ? probability(parts.stores[n][s], joint) : joint;
         const Tensor mixture = shares.mm(torch::stack({joint, memory, cache, stores}));  // (L, R)
-        nats[n][t][i][s].sub_(mixture.clamp_min_(kTiny).log_().sum(1));
+        add(nats[n][t][i][s], mixture, parts.ngrams);
       }
     }
   }
+  // sums (L, B + 1, K), rest (L, R)
+  void add(Tensor sums, const Tensor& rest, const NgramScores& ngrams) const {
+    const bool known = ngrams.bucket.defined();
+    const Tensor none = torch::full({rest.size(1)}, kNgramBuckets, torch::kInt64);
+    const Tensor bucket = known ? torch::where(ngrams.bucket < 0, none, ngrams.bucket) : none;
+    const Tensor p =
+        known ? ngrams.log_prob.exp().nan_to_num(0) : torch::zeros_like(none, torch::kFloat64);
+    for (std::size_t k = 0; k < ngram_lambdas.size(); ++k) {
+      const Tensor share = (bucket < kNgramBuckets) * ngram_lambdas[k];
+      const Tensor mixture = rest * (1 - share) + p * share;
+      sums.select(2, static_cast<std::int64_t>(k))
+          .index_add_(1, bucket, mixture.clamp_min_(kTiny).log_(), /*alpha=*/-1);
+    }
+  }
 };
+
+// The share of each bucket that is best for it; where no token was of it, that of the next shorter
+// suffixes. sums (B + 1, K).
+std::vector<double> best_ngram_lambdas(const Tensor& sums, const std::vector<double>& tried) {
+  std::vector<double> best;
+  for (std::int64_t b = 0; b < kNgramBuckets; ++b) {
+    const bool empty = sums[b].count_nonzero().item<std::int64_t>() == 0;
+    const auto k = static_cast<std::size_t>(sums[b].argmin().item<std::int64_t>());
+    best.push_back(empty && b % kNgramLengthBuckets > 0 ? best.back() : empty ? 0 : tried[k]);
+  }
+  return best;
+}
 
 // The points that were given; or the steps, in this unit, to four digits: a signature quotes them.
 std::vector<double> scaled(std::vector<double> given, const std::vector<double>& steps,
@@ -72,10 +101,10 @@ std::vector<double> scaled(std::vector<double> given, const std::vector<double>&
 Grid make_grid(const MemoryPlan& memory, const TuneOptions& options, const nn::Model& model) {
   const StorePlan& stores = memory.stores;
   const bool context = memory.rule.any(), cache = memory.cache > 0;
-  if (!context && !cache && !stores.any())
+  if (!context && !cache && !stores.any() && !memory.ngrams.any())
     core::fail(core::Code::usage,
-               "--tune: there is nothing to tune; add --memory local,long, --cache N or "
-               "--datastore STORE");
+               "--tune: there is nothing to tune; add --memory local,long, --cache N, "
+               "--datastore STORE or --ngrams FOLDER");
   Grid grid;
   const std::vector<double> lambdas = scaled(options.lambdas, kLambdas, 1);
   grid.sources.fill(memory);
@@ -95,17 +124,19 @@ Grid make_grid(const MemoryPlan& memory, const TuneOptions& options, const nn::M
   const std::vector<double> none = {0};
   grid.shares = combinations(memory.interpolated() ? lambdas : none, cache ? lambdas : none,
                              stores.interpolated() ? lambdas : none);
+  if (memory.ngrams.any()) grid.ngram_lambdas = scaled(options.lambdas, kNgramLambdas, 1);
   const auto size = [](const auto& points) { return static_cast<std::int64_t>(points.size()); };
-  grid.nats = torch::zeros(
-      {size(grid.sources.nprobes), size(grid.sources.temperatures), size(grid.sources.thetas),
-       size(grid.sources.store_temperatures), grid.shares.size(0)},
-      torch::kFloat64);
+  grid.nats = torch::zeros({size(grid.sources.nprobes), size(grid.sources.temperatures),
+                            size(grid.sources.thetas), size(grid.sources.store_temperatures),
+                            grid.shares.size(0), kNgramBuckets + 1, size(grid.ngram_lambdas)},
+                           torch::kFloat64);
   return grid;
 }
 
 std::vector<TunePoint> points_of(const Grid& grid, std::uint64_t tokens) {
-  const Tensor nats = grid.nats.flatten();
-  const auto* sum = nats.const_data_ptr<double>();
+  const Tensor best =
+      grid.nats.amin(-1).sum(-1).flatten();  // n-grams' shares do not depend on others'
+  const auto* sum = best.const_data_ptr<double>();
   const auto shares = grid.shares.accessor<double, 2>();
   std::vector<TunePoint> points;
   for (const std::int64_t nprobe : grid.sources.nprobes)
@@ -185,14 +216,20 @@ Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
   Tuned tuned;
   tuned.totals = walk(model, data, windows, memory, grid.sources, device, watch);
   tuned.points = points_of(grid, tuned.totals.tokens);
-  tuned.best = *std::min_element(tuned.points.begin(), tuned.points.end(),
-                                 [](const auto& a, const auto& b) { return a.loss < b.loss; });
+  const auto chosen =
+      std::min_element(tuned.points.begin(), tuned.points.end(),
+                       [](const auto& a, const auto& b) { return a.loss < b.loss; });
+  tuned.best = *chosen;
   if (!std::isfinite(tuned.best.loss))
     core::fail(core::Code::bad_data,
                "{}: the loss is not finite; the model's weights may be damaged", data.name());
   tuned.edges = edges_of(tuned.best, tuned.points);
   tuned.totals.nats = tuned.best.loss * static_cast<double>(tuned.totals.tokens);
   tuned.memory = memory;
+  if (memory.ngrams.any()) {
+    tuned.memory.ngrams.lambda = best_ngram_lambdas(
+        grid.nats.flatten(0, 4)[chosen - tuned.points.begin()], grid.ngram_lambdas);
+  }
   tuned.memory.rule.temperature = tuned.best.temperature;
   if (memory.interpolated()) tuned.memory.memory_lambda = tuned.best.memory_lambda;
   if (memory.cache > 0) {

@@ -13,7 +13,7 @@
 namespace infer {
 
 /// What to choose on, and the points to try. Empty points: the defaults: kTemperatureSteps times the temperature before tuning,
-/// kThetaSteps times 1 / sqrt(d_model), kLambdas, kStoreTemperatureSteps times the stores'
+/// kThetaSteps times 1 / sqrt(d_model), kLambdas (kNgramLambdas), kStoreTemperatureSteps times the stores'
 /// temperature before tuning and 1 (Khandelwal et al. 2020), the stores' nprobe.
 struct TuneOptions {
   std::string data;    ///< the validation shard; empty: nothing is tuned
@@ -35,6 +35,9 @@ inline const std::vector<double> kStoreTemperatureSteps = {0.0125, 0.025, 0.05, 
                                                            0.5,    0.7,   1,    1.5, 2,   4};
 inline const std::vector<double> kLambdas = {0,    0.01, 0.02, 0.05, 0.1, 0.15, 0.2,
                                              0.25, 0.3,  0.4,  0.5,  0.6, 0.7,  0.8};
+/// Of n-grams: a long suffix that one token only has followed says nearly all.
+inline const std::vector<double> kNgramLambdas = {0,   0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3,
+                                                  0.4, 0.5,  0.6,  0.7,  0.8, 0.9,  0.95};
 
 /// One point of the grid and its loss, nats a token.
 struct TunePoint {
@@ -58,7 +61,8 @@ struct Tuned {
 };
 
 /// Every combination of what `memory` uses: the temperature of what is joined, the shares of what
-/// is interpolated, theta, the stores' temperature and nprobe. The model goes over the data once
+/// is interpolated, theta, the stores' temperature and nprobe; with each of them the best share of
+/// n-grams for each bucket. The model goes over the data once
 /// and the stores are searched once for each nprobe; sums are kept, no scores. Throws Error{usage}
 /// if `memory` has nothing to tune, and as score().
 Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,

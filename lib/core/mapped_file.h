@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-namespace store {
+namespace core {
 
 /// Read only. What another process appends later is not seen. Thread safe.
 class MappedFile {
@@ -29,4 +29,4 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-}  // namespace store
+}  // namespace core

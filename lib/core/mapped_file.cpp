@@ -1,4 +1,4 @@
-#include "store/mapped_file.h"
+#include "core/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -11,14 +11,11 @@
 #include "core/error.h"
 #include "core/os_error.h"
 
-namespace store {
-
-using core::Code;
-using core::fail;
+namespace core {
 
 MappedFile::MappedFile(const std::string& path) : name_(path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) core::fail_errno(Code::no_input, path + ": cannot open", errno);
+  if (fd < 0) fail_errno(Code::no_input, path + ": cannot open", errno);
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd);
@@ -28,7 +25,7 @@ MappedFile::MappedFile(const std::string& path) : name_(path) {
   void* mapped = size_ == 0 ? nullptr : ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
   const int error = errno;
   ::close(fd);
-  if (mapped == MAP_FAILED) core::fail_errno(Code::io, path + ": cannot map it", error);
+  if (mapped == MAP_FAILED) fail_errno(Code::io, path + ": cannot map it", error);
   data_ = static_cast<const std::byte*>(mapped);
 }
 
@@ -55,4 +52,4 @@ void MappedFile::release(std::size_t offset, std::size_t size) const {
     ::madvise(const_cast<std::byte*>(data_ + begin), offset - begin + size, MADV_DONTNEED);
 }
 
-}  // namespace store
+}  // namespace core

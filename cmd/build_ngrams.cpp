@@ -1,0 +1,53 @@
+// build-ngrams: an index of a text's n-grams of every length: its suffixes in order.
+//
+// FILE: shards of tokens (man 5 shard), several as one; `-` or none is stdin. -o: the index (man 5
+// ngrams). stdout: what it holds, a record.
+
+#include <string>
+#include <vector>
+
+#include "cli/progress.h"
+#include "cli/run.h"
+#include "core/error.h"
+#include "ngrams/ngrams_builder.h"
+#include "shard/dataset.h"
+
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  ngrams::BuildOptions build;
+  void fields(core::FieldList& f) {
+    f.positional("FILE", files, "shards of tokens; - or none is stdin");
+    build.fields(f);
+  }
+};
+
+int build(const Options& options, const cli::Context& context) {
+  if (context.output.empty()) core::fail(core::Code::usage, "it takes -o FOLDER");
+  const shard::Dataset data(options.files);
+  const auto cut = options.build.cut(data.header().vocabulary, context.jobs);
+  cli::catch_stop_signals();
+  cli::Progress progress(context, "sorting", "tokens", data.size());
+  const auto built =
+      ngrams::build(data, context.output, cut, context.jobs, [&](std::uint64_t tokens) {
+        if (cli::stop_requested())
+          core::fail(core::Code::stopped,
+                     "stopped; what was sorted is kept: run it again to go on");
+        progress.update(tokens);
+      });
+  if (built.was_complete) cli::note(context, context.output + " has this text: nothing to do");
+  cli::write_receipt(context, ngrams::describe(context.output, built.manifest));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return cli::run(argc, argv,
+                  {"build-ngrams", "Makes an index of a text's n-grams of every length.",
+                   "  build-ngrams train.shard.zst -o ngrams\n"
+                   "  eval-ppl -m model --ngrams ngrams --tune valid.shard.zst test.shard.zst"},
+                  options, build);
+}

@@ -1,0 +1,132 @@
+#include "infer/memory/ngram_memory.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+
+namespace infer {
+namespace {
+
+using torch::Tensor;
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+double log_ratio(std::uint64_t count, std::uint64_t all) {
+  return std::log(static_cast<double>(count) / static_cast<double>(all));
+}
+
+}  // namespace
+
+NgramPlan NgramPlan::without(const std::string& data) const {
+  if (!any() || !index->holds(data)) return *this;
+  return {index->without(data), lambda};
+}
+
+std::shared_ptr<const ngrams::Index> open_ngrams(const std::vector<std::string>& folders,
+                                                 const model::Loaded& loaded) {
+  if (folders.empty()) return nullptr;
+  auto index = std::make_shared<const ngrams::Index>(folders);
+  const auto& first = *index->folders()[0];
+  shard::Header header;
+  header.vocabulary = first.manifest().vocabulary;
+  header.tokenizer = first.tokenizer();
+  model::check_tokenizer(loaded, header, first.name());
+  return index;
+}
+
+Tensor mix_ngrams(const Tensor& log_prob, const NgramScores& scores,
+                  const std::vector<double>& lambda) {
+  const Tensor known = scores.bucket >= 0;
+  const Tensor share =
+      torch::tensor(lambda, torch::kFloat64).index_select(0, scores.bucket.clamp_min(0)) * known;
+  const Tensor own = torch::where(known, scores.log_prob, kNever);
+  return torch::logaddexp(log_prob + torch::log1p(-share), own + share.log());
+}
+
+NgramMemory::NgramMemory(NgramPlan plan, std::int64_t rows)
+    : plan_(std::move(plan)),
+      next_(plan_.index),
+      followers_(static_cast<std::size_t>(rows), ngrams::SuffixFollower(plan_.index)) {}
+
+void NgramMemory::read(std::int64_t row, std::span<const std::int64_t> tokens) {
+  for (const std::int64_t token : tokens)
+    followers_[static_cast<std::size_t>(row)].push(static_cast<std::uint32_t>(token));
+}
+
+NgramContext NgramMemory::context(std::int64_t row) const {
+  NgramContext context;
+  context.match = followers_[static_cast<std::size_t>(row)].match();
+  context.followers = plan_.index->followers(context.match);
+  if (context.followers.count > 0)
+    context.bucket = ngram_bucket(context.match.length, context.followers.one);
+  return context;
+}
+
+NgramScores NgramMemory::score(const Tensor& targets) {
+  const Tensor tokens = targets.to(torch::kCPU, torch::kInt64).contiguous();
+  NgramScores scores{torch::full({tokens.size(0)}, NAN, torch::kFloat64),
+                     torch::full({tokens.size(0)}, -1, torch::kInt64)};
+  auto* const log_prob = scores.log_prob.data_ptr<double>();
+  auto* const bucket = scores.bucket.data_ptr<std::int64_t>();
+  const auto* const token = tokens.const_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < tokens.size(0); ++i) {
+    const NgramContext known = context(0);
+    if (known.bucket >= 0) {
+      const auto count = plan_.index->count(known.match, static_cast<std::uint32_t>(token[i]));
+      log_prob[i] = log_ratio(count, known.followers.count);
+      bucket[i] = known.bucket;
+    }
+    read(0, {token + i, 1});
+  }
+  return scores;
+}
+
+bool NgramMemory::wants_more(std::size_t n_read) const { return followers_[0].length() >= n_read; }
+
+void NgramMemory::clear() {
+  for (auto& follower : followers_) follower.clear();
+}
+
+void NgramMemory::select(const Tensor& rows) {
+  std::vector<ngrams::SuffixFollower> chosen;
+  for (std::int64_t i = 0; i < rows.size(0); ++i)
+    chosen.push_back(followers_[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
+  followers_ = std::move(chosen);
+}
+
+Tensor NgramMemory::mix(const Tensor& log_prob, const std::vector<NgramContext>& contexts,
+                        Tensor& rest) {
+  const std::int64_t rows = log_prob.size(0), words = log_prob.size(1);
+  Tensor left = torch::ones({rows, 1}, torch::kFloat64);
+  const Tensor own = torch::full({rows, words}, kNever, torch::kFloat64);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const NgramContext& context = contexts[static_cast<std::size_t>(row)];
+    if (context.bucket < 0) continue;
+    const double lambda = plan_.lambda[static_cast<std::size_t>(context.bucket)];
+    left[row] = 1 - lambda;
+    if (lambda == 0) continue;
+    auto* const to = own.data_ptr<double>() + row * words;
+    for (const auto& [token, count] : next_.of(context.match))
+      if (token < words) to[token] = log_ratio(count, context.followers.count) + std::log(lambda);
+  }
+  rest = left.to(log_prob.options());
+  return torch::logaddexp(log_prob + rest.log(), own.to(log_prob.options()));
+}
+
+std::optional<NgramShare> NgramMemory::share(const NgramContext& context, std::int64_t token,
+                                             double log_prob) const {
+  if (context.bucket < 0) return std::nullopt;
+  NgramShare share{{context.match.length + 1, {}}, 0};
+  const auto& parts = plan_.index->parts();
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    share.match.ranks.push_back(parts[i]->extend(context.match.ranks[i], context.match.length,
+                                                 static_cast<std::uint32_t>(token)));
+  const auto count = ngrams::Index::count(share.match);
+  if (count == 0) return std::nullopt;
+  share.share = plan_.lambda[static_cast<std::size_t>(context.bucket)] *
+                std::exp(log_ratio(count, context.followers.count) - log_prob);
+  return share;
+}
+
+}  // namespace infer

@@ -1,0 +1,79 @@
+#include "ngrams/next_tokens.h"
+
+#include <algorithm>
+
+namespace ngrams {
+namespace {
+
+constexpr std::size_t kWorthKeeping = 32;  // tokens; fewer are counted again sooner than found
+
+// From run to run: a narrow range is walked, a wide one is skipped through.
+void count_part(const SortedPart& part, Ranks ranks, std::uint64_t depth,
+                std::vector<TokenCount>& counts) {
+  counts.clear();
+  if (depth == 0 && ranks == part.all()) {
+    for (std::uint32_t token = 0; token < part.mark(); ++token)
+      if (const auto n = part.first(token).size(); n > 0) counts.push_back({token, n});
+    return;
+  }
+  while (!ranks.empty()) {
+    const std::uint32_t token = part.token_of(ranks.begin, depth);
+    if (token == part.mark()) break;  // the last of all
+    const std::uint64_t end = part.run_end(ranks, depth);
+    counts.push_back({token, end - ranks.begin});
+    ranks.begin = end;
+  }
+}
+
+}  // namespace
+
+NextTokens::NextTokens(std::shared_ptr<const Index> index, std::size_t most_kept)
+    : index_(std::move(index)), most_kept_(most_kept) {}
+
+std::size_t NextTokens::Hash::operator()(const Key& key) const {
+  return (key.begin * 0x9E3779B97F4A7C15U) ^ (key.length * 0xC2B2AE3D27D4EB4FU) ^ key.part;
+}
+
+void NextTokens::count(const Match& match) {
+  counts_.clear();
+  for (std::size_t i = 0; i < match.ranks.size(); ++i) {
+    if (match.ranks[i].empty()) continue;
+    count_part(*index_->parts()[i], match.ranks[i], match.length, part_counts_);
+    if (counts_.empty()) {
+      counts_.swap(part_counts_);
+      continue;
+    }
+    sum_.clear();
+    auto a = counts_.begin(), b = part_counts_.begin();
+    while (a != counts_.end() || b != part_counts_.end()) {
+      if (b == part_counts_.end() || (a != counts_.end() && a->token < b->token)) {
+        sum_.push_back(*a++);
+      } else if (a == counts_.end() || b->token < a->token) {
+        sum_.push_back(*b++);
+      } else {
+        sum_.push_back({a->token, a->count + b->count});
+        ++a, ++b;
+      }
+    }
+    counts_.swap(sum_);
+  }
+}
+
+const std::vector<TokenCount>& NextTokens::of(const Match& match) {
+  // What a match is, its first ranks say.
+  const auto first = std::find_if(match.ranks.begin(), match.ranks.end(),
+                                  [](const Ranks& ranks) { return !ranks.empty(); });
+  if (first == match.ranks.end()) {
+    counts_.clear();
+    return counts_;
+  }
+  const Key key{static_cast<std::size_t>(first - match.ranks.begin()), match.length, first->begin};
+  if (const auto known = kept_.find(key); known != kept_.end()) return known->second;
+  count(match);
+  if (counts_.size() < kWorthKeeping || counts_.size() > most_kept_) return counts_;
+  if (n_kept_ + counts_.size() > most_kept_) kept_.clear(), n_kept_ = 0;
+  n_kept_ += counts_.size();
+  return kept_[key] = counts_;
+}
+
+}  // namespace ngrams

@@ -1,0 +1,93 @@
+#include "ngrams/ngram_find.h"
+
+#include <charconv>
+
+#include "core/error.h"
+#include "text/formats/tokenizer_json.h"
+
+namespace ngrams {
+
+using core::Code;
+using core::fail;
+
+void IndexOptions::fields(core::FieldList& f) {
+  f("ngrams", folders, "folder of an index of n-grams; again for more").short_name = 'n';
+}
+
+std::shared_ptr<const Index> IndexOptions::open() const {
+  if (folders.empty()) fail(Code::usage, "--ngrams is missing; see --help");
+  return std::make_shared<const Index>(folders);
+}
+
+void FindOptions::fields(core::FieldList& f) {
+  f.positional("TEXT", texts, "what to look for");
+  index.fields(f);
+  f("ids", ids, "TEXT is token ids with spaces between");
+  f("most", most, "places that are shown of each TEXT").between(0, 1e9);
+  f("around", around, "tokens that are shown before and behind").between(0, 1e6);
+}
+
+IndexText::IndexText(const Index& index) {
+  const Folder& first = *index.folders()[0];
+  if (!first.tokenizer().empty())
+    tokenizer_ = text::parse_tokenizer(first.tokenizer(), first.name() + "/" + kTokenizerName);
+}
+
+std::vector<std::uint32_t> IndexText::encode(const std::string& text, bool ids) const {
+  std::vector<std::uint32_t> tokens;
+  if (!ids) {
+    if (tokenizer_ == nullptr)
+      fail(Code::usage, "the index has no tokenizer; give token ids, with --ids");
+    tokens = tokenizer_->encode(text);
+  }
+  const char *at = text.data(), *const end = at + text.size();
+  while (ids && at < end) {
+    if (*at == ' ') {
+      ++at;
+      continue;
+    }
+    std::uint32_t id = 0;
+    const auto [next, error] = std::from_chars(at, end, id);
+    if (error != std::errc() || (next < end && *next != ' '))
+      fail(Code::usage, "--ids: '{}' is not token ids with spaces between", text);
+    tokens.push_back(id);
+    at = next;
+  }
+  if (tokens.empty()) fail(Code::usage, "TEXT: takes a text of one token at least");
+  return tokens;
+}
+
+std::string IndexText::decode(std::span<const std::uint32_t> tokens) const {
+  if (tokenizer_ == nullptr) return fmt::format("{}", fmt::join(tokens, " "));
+  text::StreamDecoder decoder(tokenizer_);
+  std::string text;
+  for (const std::uint32_t token : tokens)
+    if (token < tokenizer_->size()) decoder.push(token, text);
+  return text;
+}
+
+std::vector<Finding> find(const Index& index, const FindOptions& options) {
+  const IndexText words(index);
+  std::vector<Finding> all;
+  for (const auto& text : options.texts) {
+    const auto tokens = words.encode(text, options.ids);
+    const auto n = std::ssize(tokens);
+    const Match match = index.find(tokens);
+    const std::uint64_t count = Index::count(match);
+    Finding& found = all.emplace_back();
+    found.report = {{"text", text}, {"tokens", tokens.size()}, {"count", count}};
+    const auto shown = std::min(count, static_cast<std::uint64_t>(options.most));
+    for (std::uint64_t i = 0; i < shown; ++i) {
+      const Place place = index.place(match, i);
+      found.places.push_back(
+          {{"ngrams", index.folders()[place.folder]->name()},
+           {"document", place.document},
+           {"offset", place.offset},
+           {"before", words.decode(index.around(match, i, -options.around, 0))},
+           {"after", words.decode(index.around(match, i, n, n + options.around))}});
+    }
+  }
+  return all;
+}
+
+}  // namespace ngrams

@@ -1,0 +1,255 @@
+#include "ngrams/ngrams_builder.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <mutex>
+
+#include "core/error.h"
+#include "core/file_text.h"
+#include "core/folder_lock.h"
+#include "core/hash.h"
+#include "core/io.h"
+#include "core/leftovers.h"
+#include "core/parallel.h"
+#include "ngrams/mapped_array.h"
+#include "ngrams/suffix_sort.h"
+
+namespace ngrams {
+namespace {
+
+namespace fs = std::filesystem;
+using core::Code;
+using core::fail;
+
+constexpr std::size_t kBlock = 1 << 16;  // tokens read or written at once
+
+// The text of a part, for sorting.
+std::vector<std::byte> read_text(const shard::Dataset& data, const PartFacts& facts,
+                                 std::uint64_t types) {
+  const std::size_t width = sort_width(types);
+  const auto mark = static_cast<std::uint32_t>(types - 1);
+  std::vector<std::byte> text;
+  text.reserve(facts.elements() * width);
+  std::vector<std::uint32_t> block;
+  std::uint64_t at = facts.begin;
+  for (std::uint64_t i = 0; i < facts.marks; ++i) {
+    const std::uint64_t end = std::min(data.documents().end[facts.document + i], facts.until);
+    while (at < end) {
+      block.resize(std::min<std::uint64_t>(kBlock, end - at));
+      data.read(at, std::span(block));
+      for (const std::uint32_t token : block) {
+        if (token >= mark)
+          fail(Code::bad_data, "{}: token {} is outside its vocabulary of {}", data.name(), token,
+               mark);
+        put_token(text, token, width);
+      }
+      at += block.size();
+    }
+    put_token(text, mark, width);
+  }
+  return text;
+}
+
+template <class T>
+std::string write_text(const std::string& path, std::span<const std::byte> text,
+                       std::uint64_t types) {
+  const std::size_t width = sort_width(types), n = text.size() / width;
+  ArrayWriter out(path, descr_of(types), n);
+  std::vector<T> block;
+  for (std::size_t begin = 0; begin < n; begin += block.size()) {
+    block.resize(std::min(kBlock, n - begin));
+    for (std::size_t i = 0; i < block.size(); ++i)
+      block[i] = static_cast<T>(token_at(text, begin + i, width));
+    out.write(std::span<const T>(block));
+  }
+  return out.commit();
+}
+
+std::string write_text(const std::string& path, std::span<const std::byte> text,
+                       std::uint64_t types) {
+  switch (bytes_of(descr_of(types))) {
+    case 1:
+      return write_text<std::uint8_t>(path, text, types);
+    case 2:
+      return write_text<std::uint16_t>(path, text, types);
+    default:
+      return write_text<std::uint32_t>(path, text, types);
+  }
+}
+
+template <class T>
+std::string write_all(const std::string& path, std::string_view descr,
+                      const std::vector<T>& elements) {
+  ArrayWriter out(path, descr, elements.size());
+  out.write(std::span<const T>(elements));
+  return out.commit();
+}
+
+// Its files; returns the facts with their hashes.
+PartFacts build_part(const shard::Dataset& data, const std::string& folder, std::size_t number,
+                     PartFacts facts) {
+  const std::uint64_t types = data.header().vocabulary + 1;
+  const std::size_t width = sort_width(types);
+  const auto text = read_text(data, facts, types);
+  std::vector<std::uint32_t> firsts(types);  // [t + 1]: suffixes that begin with t
+  const auto own_end = [&] {                 // of the text, behind the suffixes that it has
+    std::uint64_t marks = 0;
+    for (std::uint64_t i = 0; i < facts.marks; ++i)
+      if (data.documents().end[facts.document + i] < facts.end) ++marks;
+    return facts.end - facts.begin + marks;
+  }();
+  const auto places = sort_suffixes(text, width, own_end, static_cast<std::uint32_t>(types - 1));
+  for (const std::uint32_t place : places) ++firsts[token_at(text, place, width) + 1];
+  for (std::size_t i = 1; i < firsts.size(); ++i) firsts[i] += firsts[i - 1];
+  const std::string base = folder + "/";
+  const auto text_hash = write_text(base + text_name(number), text, types);
+  facts.suffixes_hash = write_all(base + suffixes_name(number), "<u4", places);
+  facts.firsts_hash = write_all(base + firsts_name(number), "<u4", firsts);
+  facts.text_hash = text_hash;
+  return facts;
+}
+
+Manifest plan_of(const shard::Dataset& data, const Cut& cut) {
+  Manifest plan;
+  plan.vocabulary = data.header().vocabulary;
+  plan.tokens = data.size();
+  plan.documents = data.documents().size();
+  plan.data = data.fingerprint().hex();
+  const auto& tokenizer = data.header().tokenizer;
+  if (!tokenizer.empty()) plan.tokenizer = core::hash128(tokenizer).hex();
+  plan.parts = plan_parts(data.documents().end, cut);
+  return plan;
+}
+
+void expect_same_text(const Manifest& there, const Manifest& plan, const std::string& folder,
+                      const std::string& name) {
+  if (there.data != plan.data || there.tokenizer != plan.tokenizer)
+    fail(Code::usage, "{}: it is of another text, {}, than {}, {}; give another folder", folder,
+         there.data, name, plan.data);
+}
+
+void expect_free(const std::string& folder) {
+  core::remove_leftovers(folder, is_index_file);
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (!is_index_file(entry.path().filename().string()))
+      fail(Code::cannot_create, "{}: {} is in it; give a folder that is empty or new", folder,
+           entry.path().filename().string());
+}
+
+void remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+    fail(Code::io, "{}: cannot remove: {}", path, core::error_text(errno));
+}
+
+}  // namespace
+
+void BuildOptions::fields(core::FieldList& f) {
+  f("memory", memory, "bytes for sorting; a text that needs more is sorted in parts")
+      .between(1 << 20, 64e12)
+      .bytes();
+}
+
+Cut BuildOptions::cut(std::uint64_t vocabulary, std::int64_t jobs) const {
+  const std::uint64_t types = vocabulary + 1;
+  const std::uint64_t bytes = sort_width(types) + sort_bytes_per_token(types);
+  Cut cut;
+  cut.elements = static_cast<std::uint64_t>(memory / std::max<std::int64_t>(1, jobs)) / bytes;
+  cut.elements = std::min(cut.elements, most_sorted(types));
+  if (cut.elements < 4 * cut.overlap)
+    fail(Code::usage, "--memory: {} threads take {} bytes at least", jobs,
+         static_cast<std::uint64_t>(jobs) * 4 * cut.overlap * bytes);
+  return cut;
+}
+
+std::vector<PartFacts> plan_parts(const std::vector<std::uint64_t>& ends, const Cut& cut) {
+  std::vector<PartFacts> parts;
+  std::uint64_t begin = 0, document = 0;
+  const std::uint64_t tokens = ends.empty() ? 0 : ends.back();
+  while (begin < tokens) {
+    PartFacts part;
+    part.begin = part.end = begin;
+    part.document = document;
+    while (document < ends.size() &&
+           ends[document] - begin + (document - part.document) + 1 <= cut.elements)
+      part.end = ends[document++];
+    part.until = part.end;
+    part.marks = document - part.document;
+    if (part.end == begin) {  // not even the next one fits
+      part.document = document;
+      part.end = begin + (cut.elements - cut.overlap - 1);
+      part.until = part.end + cut.overlap;
+      part.marks = 1;
+    }
+    begin = part.end;
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+Built build(const shard::Dataset& data, const std::string& folder, const Cut& cut,
+            std::int64_t jobs, const BuildWatch& watch) {
+  shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
+  if (data.size() == 0) fail(Code::bad_data, "{}: it has no tokens", data.name());
+  Manifest plan = plan_of(data, cut);
+  core::make_folders(folder);
+  const core::FolderLock lock(folder);
+  const std::string base = folder + "/", building = base + kBuildingName;
+  expect_free(folder);
+  if (fs::exists(base + kManifestName)) {
+    Manifest there = read_manifest(folder);
+    expect_same_text(there, plan, folder, data.name());
+    remove_file(building);
+    return {std::move(there), true};
+  }
+  if (fs::exists(building)) {
+    Manifest begun = manifest_from(core::read_json(building), building, /*complete=*/false);
+    expect_same_text(begun, plan, folder, data.name());
+    plan = std::move(begun);
+  }
+  std::mutex mutex;
+  std::uint64_t done = 0;
+  const auto say = [&](const PartFacts& part) {
+    done += part.end - part.begin;
+    if (watch) watch(done);
+  };
+  core::write_file(building, core::dump(to_json(plan)) + "\n");
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < plan.parts.size(); ++i)
+    if (plan.parts[i].done()) {
+      say(plan.parts[i]);
+    } else {
+      missing.push_back(i);
+    }
+  if (watch) watch(done);
+  core::parallel_for(static_cast<int>(jobs), missing.size(), [&] {
+    return [&](std::uint64_t i) {
+      const std::size_t number = missing[i];
+      const PartFacts made = build_part(data, folder, number, plan.parts[number]);
+      const std::lock_guard guard(mutex);
+      plan.parts[number] = made;
+      core::write_file(building, core::dump(to_json(plan)) + "\n");
+      say(made);
+    };
+  });
+  if (const auto& tokenizer = data.header().tokenizer; !tokenizer.empty())
+    core::write_file(base + kTokenizerName, tokenizer);
+  plan.documents_hash = write_all(base + kDocumentsName, "<u8", data.documents().end);
+  core::write_file(base + kManifestName, core::dump_pretty(to_json(plan)) + "\n");
+  remove_file(building);
+  core::sync_folder(folder);
+  return {std::move(plan), false};
+}
+
+core::OrderedJson describe(const std::string& folder, const Manifest& manifest) {
+  core::OrderedJson report;
+  report["ngrams"] = folder;
+  report["tokens"] = manifest.tokens, report["documents"] = manifest.documents;
+  report["vocabulary"] = manifest.vocabulary, report["parts"] = manifest.parts.size();
+  report["tokenizer"] = manifest.tokenizer, report["data"] = manifest.data;
+  return report;
+}
+
+}  // namespace ngrams

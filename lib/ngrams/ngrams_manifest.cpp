@@ -1,0 +1,123 @@
+#include "ngrams/ngrams_manifest.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/file_text.h"
+#include "core/sealed_json.h"
+
+namespace ngrams {
+namespace {
+
+using core::Code;
+using core::fail;
+using core::Json;
+using core::OrderedJson;
+
+constexpr const char* kFormat = "tessera-ngrams";
+constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 48;
+
+std::uint64_t bounded(const Json& json, const char* key, std::uint64_t most,
+                      const std::string& origin) {
+  const auto value = core::get<std::uint64_t>(json, key, origin);
+  if (value > most) fail(Code::bad_data, "{}: \"{}\" is too large", origin, key);
+  return value;
+}
+
+bool is_digits(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+PartFacts part_from(const Json& json, const Manifest& m, const std::string& origin) {
+  PartFacts part;
+  part.begin = bounded(json, "begin", m.tokens, origin);
+  part.end = bounded(json, "end", m.tokens, origin);
+  part.until = bounded(json, "until", m.tokens, origin);
+  part.document = bounded(json, "document", m.documents - 1, origin);
+  part.marks = bounded(json, "marks", m.documents - part.document, origin);
+  part.text_hash = core::get<std::string>(json, "text_hash", origin);
+  part.suffixes_hash = core::get<std::string>(json, "suffixes_hash", origin);
+  part.firsts_hash = core::get<std::string>(json, "firsts_hash", origin);
+  if (part.begin > part.end || part.end > part.until || part.marks == 0)
+    fail(Code::bad_data, "{}: a part from {} to {}, {}", origin, part.begin, part.end, part.until);
+  if (part.elements() > UINT32_MAX) fail(Code::bad_data, "{}: a part is too large", origin);
+  return part;
+}
+
+}  // namespace
+
+std::string text_name(std::size_t part) { return fmt::format("text.{}.npy", part); }
+std::string suffixes_name(std::size_t part) { return fmt::format("suffixes.{}.npy", part); }
+std::string firsts_name(std::size_t part) { return fmt::format("firsts.{}.npy", part); }
+
+bool is_index_file(std::string_view name) {
+  for (const char* own : {kManifestName, kBuildingName, kTokenizerName, kDocumentsName})
+    if (name == own) return true;
+  for (const std::string_view stem : {"text.", "suffixes.", "firsts."})
+    if (name.starts_with(stem) && name.ends_with(".npy") && name.size() > stem.size() + 4)
+      return is_digits(name.substr(stem.size(), name.size() - stem.size() - 4));
+  return false;
+}
+
+OrderedJson to_json(const Manifest& m) {
+  OrderedJson json;
+  json["format"] = kFormat, json["version"] = kVersion, json["vocabulary"] = m.vocabulary;
+  json["tokens"] = m.tokens, json["documents"] = m.documents;
+  json["data"] = m.data, json["tokenizer"] = m.tokenizer;
+  json["documents_hash"] = m.documents_hash;
+  json["parts"] = OrderedJson::array();
+  for (const auto& part : m.parts)
+    json["parts"].push_back({{"begin", part.begin},
+                             {"end", part.end},
+                             {"until", part.until},
+                             {"document", part.document},
+                             {"marks", part.marks},
+                             {"text_hash", part.text_hash},
+                             {"suffixes_hash", part.suffixes_hash},
+                             {"firsts_hash", part.firsts_hash}});
+  return core::sealed(std::move(json));
+}
+
+Manifest manifest_from(const Json& json, const std::string& origin, bool complete) {
+  if (!json.is_object() || core::get<std::string>(json, "format", origin) != kFormat)
+    fail(Code::bad_data, "{}: not of an index of n-grams", origin);
+  const auto version = core::get<std::uint64_t>(json, "version", origin);
+  if (version != kVersion)
+    fail(Code::bad_data, "{}: format version {}; this program knows {}", origin, version, kVersion);
+  core::expect_sealed(json, origin);
+  Manifest m;
+  m.vocabulary = bounded(json, "vocabulary", std::uint64_t{1} << 31, origin);
+  m.tokens = bounded(json, "tokens", kMostTokens, origin);
+  m.documents = bounded(json, "documents", std::uint64_t{1} << 32, origin);
+  if (m.vocabulary == 0 || m.tokens == 0 || m.documents == 0)
+    fail(Code::bad_data, "{}: {} tokens of {} types in {} documents", origin, m.tokens,
+         m.vocabulary, m.documents);
+  m.data = core::get<std::string>(json, "data", origin);
+  m.tokenizer = core::get<std::string>(json, "tokenizer", origin);
+  m.documents_hash = core::get<std::string>(json, "documents_hash", origin);
+  std::uint64_t end = 0;
+  for (const Json& entry : core::get<std::vector<Json>>(json, "parts", origin)) {
+    m.parts.push_back(part_from(entry, m, origin));
+    const auto& part = m.parts.back();
+    if (part.begin != end || (complete && !part.done()))
+      fail(Code::bad_data, "{}: the parts are not the whole text", origin);
+    end = part.end;
+  }
+  if (end != m.tokens) fail(Code::bad_data, "{}: the parts are not the whole text", origin);
+  return m;
+}
+
+Manifest read_manifest(const std::string& folder) {
+  const std::string path = folder + "/" + kManifestName;
+  if (!std::filesystem::exists(path)) {
+    if (std::filesystem::exists(folder + "/" + kBuildingName))
+      fail(Code::no_input, "{}: not complete yet; run its build-ngrams again", folder);
+    fail(Code::no_input, "{}: no index of n-grams: there is no {} in it", folder, kManifestName);
+  }
+  return manifest_from(core::read_json(path), path);
+}
+
+}  // namespace ngrams

@@ -1,0 +1,181 @@
+// ngrams/next: distributions over what follows a text, token after token, one thread, warm;
+// ngrams/build: tokens a second that are indexed, one thread; both beside tokengrams, on 100 M tokens
+// (words of the novels in examples/, in stretches of some words that follow each other at random).
+//
+// The peer is given the suffix that this found to be the longest, and looks up its counts alone. Its
+// counts are the same, or this ends with 1.
+//
+// usage: bench_ngrams [TOKENS]; prints JSON lines. PEERS: a python with tokengrams and numpy
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/io.h"
+#include "core/rng.h"
+#include "measured.h"
+#include "ngrams/next_tokens.h"
+#include "ngrams/ngrams_builder.h"
+#include "ngrams/suffix_follower.h"
+#include "shard/dataset.h"
+#include "shard/writer.h"
+
+namespace {
+
+using Tokens = std::vector<std::uint32_t>;
+namespace fs = std::filesystem;
+
+constexpr std::size_t kQueries = 20000, kPeerQueries = 2000;
+constexpr std::uint64_t kDocument = 5000, kStretch = 16;
+
+struct Words {
+  Tokens text;
+  std::uint32_t types = 0;
+};
+
+Words read_novels() {
+  std::FILE* const in = ::popen("zstdcat examples/novels/*.zst", "r");
+  if (in == nullptr) std::exit(66);
+  std::map<std::string, std::uint32_t> ids;
+  Words words;
+  std::string word;
+  for (int c = 0; c != EOF;) {
+    c = std::getc(in);
+    if (c != ' ' && c != '\n' && c != EOF) {
+      word += static_cast<char>(c);
+    } else if (!word.empty()) {
+      words.text.push_back(ids.try_emplace(word, ids.size()).first->second);
+      word.clear();
+    }
+  }
+  ::pclose(in);
+  words.types = static_cast<std::uint32_t>(ids.size());
+  if (words.types == 0 || words.types >= 65535) std::exit(65);
+  return words;
+}
+
+Tokens stretches(const Words& words, std::size_t n, std::uint64_t seed) {
+  core::Rng rng(seed);
+  Tokens tokens;
+  tokens.reserve(n);
+  while (tokens.size() < n) {
+    const std::uint64_t from = rng.below(words.text.size() - kStretch);
+    for (std::uint64_t i = 0, length = 1 + rng.below(kStretch); i < length && tokens.size() < n;
+         ++i)
+      tokens.push_back(words.text[from + i]);
+  }
+  return tokens;
+}
+
+void write_shard(const std::string& path, const Tokens& tokens, std::uint32_t types) {
+  core::Output out(path);
+  shard::Header header;
+  header.dtype = shard::dtype_for(types);
+  header.vocabulary = types;
+  shard::Writer writer(out, header);
+  for (std::size_t at = 0; at < tokens.size(); at += kDocument) {
+    const auto document = std::span(tokens).subspan(at, std::min(kDocument, tokens.size() - at));
+    writer.write(document);
+    writer.end_document(document.size(), document.size());
+  }
+  writer.finish();
+  out.commit();
+}
+
+// The same, with a mark behind each document, as 16-bit numbers.
+void write_raw(const std::string& path, const Tokens& tokens, std::uint32_t types) {
+  std::ofstream out(path, std::ios::binary);
+  std::vector<std::uint16_t> document;
+  for (std::size_t at = 0; at < tokens.size(); at += kDocument) {
+    document.assign(
+        tokens.begin() + static_cast<std::ptrdiff_t>(at),
+        tokens.begin() + static_cast<std::ptrdiff_t>(std::min(at + kDocument, tokens.size())));
+    document.push_back(static_cast<std::uint16_t>(types));
+    out.write(reinterpret_cast<const char*>(document.data()),
+              static_cast<std::streamsize>(2 * document.size()));
+  }
+}
+
+struct Asked {
+  double per_second = 0;
+  std::vector<Tokens> suffixes;
+  std::vector<std::uint64_t> counts;  // of what follows
+};
+
+// All of a text; the second time counts.
+Asked ask(const std::shared_ptr<const ngrams::Index>& index, const Tokens& text) {
+  Asked asked;
+  ngrams::NextTokens next(index);
+  for (const bool warm : {false, true}) {
+    ngrams::SuffixFollower follower(index);
+    std::uint64_t sum = 0;
+    const double seconds = bench::seconds_of([&] {
+      for (const std::uint32_t token : text) {
+        follower.push(token);
+        sum += next.of(follower.match()).size();
+      }
+    });
+    if (sum == 0) std::exit(70);
+    if (warm) asked.per_second = static_cast<double>(text.size()) / seconds;
+  }
+  ngrams::SuffixFollower follower(index);
+  for (std::size_t i = 0; i < kPeerQueries; ++i) {
+    follower.push(text[i]);
+    const auto match = follower.match();
+    asked.suffixes.emplace_back(text.begin() + static_cast<std::ptrdiff_t>(i + 1 - match.length),
+                                text.begin() + static_cast<std::ptrdiff_t>(i + 1));
+    asked.counts.push_back(index->followers(match).count);
+  }
+  return asked;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::size_t n = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 100'000'000;
+  const char* const python = std::getenv("PEERS");
+  std::string folder = fs::temp_directory_path() / "ngrams-bench.XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) return 73;
+  const Words words = read_novels();
+  {
+    const Tokens text = stretches(words, n, 1);
+    write_shard(folder + "/text.shard.zst", text, words.types);
+    write_raw(folder + "/text.bin", text, words.types);
+  }
+  const shard::Dataset data({folder + "/text.shard.zst"});
+  const double built = bench::seconds_of([&] {
+    ngrams::BuildOptions options;
+    options.memory = std::int64_t{16} << 30;
+    ngrams::build(data, folder + "/index", options.cut(words.types, 1), 1);
+  });
+  const auto index = std::make_shared<const ngrams::Index>(std::vector{folder + "/index"});
+  const Asked asked = ask(index, stretches(words, kQueries, 2));
+  std::ofstream queries(folder + "/queries");
+  for (std::size_t i = 0; i < asked.suffixes.size(); ++i) {
+    queries << asked.counts[i];
+    for (const std::uint32_t token : asked.suffixes[i]) queries << ' ' << token;
+    queries << '\n';
+  }
+  queries.close();
+  double peer_built = 0, peer_asked = 0;
+  int code = 0;
+  if (python != nullptr) {
+    const std::string command = "RAYON_NUM_THREADS=1 " + std::string(python) +
+                                " tests/bench/ngrams_peer.py " + folder + " " +
+                                std::to_string(words.types + 1);
+    code = std::system((command + " >/dev/null").c_str()) == 0 ? 0 : 1;
+    std::ifstream(folder + "/peer") >> peer_built >> peer_asked;
+  }
+  fs::remove_all(folder);
+  if (code != 0) return code;
+  const double own_built = static_cast<double>(n) / built;
+  bench::print("ngrams/next", asked.per_second, "distributions/s", "tokengrams", peer_asked,
+               asked.per_second / peer_asked);
+  bench::print("ngrams/build", own_built, "tokens/s", "tokengrams", peer_built,
+               own_built / peer_built);
+  return 0;
+}

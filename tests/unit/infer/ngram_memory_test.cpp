@@ -1,0 +1,292 @@
+// N-grams as a memory against scans of their text: scores, whole rows, shares, tuning.
+#include "infer/memory/ngram_memory.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "infer/memory/stream_memory.h"
+#include "infer/score/report.h"
+#include "infer/score/tune.h"
+#include "ngrams/ngrams_builder.h"
+#include "plain_scores.h"
+#include "tiny.h"
+
+namespace {
+
+using torch::Tensor;
+using Tokens = std::vector<std::uint32_t>;
+
+constexpr std::int64_t kTypes = 23;
+
+// Texts as an index in a folder that goes with the test.
+struct Indexed {
+  explicit Indexed(const std::vector<tiny::Text>& texts) {
+    std::string name = std::filesystem::temp_directory_path() / "ngram-memory-test.XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    path = name;
+    std::vector<std::string> folders;
+    for (const auto& text : texts) {
+      folders.push_back(path / std::to_string(folders.size()));
+      ngrams::build(tiny::Shard(text).data(), folders.back(), {300, 64}, 1);
+    }
+    plan.index = std::make_shared<const ngrams::Index>(folders);
+    for (std::int64_t b = 0; b < infer::kNgramBuckets; ++b)
+      plan.lambda.push_back(0.04 * static_cast<double>(b + 1));
+  }
+  ~Indexed() { std::filesystem::remove_all(path); }
+  Indexed(const Indexed&) = delete;
+  Indexed& operator=(const Indexed&) = delete;
+  std::filesystem::path path;
+  infer::NgramPlan plan;
+};
+
+// What followed the longest suffix of a context that anything followed, by looking everywhere.
+struct Scan {
+  std::size_t length = 0;
+  std::map<std::uint32_t, double> next;
+  double all = 0;
+
+  Scan(const std::vector<tiny::Text>& texts, std::span<const std::uint32_t> context) {
+    for (length = std::min<std::size_t>(context.size(), 300);; --length) {
+      look(texts, context.last(length));
+      if (all > 0 || length == 0) return;
+    }
+  }
+  void look(const std::vector<tiny::Text>& texts, std::span<const std::uint32_t> suffix) {
+    for (const auto& text : texts)
+      for (const auto& document : text.documents)
+        for (std::size_t i = suffix.size(); i < document.size(); ++i)
+          if (std::equal(suffix.begin(), suffix.end(), document.begin() + (i - suffix.size())))
+            ++next[document[i]], ++all;
+  }
+  double p(std::uint32_t token) const {
+    const auto found = next.find(token);
+    return found == next.end() ? 0 : found->second / all;
+  }
+  std::int64_t bucket() const { return infer::ngram_bucket(length, next.size() == 1); }
+};
+
+// That each scored token's n-gram score is that of what stood before it from `begin_of` on.
+void expect_scanned(const infer::Scored& scored, const std::vector<tiny::Text>& texts,
+                    const Tokens& tokens,
+                    const std::function<std::uint64_t(std::uint64_t)>& begin) {
+  for (std::int64_t i = 0; i < scored.targets.size(0); ++i) {
+    const std::uint64_t at = scored.first + static_cast<std::uint64_t>(i), from = begin(at);
+    const Scan scan(texts, std::span(tokens).subspan(from, at - from));
+    DOCTEST_CHECK(scored.parts.ngrams.bucket[i].item<std::int64_t>() == scan.bucket());
+    const double p = std::exp(scored.parts.ngrams.log_prob[i].item<double>());
+    DOCTEST_CHECK(p == doctest::Approx(scan.p(tokens[at])).epsilon(1e-12));
+  }
+}
+
+// A text of which an index has some stretches, and the texts of that.
+struct Case {
+  std::vector<tiny::Text> known = {tiny::text_of({400, 150}, kTypes, 5),
+                                   tiny::text_of({200}, kTypes, 6)};
+  tiny::Text text = tiny::text_of({120, 90, 0, 60}, kTypes, 7);
+  Case() {
+    const auto& from = known[0].documents[0];
+    std::copy_n(from.begin() + 100, 50, text.documents[0].begin() + 40);
+    std::copy_n(from.begin() + 210, 30, text.documents[1].begin() + 20);
+    std::copy_n(known[1].documents[0].begin() + 150, 50, text.documents[3].begin() + 5);
+  }
+};
+
+}  // namespace
+
+DOCTEST_TEST_CASE("buckets: lengths up to their bounds, and whether one token followed") {
+  DOCTEST_CHECK(infer::ngram_bucket(0, false) == 0);
+  DOCTEST_CHECK(infer::ngram_bucket(4, false) == 4);
+  DOCTEST_CHECK(infer::ngram_bucket(5, false) == 5);
+  DOCTEST_CHECK(infer::ngram_bucket(6, false) == 5);
+  DOCTEST_CHECK(infer::ngram_bucket(31, false) == 8);
+  DOCTEST_CHECK(infer::ngram_bucket(32, false) == 9);
+  DOCTEST_CHECK(infer::ngram_bucket(1'000'000, true) == infer::kNgramBuckets - 1);
+  DOCTEST_CHECK(infer::ngram_bucket(0, true) == infer::kNgramLengthBuckets);
+  infer::NgramOptions options;
+  DOCTEST_CHECK(options.shares().size() == static_cast<std::size_t>(infer::kNgramBuckets));
+  options.lambda = {0.1, 0.2};
+  DOCTEST_CHECK_THROWS(options.shares());
+}
+
+DOCTEST_TEST_CASE(
+    "a text with n-grams, a cache and local memory is scored as plain loops have it") {
+  const Case of;
+  const Indexed indexed(of.known);
+  nn::Model model = tiny::model_of("transformer");
+  const tiny::Shard shard(of.text);
+  const Tokens tokens = of.text.tokens();
+  for (const auto& [window, stride] : {std::pair{32, 32}, {32, 7}, {96, 48}}) {
+    const auto windows = tiny::windows_of(window, stride);
+    auto options = tiny::memory_of("local");
+    options.cache = 40, options.cache_lambda = 0.2;
+    auto plan = infer::plan_memory(options, windows, model);
+    auto rest = plain_scores(model, tokens, windows, plan);
+    plan.ngrams = indexed.plan;
+    const Tensor found = tiny::log_probs(model, shard.data(), windows, plan);
+    DOCTEST_REQUIRE(found.size(0) == std::ssize(rest));
+    for (std::size_t i = 0; i < rest.size(); ++i) {
+      const Scan scan(of.known, std::span(tokens).first(i + 1));
+      const double l = plan.ngrams.lambda[static_cast<std::size_t>(scan.bucket())];
+      const double p = (1 - l) * std::exp(rest[i]) + l * scan.p(tokens[i + 1]);
+      DOCTEST_CHECK(found[static_cast<std::int64_t>(i)].item<double>() ==
+                    doctest::Approx(std::log(p)).epsilon(1e-4));
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("n-grams see the whole stream, whatever windows, layouts and parts") {
+  const Case of;
+  const Indexed indexed(of.known);
+  const tiny::Shard shard(of.text);
+  const Tokens tokens = of.text.tokens();
+  const auto whole = [](std::uint64_t) { return std::uint64_t{0}; };
+  const auto document = [&](std::uint64_t at) {
+    std::uint64_t begin = 0;
+    for (const auto& one : of.text.documents) {
+      if (at < begin + one.size()) break;
+      begin += one.size();
+    }
+    return begin;
+  };
+  const auto check = [&](nn::Model& model, infer::WindowPlan windows) {
+    for (const bool by_document : {false, true}) {
+      windows.by_document = by_document;
+      auto plan = infer::plan_memory({}, windows, model);
+      plan.ngrams = indexed.plan;
+      for (const std::int64_t parts : {1, 3}) {
+        std::int64_t scored = 0;
+        for (std::int64_t part = 0; part < parts; ++part) {
+          infer::Watch watch;
+          watch.part = {part, parts};
+          watch.scored = [&](const infer::Scored& block) {
+            scored += block.targets.size(0);
+            if (by_document)
+              expect_scanned(block, of.known, tokens, document);
+            else
+              expect_scanned(block, of.known, tokens, whole);
+          };
+          infer::score(model, shard.data(), windows, plan, torch::kCPU, watch);
+        }
+        DOCTEST_CHECK(scored > 200);
+      }
+    }
+  };
+  nn::Model model = tiny::model_of("transformer"), lstm = tiny::model_of("lstm");
+  auto windows = tiny::windows_of(32, 20);
+  windows.batch_tokens = 64;
+  check(model, windows);
+  windows.layout.closed = true;  // a token between two windows is not scored
+  windows.stride = 32;
+  check(model, windows);
+  check(lstm, tiny::windows_of(25, 25, /*carried=*/true));
+}
+
+DOCTEST_TEST_CASE(
+    "an index of the very text is left out; one of nothing leaves all to the others") {
+  const Case of;
+  const Indexed both({of.text, of.known[0]}), alone({of.known[0]}), own({of.text});
+  nn::Model model = tiny::model_of("transformer");
+  const tiny::Shard shard(of.text);
+  const auto windows = tiny::windows_of(32, 32);
+  auto plan = infer::plan_memory({}, windows, model);
+  const Tensor bare = tiny::log_probs(model, shard.data(), windows, plan);
+  const auto with = [&](const Indexed& indexed) {
+    plan.ngrams = indexed.plan;
+    return tiny::log_probs(model, shard.data(), windows, plan);
+  };
+  DOCTEST_CHECK(torch::equal(with(both), with(alone)));
+  DOCTEST_CHECK(torch::equal(with(own), bare));
+  DOCTEST_CHECK(!torch::equal(with(alone), bare));
+}
+
+DOCTEST_TEST_CASE(
+    "row by row: distributions that sum to 1, those of the plain mixture, as rows are chosen") {
+  const Case of;
+  const Indexed indexed(of.known);
+  const auto& from = of.known[0].documents[0];
+  torch::manual_seed(1);
+  infer::NgramMemory memory(indexed.plan, 3);
+  std::vector<Tokens> texts = {{from.begin() + 20, from.begin() + 60}, {1, 2, 3}, {from[7]}};
+  const auto read = [&](std::int64_t row, const Tokens& tokens) {
+    const std::vector<std::int64_t> wide(tokens.begin(), tokens.end());
+    memory.read(row, wide);
+  };
+  for (std::int64_t row = 0; row < 3; ++row) read(row, texts[static_cast<std::size_t>(row)]);
+  for (const std::vector<std::int64_t>& rows :
+       {std::vector<std::int64_t>{0, 1, 2}, {2, 0, 0, 1}, {1, 2}}) {
+    memory.select(torch::tensor(rows));
+    std::vector<Tokens> chosen;
+    std::vector<infer::NgramContext> contexts;
+    for (const auto row : rows) chosen.push_back(texts[static_cast<std::size_t>(row)]);
+    texts = chosen;
+    const auto n = std::ssize(rows);
+    const Tensor words = torch::randn({n, kTypes}, torch::kFloat64).log_softmax(1);
+    for (std::int64_t row = 0; row < n; ++row) contexts.push_back(memory.context(row));
+    Tensor rest;
+    const Tensor mixed = memory.mix(words, contexts, rest);
+    DOCTEST_CHECK(mixed.exp().sum(1).allclose(torch::ones({n}, torch::kFloat64)));
+    for (std::int64_t row = 0; row < n; ++row) {
+      const Scan scan(of.known, texts[static_cast<std::size_t>(row)]);
+      const double l = indexed.plan.lambda[static_cast<std::size_t>(scan.bucket())];
+      DOCTEST_CHECK(rest[row][0].item<double>() == doctest::Approx(1 - l));
+      for (std::int64_t word = 0; word < kTypes; ++word) {
+        const double p = scan.p(static_cast<std::uint32_t>(word));
+        const double found = mixed[row][word].exp().item<double>();
+        DOCTEST_CHECK(found ==
+                      doctest::Approx((1 - l) * words[row][word].exp().item<double>() + l * p));
+        const auto share =
+            memory.share(contexts[static_cast<std::size_t>(row)], word, std::log(found));
+        DOCTEST_CHECK((share ? share->share : 0) == doctest::Approx(l * p / found));
+      }
+      read(row, {from[5], from[6]});
+      texts[static_cast<std::size_t>(row)].insert(texts[static_cast<std::size_t>(row)].end(),
+                                                  {from[5], from[6]});
+    }
+  }
+}
+
+DOCTEST_TEST_CASE(
+    "tuning finds the best share of each bucket, and its loss is the text's with them") {
+  const Case of;
+  const Indexed indexed(of.known);
+  nn::Model model = tiny::model_of("transformer");
+  const tiny::Shard shard(of.text);
+  const auto windows = tiny::windows_of(32, 32);
+  infer::MemoryOptions options;
+  options.cache = 30;
+  auto plan = infer::plan_memory(options, windows, model);
+  infer::TuneOptions grid;
+  grid.thetas = {0.2, 0.5};
+  grid.lambdas = {0, 0.1, 0.3, 0.6};
+  plan.ngrams = indexed.plan;
+  const auto tuned = infer::tune(model, shard.data(), windows, plan, grid, torch::kCPU);
+  // With all else as it was chosen, bucket by bucket.
+  auto rest = tuned.memory;
+  rest.ngrams = {};
+  const Tensor bare = tiny::log_probs(model, shard.data(), windows, rest);
+  std::vector<std::vector<double>> nats(infer::kNgramBuckets, std::vector<double>(4, 0));
+  std::vector<int> seen(infer::kNgramBuckets, 0);
+  const Tokens tokens = of.text.tokens();
+  for (std::int64_t i = 0; i < bare.size(0); ++i) {
+    const Scan scan(of.known, std::span(tokens).first(static_cast<std::size_t>(i) + 1));
+    const auto b = static_cast<std::size_t>(scan.bucket());
+    ++seen[b];
+    for (std::size_t k = 0; k < 4; ++k)
+      nats[b][k] -= std::log((1 - grid.lambdas[k]) * std::exp(bare[i].item<double>()) +
+                             grid.lambdas[k] * scan.p(tokens[static_cast<std::size_t>(i) + 1]));
+  }
+  int different = 0;
+  for (std::size_t b = 0; b < nats.size(); ++b) {
+    if (seen[b] == 0) continue;
+    const auto best = std::min_element(nats[b].begin(), nats[b].end()) - nats[b].begin();
+    DOCTEST_CHECK(tuned.memory.ngrams.lambda[b] == grid.lambdas[static_cast<std::size_t>(best)]);
+    different += best > 0;
+  }
+  DOCTEST_CHECK(different > 2);
+  const auto totals = infer::score(model, shard.data(), windows, tuned.memory, torch::kCPU);
+  DOCTEST_CHECK(tuned.best.loss == doctest::Approx(totals.loss()).epsilon(1e-6));
+}

@@ -1,0 +1,81 @@
+#pragma once
+// Texts of few types, as shards and as indices in a folder that goes with the test.
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/io.h"
+#include "core/rng.h"
+#include "ngrams/ngrams_builder.h"
+#include "shard/dataset.h"
+#include "shard/writer.h"
+
+namespace ngrams_test {
+
+using Documents = std::vector<std::vector<std::uint32_t>>;
+
+/// Documents that repeat themselves and each other, so that long n-grams occur.
+inline Documents documents_of(const std::vector<std::size_t>& lengths, std::uint64_t vocabulary,
+                              std::uint64_t seed = 1) {
+  core::Rng rng(seed);
+  Documents documents;
+  std::vector<std::uint32_t> all;
+  for (const std::size_t length : lengths) {
+    auto& document = documents.emplace_back();
+    while (document.size() < length) {
+      if (all.size() > 8 && rng.uniform() < 0.2) {  // a stretch of what there was
+        const std::uint64_t from = rng.below(all.size()), n = 1 + rng.below(40);
+        for (std::uint64_t i = from; i < std::min<std::uint64_t>(from + n, all.size()); ++i)
+          document.push_back(all[i]);
+      } else {
+        document.push_back(static_cast<std::uint32_t>(rng.below(vocabulary)));
+      }
+    }
+    document.resize(length);
+    all.insert(all.end(), document.begin(), document.end());
+  }
+  return documents;
+}
+
+struct Folder {
+  std::filesystem::path path;
+  Folder() {
+    std::string name = std::filesystem::temp_directory_path() / "ngrams-test.XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    path = name;
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  /// The documents as a shard in it.
+  shard::Dataset shard(const std::string& name, const Documents& documents,
+                       std::uint64_t vocabulary, const std::string& tokenizer = {}) const {
+    const std::string file = path / (name + ".shard.zst");
+    core::Output out(file);
+    shard::Header header;
+    header.dtype = shard::dtype_for(vocabulary);
+    header.vocabulary = vocabulary;
+    header.tokenizer = tokenizer;
+    shard::Writer writer(out, header);
+    for (const auto& document : documents) {
+      writer.write(std::span(document));
+      writer.end_document(document.size(), 1);
+    }
+    writer.finish();
+    out.commit();
+    return shard::Dataset({file});
+  }
+  /// And as an index; returns its folder.
+  std::string index(const std::string& name, const Documents& documents, std::uint64_t vocabulary,
+                    const ngrams::Cut& cut = {1 << 20, 64}, std::int64_t jobs = 1) const {
+    const std::string folder = path / name;
+    ngrams::build(shard(name, documents, vocabulary), folder, cut, jobs);
+    return folder;
+  }
+};
+
+}  // namespace ngrams_test
