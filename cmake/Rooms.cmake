@@ -35,27 +35,61 @@ function(tessera_unity target)
   endforeach()
 endfunction()
 
+# tessera_kernels(NAME [TORCH] SOURCE...): a room's kernels as libtessera_NAME_kernels.so, once for each of
+# TESSERA_KERNEL_ARCHS, and the room linked to the first. The others stand in glibc-hwcaps/ARCH beside it, where the loader
+# of the C library looks first (from 2.33 on; an older one takes the first): no code chooses, and what is inlined into a
+# kernel stays within its library.
+function(tessera_kernels name)
+  cmake_parse_arguments(KERNELS "TORCH" "" "" ${ARGN})
+  set(first tessera_${name}_kernels)
+  foreach(arch ${TESSERA_KERNEL_ARCHS})
+    set(library ${first}_${arch})
+    set(folder lib/tessera/glibc-hwcaps/${arch})
+    if(arch STREQUAL TESSERA_BASE_ARCH)
+      set(library ${first})
+      set(folder lib/tessera)
+    endif()
+    add_library(${library} SHARED ${KERNELS_UNPARSED_ARGUMENTS})
+    set_target_properties(${library} PROPERTIES OUTPUT_NAME ${first} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder}
+      INSTALL_RPATH $ORIGIN)
+    target_compile_options(${library} PRIVATE -march=${arch})
+    target_include_directories(${library} PRIVATE ${CMAKE_SOURCE_DIR}/lib)
+    target_link_libraries(${library} PRIVATE $<$<BOOL:${KERNELS_TORCH}>:dep::torch> dep::fmt)
+    install(TARGETS ${library} LIBRARY DESTINATION ${folder})
+    add_dependencies(tessera_${name} ${library})
+  endforeach()
+  target_link_libraries(tessera_${name} PUBLIC ${first})
+endfunction()
+
 # tessera_room(NAME [TORCH] DEPENDS target...): lib/NAME/*.cpp and those of its sub-rooms, lib/NAME/*/*.cpp, as the static
 # library tessera_NAME.
 function(tessera_room name)
   cmake_parse_arguments(ROOM "TORCH" "" "DEPENDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/${name}/*.cpp ${CMAKE_SOURCE_DIR}/lib/${name}/*/*.cpp)
   list(FILTER sources EXCLUDE REGEX "_plugin\\.cpp$")  # cmake/Cuda.cmake
-  add_library(tessera_${name} STATIC ${sources})
   # Loops over raw floats: no torch in them, and sums may be taken in any order so that they vectorise.
   # -Wno-psabi: vectors wider than the processor has are passed only within a file.
   set(kernels ${sources})
   list(FILTER kernels INCLUDE REGEX "_kernels\\.cpp$")
+  if(TESSERA_KERNEL_ARCHS)
+    list(FILTER sources EXCLUDE REGEX "_kernels\\.cpp$")
+  endif()
   set_source_files_properties(${kernels} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS
-    "$<$<BOOL:${TESSERA_ARCH}>:-march=${TESSERA_ARCH}>;-O3;-Wno-psabi;-fopenmp-simd;-fno-math-errno;-fno-trapping-math;-fno-signed-zeros;-fassociative-math")
+    "$<$<BOOL:${TESSERA_KERNEL_MARCH}>:-march=${TESSERA_KERNEL_MARCH}>;-O3;-Wno-psabi;-fopenmp-simd;-fno-math-errno;-fno-trapping-math;-fno-signed-zeros;-fassociative-math")
+  add_library(tessera_${name} STATIC ${sources})
   target_include_directories(tessera_${name} PUBLIC ${CMAKE_SOURCE_DIR}/lib)
+  set(torch "")
   if(ROOM_TORCH)
+    set(torch TORCH)
     target_link_libraries(tessera_${name} PUBLIC dep::torch)
     tessera_torch_target(tessera_${name})
     set_property(GLOBAL APPEND PROPERTY TESSERA_TORCH_ROOMS ${name})
   endif()
   tessera_unity(tessera_${name} ${sources})
   target_link_libraries(tessera_${name} PUBLIC ${ROOM_DEPENDS})
+  if(kernels AND TESSERA_KERNEL_ARCHS)
+    tessera_kernels(${name} ${torch} ${kernels})
+  endif()
   set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS ${name})
 endfunction()
 
