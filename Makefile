@@ -122,6 +122,7 @@ format:
 
 install: all
 	@cmake -S . -B $(BUILD) -DTESSERA_PROGRAM_PREFIX='$(PROGRAM_PREFIX)' -DCMAKE_INSTALL_PREFIX='$(abspath $(PREFIX))' >/dev/null
+	@$(ninja)
 	@DESTDIR='$(DESTDIR)' cmake --install $(BUILD)
 
 clean:
