@@ -85,6 +85,8 @@ function(tessera_install)
   endforeach()
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/man/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera)
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  # Of what is linked in: tools/dist gathers them.
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/licences DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 
   if(NOT elsewhere)
     file(GLOB cuda_libraries ${TORCH_ROOT}/../nvidia/*/lib/libcud*.so.* ${TORCH_ROOT}/../nvidia/*/lib/libcupti.so.*)

@@ -1,7 +1,7 @@
 // tessera: one name for all programs.
 //
 // tessera PROGRAM ARGUMENT...: is replaced by that program, whose streams and exit status are its own. It stands in
-// ../libexec/tessera of the folder of this file, or beside it.
+// libexec/tessera where this was installed, or beside it.
 // tessera help PROGRAM|PAGE: its manual, where man(1) is and there is one; else what its --help says.
 
 #include <unistd.h>
@@ -25,31 +25,44 @@ namespace {
 namespace fs = std::filesystem;
 using core::Code;
 
-// The folder of this file, wherever it was called from.
-fs::path own_folder() {
-  std::error_code error;
-  return fs::read_symlink("/proc/self/exe", error).parent_path();
-}
+// Where this program stands: in bin, in libexec/tessera among the others, or in a build beside them. It may have been
+// started by the C library of a tarball (packaging/tessera.sh), and starts the others so then.
+struct Place {
+  fs::path top, folder;             // folder: where programs are, if not in libexec/tessera of top
+  std::vector<std::string> loader;  // stands before a program's arguments
 
-std::string file_of(const std::string& program) {
-  const fs::path here = own_folder();
-  for (const auto& folder : {here.parent_path() / "libexec" / "tessera", here})
-    if (::access((folder / program).c_str(), X_OK) == 0) return folder / program;
-  core::fail(Code::unavailable, "{} is not in {}/../libexec/tessera, nor beside tessera", program,
-             here.string());
-}
-
-// Of a program, of a format or of the whole; empty where none is installed.
-std::string page_of(const std::string& name) {
-  const fs::path top = own_folder().parent_path();
-  for (const auto& manuals : {top / "share" / "man", top / "man"}) {
-    for (const char* section : {"1", "5", "7"}) {
-      const fs::path page = manuals / (std::string("man") + section) / (name + "." + section);
-      if (fs::exists(page)) return page;
+  Place() {
+    std::error_code error;
+    const fs::path self = fs::read_symlink("/proc/self/exe", error);
+    folder = self.parent_path();
+    top = folder.parent_path();
+    if (self.filename().string().starts_with("ld-linux")) {
+      const fs::path libraries = folder.parent_path();
+      top = libraries.parent_path().parent_path();
+      loader = {self, "--library-path", folder.string() + ":" + libraries.string(), "--argv0"};
+    } else if (folder.filename() == "tessera" && top.filename() == "libexec") {
+      top = top.parent_path();
     }
   }
-  return {};
-}
+
+  std::string program(const std::string& name) const {
+    for (const auto& place : {top / "libexec" / "tessera", folder})
+      if (::access((place / name).c_str(), X_OK) == 0) return place / name;
+    core::fail(Code::unavailable, "{} is not in {}, nor beside tessera", name,
+               (top / "libexec" / "tessera").string());
+  }
+
+  // Of a program, of a format or of the whole; empty where none is installed.
+  std::string page(const std::string& name) const {
+    for (const auto& manuals : {top / "share" / "man", top / "man"}) {
+      for (const char* section : {"1", "5", "7"}) {
+        const fs::path page = manuals / (std::string("man") + section) / (name + "." + section);
+        if (fs::exists(page)) return page;
+      }
+    }
+    return {};
+  }
+};
 
 // Comes back only where there is no such file.
 void become(const std::string& file, std::vector<std::string> arguments) {
@@ -58,6 +71,19 @@ void become(const std::string& file, std::vector<std::string> arguments) {
   pointers.push_back(nullptr);
   ::execvp(file.c_str(), pointers.data());
   if (errno != ENOENT) core::fail(Code::unavailable, "{}: {}", file, core::error_text(errno));
+}
+
+[[noreturn]] void become_program(const Place& place, std::vector<std::string> arguments) {
+  const std::string file = place.program(arguments.front());
+  if (!place.loader.empty()) {
+    std::vector<std::string> all = place.loader;
+    all.push_back(arguments.front());
+    all.push_back(file);
+    all.insert(all.end(), arguments.begin() + 1, arguments.end());
+    become(all.front(), all);
+  }
+  become(file, arguments);
+  core::fail(Code::unavailable, "{}: cannot be started", file);
 }
 
 void expect_program(const std::string& name) {
@@ -69,16 +95,17 @@ void expect_program(const std::string& name) {
              near.empty() ? "; tessera --help lists them" : near);
 }
 
-void help(const std::string& name) {
-  const std::string page = page_of(name);
+[[noreturn]] void help(const std::string& name) {
+  const Place place;
+  const std::string page = place.page(name);
   if (!page.empty()) become("man", {"man", "-l", page});
   expect_program(name);
-  become(file_of(name), {name, "--help"});
+  become_program(place, {name, "--help"});
 }
 
-void hand_on(std::vector<std::string> arguments) {
+[[noreturn]] void hand_on(const std::vector<std::string>& arguments) {
   expect_program(arguments.front());
-  become(file_of(arguments.front()), arguments);
+  become_program({}, arguments);
 }
 
 std::string example() {
@@ -109,11 +136,10 @@ int main(int argc, char** argv) {
     return about(argc, argv);
   try {
     if (arguments.empty()) core::fail(Code::usage, "give a program; tessera --help lists them");
-    if (arguments[0] == "help" && arguments.size() == 2) help(arguments[1]);
-    if (arguments[0] == "help")
+    if (arguments[0] != "help") hand_on(arguments);
+    if (arguments.size() != 2)
       core::fail(Code::usage, "give help one program; tessera --help lists them");
-    hand_on(arguments);
-    core::fail(Code::unavailable, "{} went away", arguments[0]);
+    help(arguments[1]);
   } catch (const core::Error& error) {
     cli::to_stderr("tessera: " + core::printable(error.what()) + "\n");
     return static_cast<int>(error.code());

@@ -31,7 +31,9 @@ def contents(tree, data):
         if not file.is_file():
             continue
         path = file.relative_to(tree)
-        if path.parts[0] in ("bin", "libexec"):
+        if path.parts[:3] == ("lib", "tessera", "glibc"):
+            continue
+        if path.parts[0] == "libexec":
             yield f"{data}/scripts/{path.name}", file
         elif path.parts[0] in ("lib", "share"):
             yield f"{data}/data/{path}", file

@@ -65,7 +65,7 @@ installed() {
     [ "$output" = "installed train: a b c" ]
   done
   [ "$(PATH=/usr/bin:/bin put/bin/tessera shard x)" = "shard beside tessera: x" ]
-  says 69 "tokenize is not in $PWD/put/bin/../libexec/tessera, nor beside tessera" put/bin/tessera tokenize
+  says 69 "tokenize is not in $PWD/put/libexec/tessera, nor beside tessera" put/bin/tessera tokenize
 }
 
 @test "tessera help shows the manual; without one, or without man, what --help says" {
@@ -79,4 +79,26 @@ installed() {
   run env PATH="$PWD/nowhere" put/bin/tessera help train
   [ "$output" = "installed train: --help" ]
   PATH=$PWD/nowhere "$BIN/tessera" help shard | grep -q '^Usage: shard '
+}
+
+@test "tessera that was started by a C library of its own starts the others by it" {
+  installed
+  mkdir -p put/lib/tessera/glibc
+  for file in $(ldd "$(command -v env)" | grep -oE '/[^ ]*/(libc\.so\.6|ld-linux[^ ]*)'); do cp -L "$file" put/lib/tessera/glibc/; done
+  mv put/bin/tessera put/libexec/tessera/
+  cp "$(command -v env)" put/libexec/tessera/train
+  loader=$PWD/put/lib/tessera/glibc/ld-linux-x86-64.so.2
+  run "$loader" --library-path "$PWD/put/lib/tessera/glibc" put/libexec/tessera/tessera train printf '%s;' a 'b c'
+  [ "$status" -eq 0 ]
+  [ "$output" = 'a;b c;' ]
+  cp "$(command -v sleep)" put/libexec/tessera/train
+  "$loader" --library-path "$PWD/put/lib/tessera/glibc" put/libexec/tessera/tessera train 60 &
+  for _ in {1..100}; do
+    tr '\0' ' ' <"/proc/$!/cmdline" >line
+    ! grep -q 'train 60' line || break
+    sleep 0.05
+  done
+  exe=$(readlink "/proc/$!/exe")
+  kill $!
+  [ "$exe" = "$loader" ]
 }
