@@ -70,6 +70,12 @@ finds() {
   [[ $output == *"is not portable; make dist builds one that is" ]]
 }
 
+@test "the recipe of conda is of the version that CMake has" {
+  version=$(sed -n 's/^project(tessera VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt")
+  [ -n "$version" ]
+  grep -qF "set version = \"$version\"" "$root/packaging/conda/meta.yaml"
+}
+
 # What a tiny system has: a shell, its tools and the C library, nothing else.
 bare_root() { # DIR
   local tool file

@@ -102,3 +102,21 @@ installed() {
   kill $!
   [ "$exe" = "$loader" ]
 }
+
+@test "what is installed stands in libexec, with a link in bin for each program, and needs nothing of the build" {
+  command -v cmake >/dev/null || skip "cmake is not installed"
+  [ -e "$BIN/../cmake_install.cmake" ] || skip "$BIN is not in a build folder"
+  cmake --install "$BIN/.." --prefix "$PWD/put" >log || { tail -n 5 log && return 1; }
+  mv put moved
+  for program in "$BIN"/*; do
+    name=${program##*/}
+    "moved/bin/tessera" "$name" --version 2>/dev/null | grep -q "^$name " || [ "$name" = tessera ]
+    for shell in bash-completion/completions/ zsh/site-functions/_ fish/vendor_completions.d/; do
+      file=moved/share/$shell$name
+      [ -s "$file" ] || [ -s "$file.fish" ]
+    done
+    [ -s "moved/share/man/man1/$name.1" ]
+    ! readelf -d "$(realpath "moved/bin/$name")" | grep RUNPATH | grep -qF "$root/build" || { echo "$name looks into the build" && return 1; }
+  done
+  [ "$(readlink moved/bin/shard)" = ../libexec/tessera/shard ]
+}
