@@ -5,6 +5,8 @@
 # make cuda     programs and the plug-in that uses NVIDIA GPUs, into build-cuda/
 # make gpu-check | gpu-bench   on a machine with a GPU; make gpu-pack: for one without network, into build-gpu/
 #
+# make dist     a tarball for machines without root, compiler or network, into build-dist/; wheel, deb: the same so packed
+#
 # make bench | fuzz | attack | asan | check-kernels | check-avx2 | lint | format | install | clean
 #
 #   BUILD=DIR            build folder [build]
@@ -18,7 +20,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := all
-.PHONY: all cuda gpu-check gpu-bench gpu-pack setup setup-check setup-cuda configure tests check check-kernels check-avx2 demo bench fuzz attack asan lint format install clean
+.PHONY: all cuda gpu-check gpu-bench gpu-pack setup setup-check setup-cuda configure tests check check-kernels check-avx2 demo bench fuzz attack asan lint format install dist wheel deb clean
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -62,9 +64,9 @@ setup-check:
 
 # cmake runs again by itself when its files change; here only when the arguments do.
 configure: setup
-	@arguments='$(configuration) $(LIBTORCH) $(CMAKE_PREFIX_PATH)'; \
+	@arguments='$(configuration) $(LIBTORCH) $(CMAKE_PREFIX_PATH)'" $$(echo .deps/faiss/lib/*.a)"; \
 	if [ ! -e $(BUILD)/build.ninja ] || [ "$$(cat $(BUILD)/.arguments 2>/dev/null)" != "$$arguments" ]; then \
-	  cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING $(configuration); \
+	  cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING -UFAISS_INCLUDE -UFAISS_LIBRARY $(configuration); \
 	  echo "$$arguments" >$(BUILD)/.arguments; \
 	fi
 
@@ -122,7 +124,15 @@ format:
 
 install: all
 	@cmake -S . -B $(BUILD) -DTESSERA_PROGRAM_PREFIX='$(PROGRAM_PREFIX)' -DCMAKE_INSTALL_PREFIX='$(abspath $(PREFIX))' >/dev/null
+	@$(ninja)
 	@DESTDIR='$(DESTDIR)' cmake --install $(BUILD)
 
+# For any processor with AVX2, and AVX-512 where there is: what these pack is one tree.
+dist wheel deb: BUILD := build-dist
+dist wheel deb: CMAKE_ARGS += -DTESSERA_ARCH=portable -DTESSERA_RELOCATABLE=ON -DTESSERA_LINKS=OFF -DTESSERA_CUDA=OFF
+dist wheel deb: all
+	@tools/setup dist
+	@tools/dist $@
+
 clean:
-	@rm -rf $(BUILD) build-avx2 build-asan build-cuda build-gpu build-fuzz
+	@rm -rf $(BUILD) build-dist build-avx2 build-asan build-cuda build-gpu build-fuzz

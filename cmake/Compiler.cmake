@@ -8,9 +8,18 @@ if(CCACHE AND TESSERA_CCACHE)
 endif()
 
 # Kernels are compiled for TESSERA_ARCH, all else for x86-64-v3 wherever that is what TESSERA_ARCH has at least: a second
-# build for other kernels then compiles only those.
+# build for other kernels then compiles only those. "portable": kernels for x86-64-v3 and, in libraries that the loader
+# takes instead where the processor has AVX-512, for x86-64-v4 (cmake/Rooms.cmake). On a lesser processor the loader ends a
+# program with a line that says so.
+set(TESSERA_KERNEL_ARCHS "")
+set(TESSERA_KERNEL_MARCH ${TESSERA_ARCH})
 set(base_arch "${TESSERA_ARCH}")
-if(TESSERA_ARCH)
+if(TESSERA_ARCH STREQUAL "portable")
+  set(TESSERA_KERNEL_ARCHS x86-64-v3 x86-64-v4)
+  set(TESSERA_KERNEL_MARCH "")
+  set(base_arch x86-64-v3)
+  add_link_options(-Wl,-z,x86-64-v3)
+elseif(TESSERA_ARCH)
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=${TESSERA_ARCH} -dM -E -x c++ /dev/null
     OUTPUT_VARIABLE macros ERROR_QUIET)
   if(macros MATCHES "__AVX2__" AND macros MATCHES "__FMA__" AND macros MATCHES "__BMI2__" AND macros MATCHES "__LZCNT__")

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "cli/config.h"
+#include "cli/flag_table.h"
 #include "cli/progress.h"
 #include "core/build_info.h"
 #include "core/destination.h"
@@ -75,6 +76,7 @@ void install_handlers() {
 }
 
 const char* type_name(const core::Field& field) {
+  if (field.size) return "BYTES";
   constexpr const char* kNames[] = {"", "N", "X", "TEXT", "TEXT", "N", "X"};
   return kNames[field.target.index()];
 }
@@ -96,14 +98,23 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
+// What it may be, and what stands for it where it is not given and has no default to show.
+std::string full_help(const core::Field& field) {
+  const std::string range = field.range();
+  std::string help = range.empty() ? field.help : fmt::format("{} ({})", field.help, range);
+  if (field.positional || std::holds_alternative<bool*>(field.target)) return help;
+  if (field.required) return help + " [required]";
+  if (default_text(field).empty() && help.find('[') == help.npos) help += " [none]";
+  return help;
+}
+
 void add_field(CLI::App& app, const core::Field& field, Context& context) {
   const auto store = [&field, &context](const std::vector<std::string>& values) {
     core::assign(field, values);
     context.given.insert(field.name);
     return true;
   };
-  const std::string range = field.range();
-  const std::string help = range.empty() ? field.help : fmt::format("{} ({})", field.help, range);
+  const std::string help = full_help(field);
   CLI::Option* option = nullptr;
   if (field.target.index() == 0) {
     bool& target = *std::get<bool*>(field.target);
@@ -113,8 +124,8 @@ void add_field(CLI::App& app, const core::Field& field, Context& context) {
           target = count > 0;
           context.given.insert(field.name);
         },
-        field.help);
-    if (target) option->default_str("true");
+        help);
+    option->default_str(target ? "on" : "off");
   } else {
     std::string names = field.positional ? field.name : "--" + field.name;
     if (field.short_name) names = std::string("-") + field.short_name + "," + names;
@@ -143,7 +154,7 @@ constexpr std::size_t kMaxConfigBytes = 1 << 20;
 
 // Flags for this file alone.
 struct Requests {
-  bool version = false, build_info = false, print_config = false;
+  bool version = false, build_info = false, print_flags = false, print_config = false;
   std::string config;
   core::FieldList values;  ///< the flags with a value that no config file sets
 };
@@ -164,6 +175,8 @@ void add_requests(CLI::App& app, Requests& requests) {
   app.add_flag("-V,--version", requests.version, "print the version and exit");
   app.add_flag("--build-info", requests.build_info,
                "print compiler, flags and library versions and exit");
+  app.add_flag("--print-flags", requests.print_flags,
+               "print all flags as a table (command, names, value, default, help) and exit");
 }
 
 void add_common(CLI::App& app, Context& context, Requests& requests) {
@@ -185,18 +198,24 @@ void add_common(CLI::App& app, Context& context, Requests& requests) {
   app.get_option("--config")->type_name("FILE");
 }
 
-int print_version(const Context& context, bool details) {
-  namespace build = core::build;
+int print(const std::string& text) {
   core::Output out("-");
-  out.write(fmt::format("{} {} (git {})\n", context.program.name, build::kVersion, build::kGit));
-  if (details) {
-    out.write(fmt::format(
-        "compiler  {}\nflags     {}\nLibTorch  {}\nFAISS     {}\nCUDA      {}\nothers    {}\n",
-        build::kCompiler, build::kFlags, build::kTorch, build::kFaiss, build::kCuda,
-        build::kLibraries));
-  }
+  out.write(text);
   out.commit();
   return 0;
+}
+
+int print_version(const Context& context, bool details) {
+  namespace build = core::build;
+  std::string text =
+      fmt::format("{} {} (git {})\n", context.program.name, build::kVersion, build::kGit);
+  if (details) {
+    text += fmt::format(
+        "compiler  {}\nflags     {}\nLibTorch  {}\nFAISS     {}\nCUDA      {}\nothers    {}\n",
+        build::kCompiler, build::kFlags, build::kTorch, build::kFaiss, build::kCuda,
+        build::kLibraries);
+  }
+  return print(text);
 }
 
 int complain(const std::string& name, core::Code code, std::string_view text) {
@@ -258,12 +277,7 @@ std::string unexpected(const CLI::App& app) {
 }
 
 int parse_failed(const std::string& name, const CLI::App& app, const CLI::ParseError& error) {
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
-    core::Output out("-");
-    out.write(app.help());
-    out.commit();
-    return 0;
-  }
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return print(app.help());
   const bool extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
   return complain(name, core::Code::usage,
                   fmt::format("{}; see --help", extra ? unexpected(app) : error.what()));
@@ -320,19 +334,20 @@ void finish(Context& context) {
   if (context.jobs == 0) context.jobs = std::max(1u, std::thread::hardware_concurrency());
 }
 
-// What follows a successful parse: answers a request, or completes the options and runs the body.
-int answer(const Requests& requests, const core::FieldList& fields, Context& context,
-           const Program& program, const Body& body) {
+// Answers what asks for nothing but a text; -1 where nothing of it was asked for.
+int answer_request(const CLI::App& app, const Requests& requests, const Context& context) {
   if (requests.version || requests.build_info) return print_version(context, requests.build_info);
+  return requests.print_flags ? print(flag_table(app)) : -1;
+}
+
+// What follows a successful parse: answers a request, or completes the options and runs the body.
+int answer(const CLI::App& app, const Requests& requests, const core::FieldList& fields,
+           Context& context, const Program& program, const Body& body) {
+  if (const int code = answer_request(app, requests, context); code >= 0) return code;
   if (!requests.config.empty())
     read_config(core::read_text(requests.config, kMaxConfigBytes), requests.config, fields,
                 context.given);
-  if (requests.print_config) {
-    core::Output out("-");
-    out.write(format_config(fields));
-    out.commit();
-    return 0;
-  }
+  if (requests.print_config) return print(format_config(fields));
   check_required(fields, context);
   finish(context);
   protect_inputs(fields, program, requests, context);
@@ -393,8 +408,9 @@ int run(int argc, char** argv, const Program& program, const core::FieldList& ow
   const auto app = start(program);
   Verb whole;
   whole.open(*app, program, program, own_fields);
-  return parse(*app, argc, argv, whole.context,
-               [&] { return answer(whole.requests, whole.fields, whole.context, program, body); });
+  return parse(*app, argc, argv, whole.context, [&] {
+    return answer(*app, whole.requests, whole.fields, whole.context, program, body);
+  });
 }
 
 int run(int argc, char** argv, const Program& program, const std::vector<Command>& commands) {
@@ -410,11 +426,11 @@ int run(int argc, char** argv, const Program& program, const std::vector<Command
     verbs[i].open(*app->add_subcommand(verb.name, verb.summary), program, verb, commands[i].fields);
   }
   return parse(*app, argc, argv, top, [&] {
-    if (requests.version || requests.build_info) return print_version(top, requests.build_info);
+    if (const int code = answer_request(*app, requests, top); code >= 0) return code;
     for (std::size_t i = 0; i < verbs.size(); ++i)
       if (verbs[i].app->parsed())
-        return answer(verbs[i].requests, verbs[i].fields, verbs[i].context, commands[i].program,
-                      commands[i].body);
+        return answer(*verbs[i].app, verbs[i].requests, verbs[i].fields, verbs[i].context,
+                      commands[i].program, commands[i].body);
     std::vector<std::string> names;
     for (const auto& command : commands) names.push_back(command.program.name);
     return complain(program.name, core::Code::usage,

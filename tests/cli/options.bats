@@ -26,8 +26,10 @@ says() {
   for program in "$BIN"/*; do
     name=${program##*/}
     for verb in '' $("$program" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
-      [ -n "$verb" ] || ! "$program" --help | grep -q '^Subcommands:' || continue
+      # Options are a command's where a program has commands, and tessera has none.
       # shellcheck disable=SC2086  # no verb is no word
+      "$program" $verb --help | grep -q -- '--print-config' || continue
+      # shellcheck disable=SC2086
       "$name" $verb --print-config >options
       # Below its comment: NAME = NUMBER, numbers, or auto where a number may be.
       unbounded=$(awk '/^#/ { comment = $0; next }

@@ -121,7 +121,7 @@ DOCTEST_TEST_CASE("vectors: the model is the best by validation, whose loss is t
   const data::Folder folder;
   auto job = job_in(folder);
   job.valid = folder / "valid";
-  job.recipe.optimiser.lr = 3;  // goes past what is best
+  job.recipe.optimiser.lr = 0.7;  // goes past what is best
   job.recipe.optimiser.clip = 0;
   job.recipe.schedule.schedule = "constant";
   learn(folder / "run", job);

@@ -1,0 +1,147 @@
+// tessera: one name for all programs.
+//
+// tessera PROGRAM ARGUMENT...: is replaced by that program, whose streams and exit status are its own. It stands in
+// libexec/tessera where this was installed, or beside it.
+// tessera help PROGRAM|PAGE: its manual, where man(1) is and there is one; else what its --help says.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/progress.h"
+#include "cli/run.h"
+#include "core/error.h"
+#include "core/options.h"
+#include "core/printable.h"
+#include "programs.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using core::Code;
+
+// Where this program stands: in bin, in libexec/tessera among the others, or in a build beside them. It may have been
+// started by the C library of a tarball (packaging/tessera.sh), and starts the others so then.
+struct Place {
+  fs::path top, folder;             // folder: where programs are, if not in libexec/tessera of top
+  std::vector<std::string> loader;  // stands before a program's arguments
+
+  Place() {
+    std::error_code error;
+    const fs::path self = fs::read_symlink("/proc/self/exe", error);
+    folder = self.parent_path();
+    top = folder.parent_path();
+    if (self.filename().string().starts_with("ld-linux")) {
+      const fs::path libraries = folder.parent_path();
+      top = libraries.parent_path().parent_path();
+      loader = {self, "--library-path", folder.string() + ":" + libraries.string(), "--argv0"};
+    } else if (folder.filename() == "tessera" && top.filename() == "libexec") {
+      top = top.parent_path();
+    }
+  }
+
+  std::string program(const std::string& name) const {
+    for (const auto& place : {top / "libexec" / "tessera", folder})
+      if (::access((place / name).c_str(), X_OK) == 0) return place / name;
+    core::fail(Code::unavailable, "{} is not in {}, nor beside tessera", name,
+               (top / "libexec" / "tessera").string());
+  }
+
+  // Of a program, of a format or of the whole; empty where none is installed.
+  std::string page(const std::string& name) const {
+    for (const auto& manuals : {top / "share" / "man", top / "man"}) {
+      for (const char* section : {"1", "5", "7"}) {
+        const fs::path page = manuals / (std::string("man") + section) / (name + "." + section);
+        if (fs::exists(page)) return page;
+      }
+    }
+    return {};
+  }
+};
+
+// Comes back only where there is no such file.
+void become(const std::string& file, std::vector<std::string> arguments) {
+  std::vector<char*> pointers;
+  for (auto& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  ::execvp(file.c_str(), pointers.data());
+  if (errno != ENOENT) core::fail(Code::unavailable, "{}: {}", file, core::error_text(errno));
+}
+
+[[noreturn]] void become_program(const Place& place, std::vector<std::string> arguments) {
+  const std::string file = place.program(arguments.front());
+  if (!place.loader.empty()) {
+    std::vector<std::string> all = place.loader;
+    all.push_back(arguments.front());
+    all.push_back(file);
+    all.insert(all.end(), arguments.begin() + 1, arguments.end());
+    become(all.front(), all);
+  }
+  become(file, arguments);
+  core::fail(Code::unavailable, "{}: cannot be started", file);
+}
+
+void expect_program(const std::string& name) {
+  std::vector<std::string> names = {"help"};
+  for (const auto& program : programs::kAll) names.push_back(program.name);
+  if (std::find(names.begin() + 1, names.end(), name) != names.end()) return;
+  const std::string near = core::did_you_mean(name, names);
+  core::fail(Code::usage, "{}: no such program{}", name,
+             near.empty() ? "; tessera --help lists them" : near);
+}
+
+[[noreturn]] void help(const std::string& name) {
+  const Place place;
+  const std::string page = place.page(name);
+  if (!page.empty()) become("man", {"man", "-l", page});
+  expect_program(name);
+  become_program(place, {name, "--help"});
+}
+
+[[noreturn]] void hand_on(const std::vector<std::string>& arguments) {
+  expect_program(arguments.front());
+  become_program({}, arguments);
+}
+
+std::string example() {
+  std::string text =
+      "  tessera train -o model x.shard.zst\n"
+      "  tessera help eval-ppl\n\n"
+      "Programs:\n"
+      "  help PROGRAM                the manual of one\n";
+  constexpr std::size_t kColumn = 28;
+  for (const auto& program : programs::kAll) {
+    std::string name = program.name;
+    name.resize(std::max(kColumn - 2, name.size() + 1), ' ');
+    text += "  " + name + program.summary + "\n";
+  }
+  text.pop_back();
+  return text;
+}
+
+int about(int argc, char** argv) {
+  return cli::run(argc, argv, {"tessera", "Runs one of Tessera's programs.", example()}, {});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (!arguments.empty() && arguments[0].starts_with('-') && arguments[0] != "-")
+    return about(argc, argv);
+  try {
+    if (arguments.empty()) core::fail(Code::usage, "give a program; tessera --help lists them");
+    if (arguments[0] != "help") hand_on(arguments);
+    if (arguments.size() != 2)
+      core::fail(Code::usage, "give help one program; tessera --help lists them");
+    help(arguments[1]);
+  } catch (const core::Error& error) {
+    cli::to_stderr("tessera: " + core::printable(error.what()) + "\n");
+    return static_cast<int>(error.code());
+  }
+}

@@ -1,0 +1,38 @@
+#include "cli/flag_table.h"
+
+#include <CLI/CLI.hpp>
+#include <vector>
+
+namespace cli {
+namespace {
+
+std::string names_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const auto& name : option.get_snames()) names.push_back("-" + name);
+  for (const auto& name : option.get_lnames()) names.push_back("--" + name);
+  if (names.empty()) names.push_back(option.get_name());
+  return CLI::detail::join(names, ",");
+}
+
+void add_flags(const CLI::App& app, const std::string& command, std::string& table) {
+  for (const CLI::Option* option : app.get_options()) {
+    const bool takes_value = option->get_items_expected_max() > 0;
+    table += command + '\t' + names_of(*option) + '\t' +
+             (takes_value ? option->get_type_name() : std::string()) + '\t' +
+             option->get_default_str() + '\t' + option->get_description() + '\n';
+  }
+}
+
+}  // namespace
+
+std::string flag_table(const CLI::App& app) {
+  std::string table;
+  add_flags(app, app.get_parent() ? app.get_name() : std::string(), table);
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    table += command->get_name() + "\t\t\t\t" + command->get_description() + '\n';
+    add_flags(*command, command->get_name(), table);
+  }
+  return table;
+}
+
+}  // namespace cli
