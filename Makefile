@@ -6,6 +6,7 @@
 # make gpu-check | gpu-bench   on a machine with a GPU; make gpu-pack: for one without network, into build-gpu/
 #
 # make dist     a tarball for machines without root, compiler or network, into build-dist/; wheel, deb: the same so packed
+# make html      manuals, the tutorial and the README as pages: build/html/index.html
 #
 # make bench | fuzz | attack | asan | check-kernels | check-avx2 | lint | format | install | clean
 #
@@ -20,7 +21,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := all
-.PHONY: all cuda gpu-check gpu-bench gpu-pack setup setup-check setup-cuda configure tests check check-kernels check-avx2 demo bench fuzz attack asan lint format install dist wheel deb clean
+.PHONY: all cuda gpu-check gpu-bench gpu-pack setup setup-check setup-cuda configure tests check check-kernels check-avx2 demo html bench fuzz attack asan lint format install dist wheel deb clean
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -55,6 +56,9 @@ gpu-pack: CMAKE_ARGS += -DTESSERA_CUDA=ON -DTESSERA_ARCH=x86-64-v3
 gpu-pack: export LIBTORCH := $(or $(LIBTORCH),$(CURDIR)/.deps/cuda/torch)
 gpu-pack: $(if $(LIBTORCH),,setup-cuda) tests
 	@tools/gpu-pack
+
+html: all
+	@tools/html
 
 setup:
 	@tools/setup build

@@ -13,6 +13,7 @@
 #include "ranks/agreement.h"
 #include "train/candidates.h"
 #include "train/log.h"
+#include "train/tensorboard_log.h"
 #include "train/validation.h"
 
 namespace train {
@@ -64,6 +65,7 @@ class Trainer {
     group_.first_does([&] {
       metrics_.emplace(folder_.file("metrics.jsonl"), step_);
       timings_.emplace(folder_.file("timings.jsonl"), step_);
+      if (keep_.tensorboard) tensorboard_.emplace(folder_.path());
       return 0;
     });
     const bool done = loop();
@@ -157,12 +159,17 @@ class Trainer {
     window_loss_ = torch::Tensor();
   }
 
+  void tell(const core::OrderedJson& metrics) {
+    metrics_->write(metrics);
+    if (tensorboard_) tensorboard_->write(metrics);
+  }
+
   void write_log(double loss) {
     core::OrderedJson line{{"step", step_}, {"loss", rounded(loss)}};
     if (terms_.nats) line["perplexity"] = rounded(std::exp(loss));
     line["lr"] = rounded(last_.lr);
     line["gradient_norm"] = rounded(last_.norm.item<double>());
-    metrics_->write(line);
+    tell(line);
     const double seconds = seconds_since(logged_at_), waited_s = course_.waited_s();
     timings_->write(
         {{"step", step_},
@@ -220,7 +227,7 @@ class Trainer {
       if (!score) return kStopped;
     }
     if (score) line["valid_score"] = rounded(*score);
-    metrics_->write(line);
+    tell(line);
     candidates_.scored(score ? *score : *valid_loss_, weights_, temperature);
     logged_at_ += std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(seconds_since(start)));
@@ -284,6 +291,7 @@ class Trainer {
   const Watch& watch_;
   Candidates candidates_;
   std::optional<Log> metrics_, timings_;
+  std::optional<TensorBoardLog> tensorboard_;
   std::int64_t step_ = 0, scored_ = 0, logged_scored_ = 0, window_scored_ = 0;
   torch::Tensor window_loss_;  // sum over the log's window, float64 scalar
   torch::Tensor not_finite_;  // updates since it was looked at whose gradient was not finite, int64
@@ -301,6 +309,7 @@ void KeepOptions::fields(core::FieldList& f) {
   f("checkpoint-every", checkpoint_every, "updates between checkpoints; 0: every ten minutes")
       .between(0, 1e12);
   f("keep", keep, "checkpoints that stay when the run is done").between(0, 1e12);
+  f("tensorboard", tensorboard, "write the metrics as TensorBoard's events too");
   f("max-time", max_time, "save and stop with code 75 after so long (H:M:S)");
 }
 

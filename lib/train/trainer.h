@@ -20,6 +20,7 @@ struct KeepOptions {
   std::int64_t checkpoint_every = 0;  ///< updates; 0: every ten minutes
   /// Checkpoints that stay, the latest whose number checkpoint_every divides.
   std::int64_t keep = 0;
+  bool tensorboard = false;   ///< metrics as events too, see tensorboard_log.h
   std::string max_time = {};  ///< hours:minutes:seconds; empty: no end
   /// After it, the run saves and stops.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};

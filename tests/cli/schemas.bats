@@ -135,18 +135,53 @@ follows() {
   told "is not ^[0-9a-f]{32}\$" "{${whole/0000/xyz}}"
 }
 
-@test "the README's lines for TensorBoard write what TensorBoard reads" {
+@test "train --tensorboard: TensorBoard reads what metrics.jsonl says, of a run that went on too" {
   [ -n "${TESSERA_PEERS:-}" ] || skip "TESSERA_PEERS is not set"
-  "$TESSERA_PEERS" -c 'import tensorboard, tensorboardX' || skip "TESSERA_PEERS has no tensorboard and tensorboardX"
-  mkdir -p trime
-  printf '%s\n' '{"step":2,"loss":2.5,"lr":0.1}' '{"step":2,"valid_loss":3}' '{"step":4,"loss":2.25,"lr":0.1}' >trime/metrics.jsonl
-  sed -n "/python3 -c 'import json, tensorboardX/,/'\$/p" "$root/README.md" | sed "s/^    //; s|^python3|$TESSERA_PEERS|" >lines
-  [ "$(wc -l <lines)" -gt 2 ]
-  bash lines
+  "$TESSERA_PEERS" -c 'import tensorboard' || skip "TESSERA_PEERS has no tensorboard"
+  events_of_run
   "$TESSERA_PEERS" - <<'END'
+import json
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-events = EventAccumulator("runs/trime").Reload()
-assert [(e.step, e.value) for e in events.Scalars("loss")] == [(2, 2.5), (4, 2.25)]
-assert [(e.step, e.value) for e in events.Scalars("valid_loss")] == [(2, 3)]
+events = EventAccumulator("events").Reload()
+lines = [json.loads(line) for line in open("events/metrics.jsonl")]
+for name in "loss", "valid_loss", "lr", "gradient_norm":
+    told = [(line["step"], line[name]) for line in lines if name in line]
+    read = [(e.step, e.value) for e in events.Scalars(name)]
+    assert len(told) == len(read) > 1, (name, told, read)
+    assert all(a[0] == b[0] and abs(a[1] - b[1]) <= 1e-6 * abs(a[1]) for a, b in zip(told, read)), (told, read)
 END
 }
+
+# A run of six updates in two starts, in the folder events.
+events_of_run() {
+  rm -rf events
+  head -c 4000 "$root/tests/golden/tokenizers/sample.txt" | tokenize -q -t bytes >x.shard.zst
+  set -- train -q --layers 1 --d-model 8 --heads 1 --segment 16 --batch 2 --steps 6 --valid-every 2 --log-every 1 --valid x.shard.zst \
+    --tensorboard x.shard.zst -o events
+  run "$@" --max-time 0:0:0
+  [ "$status" -eq 75 ]
+  "$@"
+  [ "$(find events -name 'events.out.tfevents.*' | wc -l)" -eq 2 ]
+}
+
+@test "train --tensorboard: records in good form, one a line of metrics.jsonl" {
+  events_of_run
+  python3 - <<'END'
+import glob, struct
+steps = []
+for name in sorted(glob.glob("events/events.out.tfevents.*")):
+    data, at, first = open(name, "rb").read(), 0, True
+    while at < len(data):
+        length, _ = struct.unpack_from("<QI", data, at)
+        event = data[at + 12 : at + 12 + length]
+        assert event[0] == 0x09 and event[9] == 0x10 and event[10] < 128  # wall_time, step
+        if first:
+            assert event.endswith(b"\x1a\x0dbrain.Event:2")
+        else:
+            steps.append(event[10])
+        at, first = at + length + 16, False
+    assert at == len(data)
+assert sorted(steps) == sorted(__import__("json").loads(line)["step"] for line in open("events/metrics.jsonl")), steps
+END
+}
+

@@ -1,0 +1,43 @@
+#pragma once
+// Metrics as TensorBoard reads them: a file of events in the model's folder.
+//
+//   record  length, 8 bytes; its masked CRC-32C, 4 bytes; the event; its masked CRC-32C, 4 bytes
+//   event   protocol buffer: wall_time = 1 (double), step = 2 (int64), file_version = 3 (string) or
+//           summary = 5 {value = 1 {tag = 1 (string), simple_value = 2 (float)}, ...}
+//
+// All little-endian (TensorFlow's record_writer and event.proto).
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/json.h"
+
+namespace train {
+
+/// Of `bytes`, polynomial 0x1EDC6F41 (Castagnoli), rotated and offset as records have it.
+std::uint32_t masked_crc32c(std::string_view bytes);
+
+/// A record that holds a line of metrics.jsonl: its numbers but "step", each under its name.
+std::string scalars_record(const core::OrderedJson& line, double wall_time);
+
+/// A file of its own for each start: events.out.tfevents.SECONDS.PROCESS. Of two values of a step
+/// TensorBoard shows the later start's. Not thread safe.
+class TensorBoardLog {
+ public:
+  /// Throws Error{cannot_create}, Error{io}.
+  explicit TensorBoardLog(const std::string& folder);
+  ~TensorBoardLog();
+  TensorBoardLog(const TensorBoardLog&) = delete;
+  TensorBoardLog& operator=(const TensorBoardLog&) = delete;
+
+  /// A line of metrics.jsonl, handed to the system at once. Throws Error{io}.
+  void write(const core::OrderedJson& line);
+
+ private:
+  void append(std::string_view record);
+  std::string path_;
+  int fd_ = -1;
+};
+
+}  // namespace train
