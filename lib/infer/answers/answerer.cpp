@@ -63,7 +63,8 @@ void AnswererOptions::fields(core::FieldList& f) {
   reach.fields(f);
   memory.fields(f);
   f.group("Citations");
-  f("cite", cite, "tell the stored contexts and the n-grams that gave each scored token its probability");
+  f("cite", cite,
+    "tell the stored contexts and the n-grams that gave each scored token its probability");
   f("cite-most", cite_most, "contexts of a token").between(1, 65536);
 }
 

@@ -64,11 +64,12 @@ struct Grid {
   }
   // sums (L, B + 1, K), rest (L, R)
   void add(Tensor sums, const Tensor& rest, const NgramScores& ngrams) const {
-    const bool known = ngrams.bucket.defined();
-    const Tensor none = torch::full({rest.size(1)}, kNgramBuckets, torch::kInt64);
-    const Tensor bucket = known ? torch::where(ngrams.bucket < 0, none, ngrams.bucket) : none;
-    const Tensor p =
-        known ? ngrams.log_prob.exp().nan_to_num(0) : torch::zeros_like(none, torch::kFloat64);
+    if (!ngrams.bucket.defined()) {
+      sums.select(1, kNgramBuckets).select(1, 0).sub_(rest.clamp_min(kTiny).log_().sum(1));
+      return;
+    }
+    const Tensor bucket = torch::where(ngrams.bucket < 0, kNgramBuckets, ngrams.bucket);
+    const Tensor p = ngrams.log_prob.exp().nan_to_num(0);
     for (std::size_t k = 0; k < ngram_lambdas.size(); ++k) {
       const Tensor share = (bucket < kNgramBuckets) * ngram_lambdas[k];
       const Tensor mixture = rest * (1 - share) + p * share;

@@ -83,7 +83,8 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(index.tokens() == 100001);
   auto shared = std::make_shared<const ngrams::Index>(std::vector<std::string>{path});
   ngrams::NextTokens next(shared, 1000);
-  expect_as_scanned(index, next, documents, {});
+  for (const Tokens& tokens : {Tokens{}, Tokens{0}, Tokens{0, 0}, Tokens{}, Tokens{0}})
+    expect_as_scanned(index, next, documents, tokens);  // they begin at one rank
   core::Rng rng(5);
   for (const std::size_t length : {1, 2, 3, 4, 5, 7, 9, 12, 17, 25, 33, 64, 150, 200})
     for (int i = 0; i < 8; ++i) {

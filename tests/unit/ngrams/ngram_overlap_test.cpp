@@ -79,6 +79,14 @@ DOCTEST_TEST_CASE(
     DOCTEST_CHECK(report.rows[0]["document"] == 0);
     DOCTEST_CHECK(report.rows[1]["share"] == 1.0);
   }
+  // Spans that lie over each other.
+  const auto& text = known[0];
+  const auto both = std::make_shared<const ngrams::Index>(std::vector<std::string>{folder.index(
+      "both", {{text.begin(), text.begin() + 40}, {text.begin() + 20, text.begin() + 60}}, 40)});
+  const auto one = folder.shard("one", {{text.begin(), text.begin() + 60}}, 40);
+  const auto over = ngrams::overlap(both, one, options, 1);
+  DOCTEST_CHECK(over.all["spans"] == 2);
+  DOCTEST_CHECK(over.all["known"] == 60);
   options.spans = true;
   const auto report = ngrams::overlap(index, data, options, 1);
   DOCTEST_REQUIRE(report.rows.size() == 2);
