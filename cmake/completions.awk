@@ -92,9 +92,12 @@ function bash(   i) {
 
 # --- zsh
 
-function zsh_text(text) {
+# Within single quotes. (What gsub makes of backslashes before a quote depends on whose awk it is.)
+function zsh_text(text,   k, m, part) {
   gsub(/[][\\:]/, "\\\\&", text)
-  gsub(/'/, "'\\\\''", text)
+  m = split(text, part, "'")
+  text = part[1]
+  for (k = 2; k <= m; k++) text = text "'\\''" part[k]
   return text
 }
 function zsh_action(p, i,   v) {

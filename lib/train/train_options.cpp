@@ -12,7 +12,7 @@ void BatchOptions::fields(core::FieldList& f) {
   f.group("Batches");
   f("segment", segment, "tokens a segment").between(1, 16e6);
   f("segment-deviation", segment_deviation,
-    "columns: lengths of segments vary by so much, and one in twenty is half; 0: all are equal")
+    "columns: lengths of segments vary by so many tokens, one in twenty is half; 0: all are equal")
       .between(0, 16e6);
   f("batch", batch, "segments a micro-batch, which is the whole training memory; columns: rows")
       .between(1, 16e6);
