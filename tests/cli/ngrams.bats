@@ -165,6 +165,21 @@ END
   [ "$(build-ngrams -q train.shard.zst -o index | head -n 1)" = "$(head -n 1 record)" ]
 }
 
+@test "no output takes the place of a file of an index" {
+  cp -r index s
+  echo "A cat" >requests
+  for program in eval-ppl sample score; do needs "$program"; done
+  for place in s/ngrams.json s/text.0.npy; do
+    refused 64 "" eval-ppl -q -m model --ngrams s test.shard.zst -o "$place"
+    refused 64 "" sample -q -m model -t bytes --ngrams s requests -o "$place"
+    refused 64 "" score -q -m model -t bytes --ngrams s requests -o "$place"
+    refused 64 "" ngrams find -n s cat -o "$place"
+    refused 64 "" ngrams overlap -n s test.shard.zst -o "$place"
+    refused 64 "" ngrams verify s -o "$place"
+  done
+  diff -r index s
+}
+
 @test "damage is found: in sizes and small files when an index is opened, in every byte by verify" {
   damage() { # FILE OFFSET
     python3 -c '
