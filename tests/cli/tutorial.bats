@@ -41,7 +41,9 @@ commands() {
   printf '{"type":"report","loss":3}\n{"type":"part","bucket":"0","loss":2.5}\n{"type":"part","bucket":"1-3","loss":2}\n' >by.json
   "$plot" by by.json -o by.svg
   grep -q '<svg' by.svg && grep -q '1-3' by.svg
-  for line in "64 plot by by.json" "64 plot nothing by.json -o x.svg" "65 plot curves by -o x.svg" "65 plot table by.json -o x.svg"; do
+  "$plot" bars "$root/examples/plot/memories.tsv" -o bars.svg
+  grep -q '<svg' bars.svg && grep -q '130.1' bars.svg
+  for line in "64 plot by by.json" "64 plot nothing by.json -o x.svg" "65 plot curves by -o x.svg" "65 plot table by.json -o x.svg" "65 plot bars by.json -o x.svg"; do
     read -r code _ arguments <<<"$line"
     # shellcheck disable=SC2086  # several
     run --separate-stderr "$plot" $arguments
@@ -49,6 +51,15 @@ commands() {
     # shellcheck disable=SC2154  # stderr is bats'
     [[ $stderr == plot:* ]] && [ "$(wc -l <<<"$stderr")" -eq 1 ]
     [ ! -e x.svg ]
+  done
+}
+
+@test "the README's picture has the figures of the tutorial" {
+  [ "$(wc -l <"$root/examples/plot/memories.tsv")" -eq 7 ]
+  grep -qF '](examples/plot/memories.svg)' "$root/README.md"
+  cut -f 2 "$root/examples/plot/memories.tsv" | while read -r perplexity; do
+    grep -qx ":  $perplexity" "$root/man/tessera-tutorial.7.scd" || { echo "no $perplexity" && return 1; }
+    grep -q ">.*$(printf %.1f "$perplexity")" "$root/examples/plot/memories.svg" || { echo "not drawn: $perplexity" && return 1; }
   done
 }
 
