@@ -34,6 +34,27 @@ commands() {
   if command -v gnuplot >/dev/null; then grep -q '<svg' reach.svg && grep -q '<svg' curves.svg; fi
 }
 
+@test "every command of the page on one's own model runs on a tiny Llama" {
+  needs train
+  needs score
+  command -v jq >/dev/null || skip "jq is not installed"
+  zstdcat "$root/examples/novels/the-lost-world.txt.zst" | sed 800q >book.txt
+  tokenize -q --learn bpe --vocab-size 300 book.txt -o tokenizer.json
+  tokenize -q -t tokenizer.json book.txt -o book.shard.zst
+  train -q --layers 1 --d-model 16 --heads 2 --positions rope --norm-kind rms --feed-forward gated --activation silu --no-bias \
+    --no-scale-embedding --no-tied --init gpt2 --segment 32 --batch 2 --steps 2 book.shard.zst -o shape
+  model export shape --family llama -o llama >/dev/null
+  jq -Rc 'select(length > 0) | {text: .}' book.txt | sed 200q >docs.jsonl
+  {
+    echo 'set -euo pipefail'
+    commands "$root/man/tessera-your-model.7.scd" | sed -e 's/^model=.*/model=llama/' -e 's/^updates=.*/updates=2/' -e 's/--max-tokens 40/--max-tokens 5/'
+  } >script
+  OMP_NUM_THREADS=1 bash script >out 2>err || { tail -n 5 err && return 1; }
+  [ "$(grep -E '^(alone|store|ngrams)'$'\t' out | cut -f 1 | tr '\n' ' ')" = 'alone store ngrams ' ]
+  [ "$(jq '.citations | length' written.jsonl)" -gt 0 ]
+  [ "$(model info --json mine-for-transformers | field family)" = llama ]
+}
+
 @test "plot: figures that are not there and flags that are not its own are named" {
   command -v gnuplot >/dev/null || skip "gnuplot is not installed"
   command -v jq >/dev/null || skip "jq is not installed"
