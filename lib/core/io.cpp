@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/os_error.h"
 #include "core/temporary_file.h"
+#include "core/write_all.h"
 
 namespace core {
 namespace {
@@ -56,17 +57,6 @@ int open_to_read(const std::string& path, int flags = 0) {
     fail(Code::no_input, "{}: is a folder; give a file", path);
   }
   return fd;
-}
-
-void write_all(int fd, const std::string& name, std::span<const std::byte> in) {
-  while (!in.empty()) {
-    const ssize_t n = ::write(fd, in.data(), in.size());
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      fail(Code::io, "{}: cannot write: {}", name, error_text(errno));
-    }
-    in = in.subspan(static_cast<std::size_t>(n));
-  }
 }
 
 std::string parent_of(const std::string& path) {

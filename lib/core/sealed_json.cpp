@@ -26,4 +26,21 @@ void expect_sealed(const Json& object, const std::string& origin) {
     fail(Code::bad_data, "{}: damaged: its hash is another", origin);
 }
 
+void expect_format(const Json& object, const std::string& format, std::uint64_t version,
+                   const std::string& what, const std::string& origin) {
+  if (!object.is_object() || get<std::string>(object, "format", origin) != format)
+    fail(Code::bad_data, "{}: not {}", origin, what);
+  const auto found = get<std::uint64_t>(object, "version", origin);
+  if (found != version)
+    fail(Code::bad_data, "{}: format version {}; this program knows {}", origin, found, version);
+  expect_sealed(object, origin);
+}
+
+std::uint64_t get_at_most(const Json& object, const char* key, std::uint64_t most,
+                          const std::string& origin) {
+  const auto value = get<std::uint64_t>(object, key, origin);
+  if (value > most) fail(Code::bad_data, "{}: \"{}\" is too large", origin, key);
+  return value;
+}
+
 }  // namespace core

@@ -19,13 +19,6 @@ constexpr const char* kFormat = "tessera-ngrams";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 48;
 
-std::uint64_t bounded(const Json& json, const char* key, std::uint64_t most,
-                      const std::string& origin) {
-  const auto value = core::get<std::uint64_t>(json, key, origin);
-  if (value > most) fail(Code::bad_data, "{}: \"{}\" is too large", origin, key);
-  return value;
-}
-
 bool is_digits(std::string_view text) {
   return !text.empty() &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -33,11 +26,11 @@ bool is_digits(std::string_view text) {
 
 PartFacts part_from(const Json& json, const Manifest& m, const std::string& origin) {
   PartFacts part;
-  part.begin = bounded(json, "begin", m.tokens, origin);
-  part.end = bounded(json, "end", m.tokens, origin);
-  part.until = bounded(json, "until", m.tokens, origin);
-  part.document = bounded(json, "document", m.documents - 1, origin);
-  part.marks = bounded(json, "marks", m.documents - part.document, origin);
+  part.begin = core::get_at_most(json, "begin", m.tokens, origin);
+  part.end = core::get_at_most(json, "end", m.tokens, origin);
+  part.until = core::get_at_most(json, "until", m.tokens, origin);
+  part.document = core::get_at_most(json, "document", m.documents - 1, origin);
+  part.marks = core::get_at_most(json, "marks", m.documents - part.document, origin);
   part.text_hash = core::get<std::string>(json, "text_hash", origin);
   part.suffixes_hash = core::get<std::string>(json, "suffixes_hash", origin);
   part.firsts_hash = core::get<std::string>(json, "firsts_hash", origin);
@@ -82,16 +75,11 @@ OrderedJson to_json(const Manifest& m) {
 }
 
 Manifest manifest_from(const Json& json, const std::string& origin, bool complete) {
-  if (!json.is_object() || core::get<std::string>(json, "format", origin) != kFormat)
-    fail(Code::bad_data, "{}: not of an index of n-grams", origin);
-  const auto version = core::get<std::uint64_t>(json, "version", origin);
-  if (version != kVersion)
-    fail(Code::bad_data, "{}: format version {}; this program knows {}", origin, version, kVersion);
-  core::expect_sealed(json, origin);
+  core::expect_format(json, kFormat, kVersion, "of an index of n-grams", origin);
   Manifest m;
-  m.vocabulary = bounded(json, "vocabulary", std::uint64_t{1} << 31, origin);
-  m.tokens = bounded(json, "tokens", kMostTokens, origin);
-  m.documents = bounded(json, "documents", std::uint64_t{1} << 32, origin);
+  m.vocabulary = core::get_at_most(json, "vocabulary", std::uint64_t{1} << 31, origin);
+  m.tokens = core::get_at_most(json, "tokens", kMostTokens, origin);
+  m.documents = core::get_at_most(json, "documents", std::uint64_t{1} << 32, origin);
   if (m.vocabulary == 0 || m.tokens == 0 || m.documents == 0)
     fail(Code::bad_data, "{}: {} tokens of {} types in {} documents", origin, m.tokens,
          m.vocabulary, m.documents);

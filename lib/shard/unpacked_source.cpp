@@ -168,9 +168,9 @@ std::size_t UnpackedSource::read(std::span<std::byte> out) {
 }
 
 bool is_stored(const std::string& path) {
+  if (path != "-") return core::is_regular_file(path);
   struct stat status {};
-  const int failed = path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status);
-  return failed == 0 && S_ISREG(status.st_mode);
+  return ::fstat(STDIN_FILENO, &status) == 0 && S_ISREG(status.st_mode);
 }
 
 std::unique_ptr<core::ByteSource> open_unpacked(const std::string& path) {

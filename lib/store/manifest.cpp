@@ -28,19 +28,12 @@ OrderedJson to_json(const Recall& recall) {
   return json;
 }
 
-std::uint64_t bounded(const Json& json, const char* key, std::uint64_t most,
-                      const std::string& origin) {
-  const auto value = core::get<std::uint64_t>(json, key, origin);
-  if (value > most) fail(Code::bad_data, "{}: \"{}\" is too large", origin, key);
-  return value;
-}
-
 SourcePart part_from(const Json& json, const std::string& origin) {
   SourcePart part;
   part.number = core::get<std::uint64_t>(json, "number", origin);
   part.of = core::get<std::uint64_t>(json, "of", origin);
   part.begin = core::get<std::uint64_t>(json, "begin", origin);
-  part.end = bounded(json, "end", kMostRows, origin);
+  part.end = core::get_at_most(json, "end", kMostRows, origin);
   if (part.number < 1 || part.number > part.of || part.of > kMostParts || part.begin > part.end)
     fail(Code::bad_data, "{}: part {} of {}, rows {} to {}", origin, part.number, part.of,
          part.begin, part.end);
@@ -121,18 +114,13 @@ OrderedJson to_json(const Manifest& m) {
 }
 
 Manifest manifest_from(const Json& json, const std::string& origin) {
-  if (!json.is_object() || core::get<std::string>(json, "format", origin) != kFormat)
-    fail(Code::bad_data, "{}: not a store's", origin);
-  const auto version = core::get<std::uint64_t>(json, "version", origin);
-  if (version != kVersion)
-    fail(Code::bad_data, "{}: format version {}; this program knows {}", origin, version, kVersion);
-  core::expect_sealed(json, origin);
+  core::expect_format(json, kFormat, kVersion, "a store's", origin);
   Manifest m;
   m.generation = core::get<std::uint64_t>(json, "generation", origin);
-  m.rows = bounded(json, "rows", kMostRows, origin);
-  m.width = bounded(json, "width", kMostWidth, origin);
-  m.documents = bounded(json, "documents", kMostRows, origin);
-  m.vocabulary = bounded(json, "vocabulary", std::uint64_t{1} << 31, origin);
+  m.rows = core::get_at_most(json, "rows", kMostRows, origin);
+  m.width = core::get_at_most(json, "width", kMostWidth, origin);
+  m.documents = core::get_at_most(json, "documents", kMostRows, origin);
+  m.vocabulary = core::get_at_most(json, "vocabulary", std::uint64_t{1} << 31, origin);
   if (m.width == 0 || m.documents == 0)
     fail(Code::bad_data, "{}: keys of width {} in {} documents", origin, m.width, m.documents);
   m.metric = metric_from(core::get<std::string>(json, "metric", origin), origin);

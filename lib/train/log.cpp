@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "core/os_error.h"
+#include "core/write_all.h"
 
 namespace train {
 namespace {
@@ -52,14 +53,7 @@ Log::Log(const std::string& path, std::int64_t through) : path_(path) {
 Log::~Log() { ::close(fd_); }
 
 void Log::write(const core::OrderedJson& line) {
-  const std::string text = core::dump(line) + "\n";
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const ssize_t n = ::write(fd_, rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) core::fail(core::Code::io, "{}: cannot write: {}", path_, core::error_text(errno));
-    rest.remove_prefix(static_cast<std::size_t>(n));
-  }
+  core::write_all(fd_, path_, core::dump(line) + "\n");
 }
 
 void Log::sync() {

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/os_error.h"
+#include "core/write_all.h"
 
 namespace train {
 namespace {
@@ -97,7 +98,7 @@ TensorBoardLog::TensorBoardLog(const std::string& folder) {
   try {
     std::string event = event_at(started, 0);
     put_bytes(event, 3, "brain.Event:2");
-    append(record(event));
+    core::write_all(fd_, path_, record(event));
   } catch (...) {
     ::close(fd_);
     throw;
@@ -106,15 +107,8 @@ TensorBoardLog::TensorBoardLog(const std::string& folder) {
 
 TensorBoardLog::~TensorBoardLog() { ::close(fd_); }
 
-void TensorBoardLog::write(const core::OrderedJson& line) { append(scalars_record(line, now())); }
-
-void TensorBoardLog::append(std::string_view record) {
-  while (!record.empty()) {
-    const ssize_t n = ::write(fd_, record.data(), record.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) core::fail(core::Code::io, "{}: cannot write: {}", path_, core::error_text(errno));
-    record.remove_prefix(static_cast<std::size_t>(n));
-  }
+void TensorBoardLog::write(const core::OrderedJson& line) {
+  core::write_all(fd_, path_, scalars_record(line, now()));
 }
 
 }  // namespace train

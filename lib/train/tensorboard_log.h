@@ -35,7 +35,6 @@ class TensorBoardLog {
   void write(const core::OrderedJson& line);
 
  private:
-  void append(std::string_view record);
   std::string path_;
   int fd_ = -1;
 };

@@ -107,15 +107,6 @@ sys.stdout.buffer.write(out)')
 }
 
 @test "damage is found: in a row by --verify, in the index whenever the store is opened" {
-  damage() { # FILE OFFSET
-    python3 -c '
-import sys
-with open(sys.argv[1], "r+b") as file:
-    file.seek(int(sys.argv[2]))
-    byte = file.read(1)[0]
-    file.seek(int(sys.argv[2]))
-    file.write(bytes([byte ^ 16]))' "$@"
-  }
   cp -r store s
   damage s/keys.npy 1000
   run build-datastore --verify s

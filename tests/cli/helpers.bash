@@ -62,3 +62,14 @@ stops_at() {
 
 # needs PROGRAM: where a program was left out of the build its test says so.
 needs() { [ -x "$BIN/$1" ] || skip "$1 is not built"; }
+
+# damage FILE OFFSET: another byte stands there.
+damage() {
+  python3 -c '
+import sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(int(sys.argv[2]))
+    byte = file.read(1)[0]
+    file.seek(int(sys.argv[2]))
+    file.write(bytes([byte ^ 16]))' "$@"
+}

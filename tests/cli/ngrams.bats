@@ -181,15 +181,6 @@ END
 }
 
 @test "damage is found: in sizes and small files when an index is opened, in every byte by verify" {
-  damage() { # FILE OFFSET
-    python3 -c '
-import sys
-with open(sys.argv[1], "r+b") as file:
-    file.seek(int(sys.argv[2]))
-    byte = file.read(1)[0]
-    file.seek(int(sys.argv[2]))
-    file.write(bytes([byte ^ 16]))' "$@"
-  }
   for file in text.0.npy suffixes.0.npy documents.npy firsts.0.npy ngrams.json tokenizer.json; do
     rm -rf s
     cp -r index s

@@ -1,15 +1,8 @@
 // A whole index of n-grams, its files one behind the other: opened and asked, or refused with an
 // Error of what a user would be told.
-//
-// An input is, for each file, a line "NAME BYTES" and that many bytes; tests/fuzz/pack_store makes
-// one of a folder.
 
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +10,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/json.h"
+#include "fuzz/packed_folder.h"
 #include "fuzz/repair.h"
 #include "ngrams/next_tokens.h"
 #include "ngrams/ngram_overlap.h"
@@ -24,44 +18,7 @@
 
 namespace {
 
-namespace fs = std::filesystem;
-
-using Files = std::map<std::string, std::string>;
-
-// What lies beyond the names of an index is left out.
-Files unpack(std::string_view text) {
-  Files files;
-  while (!text.empty()) {
-    const auto space = text.find(' '), line = text.find('\n');
-    if (space == text.npos || line == text.npos || space > line) break;
-    std::size_t size = 0;
-    std::from_chars(text.data() + space + 1, text.data() + line, size);
-    const std::string name(text.substr(0, space));
-    text.remove_prefix(line + 1);
-    const auto bytes = text.substr(0, size);
-    if (ngrams::is_index_file(name)) files[name] = bytes;
-    text.remove_prefix(bytes.size());
-  }
-  return files;
-}
-
-std::string pack(const Files& files) {
-  std::string text;
-  for (const auto& [name, bytes] : files)
-    text += name + ' ' + std::to_string(bytes.size()) + '\n' + bytes;
-  return text;
-}
-
-// One folder for the whole run.
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = fs::temp_directory_path() / "ngrams-fuzz.XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-};
+PackedFiles files_of(std::string_view text) { return unpack(text, ngrams::is_index_file); }
 
 // All that can be asked; answers may be wrong where suffixes are damaged, but are answers.
 void ask(const std::shared_ptr<const ngrams::Index>& index) {
@@ -92,7 +49,7 @@ void ask(const std::shared_ptr<const ngrams::Index>& index) {
 
 // The hash that ngrams.json carries of itself, those of the arrays, and that of the tokenizer.
 void repair(std::vector<std::byte>& bytes) {
-  Files files = unpack({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  PackedFiles files = files_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   auto json = core::parse_json(files["ngrams.json"], "");
   if (!json.is_object()) return;
   constexpr std::size_t kHeader = 128;
@@ -115,18 +72,14 @@ void repair(std::vector<std::byte>& bytes) {
   json.erase("hash");
   json["hash"] = core::hash128(core::dump(json)).hex();
   files["ngrams.json"] = core::dump(json);
-  const std::string text = pack(files);
-  const auto* data = reinterpret_cast<const std::byte*>(text.data());
-  bytes.assign(data, data + text.size());
+  pack(files, bytes);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Folder folder;
-  for (const auto& entry : fs::directory_iterator(folder.path)) fs::remove(entry.path());
-  for (const auto& [name, bytes] : unpack({reinterpret_cast<const char*>(data), size}))
-    std::ofstream(folder.path / name, std::ios::binary) << bytes;
+  static const FuzzedFolder folder;
+  folder.hold(files_of({reinterpret_cast<const char*>(data), size}));
   try {
-    ask(std::make_shared<const ngrams::Index>(std::vector<std::string>{folder.path}));
+    ask(std::make_shared<const ngrams::Index>(std::vector<std::string>{folder.path()}));
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data && error.code() != core::Code::no_input) std::abort();
   }

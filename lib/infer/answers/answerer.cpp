@@ -102,11 +102,7 @@ Answerer::Answerer(const AnswererOptions& options)
   if (memory_.stores.combine == "released")
     fail(Code::usage,
          "--datastore-combine released: it gives scores to search with, and no probabilities");
-  if (options_.cite) {
-    if (!memory_.stores.any() && !memory_.ngrams.any())
-      fail(Code::usage, "--cite: there is nothing to cite; add --datastore or --ngrams");
-    citer_.emplace(memory_, tokenizer_, options_.cite_most);
-  }
+  if (options_.cite) citer_.emplace(memory_, tokenizer_, options_.cite_most);
   if (!options_.verbalizers.empty()) read_verbalizers();
   loaded_.model->eval();
   engine_.emplace(*loaded_.model, device_);

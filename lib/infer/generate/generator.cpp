@@ -63,11 +63,7 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   const MemoryPlan memories = plan_memory(memory, plan, loaded_);
   window_ = plan.window;
   engine_ = make_engine(*loaded_.model, device, parse_precision(options_.weights));
-  if (options_.cite) {
-    if (!memories.stores.any() && !memories.ngrams.any())
-      core::fail(Code::usage, "--cite: there is nothing to cite; add --datastore or --ngrams");
-    citer_.emplace(memories, tokenizer_, options_.cite_most);
-  }
+  if (options_.cite) citer_.emplace(memories, tokenizer_, options_.cite_most);
   session_.emplace(*engine_, *loaded_.model, window_, memories, device);
 }
 

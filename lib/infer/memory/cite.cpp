@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/error.h"
 #include "infer/memory/stores.h"
 #include "task/token_scores.h"
 
@@ -14,7 +15,10 @@ Citer::Citer(const MemoryPlan& memory, text::TokenizerPtr tokenizer, std::int64_
     : stores_(memory.stores.opened),
       ngrams_(memory.ngrams.index),
       tokenizer_(std::move(tokenizer)),
-      most_(static_cast<std::size_t>(most)) {}
+      most_(static_cast<std::size_t>(most)) {
+  if (!memory.stores.any() && !memory.ngrams.any())
+    core::fail(core::Code::usage, "--cite: there is nothing to cite; add --datastore or --ngrams");
+}
 
 std::string Citer::decode(const std::vector<std::int32_t>& ids) const {
   text::StreamDecoder decoder(tokenizer_);

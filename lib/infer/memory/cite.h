@@ -37,7 +37,8 @@ inline constexpr std::int64_t kContextTokens = 16;
 /// Looks entries up. Not thread safe.
 class Citer {
  public:
-  /// At most `most` contexts of a token, of kContextTokens tokens each.
+  /// At most `most` contexts of a token, of kContextTokens tokens each. Throws Error{usage} where the
+  /// memory has neither stores nor n-grams.
   Citer(const MemoryPlan& memory, text::TokenizerPtr tokenizer, std::int64_t most);
   /// The places of n-grams share their share alike.
   CitedToken cite(std::int64_t token, const std::vector<StoreShare>& shares,

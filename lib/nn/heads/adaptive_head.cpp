@@ -82,23 +82,20 @@ class AdaptiveBlock : public HeadBlock {
     if (narrow)
       d_f = through(projections_.back(), f_, d_f, gradients[bands + projections_.size()])
                 .to(d_f.scalar_type());
+    const auto of_words = bands + projections_.size() + 1;  // where there are biases
     if (bias_.defined()) {
-      auto& of_words = gradients[bands + projections_.size() + 1];
-      auto first = of_words.narrow(0, 0, tables_[0].size(0));
+      auto first = gradients[of_words].narrow(0, 0, tables_[0].size(0));
       row_bias_backward(first_, 0, choice_, d_log_prob, d_log_z, first);
       row_bias_backward(first_, tables_[0].size(0), choice_, d_log_prob, d_log_z, gradients.back());
-      for (const auto& tail : tails_) {
-        const auto d_tail = d_log_prob.index_select(0, tail.rows);
-        auto of_tail = of_words.narrow(0, tail.begin, tables_[tail.band].size(0));
-        row_bias_backward(tail.softmax, 0, tail.targets, d_tail, torch::zeros_like(d_tail),
-                          of_tail);
-      }
     }
     for (auto& tail : tails_) {
-      const auto d_tail = d_log_prob.index_select(0, tail.rows);
-      auto d_hidden =
-          row_softmax_backward(tail.softmax, tail.hidden, tables_[tail.band], 0, tail.targets,
-                               d_tail, torch::zeros_like(d_tail), gradients[tail.band]);
+      const auto d_tail = d_log_prob.index_select(0, tail.rows), none = torch::zeros_like(d_tail);
+      if (bias_.defined()) {
+        auto of_tail = gradients[of_words].narrow(0, tail.begin, tables_[tail.band].size(0));
+        row_bias_backward(tail.softmax, 0, tail.targets, d_tail, none, of_tail);
+      }
+      auto d_hidden = row_softmax_backward(tail.softmax, tail.hidden, tables_[tail.band], 0,
+                                           tail.targets, d_tail, none, gradients[tail.band]);
       if (tail.keep.defined()) d_hidden.mul_(tail.keep);
       const auto d_rows = through(projections_[tail.band - 1], f_.index_select(0, tail.rows),
                                   d_hidden, gradients[bands + static_cast<std::size_t>(tail.band)]);
