@@ -107,7 +107,8 @@ Answerer::Answerer(const AnswererOptions& options)
   loaded_.model->eval();
   engine_.emplace(*loaded_.model, device_);
   scorer_.emplace(*loaded_.model, *engine_, windows_, memory_,
-                  static_cast<std::int64_t>(tokenizer_->size()), citer_ ? &*citer_ : nullptr);
+                  static_cast<std::int64_t>(tokenizer_->size()),
+                  TokenWants{citer_ ? &*citer_ : nullptr});
 }
 
 void Answerer::read_verbalizers() {

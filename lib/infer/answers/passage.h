@@ -2,6 +2,7 @@
 // What is scored, as tokens, and what comes of it.
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "infer/memory/cite.h"
@@ -18,11 +19,26 @@ struct Passage {
   bool text = false;
 };
 
+/// What else is known of a token.
+struct TokenDetails {
+  std::int64_t rank = 0;                                ///< words that are more probable
+  std::vector<std::pair<std::int64_t, double>> likely;  ///< the most probable words, and how much
+  std::vector<double> shares;                           ///< of its probability, by source_names()
+};
+
+/// What is told beside scores.
+struct TokenWants {
+  const Citer* citer = nullptr;  ///< null: no citations
+  bool details = false;
+  std::int64_t likely = 0;  ///< words of TokenDetails
+};
+
 /// Of each scored token, in order.
 struct TokenScores {
-  std::vector<double> log_prob;   ///< nats
-  std::vector<bool> best;         ///< no word was more probable
-  std::vector<CitedToken> cited;  ///< where asked for
+  std::vector<double> log_prob;       ///< nats
+  std::vector<bool> best;             ///< no word was more probable
+  std::vector<CitedToken> cited;      ///< where asked for
+  std::vector<TokenDetails> details;  ///< the same
 
   double sum() const;
   /// Every token is the best one.

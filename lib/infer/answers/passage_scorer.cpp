@@ -20,11 +20,11 @@ Tensor behind(const Tensor& a, const Tensor& b) { return b.defined() ? torch::ca
 }  // namespace
 
 PassageScorer::PassageScorer(nn::Model& model, Engine& engine, const WindowPlan& windows,
-                             const MemoryPlan& memory, std::int64_t words, const Citer* citer)
+                             const MemoryPlan& memory, std::int64_t words, TokenWants wants)
     : plan_(windows),
       reach_(std::max(memory.rule.far ? memory.rule.reach : 0, memory.cache)),
       encoder_(engine, model, windows),
-      scores_(model, engine.head(), windows, memory, words, citer),
+      scores_(model, engine.head(), windows, memory, words, wants),
       whole_windows_(memory.rule.any() || memory.cache > 0) {
   if (plan_.carried) reach_ = std::max(reach_, memory.rule.local ? plan_.window : 0);
   plan_.beginning = -1;

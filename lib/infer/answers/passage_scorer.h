@@ -23,10 +23,9 @@ namespace infer {
 /// encoded one after the other. Not thread safe.
 class PassageScorer {
  public:
-  /// `words`: see WindowScores. `citer` may be null. All must outlive this. Of `windows` not what
-  /// they begin with.
+  /// `words`: see WindowScores. All must outlive this. Of `windows` not what they begin with.
   PassageScorer(nn::Model& model, Engine& engine, const WindowPlan& windows,
-                const MemoryPlan& memory, std::int64_t words, const Citer* citer = nullptr);
+                const MemoryPlan& memory, std::int64_t words, TokenWants wants = {});
 
   /// Of each passage the scores of its continuations; of a text those of what follows its first
   /// token. Where they have one context it is kept: the next call may go on from it. No continuation may be longer than longest().

@@ -20,13 +20,13 @@ std::int64_t block_of(std::int64_t numbers_a_row) {
 }  // namespace
 
 WindowScores::WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
-                           const MemoryPlan& memory, std::int64_t words, const Citer* citer)
+                           const MemoryPlan& memory, std::int64_t words, TokenWants wants)
     : head_(head),
       plan_(memory),
       memory_(memory, windows.window, windows.carried, model),
       words_(words),
       head_words_(model.vocabulary),
-      citer_(citer) {}
+      wants_(wants) {}
 
 // log_probs (R, V), targets (R) on the CPU.
 void WindowScores::add(const Tensor& log_probs, const Tensor& targets, TokenScores& to) const {
@@ -42,6 +42,24 @@ void WindowScores::add(const Tensor& log_probs, const Tensor& targets, TokenScor
                  "a log-probability is not a number; the model's weights may be damaged");
     to.log_prob.push_back(values[i]);
     to.best.push_back(is_best[i]);
+  }
+}
+
+// Of rows that add() was given; shares (R, n).
+void WindowScores::add_details(const Tensor& log_probs, const Tensor& targets, const Tensor& shares,
+                               TokenScores& to) const {
+  const Tensor words = log_probs.slice(1, 0, words_);
+  const Tensor own = log_probs.gather(1, targets.to(log_probs.device()).unsqueeze(1));
+  const Tensor rank = (words > own).sum(1).to(torch::kCPU);
+  const auto [most, which] = words.topk(std::min(wants_.likely, words.size(1)), 1);
+  const Tensor likely = most.to(torch::kCPU, torch::kFloat64).exp(), ids = which.to(torch::kCPU);
+  for (std::int64_t i = 0; i < targets.size(0); ++i) {
+    TokenDetails& details = to.details.emplace_back();
+    details.rank = rank[i].item<std::int64_t>();
+    for (std::int64_t j = 0; j < likely.size(1); ++j)
+      details.likely.emplace_back(ids[i][j].item<std::int64_t>(), likely[i][j].item<double>());
+    for (std::int64_t j = 0; j < shares.size(1); ++j)
+      details.shares.push_back(shares[i][j].item<double>());
   }
 }
 
@@ -63,7 +81,10 @@ void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
       std::int64_t next = i;
       TokenScores* const own = to[static_cast<std::size_t>(i)];
       while (next < end && to[static_cast<std::size_t>(next)] == own) ++next;
-      add(log_probs.slice(0, i - begin, next - begin), labels.slice(0, i, next), *own);
+      const Tensor its = log_probs.slice(0, i - begin, next - begin);
+      add(its, labels.slice(0, i, next), *own);
+      if (wants_.details)
+        add_details(its, labels.slice(0, i, next), torch::ones({next - i, 1}), *own);
       i = next;
     }
   }
@@ -89,12 +110,17 @@ void WindowScores::score_with_memory(const WindowToScore& of, const Neighbours& 
     const Tensor targets = window.targets.slice(0, begin, end).to(torch::kCPU);
     const std::size_t scored = of.to->log_prob.size();
     add(log_probs, targets, *of.to);
-    if (citer_ == nullptr) continue;
+    if (wants_.details) {
+      const Tensor of_targets =
+          log_probs.gather(1, targets.to(log_probs.device()).unsqueeze(1)).squeeze(1);
+      add_details(log_probs, targets, memory_.source_shares(window, begin, of_targets), *of.to);
+    }
+    if (wants_.citer == nullptr) continue;
     for (std::int64_t i = 0; i < end - begin; ++i) {
       const auto token = targets[i].item<std::int64_t>();
       const double log_prob = of.to->log_prob[scored + static_cast<std::size_t>(i)];
-      of.to->cited.push_back(citer_->cite(token, memory_.store_shares(i, token, log_prob),
-                                          memory_.ngram_share(i, token, log_prob)));
+      of.to->cited.push_back(wants_.citer->cite(token, memory_.store_shares(i, token, log_prob),
+                                                memory_.ngram_share(i, token, log_prob)));
     }
   }
   remember(window);

@@ -25,9 +25,9 @@ struct WindowToScore {
 /// Not thread safe.
 class WindowScores {
  public:
-  /// `words`: the head may have more, which are no text. `citer` may be null. All must outlive this.
+  /// `words`: the head may have more, which are no text. All must outlive this.
   WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
-               const MemoryPlan& memory, std::int64_t words, const Citer* citer);
+               const MemoryPlan& memory, std::int64_t words, TokenWants wants);
 
   /// Windows of one stream in their order. Throws Error{bad_data} for what is no number.
   void score(const std::vector<WindowToScore>& windows);
@@ -38,12 +38,14 @@ class WindowScores {
   void score_alone(const std::vector<WindowToScore>& windows);
   void score_with_memory(const WindowToScore& of, const Neighbours& found);
   void add(const torch::Tensor& log_probs, const torch::Tensor& targets, TokenScores& to) const;
+  void add_details(const torch::Tensor& log_probs, const torch::Tensor& targets,
+                   const torch::Tensor& shares, TokenScores& to) const;
 
   nn::Head& head_;
   MemoryPlan plan_;
   StreamMemory memory_;
   std::int64_t words_, head_words_;
-  const Citer* citer_;
+  TokenWants wants_;
 };
 
 }  // namespace infer

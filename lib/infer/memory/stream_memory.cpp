@@ -96,6 +96,12 @@ StreamMemory::StreamMemory(const MemoryPlan& plan, std::int64_t window, bool str
       rule.far = true, rule.local = false;
     }
     context_ = Source{rule, std::nullopt, grid.temperatures};
+    local_rule_ = context_->rule;
+    if (streaming) {
+      local_rule_.reach = window;
+    } else {
+      local_rule_.far = false;
+    }
     if (rule.far) context_->ring = nn::EntryRing(rule.reach);
   }
   if (plan.cache > 0) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "infer/memory/memory_plan.h"
@@ -49,6 +50,10 @@ struct Parts {
 /// log p of the mixture at the plan's lambdas and the first point of the grid: (R).
 torch::Tensor mix(const Parts& parts, const MemoryPlan& plan);
 
+/// Where probability comes from: vocabulary, local, long, cache, each store by its folder, n-grams;
+/// those that a plan has.
+std::vector<std::string> source_names(const MemoryPlan& plan);
+
 /// Several values of what is tuned; empty: the plan's own.
 struct MemoryGrid {
   std::vector<double> temperatures, thetas, store_temperatures;
@@ -90,6 +95,10 @@ class StreamMemory {
   /// The same of n-grams.
   std::optional<NgramShare> ngram_share(std::int64_t row, std::int64_t token,
                                         double log_prob) const;
+  /// After log_probs() of rows [begin, begin + R) of a window: the share of p(target) that each of
+  /// source_names() gave, (R, n) float64, rows that sum to 1. `log_probs` (R): of the targets.
+  torch::Tensor source_shares(const Window& window, std::int64_t begin,
+                              const torch::Tensor& log_probs) const;
   /// What comes next in a row's stream, for log_probs(): its first tokens too, and those that
   /// append() is given as labels.
   void read(std::int64_t row, std::span<const std::int64_t> tokens);
@@ -125,6 +134,9 @@ class StreamMemory {
   using WordMasses =
       std::function<torch::Tensor(const Source& source, bool of_f, std::int64_t words)>;
   static nn::MemoryRule rule_of(const Source& source);
+  // Log-masses (R) that rows [begin, end) of a window get of what the rule shows of a source.
+  Masses masses_of_rows(const Source& source, const nn::MemoryRule& rule, const torch::Tensor& keys,
+                        const Window& window, std::int64_t begin, std::int64_t end) const;
   // Of rows f, for which the stores gave found_ and n-grams contexts_.
   torch::Tensor mixture(nn::Head& head, const torch::Tensor& f, const WordMasses& masses);
   torch::Tensor joined(const HeadRows& head, const torch::Tensor& targets,
@@ -138,6 +150,7 @@ class StreamMemory {
   double root_width_;  // sqrt(d_key)
   torch::Dtype dtype_;
   std::optional<Source> context_, cache_;
+  nn::MemoryRule local_rule_;  // of context_, what of it is local
   std::optional<NgramMemory> ngrams_;
   Neighbours found_;                    // of the last log_probs()
   std::vector<NgramContext> contexts_;  // of the same

@@ -62,10 +62,10 @@ PlainScores plain(nn::Model& model, const Tokens& context, const Tokens& continu
 // What a scorer needs, with an engine that make_engine() chooses or the model's own modules.
 struct Scoring {
   Scoring(nn::Model& model, const infer::WindowPlan& windows, const infer::MemoryPlan& memory,
-          bool modules = false)
+          bool modules = false, infer::TokenWants wants = {})
       : engine(modules ? std::make_unique<infer::ModuleEngine>(model, torch::kCPU)
                        : infer::make_engine(model, torch::kCPU, infer::Precision::float32)),
-        scorer(model, *engine, windows, memory, model.vocabulary) {}
+        scorer(model, *engine, windows, memory, model.vocabulary, wants) {}
   std::vector<std::vector<infer::TokenScores>> operator()(const std::vector<Passage>& passages) {
     return scorer.score(passages);
   }
@@ -377,5 +377,71 @@ DOCTEST_TEST_CASE("datastores are searched for what is scored, together with all
     all.insert(all.end(), choice.begin(), choice.end());
     const auto expected = plain_scores(model, all, windows, plan, stored);
     DOCTEST_CHECK(difference(scores[0][1].log_prob, {expected.end() - 3, expected.end()}) < 1e-5);
+  }
+}
+
+// By source of infer::source_names().
+std::vector<double> in_order(const PlainShares& of, const infer::MemoryPlan& plan) {
+  std::vector<double> shares{of.vocabulary};
+  if (plan.rule.local) shares.push_back(of.local);
+  if (plan.rule.far) shares.push_back(of.far);
+  if (plan.cache > 0) shares.push_back(of.cache);
+  if (plan.stores.any()) shares.push_back(of.stores);
+  return shares;
+}
+
+DOCTEST_TEST_CASE("shares of the sources are those of the plain loops, ranks those of all words") {
+  const tiny::StoreFolder folder;
+  for (const auto dtype : {torch::kFloat32, torch::kFloat64}) {
+    auto model = tiny::model_of("transformer", "learned", 23, dtype);
+    const auto width = model.architecture->d_key();
+    const auto name = folder / (dtype == torch::kFloat32 ? "narrow" : "wide");
+    const auto stored = tiny::entries_of(60, width, 23, 5);
+    tiny::make_store(name, stored, 23);
+    auto all_memories = memories(21);
+    for (const std::string combine : {"joint", "interpolate", "both"}) {
+      auto with_store = all_memories[6];
+      with_store.name = "store, " + combine;
+      with_store.options.stores.folders = {name};
+      with_store.options.stores.k = 40;
+      with_store.options.stores.combine = combine;
+      with_store.options.joint_temperature = 0.15;
+      all_memories.push_back(with_store);
+    }
+    for (const std::int64_t stride : {16, 5})
+      for (const auto& memory : all_memories) {
+        DOCTEST_CAPTURE(memory.name);
+        DOCTEST_CAPTURE(stride);
+        const auto windows = tiny::windows_of(16, stride);
+        const auto opened = memory.options.stores.folders.empty()
+                                ? nullptr
+                                : std::make_shared<const infer::Stores>(
+                                      memory.options.stores.folders, "m", "t", "test", width, 23);
+        const auto plan = infer::plan_memory(memory.options, windows, model, {}, opened);
+        Scoring score(model, windows, plan, false, {nullptr, true, 4});
+        const auto text = tiny::text_of({50}, 23).tokens();
+        const auto scores = score({{{text[0]}, {{text.begin() + 1, text.end()}}, true}})[0][0];
+        std::vector<PlainShares> expected;
+        plain_scores(model, text, windows, plan, stored, false, &expected);
+        const auto names = infer::source_names(plan);
+        DOCTEST_REQUIRE(scores.details.size() == expected.size());
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          const auto& details = scores.details[i];
+          const auto shares = in_order(expected[i], plan);
+          DOCTEST_REQUIRE(details.shares.size() == names.size());
+          for (std::size_t j = 0; j < shares.size(); ++j)
+            DOCTEST_CHECK(std::abs(details.shares[j] - shares[j]) <
+                          (dtype == torch::kFloat64 && !plan.stores.any() ? 1e-10 : 2e-5));
+          DOCTEST_CHECK((details.rank == 0) == scores.best[i]);
+          DOCTEST_REQUIRE(details.likely.size() == 4);
+          if (details.rank < 4) {
+            const auto& [word, p] = details.likely[static_cast<std::size_t>(details.rank)];
+            DOCTEST_CHECK(word == text[i + 1]);
+            DOCTEST_CHECK(std::abs(p - std::exp(scores.log_prob[i])) < 1e-6);
+          } else {
+            DOCTEST_CHECK(std::exp(scores.log_prob[i]) <= details.likely[3].second);
+          }
+        }
+      }
   }
 }

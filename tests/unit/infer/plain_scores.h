@@ -16,12 +16,18 @@ struct Stored {
   std::int64_t label;
 };
 
+// What the sources gave of p.
+struct PlainShares {
+  double vocabulary = 0, local = 0, far = 0, cache = 0, stores = 0;
+};
+
 // All of it by double loops: sliding windows, one forward each; entries of the window are those of
 // its own encoding, entries before it stand as they were scored.
 inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std::uint32_t>& tokens,
                                         const infer::WindowPlan& windows,
                                         const infer::MemoryPlan& memory,
-                                        const std::vector<Stored>& stored = {}, bool l2 = false) {
+                                        const std::vector<Stored>& stored = {}, bool l2 = false,
+                                        std::vector<PlainShares>* shares = nullptr) {
   const torch::NoGradGuard no_gradient;
   const auto n = static_cast<std::int64_t>(tokens.size()) - 1;  // inputs
   const std::int64_t W = windows.window, S = windows.stride;
@@ -57,7 +63,8 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
       const torch::Tensor words =
           model.head->log_probs(hidden.f[0].slice(0, i - start, i - start + 1), &log_z);
       const double z = log_z.item<double>(), head = words[0][label(i)].item<double>();
-      double all = 0, hit = 0, cache_all = 0, cache_hit = 0, joined_all = 0, joined_hit = 0;
+      double all = 0, hit = 0, local_hit = 0, cache_all = 0, cache_hit = 0, joined_all = 0,
+             joined_hit = 0;
       for (std::int64_t j = 0; j < i; ++j) {
         const auto [f_j, g_j] = key(j);
         if ((local && j >= start) || (far && i - j <= memory.rule.reach)) {
@@ -65,6 +72,7 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
               std::exp(g.dot(g_j).item<double>() / (std::sqrt(width) * memory.rule.temperature));
           all += mass;
           if (label(j) == label(i)) hit += mass;
+          if (label(j) == label(i) && local && j >= start) local_hit += mass;
         }
         if (memory.cache > 0 && i - j <= memory.cache) {
           const double mass = std::exp(memory.cache_theta * f.dot(f_j).item<double>());
@@ -108,6 +116,16 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
       if (l_c > 0) p += l_c * cache_hit / cache_all;
       if (l_s > 0) p += l_s * stores_hit / stores_all;
       log_probs.push_back(std::log(p));
+      if (shares == nullptr) continue;
+      const double rest = 1 - l_m - l_c - l_s, joint_all = std::exp(z) + joined_all;
+      const double context = memory.interpolated() ? (all > 0 ? l_m / all : 0) : rest / joint_all;
+      const double apart = memory.interpolated() ? joined_hit : joined_hit - hit;
+      PlainShares& own = shares->emplace_back();
+      own.vocabulary = rest * std::exp(head + z) / joint_all / p;
+      own.local = context * local_hit / p;
+      own.far = context * (hit - local_hit) / p;
+      own.cache = l_c > 0 ? l_c * cache_hit / cache_all / p : 0;
+      own.stores = (rest * apart / joint_all + (l_s > 0 ? l_s * stores_hit / stores_all : 0)) / p;
     }
     for (std::int64_t i = from; i < end; ++i) kept[i] = key(i);
   }
