@@ -2,6 +2,7 @@
 // What is scored, as tokens, and what comes of it.
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct TokenWants {
   const Citer* citer = nullptr;  ///< null: no citations
   bool details = false;
   std::int64_t likely = 0;  ///< words of TokenDetails
+  std::string own = {};     ///< fingerprint of the text, whose entries of stores are left out
 };
 
 /// Of each scored token, in order.

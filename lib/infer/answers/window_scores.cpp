@@ -119,7 +119,8 @@ void WindowScores::score_with_memory(const WindowToScore& of, const Neighbours& 
     for (std::int64_t i = 0; i < end - begin; ++i) {
       const auto token = targets[i].item<std::int64_t>();
       const double log_prob = of.to->log_prob[scored + static_cast<std::size_t>(i)];
-      of.to->cited.push_back(wants_.citer->cite(token, memory_.store_shares(i, token, log_prob),
+      of.to->cited.push_back(wants_.citer->cite(token, log_prob,
+                                                memory_.store_shares(i, token, log_prob),
                                                 memory_.ngram_share(i, token, log_prob)));
     }
   }
@@ -135,7 +136,8 @@ void WindowScores::score(const std::vector<WindowToScore>& windows) {
   if (stores.any()) {
     std::vector<Tensor> queries;
     for (const auto& of : windows) queries.push_back(of.window.g.slice(0, of.window.first_scored));
-    found = stores.opened->search(torch::cat(queries), stores.k, stores.nprobe, stores.rescore);
+    found = stores.opened->search(torch::cat(queries), stores.k, stores.nprobe, stores.rescore,
+                                  wants_.own);
   }
   std::int64_t begin = 0;
   for (const auto& of : windows) {

@@ -31,7 +31,7 @@ class Session {
   torch::Tensor log_probs();
   /// After log_probs(): what gave row's p(token), whose logarithm is `log_prob`.
   CitedToken cite(const Citer& citer, std::int64_t row, std::int64_t token, double log_prob) const {
-    return citer.cite(token, memory_->store_shares(row, token, log_prob),
+    return citer.cite(token, log_prob, memory_->store_shares(row, token, log_prob),
                       memory_->ngram_share(row, token, log_prob));
   }
   /// The token that follows in each row.

@@ -44,9 +44,9 @@ void Citer::add_places(const NgramShare& ngrams, CitedToken& cited) const {
   }
 }
 
-CitedToken Citer::cite(std::int64_t token, const std::vector<StoreShare>& shares,
+CitedToken Citer::cite(std::int64_t token, double log_prob, const std::vector<StoreShare>& shares,
                        const std::optional<NgramShare>& ngrams) const {
-  CitedToken cited{token, decode({static_cast<std::int32_t>(token)}), 0, {}};
+  CitedToken cited{token, decode({static_cast<std::int32_t>(token)}), 0, log_prob, {}};
   if (ngrams) add_places(*ngrams, cited);
   auto best = shares;
   std::stable_sort(best.begin(), best.end(),
@@ -79,6 +79,7 @@ core::OrderedJson to_json(const std::vector<CitedToken>& cited) {
     }
     all.push_back({{"token", token.token},
                    {"text", token.text},
+                   {"log_prob", token.log_prob},
                    {"share", token.share},
                    {"contexts", std::move(contexts)}});
   }

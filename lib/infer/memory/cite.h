@@ -28,7 +28,8 @@ struct CitedToken {
   };
   std::int64_t token;
   std::string text;
-  double share;  ///< of all entries, those that are not listed included
+  double share;     ///< of all entries, those that are not listed included
+  double log_prob;  ///< nats
   std::vector<Context> contexts;
 };
 
@@ -41,7 +42,7 @@ class Citer {
   /// memory has neither stores nor n-grams.
   Citer(const MemoryPlan& memory, text::TokenizerPtr tokenizer, std::int64_t most);
   /// The places of n-grams share their share alike.
-  CitedToken cite(std::int64_t token, const std::vector<StoreShare>& shares,
+  CitedToken cite(std::int64_t token, double log_prob, const std::vector<StoreShare>& shares,
                   const std::optional<NgramShare>& ngrams = {}) const;
 
  private:
@@ -53,7 +54,7 @@ class Citer {
   std::size_t most_;
 };
 
-/// [{"token", "text", "share", "contexts": [{"store", "document", "row", "share", "context"}]}]; of n-grams
+/// [{"token", "text", "log_prob", "share", "contexts": [{"store", "document", "row", "share", "context"}]}]; of n-grams
 /// with "matched" too.
 core::OrderedJson to_json(const std::vector<CitedToken>& cited);
 /// A line a context, with tabs between: prompt, sample, number of the token, its text, the

@@ -43,6 +43,10 @@ WindowPlan Evaluation::windows(const shard::Dataset& data) const {
   return plan_windows(options_.windows, *loaded_.model, loaded_.facts, data);
 }
 
+WindowPlan Evaluation::windows() const {
+  return plan_windows(options_.windows, *loaded_.model, loaded_.facts);
+}
+
 Tuned Evaluation::tune(const shard::Dataset& data, const TuneOptions& grid,
                        const std::function<void(std::uint64_t)>& progress) {
   auto tuned = infer::tune(*loaded_.model, data, windows(data), memory_, grid, device_, progress);

@@ -42,6 +42,11 @@ class Evaluation {
   /// Shards that the model reads. Throws Error{bad_data} for another kind or tokenizer.
   shard::Dataset open(const std::vector<std::string>& paths) const;
   WindowPlan windows(const shard::Dataset& data) const;
+  /// Of a text that is no data set.
+  WindowPlan windows() const;
+  model::Loaded& loaded() { return loaded_; }
+  const model::Loaded& loaded() const { return loaded_; }
+  torch::Device device() const { return device_; }
   const MemoryPlan& memory() const { return memory_; }
 
   /// Chooses on `data` what the options left open; it holds from here on. See infer::tune().

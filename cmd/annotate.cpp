@@ -1,0 +1,64 @@
+// annotate: a text as a page that shows what each token cost and who gave it its probability.
+//
+// FILE: shards of tokens (man 5 shard) or texts, which a model scores, or without one what
+// `sample --cite --json` wrote; `-` or none is stdin. stdout: a page of HTML that needs no network,
+// with --json a line for each token.
+
+#include <string>
+#include <vector>
+
+#include "cli/progress.h"
+#include "cli/run.h"
+#include "core/error.h"
+#include "core/io.h"
+#include "infer/answers/annotate.h"
+#include "nn/base/runtime.h"
+#include "page/page_writer.h"
+
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  infer::AnnotateOptions annotate;
+  void fields(core::FieldList& f) {
+    f.positional("FILE", files, "shards, texts or samples; - or none is stdin");
+    annotate.fields(f);
+    annotate.evaluation.compute.fields(f);
+  }
+};
+
+int annotate(const Options& options, const cli::Context& context) {
+  const auto& how = options.annotate;
+  const auto files = core::input_paths(options.files);
+  const bool samples = how.from == "sample" || (how.from == "auto" && how.evaluation.model.empty());
+  if (samples && !how.evaluation.model.empty())
+    core::fail(core::Code::usage, "--from sample: samples are scored; leave --model out");
+  if (!samples && how.evaluation.model.empty())
+    core::fail(core::Code::usage, "--from {}: --model is missing; see --help", how.from);
+  if (samples && !how.beside.empty())
+    core::fail(core::Code::usage, "--beside: there is nothing to compare samples with");
+  core::Output out(context.output);
+  if (!samples)
+    nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+  const auto text =
+      samples ? infer::annotate_samples(how, files) : infer::annotate(how, files, context.given);
+  (context.json ? page::write_lines : page::write_page)(out, text);
+  out.commit();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return cli::run(argc, argv,
+                  {"annotate",
+                   "Show a text as a page: what each token cost, and which memory gave it its "
+                   "probability.",
+                   "  annotate -m model --cache 2000 chapter.txt -o chapter.html\n"
+                   "  eval-ppl -m other --per-token other.tsv test.shard.zst\n"
+                   "  annotate -m model --beside other.tsv test.shard.zst -o page.html\n"
+                   "  sample -m model --datastore store --cite --json | annotate -o page.html",
+                   {"model", "datastore", "ngrams", "tokenizer", "beside"}},
+                  options, annotate);
+}

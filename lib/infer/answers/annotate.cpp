@@ -1,0 +1,274 @@
+#include "infer/answers/annotate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/error.h"
+#include "core/line_reader.h"
+#include "infer/answers/passage_scorer.h"
+#include "infer/windows/begin.h"
+#include "page/cited_samples.h"
+#include "shard/is_shard.h"
+#include "shard/unpacked_source.h"
+#include "task/token_scores.h"
+#include "text/formats/tokenizer_json.h"
+#include "text/tokenizer/utf8.h"
+
+namespace infer {
+namespace {
+
+using core::Code;
+using core::fail;
+
+// What is annotated: tokens, and where documents end.
+struct Stream {
+  std::vector<std::int64_t> tokens;
+  std::vector<std::size_t> ends;
+  WindowPlan windows;
+  std::string own;  // the data's fingerprint; empty: no store can hold it
+};
+
+bool of_shards(const AnnotateOptions& options, const std::vector<std::string>& files) {
+  if (options.from != "auto") return options.from == "shard";
+  return std::all_of(files.begin(), files.end(),
+                     [](const auto& path) { return path == "-" || shard::is_shard(path); });
+}
+
+Stream read_shards(const Evaluation& evaluation, const std::vector<std::string>& files,
+                   std::int64_t most) {
+  const shard::Dataset data = evaluation.open(files);
+  Stream stream;
+  stream.windows = evaluation.windows(data);
+  const auto size = std::min<std::uint64_t>(data.size(), static_cast<std::uint64_t>(most));
+  std::vector<std::uint32_t> ids(size);
+  data.read(0, std::span(ids));
+  stream.tokens.assign(ids.begin(), ids.end());
+  for (const auto end : data.documents().end) {
+    stream.ends.push_back(static_cast<std::size_t>(std::min<std::uint64_t>(end, size)));
+    if (end >= size) break;
+  }
+  if (evaluation.stores_hold(data) || evaluation.ngrams_hold(data))
+    stream.own = data.fingerprint().hex();
+  return stream;
+}
+
+Stream read_texts(const Evaluation& evaluation, const AnnotateOptions& options,
+                  const std::vector<std::string>& files, const text::Tokenizer& tokenizer) {
+  Stream stream;
+  const auto& windows = options.evaluation.windows;
+  stream.windows = evaluation.windows();
+  stream.windows.beginning =
+      chosen_beginning(windows.begin, &tokenizer, evaluation.loaded().folder).value_or(-1);
+  if (windows.begin_of == "window") {
+    if (stream.windows.beginning < 0)
+      fail(Code::usage, "--begin-of window: give --begin too, what a window begins with");
+    stream.windows.window_token = stream.windows.beginning;
+  }
+  const auto encoder = tokenizer.encoder();
+  for (const auto& path : files) {
+    std::vector<std::uint32_t> ids;
+    encoder->encode(core::read_text(*shard::open_unpacked(path)), ids);
+    stream.tokens.insert(stream.tokens.end(), ids.begin(), ids.end());
+    stream.ends.push_back(stream.tokens.size());
+  }
+  const auto size = std::min(stream.tokens.size(), static_cast<std::size_t>(options.most));
+  stream.tokens.resize(size);
+  for (auto& end : stream.ends) end = std::min(end, size);
+  return stream;
+}
+
+// Bytes before a character of UTF-8 that is not all there.
+std::size_t whole_characters(std::string_view text) {
+  for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
+    const auto lead = static_cast<unsigned char>(text[text.size() - back]);
+    if ((lead & 0xC0) == 0x80) continue;
+    const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
+    return length > back ? text.size() - back : text.size();
+  }
+  return text.size();
+}
+
+// What tokens print, each character with the last of its bytes.
+class Printer {
+ public:
+  explicit Printer(text::TokenizerPtr tokenizer) : tokenizer_(std::move(tokenizer)) {}
+  std::string next(std::int64_t token) {
+    decode(token, line_start_, held_);
+    const std::size_t whole = whole_characters(held_);
+    std::string text = held_.substr(0, whole);
+    held_.erase(0, whole);
+    return text;
+  }
+  /// What is left of a character at the end.
+  const std::string& rest() const { return held_; }
+  /// A token that stands for itself.
+  std::string alone(std::int64_t token) const {
+    std::string text;
+    bool line_start = false;
+    decode(token, line_start, text);
+    return text;
+  }
+
+ private:
+  void decode(std::int64_t token, bool& line_start, std::string& text) const {
+    if (static_cast<std::size_t>(token) < tokenizer_->size())
+      tokenizer_->decode_token(static_cast<std::uint32_t>(token), line_start, text);
+  }
+  text::TokenizerPtr tokenizer_;
+  bool line_start_ = true;
+  std::string held_;
+};
+
+page::AnnotatedToken annotated(const TokenScores& scores, std::size_t i, const Printer& print) {
+  page::AnnotatedToken made;
+  made.nats = -scores.log_prob[i];
+  const TokenDetails& details = scores.details[i];
+  made.rank = details.rank;
+  made.shares = details.shares;
+  for (const auto& [word, p] : details.likely) made.likely.emplace_back(print.alone(word), p);
+  if (scores.cited.empty()) return made;
+  for (const auto& context : scores.cited[i].contexts)
+    made.contexts.push_back(
+        {context.store, context.document, context.row, context.share, context.text});
+  return made;
+}
+
+// Fills `beside` by position.
+void compare(const std::string& path, const Stream& stream, page::AnnotatedText& text) {
+  const auto source = core::open_source(path);
+  task::TokenScoreReader reader(*source);
+  task::TokenScore score;
+  bool any = false;
+  while (reader.next(score) && score.position < stream.tokens.size()) {
+    if (stream.tokens[score.position] != static_cast<std::int64_t>(score.token))
+      fail(Code::bad_data, "{}:{}: of another text: its token {} is {}, and here {}", path,
+           reader.line(), score.position, score.token, stream.tokens[score.position]);
+    text.tokens[score.position].beside = score.nats;
+    any = true;
+  }
+  if (!any) fail(Code::bad_data, "{}: no scores of these tokens", path);
+  text.beside = path;
+}
+
+std::string memory_in_words(const std::vector<std::string>& sources) {
+  std::string words;
+  for (std::size_t i = 1; i < sources.size(); ++i)
+    words += (i == 1 ? " with " : i + 1 == sources.size() ? " and " : ", ") + sources[i];
+  return words;
+}
+
+}  // namespace
+
+void AnnotateOptions::fields(core::FieldList& f) {
+  auto& own = evaluation;
+  f("model", own.model, "folder of the model; without one FILEs are samples").short_name = 'm';
+  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, for a model whose folder has none")
+      .short_name = 't';
+  f("from", from, "what FILEs are; auto: shards where they begin so, else texts; stdin is a shard",
+    {"auto", "shard", "text", "sample"});
+  f.group("Page");
+  f("beside", beside,
+    "a --per-token file of eval-ppl on the same shards: what it is compared with");
+  f("title", title, "of the page; auto: the first FILE's name");
+  f("most", most, "tokens on the page; what comes after them is left out").between(2, 10e6);
+  f("cite-most", cite_most, "stored contexts of a token").between(0, 64);
+  f("likely", likely, "of a token, so many of the most probable words").between(0, 64);
+  own.windows.fields(f);
+  own.reach.fields(f);
+  own.memory.fields(f);
+}
+
+page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<std::string>& files,
+                             const std::set<std::string>& given) {
+  Evaluation evaluation(options.evaluation, given);
+  model::Loaded& loaded = evaluation.loaded();
+  if (evaluation.of_pairs())
+    fail(Code::usage, "{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded.folder);
+  model::give_tokenizer(loaded, options.tokenizer);
+  if (loaded.tokenizer.empty())
+    fail(Code::bad_data, "{}: no tokenizer in it to print tokens with; give --tokenizer",
+         loaded.folder);
+  const auto tokenizer = text::parse_tokenizer(loaded.tokenizer, loaded.folder + ": tokenizer");
+  Stream stream = of_shards(options, files) ? read_shards(evaluation, files, options.most)
+                                            : read_texts(evaluation, options, files, *tokenizer);
+  if (stream.tokens.size() < 2)
+    fail(Code::bad_data, "{}: nothing to annotate; it takes two tokens at least", files[0]);
+
+  MemoryPlan memory = evaluation.memory();
+  memory.ngrams = memory.ngrams.without(stream.own);
+  if (memory.stores.combine == "released")
+    fail(Code::usage,
+         "--datastore-combine released: it gives scores to search with, and no probabilities");
+  page::AnnotatedText text;
+  text.title = options.title.empty() ? files[0] : options.title;
+  text.sources = source_names(memory);
+  text.model = loaded.folder + memory_in_words(text.sources);
+
+  TokenWants wants;
+  wants.details = true;
+  wants.likely = options.likely;
+  wants.own = stream.own;
+  std::optional<Citer> citer;
+  if (options.cite_most > 0 && (memory.stores.any() || memory.ngrams.any()))
+    wants.citer = &citer.emplace(memory, tokenizer, options.cite_most);
+  loaded.model->eval();
+  ModuleEngine engine(*loaded.model, evaluation.device());
+  const auto words = std::min<std::int64_t>(static_cast<std::int64_t>(tokenizer->size()),
+                                            loaded.model->vocabulary);
+  PassageScorer scorer(*loaded.model, engine, stream.windows, memory, words, wants);
+
+  Printer print(tokenizer);
+  std::size_t begin = 0;
+  std::vector<std::size_t> ends = stream.ends;
+  const auto score = [&](std::size_t end) {
+    Passage passage;
+    passage.text = true;
+    auto from = stream.tokens.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto to = stream.tokens.begin() + static_cast<std::ptrdiff_t>(end);
+    if (stream.windows.beginning >= 0) passage.context = {stream.windows.beginning};
+    const std::size_t unscored = passage.context.empty() ? 1 : 0;
+    if (unscored == 1) passage.context = {*from++};
+    TokenScores scores;
+    if (from != to) {
+      passage.continuations.emplace_back(from, to);
+      scores = std::move(scorer.score({&passage, 1})[0][0]);
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      auto& token = text.tokens.emplace_back();
+      if (i >= begin + unscored) token = annotated(scores, i - begin - unscored, print);
+      token.text = print.next(stream.tokens[i]);
+    }
+    begin = end;
+  };
+  if (stream.windows.by_document) {
+    for (const std::size_t end : ends)
+      if (end > begin) score(end);
+  } else {
+    score(stream.tokens.size());
+  }
+  text.tokens.back().text += print.rest();
+  text.tokens[0].begins_document = true;
+  for (const std::size_t end : ends)
+    if (end < text.tokens.size()) text.tokens[end].begins_document = true;
+  if (!options.beside.empty()) compare(options.beside, stream, text);
+  return text;
+}
+
+page::AnnotatedText annotate_samples(const AnnotateOptions& options,
+                                     const std::vector<std::string>& files) {
+  page::AnnotatedText text;
+  text.title = options.title.empty() ? files[0] : options.title;
+  text.model = "sample";
+  for (const auto& path : files) {
+    core::LineReader lines(shard::open_unpacked(path));
+    while (const auto line = lines.next()) {
+      if (text.tokens.size() >= static_cast<std::size_t>(options.most)) break;
+      if (!line->empty()) page::add_sample(text, *line, lines.origin());
+    }
+  }
+  if (text.tokens.empty()) fail(Code::bad_data, "{}: no samples in it", files[0]);
+  return text;
+}
+
+}  // namespace infer

@@ -1,0 +1,206 @@
+#include "page/page_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <string_view>
+
+#include "core/json.h"
+#include "page/charts.h"
+#include "page/markup.h"
+#include "page/page_assets.h"
+
+namespace page {
+namespace {
+
+constexpr std::size_t kPieceBytes = 1 << 20;
+constexpr double kMuch = 0.1;  // of a token's probability, so that its contexts are pointed at
+constexpr std::size_t kExtremes = 8;
+
+// The last step that the value reaches.
+std::size_t step_of(double value, std::initializer_list<double> steps) {
+  std::size_t step = 0;
+  for (const double least : steps) step += value >= least ? 1 : 0;
+  return step;
+}
+
+// s0 to s7: nats. d0 to d6: nats that it is better by, d3 about none. o0 to o7: the main source.
+std::string classes_of(const AnnotatedToken& token) {
+  std::string classes = "t";
+  const auto add = [&](char kind, std::size_t step) {
+    fmt::format_to(std::back_inserter(classes), " {}{}", kind, step);
+  };
+  if (token.scored()) add('s', step_of(token.nats, {0.5, 1, 2, 3.5, 5, 7, 9}));
+  if (token.compared()) add('d', step_of(token.beside - token.nats, {-2, -0.7, -0.1, 0.1, 0.7, 2}));
+  if (const auto source = main_source(token); source >= 0)
+    add('o', static_cast<std::size_t>(source) % 8);
+  double cited = 0;
+  for (const auto& context : token.contexts) cited += context.share;
+  if (cited >= kMuch) classes += " c";
+  if (token.text.find('\n') != std::string::npos) classes += " n";
+  return classes;
+}
+
+core::OrderedJson number(double value, double places) {
+  if (!std::isfinite(value)) return nullptr;
+  return std::round(value * places) / places;
+}
+
+// What is told of tokens, in the order that page.js reads.
+class Details {
+ public:
+  core::OrderedJson of(const AnnotatedToken& token) {
+    if (!token.scored()) return nullptr;
+    core::OrderedJson likely = core::OrderedJson::array(), contexts = likely, shares = likely;
+    for (const auto& [word, p] : token.likely) likely.push_back({word, number(p, 1e4)});
+    for (const double share : token.shares) shares.push_back(number(share, 1e4));
+    for (const auto& context : token.contexts)
+      contexts.push_back({store(context.store), context.document, context.row,
+                          number(context.share, 1e4), context.text});
+    // An infinite loss is a string, as JSON has no such number.
+    core::OrderedJson nats = number(token.nats, 1e4);
+    if (std::isinf(token.nats)) nats = "inf";
+    return core::OrderedJson::array(
+        {nats, number(token.beside, 1e4), token.rank, likely, shares, contexts});
+  }
+  const std::vector<std::string>& stores() const { return stores_; }
+
+ private:
+  std::size_t store(const std::string& name) {
+    const auto [at, made] = numbers_.try_emplace(name, stores_.size());
+    if (made) stores_.push_back(name);
+    return at->second;
+  }
+  std::map<std::string, std::size_t> numbers_;
+  std::vector<std::string> stores_;
+};
+
+std::string figures(const AnnotatedText& text) {
+  const Means means = means_of(text);
+  std::string out = fmt::format("<p>{} tokens", means.tokens);
+  if (means.tokens > 0)
+    fmt::format_to(std::back_inserter(out), ", perplexity <b>{:.2f}</b>, loss {:.4f} nats",
+                   std::exp(means.nats), means.nats);
+  if (!text.model.empty()) fmt::format_to(std::back_inserter(out), " by {}", escape(text.model));
+  out += "</p>\n";
+  if (means.compared > 0)
+    fmt::format_to(
+        std::back_inserter(out),
+        "<p>Beside it {}: perplexity <b>{:.2f}</b>; this is {:.4f} nats a token {}.</p>\n",
+        escape(text.beside), std::exp(means.beside), std::abs(means.beside - means.nats_compared),
+        means.beside >= means.nats_compared ? "better" : "worse");
+  return out;
+}
+
+// Tokens where it is better, or worse, by most; each a button that leads there.
+std::string extremes(const AnnotatedText& text, bool better) {
+  std::vector<std::size_t> order;
+  const auto gain = [&](std::size_t i) {
+    const auto& token = text.tokens[i];
+    const double by = token.beside - token.nats;
+    return better ? by : -by;
+  };
+  for (std::size_t i = 0; i < text.tokens.size(); ++i)
+    if (text.tokens[i].compared() && gain(i) > 0) order.push_back(i);
+  const auto n = std::min(kExtremes, order.size());
+  std::partial_sort(
+      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n), order.end(),
+      [&](std::size_t a, std::size_t b) { return gain(a) != gain(b) ? gain(a) > gain(b) : a < b; });
+  order.resize(n);
+  std::string list =
+      fmt::format("<section><h2>Where it {} most</h2><ol>\n", better ? "helps" : "hurts");
+  for (const std::size_t i : order)
+    fmt::format_to(std::back_inserter(list),
+                   "<li><button type=\"button\" data-go=\"{}\">{}</button> {:.2f} nats</li>\n", i,
+                   escape(text.tokens[i].text), gain(i));
+  return list + "</ol></section>\n";
+}
+
+std::string controls(const AnnotatedText& text, bool sources) {
+  std::string out =
+      "<fieldset id=\"colours\"><legend>Colours</legend>\n"
+      "<label><input type=\"radio\" name=\"colour\" value=\"surprise\" checked> surprise</label>\n";
+  if (!text.beside.empty())
+    out +=
+        "<label><input type=\"radio\" name=\"colour\" value=\"difference\"> difference</label>\n";
+  if (sources)
+    out += "<label><input type=\"radio\" name=\"colour\" value=\"source\"> source</label>\n";
+  out +=
+      "</fieldset>\n<p class=\"legend surprise\"><span class=\"s0\">0</span><span "
+      "class=\"s1\">0.5</span><span class=\"s2\">1</span><span class=\"s3\">2</span><span "
+      "class=\"s4\">3.5</span><span class=\"s5\">5</span><span class=\"s6\">7</span><span "
+      "class=\"s7\">9</span> nats and more; dotted below: the stored contexts that are listed gave "
+      "a tenth of it or more</p>\n"
+      "<p class=\"legend difference\"><span class=\"d0\">worse by 2</span><span "
+      "class=\"d1\">0.7</span><span class=\"d2\">0.1</span><span class=\"d3\">as "
+      "good</span><span class=\"d4\">0.1</span><span class=\"d5\">0.7</span><span "
+      "class=\"d6\">better by 2 nats</span></p>\n<p class=\"legend source\">";
+  for (std::size_t i = 0; i < text.sources.size(); ++i)
+    out += colour_key(i) + " " + escape(text.sources[i]) + "&emsp;";
+  return out + "gave most of it</p>\n";
+}
+
+class Pieces {
+ public:
+  explicit Pieces(core::ByteSink& sink) : sink_(sink) {}
+  Pieces& operator<<(std::string_view text) {
+    held_ += text;
+    if (held_.size() >= kPieceBytes) flush();
+    return *this;
+  }
+  void flush() {
+    sink_.write(held_);
+    held_.clear();
+  }
+
+ private:
+  core::ByteSink& sink_;
+  std::string held_;
+};
+
+}  // namespace
+
+void write_page(core::ByteSink& sink, const AnnotatedText& text) {
+  Pieces out(sink);
+  const std::string by_source = loss_by_source(text);
+  out << "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>"
+      << escape(text.title) << "</title>\n<style>\n"
+      << kPageStyle << "</style>\n</head>\n<body>\n<header>\n<h1>" << escape(text.title)
+      << "</h1>\n"
+      << figures(text) << "</header>\n<main>\n"
+      << controls(text, !by_source.empty())
+      << "<p id=\"help\">Click a token, or come here with Tab and walk with the arrow keys; Home "
+         "and End lead to the ends.</p>\n"
+         "<div id=\"text\" tabindex=\"0\" role=\"group\" aria-label=\"The text\" "
+         "aria-describedby=\"help\" data-colour=\"surprise\">";
+  for (const auto& token : text.tokens) {
+    if (token.begins_document && &token != &text.tokens.front()) out << "<hr>";
+    out << "<span class=\"" << classes_of(token) << "\">" << escape(token.text) << "</span>";
+  }
+  out << "</div>\n</main>\n<aside id=\"detail\" aria-live=\"polite\" aria-label=\"The "
+         "token\"><p>No "
+         "token is chosen.</p></aside>\n<section><h2>Loss along the text</h2>\n"
+      << loss_by_position(text) << "</section>\n";
+  if (!by_source.empty())
+    out << "<section><h2>Where the probability came from</h2>\n" << by_source << "</section>\n";
+  if (!text.beside.empty()) out << extremes(text, true) << extremes(text, false);
+  Details details;
+  out << "<template id=\"bar\"><svg class=\"bar\" viewBox=\"0 0 100 10\" "
+         "preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect "
+         "height=\"10\"/></svg></template>\n";
+  out << "<script type=\"application/json\" id=\"tokens\">[";
+  for (std::size_t i = 0; i < text.tokens.size(); ++i)
+    out << (i > 0 ? ",\n" : "\n") << script_json(details.of(text.tokens[i]));
+  out << "]</script>\n<script type=\"application/json\" id=\"names\">"
+      << script_json({{"sources", text.sources}, {"stores", details.stores()}})
+      << "</script>\n<script>\n"
+      << kPageScript << "</script>\n</body>\n</html>\n";
+  out.flush();
+}
+
+}  // namespace page

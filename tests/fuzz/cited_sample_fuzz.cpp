@@ -1,0 +1,28 @@
+// A line of sample --cite --json: a page, or refused with an Error of what a user would be told.
+
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/io.h"
+#include "page/cited_samples.h"
+#include "page/page_writer.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  page::AnnotatedText text;
+  try {
+    page::add_sample(text, {reinterpret_cast<const char*>(data), size}, "fuzz");
+  } catch (const core::Error& error) {
+    if (error.code() != core::Code::bad_data || !text.tokens.empty()) std::abort();
+    return 0;
+  }
+  core::MemorySink sink;
+  page::write_page(sink, text);
+  const std::string_view html = sink.text();
+  std::size_t scripts = 0;
+  for (auto at = html.find("<script"); at != html.npos; at = html.find("<script", at + 1))
+    ++scripts;
+  if (scripts != 3) std::abort();
+  return 0;
+}
