@@ -132,7 +132,7 @@ END
 
 @test "samples with their citations" {
   sample -q -m model -t bytes --datastore store --combine both --cite --json --prompt 'Once' --max-tokens 20 >sample.jsonl
-  annotate -q <sample.jsonl -o sample.html
+  annotate -q -o sample.html <sample.jsonl
   [ "$(grep -o '<span class="t' sample.html | wc -l)" -eq 21 ]
   annotate -q --json sample.jsonl | tail -n +2 | python3 -c '
 import json, sys
