@@ -38,6 +38,13 @@ bool is_store_file(std::string_view name) {
          is_generation_of(name, "documents", ".npy") || is_generation_of(name, "index", ".faiss");
 }
 
+std::vector<std::string> files_of(const Manifest& manifest) {
+  std::vector<std::string> names{manifest.keys_file, manifest.values_file, manifest.documents_file,
+                                 kManifestName};
+  if (!manifest.index_file.empty()) names.push_back(manifest.index_file);
+  return names;
+}
+
 void expect_free(const std::string& folder) {
   if (fs::exists(folder + "/" + kManifestName) || fs::exists(folder + "/" + kProgressName)) return;
   core::remove_leftovers(folder, [](std::string_view name) { return name == kProgressName; });
@@ -50,8 +57,8 @@ void expect_free(const std::string& folder) {
 }
 
 void remove_stale_files(const std::string& folder, const Manifest& manifest) {
-  std::set<std::string> named{manifest.keys_file, manifest.values_file, manifest.documents_file,
-                              manifest.index_file, kManifestName};
+  const auto files = files_of(manifest);
+  std::set<std::string> named(files.begin(), files.end());
   if (const auto progress = read_progress(folder);
       progress && (progress->generation() > manifest.generation || !progress->removes().empty()))
     named.insert({kProgressName, kTrainedName});
