@@ -1,7 +1,7 @@
 // store: looks into datastores and after them.
 //
-// STORE: a store's folder (man 5 store); of merge the parts of one. stdout: records, with --json as
-// JSON lines.
+// STORE: a store's folder (man 5 store); of merge the parts of one. TEXT: of search, contexts; none: the
+// lines of stdin. stdout: records, with --json as JSON lines.
 
 #include <optional>
 #include <string>
@@ -12,10 +12,13 @@
 #include "cli/watched.h"
 #include "core/error.h"
 #include "core/io.h"
+#include "infer/memory/store_search.h"
+#include "nn/base/runtime.h"
 #include "store/care.h"
 #include "store/merge.h"
 #include "store/removal.h"
 #include "store/store_info.h"
+#include "store/store_plan.h"
 #include "store/store_report.h"
 
 namespace {
@@ -23,79 +26,66 @@ namespace {
 using core::Code;
 using core::fail;
 
-// STOREs, and what a verb adds to them.
 template <class... More>
-struct Options : More... {
-  std::vector<std::string> stores;
-  void fields(core::FieldList& f) {
-    f.positional("STORE", stores, "folders of datastores");
-    (More::fields(f), ...);
-  }
-  // The only one.
-  const std::string& store() const {
-    if (stores.size() != 1) fail(Code::usage, "give one STORE");
-    return stores[0];
-  }
-  const std::vector<std::string>& all() const {
-    if (stores.empty()) fail(Code::usage, "give a STORE");
-    return stores;
-  }
-};
+using Options = store::FolderOptions<More...>;
 
-struct DocumentOptions {
-  std::vector<std::int64_t> documents;
-  void fields(core::FieldList& f) {
-    f("document", documents, "number of a document, from 0; again for more").between(0, 1e12);
-  }
-};
-
-struct IndexOptions {
-  std::string index;
-  void fields(core::FieldList& f) {
-    f("index", index,
-      "exact, or FAISS's factory string (IVF1024,PQ64x4fs) [as it is; of merge by the rows]");
-  }
-};
+// What text(folder) says of each. The output comes first: it must not stand in a store.
+template <class Text>
+int say(const cli::Context& context, const std::vector<std::string>& folders, Text text) {
+  core::Output out(context.output);
+  for (const auto& folder : folders) out.write(text(folder));
+  out.commit();
+  return 0;
+}
 
 int info(const Options<>& options, const cli::Context& context) {
-  std::string text;
-  for (const auto& folder : options.all()) {
+  return say(context, options.all(), [&](const auto& folder) {
     const auto found = store::info(folder);
-    text += cli::format_parts(context, found.report, found.sources);
-  }
-  cli::write_output(context, text);
+    return cli::format_parts(context, found.report, found.sources);
+  });
+}
+
+int search(const infer::StoreSearchOptions& options, const cli::Context& context) {
+  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+  infer::StoreSearch search(options);
+  core::Output out(context.output);
+  search.find_all([&](const infer::NearEntries& found) {
+    out.write(cli::format_parts(context, found.report, found.parts));
+    out.flush();
+  });
+  out.commit();
+  return 0;
+}
+
+int plan(const store::PlanOptions& options, const cli::Context& context) {
+  cli::write_report(context, store::plan(options));
   return 0;
 }
 
 int verify(const Options<>& options, const cli::Context& context) {
-  core::Output out(context.output);  // first: it must not stand in the store
-  for (const auto& folder : options.all())
-    out.write(cli::format_report(
-        context, cli::watched(context, "verifying", "rows",
-                              [&](const auto& watch) { return store::verified(folder, watch); })));
-  out.commit();
-  return 0;
+  return say(context, options.all(), [&](const auto& folder) {
+    return cli::watched(context, "verifying", "rows", [&](const auto& watch) {
+      return cli::format_report(context, store::verified(folder, watch));
+    });
+  });
 }
 
 int recall(const Options<store::RecallOptions>& options, const cli::Context& context) {
-  core::Output out(context.output);
-  for (const auto& folder : options.all())
-    out.write(cli::format_report(context, store::recalled(folder, options)));
-  out.commit();
-  return 0;
-}
-
-int rebuild(const Options<IndexOptions>& options, const cli::Context& context) {
-  core::Output out(context.output);
-  const auto manifest = cli::watched(context, "indexing", "rows", [&](const auto& watch) {
-    return store::rebuild_index(options.store(), options.index, watch);
+  return say(context, options.all(), [&](const auto& folder) {
+    return cli::format_report(context, store::recalled(folder, options));
   });
-  out.write(cli::format_report(context, store::describe(options.store(), manifest)));
-  out.commit();
-  return 0;
 }
 
-int remove_documents(const Options<DocumentOptions>& options, const cli::Context& context) {
+int rebuild(const Options<store::IndexOptions>& options, const cli::Context& context) {
+  return say(context, {options.store()}, [&](const auto& folder) {
+    return cli::watched(context, "indexing", "rows", [&](const auto& watch) {
+      const auto manifest = store::rebuild_index(folder, options.index, watch);
+      return cli::format_report(context, store::describe(folder, manifest));
+    });
+  });
+}
+
+int remove_documents(const Options<store::RemovalOptions>& options, const cli::Context& context) {
   if (options.documents.empty()) fail(Code::usage, "give the --document that is to go");
   core::Output out(context.output);
   std::optional<store::Removal> removal;
@@ -108,7 +98,7 @@ int remove_documents(const Options<DocumentOptions>& options, const cli::Context
   return 0;
 }
 
-int merge(const Options<IndexOptions>& options, const cli::Context& context) {
+int merge(const Options<store::IndexOptions>& options, const cli::Context& context) {
   const auto& parts = options.all();
   if (context.output.empty()) fail(Code::usage, "it takes -o STORE");
   cli::catch_stop_signals();
@@ -123,13 +113,21 @@ int merge(const Options<IndexOptions>& options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options<> looked_at, checked;
+  infer::StoreSearchOptions sought;
+  store::PlanOptions planned;
   Options<store::RecallOptions> measured;
-  Options<IndexOptions> indexed, merged;
-  Options<DocumentOptions> removed;
+  Options<store::IndexOptions> indexed, merged;
+  Options<store::RemovalOptions> removed;
   return cli::run(argc, argv,
                   {"store", "Looks into datastores and after them.", "  store info store"},
                   {cli::command("info", "Say what a store holds.",
                                 "  store info --json store | jq .rows", looked_at, info),
+                   cli::command("search", "Show the entries that are nearest to a context.",
+                                "  store search -m model store 'Once upon a'", sought, search,
+                                {"model", "tokenizer"}),
+                   cli::command("plan", "Say what a store will take before it is built.",
+                                "  store plan --entries 100M --width 512 --index IVF16384,PQ64x4fs",
+                                planned, plan),
                    cli::command("verify", "Check every byte; exit 65 if one is wrong.",
                                 "  store verify store", checked, verify),
                    cli::command("recall", "Compare the index with exact search.",

@@ -7,6 +7,15 @@
 
 namespace store {
 
+void RemovalOptions::fields(core::FieldList& f) {
+  f("document", documents, "number of a document, from 0; again for more").between(0, 1e12);
+}
+
+void IndexOptions::fields(core::FieldList& f) {
+  f("index", index,
+    "exact, or FAISS's factory string (IVF1024,PQ64x4fs) [as it is; else by the rows]");
+}
+
 void RecallOptions::fields(core::FieldList& f) {
   f("k", k, "nearest keys to compare").between(1, 65536);
   f("nprobe", nprobe, "inverted lists the index looks into").between(1, 1e6);

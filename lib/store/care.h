@@ -5,11 +5,44 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/json.h"
 #include "core/options.h"
 #include "store/builder.h"
 
 namespace store {
+
+/// The STOREs of a command, and what else it takes.
+template <class... More>
+struct FolderOptions : More... {
+  std::vector<std::string> stores;
+  void fields(core::FieldList& f) {
+    f.positional("STORE", stores, "folders of datastores");
+    (More::fields(f), ...);
+  }
+  /// The only one. Throws Error{usage}.
+  const std::string& store() const {
+    if (stores.size() != 1) core::fail(core::Code::usage, "give one STORE");
+    return stores[0];
+  }
+  /// Throws Error{usage} if there are none.
+  const std::vector<std::string>& all() const {
+    if (stores.empty()) core::fail(core::Code::usage, "give a STORE");
+    return stores;
+  }
+};
+
+/// Which documents go.
+struct RemovalOptions {
+  std::vector<std::int64_t> documents;
+  void fields(core::FieldList& f);
+};
+
+/// Of which kind an index is; empty: open.
+struct IndexOptions {
+  std::string index;
+  void fields(core::FieldList& f);
+};
 
 /// How recall is measured.
 struct RecallOptions {

@@ -73,6 +73,8 @@ follows() {
     store remove --document 1 --json store
   } | follows build-datastore
   store info --json store | follows store-info
+  store plan --json --entries 1M --width 64 | follows store-plan
+  store search --json -m model store "A b" | follows store-search
 }
 
 @test "build-ngrams and ngrams" {

@@ -35,7 +35,7 @@ END
   store info store | grep -q '^data  '
   run --separate-stderr store info .
   [ "$status" -eq 66 ]
-  [ "${#stderr_lines[@]}" -eq 1 ]
+  [ "$(wc -l <<<"$stderr")" -eq 1 ]
   cp -r store s
   rm s/values.npy
   run --separate-stderr store info s
@@ -102,4 +102,56 @@ END
   run -64 store rebuild s store
   run -64 store rebuild --index Bogus7 s
   diff -r s store
+}
+
+@test "search finds the rows nearest to a context by the store's own keys, with their text" {
+  # Contexts at the front of the text: the key of each is a row of the store.
+  head -c 20 text >c20
+  head -c 33 text >c33
+  store search --json -t bytes -m model --k 7 --around 12 store "$(cat c20)" "$(cat c33)" >found
+  (cat c20 && echo && cat c33) | store search --json -t bytes -m model --k 7 --around 12 store | cmp found -
+  python3 - <<'END'
+import json, struct
+rows = (len(open("store/values.npy", "rb").read()) - 128) // 4
+values = struct.unpack(f"<{rows}i", open("store/values.npy", "rb").read()[128:])
+numbers = struct.unpack(f"<{16 * rows}e", open("store/keys.npy", "rb").read()[128:])
+keys = [numbers[16 * i:16 * i + 16] for i in range(rows)]
+lines = [json.loads(line) for line in open("found")]
+text = bytes([open("text", "rb").read(1)[0]]) + bytes(values)
+for n, context in (20, lines[:8]), (33, lines[8:]):
+    assert context[0]["type"] == "report" and context[0]["tokens"] == n, context[0]
+    query = keys[n - 1]
+    scores = [-sum((a - b) ** 2 for a, b in zip(query, key)) for key in keys]
+    best = sorted(range(rows), key=lambda row: -scores[row])
+    assert [part["row"] for part in context[1:]][0] == n - 1
+    for part, row in zip(context[1:], best):
+        assert abs(part["score"] - scores[row]) < 1e-2, (part, scores[row])
+        assert abs(scores[part["row"]] - scores[row]) < 1e-2
+        assert part["token"] == values[part["row"]] and part["value"] == chr(part["token"])
+        assert part["before"].encode() == text[max(1, part["row"] - 11):part["row"] + 1][-12:] or part["document"] > 0
+END
+  store search -t bytes -m model --k 2 store "$(cat c20)" | grep -q 'score  *token  *value'
+  run --separate-stderr store search -m model store </dev/null
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+  store search --json -m model --k 1 --ids store "84 104 101" | grep -q '"tokens":3'
+  run -64 store search -m model --ids store "84 x"
+  run -64 store search -t bytes -m model store ""
+  run -64 store search store "The"
+  run -64 store search -m model
+  "$root"/tests/cli/tiny_gpt2 other 2
+  run --separate-stderr store search -t bytes -m other store "The"
+  [ "$status" -eq 65 ]
+  [[ "$stderr" == *"its keys are of the model"* ]]
+}
+
+@test "plan says the bytes that an exact store comes to" {
+  rows=$(store info --json store | field rows)
+  store plan --json --index exact --entries "$rows" --width 16 --documents 40 >said
+  [ "$(field keys_bytes <said)" -eq "$(stat -c %s store/keys.npy)" ]
+  [ "$(field values_bytes <said)" -eq "$(stat -c %s store/values.npy)" ]
+  [ "$(field documents_bytes <said)" -eq "$(stat -c %s store/documents.npy)" ]
+  store plan --entries 1M --width 64 | grep -q '^index  *IVF1024,PQ16x4fs$'
+  run -64 store plan --entries 1M
+  run -64 store plan --entries 1M --width 64 --index Bogus7
 }
