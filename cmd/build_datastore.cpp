@@ -10,6 +10,7 @@
 
 #include "cli/progress.h"
 #include "cli/run.h"
+#include "cli/watched.h"
 #include "core/error.h"
 #include "core/io.h"
 #include "infer/keys/build_together.h"
@@ -39,16 +40,9 @@ struct Options {
   }
 };
 
-// What `work` gives, which is told how to show what it does; between two steps a signal stops it.
-template <class Work>
-auto watched(const cli::Context& context, const char* what, const Work& work) {
-  cli::Progress progress(context, what, "rows");
-  return work([&](const std::string& step, std::uint64_t done, std::uint64_t total) {
-    if (cli::stop_requested())
-      core::fail(Code::stopped, "stopped; what was added is kept: run it again to go on");
-    progress.set_total(total);
-    progress.update(done, step);
-  });
+void say_verb(const cli::Context& context, const std::string& verb) {
+  cli::note(context,
+            fmt::format("store {} does this; the next version has this flag no more", verb));
 }
 
 // The FILE of the options is a store.
@@ -58,25 +52,28 @@ int look_after(const Options& options, const cli::Context& context) {
   std::optional<store::Removal> removal;
   core::OrderedJson report;
   core::Output out(context.output);  // first: it must not stand in the store
-  watched(context, documents.empty() ? "looking after it" : "removing", [&](const auto& watch) {
-    if (documents.empty())
-      report = store::look_after(folder, options.care, options.build.index, watch);
-    else
-      removal.emplace(folder, documents, watch);
-  });
+  cli::watched(context, documents.empty() ? "looking after it" : "removing", "rows",
+               [&](const auto& watch) {
+                 if (documents.empty())
+                   report = store::look_after(folder, options.care, options.build.index, watch);
+                 else
+                   removal.emplace(folder, documents, watch);
+               });
   out.write(removal ? cli::format_table(context, store::describe(*removal))
                     : cli::format_report(context, report));
   out.commit();
   if (removal) removal->done();  // the receipts were given
+  say_verb(context, options.care.verb());
   return 0;
 }
 
 int merge(const Options& options, const std::string& folder, const cli::Context& context) {
   cli::catch_stop_signals();
-  const auto manifest = watched(context, "merging", [&](const auto& watch) {
+  const auto manifest = cli::watched(context, "merging", "rows", [&](const auto& watch) {
     return store::merge(options.files, folder, options.build.index, watch);
   });
   cli::write_receipt(context, store::describe(folder, manifest));
+  say_verb(context, "merge");
   return 0;
 }
 
@@ -94,7 +91,7 @@ int build_together(const Options& options, const std::string& folder, cli::Conte
   context.quiet = context.quiet || !group->first();
   cli::catch_stop_signals();
   cli::Progress storing(context, "storing", "tokens");
-  const auto manifest = watched(context, "merging", [&](const auto& watch) {
+  const auto manifest = cli::watched(context, "merging", "rows", [&](const auto& watch) {
     return infer::build_together({options.build, context.given, options.files, folder}, *group,
                                  cli::stop_requested, storing.counter_with_total(), watch);
   });
@@ -118,8 +115,8 @@ int build(const Options& options, const cli::Context& context) {
     cli::note(context, fmt::format("stopped after {} rows; run it again to go on", build.rows()));
     return static_cast<int>(Code::stopped);
   }
-  const auto manifest =
-      watched(context, "indexing", [&](const auto& watch) { return build.finish(watch); });
+  const auto manifest = cli::watched(context, "indexing", "rows",
+                                     [&](const auto& watch) { return build.finish(watch); });
   cli::note(context, build.summary(manifest));
   cli::write_receipt(context, store::describe(folder, manifest));
   return 0;
@@ -135,8 +132,7 @@ int main(int argc, char** argv) {
                    "that followed it.",
                    "  build-datastore -m model train.shard.zst -o store\n"
                    "  build-datastore -m model --append store more.shard.zst\n"
-                   "  build-datastore --merge part.1 part.2 -o store\n"
-                   "  build-datastore --remove-document 12 store",
+                   "  build-datastore -m model --part 1/2 train.shard.zst -o part.1",
                    {"model"}},
                   options, build);
 }

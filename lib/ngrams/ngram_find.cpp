@@ -1,7 +1,5 @@
 #include "ngrams/ngram_find.h"
 
-#include <charconv>
-
 #include "core/error.h"
 #include "text/formats/tokenizer_json.h"
 
@@ -27,44 +25,17 @@ void FindOptions::fields(core::FieldList& f) {
   f("around", around, "tokens that are shown before and behind").between(0, 1e6);
 }
 
-IndexText::IndexText(const Index& index) {
-  const Folder& first = *index.folders()[0];
-  if (!first.tokenizer().empty())
-    tokenizer_ = text::parse_tokenizer(first.tokenizer(), first.name() + "/" + kTokenizerName);
+namespace {
+
+text::TokenizerPtr tokenizer_of(const Folder& first) {
+  if (first.tokenizer().empty()) return nullptr;
+  return text::parse_tokenizer(first.tokenizer(), first.name() + "/" + kTokenizerName);
 }
 
-std::vector<std::uint32_t> IndexText::encode(const std::string& text, bool ids) const {
-  std::vector<std::uint32_t> tokens;
-  if (!ids) {
-    if (tokenizer_ == nullptr)
-      fail(Code::usage, "the index has no tokenizer; give token ids, with --ids");
-    tokens = tokenizer_->encode(text);
-  }
-  const char *at = text.data(), *const end = at + text.size();
-  while (ids && at < end) {
-    if (*at == ' ') {
-      ++at;
-      continue;
-    }
-    std::uint32_t id = 0;
-    const auto [next, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || (next < end && *next != ' '))
-      fail(Code::usage, "--ids: '{}' is not token ids with spaces between", text);
-    tokens.push_back(id);
-    at = next;
-  }
-  if (tokens.empty()) fail(Code::usage, "TEXT: takes a text of one token at least");
-  return tokens;
-}
+}  // namespace
 
-std::string IndexText::decode(std::span<const std::uint32_t> tokens) const {
-  if (tokenizer_ == nullptr) return fmt::format("{}", fmt::join(tokens, " "));
-  text::StreamDecoder decoder(tokenizer_);
-  std::string text;
-  for (const std::uint32_t token : tokens)
-    if (token < tokenizer_->size()) decoder.push(token, text);
-  return text;
-}
+IndexText::IndexText(const Index& index)
+    : TextOrIds(tokenizer_of(*index.folders()[0]), "the index") {}
 
 std::vector<Finding> find(const Index& index, const FindOptions& options) {
   const IndexText words(index);

@@ -3,14 +3,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "core/json.h"
 #include "core/options.h"
 #include "ngrams/ngram_index.h"
-#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/text_or_ids.h"
 
 namespace ngrams {
 
@@ -31,16 +30,9 @@ struct FindOptions {
 };
 
 /// What an index says in words where it has a tokenizer, in ids where it has none.
-class IndexText {
+class IndexText : public text::TextOrIds {
  public:
   explicit IndexText(const Index& index);
-  /// The tokens of a text, or of ids with spaces between. Throws Error{usage} where there is no
-  /// tokenizer, for no ids and for nothing at all.
-  std::vector<std::uint32_t> encode(const std::string& text, bool ids) const;
-  std::string decode(std::span<const std::uint32_t> tokens) const;
-
- private:
-  text::TokenizerPtr tokenizer_;  // null: none
 };
 
 /// A text, how often it stands in the index, and some of the places.

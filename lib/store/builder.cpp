@@ -19,8 +19,6 @@ using core::Code;
 using core::fail;
 using core::Json;
 
-constexpr std::uint64_t kBatchBytes = 64 << 20;  // of float32 keys given to FAISS at once
-
 bool finite(Half half) { return (half & 0x7c00U) != 0x7c00U; }
 
 void say(const Watch& watch, const std::string& what, std::uint64_t done, std::uint64_t total) {
@@ -189,6 +187,10 @@ Builder::Builder(std::string folder, Plan plan, bool append)
            "{}: it has keys of width {}, metric {}, index {}; an addition has the same", folder_,
            base_.width, name_of(base_.metric), base_.index);
     plan_.index = base_.index;
+    if (append_ && base_.rows > 0 && plan_.leaves_out == base_.whole())
+      fail(Code::usage, "{}: {}; an addition leaves out as it did", folder_,
+           base_.whole() ? "it has every position, without --skip-known"
+                         : "it leaves positions out, with --skip-known");
   }
   if (complete_) {
     remove_stale_files(folder_, base_);
@@ -227,12 +229,27 @@ void Builder::go_on() {
   write_progress(folder_, progress_);  // first: it is what says whose the arrays are
   keys_.emplace(folder_ + "/" + base_.keys_file, "<f2", progress_.rows, plan_.width, true);
   values_.emplace(folder_ + "/" + base_.values_file, "<i4", progress_.rows, 1, false);
+  if (!plan_.leaves_out) base_.places_file.clear();  // of a store without a row
+  if (!plan_.leaves_out) return;
+  if (base_.places_file.empty()) base_.places_file = "places.npy";
+  const std::string places = folder_ + "/" + base_.places_file;
+  if (base_.rows > 0)
+    places_before_ =
+        NpyArray(places, "<i8", base_.rows, 1, false).values<std::int64_t>().back() + 1;
+  places_.emplace(places, "<i8", progress_.rows, 1, false);
 }
 
-void Builder::add(std::span<const float> keys, std::span<const std::int32_t> labels) {
+void Builder::add(std::span<const float> keys, std::span<const std::int32_t> labels,
+                  std::span<const std::int64_t> places) {
+  if (places.size() != (plan_.leaves_out ? labels.size() : 0))
+    fail(Code::bug, "{} places of {} rows", places.size(), labels.size());
   halves_.resize(keys.size());
   to_half(keys.data(), halves_);
   add(std::span<const Half>(halves_), labels);
+  if (!plan_.leaves_out) return;
+  moved_.assign(places.begin(), places.end());
+  for (std::int64_t& place : moved_) place += places_before_;
+  places_->write(std::span<const std::int64_t>(moved_));
 }
 
 void Builder::add(std::span<const Half> keys, std::span<const std::int32_t> labels) {
@@ -255,6 +272,7 @@ void Builder::add(std::span<const Half> keys, std::span<const std::int32_t> labe
 void Builder::commit(Json place) {
   keys_->commit();
   values_->commit();
+  if (places_) places_->commit();
   progress_.rows += std::exchange(added_, 0);
   progress_.place = std::move(place);
   write_progress(folder_, progress_);
@@ -286,9 +304,29 @@ std::unique_ptr<Index> Builder::make_index(const Manifest& manifest, std::span<c
   return index;
 }
 
-Manifest Builder::finish(std::span<const std::int64_t> first_rows, const Watch& watch) {
+// Of places the rows.
+std::vector<std::int64_t> Builder::first_rows(std::span<const std::int64_t> first,
+                                              const Manifest& manifest) const {
+  std::vector<std::int64_t> found(first.begin(), first.end());
+  if (manifest.whole()) {
+    for (std::int64_t& row : found) row += static_cast<std::int64_t>(base_.rows);
+    return found;
+  }
+  const NpyArray array(folder_ + "/" + manifest.places_file, "<i8", manifest.rows, 1, false);
+  const auto places = array.values<std::int64_t>();
+  for (std::int64_t& row : found)
+    row = std::lower_bound(places.begin() + static_cast<std::ptrdiff_t>(base_.rows), places.end(),
+                           row + places_before_) -
+          places.begin();
+  return found;
+}
+
+Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch) {
   if (added_ > 0) fail(Code::bug, "rows were added and not committed");
-  if (rows() == 0) keys_->commit(), values_->commit();  // no other commit() was there
+  if (rows() == 0) {  // no other commit() was there
+    keys_->commit(), values_->commit();
+    if (places_) places_->commit();
+  }
   Manifest manifest = base_;
   if (append_) {
     ++manifest.generation;
@@ -301,11 +339,14 @@ Manifest Builder::finish(std::span<const std::int64_t> first_rows, const Watch& 
   manifest.vocabulary = std::max(manifest.vocabulary, plan_.vocabulary);
   manifest.rows = progress_.rows;
   manifest.digest = progress_.digest;
-  manifest.documents += first_rows.size();
-  manifest.sources.push_back({plan_.data, rows(), first_rows.size(), plan_.windows, plan_.part});
+  manifest.documents += first.size();
+  manifest.sources.push_back({plan_.data, rows(), first.size(), plan_.windows, plan_.part});
+  if (!manifest.whole()) {
+    const NpyArray places(folder_ + "/" + manifest.places_file, "<i8", manifest.rows, 1, false);
+    manifest.places_hash = core::hash128(std::as_bytes(places.values<std::int64_t>())).hex();
+  }
 
-  std::vector<std::int64_t> documents(first_rows.begin(), first_rows.end());
-  for (std::int64_t& row : documents) row += static_cast<std::int64_t>(base_.rows);
+  const auto documents = first_rows(first, manifest);
   const std::string documents_path = folder_ + "/" + manifest.documents_file;
   {
     NpyWriter writer(documents_path, "<i8", base_.documents, 1, false);

@@ -28,6 +28,7 @@ struct Plan {
   core::Json windows;
   std::optional<SourcePart> part = {};  ///< of the data that the rows are of
   bool merges = false;                  ///< rows come from stores of parts, not from a model
+  bool leaves_out = false;              ///< not every position has a row: places.npy says which
   std::string model_name, data_name;    ///< the model's folder and the shards, for messages
 };
 
@@ -55,19 +56,24 @@ class Builder {
   /// Of all rows, those among them that were added and not committed.
   const shard::Chain& digest() const { return progress_.digest; }
 
-  /// keys (n, width), labels (n): appended. Throws Error{bad_data} for a key that is not finite in
-  /// float16 or a label outside the vocabulary.
-  void add(std::span<const float> keys, std::span<const std::int32_t> labels);
+  /// keys (n, width), labels (n): appended. `places` (n), of a plan that leaves out, and only of
+  /// that: the positions, counted over the command from 0, ascending. Throws Error{bad_data} for a
+  /// key that is not finite in float16 or a label outside the vocabulary.
+  void add(std::span<const float> keys, std::span<const std::int32_t> labels,
+           std::span<const std::int64_t> places = {});
   void add(std::span<const Half> keys, std::span<const std::int32_t> labels);
   /// What was added is on disk and will not be asked for again.
   void commit(core::Json place);
-  /// Documents, index, recall, and store.json last. `first_rows`: of each document of this command,
-  /// counted from the command's first row.
-  Manifest finish(std::span<const std::int64_t> first_rows, const Watch& watch = {});
+  /// Documents, index, recall, and store.json last. `first`: the first position of each document of
+  /// this command, counted from the command's first one; a position is a row, unless the plan leaves
+  /// out.
+  Manifest finish(std::span<const std::int64_t> first, const Watch& watch = {});
 
  private:
   core::Json plan_json() const;
   void go_on();
+  std::vector<std::int64_t> first_rows(std::span<const std::int64_t> first,
+                                       const Manifest& manifest) const;
   std::unique_ptr<Index> make_index(const Manifest& manifest, std::span<const Half> keys,
                                     const Watch& watch);
   std::string folder_;
@@ -77,8 +83,10 @@ class Builder {
   std::optional<core::FolderLock> lock_;
   Progress progress_;
   std::uint64_t added_ = 0;  // rows that are not committed
-  std::optional<NpyWriter> keys_, values_;
+  std::optional<NpyWriter> keys_, values_, places_;
+  std::int64_t places_before_ = 0;  // of the rows that were there
   std::vector<Half> halves_;
+  std::vector<std::int64_t> moved_;  // places
 };
 
 /// Digest of a row, of which a store's is made.
@@ -87,6 +95,7 @@ core::Digest row_digest(std::span<const Half> key, std::int32_t label);
 /// An index of no rows yet that has learned from a sample of keys (N, width).
 std::unique_ptr<Index> train_index(const std::string& factory, std::span<const Half> keys,
                                    std::uint64_t width, Metric metric, const Watch& watch);
+inline constexpr std::uint64_t kBatchBytes = 64 << 20;  ///< of float32 keys given to FAISS at once
 /// Adds rows from .. end of keys (N, width) to an index, in batches of bounded memory.
 void add_rows(Index& index, std::span<const Half> keys, std::uint64_t width, std::uint64_t from,
               const Watch& watch);

@@ -7,16 +7,46 @@
 
 namespace store {
 
+void RemovalOptions::fields(core::FieldList& f) {
+  f("document", documents, "number of a document, from 0; again for more").between(0, 1e12);
+}
+
+void IndexOptions::fields(core::FieldList& f) {
+  f("index", index,
+    "exact, or FAISS's factory string (IVF1024,PQ64x4fs) [as it is; else by the rows]");
+}
+
+void RecallOptions::fields(core::FieldList& f) {
+  f("k", k, "nearest keys to compare").between(1, 65536);
+  f("nprobe", nprobe, "inverted lists the index looks into").between(1, 1e6);
+  f("queries", queries, "rows of the store that serve as queries").between(1, 1e6);
+}
+
+core::OrderedJson verified(const std::string& folder, const Watch& watch) {
+  const Datastore opened(folder);
+  verify(folder, watch);
+  core::OrderedJson report = describe(folder, opened.manifest());
+  report["verified"] = true;
+  return report;
+}
+
+core::OrderedJson recalled(const std::string& folder, const RecallOptions& options) {
+  const Datastore opened(folder);
+  core::OrderedJson report = describe(folder, opened.manifest());
+  const Recall found = measure_recall(opened, options.queries, options.k, options.nprobe);
+  report["recall"] = found.recall, report["k"] = found.k;
+  report["nprobe"] = found.nprobe, report["queries"] = found.queries;
+  return report;
+}
+
 void CareOptions::fields(core::FieldList& f) {
-  f.group("Looking after a store");
+  f.group("As verbs of store do; these go with the next version");
   f("remove-document", remove_documents, "take this document out of the store (from 0)")
       .between(0, 1e12);
   f("verify", verify, "check every byte of the store");
   f("rebuild-index", rebuild_index, "make the store's index anew from its keys, as --index says");
   f("recall", recall, "the share of the nearest keys that the index finds");
-  f("k", k, "nearest keys to compare").between(1, 65536);
-  f("nprobe", nprobe, "inverted lists the index looks into").between(1, 1e6);
-  f("queries", queries, "rows of the store that serve as queries").between(1, 1e6);
+  measure.fields(f);
 }
 
 int CareOptions::jobs() const {
@@ -31,20 +61,14 @@ std::string CareOptions::folder(const std::vector<std::string>& files, bool adds
   return files[0];
 }
 
+std::string CareOptions::verb() const {
+  return verify ? "verify" : recall ? "recall" : rebuild_index ? "rebuild" : "remove";
+}
+
 core::OrderedJson look_after(const std::string& folder, const CareOptions& options,
                              const std::string& index, const Watch& watch) {
   if (options.rebuild_index) return describe(folder, rebuild_index(folder, index, watch));
-  const Datastore opened(folder);
-  core::OrderedJson report = describe(folder, opened.manifest());
-  if (options.verify) {
-    verify(folder, watch);
-    report["verified"] = true;
-  } else {
-    const Recall found = measure_recall(opened, options.queries, options.k, options.nprobe);
-    report["recall"] = found.recall, report["k"] = found.k;
-    report["nprobe"] = found.nprobe, report["queries"] = found.queries;
-  }
-  return report;
+  return options.verify ? verified(folder, watch) : recalled(folder, options.measure);
 }
 
 }  // namespace store

@@ -44,6 +44,15 @@ void expect_documents(std::span<const std::int64_t> first, std::uint64_t rows,
   }
 }
 
+// The first row from which each has the place behind that of the one before, up to `row`.
+std::int64_t unbroken(std::span<const std::int64_t> places, std::int64_t first, std::int64_t row) {
+  const auto place = [&](std::int64_t of) {
+    return static_cast<std::uint64_t>(places[static_cast<std::size_t>(of)]);
+  };
+  while (row > first && place(row - 1) + 1 == place(row)) --row;
+  return row;
+}
+
 }  // namespace
 
 Datastore::Datastore(const std::string& folder, bool with_index) : folder_(folder) {
@@ -64,6 +73,7 @@ void Datastore::open_files(bool with_index) {
   keys_ = NpyArray(folder_ + "/" + m.keys_file, "<f2", m.rows, m.width, true);
   values_ = NpyArray(folder_ + "/" + m.values_file, "<i4", m.rows, 1, false);
   documents_ = NpyArray(folder_ + "/" + m.documents_file, "<i8", m.documents, 1, false);
+  if (!m.whole()) places_ = NpyArray(folder_ + "/" + m.places_file, "<i8", m.rows, 1, false);
   const auto first = documents();
   if (core::hash128(std::as_bytes(first)).hex() != m.documents_hash)
     fail(Code::bad_data, "{}/{}: damaged: its hash is another", folder_, m.documents_file);
@@ -84,7 +94,8 @@ std::int64_t Datastore::document_of(std::int64_t row) const {
 
 RowContext Datastore::context(std::int64_t row, std::int64_t most) const {
   const std::int64_t document = document_of(row);
-  const std::int64_t begin = std::max(documents()[static_cast<std::size_t>(document)], row - most);
+  const std::int64_t first = std::max(documents()[static_cast<std::size_t>(document)], row - most);
+  const std::int64_t begin = manifest_.whole() ? first : unbroken(places(), first, row);
   const auto before =
       labels().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(row - begin));
   return {document, {before.begin(), before.end()}};

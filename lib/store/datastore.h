@@ -38,6 +38,8 @@ class Datastore : public Store {
   std::span<const std::int32_t> labels() const { return values_.values<std::int32_t>(); }  ///< (N)
   /// First row of each document, ascending; equal ones where a document has no row.
   std::span<const std::int64_t> documents() const { return documents_.values<std::int64_t>(); }
+  /// (N) of a store that is not whole: the position of each row, counted in all that were walked.
+  std::span<const std::int64_t> places() const { return places_.values<std::int64_t>(); }
   /// Number of the document that a row is of.
   std::int64_t document_of(std::int64_t row) const;
   const Index* index() const { return index_.get(); }
@@ -50,7 +52,7 @@ class Datastore : public Store {
   Hits empty_hits(std::span<const float> queries, const SearchOptions& options) const;
   std::string folder_;
   Manifest manifest_;
-  NpyArray keys_, values_, documents_;
+  NpyArray keys_, values_, documents_, places_;
   std::optional<ExactSearch> exact_;
   std::unique_ptr<Index> index_;
 };

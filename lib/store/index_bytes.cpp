@@ -62,7 +62,7 @@ class Parser {
   [[noreturn]] void damaged(std::string_view what) const {
     core::fail(core::Code::bad_data,
                "{}: damaged at byte {}: {} cannot be; build the index anew with "
-               "build-datastore --rebuild-index",
+               "store rebuild",
                origin_, at_, what);
   }
   void expect(bool right, std::string_view what) const {
@@ -171,7 +171,7 @@ Header Parser::index(int depth) {
   });
   core::fail(core::Code::bad_data,
              "{}: an index of the type '{}', which is not known here and cannot be checked; build "
-             "the index anew with build-datastore --rebuild-index",
+             "the index anew with store rebuild",
              origin_, printable ? name : "?");
 }
 

@@ -19,6 +19,7 @@ using core::OrderedJson;
 
 constexpr const char* kFormat = "tessera-store";
 constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kReducedVersion = 2;  // of a store that has less than every position's key
 constexpr std::uint64_t kMostGenerations = std::uint64_t{1} << 53, kMostParts = 1 << 20;
 
 OrderedJson to_json(const Recall& recall) {
@@ -51,7 +52,7 @@ OrderedJson to_json(const Source& source) {
 std::string file_name(const Json& files, const char* key, const std::string& ending,
                       const std::string& origin) {
   auto name = core::get<std::string>(files, key, origin);
-  const bool none = name.empty() && ending == ".faiss";
+  const bool none = name.empty() && std::string_view(key) == "index";
   if (!none && !is_generation_of(name, key, ending))
     fail(Code::bad_data, "{}: \"{}\" is no name of a store's file", origin, key);
   return name;
@@ -98,12 +99,14 @@ OrderedJson to_json(const Receipt& receipt) {
 
 OrderedJson to_json(const Manifest& m) {
   OrderedJson json;
-  json["format"] = kFormat, json["version"] = kVersion, json["generation"] = m.generation;
+  json["format"] = kFormat, json["version"] = m.whole() ? kVersion : kReducedVersion;
+  json["generation"] = m.generation;
   json["rows"] = m.rows, json["width"] = m.width, json["documents"] = m.documents;
   json["vocabulary"] = m.vocabulary, json["metric"] = name_of(m.metric);
   json["index"] = m.index, json["model"] = m.model, json["tokenizer"] = m.tokenizer;
   json["files"]["keys"] = m.keys_file, json["files"]["values"] = m.values_file;
   json["files"]["documents"] = m.documents_file, json["files"]["index"] = m.index_file;
+  if (!m.whole()) json["files"]["places"] = m.places_file, json["places_hash"] = m.places_hash;
   json["digest"] = m.digest.value().hex(), json["documents_hash"] = m.documents_hash;
   json["index_hash"] = m.index_hash;
   json["recall"] = to_json(m.recall);
@@ -114,7 +117,8 @@ OrderedJson to_json(const Manifest& m) {
 }
 
 Manifest manifest_from(const Json& json, const std::string& origin) {
-  core::expect_format(json, kFormat, kVersion, "a store's", origin);
+  const bool reduced = json.is_object() && json.value("version", Json()) == kReducedVersion;
+  core::expect_format(json, kFormat, reduced ? kReducedVersion : kVersion, "a store's", origin);
   Manifest m;
   m.generation = core::get<std::uint64_t>(json, "generation", origin);
   m.rows = core::get_at_most(json, "rows", kMostRows, origin);
@@ -134,6 +138,10 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
   m.values_file = file_name(files, "values", ".npy", origin);
   m.documents_file = file_name(files, "documents", ".npy", origin);
   m.index_file = file_name(files, "index", ".faiss", origin);
+  if (reduced && files.contains("places")) {
+    m.places_file = file_name(files, "places", ".npy", origin);
+    m.places_hash = core::get<std::string>(json, "places_hash", origin);
+  }
   if (m.exact() != m.index_file.empty())
     fail(Code::bad_data, "{}: index \"{}\" in the file \"{}\"", origin, m.index, m.index_file);
   m.digest = shard::Chain::read(json, origin);

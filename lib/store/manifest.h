@@ -72,12 +72,16 @@ struct Manifest {
   std::string documents_hash, index_hash;  ///< XXH3-128 of the files' bytes; of none: empty
   std::string keys_file = "keys.npy", values_file = "values.npy";
   std::string documents_file = "documents.npy";
-  std::string index_file;  ///< empty: exact
+  std::string index_file;   ///< empty: exact
+  std::string places_file;  ///< of a store that leaves positions out; empty: it has all
+  std::string places_hash;  ///< XXH3-128 of its elements
   Recall recall;
   std::vector<Source> sources;
   std::vector<Receipt> removed;
 
   bool exact() const { return index == "exact"; }
+  /// Each row is of the position behind the row before it, within a document.
+  bool whole() const { return places_file.empty(); }
   /// XXH3-128 of all that changes what a search finds: rows, their order and documents, model,
   /// metric, index.
   std::string fingerprint() const;

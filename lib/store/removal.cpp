@@ -1,6 +1,7 @@
 #include "store/removal.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/error.h"
 #include "core/io.h"
@@ -53,6 +54,12 @@ void copy_rows(const Datastore& old, const std::vector<bool>& gone, Manifest& ne
   next.digest = {};
   NpyWriter keys(folder + "/" + next.keys_file, "<f2", 0, width, true);
   NpyWriter values(folder + "/" + next.values_file, "<i4", 0, 1, false);
+  std::optional<NpyWriter> places;
+  core::Hasher places_hash;
+  if (!next.whole()) {
+    next.places_file = file_name("places", next.generation, "npy");
+    places.emplace(folder + "/" + next.places_file, "<i8", 0, 1, false);
+  }
   for (std::size_t row = 0; row < gone.size();) {
     std::size_t end = row;
     while (end < gone.size() && end - row < kBlockRows && !gone[end]) ++end;
@@ -60,12 +67,21 @@ void copy_rows(const Datastore& old, const std::vector<bool>& gone, Manifest& ne
       next.digest.append(row_digest(old.keys().subspan(i * width, width), old.labels()[i]));
     keys.write(old.keys().subspan(row * width, (end - row) * width));
     values.write(old.labels().subspan(row, end - row));
+    if (places) {
+      const auto some = old.places().subspan(row, end - row);
+      places->write(some);
+      places_hash.update(std::as_bytes(some));
+    }
     row = end;
     while (row < gone.size() && gone[row]) ++row;
     tell(watch, "copying", row, gone.size());
   }
   keys.commit();
   values.commit();
+  if (places) {
+    places->commit();
+    next.places_hash = places_hash.digest().hex();
+  }
   next.rows = keys.rows();
 }
 
@@ -124,6 +140,9 @@ void verify_rows(const Datastore& store, const Watch& watch) {
            store.name(), manifest.values_file, row, label, manifest.vocabulary);
     digest.append(row_digest(store.keys().subspan(row * width, width), label));
   }
+  if (!manifest.whole() &&
+      core::hash128(std::as_bytes(store.places())).hex() != manifest.places_hash)
+    fail(Code::bad_data, "{}/{}: damaged: its hash is another", store.name(), manifest.places_file);
   if (!(digest == manifest.digest))
     fail(Code::bad_data, "{}: damaged: the rows of {} and {} have the digest {}, {} says {}",
          store.name(), manifest.keys_file, manifest.values_file, digest.value().hex(),

@@ -30,8 +30,10 @@ struct Hits {
 
 /// Where a row comes from.
 struct RowContext {
-  std::int64_t document = 0;         ///< its number in the store
-  std::vector<std::int32_t> before;  ///< labels of the rows before it, of the same document
+  std::int64_t document = 0;  ///< its number in the store
+  /// Labels of the rows before it, of the same document; of a store that leaves positions out those
+  /// that stand right before each other.
+  std::vector<std::int32_t> before;
 };
 
 /// Thread safe.

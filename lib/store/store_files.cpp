@@ -35,7 +35,16 @@ bool is_generation_of(std::string_view name, std::string_view stem, std::string_
 bool is_store_file(std::string_view name) {
   return name == kManifestName || name == kProgressName || name == kTrainedName ||
          is_generation_of(name, "keys", ".npy") || is_generation_of(name, "values", ".npy") ||
-         is_generation_of(name, "documents", ".npy") || is_generation_of(name, "index", ".faiss");
+         is_generation_of(name, "documents", ".npy") || is_generation_of(name, "places", ".npy") ||
+         is_generation_of(name, "index", ".faiss");
+}
+
+std::vector<std::string> files_of(const Manifest& manifest) {
+  std::vector<std::string> names{manifest.keys_file, manifest.values_file, manifest.documents_file,
+                                 kManifestName};
+  for (const auto& name : {manifest.index_file, manifest.places_file})
+    if (!name.empty()) names.push_back(name);
+  return names;
 }
 
 void expect_free(const std::string& folder) {
@@ -50,8 +59,8 @@ void expect_free(const std::string& folder) {
 }
 
 void remove_stale_files(const std::string& folder, const Manifest& manifest) {
-  std::set<std::string> named{manifest.keys_file, manifest.values_file, manifest.documents_file,
-                              manifest.index_file, kManifestName};
+  const auto files = files_of(manifest);
+  std::set<std::string> named(files.begin(), files.end());
   if (const auto progress = read_progress(folder);
       progress && (progress->generation() > manifest.generation || !progress->removes().empty()))
     named.insert({kProgressName, kTrainedName});

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "store/manifest.h"
 
@@ -12,8 +13,11 @@ namespace store {
 /// STEM.ENDING, or STEM.G.ENDING of a generation G: what the arrays and the index are called.
 bool is_generation_of(std::string_view name, std::string_view stem, std::string_view ending);
 /// A name that only a store's programs give: store.json, building.json, index.trained.faiss, and
-/// keys, values, documents (.npy) and index (.faiss) of any generation.
+/// keys, values, documents, places (.npy) and index (.faiss) of any generation.
 bool is_store_file(std::string_view name);
+
+/// The names that store.json gives, its own among them.
+std::vector<std::string> files_of(const Manifest& manifest);
 
 /// Throws Error{cannot_create} naming a file unless the folder holds a store, the beginning of one,
 /// or nothing.

@@ -1,5 +1,5 @@
 #pragma once
-// What build-datastore says of a store.
+// What programs say of a store.
 
 #include <string>
 #include <vector>

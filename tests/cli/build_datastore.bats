@@ -175,6 +175,64 @@ assert r["recall"] > 0.99 and r["k"] == 10 and r["nprobe"] == 4, r'
   rm -r d before after
 }
 
+@test "--skip-known leaves out what eval-ppl says the model knows, and goes on to the same bytes" {
+  build-datastore -q -m model --skip-known 0.0025 a.shard.zst -o s
+  eval-ppl -q -m model --per-token scores.tsv a.shard.zst -o /dev/null
+  python3 - <<'END'
+import json, math, struct
+def read(name, kind, size):
+    data = open(name, "rb").read()[128:]
+    return struct.unpack(f"<{len(data) // size}{kind}", data)
+lines = [line.split("\t") for line in open("scores.tsv").read().splitlines() if not line.startswith("#")]
+at = lines[0].index("nats")
+known = [float(line[at]) < -math.log(0.0025) for line in lines[1:]]
+near = [abs(float(line[at]) + math.log(0.0025)) < 1e-4 for line in lines[1:]]
+places, all_values = read("s/places.npy", "q", 8), read("store/values.npy", "i", 4)
+assert len(known) == len(all_values) and not any(near)
+assert list(places) == [i for i, out in enumerate(known) if not out]
+assert 0.1 < len(places) / len(known) < 0.9, len(places) / len(known)
+assert list(read("s/values.npy", "i", 4)) == [all_values[i] for i in places]
+keys, whole = open("s/keys.npy", "rb").read()[128:], open("store/keys.npy", "rb").read()[128:]
+assert keys == b"".join(whole[32 * i:32 * i + 32] for i in places)
+first = read("store/documents.npy", "q", 8)
+assert list(read("s/documents.npy", "q", 8)) == [sum(p < f for p in places) for f in first]
+assert json.load(open("s/store.json"))["version"] == 2
+END
+  for delay in 0.2 0.4 0.6; do
+    timeout -s KILL "$delay" build-datastore -q -m model --batch-tokens 64 --skip-known 0.0025 a.shard.zst -o t >/dev/null || [ $? -eq 137 ]
+  done
+  build-datastore -q -m model --batch-tokens 64 --skip-known 0.0025 a.shard.zst -o t
+  build-datastore -q -m model --batch-tokens 64 --skip-known 0.0025 a.shard.zst -o u
+  diff -r t u
+  rm -r t u
+}
+
+@test "a store that leaves positions out: removing, adding, checking, and what does not go with it" {
+  build-datastore -q -m model --skip-known 0.0025 a.shard.zst -o s
+  cp -r s t
+  build-datastore -q -m model --skip-known 0.0025 --append t b.shard.zst
+  store verify --json t | grep -q '"documents":40'
+  run -64 build-datastore -q -m model --append t b.shard.zst
+  build-datastore -q -m model --skip-known 0.0025 b.shard.zst -o u
+  cmp <(elements t/values.npy) <(elements s/values.npy && elements u/values.npy)
+  store remove -q --document 3 t >/dev/null
+  store verify --json t | grep -q '"documents":39'
+  damage t/places.2.npy 200 2>/dev/null || damage t/places.3.npy 200
+  run store verify t
+  [ "$status" -eq 65 ]
+  [[ "$output" == *places* ]]
+  eval-ppl -q -m model --datastore s b.shard.zst -o /dev/null
+  cp -r store v
+  run --separate-stderr build-datastore -q -m model --skip-known 0.0025 --append v b.shard.zst
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"it has every position, without --skip-known"* ]]
+  run --separate-stderr build-datastore -q -m model --skip-known 0.0025 --part 1/2 a.shard.zst -o w
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"--skip-known: is of a whole text"* ]]
+  [ ! -e w ]
+  rm -r t u v
+}
+
 @test "what does not go together is refused before anything is done" {
   for arguments in "-m model a.shard.zst" "a.shard.zst -o s" "-m model --index Bogus7 a.shard.zst -o s" \
     "-m model --metric cosine a.shard.zst -o s" "--verify --recall store" "--verify" "--recall --k 0 store" \

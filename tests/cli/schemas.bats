@@ -67,7 +67,15 @@ follows() {
     build-datastore -m model --index exact --json x.shard.zst -o store
     build-datastore --verify --json store
     build-datastore --remove-document 1 --json store
+    needs store
+    store verify --json store
+    store recall --k 3 --queries 5 --json store
+    store rebuild --json store
+    store remove --document 1 --json store
   } | follows build-datastore
+  store info --json store | follows store-info
+  store plan --json --entries 1M --width 64 | follows store-plan
+  store search --json -m model store "A b" | follows store-search
 }
 
 @test "build-ngrams and ngrams" {

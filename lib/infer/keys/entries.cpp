@@ -48,6 +48,22 @@ EntryRange EntryWalk::range_of(const core::Part& part) const {
   return {before(part.begin(std::ssize(sizes))), before(part.end(std::ssize(sizes)))};
 }
 
+Tensor EntryWalk::log_probs(const Tensor& f, const Tensor& labels) const {
+  if (!asks_log_probs_) return {};
+  constexpr std::int64_t kBlockBytes = 64 << 20;
+  nn::Head& head = *model_.head;
+  const std::int64_t step =
+      std::max<std::int64_t>(16, kBlockBytes / std::max<std::int64_t>(1, head.bytes_per_row()));
+  std::vector<Tensor> parts;
+  for (std::int64_t begin = 0; begin < f.size(0); begin += step) {
+    const auto end = std::min(begin + step, f.size(0));
+    const Tensor some = labels.slice(0, begin, end);
+    parts.push_back(head.block(f.slice(0, begin, end), {some.to(f.device()), some}, false)
+                        ->log_prob.to(torch::kCPU, torch::kFloat32));
+  }
+  return torch::cat(parts);
+}
+
 WindowWalk::WindowWalk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
                        torch::Device device)
     : EntryWalk(model), data_(data), windows_(windows), device_(device), batches_(windows_, data) {
@@ -85,15 +101,18 @@ std::optional<EntryBlock> WindowWalk::next() {
   const nn::Batch host = batch_of(spans, data_, windows_, model_.vocabulary);
   if (carried() && !spans[0].fresh && model_.architecture->carry() == nn::Carry::forget)
     model_.architecture->forget(state_, windows_.window - windows_.stride);
-  const Tensor g = model_.architecture->forward(host.to(device_), carried() ? &state_ : nullptr).g;
-  std::vector<Tensor> keys, labels;
+  const auto [f, g] = model_.architecture->forward(host.to(device_), carried() ? &state_ : nullptr);
+  std::vector<Tensor> hidden, keys, labels;
   for (std::size_t i = 0; i < spans.size(); ++i) {
     const auto row = static_cast<std::int64_t>(i);
     keys.push_back(g[row].slice(0, spans[i].first_scored, spans[i].length));
+    if (asks_log_probs_) hidden.push_back(f[row].slice(0, spans[i].first_scored, spans[i].length));
     labels.push_back(host.targets[row].slice(0, spans[i].first_scored, spans[i].length));
   }
+  const Tensor all = torch::cat(labels);
   return EntryBlock{torch::cat(keys).to(torch::kCPU, torch::kFloat32).contiguous(),
-                    torch::cat(labels).to(torch::kInt32)};
+                    all.to(torch::kInt32),
+                    asks_log_probs_ ? log_probs(torch::cat(hidden), all) : Tensor()};
 }
 
 std::uint64_t WindowWalk::count() const {

@@ -19,6 +19,9 @@ namespace infer {
 struct EntryBlock {
   torch::Tensor keys;    ///< (R, d_key) float32, CPU, contiguous: Hidden::g
   torch::Tensor labels;  ///< (R) int32, CPU
+  /// (R) float32, CPU: log-probability that the model alone gives the label; undefined unless the
+  /// walk was asked for it.
+  torch::Tensor log_probs = {};
 };
 
 /// Some consecutive entries of a walk, [begin, end).
@@ -47,6 +50,8 @@ class EntryWalk {
   /// What a walk that carries a State needs to go on; else nothing is in it.
   const nn::State& state() const { return state_; }
   virtual bool carried() const { return false; }
+  /// The blocks to come have log_probs.
+  void ask_log_probs() { asks_log_probs_ = true; }
 
   /// Entries in all, and the first of each document, counted over the data set.
   virtual std::uint64_t count() const = 0;
@@ -59,8 +64,11 @@ class EntryWalk {
   explicit EntryWalk(nn::Model& model);
   /// Entries of each of the groups that stand or fall together.
   virtual std::vector<std::uint64_t> group_sizes() const = 0;
+  /// f (R, d_model), labels (R) int64 on the CPU -> (R) float32 on the CPU; undefined unless asked.
+  torch::Tensor log_probs(const torch::Tensor& f, const torch::Tensor& labels) const;
   nn::Model& model_;
   nn::State state_;
+  bool asks_log_probs_ = false;
 
  private:
   bool training_;

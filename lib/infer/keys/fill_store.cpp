@@ -1,6 +1,7 @@
 #include "infer/keys/fill_store.h"
 
 #include <chrono>
+#include <cmath>
 #include <span>
 
 #include "core/error.h"
@@ -11,49 +12,73 @@ namespace {
 
 constexpr const char* kState = "carried";
 
-// The State is on disk before the rows that depend on it count; older ones go afterwards.
+// The State is on disk before the rows that depend on it count; older ones go afterwards. `entries`:
+// that the walk has given.
 void commit(store::Builder& builder, const EntryWalk& walk, const std::string& folder,
-            std::uint64_t rows) {
-  core::Json place = rows;
+            std::uint64_t entries) {
+  core::Json place = entries;
   if (walk.carried()) {
     model::Checkpoint checkpoint;
     checkpoint.put_state(kState, walk.state());
-    model::save_checkpoint(folder, static_cast<std::int64_t>(rows), checkpoint);
+    model::save_checkpoint(folder, static_cast<std::int64_t>(entries), checkpoint);
   }
   builder.commit(std::move(place));
-  if (walk.carried()) model::remove_checkpoints(folder, static_cast<std::int64_t>(rows));
+  if (walk.carried()) model::remove_checkpoints(folder, static_cast<std::int64_t>(entries));
+}
+
+void add(store::Builder& builder, const EntryBlock& block, std::span<const std::int64_t> places) {
+  builder.add(
+      {block.keys.const_data_ptr<float>(), static_cast<std::size_t>(block.keys.numel())},
+      {block.labels.const_data_ptr<std::int32_t>(), static_cast<std::size_t>(block.labels.size(0))},
+      places);
+}
+
+// Those of a block, whose first entry is number `first`, to whose label the model gives no more.
+void add_unknown(store::Builder& builder, const EntryBlock& block, std::uint64_t first,
+                 double most_known) {
+  const torch::Tensor rows =
+      (block.log_probs.to(torch::kFloat64) <= std::log(most_known)).nonzero().squeeze(1);
+  const torch::Tensor places = rows + static_cast<std::int64_t>(first);
+  add(builder, {block.keys.index_select(0, rows), block.labels.index_select(0, rows)},
+      {places.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(places.numel())});
 }
 
 }  // namespace
 
 bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& range,
-                const std::string& folder, torch::Device device, const FillWatch& watch) {
+                const std::string& folder, torch::Device device, const FillWatch& watch,
+                double most_known) {
   using Clock = std::chrono::steady_clock;
-  std::uint64_t rows = builder.rows();
+  const bool some = most_known < 1;
+  if (some) walk.ask_log_probs();
+  std::uint64_t entries = builder.place().is_null() ? 0 : builder.place().get<std::uint64_t>();
+  std::uint64_t committed = entries;
   nn::State state;
-  if (rows > 0 && walk.carried()) {
-    const std::string path = folder + "/step-" + std::to_string(rows);
+  if (entries > 0 && walk.carried()) {
+    const std::string path = folder + "/step-" + std::to_string(entries);
     state = model::load_checkpoint(path).get_state(kState, device);
   }
-  if (range.begin + rows > 0) walk.go_on(range.begin + rows, std::move(state));
+  if (range.begin + entries > 0) walk.go_on(range.begin + entries, std::move(state));
   auto last = Clock::now();
   bool stopped = false;
-  while (!stopped && rows < range.size()) {
+  while (!stopped && entries < range.size()) {
     const auto block = walk.next();
     if (!block) break;
     const auto n = static_cast<std::size_t>(block->labels.size(0));
-    builder.add(
-        {block->keys.const_data_ptr<float>(), static_cast<std::size_t>(block->keys.numel())},
-        {block->labels.const_data_ptr<std::int32_t>(), n});
-    rows += n;
-    if (watch.progress) watch.progress(rows);
+    if (some)
+      add_unknown(builder, *block, entries, most_known);
+    else
+      add(builder, *block, {});
+    entries += n;
+    if (watch.progress) watch.progress(entries);
     stopped = watch.stop && watch.stop();
     if (std::chrono::duration<double>(Clock::now() - last).count() > watch.commit_every_s) {
-      commit(builder, walk, folder, rows);
+      commit(builder, walk, folder, entries);
+      committed = entries;
       last = Clock::now();
     }
   }
-  if (rows > builder.rows()) commit(builder, walk, folder, rows);
+  if (entries > committed) commit(builder, walk, folder, entries);
   return !stopped;
 }
 

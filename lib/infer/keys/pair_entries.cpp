@@ -94,17 +94,21 @@ std::optional<EntryBlock> PairWalk::next() {
     return length_of(documents, a) < length_of(documents, b);
   });
   EntryBlock block{torch::empty({rows, model_.architecture->d_key()}, torch::kFloat32),
-                   torch::empty({rows}, torch::kInt32)};
+                   torch::empty({rows}, torch::kInt32),
+                   asks_log_probs_ ? torch::empty({rows}, torch::kFloat32) : Tensor()};
   for (const auto& group : group_pairs(documents, by_length, batch_tokens_)) {
     const nn::Batch batch = read_pairs(data_, group);
     expect_vocabulary(batch, model_.vocabulary, data_.name());
-    const Tensor g =
-        model_.architecture->forward(batch.to(device_), nullptr).g.to(torch::kCPU, torch::kFloat32);
+    const nn::Hidden hidden = model_.architecture->forward(batch.to(device_), nullptr);
+    const Tensor g = hidden.g.to(torch::kCPU, torch::kFloat32);
     for (std::size_t i = 0; i < group.size(); ++i) {
       const auto row = static_cast<std::int64_t>(i), n = length_of(documents, group[i]);
       const auto at = first[static_cast<std::size_t>(group[i] - pairs[0])];
       block.keys.narrow(0, at, n).copy_(g[row].narrow(0, 0, n));
-      block.labels.narrow(0, at, n).copy_(batch.targets[row].narrow(0, 0, n));
+      const Tensor labels = batch.targets[row].narrow(0, 0, n);
+      block.labels.narrow(0, at, n).copy_(labels);
+      if (asks_log_probs_)
+        block.log_probs.narrow(0, at, n).copy_(log_probs(hidden.f[row].narrow(0, 0, n), labels));
     }
   }
   return block;

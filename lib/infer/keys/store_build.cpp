@@ -14,6 +14,7 @@ core::Json key_options(const StoreBuildOptions& options, const WindowPlan& windo
   core::Json json = to_json(windows);
   json["precision"] = options.compute.precision;
   if (const auto reach = options.reach.signature(); !reach.empty()) json["reach"] = reach;
+  if (options.skip_known < 1) json["skip_known"] = options.skip_known;
   return json;
 }
 
@@ -35,6 +36,7 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
   plan.data = data.fingerprint().hex();
   plan.data_name = data.name();
   plan.windows = key_options(options, windows);
+  plan.leaves_out = options.skip_known < 1;
   return plan;
 }
 
@@ -48,6 +50,10 @@ void StoreBuildOptions::fields(core::FieldList& f) {
     "memory",
     {"auto", "ip", "l2"});
   f("append", append, "add to this store");
+  f("skip-known", skip_known,
+    "leave out positions to whose token the model alone gives more than this [1: none]")
+      .above(0)
+      .at_most(1);
   windows.fields(f);
   reach.fields(f);
   f.group("Parts");
@@ -60,7 +66,7 @@ std::string StoreBuildOptions::folder(const std::string& output,
                                       const std::set<std::string>& given) const {
   if (merge) {
     const char* const why = "of parts that are there";
-    core::leave_out("merge", why, {"model", "metric", "append", "part"}, given);
+    core::leave_out("merge", why, {"model", "metric", "append", "part", "skip-known"}, given);
     WindowOptions their_windows;
     LayerReachOptions their_reach;
     core::leave_out("merge", why, core::list_fields(their_windows), given);
@@ -70,6 +76,8 @@ std::string StoreBuildOptions::folder(const std::string& output,
   }
   core::part(part);  // is one
   if (core::is_part(part)) core::leave_out("part", "makes a store of its own", {"append"}, given);
+  if (core::is_part(part) && skip_known < 1)
+    core::fail(core::Code::usage, "--skip-known: is of a whole text; leave --part out");
   if (append.empty() == output.empty())
     core::fail(core::Code::usage, "it takes -o STORE, or --append STORE");
   if (model.empty())
@@ -106,12 +114,13 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
   if (!plan.index.empty() && plan.index != "exact")
     store::Index::make(plan.index, plan.width, plan.metric);  // refused now, not after the rows
   builder_ = std::make_unique<store::Builder>(folder, plan, append);
+  most_known_ = options.skip_known;
   was_complete_ = builder_->complete();
   chooses_index_ = plan.index.empty() && !append;
 }
 
 bool StoreBuild::fill(const FillWatch& watch) {
-  return complete() || fill_store(*builder_, *walk_, range_, folder_, device_, watch);
+  return complete() || fill_store(*builder_, *walk_, range_, folder_, device_, watch, most_known_);
 }
 
 store::Manifest StoreBuild::finish(const store::Watch& watch) {

@@ -26,6 +26,7 @@ struct StoreBuildOptions {
   std::string append;                   ///< a store that gets the rows; empty: a new one does
   std::string part = core::kWholePart;  ///< see core::part()
   bool merge = false;                   ///< of parts that are there; see store/merge.h
+  double skip_known = 1;  ///< positions to whose token the model alone gives more have no row
   WindowOptions windows;
   LayerReachOptions reach;
   nn::ComputeOptions compute;
@@ -55,7 +56,7 @@ class StoreBuild {
 
   /// The store has these rows already: there is nothing to fill or to finish.
   bool complete() const { return builder_->complete(); }
-  /// Rows there will be, and rows that are on disk.
+  /// Rows there will be at most, and rows that are on disk.
   std::uint64_t count() const { return range_.size(); }
   std::uint64_t rows() const { return builder_->rows(); }
   /// Adds all rows that are not there yet. False: stopped; what was added is on disk.
@@ -73,6 +74,7 @@ class StoreBuild {
   std::unique_ptr<store::Builder> builder_;
   std::unique_ptr<EntryWalk> walk_;
   EntryRange range_;  // of the walk: the part's
+  double most_known_ = 1;
   bool was_complete_ = false;
   bool chooses_index_ = false;  // by the rows
 };

@@ -187,7 +187,7 @@ DOCTEST_TEST_CASE("a crafted store with right hashes is refused, and its index c
     forge(folder.path, "index.faiss", index.replace(at, from.size(), to));
     const auto error = thrown([&] { Datastore{folder.path}; });
     DOCTEST_CHECK(error.code == 65);
-    DOCTEST_CHECK((error.names("index.faiss") && error.names("--rebuild-index")));
+    DOCTEST_CHECK((error.names("index.faiss") && error.names("store rebuild")));
     DOCTEST_CHECK(thrown([&] { store::Removal(folder.path, {0}); }).code == 65);
     DOCTEST_CHECK(thrown([&] {
                     build_store(folder.path, make_plan("", "more"), rows, {0}, true);

@@ -146,7 +146,7 @@ DOCTEST_TEST_CASE("a removal goes on until its receipts were given, and nothing 
   DOCTEST_CHECK(Datastore(folder.path).documents().size() == 3);
 
   const auto other = thrown([&] { store::Removal(folder.path, {2}); });
-  DOCTEST_CHECK((other.code == 64 && other.names("--remove-document 1 ")));
+  DOCTEST_CHECK((other.code == 64 && other.names("store remove --document 1 ")));
   DOCTEST_CHECK(thrown([&] { store::Builder(folder.path, make_plan("", "more"), true); }).code ==
                 64);
   store::Removal(folder.path, {1}).done();

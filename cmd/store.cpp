@@ -1,0 +1,141 @@
+// store: looks into datastores and after them.
+//
+// STORE: a store's folder (man 5 store); of merge the parts of one. TEXT: of search, contexts; none: the
+// lines of stdin. stdout: records, with --json as JSON lines.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/progress.h"
+#include "cli/run.h"
+#include "cli/watched.h"
+#include "core/error.h"
+#include "core/io.h"
+#include "infer/memory/store_search.h"
+#include "nn/base/runtime.h"
+#include "store/care.h"
+#include "store/merge.h"
+#include "store/removal.h"
+#include "store/store_info.h"
+#include "store/store_plan.h"
+#include "store/store_report.h"
+
+namespace {
+
+using core::Code;
+using core::fail;
+
+template <class... More>
+using Options = store::FolderOptions<More...>;
+
+// What text(folder) says of each. The output comes first: it must not stand in a store.
+template <class Text>
+int say(const cli::Context& context, const std::vector<std::string>& folders, Text text) {
+  core::Output out(context.output);
+  for (const auto& folder : folders) out.write(text(folder));
+  out.commit();
+  return 0;
+}
+
+int info(const Options<>& options, const cli::Context& context) {
+  return say(context, options.all(), [&](const auto& folder) {
+    const auto found = store::info(folder);
+    return cli::format_parts(context, found.report, found.sources);
+  });
+}
+
+int search(const infer::StoreSearchOptions& options, const cli::Context& context) {
+  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+  infer::StoreSearch search(options);
+  core::Output out(context.output);
+  search.find_all([&](const infer::NearEntries& found) {
+    out.write(cli::format_parts(context, found.report, found.parts));
+    out.flush();
+  });
+  out.commit();
+  return 0;
+}
+
+int plan(const store::PlanOptions& options, const cli::Context& context) {
+  cli::write_report(context, store::plan(options));
+  return 0;
+}
+
+int verify(const Options<>& options, const cli::Context& context) {
+  return say(context, options.all(), [&](const auto& folder) {
+    return cli::watched(context, "verifying", "rows", [&](const auto& watch) {
+      return cli::format_report(context, store::verified(folder, watch));
+    });
+  });
+}
+
+int recall(const Options<store::RecallOptions>& options, const cli::Context& context) {
+  return say(context, options.all(), [&](const auto& folder) {
+    return cli::format_report(context, store::recalled(folder, options));
+  });
+}
+
+int rebuild(const Options<store::IndexOptions>& options, const cli::Context& context) {
+  return say(context, {options.store()}, [&](const auto& folder) {
+    return cli::watched(context, "indexing", "rows", [&](const auto& watch) {
+      const auto manifest = store::rebuild_index(folder, options.index, watch);
+      return cli::format_report(context, store::describe(folder, manifest));
+    });
+  });
+}
+
+int remove_documents(const Options<store::RemovalOptions>& options, const cli::Context& context) {
+  if (options.documents.empty()) fail(Code::usage, "give the --document that is to go");
+  core::Output out(context.output);
+  std::optional<store::Removal> removal;
+  cli::watched(context, "removing", "rows", [&](const auto& watch) {
+    removal.emplace(options.store(), options.documents, watch);
+  });
+  out.write(cli::format_table(context, store::describe(*removal)));
+  out.commit();
+  removal->done();  // the receipts were given
+  return 0;
+}
+
+int merge(const Options<store::IndexOptions>& options, const cli::Context& context) {
+  const auto& parts = options.all();
+  if (context.output.empty()) fail(Code::usage, "it takes -o STORE");
+  cli::catch_stop_signals();
+  const auto manifest = cli::watched(context, "merging", "rows", [&](const auto& watch) {
+    return store::merge(parts, context.output, options.index, watch);
+  });
+  cli::write_receipt(context, store::describe(context.output, manifest));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options<> looked_at, checked;
+  infer::StoreSearchOptions sought;
+  store::PlanOptions planned;
+  Options<store::RecallOptions> measured;
+  Options<store::IndexOptions> indexed, merged;
+  Options<store::RemovalOptions> removed;
+  return cli::run(argc, argv,
+                  {"store", "Looks into datastores and after them.", "  store info store"},
+                  {cli::command("info", "Say what a store holds.",
+                                "  store info --json store | jq .rows", looked_at, info),
+                   cli::command("search", "Show the entries that are nearest to a context.",
+                                "  store search -m model store 'Once upon a'", sought, search,
+                                {"model", "tokenizer"}),
+                   cli::command("plan", "Say what a store will take before it is built.",
+                                "  store plan --entries 100M --width 512 --index IVF16384,PQ64x4fs",
+                                planned, plan),
+                   cli::command("verify", "Check every byte; exit 65 if one is wrong.",
+                                "  store verify store", checked, verify),
+                   cli::command("recall", "Compare the index with exact search.",
+                                "  store recall --nprobe 8 store", measured, recall),
+                   cli::command("rebuild", "Make the index anew from the keys.",
+                                "  store rebuild --index IVF1024,SQ8 store", indexed, rebuild),
+                   cli::command("remove", "Take documents out of a store, for good.",
+                                "  store remove --document 12 store", removed, remove_documents),
+                   cli::command("merge", "Make one store of all parts of a text.",
+                                "  store merge part.1 part.2 -o store", merged, merge)});
+}

@@ -1,0 +1,56 @@
+#pragma once
+// What a store has for a context: its nearest entries, and what stood there.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "core/options.h"
+#include "infer/memory/context_key.h"
+#include "nn/base/runtime.h"
+#include "store/datastore.h"
+#include "text/tokenizer/text_or_ids.h"
+
+namespace infer {
+
+struct StoreSearchOptions {
+  std::string store;
+  std::vector<std::string> contexts;  ///< none: the lines of stdin
+  std::string model, tokenizer;
+  bool ids = false, rescore = false;
+  std::int64_t k = 10, nprobe = 32, around = 16;
+  nn::ComputeOptions compute;
+  void fields(core::FieldList& f);
+};
+
+/// A context and the entries that are nearest to it.
+struct NearEntries {
+  core::OrderedJson report;  ///< {"context", "tokens"}
+  std::vector<core::OrderedJson>
+      parts;  ///< {"score", "token", "value", "document", "row", "before"}
+};
+
+/// Not thread safe.
+class StoreSearch {
+ public:
+  /// Loads the model and opens the store. Throws Error{bad_data} for a store of another model or
+  /// tokenizer, and as model::load(), store::Datastore and windows_of().
+  explicit StoreSearch(const StoreSearchOptions& options);
+  /// Texts and tokens are ids where the model has no tokenizer. Throws as TextOrIds and
+  /// context_key().
+  NearEntries find(const std::string& context);
+  /// The same for each context of the options, as they come.
+  void find_all(const std::function<void(const NearEntries&)>& found);
+
+ private:
+  StoreSearchOptions options_;
+  torch::Device device_;
+  model::Loaded loaded_;
+  store::Datastore store_;
+  text::TextOrIds words_;
+  WindowPlan windows_;
+};
+
+}  // namespace infer

@@ -1,0 +1,18 @@
+#pragma once
+// What a store is, by its store.json: nothing else is read.
+
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+
+namespace store {
+
+struct Info {
+  core::OrderedJson report;  ///< describe(), vocabulary, removed (documents), bytes (of its files)
+  std::vector<core::OrderedJson> sources;  ///< data, rows, documents, part, windows
+};
+/// Throws Error{no_input} as read_manifest() and Error{bad_data} if a file is not there.
+Info info(const std::string& folder);
+
+}  // namespace store

@@ -1,0 +1,111 @@
+#include "store/store_plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "core/error.h"
+#include "core/rng.h"
+#include "store/builder.h"
+#include "store/exact_search.h"
+#include "store/index_size.h"
+#include "store/npy.h"
+
+namespace store {
+namespace {
+
+// FAISS's: passes over the sample that learning lists and codebooks makes, and rows that a centroid
+// of a codebook learns from at most.
+constexpr double kListPasses = 10, kCodePasses = 25;
+constexpr std::uint64_t kRowsOfCentroid = 256;
+
+struct Products {
+  double train = 0, fill = 0, query = 0;
+};
+
+// Products of numbers: of rows with the centres of lists and of codes, and of a query with what it
+// looks at. A look-up of a code counts as one.
+Products products_of(const PlanOptions& options, const IndexSize& size) {
+  const auto n = static_cast<double>(options.entries), d = static_cast<double>(options.width);
+  const auto lists = static_cast<double>(size.lists), codes = static_cast<double>(size.centroids);
+  const auto sample = static_cast<double>(size.training_rows);
+  Products all;
+  all.train =
+      kListPasses * sample * lists * d +
+      kCodePasses * codes * d * std::min(sample, codes * static_cast<double>(kRowsOfCentroid));
+  all.fill = n * d * (lists + codes);
+  const double seen = lists > 0 ? std::min(1.0, static_cast<double>(options.nprobe) / lists) : 1.0;
+  all.query = d * lists + seen * n * d;
+  return all;
+}
+
+// Products a second of exact search.
+double measure_speed(std::uint64_t width) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::size_t kKeys = 8192, kQueries = 64;
+  constexpr double kSeconds = 0.1;
+  core::Rng rng(1);
+  std::vector<Half> keys(kKeys * width);
+  std::vector<float> queries(kQueries * width), scores(kQueries);
+  std::vector<std::int64_t> ids(kQueries);
+  for (Half& key : keys) key = static_cast<Half>(0x3000 + rng.below(0x0c00));  // 1/8 to 1
+  for (float& number : queries) number = static_cast<float>(rng.normal());
+  const ExactSearch search(keys, static_cast<std::int64_t>(width), Metric::ip);
+  search.search(queries, 1, 0, ids, scores);
+  const auto begin = Clock::now();
+  double seconds = 0, products = 0;
+  while (seconds < kSeconds) {
+    search.search(queries, 1, 0, ids, scores);
+    products += static_cast<double>(kKeys * kQueries * width);
+    seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+  return products / seconds;
+}
+
+void expect_size(const PlanOptions& options) {
+  if (options.entries < 1 || options.width < 1)
+    core::fail(core::Code::usage, "give --entries and --width, as 100M and 512");
+}
+
+}  // namespace
+
+void PlanOptions::fields(core::FieldList& f) {
+  f("entries", entries, "rows: about one a token of the text").between(0, 1e12);
+  f("width", width, "numbers a key: the model's d_key").between(0, 1 << 20);
+  f("documents", documents, "of the text").between(0, 1e12);
+  f("index", index, "exact, or FAISS's factory string [chosen from the rows]");
+  f("metric", metric, "how near a key is to a query", {"ip", "l2"});
+  f("nprobe", nprobe, "inverted lists that a query looks into").between(1, 1e6);
+}
+
+core::OrderedJson plan(const PlanOptions& options, double products_per_s) {
+  expect_size(options);
+  const auto rows = static_cast<std::uint64_t>(options.entries),
+             width = static_cast<std::uint64_t>(options.width),
+             documents = static_cast<std::uint64_t>(options.documents);
+  const std::string index = options.index.empty() ? default_index(rows, width) : options.index;
+  const IndexSize size = index_size(index, rows, width, metric_from(options.metric, "--metric"));
+  const std::uint64_t keys = kNpyHeaderBytes + 2 * rows * width,
+                      values = kNpyHeaderBytes + 4 * rows, first = kNpyHeaderBytes + 8 * documents;
+  const std::uint64_t batch = std::min<std::uint64_t>(kBatchBytes, rows * width * sizeof(float));
+  const auto products = products_of(options, size);
+  core::OrderedJson report;
+  report["entries"] = rows, report["width"] = width, report["index"] = index;
+  report["keys_bytes"] = keys, report["values_bytes"] = values, report["documents_bytes"] = first;
+  report["index_bytes"] = size.least, report["index_bytes_most"] = size.most;
+  report["bytes"] = keys + values + first + size.most;
+  report["training_rows"] = size.training_rows;
+  report["build_memory"] = size.most + size.training_rows * width * sizeof(float) + batch;
+  report["search_memory"] = size.most > 0 ? size.most : keys;
+  report["train_s"] = products.train / products_per_s;
+  report["fill_s"] = products.fill / products_per_s;
+  report["query_s"] = products.query / products_per_s;
+  return report;
+}
+
+core::OrderedJson plan(const PlanOptions& options) {
+  expect_size(options);
+  return plan(options, measure_speed(static_cast<std::uint64_t>(options.width)));
+}
+
+}  // namespace store
