@@ -78,6 +78,12 @@ follows() {
   store search --json -m model store "A b" | follows store-search
 }
 
+@test "bm25-search" {
+  bm25-search build -q --passage 20 x.shard.zst -o x.bm25
+  printf 'the\nno such word, qqq\nsoftware and the code\n' | bm25-search find -i x.bm25 | follows bm25-search-find
+  bm25-search info --json x.bm25 | follows bm25-search-info
+}
+
 @test "build-ngrams and ngrams" {
   {
     build-ngrams --json x.shard.zst -o index

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# bm25-pack finds what bm25s (method="lucene") finds for the same terms. The peer's python is $TESSERA_PEERS, else the
+# bm25-pack and bm25-search find what bm25s (method="lucene") finds for the same terms. The peer's python is $TESSERA_PEERS, else the
 # bench's, else python3.
 
 bats_require_minimum_version 1.5.0
@@ -24,5 +24,20 @@ setup() {
     bm25-pack "${options[@]}" --dump terms text.shard.zst -o terms
     bm25-pack "${options[@]}" --dump hits text.shard.zst -o hits
     "$python" "$root/tests/golden/bm25s_hits.py" "$k1" "$b" terms hits
+  done
+}
+
+@test "bm25-search: of queries that are no passages, some of whose words the index has not" {
+  cp "$root/CONTRIBUTING.md" text
+  cat "$root"/README.md "$root"/CHANGELOG.md >queries
+  for name in text queries; do
+    grep . $name | tokenize -q -t bytes --format lines -o $name.shard.zst
+    bm25-pack -q --unit document --dump terms $name.shard.zst -o $name.terms
+  done
+  for settings in '0.9 0.4' '1.5 0.75'; do
+    read -r k1 b <<<"$settings"
+    bm25-search build -q --k1 "$k1" --b "$b" text.shard.zst -o text.bm25
+    grep . queries | bm25-search find -q --top 20 -i text.bm25 -o hits
+    "$python" "$root/tests/golden/bm25s_hits.py" "$k1" "$b" text.terms hits queries.terms
   done
 }

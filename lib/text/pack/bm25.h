@@ -26,6 +26,7 @@ class Bm25 {
   Bm25(const TermLists& lists, const Bm25Options& options);
   const TermLists& lists() const { return lists_; }
   float idf(std::uint32_t term) const { return idf_[term]; }
+  std::span<const float> idf() const { return idf_; }
   /// k1 (1 - b + b length / average length) of a unit.
   float norm(std::uint32_t unit) const {
     return static_cast<float>(base_ + per_term_ * lists_.length(unit));

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/in_order.h"
 #include "text/pack/analysis.h"
+#include "text/pack/passage_cuts.h"
 
 namespace text {
 namespace {
@@ -16,17 +17,22 @@ constexpr std::uint64_t kPartTokens = std::uint64_t{1} << 16;  // fewer only whe
 // Where units begin and end in the elements.
 class Extents {
  public:
-  Extents(const shard::Dataset& data, const PackingUnit& unit) : data_(data), unit_(unit) {}
+  Extents(const shard::Dataset& data, const PackingUnit& unit) : data_(data), unit_(unit) {
+    if (unit.name == "passage") passages_ = PassageCuts(data.documents().end, unit.length);
+  }
   std::uint64_t count() const {
+    if (unit_.name == "passage") return passages_.size();
     const auto documents = std::max<std::uint64_t>(data_.documents().size(), data_.size() > 0);
     if (unit_.name == "segment") return (data_.size() + unit_.length - 1) / unit_.length;
     return unit_.name == "pair" ? documents / 2 : documents;
   }
   std::uint64_t begin(std::uint64_t unit) const {
+    if (unit_.name == "passage") return passages_.place(unit).begin;
     if (unit_.name == "segment") return unit * unit_.length;
     return document_end(unit_.name == "pair" ? 2 * unit : unit - 1);
   }
   std::uint64_t end(std::uint64_t unit) const {
+    if (unit_.name == "passage") return passages_.place(unit).end;
     if (unit_.name == "segment") return std::min(data_.size(), (unit + 1) * unit_.length);
     return document_end(unit_.name == "pair" ? 2 * unit + 1 : unit);
   }
@@ -40,6 +46,7 @@ class Extents {
   }
   const shard::Dataset& data_;
   const PackingUnit& unit_;
+  PassageCuts passages_;
 };
 
 // One worker's way from tokens to terms.
@@ -150,7 +157,8 @@ void analyze_units(const shard::Dataset& data, const TokenizerPtr& tokenizer,
 TermLists list_terms(const shard::Dataset& data, const TokenizerPtr& tokenizer,
                      std::optional<std::uint32_t> end_of_document, const PackingUnit& unit,
                      int jobs, std::uint64_t memory,
-                     const std::function<void(std::uint64_t)>& progress) {
+                     const std::function<void(std::uint64_t)>& progress,
+                     std::vector<std::string>* strings) {
   TermLists lists(memory);
   std::unordered_map<std::string, std::uint32_t> numbers;
   std::vector<std::uint32_t> number_of;
@@ -167,6 +175,13 @@ TermLists list_terms(const shard::Dataset& data, const TokenizerPtr& tokenizer,
     progress(lists.size());
   });
   lists.finish();
+  if (strings != nullptr) {
+    strings->resize(numbers.size());
+    while (!numbers.empty()) {
+      auto node = numbers.extract(numbers.begin());
+      (*strings)[node.mapped()] = std::move(node.key());
+    }
+  }
   return lists;
 }
 

@@ -13,8 +13,8 @@
 namespace text {
 
 /// segment: `length` tokens from the start of the data on, whatever documents they cross; the last
-/// is shorter. document: each of the data. pair: each of the data, of which only the target is
-/// read.
+/// is shorter. passage: `length` tokens of a document (passage_cuts.h), 0: all of it. document: each
+/// of the data. pair: each of the data, of which only the target is read.
 struct PackingUnit {
   std::string name = "segment";
   std::uint64_t length = 512;
@@ -38,9 +38,11 @@ void analyze_units(const shard::Dataset& data, const TokenizerPtr& tokenizer,
                    const std::function<void(AnalyzedUnits&)>& take);
 
 /// All of it as term lists; terms are numbered as they appear. `progress` is told the units done.
+/// `strings`, if not null, gets the terms in the order of their numbers.
 TermLists list_terms(const shard::Dataset& data, const TokenizerPtr& tokenizer,
                      std::optional<std::uint32_t> end_of_document, const PackingUnit& unit,
                      int jobs, std::uint64_t memory,
-                     const std::function<void(std::uint64_t)>& progress);
+                     const std::function<void(std::uint64_t)>& progress,
+                     std::vector<std::string>* strings = nullptr);
 
 }  // namespace text

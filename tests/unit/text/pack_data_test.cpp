@@ -2,38 +2,14 @@
 
 #include "text/pack/pack_data.h"
 
-#include <cstdlib>
-#include <filesystem>
 #include <set>
 
-#include "text/documents/encode_shard.h"
-#include "unit/text/texts.h"
+#include "unit/text/sample_shard.h"
 #include "unit/thrown.h"
 
 #include <doctest/doctest.h>
 
 namespace {
-
-namespace fs = std::filesystem;
-
-struct Text {
-  fs::path folder;
-  std::string shard;
-  explicit Text(const std::string& text, const std::string& format = "lines") {
-    std::string name = fs::temp_directory_path() / "pack-test.XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    folder = name;
-    shard = folder / "x.shard.zst";
-    core::write_file((folder / "text").string(), text);
-    text::TextOptions options;
-    options.format = format;
-    core::Output out(shard);
-    text::encode_shard({folder / "text"}, sample::tokenizer("bytes"), options, false, 1, out,
-                       [](std::uint64_t) {});
-    out.commit();
-  }
-  ~Text() { fs::remove_all(folder); }
-};
 
 text::PackOptions by_document() {
   text::PackOptions options;
@@ -49,8 +25,8 @@ const std::string kTwoTopics =
 }  // namespace
 
 DOCTEST_TEST_CASE("units, terms and hits of a shard, as text") {
-  const Text text(kTwoTopics);
-  const auto in = text::open_packing({text.shard}, by_document());
+  const sample::Shard text(kTwoTopics);
+  const auto in = text::open_packing({text.path}, by_document());
   DOCTEST_CHECK(in.unit.name == "document");
   DOCTEST_CHECK(in.units() == 4);
   core::MemorySink terms;
@@ -73,11 +49,11 @@ DOCTEST_TEST_CASE("units, terms and hits of a shard, as text") {
 }
 
 DOCTEST_TEST_CASE("every method orders all units, and the shard says how") {
-  const Text text(kTwoTopics);
+  const sample::Shard text(kTwoTopics);
   for (const char* method : {"greedy", "paths", "random"}) {
     auto options = by_document();
     options.method = method;
-    const auto in = text::open_packing({text.shard}, options);
+    const auto in = text::open_packing({text.path}, options);
     const auto lists = text::list_terms(in, options, 1, nobody);
     const text::Bm25 bm25(lists, {});
     const auto found = text::find_hits(bm25, options, text::queries_of(lists.size()), 1, nobody);
@@ -106,8 +82,8 @@ DOCTEST_TEST_CASE("every method orders all units, and the shard says how") {
 }
 
 DOCTEST_TEST_CASE("data that have nothing to order") {
-  const Text apart("alpha\nbeta\ngamma\n");
-  const auto in = text::open_packing({apart.shard}, by_document());
+  const sample::Shard apart("alpha\nbeta\ngamma\n");
+  const auto in = text::open_packing({apart.path}, by_document());
   const auto lists = text::list_terms(in, by_document(), 1, nobody);
   const text::Bm25 bm25(lists, {});
   const auto found =
@@ -115,7 +91,7 @@ DOCTEST_TEST_CASE("data that have nothing to order") {
   DOCTEST_CHECK(thrown([&] { text::pack(in, bm25, &found, by_document(), 1, 1); }).code == 65);
   auto pairs = by_document();
   pairs.unit = "pair";
-  DOCTEST_CHECK(thrown([&] { text::open_packing({apart.shard}, pairs); }).code == 64);
-  const Text nothing("");
-  DOCTEST_CHECK(thrown([&] { text::open_packing({nothing.shard}, by_document()); }).code == 65);
+  DOCTEST_CHECK(thrown([&] { text::open_packing({apart.path}, pairs); }).code == 64);
+  const sample::Shard nothing("");
+  DOCTEST_CHECK(thrown([&] { text::open_packing({nothing.path}, by_document()); }).code == 65);
 }

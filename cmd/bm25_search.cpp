@@ -1,0 +1,82 @@
+// bm25-search: an index of a text's passages for BM25, and the passages that queries find there.
+//
+// build: FILE: shards of tokens (man 5 shard), several as one; `-` or none is stdin. stdout, or -o:
+// the index. find: FILE: queries, one a line; `-` or none is stdin. stdout: a JSON line for each hit.
+
+#include <string>
+#include <vector>
+
+#include "cli/progress.h"
+#include "cli/run.h"
+#include "cli/summary.h"
+#include "core/io.h"
+#include "text/pack/passage_find.h"
+#include "text/pack/passage_index.h"
+#include "text/pack/passage_index_writer.h"
+
+namespace {
+
+struct BuildOptions {
+  std::vector<std::string> files;
+  text::PassageOptions passages;
+  void fields(core::FieldList& f) {
+    f.positional("FILE", files, "shards of tokens; - or none is stdin");
+    passages.fields(f);
+  }
+};
+
+int build(const BuildOptions& options, const cli::Context& context) {
+  cli::refuse_binary_to_terminal(context);
+  core::Output out(context.output);
+  cli::Progress progress(context, "indexing", "passages");
+  text::write_passages(options.files, options.passages, static_cast<int>(context.jobs),
+                       progress.counter(), out);
+  out.commit();
+  return 0;
+}
+
+int find(const text::FindOptions& options, const cli::Context& context) {
+  const text::PassageIndex index(options.index);
+  core::Output out(context.output);
+  cli::Progress progress(context, "searching", "queries");
+  text::find_passages(index, options, static_cast<int>(context.jobs), out,
+                      [&](std::uint64_t queries) {
+                        out.flush();
+                        progress.update(queries);
+                      });
+  out.commit();
+  return 0;
+}
+
+struct InfoOptions {
+  std::vector<std::string> files;
+  void fields(core::FieldList& f) { f.positional("INDEX", files, "indices of passages"); }
+};
+
+int info(const InfoOptions& options, const cli::Context& context) {
+  if (options.files.empty()) core::fail(core::Code::usage, "give an INDEX to look at");
+  std::string text;
+  for (const auto& path : options.files)
+    text += cli::format_report(context, text::describe(text::PassageIndex(path)));
+  cli::write_output(context, text);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  BuildOptions made;
+  text::FindOptions sought;
+  InfoOptions looked_at;
+  return cli::run(
+      argc, argv,
+      {"bm25-search", "Indexes a text's passages for BM25, and finds them.",
+       "  bm25-search find -i wiki.bm25 <queries.txt | jq .text"},
+      {cli::command("build", "Write an index of a text's passages.",
+                    "  bm25-search build --passage 100 train.shard.zst -o train.bm25", made, build),
+       cli::command("find", "Print the best passages for each query.",
+                    "  bm25-search find -i train.bm25 --top 3 <queries.txt", sought, find,
+                    {"index"}),
+       cli::command("info", "Say what an index holds, after a look at every byte.",
+                    "  bm25-search info train.bm25", looked_at, info)});
+}
