@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "infer/memory/cite.h"
+#include "nn/base/torch.h"
 
 namespace infer {
 
@@ -20,9 +21,10 @@ struct Passage {
 
 /// Of each scored token, in order.
 struct TokenScores {
-  std::vector<double> log_prob;   ///< nats
-  std::vector<bool> best;         ///< no word was more probable
-  std::vector<CitedToken> cited;  ///< where asked for
+  std::vector<double> log_prob;       ///< nats
+  std::vector<bool> best;             ///< no word was more probable
+  std::vector<CitedToken> cited;      ///< where asked for
+  std::vector<torch::Tensor> hidden;  ///< of a scorer that gives f alone: (n, d), in pieces
 
   double sum() const;
   /// Every token is the best one.

@@ -20,13 +20,15 @@ std::int64_t block_of(std::int64_t numbers_a_row) {
 }  // namespace
 
 WindowScores::WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
-                           const MemoryPlan& memory, std::int64_t words, const Citer* citer)
+                           const MemoryPlan& memory, std::int64_t words, const Citer* citer,
+                           bool hidden)
     : head_(head),
       plan_(memory),
       memory_(memory, windows.window, windows.carried, model),
       words_(words),
       head_words_(model.vocabulary),
-      citer_(citer) {}
+      citer_(citer),
+      hidden_(hidden) {}
 
 // log_probs (R, V), targets (R) on the CPU.
 void WindowScores::add(const Tensor& log_probs, const Tensor& targets, TokenScores& to) const {
@@ -85,16 +87,23 @@ void WindowScores::score_with_memory(const WindowToScore& of, const Neighbours& 
     const std::int64_t end = std::min(begin + block, rows);
     const Neighbours own =
         found.size() > 0 ? found.slice(begin - first, end - first) : Neighbours{};
-    const Tensor log_probs = memory_.log_probs(head_, window, begin, end, own);
-    const Tensor targets = window.targets.slice(0, begin, end).to(torch::kCPU);
     const std::size_t scored = of.to->log_prob.size();
+    const auto at = static_cast<std::int64_t>(scored);
+    std::vector<Tensor> with;
+    for (std::size_t i = 0; i < plan_.with.models.size(); ++i) {
+      const Tensor f = of.with->at(i).slice(0, at, at + end - begin);
+      with.push_back(plan_.with.models[i]->loaded.model->head->log_probs(f, nullptr));
+    }
+    const Tensor log_probs = memory_.log_probs(head_, window, begin, end, own, with);
+    const Tensor targets = window.targets.slice(0, begin, end).to(torch::kCPU);
     add(log_probs, targets, *of.to);
     if (citer_ == nullptr) continue;
     for (std::int64_t i = 0; i < end - begin; ++i) {
       const auto token = targets[i].item<std::int64_t>();
       const double log_prob = of.to->log_prob[scored + static_cast<std::size_t>(i)];
       of.to->cited.push_back(citer_->cite(token, memory_.store_shares(i, token, log_prob),
-                                          memory_.ngram_share(i, token, log_prob)));
+                                          memory_.ngram_share(i, token, log_prob),
+                                          memory_.with_shares(i, token, log_prob)));
     }
   }
   remember(window);
@@ -103,6 +112,11 @@ void WindowScores::score_with_memory(const WindowToScore& of, const Neighbours& 
 void WindowScores::score(const std::vector<WindowToScore>& windows) {
   const torch::NoGradGuard no_gradient;
   if (windows.empty()) return;
+  if (hidden_) {
+    for (const auto& of : windows)
+      of.to->hidden.push_back(of.window.f.slice(0, of.window.first_scored));
+    return;
+  }
   if (!memory_.any()) return score_alone(windows);
   Neighbours found;
   const StorePlan& stores = plan_.stores;

@@ -20,14 +20,18 @@ struct WindowToScore {
   bool fresh = true;     ///< what was remembered before is forgotten
   Window past = {};      ///< f is not defined: none; else what is remembered first
   TokenScores* to = {};  ///< scores are put behind those it has
+  /// Of each further model f (n, d) of all tokens of `to`.
+  const std::vector<torch::Tensor>* with = {};
 };
 
 /// Not thread safe.
 class WindowScores {
  public:
   /// `words`: the head may have more, which are no text. `citer` may be null. All must outlive this.
+  /// With `hidden` f is given instead of scores.
   WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
-               const MemoryPlan& memory, std::int64_t words, const Citer* citer);
+               const MemoryPlan& memory, std::int64_t words, const Citer* citer,
+               bool hidden = false);
 
   /// Windows of one stream in their order. Throws Error{bad_data} for what is no number.
   void score(const std::vector<WindowToScore>& windows);
@@ -44,6 +48,7 @@ class WindowScores {
   StreamMemory memory_;
   std::int64_t words_, head_words_;
   const Citer* citer_;
+  bool hidden_;
 };
 
 }  // namespace infer
