@@ -93,6 +93,6 @@ int main(int argc, char** argv) {
                    "  sample -m model --prompt 'Once upon a time' --top-p 0.9\n"
                    "  sample -m model prompts.txt --beam 4 --json | jq .text\n"
                    "  sample -m model --source --beam 4 <german >english",
-                   {"model", "datastore", "ngrams", "tokenizer"}},
+                   {"model", "datastore", "ngrams", "with", "tokenizer"}},
                   options, write_samples);
 }

@@ -16,7 +16,7 @@ using core::Code;
 using core::fail;
 
 constexpr std::string_view kHeading =
-    "position\tdocument\ttoken\ttext\thead\tjoint\tmemory\tcache\tstores\tngrams\tnats";
+    "position\tdocument\ttoken\ttext\thead\tjoint\tmemory\tcache\tstores\tngrams\twith\tnats";
 constexpr std::size_t kPieceBytes = 1 << 16;
 constexpr std::size_t kLongestLine = 1 << 20;
 
@@ -64,7 +64,7 @@ void TokenScoreWriter::write(const TokenScore& score) {
   const auto out = std::back_inserter(line_);
   fmt::format_to(out, "{}\t{}\t{}\t{}", score.position, score.document, score.token, score.text);
   for (const double nats : {score.head, score.joint, score.memory, score.cache, score.stores,
-                            score.ngrams, score.nats}) {
+                            score.ngrams, score.with, score.nats}) {
     if (std::isnan(nats)) {
       line_ += "\t-";
     } else {

@@ -1,7 +1,7 @@
 #pragma once
 // The per-token file of eval-ppl: one line a scored token, for people, plots and compare-ppl.
 //
-//   position document token text head joint memory cache stores ngrams nats   (tab-separated,
+//   position document token text head joint memory cache stores ngrams with nats   (tab-separated,
 //   with this heading)
 //
 // position: the token's element offset in the data; text: what it prints, with \t, \n, \r, \\ and
@@ -22,7 +22,7 @@ struct TokenScore {
   std::uint32_t token = 0;
   std::string text;  ///< escaped
   double head = 0, joint = 0;
-  double memory = 0, cache = 0, stores = 0, ngrams = 0;  ///< NaN: "-"
+  double memory = 0, cache = 0, stores = 0, ngrams = 0, with = 0;  ///< NaN: "-"
   double nats = 0;
 };
 

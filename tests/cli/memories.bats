@@ -18,6 +18,8 @@ setup_file() {
   sed 's/cat/dog/g' text >said
   tokenize -q -t bpe.json --pairs <(head -n 16 said) <(head -n 16 text) -o train.pairs.zst
   head -n 16 text | tokenize -q -t bpe.json | build-ngrams -q -o pairs.ngrams >/dev/null
+  train -q -j 1 --arch lstm --layers 1 --d-model 8 --segment 24 --batch 4 --steps 2 train.shard.zst -o further.shard
+  train -q -j 1 --arch encoder-decoder --layers 1 --d-model 8 --heads 1 --batch-tokens 200 --steps 2 train.pairs.zst -o further.pairs
   tokenize -q -t bpe.json --pairs <(tail -n 8 said) <(tail -n 8 text) -o test.pairs.zst
 }
 
@@ -40,6 +42,8 @@ tests=(
   "--memory local,long --cache 100 --datastore STORE --combine both --cache-lambda 0.2 --datastore-lambda 0.2"
   "--memory none --ngrams ngrams"
   "--memory local --cache 50 --datastore STORE --combine both --ngrams ngrams --ngrams-lambda 0.3"
+  "--with FURTHER"
+  "--memory local --cache 50 --datastore STORE --combine both --ngrams ngrams --ngrams-lambda 0.3 --with FURTHER:0.2"
   "--memory local,long --cache 50 --datastore STORE --combine interpolate --datastore-combine joint"
 )
 
@@ -51,6 +55,7 @@ cross() { # ARCH MEMORY: a model, its store, and every test memory
   build-datastore -q -j 1 -m "$model" --index exact "train.$data.zst" -o "$model.store" >/dev/null
   for flags in "${tests[@]}"; do
     flags=${flags//STORE/$model.store --k 20}
+    flags=${flags//FURTHER/further.$data}
     read -ra words <<<"${flags//--ngrams ngrams/--ngrams $data.ngrams}"
     eval-ppl -q -j 1 -m "$model" "${words[@]}" --json "test.$data.zst" | finite "$model${flags//[ \/]/_}" || {
       echo "$model: $flags"

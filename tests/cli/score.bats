@@ -221,7 +221,7 @@ for choice, said in zip(choices, (" was a cat", " is")):
 assert contexts > 10
 END
   run --separate-stderr ask --cite question.jsonl
-  [ "$status" -eq 64 ] && [ "$stderr" = 'score: --cite: there is nothing to cite; add --datastore or --ngrams' ]
+  [ "$status" -eq 64 ] && [ "$stderr" = 'score: --cite: there is nothing to cite; add --datastore, --ngrams or --with' ]
 }
 
 @test "a wrong request is named by its line; with --keep-going the others are answered" {

@@ -99,6 +99,7 @@ Answerer::Answerer(const AnswererOptions& options)
     windows_.window_token = empty_[0];
   }
   memory_ = plan_memory(options_.memory, windows_, loaded_);
+  open_with(memory_.with, loaded_, windows, device_, nn::dtype(options_.compute.precision));
   if (memory_.stores.combine == "released")
     fail(Code::usage,
          "--datastore-combine released: it gives scores to search with, and no probabilities");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "infer/memory/cite.h"
+#include "nn/base/torch.h"
 
 namespace infer {
 
@@ -32,6 +33,7 @@ struct TokenWants {
   const Citer* citer = nullptr;  ///< null: no citations
   bool details = false;
   std::int64_t likely = 0;  ///< words of TokenDetails
+  bool hidden = false;      ///< f, and no scores
   std::string own = {};     ///< fingerprint of the text, whose entries of stores are left out
 };
 
@@ -41,6 +43,7 @@ struct TokenScores {
   std::vector<bool> best;             ///< no word was more probable
   std::vector<CitedToken> cited;      ///< where asked for
   std::vector<TokenDetails> details;  ///< the same
+  std::vector<torch::Tensor> hidden;  ///< of a scorer that gives f alone: (n, d), in pieces
 
   double sum() const;
   /// Every token is the best one.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "infer/windows/windows.h"
 
@@ -19,6 +20,18 @@ Tensor behind(const Tensor& a, const Tensor& b) { return b.defined() ? torch::ca
 
 }  // namespace
 
+struct PassageScorer::With {
+  With(const WithModel& with, const WindowPlan& theirs, std::int64_t words)
+      : model(*with.loaded.model), engine(model, model.head->weights().at(0).device()) {
+    WindowPlan windows = plan_windows(with.windows, model, with.loaded.facts);
+    windows.window_token = theirs.window_token;
+    scorer.emplace(model, engine, windows, MemoryPlan{}, words, TokenWants{.hidden = true});
+  }
+  nn::Model& model;
+  ModuleEngine engine;
+  std::optional<PassageScorer> scorer;
+};
+
 PassageScorer::PassageScorer(nn::Model& model, Engine& engine, const WindowPlan& windows,
                              const MemoryPlan& memory, std::int64_t words, TokenWants wants)
     : plan_(windows),
@@ -29,10 +42,27 @@ PassageScorer::PassageScorer(nn::Model& model, Engine& engine, const WindowPlan&
   if (plan_.carried) reach_ = std::max(reach_, memory.rule.local ? plan_.window : 0);
   plan_.beginning = -1;
   plan_.by_document = false;
+  for (const auto& with : memory.with.models)
+    with_.push_back(std::make_unique<With>(*with, plan_, words));
 }
 
+PassageScorer::~PassageScorer() = default;
+
 std::int64_t PassageScorer::longest() const {
-  return plan_.carried ? std::numeric_limits<std::int64_t>::max() : plan_.window;
+  std::int64_t longest = plan_.carried ? std::numeric_limits<std::int64_t>::max() : plan_.window;
+  for (const auto& with : with_) longest = std::min(longest, with->scorer->longest());
+  return longest;
+}
+
+void PassageScorer::score_with(std::span<const Passage> passages,
+                               std::vector<std::vector<TokenScores>>& scores) {
+  with_f_.clear();
+  for (const auto& with : with_) {
+    const auto theirs = with->scorer->score(passages);
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      for (std::size_t j = 0; j < scores[i].size(); ++j)
+        with_f_[&scores[i][j]].push_back(torch::cat(theirs[i][j].hidden));
+  }
 }
 
 // Of a window, which may begin with a token of its own.
@@ -118,8 +148,10 @@ std::vector<std::vector<TokenScores>> PassageScorer::score(std::span<const Passa
   std::vector<std::vector<TokenScores>> scores(passages.size());
   std::vector<Work> works;
   Stems stems;
-  for (std::size_t i = 0; i < passages.size(); ++i) {
+  for (std::size_t i = 0; i < passages.size(); ++i)
     scores[i].resize(passages[i].continuations.size());
+  score_with(passages, scores);
+  for (std::size_t i = 0; i < passages.size(); ++i) {
     if (passages[i].text) {
       score_text(passages[i], scores[i][0]);
     } else {
@@ -173,7 +205,8 @@ std::vector<WindowToScore> PassageScorer::windows_of(const Work& work,
   const auto add = [&](Window window, bool fresh, const Window& past, TokenScores* to) {
     window.targets = window.targets.to(stem_f.device());
     window.before = work.before;
-    windows.push_back({std::move(window), fresh, past, to});
+    windows.push_back(
+        {std::move(window), fresh, past, to, with_.empty() ? nullptr : &with_f_.at(to)});
   };
   if (work.continuations.empty()) {
     add({stem_f, stem_g, torch::tensor(work.targets), place_of(work.position, stem, work.number),

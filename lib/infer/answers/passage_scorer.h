@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -23,9 +24,11 @@ namespace infer {
 /// encoded one after the other. Not thread safe.
 class PassageScorer {
  public:
-  /// `words`: see WindowScores. All must outlive this. Of `windows` not what they begin with.
+  /// `words` and `wants`: see WindowScores. All must outlive this. Of `windows` not what they begin
+  /// with.
   PassageScorer(nn::Model& model, Engine& engine, const WindowPlan& windows,
                 const MemoryPlan& memory, std::int64_t words, TokenWants wants = {});
+  ~PassageScorer();
 
   /// Of each passage the scores of its continuations; of a text those of what follows its first
   /// token. Where they have one context it is kept: the next call may go on from it. No continuation may be longer than longest().
@@ -61,6 +64,10 @@ class PassageScorer {
   std::vector<WindowToScore> windows_of(const Work& work, const EncodedTree& encoded) const;
   Tokens inputs(const Tokens& tokens, std::int64_t begin, std::int64_t end) const;
 
+  // A further model, through which the same passages go.
+  struct With;
+  void score_with(std::span<const Passage> passages, std::vector<std::vector<TokenScores>>& scores);
+
   WindowPlan plan_;
   std::int64_t reach_;  // tokens that memories go back
   TreeEncoder encoder_;
@@ -68,6 +75,8 @@ class PassageScorer {
   bool whole_windows_;  // memories see the context
   std::vector<TokenTree> trees_;
   std::vector<Work> works_;  // of these, whose own trees are empty
+  std::vector<std::unique_ptr<With>> with_;
+  std::map<const TokenScores*, std::vector<torch::Tensor>> with_f_;  // see WindowToScore
 };
 
 }  // namespace infer

@@ -106,9 +106,15 @@ void WindowScores::score_with_memory(const WindowToScore& of, const Neighbours& 
     const std::int64_t end = std::min(begin + block, rows);
     const Neighbours own =
         found.size() > 0 ? found.slice(begin - first, end - first) : Neighbours{};
-    const Tensor log_probs = memory_.log_probs(head_, window, begin, end, own);
-    const Tensor targets = window.targets.slice(0, begin, end).to(torch::kCPU);
     const std::size_t scored = of.to->log_prob.size();
+    const auto at = static_cast<std::int64_t>(scored);
+    std::vector<Tensor> with;
+    for (std::size_t i = 0; i < plan_.with.models.size(); ++i) {
+      const Tensor f = of.with->at(i).slice(0, at, at + end - begin);
+      with.push_back(plan_.with.models[i]->loaded.model->head->log_probs(f, nullptr));
+    }
+    const Tensor log_probs = memory_.log_probs(head_, window, begin, end, own, with);
+    const Tensor targets = window.targets.slice(0, begin, end).to(torch::kCPU);
     add(log_probs, targets, *of.to);
     if (wants_.details) {
       const Tensor of_targets =
@@ -119,9 +125,9 @@ void WindowScores::score_with_memory(const WindowToScore& of, const Neighbours& 
     for (std::int64_t i = 0; i < end - begin; ++i) {
       const auto token = targets[i].item<std::int64_t>();
       const double log_prob = of.to->log_prob[scored + static_cast<std::size_t>(i)];
-      of.to->cited.push_back(wants_.citer->cite(token, log_prob,
-                                                memory_.store_shares(i, token, log_prob),
-                                                memory_.ngram_share(i, token, log_prob)));
+      of.to->cited.push_back(wants_.citer->cite(
+          token, log_prob, memory_.store_shares(i, token, log_prob),
+          memory_.ngram_share(i, token, log_prob), memory_.with_shares(i, token, log_prob)));
     }
   }
   remember(window);
@@ -130,6 +136,11 @@ void WindowScores::score_with_memory(const WindowToScore& of, const Neighbours& 
 void WindowScores::score(const std::vector<WindowToScore>& windows) {
   const torch::NoGradGuard no_gradient;
   if (windows.empty()) return;
+  if (wants_.hidden) {
+    for (const auto& of : windows)
+      of.to->hidden.push_back(of.window.f.slice(0, of.window.first_scored));
+    return;
+  }
   if (!memory_.any()) return score_alone(windows);
   Neighbours found;
   const StorePlan& stores = plan_.stores;

@@ -20,6 +20,8 @@ struct WindowToScore {
   bool fresh = true;     ///< what was remembered before is forgotten
   Window past = {};      ///< f is not defined: none; else what is remembered first
   TokenScores* to = {};  ///< scores are put behind those it has
+  /// Of each further model f (n, d) of all tokens of `to`.
+  const std::vector<torch::Tensor>* with = {};
 };
 
 /// Not thread safe.

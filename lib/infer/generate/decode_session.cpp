@@ -18,17 +18,37 @@ std::int64_t size_of(const std::vector<std::int64_t>& tokens) {
 
 }  // namespace
 
+// A further model, whose rows are the same texts; it remembers nothing but its State.
+struct Session::With {
+  With(const WithModel& with, torch::Device device, Precision precision)
+      : engine(make_engine(*with.loaded.model, device, precision)),
+        session(*engine, *with.loaded.model, window_of(with), {}, device) {}
+  static std::int64_t window_of(const WithModel& with) {
+    return plan_windows(with.windows, *with.loaded.model, with.loaded.facts).window;
+  }
+  std::unique_ptr<Engine> engine;
+  Session session;
+};
+
 Session::Session(Engine& engine, nn::Model& model, std::int64_t window, const MemoryPlan& memory,
-                 torch::Device device)
+                 torch::Device device, Precision precision)
     : engine_(engine),
       model_(model),
       window_(window),
       memory_plan_(memory),
       device_(device),
-      carry_(model.architecture->carry()) {}
+      carry_(model.architecture->carry()) {
+  for (const auto& with : memory.with.models)
+    with_.push_back(std::make_unique<With>(*with, device, precision));
+}
+
+Session::~Session() = default;
 
 bool Session::alone(std::size_t prompt_length) const {
-  return carry_ == nn::Carry::forget && static_cast<std::int64_t>(prompt_length) > window_;
+  if (carry_ == nn::Carry::forget && static_cast<std::int64_t>(prompt_length) > window_)
+    return true;
+  return std::any_of(with_.begin(), with_.end(),
+                     [&](const auto& with) { return with->session.alone(prompt_length); });
 }
 
 void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
@@ -49,6 +69,7 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
     memory_->read(row, prompts[static_cast<std::size_t>(row)]);
   remember(fed, prompts);
   keep_last(fed);
+  for (const auto& with : with_) with->session.start(prompts, sources);
 }
 
 // How many of `left` tokens go next, and what must go before them again.
@@ -157,8 +178,11 @@ nn::Place Session::last_place() const {
 
 Tensor Session::log_probs() {
   const torch::NoGradGuard no_gradient;
-  const Tensor rows = memory_->any() ? memory_->log_probs(engine_.head(), f_, g_, last_place())
-                                     : engine_.head().log_probs(f_, nullptr);
+  std::vector<Tensor> with;
+  for (const auto& other : with_) with.push_back(other->session.log_probs());
+  const Tensor rows = memory_->any()
+                          ? memory_->log_probs(engine_.head(), f_, g_, last_place(), with)
+                          : engine_.head().log_probs(f_, nullptr);
   return rows.to(torch::kCPU, torch::kFloat32).contiguous();
 }
 
@@ -170,6 +194,7 @@ void Session::advance(const std::vector<std::int64_t>& tokens) {
   for (std::int64_t row = 0; row < rows(); ++row)
     memory_->read(row, fed[static_cast<std::size_t>(row)]);
   keep_last(feed(fed));
+  for (const auto& with : with_) with->session.advance(tokens);
 }
 
 void Session::select(const std::vector<std::int64_t>& rows) {
@@ -184,6 +209,7 @@ void Session::select(const std::vector<std::int64_t>& rows) {
   std::vector<Text> texts;
   for (const auto row : rows) texts.push_back(texts_[static_cast<std::size_t>(row)]);
   texts_ = std::move(texts);
+  for (const auto& with : with_) with->session.select(rows);
 }
 
 }  // namespace infer

@@ -2,6 +2,7 @@
 // Texts that grow together, and what the model with its memories expects next in each.
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "infer/decode/decode_engine.h"
@@ -18,9 +19,11 @@ namespace infer {
 /// as it was first encoded, and its label follows with the next call. Not thread safe.
 class Session {
  public:
-  /// `window` tokens. Engine and model must outlive it.
+  /// `window` tokens. Engine and model must outlive it. Further models are decoded beside it, with
+  /// weights of this precision.
   Session(Engine& engine, nn::Model& model, std::int64_t window, const MemoryPlan& memory,
-          torch::Device device);
+          torch::Device device, Precision precision = Precision::float32);
+  ~Session();
 
   /// One row for each prompt, none of them empty. Where the architecture forgets, a prompt longer
   /// than the window stands alone. Throws Error{bad_data} for a token outside the vocabulary.
@@ -32,7 +35,8 @@ class Session {
   /// After log_probs(): what gave row's p(token), whose logarithm is `log_prob`.
   CitedToken cite(const Citer& citer, std::int64_t row, std::int64_t token, double log_prob) const {
     return citer.cite(token, log_prob, memory_->store_shares(row, token, log_prob),
-                      memory_->ngram_share(row, token, log_prob));
+                      memory_->ngram_share(row, token, log_prob),
+                      memory_->with_shares(row, token, log_prob));
   }
   /// The token that follows in each row.
   void advance(const std::vector<std::int64_t>& tokens);
@@ -70,6 +74,8 @@ class Session {
   std::optional<StreamMemory> memory_;
   std::vector<Text> texts_;
   torch::Tensor f_, g_;  // (rows, d) of each row's last token
+  struct With;
+  std::vector<std::unique_ptr<With>> with_;
 };
 
 }  // namespace infer

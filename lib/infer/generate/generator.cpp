@@ -60,11 +60,13 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
     if (windows.window == 0) windows.window = context.value_or(kBoundless);
   }
   const WindowPlan plan = plan_windows(windows, *loaded_.model, loaded_.facts);
-  const MemoryPlan memories = plan_memory(memory, plan, loaded_);
+  MemoryPlan memories = plan_memory(memory, plan, loaded_);
+  open_with(memories.with, loaded_, windows, device);
   window_ = plan.window;
-  engine_ = make_engine(*loaded_.model, device, parse_precision(options_.weights));
+  const Precision precision = parse_precision(options_.weights);
+  engine_ = make_engine(*loaded_.model, device, precision);
   if (options_.cite) citer_.emplace(memories, tokenizer_, options_.cite_most);
-  session_.emplace(*engine_, *loaded_.model, window_, memories, device);
+  session_.emplace(*engine_, *loaded_.model, window_, memories, device, precision);
 }
 
 std::span<const float> Generator::row_of(const torch::Tensor& rows, std::int64_t row) const {

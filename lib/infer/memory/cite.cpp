@@ -14,10 +14,12 @@ namespace infer {
 Citer::Citer(const MemoryPlan& memory, text::TokenizerPtr tokenizer, std::int64_t most)
     : stores_(memory.stores.opened),
       ngrams_(memory.ngrams.index),
+      with_(memory.with.shares),
       tokenizer_(std::move(tokenizer)),
       most_(static_cast<std::size_t>(most)) {
-  if (!memory.stores.any() && !memory.ngrams.any())
-    core::fail(core::Code::usage, "--cite: there is nothing to cite; add --datastore or --ngrams");
+  if (!memory.stores.any() && !memory.ngrams.any() && !memory.with.any())
+    core::fail(core::Code::usage,
+               "--cite: there is nothing to cite; add --datastore, --ngrams or --with");
 }
 
 std::string Citer::decode(const std::vector<std::int32_t>& ids) const {
@@ -45,9 +47,11 @@ void Citer::add_places(const NgramShare& ngrams, CitedToken& cited) const {
 }
 
 CitedToken Citer::cite(std::int64_t token, double log_prob, const std::vector<StoreShare>& shares,
-                       const std::optional<NgramShare>& ngrams) const {
+                       const std::optional<NgramShare>& ngrams,
+                       const std::vector<double>& with) const {
   CitedToken cited{token, decode({static_cast<std::int32_t>(token)}), 0, log_prob, {}};
   if (ngrams) add_places(*ngrams, cited);
+  for (std::size_t i = 0; i < with.size(); ++i) cited.models.push_back({with_[i].folder, with[i]});
   auto best = shares;
   std::stable_sort(best.begin(), best.end(),
                    [](const auto& a, const auto& b) { return a.share > b.share; });
@@ -82,6 +86,8 @@ core::OrderedJson to_json(const std::vector<CitedToken>& cited) {
                    {"log_prob", token.log_prob},
                    {"share", token.share},
                    {"contexts", std::move(contexts)}});
+    for (const auto& model : token.models)
+      all.back()["models"].push_back({{"model", model.folder}, {"share", model.share}});
   }
   return all;
 }
@@ -89,11 +95,15 @@ core::OrderedJson to_json(const std::vector<CitedToken>& cited) {
 std::string citation_lines(std::uint64_t prompt, std::int64_t sample,
                            const std::vector<CitedToken>& cited) {
   std::string lines;
-  for (std::size_t i = 0; i < cited.size(); ++i)
+  for (std::size_t i = 0; i < cited.size(); ++i) {
+    for (const auto& model : cited[i].models)
+      fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{:.4f}\t{}\t-\t-\t\n", prompt,
+                     sample, i, task::escape_text(cited[i].text), model.share, model.folder);
     for (const auto& context : cited[i].contexts)
       fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{:.4f}\t{}\t{}\t{}\t{}\n", prompt,
                      sample, i, task::escape_text(cited[i].text), context.share, context.store,
                      context.document, context.row, task::escape_text(context.text));
+  }
   return lines;
 }
 

@@ -30,7 +30,12 @@ struct CitedToken {
   std::string text;
   double share;     ///< of all entries, those that are not listed included
   double log_prob;  ///< nats
+  struct Model {
+    std::string folder;
+    double share;
+  };
   std::vector<Context> contexts;
+  std::vector<Model> models = {};  ///< further ones, in their order
 };
 
 inline constexpr std::int64_t kContextTokens = 16;
@@ -39,26 +44,30 @@ inline constexpr std::int64_t kContextTokens = 16;
 class Citer {
  public:
   /// At most `most` contexts of a token, of kContextTokens tokens each. Throws Error{usage} where the
-  /// memory has neither stores nor n-grams.
+  /// memory has neither stores nor n-grams nor further models.
   Citer(const MemoryPlan& memory, text::TokenizerPtr tokenizer, std::int64_t most);
-  /// The places of n-grams share their share alike.
+  /// The places of n-grams share their share alike. `with`: what each further model gave.
   CitedToken cite(std::int64_t token, double log_prob, const std::vector<StoreShare>& shares,
-                  const std::optional<NgramShare>& ngrams = {}) const;
+                  const std::optional<NgramShare>& ngrams = {},
+                  const std::vector<double>& with = {}) const;
 
  private:
   std::string decode(const std::vector<std::int32_t>& ids) const;
   void add_places(const NgramShare& ngrams, CitedToken& cited) const;
   std::shared_ptr<const Stores> stores_;
   std::shared_ptr<const ngrams::Index> ngrams_;
+  std::vector<WithShare> with_;
   text::TokenizerPtr tokenizer_;
   std::size_t most_;
 };
 
-/// [{"token", "text", "log_prob", "share", "contexts": [{"store", "document", "row", "share", "context"}]}]; of n-grams
-/// with "matched" too.
+/// [{"token", "text", "log_prob", "share", "contexts": [{"store", "document", "row", "share",
+/// "context"}]}]; of n-grams with "matched" too; where further models take part, "models":
+/// [{"model", "share"}].
 core::OrderedJson to_json(const std::vector<CitedToken>& cited);
 /// A line a context, with tabs between: prompt, sample, number of the token, its text, the
-/// context's share, store, document, row, context (texts as task::escape_text writes them).
+/// context's share, store, document, row, context (texts as task::escape_text writes them). A further
+/// model is a line too: its folder, "-" for document and row, and no context.
 std::string citation_lines(std::uint64_t prompt, std::int64_t sample,
                            const std::vector<CitedToken>& cited);
 

@@ -21,6 +21,7 @@ void MemoryOptions::fields(core::FieldList& f) {
   f("cache-lambda", cache_lambda, "its share").at_least(0).below(1);
   stores.fields(f);
   ngrams.fields(f);
+  with.fields(f);
   f.group("Memories");
   f("tuned-on", tuned_on, "fingerprint of the data these were tuned on, for the signature");
 }

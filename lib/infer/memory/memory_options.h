@@ -7,19 +7,21 @@
 #include "core/options.h"
 #include "infer/memory/ngram_options.h"
 #include "infer/memory/store_options.h"
+#include "infer/memory/with_options.h"
 
 namespace infer {
 
 /// What is remembered at test time, and how it joins the head. What it comes to for a model is a
 /// MemoryPlan.
-///   p = (1 - l_n) ((1 - l_m - l_c - l_s) p_joint + l_m p_memory + l_c p_cache + l_s p_stores)
-///       + l_n p_ngrams
+///   p = (1 - l_n) ((1 - l_m - l_c - l_s - l_w) p_joint + l_m p_memory + l_c p_cache + l_s p_stores
+///       + l_w p_with) + l_n p_ngrams
 /// p_joint: the head and, with combine = joint or both, local, long and stores in one softmax
 /// (TRIME, eq. 2); p_memory: with combine = interpolate, local and long alone (l_m = memory_lambda,
 /// else 0); p_cache: softmax of theta f.f over the `cache` previous positions (Grave et al. 2017);
 /// p_stores: what the datastores gave, alone (kNN-LM; see StoreOptions).
 /// p_ngrams: counts of what followed the longest suffix of the text so far that other texts have;
 /// l_n depends on that suffix (see NgramOptions).
+/// p_with: the softmax of a further model (see WithOptions), each with a share of its own.
 /// A source that sees nothing yet gives its share to p_joint.
 struct MemoryOptions {
   std::string memory;  ///< none, or a sum of local, long; empty: what the model was trained with
@@ -34,6 +36,7 @@ struct MemoryOptions {
   double cache_lambda = 0.1;
   StoreOptions stores;
   NgramOptions ngrams;
+  WithOptions with;
   std::string tuned_on;  ///< fingerprint of the data these figures were tuned on, for the signature
   void fields(core::FieldList& f);
 };

@@ -52,9 +52,10 @@ void check_shares(const MemoryPlan& plan, bool with_stores) {
   const double l_c = plan.cache > 0 ? plan.cache_lambda : 0;
   const double l_s =
       with_stores && (combine == "interpolate" || combine == "both") ? plan.stores.lambda : 0;
-  if (l_m + l_c + l_s >= 1)
+  if (l_m + l_c + l_s + plan.with.sum() >= 1)
     fail(Code::usage,
-         "--memory-lambda, --cache-lambda, --datastore-lambda: are shares, below 1 together");
+         "--memory-lambda, --cache-lambda, --datastore-lambda{}: are shares, below 1 together",
+         plan.with.any() ? ", --with" : "");
 }
 
 // All but the stores that are opened.
@@ -91,6 +92,7 @@ MemoryPlan plan_unopened(const MemoryOptions& options, const WindowPlan& windows
   plan.stores.temperature =
       stores.temperature > 0 ? stores.temperature : root(model.architecture->d_key());
   plan.ngrams.lambda = options.ngrams.shares();
+  plan.with.shares = options.with.shares();
   plan.tuned_on = options.tuned_on;
   check_shares(plan, with_stores);
   return plan;
@@ -127,6 +129,7 @@ MemoryOptions settled(MemoryOptions asked, const MemoryPlan& plan) {
   asked.stores.nprobe = plan.stores.nprobe;
   asked.stores.lambda = plan.stores.lambda, asked.stores.temperature = plan.stores.temperature;
   if (asked.ngrams.any()) asked.ngrams.lambda = plan.ngrams.lambda;
+  asked.with.models = with_texts(plan.with.shares);
   asked.tuned_on = plan.tuned_on;
   return asked;
 }

@@ -9,6 +9,7 @@
 
 #include "infer/memory/memory_options.h"
 #include "infer/memory/ngram_memory.h"
+#include "infer/memory/with_models.h"
 #include "infer/windows/window_plan.h"
 #include "model/folder.h"
 #include "nn/arch/model.h"
@@ -40,13 +41,15 @@ struct MemoryPlan {
   double cache_theta = 1, cache_lambda = 0.1;
   StorePlan stores;
   NgramPlan ngrams;
+  WithPlan with;
   std::string tuned_on;
 
   bool interpolated() const { return combine == "interpolate" && rule.any(); }
 };
 
 /// `windows` are those of the text: they say how long a segment is where the model does not.
-/// `opened`: the stores of options.stores.folders; n-grams are not opened. Throws Error{usage} for what contradicts itself
+/// `opened`: the stores of options.stores.folders; n-grams are not opened, nor further models (see
+/// open_with()). Throws Error{usage} for what contradicts itself
 /// or the model.
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
                        const nn::Model& model, const model::TrainingFacts& facts = {},

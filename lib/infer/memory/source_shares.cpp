@@ -29,6 +29,7 @@ std::vector<std::string> source_names(const MemoryPlan& plan) {
   if (plan.cache > 0) names.emplace_back("cache");
   for (std::size_t i = 0; plan.stores.any() && i < plan.stores.opened->size(); ++i)
     names.push_back((*plan.stores.opened)[i].name());
+  for (const auto& model : plan.with.models) names.push_back(model->loaded.folder);
   if (plan.ngrams.any()) names.emplace_back("n-grams");
   return names;
 }
@@ -97,6 +98,16 @@ Tensor StreamMemory::source_shares(const Window& window, std::int64_t begin,
     for (std::int64_t i = 0; i < rows; ++i)
       for (const auto& one : store_shares(i, token[i], own[i])) sums[one.store][i] += one.share;
     for (std::int64_t i = 0; i < stores; ++i) shares.push_back(of[i]);
+  }
+  if (plan_.with.any()) {
+    const auto models = static_cast<std::int64_t>(plan_.with.models.size());
+    const Tensor of = torch::zeros({models, rows}, torch::kFloat64);
+    auto sums = of.accessor<double, 2>();
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const auto given = with_shares(i, token[i], own[i]);
+      for (std::int64_t j = 0; j < models; ++j) sums[j][i] = given[static_cast<std::size_t>(j)];
+    }
+    for (std::int64_t j = 0; j < models; ++j) shares.push_back(of[j]);
   }
   if (ngrams_) {
     const Tensor of = torch::zeros({rows}, torch::kFloat64);

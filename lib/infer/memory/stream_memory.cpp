@@ -42,7 +42,7 @@ struct Shares {
       : memory(plan.interpolated() ? plan.memory_lambda : 0),
         cache(plan.cache > 0 ? plan.cache_lambda : 0),
         stores(plan.stores.interpolated() ? plan.stores.lambda : 0) {
-    joint = 1 - memory - cache - stores;
+    joint = 1 - memory - cache - stores - plan.with.sum();
   }
 };
 
@@ -71,6 +71,9 @@ Tensor mix(const Parts& parts, const MemoryPlan& plan) {
   if (parts.memory.defined()) add_share(log_prob, parts.memory[0], joint, shares.memory);
   if (parts.cache.defined()) add_share(log_prob, parts.cache[0], joint, shares.cache);
   if (parts.stores.defined()) add_share(log_prob, parts.stores[0][0], joint, shares.stores);
+  for (std::size_t i = 0; parts.with.defined() && i < plan.with.shares.size(); ++i)
+    add_share(log_prob, parts.with[static_cast<std::int64_t>(i)], joint,
+              plan.with.shares[i].lambda);
   if (!parts.ngrams.bucket.defined()) return log_prob;
   return mix_ngrams(log_prob, parts.ngrams, plan.ngrams.lambda);
 }
@@ -222,7 +225,8 @@ Parts StreamMemory::score(const HeadRows& head, const Window& window,
 }
 
 Tensor StreamMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
-                               const nn::Place& place) {
+                               const nn::Place& place, const std::vector<Tensor>& with) {
+  with_ = with;
   const StorePlan& stores = plan_.stores;
   if (stores.any()) found_ = stores.opened->search(g, stores.k, grid_.nprobes[0], stores.rescore);
   contexts_.clear();
@@ -235,8 +239,10 @@ Tensor StreamMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
 }
 
 Tensor StreamMemory::log_probs(nn::Head& head, const Window& window, std::int64_t begin,
-                               std::int64_t end, const Neighbours& found) {
+                               std::int64_t end, const Neighbours& found,
+                               const std::vector<Tensor>& with) {
   found_ = found;
+  with_ = with;
   contexts_.clear();
   if (ngrams_) {
     if (begin == window.first_scored) ngrams_->read(0, window.before);
@@ -306,6 +312,10 @@ Tensor StreamMemory::mixture(nn::Head& head, const Tensor& f, const WordMasses& 
   if (memory.defined()) add(memory, shares.memory);
   if (cache_) add(own(masses(*cache_, /*of_f=*/true, words.size(1))), shares.cache);
   if (stores.interpolated()) add(own(store_masses(stores.temperature)), shares.stores);
+  for (std::size_t i = 0; i < with_.size(); ++i) {
+    with_[i] = with_rows(with_[i], words.size(1), words);
+    add(with_[i], plan_.with.shares[i].lambda);
+  }
   rest_ = torch::ones_like(joint_share_);
   return ngrams_ ? ngrams_->mix(log_prob, contexts_, rest_) : log_prob;
 }
@@ -336,6 +346,15 @@ std::optional<NgramShare> StreamMemory::ngram_share(std::int64_t row, std::int64
                                                     double log_prob) const {
   if (!ngrams_) return std::nullopt;
   return ngrams_->share(contexts_[static_cast<std::size_t>(row)], token, log_prob);
+}
+
+std::vector<double> StreamMemory::with_shares(std::int64_t row, std::int64_t token,
+                                              double log_prob) const {
+  std::vector<double> shares;
+  for (std::size_t i = 0; i < with_.size(); ++i)
+    shares.push_back(plan_.with.shares[i].lambda * rest_[row][0].item<double>() *
+                     std::exp(with_[i][row][token].item<double>() - log_prob));
+  return shares;
 }
 
 void StreamMemory::read(std::int64_t row, std::span<const std::int64_t> tokens) {

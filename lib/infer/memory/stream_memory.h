@@ -46,11 +46,13 @@ struct Parts {
   torch::Tensor cache;   ///< (n_thetas, R), the same
   torch::Tensor stores;  ///< (n_nprobes, n_store_temperatures, R), the same
   NgramScores ngrams;    ///< undefined: not used
+  torch::Tensor with;    ///< (models, R), NaN where a further model has none; undefined: not used
 };
 /// log p of the mixture at the plan's lambdas and the first point of the grid: (R).
 torch::Tensor mix(const Parts& parts, const MemoryPlan& plan);
 
-/// Where probability comes from: vocabulary, local, long, cache, each store by its folder, n-grams;
+/// Where probability comes from: vocabulary, local, long, cache, each store and each further model
+/// by its folder, n-grams;
 /// those that a plan has.
 std::vector<std::string> source_names(const MemoryPlan& plan);
 
@@ -80,15 +82,16 @@ class StreamMemory {
               const std::vector<Neighbours>& found = {});
 
   /// log p of every word, by all sources together: f (R, d_model), g (R, d_key) and their place
-  /// (R), positions whose labels are not known yet. The stores are searched here. Returns (R, V),
-  /// float32 or float64.
+  /// (R), positions whose labels are not known yet. The stores are searched here. `with`: what each
+  /// further model gives, (R, V of its own). Returns (R, V), float32 or float64.
   torch::Tensor log_probs(nn::Head& head, const torch::Tensor& f, const torch::Tensor& g,
-                          const nn::Place& place);
+                          const nn::Place& place, const std::vector<torch::Tensor>& with = {});
   /// The same at rows [begin, end) of a window, of which nothing is remembered but by n-grams: they
   /// read the targets, so that rows come in their order from the first that is scored. `found`: what
   /// the stores gave for these rows, where any take part.
   torch::Tensor log_probs(nn::Head& head, const Window& window, std::int64_t begin,
-                          std::int64_t end, const Neighbours& found = {});
+                          std::int64_t end, const Neighbours& found = {},
+                          const std::vector<torch::Tensor>& with = {});
   /// After log_probs(): what each entry of the stores with the label `token` gave of row's
   /// p(token), whose logarithm is `log_prob`.
   std::vector<StoreShare> store_shares(std::int64_t row, std::int64_t token, double log_prob) const;
@@ -99,6 +102,8 @@ class StreamMemory {
   /// source_names() gave, (R, n) float64, rows that sum to 1. `log_probs` (R): of the targets.
   torch::Tensor source_shares(const Window& window, std::int64_t begin,
                               const torch::Tensor& log_probs) const;
+  /// The same of the further models, in their order.
+  std::vector<double> with_shares(std::int64_t row, std::int64_t token, double log_prob) const;
   /// What comes next in a row's stream, for log_probs(): its first tokens too, and those that
   /// append() is given as labels.
   void read(std::int64_t row, std::span<const std::int64_t> tokens);
@@ -114,7 +119,9 @@ class StreamMemory {
   /// False: append() does nothing.
   bool remembers() const { return context_.has_value() || cache_.has_value(); }
   /// False: scores are the head's own.
-  bool any() const { return remembers() || plan_.stores.any() || ngrams_.has_value(); }
+  bool any() const {
+    return remembers() || plan_.stores.any() || ngrams_.has_value() || plan_.with.any();
+  }
 
  private:
   // A kind of source: a ring of keys with its rule.
@@ -153,6 +160,7 @@ class StreamMemory {
   nn::MemoryRule local_rule_;  // of context_, what of it is local
   std::optional<NgramMemory> ngrams_;
   Neighbours found_;                    // of the last log_probs()
+  std::vector<torch::Tensor> with_;     // of the same
   std::vector<NgramContext> contexts_;  // of the same
   torch::Tensor joint_log_z_;  // (R, 1), of the same: normalises the joint scores of memories
   torch::Tensor joint_share_;  // (R, 1), of the same: p_joint's in the mixture of all but n-grams

@@ -25,6 +25,8 @@ Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::str
   memory_ =
       plan_memory(options_.memory, plan_windows(options_.windows, *loaded_.model, loaded_.facts),
                   loaded_, open);
+  open_with(memory_.with, loaded_, options_.windows, device_,
+            nn::dtype(options_.compute.precision));
 }
 
 bool Evaluation::of_pairs() const {

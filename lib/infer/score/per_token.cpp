@@ -5,8 +5,8 @@
 
 namespace infer {
 
-PerToken::PerToken(const std::string& path, const shard::Dataset& data)
-    : out_(path), writer_(out_), documents_(data.documents()) {
+PerToken::PerToken(const std::string& path, const shard::Dataset& data, WithPlan with)
+    : out_(path), writer_(out_), documents_(data.documents()), with_(std::move(with)) {
   if (!data.header().tokenizer.empty())
     tokenizer_ = text::parse_tokenizer(data.header().tokenizer, data.name());
 }
@@ -20,6 +20,8 @@ void PerToken::add(const Scored& scored) {
   const torch::Tensor joint = first_point(parts.joint), memory = first_point(parts.memory);
   const torch::Tensor cache = first_point(parts.cache), stores = first_point(parts.stores);
   const torch::Tensor& ngrams = parts.ngrams.log_prob;
+  const torch::Tensor with =
+      parts.with.defined() ? with_.mix(parts.with).contiguous() : torch::Tensor();
   const auto value = [](const torch::Tensor& part, std::int64_t i) {
     return part.defined() ? -part.const_data_ptr<double>()[i]
                           : std::numeric_limits<double>::quiet_NaN();
@@ -34,6 +36,7 @@ void PerToken::add(const Scored& scored) {
     row.head = value(parts.head, i), row.joint = value(joint, i);
     row.memory = value(memory, i), row.cache = value(cache, i), row.stores = value(stores, i);
     row.ngrams = value(ngrams, i);
+    row.with = value(with, i);
     row.nats = value(scored.log_prob, i);
     writer_.write(row);
   }

@@ -15,7 +15,8 @@ namespace infer {
 /// not at all. `data` must outlive it.
 class PerToken {
  public:
-  PerToken(const std::string& path, const shard::Dataset& data);
+  /// `with`: the further models that take part.
+  PerToken(const std::string& path, const shard::Dataset& data, WithPlan with = {});
   void add(const Scored& scored);
   void commit() { out_.commit(); }
 
@@ -23,6 +24,7 @@ class PerToken {
   core::Output out_;
   task::TokenScoreWriter writer_;
   const shard::Documents& documents_;
+  WithPlan with_;
   std::size_t document_ = 0;
   text::TokenizerPtr tokenizer_;
 };

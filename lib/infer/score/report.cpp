@@ -75,6 +75,20 @@ std::string signature(const core::Digest& data, const core::Digest& model,
     add("ngrams-lambda",
         one ? fmt::format("{}", lambda[0]) : fmt::format("{}", fmt::join(lambda, "+")));
   }
+  if (memory.with.any()) {
+    std::vector<std::string> models;
+    std::vector<double> shares;
+    for (const auto& with : memory.with.models) {
+      const auto plan = plan_windows(with->windows, *with->loaded.model, with->loaded.facts);
+      models.push_back(windows.pairs
+                           ? short_fingerprint(with->loaded.fingerprint)
+                           : fmt::format("{}@{}/{}{}", short_fingerprint(with->loaded.fingerprint),
+                                         plan.window, plan.stride, plan.carried ? "/carry" : ""));
+    }
+    for (const auto& share : memory.with.shares) shares.push_back(share.lambda);
+    add("with", fmt::format("{}", fmt::join(models, "+")));
+    add("with-lambda", fmt::format("{}", fmt::join(shares, "+")));
+  }
   if (!memory.tuned_on.empty()) add("tuned-on", memory.tuned_on);
   add("precision", precision);
   add("version", core::build::kVersion);

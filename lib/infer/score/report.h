@@ -18,7 +18,7 @@ std::string short_fingerprint(const core::Digest& digest);
 ///   data:…|model:…|protocol:hf|window:512|stride:512|restart:none|carry:off|first:skipped|memory:local+long|
 ///   long:2048|combine:joint|temperature:1.1|cache:2000|theta:0.06|cache-lambda:0.1|
 ///   stores:…+…|k:1024|nprobe:32|rescore:no|stores-combine:both|stores-temperature:10|
-///   stores-lambda:0.3|precision:float32|version:0.1.0
+///   stores-lambda:0.3|with:...@512/256|with-lambda:0.5|precision:float32|version:0.1.0
 /// What is not used is left out; of pairs there is unit:pair instead of the windows.
 std::string signature(const core::Digest& data, const core::Digest& model,
                       const WindowPlan& windows, const MemoryPlan& memory,

@@ -45,7 +45,8 @@ Reports::Reports(const ReportOptions& options, const Evaluation& evaluation,
     breakdown_ = Breakdown::by_frequency(data, evaluation.open({options.counts}));
   if (!options.retrieval_at.empty())
     retrieval_.emplace(options.retrieval_at, evaluation.memory().stores);
-  if (!options.per_token.empty()) per_token_.emplace(options.per_token, data);
+  if (!options.per_token.empty())
+    per_token_.emplace(options.per_token, data, evaluation.memory().with);
   if (!options.timings.empty()) timings_.emplace(options.timings);
 }
 

@@ -11,6 +11,8 @@
 
 #include "core/error.h"
 #include "infer/memory/stores.h"
+#include "infer/score/window_forward.h"
+#include "infer/score/with_scores.h"
 #include "infer/windows/window_batches.h"
 #include "infer/windows/windows.h"
 
@@ -102,15 +104,6 @@ struct Forwarded {
   bool own = true;                              // of the part; else they are only remembered
 };
 
-// The new rows of each window, one after the other.
-Tensor new_rows(const Tensor& rows, const std::vector<Span>& spans) {
-  std::vector<Tensor> pieces;
-  for (std::size_t i = 0; i < spans.size(); ++i)
-    pieces.push_back(
-        rows[static_cast<std::int64_t>(i)].slice(0, spans[i].first_scored, spans[i].length));
-  return pieces.size() == 1 ? pieces[0] : torch::cat(pieces);
-}
-
 // A text sees n-grams of other texts only.
 MemoryPlan without(MemoryPlan memory, const std::string& own) {
   memory.ngrams = memory.ngrams.without(own);
@@ -130,11 +123,12 @@ class Walk {
         watch_(watch),
         mixed_(mixed),
         carried_(windows.carried),
-        sorted_(windows.pairs && !memory.stores.any()),
+        sorted_(windows.pairs && !memory.stores.any() && !memory.with.any()),
         own_(data.fingerprint().hex()),
         memory_(without(memory, own_), windows.window, carried_, model, 1, grid),
         nprobes_(grid.nprobes) {
     if (nprobes_.empty()) nprobes_ = {memory.stores.nprobe};
+    if (memory.with.any()) with_.emplace(memory.with, data);
   }
 
   Totals run() {
@@ -171,13 +165,6 @@ class Walk {
     kept_.clear();
   }
 
-  nn::Hidden encode(const nn::Batch& batch, const Span& first) {
-    if (!carried_) return model_.architecture->forward(batch, nullptr);
-    if (!first.fresh && model_.architecture->carry() == nn::Carry::forget)
-      model_.architecture->forget(state_, windows_.window - windows_.stride);
-    return model_.architecture->forward(batch, &state_);
-  }
-
   // One forward for all windows and one call of the head; the stores are searched meanwhile and
   // while the next windows go forward.
   Forwarded forward(std::vector<Span> spans, bool own) {
@@ -186,11 +173,11 @@ class Walk {
     done.spans = std::move(spans);
     done.host = batch_of(done.spans, data_, windows_, model_.vocabulary);
     done.batch = done.host.to(device_);
-    done.hidden = encode(done.batch, done.spans[0]);
+    done.hidden = forward_windows(model_, windows_, done.batch, done.spans[0], state_);
     if (!own) return done;
-    if (plan_.stores.any()) done.search = search(new_rows(done.hidden.g, done.spans));
-    done.head = head_rows(*model_.head, new_rows(done.hidden.f, done.spans),
-                          new_rows(done.batch.targets, done.spans));
+    if (plan_.stores.any()) done.search = search(scored_rows(done.hidden.g, done.spans));
+    done.head = head_rows(*model_.head, scored_rows(done.hidden.f, done.spans),
+                          scored_rows(done.batch.targets, done.spans));
     return done;
   }
 
@@ -301,6 +288,7 @@ class Walk {
     scored.parts = memory_.score(head, window, found);
     if (!found.empty()) scored.found = &found[0];
     const std::int64_t tokens = span.length - span.first_scored;
+    if (with_) scored.parts.with = with_->at(scored.first, tokens);
     totals_.tokens += static_cast<std::uint64_t>(span.counted);
     if (mixed_) {
       scored.log_prob = mix(scored.parts, plan_);
@@ -331,6 +319,7 @@ class Walk {
   StreamMemory memory_;
   std::optional<std::uint64_t> read_;  // by n-grams: elements of the stream up to this
   std::vector<std::int64_t> nprobes_;
+  std::optional<WithScores> with_;
   nn::State state_;
   Totals totals_;
   std::vector<Scored> kept_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string>
 
 #include "core/error.h"
@@ -15,21 +16,33 @@ namespace {
 
 using torch::Tensor;
 
+constexpr double kLeastJoint = 1e-9;  // more than sums of shares are rounded by
 constexpr double kTiny = 1e-300;  // keeps the logarithm of a probability that underflowed finite
 
-constexpr std::int64_t kSources = 4;
+constexpr std::size_t kFirstWith = 4;  // among the sources
+constexpr std::int64_t kMostCombinations = 1 << 18;
 
-// Shares of p_joint, p_memory, p_cache and p_stores, a row a combination: (L, 4) with the unused at
-// 0.
-Tensor combinations(const std::vector<double>& memory, const std::vector<double>& cache,
-                    const std::vector<double>& stores) {
-  std::vector<double> rows;
-  for (const double l_m : memory)
-    for (const double l_c : cache)
-      for (const double l_s : stores)
-        if (l_m + l_c + l_s < 1) rows.insert(rows.end(), {1 - l_m - l_c - l_s, l_m, l_c, l_s});
-  const auto n = static_cast<std::int64_t>(rows.size()) / kSources;
-  return torch::tensor(rows, torch::kFloat64).view({n, kSources});
+// Shares of p_joint, then of the others, whose values are given, a row a combination: (L, sources).
+Tensor combinations(const std::vector<std::vector<double>>& others) {
+  std::vector<std::vector<double>> rows = {{1}};
+  for (const auto& values : others) {
+    std::vector<std::vector<double>> more;
+    for (const auto& row : rows)
+      for (const double value : values) {
+        if (row[0] - value <= kLeastJoint) continue;
+        more.push_back(row);
+        more.back()[0] -= value;
+        more.back().push_back(value);
+      }
+    rows = std::move(more);
+    if (std::ssize(rows) > kMostCombinations)
+      core::fail(core::Code::usage,
+                 "--tune: more than {} combinations of shares; give fewer --tune-lambdas",
+                 kMostCombinations);
+  }
+  std::vector<double> flat;
+  for (const auto& row : rows) flat.insert(flat.end(), row.begin(), row.end());
+  return torch::tensor(flat, torch::kFloat64).view({std::ssize(rows), std::ssize(others) + 1});
 }
 
 // exp of a source's log p; joint's where it sees nothing.
@@ -39,7 +52,7 @@ Tensor probability(const Tensor& log_prob, const Tensor& joint) {
 
 struct Grid {
   MemoryGrid sources;
-  Tensor shares;                            // (L, 4)
+  Tensor shares;                            // (L, sources)
   std::vector<double> ngram_lambdas = {0};  // K
   // (n_nprobes, n_temperatures, n_thetas, n_store_temperatures, L, B + 1, K): sums of -log p over the
   // tokens of each bucket of n-grams with each share; last those of no bucket.
@@ -52,12 +65,14 @@ struct Grid {
   void add(const Parts& parts, std::int64_t n, std::int64_t t) {
     const Tensor joint = parts.joint[n][t].exp();
     const Tensor memory = parts.memory.defined() ? probability(parts.memory[t], joint) : joint;
+    std::vector<Tensor> sources = {joint, memory, joint, joint};
+    for (std::int64_t i = 0; parts.with.defined() && i < parts.with.size(0); ++i)
+      sources.push_back(probability(parts.with[i], joint));
     for (std::int64_t i = 0; i < nats.size(2); ++i) {
-      const Tensor cache = parts.cache.defined() ? probability(parts.cache[i], joint) : joint;
+      if (parts.cache.defined()) sources[2] = probability(parts.cache[i], joint);
       for (std::int64_t s = 0; s < nats.size(3); ++s) {
-        const Tensor stores =
-            parts.stores.defined() ? probability(parts.stores[n][s], joint) : joint;
-        const Tensor mixture = shares.mm(torch::stack({joint, memory, cache, stores}));  // (L, R)
+        if (parts.stores.defined()) sources[3] = probability(parts.stores[n][s], joint);
+        const Tensor mixture = shares.mm(torch::stack(sources));  // (L, R)
         add(nats[n][t][i][s], mixture, parts.ngrams);
       }
     }
@@ -102,10 +117,10 @@ std::vector<double> scaled(std::vector<double> given, const std::vector<double>&
 Grid make_grid(const MemoryPlan& memory, const TuneOptions& options, const nn::Model& model) {
   const StorePlan& stores = memory.stores;
   const bool context = memory.rule.any(), cache = memory.cache > 0;
-  if (!context && !cache && !stores.any() && !memory.ngrams.any())
+  if (!context && !cache && !stores.any() && !memory.ngrams.any() && !memory.with.any())
     core::fail(core::Code::usage,
                "--tune: there is nothing to tune; add --memory local,long, --cache N, "
-               "--datastore STORE or --ngrams FOLDER");
+               "--datastore STORE, --ngrams FOLDER or --with MODEL");
   Grid grid;
   const std::vector<double> lambdas = scaled(options.lambdas, kLambdas, 1);
   grid.sources.fill(memory);
@@ -123,8 +138,11 @@ Grid make_grid(const MemoryPlan& memory, const TuneOptions& options, const nn::M
     grid.sources.thetas = scaled(options.thetas, kThetaSteps,
                                  1 / std::sqrt(static_cast<double>(model.architecture->d_model())));
   const std::vector<double> none = {0};
-  grid.shares = combinations(memory.interpolated() ? lambdas : none, cache ? lambdas : none,
-                             stores.interpolated() ? lambdas : none);
+  std::vector<std::vector<double>> others = {memory.interpolated() ? lambdas : none,
+                                             cache ? lambdas : none,
+                                             stores.interpolated() ? lambdas : none};
+  others.insert(others.end(), memory.with.shares.size(), lambdas);
+  grid.shares = combinations(others);
   if (memory.ngrams.any()) grid.ngram_lambdas = scaled(options.lambdas, kNgramLambdas, 1);
   const auto size = [](const auto& points) { return static_cast<std::int64_t>(points.size()); };
   grid.nats = torch::zeros({size(grid.sources.nprobes), size(grid.sources.temperatures),
@@ -144,29 +162,40 @@ std::vector<TunePoint> points_of(const Grid& grid, std::uint64_t tokens) {
     for (const double temperature : grid.sources.temperatures)
       for (const double theta : grid.sources.thetas)
         for (const double store_temperature : grid.sources.store_temperatures)
-          for (std::int64_t l = 0; l < shares.size(0); ++l)
-            points.push_back({nprobe, temperature, theta, store_temperature, shares[l][1],
-                              shares[l][2], shares[l][3], *sum++ / static_cast<double>(tokens)});
+          for (std::int64_t l = 0; l < shares.size(0); ++l) {
+            const double* const row = shares[l].data();
+            points.push_back({nprobe,
+                              temperature,
+                              theta,
+                              store_temperature,
+                              row[1],
+                              row[2],
+                              row[3],
+                              *sum++ / static_cast<double>(tokens),
+                              {row + kFirstWith, row + shares.size(1)}});
+          }
   return points;
 }
 
 // Values of the best point at the edge of what was tried.
 std::vector<std::string> edges_of(const TunePoint& best, const std::vector<TunePoint>& points) {
   std::vector<std::string> edges;
-  const auto look = [&](const char* flag, double TunePoint::*value, double natural) {
-    const auto [least, most] =
-        std::minmax_element(points.begin(), points.end(),
-                            [&](const auto& a, const auto& b) { return a.*value < b.*value; });
-    const double chosen = best.*value, low = *least.*value, high = *most.*value;
+  const auto look = [&](const char* flag, auto value, double natural) {
+    const auto less = [&](const auto& a, const auto& b) { return value(a) < value(b); };
+    const auto [least, most] = std::minmax_element(points.begin(), points.end(), less);
+    const double chosen = value(best), low = value(*least), high = value(*most);
     if (low < high && chosen != natural && (chosen == low || chosen == high))
       edges.push_back(fmt::format("--{} {}", flag, chosen));
   };
-  look("tune-temperatures", &TunePoint::temperature, 0);
-  look("tune-thetas", &TunePoint::theta, 0);
-  look("tune-datastore-temperatures", &TunePoint::store_temperature, 0);
+  look("tune-temperatures", std::mem_fn(&TunePoint::temperature), 0);
+  look("tune-thetas", std::mem_fn(&TunePoint::theta), 0);
+  look("tune-datastore-temperatures", std::mem_fn(&TunePoint::store_temperature), 0);
   for (const auto share :
        {&TunePoint::memory_lambda, &TunePoint::cache_lambda, &TunePoint::store_lambda})
-    look("tune-lambdas", share, 0);
+    look("tune-lambdas", std::mem_fn(share), 0);
+  for (std::size_t i = 0; i < best.with_lambdas.size(); ++i)
+    look(
+        "tune-lambdas", [i](const TunePoint& point) { return point.with_lambdas[i]; }, 0);
   return edges;
 }
 
@@ -243,6 +272,8 @@ Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
     stores.temperature = tuned.best.store_temperature;
     stores.lambda = tuned.best.store_lambda;
   }
+  for (std::size_t i = 0; i < memory.with.shares.size(); ++i)
+    tuned.memory.with.shares[i].lambda = tuned.best.with_lambdas[i];
   tuned.memory.tuned_on = short_fingerprint(data.fingerprint());
   return tuned;
 }

@@ -45,6 +45,7 @@ struct TunePoint {
   double temperature, theta, store_temperature;
   double memory_lambda, cache_lambda, store_lambda;
   double loss;
+  std::vector<double> with_lambdas;  ///< of the further models
 };
 
 struct Tuned {
@@ -61,7 +62,7 @@ struct Tuned {
 };
 
 /// Every combination of what `memory` uses: the temperature of what is joined, the shares of what
-/// is interpolated, theta, the stores' temperature and nprobe; with each of them the best share of
+/// is interpolated and of further models, theta, the stores' temperature and nprobe; with each of them the best share of
 /// n-grams for each bucket. The model goes over the data once
 /// and the stores are searched once for each nprobe; sums are kept, no scores. Throws Error{usage}
 /// if `memory` has nothing to tune, and as score().

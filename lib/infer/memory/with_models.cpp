@@ -1,0 +1,82 @@
+#include "infer/memory/with_models.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "nn/base/arch_facts.h"
+
+namespace infer {
+namespace {
+
+using core::Code;
+using core::fail;
+
+std::string tokenizer_of(const model::Loaded& loaded) {
+  const std::string& written = loaded.facts.tokenizer_fingerprint;
+  return written.empty() ? model::tokenizer_fingerprint(loaded.tokenizer) : written;
+}
+
+// Models without tokenizers have the same if they have as many words.
+void expect_same_tokens(const model::Loaded& with, const model::Loaded& loaded) {
+  const std::string theirs = tokenizer_of(with), own = tokenizer_of(loaded);
+  if (!own.empty() && !theirs.empty() && own != theirs)
+    fail(Code::bad_data, "--with {}: its tokenizer is {}, that of {} {}; they share no tokens",
+         with.folder, theirs, loaded.folder, own);
+  if ((own.empty() || theirs.empty()) && with.model->vocabulary != loaded.model->vocabulary)
+    fail(Code::bad_data, "--with {}: a vocabulary of {}, but {} has one of {}", with.folder,
+         with.model->vocabulary, loaded.folder, loaded.model->vocabulary);
+}
+
+}  // namespace
+
+double WithPlan::sum() const {
+  double sum = 0;
+  for (const auto& share : shares) sum += share.lambda;
+  return sum;
+}
+
+torch::Tensor WithPlan::mix(const torch::Tensor& log_prob) const {
+  std::vector<double> weights;
+  for (const auto& share : shares) weights.push_back(share.lambda / sum());
+  return torch::logsumexp(log_prob + torch::tensor(weights, torch::kFloat64).log().unsqueeze(1), 0);
+}
+
+WindowOptions windows_for(const nn::Model& model, WindowOptions options) {
+  const auto& architecture = *model.architecture;
+  const auto carry = architecture.carry();
+  if (const auto context = architecture.context();
+      context && options.window > *context && carry != nn::Carry::constant) {
+    options.window = *context;
+    options.stride = std::min(options.stride, *context);
+  }
+  if (options.carry == "on" && carry == nn::Carry::reencode) options.carry = "auto";
+  return options;
+}
+
+void open_with(WithPlan& plan, const model::Loaded& loaded, const WindowOptions& windows,
+               torch::Device device, std::optional<torch::Dtype> dtype) {
+  const auto reads_source = [](const model::Loaded& of) {
+    return nn::arch_facts(of.model->options.arch).reads_source;
+  };
+  for (const auto& share : plan.shares) {
+    auto with = std::make_shared<WithModel>();
+    with->loaded = model::load(share.folder, device, dtype);
+    expect_same_tokens(with->loaded, loaded);
+    if (reads_source(with->loaded) != reads_source(loaded))
+      fail(Code::usage, "--with {}: of it and {} one reads pairs and one does not", share.folder,
+           loaded.folder);
+    with->loaded.model->eval();
+    with->windows = windows_for(*with->loaded.model, windows);
+    plan.models.push_back(std::move(with));
+  }
+}
+
+torch::Tensor with_rows(const torch::Tensor& log_probs, std::int64_t words,
+                        const torch::Tensor& like) {
+  const torch::Tensor rows = log_probs.slice(1, 0, words).to(like.options());
+  const std::int64_t missing = words - rows.size(1);
+  return missing > 0 ? torch::constant_pad_nd(rows, {0, missing}, -HUGE_VAL) : rows;
+}
+
+}  // namespace infer

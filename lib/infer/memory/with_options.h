@@ -1,0 +1,31 @@
+#pragma once
+// Which further models take part at test time, and with what share.
+
+#include <string>
+#include <vector>
+
+#include "core/options.h"
+
+namespace infer {
+
+/// A model that is mixed in: its folder and what it gives of the mixture.
+struct WithShare {
+  std::string folder;
+  double lambda = 0;
+};
+
+struct WithOptions {
+  std::vector<std::string> models;  ///< FOLDER, FOLDER:auto or FOLDER:0.3
+  void fields(core::FieldList& f);
+
+  bool any() const { return !models.empty(); }
+  /// Those of auto, which is meant where nothing is said, and the model itself share what the others
+  /// leave alike. Throws Error{usage} for a share that is not at least 0, and for shares that are not
+  /// below 1 together.
+  std::vector<WithShare> shares() const;
+};
+
+/// As WithOptions takes them, of folders and shares that are settled.
+std::vector<std::string> with_texts(const std::vector<WithShare>& shares);
+
+}  // namespace infer

@@ -1,0 +1,241 @@
+// Further models in a mixture against the sum of what each gives alone: scores, parts, whole rows,
+// continuations, tuning.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "infer/answers/passage_scorer.h"
+#include "infer/generate/decode_session.h"
+#include "infer/memory/with_models.h"
+#include "infer/score/tune.h"
+#include "tiny.h"
+#include "unit/thrown.h"
+
+namespace {
+
+using torch::Tensor;
+
+constexpr double kNear = 1e-9;
+
+std::shared_ptr<infer::WithModel> with_of(const std::string& arch, std::int64_t window,
+                                          std::int64_t stride, const char* positions = "learned",
+                                          std::int64_t vocabulary = 23) {
+  auto with = std::make_shared<infer::WithModel>();
+  with->loaded.folder = arch;
+  with->loaded.model = std::make_shared<nn::Model>(tiny::model_of(arch, positions, vocabulary));
+  with->windows.window = window, with->windows.stride = stride;
+  with->windows.batch_tokens = 70;
+  return with;
+}
+
+// An LSTM whose State goes on and a transformer of a smaller window, beside a transformer.
+struct Case {
+  tiny::Text text = tiny::text_of({90, 40, 0, 61});
+  tiny::Shard shard{text};
+  nn::Model model = tiny::model_of("transformer");
+  infer::WithPlan plan{{{"lstm", 0.2}, {"transformer", 0.35}},
+                       {with_of("lstm", 24, 24), with_of("transformer", 16, 9, "alibi")}};
+
+  // log p of every scored token by one of the further models alone.
+  Tensor alone(std::size_t i) const {
+    const auto& with = *plan.models[i];
+    const auto windows =
+        infer::plan_windows(with.windows, *with.loaded.model, with.loaded.facts, shard.data());
+    return tiny::log_probs(*with.loaded.model, shard.data(), windows, infer::MemoryPlan{});
+  }
+};
+
+Tensor mixed(const std::vector<std::pair<double, Tensor>>& sources) {
+  Tensor sum = torch::zeros_like(sources[0].second);
+  for (const auto& [share, log_prob] : sources) sum += share * log_prob.exp();
+  return sum.log();
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("shares: given, or alike of what is left; a folder may have a colon") {
+  infer::WithOptions options;
+  options.models = {"a:0.4", "b", "c:auto", "d:e"};
+  const auto shares = options.shares();
+  DOCTEST_REQUIRE(shares.size() == 4);
+  DOCTEST_CHECK(shares[0].folder == "a");
+  DOCTEST_CHECK(shares[0].lambda == 0.4);
+  for (int i = 1; i < 4; ++i) DOCTEST_CHECK(shares[i].lambda == doctest::Approx(0.15));
+  DOCTEST_CHECK(shares[2].folder == "c");
+  DOCTEST_CHECK(shares[3].folder == "d:e");
+  options.models = infer::with_texts(shares);
+  DOCTEST_CHECK(options.shares()[3].folder == "d:e");
+  DOCTEST_CHECK(options.shares()[3].lambda == shares[3].lambda);
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"a:1"}, {"a:-0.1"}, {"a:nan"}, {":0.2"}, {"a:0.5", "b:0.5"}}) {
+    options.models = wrong;
+    DOCTEST_CHECK(thrown([&] { options.shares(); }).code == 64);
+  }
+}
+
+DOCTEST_TEST_CASE("a mixture is the sum of what each model gives alone, whatever their windows") {
+  Case of;
+  nn::Model& model = of.model;
+  for (const bool by_document : {false, true}) {
+    auto windows = tiny::windows_of(32, 13);
+    windows.by_document = by_document;
+    for (const auto& with : of.plan.models)
+      std::const_pointer_cast<infer::WithModel>(with)->windows.restart =
+          by_document ? "document" : "none";
+    auto options = tiny::memory_of("local");
+    options.cache = 40, options.cache_lambda = 0.1;
+    auto plan = infer::plan_memory(options, windows, model);
+    plan.with = of.plan;
+    std::vector<Tensor> joint, cache, found;
+    infer::Watch watch;
+    watch.scored = [&](const infer::Scored& scored) {
+      const Tensor own = scored.parts.joint[0][0], seen = scored.parts.cache[0];
+      joint.push_back(own);
+      cache.push_back(torch::where(seen.isnan(), own, seen));
+      found.push_back(scored.log_prob);
+    };
+    infer::score(model, of.shard.data(), windows, plan, torch::kCPU, watch);
+    const Tensor expected = mixed({{1 - 0.1 - 0.2 - 0.35, torch::cat(joint)},
+                                   {0.1, torch::cat(cache)},
+                                   {0.2, of.alone(0)},
+                                   {0.35, of.alone(1)}});
+    DOCTEST_CHECK(tiny::largest_difference(torch::cat(found), expected) < kNear);
+    // Parts begin anywhere.
+    Tensor parts = torch::zeros({0}, torch::kFloat64);
+    for (std::int64_t part = 0; part < 3; ++part) {
+      watch.part = {part, 3};
+      watch.scored = [&](const infer::Scored& scored) {
+        parts = torch::cat({parts, scored.log_prob});
+      };
+      infer::score(model, of.shard.data(), windows, plan, torch::kCPU, watch);
+    }
+    DOCTEST_CHECK(tiny::largest_difference(parts, expected) < kNear);
+  }
+}
+
+DOCTEST_TEST_CASE("a token that the windows of a further model leave out is the others'") {
+  Case of;
+  nn::Model& model = of.model;
+  const auto windows = tiny::windows_of(32, 32);
+  infer::MemoryPlan plan;
+  plan.with = {{{"lstm", 0.4}}, {with_of("transformer", 24, 24, "alibi")}};
+  std::const_pointer_cast<infer::WithModel>(plan.with.models[0])->windows.protocol = "llama.cpp";
+  const Tensor own = tiny::log_probs(model, of.shard.data(), windows, infer::MemoryPlan{});
+  std::vector<Tensor> found, theirs;
+  infer::Watch watch;
+  watch.scored = [&](const infer::Scored& scored) {
+    found.push_back(scored.log_prob);
+    theirs.push_back(scored.parts.with[0]);
+  };
+  infer::score(model, of.shard.data(), windows, plan, torch::kCPU, watch);
+  const Tensor with = torch::cat(theirs);
+  const auto missing = with.isnan().sum().item<std::int64_t>();
+  DOCTEST_CHECK(missing > 60);
+  DOCTEST_CHECK(missing < with.size(0));
+  const Tensor expected = mixed({{0.6, own}, {0.4, torch::where(with.isnan(), own, with)}});
+  DOCTEST_CHECK(tiny::largest_difference(torch::cat(found), expected) < kNear);
+}
+
+DOCTEST_TEST_CASE("rows of words, as texts grow and are chosen: the mixture of the models' own") {
+  nn::Model model = tiny::model_of("transformer");
+  infer::MemoryPlan plan;
+  plan.with = {{{"lstm", 0.2}, {"transformer", 0.35}},
+               {with_of("lstm", 0, 0), with_of("transformer", 7, 7, "learned", 30)}};
+  const auto session_of = [](nn::Model& of, std::int64_t window, const infer::MemoryPlan& memory) {
+    auto engine = std::make_unique<infer::ModuleEngine>(of, torch::kCPU);
+    return std::pair{std::move(engine), [&of, window, memory](infer::Engine& by) {
+                       return std::make_unique<infer::Session>(by, of, window, memory, torch::kCPU);
+                     }};
+  };
+  std::vector<std::unique_ptr<infer::Engine>> engines;
+  std::vector<std::unique_ptr<infer::Session>> sessions;
+  const auto add = [&](nn::Model& of, std::int64_t window, const infer::MemoryPlan& memory) {
+    auto [engine, make] = session_of(of, window, memory);
+    sessions.push_back(make(*engine));
+    engines.push_back(std::move(engine));
+  };
+  add(model, 12, plan);
+  add(model, 12, {});
+  add(*plan.with.models[0]->loaded.model, 512, {});
+  add(*plan.with.models[1]->loaded.model, 7, {});
+  const auto each = [&](const auto& body) {
+    for (const auto& session : sessions) body(*session);
+  };
+  each([](auto& session) { session.start({{1, 2, 3}, {4, 5, 6, 7, 8, 9, 10, 11}}); });
+  for (std::int64_t step = 0; step < 12; ++step) {
+    if (step == 5) each([](auto& session) { session.select({1, 0, 1}); });
+    std::vector<Tensor> rows;
+    for (const auto& session : sessions) rows.push_back(session->log_probs().to(torch::kFloat64));
+    DOCTEST_REQUIRE(rows[0].size(1) == 23);
+    const Tensor expected =
+        mixed({{0.45, rows[1]}, {0.2, rows[2]}, {0.35, rows[3].slice(1, 0, 23)}});
+    DOCTEST_CHECK(tiny::largest_difference(rows[0], expected) < 1e-5);
+    const std::vector<std::int64_t> next = {step % 23, (7 * step) % 23, (3 * step) % 23};
+    each([&](auto& session) { session.advance({next.begin(), next.begin() + session.rows()}); });
+  }
+}
+
+DOCTEST_TEST_CASE("passages: texts as data sets, continuations as texts that end with them") {
+  nn::Model model = tiny::model_of("transformer");
+  infer::WindowOptions options;
+  options.window = 32, options.stride = 16;
+  const auto windows = infer::plan_windows(options, model);
+  infer::MemoryPlan plan;
+  plan.with = {{{"lstm", 0.3}, {"transformer", 0.25}},
+               {with_of("lstm", 24, 24), with_of("transformer", 40, 40, "alibi")}};
+  infer::ModuleEngine engine(model, torch::kCPU);
+  infer::PassageScorer scorer(model, engine, windows, plan, 23);
+  const auto tokens = tiny::text_of({80}).documents[0];
+  std::vector<std::int64_t> wide(tokens.begin(), tokens.end());
+  const tiny::Shard shard(tiny::text_of({80}));
+  infer::Passage text, choices;
+  text.text = true;
+  text.context = {wide[0]};
+  text.continuations = {{wide.begin() + 1, wide.end()}};
+  choices.context = {wide.begin(), wide.begin() + 10};
+  choices.continuations = {{wide.begin() + 10, wide.begin() + 13},
+                           {wide.begin() + 10, wide.begin() + 11}};
+  const auto scores = scorer.score(std::vector{text, choices});
+  const auto expect = [](const std::vector<double>& found, const Tensor& expected) {
+    DOCTEST_REQUIRE(std::ssize(found) == expected.size(0));
+    for (std::int64_t i = 0; i < expected.size(0); ++i)
+      DOCTEST_CHECK(found[static_cast<std::size_t>(i)] ==
+                    doctest::Approx(expected[i].item<double>()).epsilon(1e-5));
+  };
+  const Tensor whole = tiny::log_probs(model, shard.data(), windows, plan);
+  expect(scores[0][0].log_prob, whole);
+  expect(scores[1][0].log_prob, whole.slice(0, 9, 12));
+  expect(scores[1][1].log_prob, whole.slice(0, 9, 10));
+}
+
+DOCTEST_TEST_CASE("tuning finds the best shares of a grid, by trying each") {
+  Case of;
+  nn::Model& model = of.model;
+  const auto windows = tiny::windows_of(32, 32);
+  auto options = tiny::memory_of("none");
+  options.cache = 30;
+  auto plan = infer::plan_memory(options, windows, model);
+  plan.with = of.plan;
+  infer::TuneOptions grid;
+  grid.thetas = {0.3};
+  grid.lambdas = {0, 0.15, 0.3, 0.45};
+  const auto tuned = infer::tune(model, of.shard.data(), windows, plan, grid, torch::kCPU);
+  double best = HUGE_VAL;
+  auto tried = plan;
+  tried.cache_theta = 0.3;
+  std::size_t points = 0;
+  for (const double cache : grid.lambdas)
+    for (const double first : grid.lambdas)
+      for (const double second : grid.lambdas) {
+        if (cache + first + second > 1 - 1e-9) continue;
+        ++points;
+        tried.cache_lambda = cache;
+        tried.with.shares[0].lambda = first, tried.with.shares[1].lambda = second;
+        best = std::min(best,
+                        infer::score(model, of.shard.data(), windows, tried, torch::kCPU).loss());
+      }
+  DOCTEST_CHECK(tuned.points.size() == points);
+  DOCTEST_CHECK(tuned.best.loss == doctest::Approx(best).epsilon(1e-12));
+  DOCTEST_CHECK(infer::score(model, of.shard.data(), windows, tuned.memory, torch::kCPU).loss() ==
+                doctest::Approx(best).epsilon(1e-12));
+}
