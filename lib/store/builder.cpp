@@ -73,7 +73,7 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
   if (differs("tokenizer")) return "another tokenizer than that of " + plan.model_name;
   for (const char* key : {"metric", "index"})
     if (differs(key)) return option_change(key, begun.value(key, Json()), now.at(key));
-  for (const char* key : {"part", "merge"})
+  for (const char* key : {"part", "merge", "keys"})
     if (begun.value(key, Json()) != now.value(key, Json()))
       return option_change(key, begun.value(key, Json()), now.value(key, Json()));
   if (differs("generation")) return "an earlier state of the store";
@@ -94,6 +94,14 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
 }
 
 }  // namespace
+
+void expect_possible(const Plan& plan) {
+  if (plan.pca >= plan.width)
+    fail(Code::usage, "--keys pca:{}: a key has {} numbers, and is to have fewer", plan.pca,
+         plan.width);
+  if (!plan.index.empty() && plan.index != "exact")
+    Index::make(plan.index, plan.pca > 0 ? plan.pca : plan.width, plan.metric);
+}
 
 core::Digest row_digest(std::span<const Half> key, std::int32_t label) {
   const std::uint64_t key_hash = core::hash64(std::as_bytes(key));
@@ -177,15 +185,18 @@ Builder::Builder(std::string folder, Plan plan, bool append)
              "{}: it is part {} of the text, not part {}; finish it as that, or remove it", folder_,
              name_of(*source.part), name_of(*plan_.part));
     }
-    const bool same = plan_.width == base_.width && plan_.metric == base_.metric &&
-                      (plan_.index.empty() || plan_.index == base_.index || base_.rows == 0);
+    const std::uint64_t pca = base_.projected() ? base_.width : 0;
+    const bool same = plan_.width == base_.query_width() && plan_.metric == base_.metric &&
+                      (plan_.index.empty() || plan_.index == base_.index || base_.rows == 0) &&
+                      (plan_.pca == pca || (append_ && plan_.pca == 0));
     if (!append_ && (!complete_ || !same))
       fail(Code::usage, "{}: there is a store of other data or options; --append adds to it",
            folder_);
     if (!same)
       fail(Code::usage,
-           "{}: it has keys of width {}, metric {}, index {}; an addition has the same", folder_,
-           base_.width, name_of(base_.metric), base_.index);
+           "{}: it has keys of width {}{}, metric {}, index {}; an addition has the same", folder_,
+           base_.query_width(), pca > 0 ? fmt::format(" with --keys pca:{}", pca) : "",
+           name_of(base_.metric), base_.index);
     plan_.index = base_.index;
     if (append_ && base_.rows > 0 && plan_.leaves_out == base_.whole())
       fail(Code::usage, "{}: {}; an addition leaves out as it did", folder_,
@@ -208,6 +219,7 @@ Json Builder::plan_json() const {
   json["generation"] = append_ ? base_.generation + 1 : 1;
   if (plan_.part) json["part"] = name_of(*plan_.part);
   if (plan_.merges) json["merge"] = true;
+  if (plan_.pca > 0) json["keys"] = fmt::format("pca:{}", plan_.pca);
   return json;
 }
 
@@ -227,7 +239,11 @@ void Builder::go_on() {
     progress_.digest = base_.digest;
   }
   write_progress(folder_, progress_);  // first: it is what says whose the arrays are
-  keys_.emplace(folder_ + "/" + base_.keys_file, "<f2", progress_.rows, plan_.width, true);
+  if (base_.projected())
+    projection_ = read_projection(folder_ + "/" + base_.projection_file, base_.model_width,
+                                  base_.width, base_.projection_hash);
+  keys_.emplace(folder_ + "/" + base_.keys_file, "<f2", progress_.rows,
+                projection_.any() ? base_.width : plan_.width, true);
   values_.emplace(folder_ + "/" + base_.values_file, "<i4", progress_.rows, 1, false);
   if (!plan_.leaves_out) base_.places_file.clear();  // of a store without a row
   if (!plan_.leaves_out) return;
@@ -243,8 +259,14 @@ void Builder::add(std::span<const float> keys, std::span<const std::int32_t> lab
                   std::span<const std::int64_t> places) {
   if (places.size() != (plan_.leaves_out ? labels.size() : 0))
     fail(Code::bug, "{} places of {} rows", places.size(), labels.size());
-  halves_.resize(keys.size());
-  to_half(keys.data(), halves_);
+  if (projection_.any()) {
+    const auto projected = projection_.apply(keys);
+    halves_.resize(projected.size());
+    to_half(projected.data(), halves_);
+  } else {
+    halves_.resize(keys.size());
+    to_half(keys.data(), halves_);
+  }
   add(std::span<const Half>(halves_), labels);
   if (!plan_.leaves_out) return;
   moved_.assign(places.begin(), places.end());
@@ -253,7 +275,7 @@ void Builder::add(std::span<const float> keys, std::span<const std::int32_t> lab
 }
 
 void Builder::add(std::span<const Half> keys, std::span<const std::int32_t> labels) {
-  const std::size_t width = plan_.width;
+  const std::size_t width = projection_.any() ? projection_.to() : plan_.width;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto key = keys.subspan(i * width, width);
     if (!std::all_of(key.begin(), key.end(), finite))
@@ -304,6 +326,39 @@ std::unique_ptr<Index> Builder::make_index(const Manifest& manifest, std::span<c
   return index;
 }
 
+// All keys anew, beside those that are there, until store.json names them: it is of generation 2.
+void Builder::project_keys(Manifest& manifest, const Watch& watch) {
+  const NpyArray stored(folder_ + "/" + manifest.keys_file, "<f2", manifest.rows, plan_.width,
+                        true);
+  const NpyArray values(folder_ + "/" + manifest.values_file, "<i4", manifest.rows, 1, false);
+  const auto keys = stored.values<Half>();
+  const auto labels = values.values<std::int32_t>();
+  say(watch, "finding principal components", 0, manifest.rows);
+  const auto projection = Projection::learn(keys, plan_.width, plan_.pca, plan_.metric);
+  manifest.generation = 2;
+  manifest.keys_file = "keys.2.npy", manifest.projection_file = "projection.npy";
+  manifest.projection_hash =
+      write_projection(folder_ + "/" + manifest.projection_file, projection).hex();
+  manifest.model_width = plan_.width, manifest.width = plan_.pca;
+  manifest.digest = {};
+  NpyWriter writer(folder_ + "/" + manifest.keys_file, "<f2", 0, plan_.pca, true);
+  constexpr std::uint64_t kRows = 16'384;
+  std::vector<float> floats;
+  for (std::uint64_t begin = 0; begin < manifest.rows; begin += kRows) {
+    say(watch, "projecting", begin, manifest.rows);
+    const std::uint64_t n = std::min(kRows, manifest.rows - begin);
+    floats.resize(n * plan_.width);
+    to_float(&keys[begin * plan_.width], floats);
+    const auto projected = projection.apply(floats);
+    halves_.resize(projected.size());
+    to_half(projected.data(), halves_);
+    for (std::uint64_t i = 0; i < n; ++i)
+      manifest.digest.append(row_digest({&halves_[i * plan_.pca], plan_.pca}, labels[begin + i]));
+    writer.write(std::span<const Half>(halves_));
+  }
+  writer.commit();
+}
+
 // Of places the rows.
 std::vector<std::int64_t> Builder::first_rows(std::span<const std::int64_t> first,
                                               const Manifest& manifest) const {
@@ -333,7 +388,8 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch
   } else {
     manifest.model = plan_.model, manifest.tokenizer = plan_.tokenizer;
     manifest.width = plan_.width, manifest.metric = plan_.metric;
-    manifest.index = plan_.index.empty() ? default_index(progress_.rows, plan_.width) : plan_.index;
+    const std::uint64_t width = plan_.pca > 0 ? plan_.pca : plan_.width;
+    manifest.index = plan_.index.empty() ? default_index(progress_.rows, width) : plan_.index;
     if (progress_.rows == 0) manifest.index = "exact";  // others learn from rows
   }
   manifest.vocabulary = std::max(manifest.vocabulary, plan_.vocabulary);
@@ -356,6 +412,7 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch
   const NpyArray all(documents_path, "<i8", manifest.documents, 1, false);
   manifest.documents_hash = core::hash128(std::as_bytes(all.values<std::int64_t>())).hex();
 
+  if (plan_.pca > 0 && !append_) project_keys(manifest, watch);
   const NpyArray stored(folder_ + "/" + manifest.keys_file, "<f2", manifest.rows, manifest.width,
                         true);
   const auto keys = stored.values<Half>();

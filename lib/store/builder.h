@@ -15,6 +15,7 @@
 #include "store/index.h"
 #include "store/manifest.h"
 #include "store/npy.h"
+#include "store/projection.h"
 
 namespace store {
 
@@ -28,6 +29,7 @@ struct Plan {
   core::Json windows;
   std::optional<SourcePart> part = {};  ///< of the data that the rows are of
   bool merges = false;                  ///< rows come from stores of parts, not from a model
+  std::uint64_t pca = 0;                ///< keys are projected to so many numbers; 0: they stay
   bool leaves_out = false;              ///< not every position has a row: places.npy says which
   std::string model_name, data_name;    ///< the model's folder and the shards, for messages
 };
@@ -40,7 +42,7 @@ class Builder {
  public:
   /// Begins a store in `folder` (made if it is not there), or goes on with one that an equal plan
   /// began. With `append` the rows go behind those of a complete store, of which model, tokenizer,
-  /// width, metric and index must be equal (an empty index takes the store's). Throws Error{usage}
+  /// width, metric, index and pca must be equal (an empty index and no pca take the store's). Throws Error{usage}
   /// naming what differs from a plan that was begun, or if there is a store and no `append`,
   /// Error{bad_data} naming both models or tokenizers, Error{cannot_create} for a folder of other
   /// things.
@@ -72,6 +74,7 @@ class Builder {
  private:
   core::Json plan_json() const;
   void go_on();
+  void project_keys(Manifest& manifest, const Watch& watch);
   std::vector<std::int64_t> first_rows(std::span<const std::int64_t> first,
                                        const Manifest& manifest) const;
   std::unique_ptr<Index> make_index(const Manifest& manifest, std::span<const Half> keys,
@@ -85,9 +88,13 @@ class Builder {
   std::uint64_t added_ = 0;  // rows that are not committed
   std::optional<NpyWriter> keys_, values_, places_;
   std::int64_t places_before_ = 0;  // of the rows that were there
+  Projection projection_;           // of the store that is added to
   std::vector<Half> halves_;
   std::vector<std::int64_t> moved_;  // places
 };
+
+/// Throws Error{usage} for an index that cannot be made and a pca of as many numbers as a key has.
+void expect_possible(const Plan& plan);
 
 /// Digest of a row, of which a store's is made.
 core::Digest row_digest(std::span<const Half> key, std::int32_t label);

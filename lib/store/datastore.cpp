@@ -74,6 +74,9 @@ void Datastore::open_files(bool with_index) {
   values_ = NpyArray(folder_ + "/" + m.values_file, "<i4", m.rows, 1, false);
   documents_ = NpyArray(folder_ + "/" + m.documents_file, "<i8", m.documents, 1, false);
   if (!m.whole()) places_ = NpyArray(folder_ + "/" + m.places_file, "<i8", m.rows, 1, false);
+  if (m.projected())
+    projection_ = read_projection(folder_ + "/" + m.projection_file, m.model_width, m.width,
+                                  m.projection_hash);
   const auto first = documents();
   if (core::hash128(std::as_bytes(first)).hex() != m.documents_hash)
     fail(Code::bad_data, "{}/{}: damaged: its hash is another", folder_, m.documents_file);
@@ -143,8 +146,17 @@ void Datastore::rescore(std::span<const float> queries, Hits& hits) const {
   }
 }
 
-Hits Datastore::search(std::span<const float> queries, const SearchOptions& options) const {
-  if (!index_) return search_exactly(queries, options);
+std::span<const float> Datastore::project(std::span<const float> queries,
+                                          std::vector<float>& room) const {
+  if (!projection_.any()) return queries;
+  room = projection_.apply(queries);
+  return room;
+}
+
+Hits Datastore::search(std::span<const float> all, const SearchOptions& options) const {
+  if (!index_) return search_exactly(all, options);
+  std::vector<float> room;
+  const auto queries = project(all, room);
   Hits hits = empty_hits(queries, options);
   index_->search(queries, options.k, options.nprobe, hits.ids, hits.scores);
   if (options.rescore) rescore(queries, hits);
@@ -152,7 +164,9 @@ Hits Datastore::search(std::span<const float> queries, const SearchOptions& opti
   return hits;
 }
 
-Hits Datastore::search_exactly(std::span<const float> queries, const SearchOptions& options) const {
+Hits Datastore::search_exactly(std::span<const float> all, const SearchOptions& options) const {
+  std::vector<float> room;
+  const auto queries = project(all, room);
   Hits hits = empty_hits(queries, options);
   exact_->search(queries, options.k, options.threads, hits.ids, hits.scores);
   add_labels(hits);

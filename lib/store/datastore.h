@@ -12,6 +12,7 @@
 #include "store/index.h"
 #include "store/manifest.h"
 #include "store/npy.h"
+#include "store/projection.h"
 #include "store/store.h"
 
 namespace store {
@@ -47,12 +48,14 @@ class Datastore : public Store {
  private:
   Datastore(const std::string& folder, bool with_index);
   void open_files(bool with_index);
+  std::span<const float> project(std::span<const float> queries, std::vector<float>& room) const;
   void rescore(std::span<const float> queries, Hits& hits) const;
   void add_labels(Hits& hits) const;
   Hits empty_hits(std::span<const float> queries, const SearchOptions& options) const;
   std::string folder_;
   Manifest manifest_;
   NpyArray keys_, values_, documents_, places_;
+  Projection projection_;  // of queries, where keys were projected
   std::optional<ExactSearch> exact_;
   std::unique_ptr<Index> index_;
 };

@@ -45,13 +45,15 @@ class Store {
   virtual const std::string& name() const = 0;
   /// What the store holds, all its parts together.
   virtual const Manifest& manifest() const = 0;
-  /// queries (n, width). Throws Error{usage} for a k or nprobe out of range, Error{bad_data} for
+  /// queries (n, query_width). Throws Error{usage} for a k or nprobe out of range, Error{bad_data} for
   /// queries that are not finite.
   virtual Hits search(std::span<const float> queries, const SearchOptions& options = {}) const = 0;
   /// Of a row that a search found, with at most `most` labels before it.
   virtual RowContext context(std::int64_t row, std::int64_t most) const = 0;
 
   std::int64_t size() const { return static_cast<std::int64_t>(manifest().rows); }
+  /// Of queries; width() is that of the keys that are stored.
+  std::int64_t query_width() const { return static_cast<std::int64_t>(manifest().query_width()); }
   std::int64_t width() const { return static_cast<std::int64_t>(manifest().width); }
   Metric metric() const { return manifest().metric; }
   /// Of all that changes what a search finds; see Manifest.

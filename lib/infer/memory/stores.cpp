@@ -69,9 +69,9 @@ Stores::Stores(std::vector<std::unique_ptr<const store::Store>> stores, const st
   for (std::size_t i = 0; i < stores_.size(); ++i) {
     const store::Store& store = *stores_[i];
     store.expect_model(model, tokenizer, name);
-    if (store.width() != width)
+    if (store.query_width() != width)
       fail(Code::bad_data, "{}: its keys have {} numbers, those of {} have {}", store.name(),
-           store.width(), name, width);
+           store.query_width(), name, width);
     for (std::size_t j = 0; j < i; ++j) expect_together(*stores_[j], store);
   }
 }
