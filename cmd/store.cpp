@@ -104,7 +104,7 @@ int merge(const Options<store::MergeOptions>& options, const cli::Context& conte
   cli::catch_stop_signals();
   const auto manifest = cli::watched(context, "merging", "rows", [&](const auto& watch) {
     return store::merge(parts, context.output, options.index, watch,
-                        store::pca_width(options.keys));
+                        store::parse_reduction(options.keys, options.prune));
   });
   cli::write_receipt(context, store::describe(context.output, manifest));
   return 0;

@@ -9,6 +9,7 @@
 #include "core/rng.h"
 #include "store/datastore.h"
 #include "store/exact_search.h"
+#include "store/reduction.h"
 #include "store/store_files.h"
 
 namespace store {
@@ -73,7 +74,7 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
   if (differs("tokenizer")) return "another tokenizer than that of " + plan.model_name;
   for (const char* key : {"metric", "index"})
     if (differs(key)) return option_change(key, begun.value(key, Json()), now.at(key));
-  for (const char* key : {"part", "merge", "keys"})
+  for (const char* key : {"part", "merge", "keys", "prune"})
     if (begun.value(key, Json()) != now.value(key, Json()))
       return option_change(key, begun.value(key, Json()), now.value(key, Json()));
   if (differs("generation")) return "an earlier state of the store";
@@ -96,11 +97,11 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
 }  // namespace
 
 void expect_possible(const Plan& plan) {
-  if (plan.pca >= plan.width)
-    fail(Code::usage, "--keys pca:{}: a key has {} numbers, and is to have fewer", plan.pca,
-         plan.width);
+  const std::uint64_t pca = plan.reduction.pca;
+  if (pca >= plan.width)
+    fail(Code::usage, "--keys pca:{}: a key has {} numbers, and is to have fewer", pca, plan.width);
   if (!plan.index.empty() && plan.index != "exact")
-    Index::make(plan.index, plan.pca > 0 ? plan.pca : plan.width, plan.metric);
+    Index::make(plan.index, pca > 0 ? pca : plan.width, plan.metric);
 }
 
 core::Digest row_digest(std::span<const Half> key, std::int32_t label) {
@@ -188,7 +189,8 @@ Builder::Builder(std::string folder, Plan plan, bool append)
     const std::uint64_t pca = base_.projected() ? base_.width : 0;
     const bool same = plan_.width == base_.query_width() && plan_.metric == base_.metric &&
                       (plan_.index.empty() || plan_.index == base_.index || base_.rows == 0) &&
-                      (plan_.pca == pca || (append_ && plan_.pca == 0));
+                      (plan_.reduction.pca == pca || (append_ && plan_.reduction.pca == 0)) &&
+                      (plan_.reduction.merge_neighbours > 0) == base_.weighted();
     if (!append_ && (!complete_ || !same))
       fail(Code::usage, "{}: there is a store of other data or options; --append adds to it",
            folder_);
@@ -198,6 +200,9 @@ Builder::Builder(std::string folder, Plan plan, bool append)
            base_.query_width(), pca > 0 ? fmt::format(" with --keys pca:{}", pca) : "",
            name_of(base_.metric), base_.index);
     plan_.index = base_.index;
+    if (append_ && base_.weighted())
+      fail(Code::usage, "{}: its entries were merged with --prune; build it anew with the addition",
+           folder_);
     if (append_ && base_.rows > 0 && plan_.leaves_out == base_.whole())
       fail(Code::usage, "{}: {}; an addition leaves out as it did", folder_,
            base_.whole() ? "it has every position, without --skip-known"
@@ -219,7 +224,9 @@ Json Builder::plan_json() const {
   json["generation"] = append_ ? base_.generation + 1 : 1;
   if (plan_.part) json["part"] = name_of(*plan_.part);
   if (plan_.merges) json["merge"] = true;
-  if (plan_.pca > 0) json["keys"] = fmt::format("pca:{}", plan_.pca);
+  if (const auto& how = plan_.reduction; how.pca > 0) json["keys"] = fmt::format("pca:{}", how.pca);
+  if (const auto& how = plan_.reduction; how.merge_neighbours > 0)
+    json["prune"] = fmt::format("merge:{}", how.merge_neighbours);
   return json;
 }
 
@@ -326,39 +333,6 @@ std::unique_ptr<Index> Builder::make_index(const Manifest& manifest, std::span<c
   return index;
 }
 
-// All keys anew, beside those that are there, until store.json names them: it is of generation 2.
-void Builder::project_keys(Manifest& manifest, const Watch& watch) {
-  const NpyArray stored(folder_ + "/" + manifest.keys_file, "<f2", manifest.rows, plan_.width,
-                        true);
-  const NpyArray values(folder_ + "/" + manifest.values_file, "<i4", manifest.rows, 1, false);
-  const auto keys = stored.values<Half>();
-  const auto labels = values.values<std::int32_t>();
-  say(watch, "finding principal components", 0, manifest.rows);
-  const auto projection = Projection::learn(keys, plan_.width, plan_.pca, plan_.metric);
-  manifest.generation = 2;
-  manifest.keys_file = "keys.2.npy", manifest.projection_file = "projection.npy";
-  manifest.projection_hash =
-      write_projection(folder_ + "/" + manifest.projection_file, projection).hex();
-  manifest.model_width = plan_.width, manifest.width = plan_.pca;
-  manifest.digest = {};
-  NpyWriter writer(folder_ + "/" + manifest.keys_file, "<f2", 0, plan_.pca, true);
-  constexpr std::uint64_t kRows = 16'384;
-  std::vector<float> floats;
-  for (std::uint64_t begin = 0; begin < manifest.rows; begin += kRows) {
-    say(watch, "projecting", begin, manifest.rows);
-    const std::uint64_t n = std::min(kRows, manifest.rows - begin);
-    floats.resize(n * plan_.width);
-    to_float(&keys[begin * plan_.width], floats);
-    const auto projected = projection.apply(floats);
-    halves_.resize(projected.size());
-    to_half(projected.data(), halves_);
-    for (std::uint64_t i = 0; i < n; ++i)
-      manifest.digest.append(row_digest({&halves_[i * plan_.pca], plan_.pca}, labels[begin + i]));
-    writer.write(std::span<const Half>(halves_));
-  }
-  writer.commit();
-}
-
 // Of places the rows.
 std::vector<std::int64_t> Builder::first_rows(std::span<const std::int64_t> first,
                                               const Manifest& manifest) const {
@@ -388,9 +362,6 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch
   } else {
     manifest.model = plan_.model, manifest.tokenizer = plan_.tokenizer;
     manifest.width = plan_.width, manifest.metric = plan_.metric;
-    const std::uint64_t width = plan_.pca > 0 ? plan_.pca : plan_.width;
-    manifest.index = plan_.index.empty() ? default_index(progress_.rows, width) : plan_.index;
-    if (progress_.rows == 0) manifest.index = "exact";  // others learn from rows
   }
   manifest.vocabulary = std::max(manifest.vocabulary, plan_.vocabulary);
   manifest.rows = progress_.rows;
@@ -402,7 +373,14 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch
     manifest.places_hash = core::hash128(std::as_bytes(places.values<std::int64_t>())).hex();
   }
 
-  const auto documents = first_rows(first, manifest);
+  auto documents = first_rows(first, manifest);
+  if (plan_.reduction.any() && !append_)
+    reduce(folder_, plan_.reduction, manifest, documents, watch);
+  if (!append_) {
+    manifest.index =
+        plan_.index.empty() ? default_index(manifest.rows, manifest.width) : plan_.index;
+    if (manifest.rows == 0) manifest.index = "exact";  // others learn from rows
+  }
   const std::string documents_path = folder_ + "/" + manifest.documents_file;
   {
     NpyWriter writer(documents_path, "<i8", base_.documents, 1, false);
@@ -412,7 +390,6 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch
   const NpyArray all(documents_path, "<i8", manifest.documents, 1, false);
   manifest.documents_hash = core::hash128(std::as_bytes(all.values<std::int64_t>())).hex();
 
-  if (plan_.pca > 0 && !append_) project_keys(manifest, watch);
   const NpyArray stored(folder_ + "/" + manifest.keys_file, "<f2", manifest.rows, manifest.width,
                         true);
   const auto keys = stored.values<Half>();

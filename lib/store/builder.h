@@ -19,6 +19,17 @@
 
 namespace store {
 
+/// What is made of all rows before the index (reduction.h).
+struct Reduction {
+  std::uint64_t pca = 0;  ///< keys are projected to so many numbers; 0: they stay
+  std::uint64_t merge_neighbours =
+      0;  ///< entries with the label of so many nearest are merged; 0: none
+  bool any() const { return pca > 0 || merge_neighbours > 0; }
+  bool operator==(const Reduction&) const = default;
+};
+/// --keys all|pca:D and --prune none|merge|merge:K. Throws Error{usage}.
+Reduction parse_reduction(const std::string& keys, const std::string& prune);
+
 /// What a command puts into a store.
 struct Plan {
   std::string model, tokenizer;  ///< fingerprints
@@ -29,9 +40,9 @@ struct Plan {
   core::Json windows;
   std::optional<SourcePart> part = {};  ///< of the data that the rows are of
   bool merges = false;                  ///< rows come from stores of parts, not from a model
-  std::uint64_t pca = 0;                ///< keys are projected to so many numbers; 0: they stay
-  bool leaves_out = false;              ///< not every position has a row: places.npy says which
-  std::string model_name, data_name;    ///< the model's folder and the shards, for messages
+  Reduction reduction = {};
+  bool leaves_out = false;            ///< not every position has a row: places.npy says which
+  std::string model_name, data_name;  ///< the model's folder and the shards, for messages
 };
 
 /// Called with what is being done, how much is done and of how much; may throw to stop.
@@ -74,7 +85,6 @@ class Builder {
  private:
   core::Json plan_json() const;
   void go_on();
-  void project_keys(Manifest& manifest, const Watch& watch);
   std::vector<std::int64_t> first_rows(std::span<const std::int64_t> first,
                                        const Manifest& manifest) const;
   std::unique_ptr<Index> make_index(const Manifest& manifest, std::span<const Half> keys,

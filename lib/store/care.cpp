@@ -19,6 +19,7 @@ void IndexOptions::fields(core::FieldList& f) {
 void MergeOptions::fields(core::FieldList& f) {
   IndexOptions::fields(f);
   f("keys", keys, "all: as the parts have them; pca:D: their first D principal components");
+  f("prune", prune, "merge, merge:K: one entry for those of its K nearest that have its label");
 }
 
 void RecallOptions::fields(core::FieldList& f) {

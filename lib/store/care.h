@@ -46,7 +46,7 @@ struct IndexOptions {
 
 /// How parts become one.
 struct MergeOptions : IndexOptions {
-  std::string keys = "all";
+  std::string keys = "all", prune = "none";
   void fields(core::FieldList& f);
 };
 

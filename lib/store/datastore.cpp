@@ -77,6 +77,7 @@ void Datastore::open_files(bool with_index) {
   if (m.projected())
     projection_ = read_projection(folder_ + "/" + m.projection_file, m.model_width, m.width,
                                   m.projection_hash);
+  if (m.weighted()) weights_ = NpyArray(folder_ + "/" + m.weights_file, "<i4", m.rows, 1, false);
   const auto first = documents();
   if (core::hash128(std::as_bytes(first)).hex() != m.documents_hash)
     fail(Code::bad_data, "{}/{}: damaged: its hash is another", folder_, m.documents_file);
@@ -119,6 +120,15 @@ void Datastore::add_labels(Hits& hits) const {
   const auto labels = this->labels();
   for (std::size_t i = 0; i < hits.ids.size(); ++i)
     hits.labels[i] = hits.ids[i] < 0 ? -1 : labels[static_cast<std::size_t>(hits.ids[i])];
+  if (!manifest_.weighted()) return;
+  hits.weights.assign(hits.ids.size(), 1);
+  for (std::size_t i = 0; i < hits.ids.size(); ++i) {
+    if (hits.ids[i] < 0) continue;
+    hits.weights[i] = weights()[static_cast<std::size_t>(hits.ids[i])];
+    if (hits.weights[i] < 1)
+      fail(Code::bad_data, "{}/{}: damaged: row {} has the weight {}", folder_,
+           manifest_.weights_file, hits.ids[i], hits.weights[i]);
+  }
 }
 
 void Datastore::rescore(std::span<const float> queries, Hits& hits) const {

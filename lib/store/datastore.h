@@ -41,6 +41,8 @@ class Datastore : public Store {
   std::span<const std::int64_t> documents() const { return documents_.values<std::int64_t>(); }
   /// (N) of a store that is not whole: the position of each row, counted in all that were walked.
   std::span<const std::int64_t> places() const { return places_.values<std::int64_t>(); }
+  /// (N) of a store whose entries were merged: how many each row stands for.
+  std::span<const std::int32_t> weights() const { return weights_.values<std::int32_t>(); }
   /// Number of the document that a row is of.
   std::int64_t document_of(std::int64_t row) const;
   const Index* index() const { return index_.get(); }
@@ -54,7 +56,7 @@ class Datastore : public Store {
   Hits empty_hits(std::span<const float> queries, const SearchOptions& options) const;
   std::string folder_;
   Manifest manifest_;
-  NpyArray keys_, values_, documents_, places_;
+  NpyArray keys_, values_, documents_, places_, weights_;
   Projection projection_;  // of queries, where keys were projected
   std::optional<ExactSearch> exact_;
   std::unique_ptr<Index> index_;

@@ -75,6 +75,8 @@ struct Manifest {
   std::string index_file;         ///< empty: exact
   std::string places_file;        ///< of a store that leaves positions out; empty: it has all
   std::string places_hash;        ///< XXH3-128 of its elements
+  std::string weights_file;       ///< how many entries each row stands for; empty: one each
+  std::string weights_hash;       ///< XXH3-128 of its elements
   std::string projection_file;    ///< what made the keys of the model's; empty: they are these
   std::string projection_hash;    ///< XXH3-128 of its elements
   std::uint64_t model_width = 0;  ///< of the model's keys, where they are others
@@ -85,6 +87,7 @@ struct Manifest {
   bool exact() const { return index == "exact"; }
   /// Each row is of the position behind the row before it, within a document.
   bool whole() const { return places_file.empty(); }
+  bool weighted() const { return !weights_file.empty(); }
   bool projected() const { return !projection_file.empty(); }
   /// Of queries: that of the model's keys.
   std::uint64_t query_width() const { return projected() ? model_width : width; }

@@ -127,11 +127,11 @@ std::vector<std::int64_t> first_rows(const Parts& parts) {
 }  // namespace
 
 Manifest merge(const std::vector<std::string>& folders, const std::string& folder,
-               const std::string& index, const Watch& watch, std::uint64_t pca) {
+               const std::string& index, const Watch& watch, const Reduction& reduction) {
   const Parts parts = open(folders);
   const Datastore& first = *parts.begin()->second;
   Plan plan = plan_of(first, index);
-  plan.pca = pca;
+  plan.reduction = reduction;
   expect_possible(plan);  // refused now, not after the rows
   std::optional<Builder> builder(std::in_place, folder, plan, false);
   if (builder->complete()) return read_manifest(folder);

@@ -1,7 +1,6 @@
 #include "store/projection.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "core/error.h"
 #include "store/npy.h"
@@ -77,20 +76,6 @@ Projection read_projection(const std::string& path, std::uint64_t from, std::uin
   if (core::hash128(std::as_bytes(matrix)).hex() != hash)
     core::fail(core::Code::bad_data, "{}: damaged: its hash is another", path);
   return {{matrix.begin(), matrix.end()}, from, to};
-}
-
-std::uint64_t pca_width(const std::string& keys) {
-  if (keys == "all") return 0;
-  std::uint64_t width = 0;
-  const std::string_view form = "pca:";
-  const char *const begin = keys.data() + std::min(form.size(), keys.size()), *const end =
-                                                                                  keys.data() +
-                                                                                  keys.size();
-  const auto [at, error] = std::from_chars(begin, end, width);
-  if (!keys.starts_with(form) || error != std::errc() || at != end || width < 1 ||
-      width > kMostWidth)
-    core::fail(core::Code::usage, "--keys: '{}' is neither all nor pca:D, as pca:64", keys);
-  return width;
 }
 
 }  // namespace store

@@ -44,7 +44,4 @@ core::Digest write_projection(const std::string& path, const Projection& project
 Projection read_projection(const std::string& path, std::uint64_t from, std::uint64_t to,
                            const std::string& hash);
 
-/// D of "pca:D", what --keys takes; 0 of "all". Throws Error{usage}.
-std::uint64_t pca_width(const std::string& keys);
-
 }  // namespace store

@@ -26,6 +26,9 @@ struct Hits {
   std::vector<std::int64_t> ids;     ///< (n, k): rows of the store
   std::vector<float> scores;         ///< (n, k)
   std::vector<std::int32_t> labels;  ///< (n, k): the token that followed the key's context
+  /// (n, k): how many entries each stands for, 1 where nothing was found; empty: 1 each. Its kernel
+  /// counts so often: log(weight) is added to what the score comes to over the temperature.
+  std::vector<std::int32_t> weights = {};
 };
 
 /// Where a row comes from.

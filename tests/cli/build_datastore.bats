@@ -240,6 +240,43 @@ END
   rm -r t
 }
 
+@test "--prune merges entries: weights stand for all, alone, with pca and skip-known, and of merged parts" {
+  build-datastore -q -j 1 -m model --batch-tokens 64 --prune merge:4 a.shard.zst -o s
+  rows=$(store verify --json s | field rows)
+  [ "$rows" -lt "$(field rows <<<"$(store info --json store)")" ]
+  python3 - <<'END'
+import json, struct
+manifest = json.load(open("s/store.json"))
+def read(name, kind, size):
+    data = open("s/" + manifest["files"][name], "rb").read()[128:]
+    return struct.unpack(f"<{len(data) // size}{kind}", data)
+weights, places = read("weights", "i", 4), read("places", "q", 8)
+assert sum(weights) == (len(open("store/values.npy", "rb").read()) - 128) // 4
+assert len(places) == len(weights) == manifest["rows"] == manifest["sources"][0]["rows"]
+assert list(places) == sorted(set(places)) and min(weights) == 1 < max(weights)
+END
+  for part in 1 2; do
+    build-datastore -q -j 1 -m model --batch-tokens 64 --part $part/2 a.shard.zst -o part.$part
+  done
+  store merge -q --prune merge:4 part.1 part.2 -o t
+  diff -r s t
+  rm -r t part.1 part.2
+  build-datastore -q -m model --skip-known 0.0025 --keys pca:6 --prune merge --index IVF4,Flat a.shard.zst -o t
+  store verify -q t >/dev/null
+  eval-ppl -q -m model --datastore t b.shard.zst -o /dev/null
+  run --separate-stderr store remove --document 1 s
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"its entries were merged with --prune"* ]]
+  run -64 build-datastore -q -m model --append s b.shard.zst
+  run -64 build-datastore -q -m model --prune merge:0 a.shard.zst -o u
+  run -64 build-datastore -q -m model --prune merge --part 1/2 a.shard.zst -o u
+  damage s/weights.2.npy 130
+  run store verify s
+  [ "$status" -eq 65 ]
+  [[ "$output" == *weights* ]]
+  rm -r t
+}
+
 @test "a store of principal components: parts, adding, removing, damage, and what is refused" {
   for part in 1 2; do
     build-datastore -q -j 1 -m model --batch-tokens 64 --part $part/2 a.shard.zst -o part.$part

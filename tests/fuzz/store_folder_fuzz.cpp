@@ -18,8 +18,9 @@ namespace {
 
 PackedFiles files_of(std::string_view text) {
   return unpack(text, [](const std::string& name) {
-    for (const auto* known : {"store.json", "keys.npy", "keys.2.npy", "values.npy", "documents.npy",
-                              "places.npy", "projection.npy", "index.faiss", "index.2.faiss"})
+    for (const auto* known :
+         {"store.json", "keys.npy", "keys.2.npy", "values.npy", "documents.npy", "places.npy",
+          "weights.2.npy", "projection.npy", "index.faiss", "index.2.faiss"})
       if (name == known) return true;
     return false;
   });
