@@ -98,12 +98,13 @@ int remove_documents(const Options<store::RemovalOptions>& options, const cli::C
   return 0;
 }
 
-int merge(const Options<store::IndexOptions>& options, const cli::Context& context) {
+int merge(const Options<store::MergeOptions>& options, const cli::Context& context) {
   const auto& parts = options.all();
   if (context.output.empty()) fail(Code::usage, "it takes -o STORE");
   cli::catch_stop_signals();
   const auto manifest = cli::watched(context, "merging", "rows", [&](const auto& watch) {
-    return store::merge(parts, context.output, options.index, watch);
+    return store::merge(parts, context.output, options.index, watch,
+                        store::parse_reduction(options.keys, options.prune));
   });
   cli::write_receipt(context, store::describe(context.output, manifest));
   return 0;
@@ -116,7 +117,8 @@ int main(int argc, char** argv) {
   infer::StoreSearchOptions sought;
   store::PlanOptions planned;
   Options<store::RecallOptions> measured;
-  Options<store::IndexOptions> indexed, merged;
+  Options<store::IndexOptions> indexed;
+  Options<store::MergeOptions> merged;
   Options<store::RemovalOptions> removed;
   return cli::run(argc, argv,
                   {"store", "Looks into datastores and after them.", "  store info store"},

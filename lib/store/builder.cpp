@@ -9,6 +9,7 @@
 #include "core/rng.h"
 #include "store/datastore.h"
 #include "store/exact_search.h"
+#include "store/reduction.h"
 #include "store/store_files.h"
 
 namespace store {
@@ -73,7 +74,7 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
   if (differs("tokenizer")) return "another tokenizer than that of " + plan.model_name;
   for (const char* key : {"metric", "index"})
     if (differs(key)) return option_change(key, begun.value(key, Json()), now.at(key));
-  for (const char* key : {"part", "merge"})
+  for (const char* key : {"part", "merge", "keys", "prune"})
     if (begun.value(key, Json()) != now.value(key, Json()))
       return option_change(key, begun.value(key, Json()), now.value(key, Json()));
   if (differs("generation")) return "an earlier state of the store";
@@ -94,6 +95,14 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
 }
 
 }  // namespace
+
+void expect_possible(const Plan& plan) {
+  const std::uint64_t pca = plan.reduction.pca;
+  if (pca >= plan.width)
+    fail(Code::usage, "--keys pca:{}: a key has {} numbers, and is to have fewer", pca, plan.width);
+  if (!plan.index.empty() && plan.index != "exact")
+    Index::make(plan.index, pca > 0 ? pca : plan.width, plan.metric);
+}
 
 core::Digest row_digest(std::span<const Half> key, std::int32_t label) {
   const std::uint64_t key_hash = core::hash64(std::as_bytes(key));
@@ -177,16 +186,23 @@ Builder::Builder(std::string folder, Plan plan, bool append)
              "{}: it is part {} of the text, not part {}; finish it as that, or remove it", folder_,
              name_of(*source.part), name_of(*plan_.part));
     }
-    const bool same = plan_.width == base_.width && plan_.metric == base_.metric &&
-                      (plan_.index.empty() || plan_.index == base_.index || base_.rows == 0);
+    const std::uint64_t pca = base_.projected() ? base_.width : 0;
+    const bool same = plan_.width == base_.query_width() && plan_.metric == base_.metric &&
+                      (plan_.index.empty() || plan_.index == base_.index || base_.rows == 0) &&
+                      (plan_.reduction.pca == pca || (append_ && plan_.reduction.pca == 0)) &&
+                      (plan_.reduction.merge_neighbours > 0) == base_.weighted();
     if (!append_ && (!complete_ || !same))
       fail(Code::usage, "{}: there is a store of other data or options; --append adds to it",
            folder_);
     if (!same)
       fail(Code::usage,
-           "{}: it has keys of width {}, metric {}, index {}; an addition has the same", folder_,
-           base_.width, name_of(base_.metric), base_.index);
+           "{}: it has keys of width {}{}, metric {}, index {}; an addition has the same", folder_,
+           base_.query_width(), pca > 0 ? fmt::format(" with --keys pca:{}", pca) : "",
+           name_of(base_.metric), base_.index);
     plan_.index = base_.index;
+    if (append_ && base_.weighted())
+      fail(Code::usage, "{}: its entries were merged with --prune; build it anew with the addition",
+           folder_);
     if (append_ && base_.rows > 0 && plan_.leaves_out == base_.whole())
       fail(Code::usage, "{}: {}; an addition leaves out as it did", folder_,
            base_.whole() ? "it has every position, without --skip-known"
@@ -208,6 +224,9 @@ Json Builder::plan_json() const {
   json["generation"] = append_ ? base_.generation + 1 : 1;
   if (plan_.part) json["part"] = name_of(*plan_.part);
   if (plan_.merges) json["merge"] = true;
+  if (const auto& how = plan_.reduction; how.pca > 0) json["keys"] = fmt::format("pca:{}", how.pca);
+  if (const auto& how = plan_.reduction; how.merge_neighbours > 0)
+    json["prune"] = fmt::format("merge:{}", how.merge_neighbours);
   return json;
 }
 
@@ -227,7 +246,11 @@ void Builder::go_on() {
     progress_.digest = base_.digest;
   }
   write_progress(folder_, progress_);  // first: it is what says whose the arrays are
-  keys_.emplace(folder_ + "/" + base_.keys_file, "<f2", progress_.rows, plan_.width, true);
+  if (base_.projected())
+    projection_ = read_projection(folder_ + "/" + base_.projection_file, base_.model_width,
+                                  base_.width, base_.projection_hash);
+  keys_.emplace(folder_ + "/" + base_.keys_file, "<f2", progress_.rows,
+                projection_.any() ? base_.width : plan_.width, true);
   values_.emplace(folder_ + "/" + base_.values_file, "<i4", progress_.rows, 1, false);
   if (!plan_.leaves_out) base_.places_file.clear();  // of a store without a row
   if (!plan_.leaves_out) return;
@@ -243,8 +266,14 @@ void Builder::add(std::span<const float> keys, std::span<const std::int32_t> lab
                   std::span<const std::int64_t> places) {
   if (places.size() != (plan_.leaves_out ? labels.size() : 0))
     fail(Code::bug, "{} places of {} rows", places.size(), labels.size());
-  halves_.resize(keys.size());
-  to_half(keys.data(), halves_);
+  if (projection_.any()) {
+    const auto projected = projection_.apply(keys);
+    halves_.resize(projected.size());
+    to_half(projected.data(), halves_);
+  } else {
+    halves_.resize(keys.size());
+    to_half(keys.data(), halves_);
+  }
   add(std::span<const Half>(halves_), labels);
   if (!plan_.leaves_out) return;
   moved_.assign(places.begin(), places.end());
@@ -253,7 +282,7 @@ void Builder::add(std::span<const float> keys, std::span<const std::int32_t> lab
 }
 
 void Builder::add(std::span<const Half> keys, std::span<const std::int32_t> labels) {
-  const std::size_t width = plan_.width;
+  const std::size_t width = projection_.any() ? projection_.to() : plan_.width;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto key = keys.subspan(i * width, width);
     if (!std::all_of(key.begin(), key.end(), finite))
@@ -333,8 +362,6 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch
   } else {
     manifest.model = plan_.model, manifest.tokenizer = plan_.tokenizer;
     manifest.width = plan_.width, manifest.metric = plan_.metric;
-    manifest.index = plan_.index.empty() ? default_index(progress_.rows, plan_.width) : plan_.index;
-    if (progress_.rows == 0) manifest.index = "exact";  // others learn from rows
   }
   manifest.vocabulary = std::max(manifest.vocabulary, plan_.vocabulary);
   manifest.rows = progress_.rows;
@@ -346,7 +373,14 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch
     manifest.places_hash = core::hash128(std::as_bytes(places.values<std::int64_t>())).hex();
   }
 
-  const auto documents = first_rows(first, manifest);
+  auto documents = first_rows(first, manifest);
+  if (plan_.reduction.any() && !append_)
+    reduce(folder_, plan_.reduction, manifest, documents, watch);
+  if (!append_) {
+    manifest.index =
+        plan_.index.empty() ? default_index(manifest.rows, manifest.width) : plan_.index;
+    if (manifest.rows == 0) manifest.index = "exact";  // others learn from rows
+  }
   const std::string documents_path = folder_ + "/" + manifest.documents_file;
   {
     NpyWriter writer(documents_path, "<i8", base_.documents, 1, false);

@@ -15,8 +15,20 @@
 #include "store/index.h"
 #include "store/manifest.h"
 #include "store/npy.h"
+#include "store/projection.h"
 
 namespace store {
+
+/// What is made of all rows before the index (reduction.h).
+struct Reduction {
+  std::uint64_t pca = 0;  ///< keys are projected to so many numbers; 0: they stay
+  std::uint64_t merge_neighbours =
+      0;  ///< entries with the label of so many nearest are merged; 0: none
+  bool any() const { return pca > 0 || merge_neighbours > 0; }
+  bool operator==(const Reduction&) const = default;
+};
+/// --keys all|pca:D and --prune none|merge|merge:K. Throws Error{usage}.
+Reduction parse_reduction(const std::string& keys, const std::string& prune);
 
 /// What a command puts into a store.
 struct Plan {
@@ -28,8 +40,9 @@ struct Plan {
   core::Json windows;
   std::optional<SourcePart> part = {};  ///< of the data that the rows are of
   bool merges = false;                  ///< rows come from stores of parts, not from a model
-  bool leaves_out = false;              ///< not every position has a row: places.npy says which
-  std::string model_name, data_name;    ///< the model's folder and the shards, for messages
+  Reduction reduction = {};
+  bool leaves_out = false;            ///< not every position has a row: places.npy says which
+  std::string model_name, data_name;  ///< the model's folder and the shards, for messages
 };
 
 /// Called with what is being done, how much is done and of how much; may throw to stop.
@@ -40,7 +53,7 @@ class Builder {
  public:
   /// Begins a store in `folder` (made if it is not there), or goes on with one that an equal plan
   /// began. With `append` the rows go behind those of a complete store, of which model, tokenizer,
-  /// width, metric and index must be equal (an empty index takes the store's). Throws Error{usage}
+  /// width, metric, index and pca must be equal (an empty index and no pca take the store's). Throws Error{usage}
   /// naming what differs from a plan that was begun, or if there is a store and no `append`,
   /// Error{bad_data} naming both models or tokenizers, Error{cannot_create} for a folder of other
   /// things.
@@ -85,9 +98,13 @@ class Builder {
   std::uint64_t added_ = 0;  // rows that are not committed
   std::optional<NpyWriter> keys_, values_, places_;
   std::int64_t places_before_ = 0;  // of the rows that were there
+  Projection projection_;           // of the store that is added to
   std::vector<Half> halves_;
   std::vector<std::int64_t> moved_;  // places
 };
+
+/// Throws Error{usage} for an index that cannot be made and a pca of as many numbers as a key has.
+void expect_possible(const Plan& plan);
 
 /// Digest of a row, of which a store's is made.
 core::Digest row_digest(std::span<const Half> key, std::int32_t label);

@@ -16,6 +16,12 @@ void IndexOptions::fields(core::FieldList& f) {
     "exact, or FAISS's factory string (IVF1024,PQ64x4fs) [as it is; else by the rows]");
 }
 
+void MergeOptions::fields(core::FieldList& f) {
+  IndexOptions::fields(f);
+  f("keys", keys, "all: as the parts have them; pca:D: their first D principal components");
+  f("prune", prune, "merge, merge:K: one entry for those of its K nearest that have its label");
+}
+
 void RecallOptions::fields(core::FieldList& f) {
   f("k", k, "nearest keys to compare").between(1, 65536);
   f("nprobe", nprobe, "inverted lists the index looks into").between(1, 1e6);

@@ -44,6 +44,12 @@ struct IndexOptions {
   void fields(core::FieldList& f);
 };
 
+/// How parts become one.
+struct MergeOptions : IndexOptions {
+  std::string keys = "all", prune = "none";
+  void fields(core::FieldList& f);
+};
+
 /// How recall is measured.
 struct RecallOptions {
   std::int64_t k = 1024, nprobe = 32, queries = 200;

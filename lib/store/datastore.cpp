@@ -74,6 +74,10 @@ void Datastore::open_files(bool with_index) {
   values_ = NpyArray(folder_ + "/" + m.values_file, "<i4", m.rows, 1, false);
   documents_ = NpyArray(folder_ + "/" + m.documents_file, "<i8", m.documents, 1, false);
   if (!m.whole()) places_ = NpyArray(folder_ + "/" + m.places_file, "<i8", m.rows, 1, false);
+  if (m.projected())
+    projection_ = read_projection(folder_ + "/" + m.projection_file, m.model_width, m.width,
+                                  m.projection_hash);
+  if (m.weighted()) weights_ = NpyArray(folder_ + "/" + m.weights_file, "<i4", m.rows, 1, false);
   const auto first = documents();
   if (core::hash128(std::as_bytes(first)).hex() != m.documents_hash)
     fail(Code::bad_data, "{}/{}: damaged: its hash is another", folder_, m.documents_file);
@@ -116,6 +120,15 @@ void Datastore::add_labels(Hits& hits) const {
   const auto labels = this->labels();
   for (std::size_t i = 0; i < hits.ids.size(); ++i)
     hits.labels[i] = hits.ids[i] < 0 ? -1 : labels[static_cast<std::size_t>(hits.ids[i])];
+  if (!manifest_.weighted()) return;
+  hits.weights.assign(hits.ids.size(), 1);
+  for (std::size_t i = 0; i < hits.ids.size(); ++i) {
+    if (hits.ids[i] < 0) continue;
+    hits.weights[i] = weights()[static_cast<std::size_t>(hits.ids[i])];
+    if (hits.weights[i] < 1)
+      fail(Code::bad_data, "{}/{}: damaged: row {} has the weight {}", folder_,
+           manifest_.weights_file, hits.ids[i], hits.weights[i]);
+  }
 }
 
 void Datastore::rescore(std::span<const float> queries, Hits& hits) const {
@@ -143,8 +156,17 @@ void Datastore::rescore(std::span<const float> queries, Hits& hits) const {
   }
 }
 
-Hits Datastore::search(std::span<const float> queries, const SearchOptions& options) const {
-  if (!index_) return search_exactly(queries, options);
+std::span<const float> Datastore::project(std::span<const float> queries,
+                                          std::vector<float>& room) const {
+  if (!projection_.any()) return queries;
+  room = projection_.apply(queries);
+  return room;
+}
+
+Hits Datastore::search(std::span<const float> all, const SearchOptions& options) const {
+  if (!index_) return search_exactly(all, options);
+  std::vector<float> room;
+  const auto queries = project(all, room);
   Hits hits = empty_hits(queries, options);
   index_->search(queries, options.k, options.nprobe, hits.ids, hits.scores);
   if (options.rescore) rescore(queries, hits);
@@ -152,7 +174,9 @@ Hits Datastore::search(std::span<const float> queries, const SearchOptions& opti
   return hits;
 }
 
-Hits Datastore::search_exactly(std::span<const float> queries, const SearchOptions& options) const {
+Hits Datastore::search_exactly(std::span<const float> all, const SearchOptions& options) const {
+  std::vector<float> room;
+  const auto queries = project(all, room);
   Hits hits = empty_hits(queries, options);
   exact_->search(queries, options.k, options.threads, hits.ids, hits.scores);
   add_labels(hits);

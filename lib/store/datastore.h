@@ -12,6 +12,7 @@
 #include "store/index.h"
 #include "store/manifest.h"
 #include "store/npy.h"
+#include "store/projection.h"
 #include "store/store.h"
 
 namespace store {
@@ -40,6 +41,8 @@ class Datastore : public Store {
   std::span<const std::int64_t> documents() const { return documents_.values<std::int64_t>(); }
   /// (N) of a store that is not whole: the position of each row, counted in all that were walked.
   std::span<const std::int64_t> places() const { return places_.values<std::int64_t>(); }
+  /// (N) of a store whose entries were merged: how many each row stands for.
+  std::span<const std::int32_t> weights() const { return weights_.values<std::int32_t>(); }
   /// Number of the document that a row is of.
   std::int64_t document_of(std::int64_t row) const;
   const Index* index() const { return index_.get(); }
@@ -47,12 +50,14 @@ class Datastore : public Store {
  private:
   Datastore(const std::string& folder, bool with_index);
   void open_files(bool with_index);
+  std::span<const float> project(std::span<const float> queries, std::vector<float>& room) const;
   void rescore(std::span<const float> queries, Hits& hits) const;
   void add_labels(Hits& hits) const;
   Hits empty_hits(std::span<const float> queries, const SearchOptions& options) const;
   std::string folder_;
   Manifest manifest_;
-  NpyArray keys_, values_, documents_, places_;
+  NpyArray keys_, values_, documents_, places_, weights_;
+  Projection projection_;  // of queries, where keys were projected
   std::optional<ExactSearch> exact_;
   std::unique_ptr<Index> index_;
 };

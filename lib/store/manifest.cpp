@@ -73,6 +73,8 @@ std::string Manifest::fingerprint() const {
   all["rows"] = rows, all["digest"] = digest.value().hex(), all["documents"] = documents_hash;
   all["model"] = model, all["metric"] = name_of(metric), all["index"] = index;
   all["index_hash"] = index_hash;
+  if (projected()) all["projection"] = projection_hash;
+  if (weighted()) all["weights"] = weights_hash;
   return core::hash128(core::dump(all)).hex();
 }
 
@@ -99,7 +101,8 @@ OrderedJson to_json(const Receipt& receipt) {
 
 OrderedJson to_json(const Manifest& m) {
   OrderedJson json;
-  json["format"] = kFormat, json["version"] = m.whole() ? kVersion : kReducedVersion;
+  json["format"] = kFormat,
+  json["version"] = m.whole() && !m.projected() && !m.weighted() ? kVersion : kReducedVersion;
   json["generation"] = m.generation;
   json["rows"] = m.rows, json["width"] = m.width, json["documents"] = m.documents;
   json["vocabulary"] = m.vocabulary, json["metric"] = name_of(m.metric);
@@ -107,6 +110,12 @@ OrderedJson to_json(const Manifest& m) {
   json["files"]["keys"] = m.keys_file, json["files"]["values"] = m.values_file;
   json["files"]["documents"] = m.documents_file, json["files"]["index"] = m.index_file;
   if (!m.whole()) json["files"]["places"] = m.places_file, json["places_hash"] = m.places_hash;
+  if (m.weighted())
+    json["files"]["weights"] = m.weights_file, json["weights_hash"] = m.weights_hash;
+  if (m.projected()) {
+    json["files"]["projection"] = m.projection_file, json["projection_hash"] = m.projection_hash;
+    json["model_width"] = m.model_width;
+  }
   json["digest"] = m.digest.value().hex(), json["documents_hash"] = m.documents_hash;
   json["index_hash"] = m.index_hash;
   json["recall"] = to_json(m.recall);
@@ -141,6 +150,16 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
   if (reduced && files.contains("places")) {
     m.places_file = file_name(files, "places", ".npy", origin);
     m.places_hash = core::get<std::string>(json, "places_hash", origin);
+  }
+  if (reduced && files.contains("weights")) {
+    m.weights_file = file_name(files, "weights", ".npy", origin);
+    m.weights_hash = core::get<std::string>(json, "weights_hash", origin);
+  }
+  if (reduced && files.contains("projection")) {
+    m.projection_file = file_name(files, "projection", ".npy", origin);
+    m.projection_hash = core::get<std::string>(json, "projection_hash", origin);
+    m.model_width = core::get_at_most(json, "model_width", kMostWidth, origin);
+    if (m.model_width == 0) fail(Code::bad_data, "{}: \"model_width\" is 0", origin);
   }
   if (m.exact() != m.index_file.empty())
     fail(Code::bad_data, "{}: index \"{}\" in the file \"{}\"", origin, m.index, m.index_file);

@@ -127,12 +127,13 @@ std::vector<std::int64_t> first_rows(const Parts& parts) {
 }  // namespace
 
 Manifest merge(const std::vector<std::string>& folders, const std::string& folder,
-               const std::string& index, const Watch& watch) {
+               const std::string& index, const Watch& watch, const Reduction& reduction) {
   const Parts parts = open(folders);
   const Datastore& first = *parts.begin()->second;
-  if (!index.empty() && index != "exact")
-    Index::make(index, first.manifest().width, first.metric());  // refused now, not after the rows
-  std::optional<Builder> builder(std::in_place, folder, plan_of(first, index), false);
+  Plan plan = plan_of(first, index);
+  plan.reduction = reduction;
+  expect_possible(plan);  // refused now, not after the rows
+  std::optional<Builder> builder(std::in_place, folder, plan, false);
   if (builder->complete()) return read_manifest(folder);
   try {
     copy(parts, *builder, watch);

@@ -140,6 +140,10 @@ void verify_rows(const Datastore& store, const Watch& watch) {
            store.name(), manifest.values_file, row, label, manifest.vocabulary);
     digest.append(row_digest(store.keys().subspan(row * width, width), label));
   }
+  if (manifest.weighted() &&
+      core::hash128(std::as_bytes(store.weights())).hex() != manifest.weights_hash)
+    fail(Code::bad_data, "{}/{}: damaged: its hash is another", store.name(),
+         manifest.weights_file);
   if (!manifest.whole() &&
       core::hash128(std::as_bytes(store.places())).hex() != manifest.places_hash)
     fail(Code::bad_data, "{}/{}: damaged: its hash is another", store.name(), manifest.places_file);
@@ -168,6 +172,11 @@ Removal::Removal(const std::string& folder, std::vector<std::int64_t> documents,
 
 void Removal::remove(const std::vector<std::int64_t>& documents, const Watch& watch) {
   const Datastore old(folder_);
+  if (old.manifest().weighted())
+    fail(Code::usage,
+         "{}: its entries were merged with --prune, those of all documents; build it "
+         "anew without the document",
+         folder_);
   const auto count = static_cast<std::int64_t>(old.documents().size());
   for (const std::int64_t document : documents)
     if (document < 0 || document >= count)

@@ -26,6 +26,9 @@ struct Hits {
   std::vector<std::int64_t> ids;     ///< (n, k): rows of the store
   std::vector<float> scores;         ///< (n, k)
   std::vector<std::int32_t> labels;  ///< (n, k): the token that followed the key's context
+  /// (n, k): how many entries each stands for, 1 where nothing was found; empty: 1 each. Its kernel
+  /// counts so often: log(weight) is added to what the score comes to over the temperature.
+  std::vector<std::int32_t> weights = {};
 };
 
 /// Where a row comes from.
@@ -45,13 +48,15 @@ class Store {
   virtual const std::string& name() const = 0;
   /// What the store holds, all its parts together.
   virtual const Manifest& manifest() const = 0;
-  /// queries (n, width). Throws Error{usage} for a k or nprobe out of range, Error{bad_data} for
+  /// queries (n, query_width). Throws Error{usage} for a k or nprobe out of range, Error{bad_data} for
   /// queries that are not finite.
   virtual Hits search(std::span<const float> queries, const SearchOptions& options = {}) const = 0;
   /// Of a row that a search found, with at most `most` labels before it.
   virtual RowContext context(std::int64_t row, std::int64_t most) const = 0;
 
   std::int64_t size() const { return static_cast<std::int64_t>(manifest().rows); }
+  /// Of queries; width() is that of the keys that are stored.
+  std::int64_t query_width() const { return static_cast<std::int64_t>(manifest().query_width()); }
   std::int64_t width() const { return static_cast<std::int64_t>(manifest().width); }
   Metric metric() const { return manifest().metric; }
   /// Of all that changes what a search finds; see Manifest.

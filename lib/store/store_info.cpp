@@ -29,6 +29,8 @@ Info info(const std::string& folder) {
   info.report = describe(folder, manifest);
   info.report["vocabulary"] = manifest.vocabulary;
   info.report["removed"] = manifest.removed.size();
+  info.report["query_width"] = manifest.query_width();
+  info.report["left_out"] = manifest.whole() ? "nothing" : "some";
   info.report["bytes"] = bytes_of(folder, manifest);
   for (const Source& source : manifest.sources)
     info.sources.push_back(

@@ -9,7 +9,8 @@
 namespace store {
 
 struct Info {
-  core::OrderedJson report;  ///< describe(), vocabulary, removed (documents), bytes (of its files)
+  core::OrderedJson
+      report;  ///< describe(), vocabulary, removed (documents), query_width, left_out, bytes (of its files)
   std::vector<core::OrderedJson> sources;  ///< data, rows, documents, part, windows
 };
 /// Throws Error{no_input} as read_manifest() and Error{bad_data} if a file is not there.

@@ -207,6 +207,110 @@ END
   rm -r t u
 }
 
+@test "--keys pca stores what its projection makes of the keys, and goes on to the same bytes" {
+  build-datastore -q -m model --keys pca:6 a.shard.zst -o s
+  python3 - <<'END'
+import json, struct
+def halves(name):
+    data = open(name, "rb").read()[128:]
+    return struct.unpack(f"<{len(data) // 2}e", data)
+manifest = json.load(open("s/store.json"))
+assert manifest["version"] == 2 and manifest["width"] == 6 and manifest["model_width"] == 16
+matrix, whole, keys = halves("s/projection.npy"), halves("store/keys.npy"), halves("s/" + manifest["files"]["keys"])
+rows = len(whole) // 16
+assert len(matrix) == 6 * 16 and len(keys) == 6 * rows
+for row in range(0, rows, 7):
+    for j in range(6):
+        true = sum(matrix[16 * j + i] * whole[16 * row + i] for i in range(16))
+        assert abs(keys[6 * row + j] - true) < 2e-3 * (1 + abs(true)), (row, j)
+END
+  [ "$(find s -type f | wc -l)" -eq 5 ]
+  cmp store/values.npy s/values.npy
+  store verify --json s | grep -q '"width":6,'
+  store info --json s | grep -q '"query_width":16,'
+  # All components turn the keys: distances, and so the figures, stay.
+  build-datastore -q -m model --keys pca:15 a.shard.zst -o t
+  [ "$(store search --json -t bytes -m model --k 1 t "The cat sat" | tail -n 1 | field row)" -eq "$(store search --json -t bytes -m model --k 1 store "The cat sat" | tail -n 1 | field row)" ]
+  rm -r t
+  for delay in 0.2 0.4 0.6; do
+    timeout -s KILL "$delay" build-datastore -q -m model --keys pca:6 a.shard.zst -o t >/dev/null || [ $? -eq 137 ]
+  done
+  build-datastore -q -m model --keys pca:6 a.shard.zst -o t
+  diff -r s t
+  rm -r t
+}
+
+@test "--prune merges entries: weights stand for all, alone, with pca and skip-known, and of merged parts" {
+  build-datastore -q -j 1 -m model --batch-tokens 64 --prune merge:4 a.shard.zst -o s
+  rows=$(store verify --json s | field rows)
+  [ "$rows" -lt "$(field rows <<<"$(store info --json store)")" ]
+  python3 - <<'END'
+import json, struct
+manifest = json.load(open("s/store.json"))
+def read(name, kind, size):
+    data = open("s/" + manifest["files"][name], "rb").read()[128:]
+    return struct.unpack(f"<{len(data) // size}{kind}", data)
+weights, places = read("weights", "i", 4), read("places", "q", 8)
+assert sum(weights) == (len(open("store/values.npy", "rb").read()) - 128) // 4
+assert len(places) == len(weights) == manifest["rows"] == manifest["sources"][0]["rows"]
+assert list(places) == sorted(set(places)) and min(weights) == 1 < max(weights)
+END
+  for part in 1 2; do
+    build-datastore -q -j 1 -m model --batch-tokens 64 --part $part/2 a.shard.zst -o part.$part
+  done
+  store merge -q --prune merge:4 part.1 part.2 -o t
+  diff -r s t
+  rm -r t part.1 part.2
+  build-datastore -q -m model --skip-known 0.0025 --keys pca:6 --prune merge --index IVF4,Flat a.shard.zst -o t
+  store verify -q t >/dev/null
+  eval-ppl -q -m model --datastore t b.shard.zst -o /dev/null
+  run --separate-stderr store remove --document 1 s
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"its entries were merged with --prune"* ]]
+  run -64 build-datastore -q -m model --append s b.shard.zst
+  run -64 build-datastore -q -m model --prune merge:0 a.shard.zst -o u
+  run -64 build-datastore -q -m model --prune merge --part 1/2 a.shard.zst -o u
+  damage s/weights.2.npy 130
+  run store verify s
+  [ "$status" -eq 65 ]
+  [[ "$output" == *weights* ]]
+  rm -r t
+}
+
+@test "a store of principal components: parts, adding, removing, damage, and what is refused" {
+  for part in 1 2; do
+    build-datastore -q -j 1 -m model --batch-tokens 64 --part $part/2 a.shard.zst -o part.$part
+  done
+  build-datastore -q -j 1 -m model --batch-tokens 64 --keys pca:6 a.shard.zst -o s
+  store merge -q --keys pca:6 part.1 part.2 -o t
+  diff -r s t
+  rm -r t part.1 part.2
+  cp -r s t
+  build-datastore -q -j 1 -m model --batch-tokens 64 --append t b.shard.zst
+  [ "$(store verify --json t | field documents)" -eq 40 ]
+  cmp <(elements s/keys.2.npy) <(elements t/keys.2.npy | head -c "$(elements s/keys.2.npy | wc -c)")
+  store remove -q --document 0 t >/dev/null
+  [ "$(store verify --json t | field documents)" -eq 39 ]
+  eval-ppl -q -m model --datastore t b.shard.zst -o /dev/null
+  damage s/projection.npy 140
+  run store recall s
+  [ "$status" -eq 65 ]
+  [[ "$output" == *projection.npy* ]]
+  damage s/projection.npy 140
+  for keys in pca:16 pca:0 pca: pca:6x half; do
+    run build-datastore -q -m model --keys $keys a.shard.zst -o u
+    [ "$status" -eq 64 ]
+    [ ! -e u/store.json ]
+    rm -rf u
+  done
+  run -64 build-datastore -q -m model --keys pca:5 --append s b.shard.zst
+  run -64 build-datastore -q -m model --keys pca:5 a.shard.zst -o s
+  run -64 build-datastore -q -m model --keys pca:6 --part 1/2 a.shard.zst -o u
+  cp -r store v
+  run -64 build-datastore -q -m model --keys pca:6 --append v b.shard.zst
+  rm -r t v
+}
+
 @test "a store that leaves positions out: removing, adding, checking, and what does not go with it" {
   build-datastore -q -m model --skip-known 0.0025 a.shard.zst -o s
   cp -r s t

@@ -19,14 +19,15 @@ namespace {
 PackedFiles files_of(std::string_view text) {
   return unpack(text, [](const std::string& name) {
     for (const auto* known :
-         {"store.json", "keys.npy", "values.npy", "documents.npy", "index.faiss"})
+         {"store.json", "keys.npy", "keys.2.npy", "values.npy", "documents.npy", "places.npy",
+          "weights.2.npy", "projection.npy", "index.faiss", "index.2.faiss"})
       if (name == known) return true;
     return false;
   });
 }
 
 void search(const store::Datastore& opened) {
-  const std::vector<float> queries(static_cast<std::size_t>(2 * opened.width()), 0.5F);
+  const std::vector<float> queries(static_cast<std::size_t>(2 * opened.query_width()), 0.5F);
   store::SearchOptions options;
   options.k = 5, options.nprobe = 2, options.threads = 1;
   for (const bool rescore : {false, true}) {
@@ -38,6 +39,7 @@ void search(const store::Datastore& opened) {
       const auto document = opened.document_of(hits.ids[i]);
       if (document < 0 || document >= static_cast<std::int64_t>(opened.documents().size()))
         std::abort();
+      if (std::ssize(opened.context(hits.ids[i], 3).before) > 3) std::abort();
     }
   }
 }
@@ -52,7 +54,13 @@ void repair(std::vector<std::byte>& bytes) {
   constexpr std::size_t header = store::kNpyHeaderBytes;
   if (const auto& text = files["documents.npy"]; text.size() >= header)
     json["documents_hash"] = core::hash128(std::string_view(text).substr(header)).hex();
-  if (files.count("index.faiss")) json["index_hash"] = core::hash128(files["index.faiss"]).hex();
+  for (const auto* array : {"places", "projection"})
+    if (const auto file = files.find(std::string(array) + ".npy");
+        file != files.end() && file->second.size() >= header)
+      json[std::string(array) + "_hash"] =
+          core::hash128(std::string_view(file->second).substr(header)).hex();
+  for (const auto* index : {"index.faiss", "index.2.faiss"})
+    if (files.count(index)) json["index_hash"] = core::hash128(files[index]).hex();
   json.erase("hash");
   json["hash"] = core::hash128(core::dump(json)).hex();
   files["store.json"] = core::dump(json);

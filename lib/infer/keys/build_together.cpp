@@ -19,6 +19,8 @@ void check(const SharedBuild& what) {
     fail(Code::usage, "--ranks: makes a store of its own; leave --append, --part and --merge out");
   if (what.options.skip_known < 1)
     fail(Code::usage, "--skip-known: one process makes such a store; leave --ranks out");
+  if (store::parse_reduction(what.options.keys, what.options.prune).any())
+    fail(Code::usage, "--keys, --prune: one process makes such a store; leave --ranks out");
   ranks::expect_files(what.files);
 }
 

@@ -37,6 +37,7 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
   plan.data_name = data.name();
   plan.windows = key_options(options, windows);
   plan.leaves_out = options.skip_known < 1;
+  plan.reduction = store::parse_reduction(options.keys, options.prune);
   return plan;
 }
 
@@ -50,6 +51,8 @@ void StoreBuildOptions::fields(core::FieldList& f) {
     "memory",
     {"auto", "ip", "l2"});
   f("append", append, "add to this store");
+  f("keys", keys, "all: as the model has them; pca:D: their first D principal components");
+  f("prune", prune, "merge, merge:K: one entry for those of its K nearest that have its label");
   f("skip-known", skip_known,
     "leave out positions to whose token the model alone gives more than this [1: none]")
       .above(0)
@@ -66,7 +69,8 @@ std::string StoreBuildOptions::folder(const std::string& output,
                                       const std::set<std::string>& given) const {
   if (merge) {
     const char* const why = "of parts that are there";
-    core::leave_out("merge", why, {"model", "metric", "append", "part", "skip-known"}, given);
+    core::leave_out("merge", why,
+                    {"model", "metric", "append", "part", "keys", "prune", "skip-known"}, given);
     WindowOptions their_windows;
     LayerReachOptions their_reach;
     core::leave_out("merge", why, core::list_fields(their_windows), given);
@@ -78,6 +82,9 @@ std::string StoreBuildOptions::folder(const std::string& output,
   if (core::is_part(part)) core::leave_out("part", "makes a store of its own", {"append"}, given);
   if (core::is_part(part) && skip_known < 1)
     core::fail(core::Code::usage, "--skip-known: is of a whole text; leave --part out");
+  if (store::parse_reduction(keys, prune).any() && core::is_part(part))
+    core::fail(core::Code::usage,
+               "--keys, --prune: are of a whole text; give them to store merge, not to parts");
   if (append.empty() == output.empty())
     core::fail(core::Code::usage, "it takes -o STORE, or --append STORE");
   if (model.empty())
@@ -111,8 +118,7 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
                  range_.begin, range_.end};
   const bool append = !options.append.empty();
   if (append && given.count("metric") == 0) plan.metric = store::read_manifest(folder).metric;
-  if (!plan.index.empty() && plan.index != "exact")
-    store::Index::make(plan.index, plan.width, plan.metric);  // refused now, not after the rows
+  store::expect_possible(plan);  // refused now, not after the rows
   builder_ = std::make_unique<store::Builder>(folder, plan, append);
   most_known_ = options.skip_known;
   was_complete_ = builder_->complete();

@@ -26,6 +26,7 @@ struct StoreBuildOptions {
   std::string append;                   ///< a store that gets the rows; empty: a new one does
   std::string part = core::kWholePart;  ///< see core::part()
   bool merge = false;                   ///< of parts that are there; see store/merge.h
+  std::string keys = "all", prune = "none";  ///< see store::parse_reduction()
   double skip_known = 1;  ///< positions to whose token the model alone gives more have no row
   WindowOptions windows;
   LayerReachOptions reach;

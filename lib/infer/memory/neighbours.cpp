@@ -24,11 +24,20 @@ Tensor log_of(const Tensor& sum, const Tensor& largest, double divisor) {
       .clamp_min(nn::kUnseen);
 }
 
+Tensor weighted(Tensor logits, const Neighbours& found) {
+  return found.log_weights.defined() ? logits.add_(found.log_weights) : logits;
+}
+
 }  // namespace
 
 Neighbours Neighbours::slice(std::int64_t begin, std::int64_t end) const {
   return {scores.slice(0, begin, end), labels.slice(0, begin, end), rows.slice(0, begin, end),
-          stores.slice(0, begin, end)};
+          stores.slice(0, begin, end),
+          log_weights.defined() ? log_weights.slice(0, begin, end) : Tensor()};
+}
+
+Tensor Neighbours::logits(double divisor) const {
+  return log_weights.defined() ? scores / divisor + log_weights : scores / divisor;
 }
 
 Tensor Neighbours::rank_of(const Tensor& targets) const {
@@ -43,7 +52,7 @@ StoreMasses store_masses(const Neighbours& found, const Tensor& targets,
   const Tensor match = (found.labels == targets.unsqueeze(1)).to(torch::kFloat32);
   std::vector<Tensor> all, positive;
   for (const double divisor : divisors) {
-    const Tensor mass = (shifted.scores / divisor).exp_();
+    const Tensor mass = weighted(shifted.scores / divisor, found).exp_();
     all.push_back(log_of(mass.sum(1), shifted.largest.squeeze(1), divisor));
     positive.push_back(log_of((mass * match).sum(1), shifted.largest.squeeze(1), divisor));
   }
@@ -52,7 +61,8 @@ StoreMasses store_masses(const Neighbours& found, const Tensor& targets,
 
 Tensor store_word_masses(const Neighbours& found, double divisor, std::int64_t vocabulary) {
   const Shifted shifted(found.scores);
-  const Tensor mass = (shifted.scores / divisor).exp_();  // 0 where nothing was found
+  const Tensor mass =
+      weighted(shifted.scores / divisor, found).exp_();  // 0 where nothing was found
   const Tensor sums = torch::zeros({found.size(), vocabulary}, torch::kFloat32)
                           .scatter_add_(1, found.labels.clamp_min(0), mass);
   return log_of(sums, shifted.largest, divisor).to(torch::kFloat32);

@@ -15,8 +15,13 @@ struct Neighbours {
   torch::Tensor labels;  ///< int64
   torch::Tensor rows;    ///< int64, of their store
   torch::Tensor stores;  ///< int64: which store
+  /// float32: log of how many entries each stands for, which is added to its score over a
+  /// temperature; undefined: all stand for themselves.
+  torch::Tensor log_weights = {};
 
   std::int64_t size() const { return scores.defined() ? scores.size(0) : 0; }
+  /// Scores over a divisor, with the weights.
+  torch::Tensor logits(double divisor) const;
   Neighbours slice(std::int64_t begin, std::int64_t end) const;
   /// (R) int64: where the first entry with the label targets[i] stands, from 0; k if nowhere.
   torch::Tensor rank_of(const torch::Tensor& targets) const;

@@ -167,6 +167,9 @@ std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folde
       fail(Code::usage, "--datastore-ranks: each rank has stores of its own; give --datastore");
     for (const auto& folder : folders) {
       own.push_back(std::make_unique<store::Datastore>(folder));
+      if (own.back()->manifest().weighted())
+        fail(Code::usage, "{}: its entries were merged with --prune; ranks do not share such",
+             folder);
       described.push_back(describe(*own.back()));
     }
   });

@@ -35,7 +35,17 @@ Neighbours best(const Neighbours& all, std::int64_t k) {
   const Tensor order =
       std::get<1>(torch::sort(all.scores, /*stable=*/true, 1, true)).slice(1, 0, k);
   const auto take = [&](const Tensor& tensor) { return tensor.gather(1, order); };
-  return {take(all.scores), take(all.labels), take(all.rows), take(all.stores)};
+  return {take(all.scores), take(all.labels), take(all.rows), take(all.stores),
+          all.log_weights.defined() ? take(all.log_weights) : Tensor()};
+}
+
+// Of what two stores found; undefined where neither has any.
+Tensor both_weights(const Neighbours& a, const Neighbours& b) {
+  if (!a.log_weights.defined() && !b.log_weights.defined()) return {};
+  const auto of = [](const Neighbours& one) {
+    return one.log_weights.defined() ? one.log_weights : torch::zeros_like(one.scores);
+  };
+  return torch::cat({of(a), of(b)}, 1);
 }
 
 std::vector<std::unique_ptr<const store::Store>> open_all(const std::vector<std::string>& folders) {
@@ -69,9 +79,9 @@ Stores::Stores(std::vector<std::unique_ptr<const store::Store>> stores, const st
   for (std::size_t i = 0; i < stores_.size(); ++i) {
     const store::Store& store = *stores_[i];
     store.expect_model(model, tokenizer, name);
-    if (store.width() != width)
+    if (store.query_width() != width)
       fail(Code::bad_data, "{}: its keys have {} numbers, those of {} have {}", store.name(),
-           store.width(), name, width);
+           store.query_width(), name, width);
     for (std::size_t j = 0; j < i; ++j) expect_together(*stores_[j], store);
   }
 }
@@ -101,6 +111,9 @@ Neighbours Stores::neighbours(std::size_t store, store::Hits hits, const std::st
   found.rows = torch::from_blob(hits.ids.data(), {n, k}, torch::kInt64).clone();
   found.stores = torch::where(found.rows < 0, found.rows,
                               torch::full_like(found.rows, static_cast<std::int64_t>(store)));
+  if (!hits.weights.empty())
+    found.log_weights =
+        torch::from_blob(hits.weights.data(), {n, k}, torch::kInt32).to(torch::kFloat32).log_();
   return hidden.empty() ? found : best(found, k);
 }
 
@@ -126,7 +139,8 @@ Neighbours Stores::search(const Tensor& queries, std::int64_t k, std::int64_t np
   for (std::size_t i = 1; i < stores_.size(); ++i) {
     const Neighbours more = neighbours(i, std::move(found[i]), own);
     all = {torch::cat({all.scores, more.scores}, 1), torch::cat({all.labels, more.labels}, 1),
-           torch::cat({all.rows, more.rows}, 1), torch::cat({all.stores, more.stores}, 1)};
+           torch::cat({all.rows, more.rows}, 1), torch::cat({all.stores, more.stores}, 1),
+           both_weights(all, more)};
   }
   return best(all, k);
 }

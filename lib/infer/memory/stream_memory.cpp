@@ -325,12 +325,14 @@ std::vector<StoreShare> StreamMemory::store_shares(std::int64_t row, std::int64_
   const StorePlan& stores = plan_.stores;
   if (!stores.any()) return {};
   const auto number = [&](const Tensor& of) { return of[row][0].item<double>(); };
-  const Tensor scores = found_.scores[row].to(torch::kFloat64);
-  Tensor mass = torch::zeros_like(scores);
+  const auto logits = [&, one = found_.slice(row, row + 1)](double divisor) {
+    return one.logits(divisor)[0].to(torch::kFloat64);
+  };
+  Tensor mass = torch::zeros_like(found_.scores[row], torch::kFloat64);
   if (stores.joined())
-    mass += number(joint_share_) * (scores / joint_divisors()[0] - number(joint_log_z_)).exp();
+    mass += number(joint_share_) * (logits(joint_divisors()[0]) - number(joint_log_z_)).exp();
   if (stores.interpolated())
-    mass += stores.lambda * (scores / stores.temperature).softmax(0).nan_to_num(0);
+    mass += stores.lambda * logits(stores.temperature).softmax(0).nan_to_num(0);
   mass *= number(rest_);
   const auto values = mass.accessor<double, 1>();
   const auto labels = found_.labels.accessor<std::int64_t, 2>()[row];
