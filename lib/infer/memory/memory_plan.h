@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "infer/memory/gate.h"
 #include "infer/memory/memory_options.h"
 #include "infer/memory/ngram_memory.h"
 #include "infer/windows/window_plan.h"
@@ -40,6 +41,7 @@ struct MemoryPlan {
   double cache_theta = 1, cache_lambda = 0.1;
   StorePlan stores;
   NgramPlan ngrams;
+  GatePlan gates;  ///< shares above of what has one: those that were its constants
   std::string tuned_on;
 
   bool interpolated() const { return combine == "interpolate" && rule.any(); }
