@@ -71,7 +71,7 @@ endfunction()
 
 # tests/fuzz/NAME_fuzz.cpp: with TESSERA_FUZZ a libFuzzer program build/bin/fuzz_NAME; otherwise its inputs, those of
 # tests/fuzz/corpus/NAME and tests/golden/NAME that exist, are replayed as the test fuzz_NAME, and so are inputs made of
-# them. One that includes torch links the model's room.
+# them. One that includes torch links the rooms up to infer.
 function(tessera_fuzz_tests)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cpp)
   foreach(source ${sources})
@@ -82,7 +82,7 @@ function(tessera_fuzz_tests)
     file(STRINGS ${source} includes_torch REGEX "^#include \"nn/base/torch.h\"")
     if(includes_torch)
       set(torch TORCH)
-      set(libraries tessera_model)
+      set(libraries tessera_infer)
     endif()
     if(TESSERA_FUZZ)
       add_executable(fuzz_${name} EXCLUDE_FROM_ALL ${source})

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "infer/memory/stores.h"
+#include "infer/memory/gated_search.h"
 
 namespace infer {
 namespace {
@@ -133,6 +133,16 @@ void WindowScores::score_with_memory(const WindowToScore& of, const Neighbours& 
   remember(window);
 }
 
+// What the model's own words say of whether stores are searched, of all rows.
+Tensor WindowScores::confidence(const std::vector<WindowToScore>& windows) {
+  std::vector<Tensor> f, targets;
+  for (const auto& of : windows) {
+    f.push_back(of.window.f.slice(0, of.window.first_scored));
+    targets.push_back(of.window.targets.slice(0, of.window.first_scored));
+  }
+  return confident_rows(head_, torch::cat(f), torch::cat(targets)).confidence;
+}
+
 void WindowScores::score(const std::vector<WindowToScore>& windows) {
   const torch::NoGradGuard no_gradient;
   if (windows.empty()) return;
@@ -147,8 +157,8 @@ void WindowScores::score(const std::vector<WindowToScore>& windows) {
   if (stores.any()) {
     std::vector<Tensor> queries;
     for (const auto& of : windows) queries.push_back(of.window.g.slice(0, of.window.first_scored));
-    found = stores.opened->search(torch::cat(queries), stores.k, stores.nprobe, stores.rescore,
-                                  wants_.own);
+    const Tensor sure = plan_.gates.skips() ? confidence(windows) : Tensor{};
+    found = search_stores(plan_, torch::cat(queries), sure, {stores.nprobe}, wants_.own).found[0];
   }
   std::int64_t begin = 0;
   for (const auto& of : windows) {

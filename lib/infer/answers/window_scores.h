@@ -38,6 +38,7 @@ class WindowScores {
 
  private:
   void score_alone(const std::vector<WindowToScore>& windows);
+  torch::Tensor confidence(const std::vector<WindowToScore>& windows);
   void score_with_memory(const WindowToScore& of, const Neighbours& found);
   void add(const torch::Tensor& log_probs, const torch::Tensor& targets, TokenScores& to) const;
   void add_details(const torch::Tensor& log_probs, const torch::Tensor& targets,

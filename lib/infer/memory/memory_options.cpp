@@ -18,11 +18,12 @@ void MemoryOptions::fields(core::FieldList& f) {
       .below(1);
   f("cache", cache, "positions of the continuous cache; 0: none").between(0, 1e9);
   f("cache-theta", cache_theta, "its scores are theta f.f; 0: 1/sqrt(width of f)").between(0, 1e6);
-  f("cache-lambda", cache_lambda, "its share").at_least(0).below(1);
+  f("cache-lambda", *cache_lambda.target(), "its share (0 to below 1), or gate");
   stores.fields(f);
   ngrams.fields(f);
   with.fields(f);
   f.group("Memories");
+  f("gate", gate, "gates as --tune fitted them, for the shares that are gate; a text each");
   f("tuned-on", tuned_on, "fingerprint of the data these were tuned on, for the signature");
 }
 

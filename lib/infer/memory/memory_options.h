@@ -6,6 +6,7 @@
 
 #include "core/options.h"
 #include "infer/memory/ngram_options.h"
+#include "infer/memory/share.h"
 #include "infer/memory/store_options.h"
 #include "infer/memory/with_options.h"
 
@@ -23,6 +24,7 @@ namespace infer {
 /// l_n depends on that suffix (see NgramOptions).
 /// p_with: the softmax of a further model (see WithOptions), each with a share of its own.
 /// A source that sees nothing yet gives its share to p_joint.
+/// A share that is `gate` depends on the token: see Gate.
 struct MemoryOptions {
   std::string memory;  ///< none, or a sum of local, long; empty: what the model was trained with
   std::string long_reach;  ///< --long: "12288" tokens or "4seg" segments; empty: 4seg
@@ -33,10 +35,11 @@ struct MemoryOptions {
   double memory_lambda = 0.25;
   std::int64_t cache = 0;  ///< positions; 0: no cache
   double cache_theta = 0;  ///< 0: 1 / sqrt(d_model)
-  double cache_lambda = 0.1;
+  Share cache_lambda = 0.1;
   StoreOptions stores;
   NgramOptions ngrams;
   WithOptions with;
+  std::vector<std::string> gate;  ///< gates that were fitted, as texts: see Gate
   std::string tuned_on;  ///< fingerprint of the data these figures were tuned on, for the signature
   void fields(core::FieldList& f);
 };

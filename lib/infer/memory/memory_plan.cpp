@@ -58,6 +58,29 @@ void check_shares(const MemoryPlan& plan, bool with_stores) {
          plan.with.any() ? ", --with" : "");
 }
 
+// Which sources have gates, and the constants of those that are fitted.
+void plan_gates(MemoryPlan& plan, const MemoryOptions& options, bool with_stores) {
+  GatePlan& gates = plan.gates;
+  gates.gate = parse_gate(options.gate);
+  gates.threshold = options.stores.threshold;
+  if (plan.cache > 0 && options.cache_lambda.gated()) gates.sources.push_back("cache");
+  if (with_stores && options.stores.lambda.gated()) {
+    if (plan.stores.combine != "interpolate")
+      fail(Code::usage,
+           "--datastore-lambda gate: the share of joined stores is their mass; add "
+           "--datastore-combine interpolate");
+    gates.sources.push_back("datastore");
+  }
+  if (options.ngrams.any() && options.ngrams.lambda.gated()) gates.sources.push_back("ngrams");
+  if (gates.threshold > 0 && with_stores && !gates.has("datastore"))
+    fail(Code::usage, "--datastore-threshold: it asks a gate; add --datastore-lambda gate");
+  if (gates.gate.rows.empty()) return;
+  if (gates.any()) gates.expect_fitted();
+  if (gates.has("cache")) plan.cache_lambda = gates.gate.find("cache")->constants[0];
+  if (gates.has("datastore")) plan.stores.lambda = gates.gate.find("datastore")->constants[0];
+  if (gates.has("ngrams")) plan.ngrams.lambda = gates.gate.find("ngrams")->constants;
+}
+
 // All but the stores that are opened.
 MemoryPlan plan_unopened(const MemoryOptions& options, const WindowPlan& windows,
                          const nn::Model& model, const model::TrainingFacts& facts,
@@ -83,17 +106,18 @@ MemoryPlan plan_unopened(const MemoryOptions& options, const WindowPlan& windows
   plan.cache = options.cache;
   plan.cache_theta =
       options.cache_theta > 0 ? options.cache_theta : 1 / root(model.architecture->d_model());
-  plan.cache_lambda = options.cache_lambda;
+  plan.cache_lambda = options.cache_lambda.value("--cache-lambda");
   const StoreOptions& stores = options.stores;
   plan.stores.combine = stores.combine == "auto" ? options.combine : stores.combine;
   plan.stores.k = stores.k, plan.stores.nprobe = stores.nprobe;
   plan.stores.rescore = stores.rescore;
-  plan.stores.lambda = stores.lambda;
+  plan.stores.lambda = stores.lambda.value("--datastore-lambda");
   plan.stores.temperature =
       stores.temperature > 0 ? stores.temperature : root(model.architecture->d_key());
   plan.ngrams.lambda = options.ngrams.shares();
   plan.with.shares = options.with.shares();
   plan.tuned_on = options.tuned_on;
+  plan_gates(plan, options, with_stores);
   check_shares(plan, with_stores);
   return plan;
 }
@@ -124,12 +148,16 @@ MemoryOptions settled(MemoryOptions asked, const MemoryPlan& plan) {
   if (asked.memory.empty()) asked.memory = plan.rule.name();
   asked.joint_temperature = plan.rule.temperature;
   asked.memory_lambda = plan.memory_lambda;
-  asked.cache_theta = plan.cache_theta, asked.cache_lambda = plan.cache_lambda;
+  const GatePlan& gates = plan.gates;
+  asked.cache_theta = plan.cache_theta;
+  if (!gates.has("cache")) asked.cache_lambda = plan.cache_lambda;
   asked.stores.combine = plan.stores.combine;
   asked.stores.nprobe = plan.stores.nprobe;
-  asked.stores.lambda = plan.stores.lambda, asked.stores.temperature = plan.stores.temperature;
-  if (asked.ngrams.any()) asked.ngrams.lambda = plan.ngrams.lambda;
+  if (!gates.has("datastore")) asked.stores.lambda = plan.stores.lambda;
+  asked.stores.temperature = plan.stores.temperature;
+  if (asked.ngrams.any() && !gates.has("ngrams")) asked.ngrams.lambda = plan.ngrams.lambda;
   asked.with.models = with_texts(plan.with.shares);
+  asked.gate = gates.any() ? to_texts(gates.gate) : std::vector<std::string>{};
   asked.tuned_on = plan.tuned_on;
   return asked;
 }

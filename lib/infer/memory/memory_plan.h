@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "infer/memory/gate.h"
 #include "infer/memory/memory_options.h"
 #include "infer/memory/ngram_memory.h"
 #include "infer/memory/with_models.h"
@@ -42,6 +43,7 @@ struct MemoryPlan {
   StorePlan stores;
   NgramPlan ngrams;
   WithPlan with;
+  GatePlan gates;  ///< shares above of what has one: those that were its constants
   std::string tuned_on;
 
   bool interpolated() const { return combine == "interpolate" && rule.any(); }

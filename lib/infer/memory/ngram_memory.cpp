@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "infer/memory/gate_features.h"
 
 namespace infer {
 namespace {
@@ -37,9 +38,14 @@ std::shared_ptr<const ngrams::Index> open_ngrams(const std::vector<std::string>&
 
 Tensor mix_ngrams(const Tensor& log_prob, const NgramScores& scores,
                   const std::vector<double>& lambda) {
+  return mix_ngrams(
+      log_prob, scores,
+      torch::tensor(lambda, torch::kFloat64).index_select(0, scores.bucket.clamp_min(0)));
+}
+
+Tensor mix_ngrams(const Tensor& log_prob, const NgramScores& scores, const Tensor& shares) {
   const Tensor known = scores.bucket >= 0;
-  const Tensor share =
-      torch::tensor(lambda, torch::kFloat64).index_select(0, scores.bucket.clamp_min(0)) * known;
+  const Tensor share = shares * known;
   const Tensor own = torch::where(known, scores.log_prob, kNever);
   return torch::logaddexp(log_prob + torch::log1p(-share), own + share.log());
 }
@@ -60,15 +66,18 @@ NgramContext NgramMemory::context(std::int64_t row) const {
   context.followers = plan_.index->followers(context.match);
   if (context.followers.count > 0)
     context.bucket = ngram_bucket(context.match.length, context.followers.one);
+  if (context.bucket >= 0) context.lambda = plan_.lambda[static_cast<std::size_t>(context.bucket)];
   return context;
 }
 
 NgramScores NgramMemory::score(const Tensor& targets) {
   const Tensor tokens = targets.to(torch::kCPU, torch::kInt64).contiguous();
   NgramScores scores{torch::full({tokens.size(0)}, NAN, torch::kFloat64),
-                     torch::full({tokens.size(0)}, -1, torch::kInt64)};
+                     torch::full({tokens.size(0)}, -1, torch::kInt64),
+                     torch::full({tokens.size(0), 3}, NAN, torch::kFloat64)};
   auto* const log_prob = scores.log_prob.data_ptr<double>();
   auto* const bucket = scores.bucket.data_ptr<std::int64_t>();
+  auto* const features = scores.features.data_ptr<double>();
   const auto* const token = tokens.const_data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < tokens.size(0); ++i) {
     const NgramContext known = context(0);
@@ -76,6 +85,8 @@ NgramScores NgramMemory::score(const Tensor& targets) {
       const auto count = plan_.index->count(known.match, static_cast<std::uint32_t>(token[i]));
       log_prob[i] = log_ratio(count, known.followers.count);
       bucket[i] = known.bucket;
+      const auto seen = gate_features_of(known);
+      std::copy(seen.begin(), seen.end(), features + 3 * i);
     }
     read(0, {token + i, 1});
   }
@@ -103,7 +114,7 @@ Tensor NgramMemory::mix(const Tensor& log_prob, const std::vector<NgramContext>&
   for (std::int64_t row = 0; row < rows; ++row) {
     const NgramContext& context = contexts[static_cast<std::size_t>(row)];
     if (context.bucket < 0) continue;
-    const double lambda = plan_.lambda[static_cast<std::size_t>(context.bucket)];
+    const double lambda = context.lambda;
     left[row] = 1 - lambda;
     if (lambda == 0) continue;
     auto* const to = own.data_ptr<double>() + row * words;
@@ -124,8 +135,7 @@ std::optional<NgramShare> NgramMemory::share(const NgramContext& context, std::i
                                                  static_cast<std::uint32_t>(token)));
   const auto count = ngrams::Index::count(share.match);
   if (count == 0) return std::nullopt;
-  share.share = plan_.lambda[static_cast<std::size_t>(context.bucket)] *
-                std::exp(log_ratio(count, context.followers.count) - log_prob);
+  share.share = context.lambda * std::exp(log_ratio(count, context.followers.count) - log_prob);
   return share;
 }
 

@@ -36,17 +36,22 @@ struct NgramContext {
   ngrams::Match match;
   ngrams::Followers followers;
   std::int64_t bucket = -1;  ///< -1: nothing follows, the index is empty
+  double lambda = 0;         ///< its share: the bucket's, unless a gate gives another
 };
 
 /// log p of each of R targets by the counts, (R) float64: -inf where p is 0, NaN where nothing is
 /// known; and its context's bucket, (R) int64.
 struct NgramScores {
   torch::Tensor log_prob, bucket;
+  torch::Tensor features = {};  ///< (R, 3) float64, NaN where nothing is known: what gates see
 };
 
 /// log p of R targets: `log_prob` (R) without n-grams, mixed with theirs.
 torch::Tensor mix_ngrams(const torch::Tensor& log_prob, const NgramScores& scores,
                          const std::vector<double>& lambda);
+/// The same with shares (R).
+torch::Tensor mix_ngrams(const torch::Tensor& log_prob, const NgramScores& scores,
+                         const torch::Tensor& shares);
 
 /// What gave a token a share of its probability: the places of `match`, the last token of which it
 /// is.

@@ -16,19 +16,19 @@ std::int64_t ngram_bucket(std::uint64_t length, bool one) {
 void NgramOptions::fields(core::FieldList& f) {
   f.group("N-grams");
   f("ngrams", folders, "folder of an index of n-grams (build-ngrams); again for more");
-  f("ngrams-lambda", lambda,
+  f("ngrams-lambda", *lambda.target(),
     "their share: one for all, or 20, as --tune finds them, by the length of the suffix that they "
-    "have and whether one token only followed it")
-      .at_least(0)
-      .below(1);
+    "have and whether one token only followed it; or gate");
 }
 
 std::vector<double> NgramOptions::shares() const {
-  if (lambda.size() == 1) return std::vector<double>(kNgramBuckets, lambda[0]);
-  if (lambda.size() != static_cast<std::size_t>(kNgramBuckets))
+  if (lambda.gated()) return std::vector<double>(kNgramBuckets, 0);
+  auto shares = lambda.values("--ngrams-lambda");
+  if (shares.size() == 1) shares.resize(kNgramBuckets, shares[0]);
+  if (shares.size() != static_cast<std::size_t>(kNgramBuckets))
     core::fail(core::Code::usage, "--ngrams-lambda: takes 1 or {} shares, not {}", kNgramBuckets,
-               lambda.size());
-  return lambda;
+               shares.size());
+  return shares;
 }
 
 }  // namespace infer

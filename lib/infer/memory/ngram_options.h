@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/options.h"
+#include "infer/memory/share.h"
 
 namespace infer {
 
@@ -19,11 +20,11 @@ std::int64_t ngram_bucket(std::uint64_t length, bool one);
 
 struct NgramOptions {
   std::vector<std::string> folders;
-  std::vector<double> lambda = {0.1};  ///< one for all, or one for each bucket
+  ShareList lambda = {0.1};  ///< one for all, or one for each bucket, or gate
   void fields(core::FieldList& f);
 
   bool any() const { return !folders.empty(); }
-  /// One for each bucket. Throws Error{usage} for another number of them.
+  /// One for each bucket; zeros for a gate. Throws Error{usage} for another number of them.
   std::vector<double> shares() const;
 };
 

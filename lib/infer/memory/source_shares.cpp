@@ -66,8 +66,7 @@ Tensor StreamMemory::source_shares(const Window& window, std::int64_t begin,
   if (context_) {
     const nn::MemoryRule rule = rule_of(*context_);
     const Masses all = masses_of_rows(*context_, rule, window.g, window, begin, end);
-    const Tensor weight = rest * (plan_.interpolated() ? torch::full_like(rest, plan_.memory_lambda)
-                                                       : row_of(joint_share_));
+    const Tensor weight = rest * row_of(plan_.interpolated() ? memory_share_ : joint_share_);
     const Tensor whole = plan_.interpolated() ? all.all : row_of(joint_log_z_);
     const auto share = [&](const Tensor& mass) { return weight * part_of(mass, whole); };
     Tensor far = share(all.positive);
@@ -83,7 +82,7 @@ Tensor StreamMemory::source_shares(const Window& window, std::int64_t begin,
   }
   if (cache_) {
     const Masses seen = masses_of_rows(*cache_, rule_of(*cache_), window.f, window, begin, end);
-    shares.push_back(rest * plan_.cache_lambda * part_of(seen.positive, seen.all));
+    shares.push_back(rest * row_of(cache_share_) * part_of(seen.positive, seen.all));
   }
   for (auto& share : shares)
     if (share.defined()) share /= log_prob.exp();

@@ -11,7 +11,12 @@ void StoreOptions::fields(core::FieldList& f) {
   f("k", k, "nearest entries of all stores together").between(1, 65536);
   f("nprobe", nprobe, "inverted lists the index looks into").between(1, 1e6);
   f("rescore", rescore, "exact scores of the entries found, from the keys");
-  f("datastore-lambda", lambda, "share of the stores' own distribution").at_least(0).below(1);
+  f("datastore-lambda", *lambda.target(),
+    "share of the stores' own distribution (0 to below 1), or gate");
+  f("datastore-threshold", threshold,
+    "search where the gate gives the stores this share at least, by the model's confidence alone")
+      .at_least(0)
+      .below(1);
   f("datastore-temperature", temperature,
     "divides the scores in it; 0: the root of the keys' width")
       .between(0, 1e6);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/options.h"
+#include "infer/memory/share.h"
 
 namespace infer {
 
@@ -23,8 +24,9 @@ struct StoreOptions {
   std::string combine = "auto";  ///< as local and long are
   std::int64_t k = 1024, nprobe = 32;
   bool rescore = false;  ///< exact scores of what FAISS found, from the keys
-  double lambda = 0.25;
+  Share lambda = 0.25;
   double temperature = 0;  ///< 0: sqrt(d_key)
+  double threshold = 0;    ///< a share by the gate, below which there is no search
   void fields(core::FieldList& f);
 
   bool any() const { return !folders.empty(); }

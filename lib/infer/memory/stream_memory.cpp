@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "infer/memory/stores.h"
+#include "infer/memory/gate_features.h"
+#include "infer/memory/gated_search.h"
 #include "nn/memory/joint_loss.h"
 #include "nn/memory/memory_block.h"
 
@@ -30,21 +31,23 @@ Tensor alone(const Tensor& positive, const Tensor& all) {
 }
 
 // Adds share * source to a mixture; where the source sees nothing, its share goes to joint.
-void add_share(Tensor& log_prob, const Tensor& source, const Tensor& joint, double share) {
-  if (share > 0)
-    log_prob = torch::logaddexp(log_prob,
-                                torch::where(source.isnan(), joint, source).add(std::log(share)));
+void add_share(Tensor& log_prob, const Tensor& source, const Tensor& joint, const Weight& share) {
+  if (share.any())
+    log_prob = torch::logaddexp(log_prob, share.of(torch::where(source.isnan(), joint, source)));
 }
 
-struct Shares {
-  double joint, memory, cache, stores;
-  explicit Shares(const MemoryPlan& plan)
-      : memory(plan.interpolated() ? plan.memory_lambda : 0),
-        cache(plan.cache > 0 ? plan.cache_lambda : 0),
-        stores(plan.stores.interpolated() ? plan.stores.lambda : 0) {
-    joint = 1 - memory - cache - stores - plan.with.sum();
-  }
-};
+Tensor mix_by(const Shares& shares, const Parts& parts, const std::vector<double>& ngrams) {
+  const Tensor joint = parts.joint[0][0];
+  Tensor log_prob = shares.joint.of(joint);
+  if (parts.memory.defined()) add_share(log_prob, parts.memory[0], joint, shares.memory);
+  if (parts.cache.defined()) add_share(log_prob, parts.cache[0], joint, shares.cache);
+  if (parts.stores.defined()) add_share(log_prob, parts.stores[0][0], joint, shares.stores);
+  for (std::size_t i = 0; parts.with.defined() && i < shares.with.size(); ++i)
+    add_share(log_prob, parts.with[static_cast<std::int64_t>(i)], joint, shares.with[i]);
+  if (!parts.ngrams.bucket.defined()) return log_prob;
+  return shares.ngrams.defined() ? mix_ngrams(log_prob, parts.ngrams, shares.ngrams)
+                                 : mix_ngrams(log_prob, parts.ngrams, ngrams);
+}
 
 }  // namespace
 
@@ -64,18 +67,43 @@ HeadRows head_rows(nn::Head& head, const Tensor& f, const Tensor& targets,
   return {torch::cat(log_prob), torch::cat(log_z)};
 }
 
+HeadRows confident_rows(nn::Head& head, const Tensor& f, const Tensor& targets,
+                        std::int64_t block_bytes) {
+  const std::int64_t rows = f.size(0);
+  const std::int64_t block =
+      std::max<std::int64_t>(16, block_bytes / std::max<std::int64_t>(1, head.bytes_per_row()));
+  std::vector<Tensor> log_prob, log_z, confidence;
+  for (std::int64_t begin = 0; begin < rows; begin += block) {
+    const std::int64_t end = std::min(begin + block, rows);
+    Tensor z;
+    const Tensor words = head.log_probs(f.slice(0, begin, end), &z);
+    log_prob.push_back(words.gather(1, targets.slice(0, begin, end).unsqueeze(1)).squeeze(1));
+    log_z.push_back(z);
+    confidence.push_back(confidence_of(words));
+  }
+  return {torch::cat(log_prob), torch::cat(log_z), torch::cat(confidence)};
+}
+
+GateInputs gate_inputs(const Parts& parts, std::int64_t theta) {
+  GateInputs inputs;
+  const GateSights& gates = parts.gates;
+  inputs.confidence = gates.confidence;
+  if (gates.cache_mass.defined()) inputs.own["cache"] = gates.cache_mass[theta].unsqueeze(1);
+  if (gates.stores.defined()) inputs.own["datastore"] = gates.stores;
+  if (parts.ngrams.bucket.defined()) {
+    inputs.own["ngrams"] = parts.ngrams.features;
+    inputs.bucket = parts.ngrams.bucket;
+  }
+  return inputs;
+}
+
 Tensor mix(const Parts& parts, const MemoryPlan& plan) {
-  const Shares shares(plan);
-  const Tensor joint = parts.joint[0][0];
-  Tensor log_prob = joint + std::log(shares.joint);
-  if (parts.memory.defined()) add_share(log_prob, parts.memory[0], joint, shares.memory);
-  if (parts.cache.defined()) add_share(log_prob, parts.cache[0], joint, shares.cache);
-  if (parts.stores.defined()) add_share(log_prob, parts.stores[0][0], joint, shares.stores);
-  for (std::size_t i = 0; parts.with.defined() && i < plan.with.shares.size(); ++i)
-    add_share(log_prob, parts.with[static_cast<std::int64_t>(i)], joint,
-              plan.with.shares[i].lambda);
-  if (!parts.ngrams.bucket.defined()) return log_prob;
-  return mix_ngrams(log_prob, parts.ngrams, plan.ngrams.lambda);
+  if (!plan.gates.any()) return mix_constant(parts, plan);
+  return mix_by(gated_shares(plan, gate_inputs(parts)), parts, plan.ngrams.lambda);
+}
+
+Tensor mix_constant(const Parts& parts, const MemoryPlan& plan) {
+  return mix_by(constant_shares(plan), parts, plan.ngrams.lambda);
 }
 
 void MemoryGrid::fill(const MemoryPlan& plan) {
@@ -212,10 +240,16 @@ Parts StreamMemory::score(const HeadRows& head, const Window& window,
     ngrams_->read(0, window.before);
     parts.ngrams = ngrams_->score(targets);
   }
+  if (plan_.gates.any()) {
+    parts.gates.confidence = head.confidence;
+    if (plan_.stores.interpolated()) parts.gates.stores = gate_features_of(found[0]);
+  }
   if (!remembers()) return parts;
   if (cache_) {
     const Masses seen = masses(*cache_, window.f.to(dtype_), window);
     parts.cache = alone(seen.positive, seen.all);
+    if (plan_.gates.any())
+      parts.gates.cache_mass = seen.all.masked_fill(seen.all < nn::kUnseen / 2, NAN);
   }
   const std::int64_t rows = window.targets.size(0);
   const std::int64_t first = window.first_new.value_or(window.first_scored);
@@ -227,14 +261,17 @@ Parts StreamMemory::score(const HeadRows& head, const Window& window,
 Tensor StreamMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
                                const nn::Place& place, const std::vector<Tensor>& with) {
   with_ = with;
-  const StorePlan& stores = plan_.stores;
-  if (stores.any()) found_ = stores.opened->search(g, stores.k, grid_.nprobes[0], stores.rescore);
+  const Words words = words_of(head, f);
+  if (plan_.stores.any()) {
+    const Tensor confidence = plan_.gates.skips() ? confidence_of(words.log_prob) : Tensor{};
+    found_ = search_stores(plan_, g, confidence, {grid_.nprobes[0]}).found[0];
+  }
   contexts_.clear();
   for (std::int64_t row = 0; ngrams_ && row < rows_; ++row)
     contexts_.push_back(ngrams_->context(row));
-  return mixture(head, f, [&](const Source& source, bool of_f, std::int64_t words) {
+  return mixture(words, [&](const Source& source, bool of_f, std::int64_t n_words) {
     return nn::memory_log_masses((of_f ? f : g).to(dtype_), place, source.ring->view(),
-                                 rule_of(source), words);
+                                 rule_of(source), n_words);
   });
 }
 
@@ -253,18 +290,17 @@ Tensor StreamMemory::log_probs(nn::Head& head, const Window& window, std::int64_
     }
   }
   const nn::Place place = window.place.slice(begin, end);
-  return mixture(
-      head, window.f.slice(0, begin, end),
-      [&](const Source& source, bool of_f, std::int64_t words) {
-        const Tensor keys = (of_f ? window.f : window.g).slice(0, 0, end).to(dtype_);
-        const Tensor queries = keys.slice(0, begin);
-        const nn::MemoryRule rule = rule_of(source);
-        const nn::Entries own{keys, window.targets.slice(0, 0, end), window.place.slice(0, end)};
-        const Tensor masses = nn::memory_log_masses(queries, place, own, rule, words);
-        const nn::Entries older = before(source, window);
-        if (older.size() == 0) return masses;
-        return torch::logaddexp(masses, nn::memory_log_masses(queries, place, older, rule, words));
-      });
+  return mixture(words_of(head, window.f.slice(0, begin, end)), [&](const Source& source, bool of_f,
+                                                                    std::int64_t words) {
+    const Tensor keys = (of_f ? window.f : window.g).slice(0, 0, end).to(dtype_);
+    const Tensor queries = keys.slice(0, begin);
+    const nn::MemoryRule rule = rule_of(source);
+    const nn::Entries own{keys, window.targets.slice(0, 0, end), window.place.slice(0, end)};
+    const Tensor masses = nn::memory_log_masses(queries, place, own, rule, words);
+    const nn::Entries older = before(source, window);
+    if (older.size() == 0) return masses;
+    return torch::logaddexp(masses, nn::memory_log_masses(queries, place, older, rule, words));
+  });
 }
 
 nn::MemoryRule StreamMemory::rule_of(const Source& source) {
@@ -273,9 +309,40 @@ nn::MemoryRule StreamMemory::rule_of(const Source& source) {
   return rule;
 }
 
-Tensor StreamMemory::mixture(nn::Head& head, const Tensor& f, const WordMasses& masses) {
-  Tensor head_log_z;
-  const Tensor words = head.log_probs(f, &head_log_z).to(dtype_);
+StreamMemory::Words StreamMemory::words_of(nn::Head& head, const Tensor& f) const {
+  Tensor log_z;
+  const Tensor log_prob = head.log_probs(f, &log_z).to(dtype_);
+  return {log_prob, log_z.to(dtype_).unsqueeze(1)};
+}
+
+// cache_mass (R, 1), where there is a cache. A gate's share of n-grams is their contexts' too.
+Shares StreamMemory::shares(const Words& words, const Tensor& cache_mass) {
+  if (!plan_.gates.any()) return constant_shares(plan_);
+  GateInputs inputs;
+  inputs.confidence = confidence_of(words.log_prob);
+  if (cache_mass.defined()) inputs.own["cache"] = cache_mass;
+  if (plan_.stores.interpolated()) inputs.own["datastore"] = gate_features_of(found_);
+  if (ngrams_) {
+    std::vector<double> features;
+    std::vector<std::int64_t> buckets;
+    for (const auto& context : contexts_) {
+      const auto seen = gate_features_of(context);
+      features.insert(features.end(), seen.begin(), seen.end());
+      buckets.push_back(context.bucket);
+    }
+    inputs.own["ngrams"] = torch::tensor(features, torch::kFloat64).view({-1, 3});
+    inputs.bucket = torch::tensor(buckets, torch::kInt64);
+  }
+  Shares shares = gated_shares(plan_, inputs);
+  if (shares.ngrams.defined())
+    for (std::size_t i = 0; i < contexts_.size(); ++i)
+      if (contexts_[i].bucket >= 0)
+        contexts_[i].lambda = shares.ngrams[static_cast<std::int64_t>(i)].item<double>();
+  return shares;
+}
+
+Tensor StreamMemory::mixture(const Words& of_head, const WordMasses& masses) {
+  const Tensor& words = of_head.log_prob;
   const auto own = [](const Tensor& seen) {
     const Tensor all = seen.logsumexp(1, /*keepdim=*/true);
     return alone(seen, all.expand_as(seen));
@@ -293,7 +360,7 @@ Tensor StreamMemory::mixture(nn::Head& head, const Tensor& f, const WordMasses& 
     seen = seen.defined() ? torch::logaddexp(seen, more) : more;
   }
   Tensor joint = words;
-  joint_log_z_ = head_log_z.to(dtype_).unsqueeze(1);
+  joint_log_z_ = of_head.log_z;
   if (seen.defined()) {
     const Tensor mass = seen.logsumexp(1, /*keepdim=*/true);
     const Tensor log_z = torch::logaddexp(joint_log_z_, mass);
@@ -302,19 +369,30 @@ Tensor StreamMemory::mixture(nn::Head& head, const Tensor& f, const WordMasses& 
     joint = torch::logaddexp(words + (joint_log_z_ - log_z), seen - divisor);
     joint_log_z_ = divisor;
   }
-  const Shares shares(plan_);
-  joint_share_ = torch::full_like(joint_log_z_, shares.joint);
-  Tensor log_prob = joint + std::log(shares.joint);
-  const auto add = [&](const Tensor& source, double share) {
+  Tensor cache, cache_mass;
+  if (cache_) {
+    cache = masses(*cache_, /*of_f=*/true, words.size(1));
+    cache_mass = exact(cache.logsumexp(1, /*keepdim=*/true));
+    cache_mass.masked_fill_(cache_mass < nn::kUnseen / 2, NAN);
+  }
+  const Shares shares = this->shares(of_head, cache_mass);
+  joint_share_ = shares.joint.column(joint_log_z_);
+  stores_share_ = shares.stores.column(joint_log_z_);
+  cache_share_ = shares.cache.column(joint_log_z_);
+  memory_share_ = shares.memory.column(joint_log_z_);
+  Tensor log_prob = shares.joint.of(joint);
+  const auto add = [&](const Tensor& source, const Weight& share) {
     add_share(log_prob, source, joint, share);
-    joint_share_ += source.slice(1, 0, 1).isnan() * share;
+    joint_share_ += source.slice(1, 0, 1).isnan() * share.column(joint_log_z_);
   };
   if (memory.defined()) add(memory, shares.memory);
-  if (cache_) add(own(masses(*cache_, /*of_f=*/true, words.size(1))), shares.cache);
+  if (cache_) add(own(cache), shares.cache);
   if (stores.interpolated()) add(own(store_masses(stores.temperature)), shares.stores);
+  with_shares_.clear();
   for (std::size_t i = 0; i < with_.size(); ++i) {
     with_[i] = with_rows(with_[i], words.size(1), words);
-    add(with_[i], plan_.with.shares[i].lambda);
+    add(with_[i], shares.with[i]);
+    with_shares_.push_back(shares.with[i].column(joint_log_z_));
   }
   rest_ = torch::ones_like(joint_share_);
   return ngrams_ ? ngrams_->mix(log_prob, contexts_, rest_) : log_prob;
@@ -332,7 +410,7 @@ std::vector<StoreShare> StreamMemory::store_shares(std::int64_t row, std::int64_
   if (stores.joined())
     mass += number(joint_share_) * (logits(joint_divisors()[0]) - number(joint_log_z_)).exp();
   if (stores.interpolated())
-    mass += stores.lambda * logits(stores.temperature).softmax(0).nan_to_num(0);
+    mass += number(stores_share_) * logits(stores.temperature).softmax(0).nan_to_num(0);
   mass *= number(rest_);
   const auto values = mass.accessor<double, 1>();
   const auto labels = found_.labels.accessor<std::int64_t, 2>()[row];
@@ -354,7 +432,7 @@ std::vector<double> StreamMemory::with_shares(std::int64_t row, std::int64_t tok
                                               double log_prob) const {
   std::vector<double> shares;
   for (std::size_t i = 0; i < with_.size(); ++i)
-    shares.push_back(plan_.with.shares[i].lambda * rest_[row][0].item<double>() *
+    shares.push_back(with_shares_[i][row][0].item<double>() * rest_[row][0].item<double>() *
                      std::exp(with_[i][row][token].item<double>() - log_prob));
   return shares;
 }

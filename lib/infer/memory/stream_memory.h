@@ -9,6 +9,7 @@
 #include "infer/memory/memory_plan.h"
 #include "infer/memory/neighbours.h"
 #include "infer/memory/ngram_memory.h"
+#include "infer/memory/shares.h"
 #include "nn/base/head.h"
 #include "nn/base/memory_rule.h"
 #include "nn/base/torch.h"
@@ -19,10 +20,14 @@ namespace infer {
 /// The head's part of R rows: log p of the target and the first level's log-sum-exp, each (R).
 struct HeadRows {
   torch::Tensor log_prob, log_z;
+  torch::Tensor confidence = {};  ///< (R, kConfidence), where gates ask for it
 };
 /// In blocks of about `block_bytes`, without gradient. f (R, d), targets (R).
 HeadRows head_rows(nn::Head& head, const torch::Tensor& f, const torch::Tensor& targets,
                    std::int64_t block_bytes = 64 << 20);
+/// The same with the confidence, from whole rows.
+HeadRows confident_rows(nn::Head& head, const torch::Tensor& f, const torch::Tensor& targets,
+                        std::int64_t block_bytes = 64 << 20);
 
 /// Consecutive positions of one stream: a whole window, of which rows from `first_scored` on are
 /// scored and the others are context. Those from `first_new` on stood in no window before; unless it
@@ -37,6 +42,13 @@ struct Window {
   std::vector<std::int64_t> before = {};
 };
 
+/// What gates see of R targets, float64 on the CPU; see GateInputs.
+struct GateSights {
+  torch::Tensor confidence;  ///< (R, kConfidence)
+  torch::Tensor stores;      ///< (R, 4), at the first nprobe; undefined: not used
+  torch::Tensor cache_mass;  ///< (n_thetas, R), the same
+};
+
 /// log p of each of R targets by each source, float64 on the CPU; -inf where p is 0. The first
 /// dimensions are the grid of temperatures, thetas and nprobes; of length 1 unless one tunes.
 struct Parts {
@@ -47,9 +59,14 @@ struct Parts {
   torch::Tensor stores;  ///< (n_nprobes, n_store_temperatures, R), the same
   NgramScores ngrams;    ///< undefined: not used
   torch::Tensor with;    ///< (models, R), NaN where a further model has none; undefined: not used
+  GateSights gates;      ///< undefined: there are no gates
 };
-/// log p of the mixture at the plan's lambdas and the first point of the grid: (R).
+/// At one of the thetas.
+GateInputs gate_inputs(const Parts& parts, std::int64_t theta = 0);
+/// log p of the mixture at the plan's lambdas, or by its gates, and the first point of the grid: (R).
 torch::Tensor mix(const Parts& parts, const MemoryPlan& plan);
+/// The same at the plan's lambdas, though it has gates.
+torch::Tensor mix_constant(const Parts& parts, const MemoryPlan& plan);
 
 /// Where probability comes from: vocabulary, local, long, cache, each store and each further model
 /// by its folder, n-grams;
@@ -124,6 +141,11 @@ class StreamMemory {
   }
 
  private:
+  // The head's log p of every word (R, V) and its log_z (R, 1).
+  struct Words {
+    torch::Tensor log_prob, log_z;
+  };
+  Words words_of(nn::Head& head, const torch::Tensor& f) const;
   // A kind of source: a ring of keys with its rule.
   struct Source {
     nn::MemoryRule rule;
@@ -144,8 +166,9 @@ class StreamMemory {
   // Log-masses (R) that rows [begin, end) of a window get of what the rule shows of a source.
   Masses masses_of_rows(const Source& source, const nn::MemoryRule& rule, const torch::Tensor& keys,
                         const Window& window, std::int64_t begin, std::int64_t end) const;
-  // Of rows f, for which the stores gave found_ and n-grams contexts_.
-  torch::Tensor mixture(nn::Head& head, const torch::Tensor& f, const WordMasses& masses);
+  // Of the head's words, for which the stores gave found_ and n-grams contexts_.
+  torch::Tensor mixture(const Words& words, const WordMasses& masses);
+  Shares shares(const Words& words, const torch::Tensor& cache_mass);
   torch::Tensor joined(const HeadRows& head, const torch::Tensor& targets,
                        const std::optional<Masses>& context,
                        const std::vector<Neighbours>& found) const;
@@ -164,7 +187,9 @@ class StreamMemory {
   std::vector<NgramContext> contexts_;  // of the same
   torch::Tensor joint_log_z_;  // (R, 1), of the same: normalises the joint scores of memories
   torch::Tensor joint_share_;  // (R, 1), of the same: p_joint's in the mixture of all but n-grams
-  torch::Tensor rest_;         // (R, 1), of the same: what n-grams leave to that mixture
+  torch::Tensor memory_share_, cache_share_, stores_share_;  // (R, 1), of the same, the same way
+  std::vector<torch::Tensor> with_shares_;                   // (R, 1) of each of with_
+  torch::Tensor rest_;  // (R, 1), of the same: what n-grams leave to that mixture
 };
 
 }  // namespace infer

@@ -51,10 +51,13 @@ std::string signature(const core::Digest& data, const core::Digest& model,
   }
   if (rule.any() || memory.stores.joined()) add("temperature", rule.temperature);
   if (memory.interpolated()) add("memory-lambda", memory.memory_lambda);
+  const auto share = [&](const char* source, double constant) {
+    return memory.gates.has(source) ? "gate" : fmt::format("{}", constant);
+  };
   if (memory.cache > 0) {
     add("cache", memory.cache);
     add("theta", memory.cache_theta);
-    add("cache-lambda", memory.cache_lambda);
+    add("cache-lambda", share("cache", memory.cache_lambda));
   }
   if (memory.stores.any()) {
     const StorePlan& stores = memory.stores;
@@ -65,15 +68,21 @@ std::string signature(const core::Digest& data, const core::Digest& model,
     add("stores-combine", stores.combine);
     if (stores.interpolated()) {
       add("stores-temperature", stores.temperature);
-      add("stores-lambda", stores.lambda);
+      add("stores-lambda", share("datastore", stores.lambda));
     }
   }
   if (memory.ngrams.any()) {
     add("ngrams", memory.ngrams.index->signature());
     const auto& lambda = memory.ngrams.lambda;
     const bool one = std::count(lambda.begin(), lambda.end(), lambda[0]) == std::ssize(lambda);
-    add("ngrams-lambda",
-        one ? fmt::format("{}", lambda[0]) : fmt::format("{}", fmt::join(lambda, "+")));
+    add("ngrams-lambda", memory.gates.has("ngrams") ? "gate"
+                         : one                      ? fmt::format("{}", lambda[0])
+                                                    : fmt::format("{}", fmt::join(lambda, "+")));
+  }
+  if (memory.gates.any()) {
+    const auto texts = fmt::format("{}", fmt::join(to_texts(memory.gates.gate), "\n"));
+    add("gate", short_fingerprint(core::hash128(texts)));
+    if (memory.gates.threshold > 0) add("threshold", memory.gates.threshold);
   }
   if (memory.with.any()) {
     std::vector<std::string> models;
@@ -107,6 +116,17 @@ core::OrderedJson figures(const Totals& totals) {
   report["tokens"] = totals.tokens;
   report["bytes"] = std::llround(totals.bytes);
   report["words"] = std::llround(totals.words);
+  if (totals.gates) {
+    const GateTotals& gates = *totals.gates;
+    const auto share = [&](double sum) {
+      return gates.compared ? figure(sum / static_cast<double>(totals.tokens))
+                            : core::OrderedJson(nullptr);
+    };
+    report["gate"] = {{"constant_loss", share(gates.constant_nats)},
+                      {"worse", share(static_cast<double>(gates.worse))},
+                      {"searches", gates.searches},
+                      {"skipped", gates.skipped}};
+  }
   return report;
 }
 

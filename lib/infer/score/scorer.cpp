@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "infer/memory/gated_search.h"
 #include "infer/memory/stores.h"
 #include "infer/score/window_forward.h"
 #include "infer/score/with_scores.h"
@@ -24,6 +25,7 @@ using core::fail;
 using torch::Tensor;
 
 constexpr std::uint64_t kFirstLook = 1024;  // tokens
+constexpr std::int64_t kHeadBytes = 64 << 20;
 
 // Evaluation mode and no gradient while it lives. (Not InferenceMode: tables that a model makes on
 // first use must serve training afterwards.)
@@ -99,9 +101,9 @@ struct Forwarded {
   std::vector<Span> spans;
   nn::Batch host, batch;
   nn::Hidden hidden;
-  HeadRows head;                                // of the new rows of all spans
-  std::future<std::vector<Neighbours>> search;  // of the same rows, one result for each nprobe
-  bool own = true;                              // of the part; else they are only remembered
+  HeadRows head;                 // of the new rows of all spans
+  std::future<Searched> search;  // of the same rows
+  bool own = true;               // of the part; else they are only remembered
 };
 
 // A text sees n-grams of other texts only.
@@ -175,20 +177,20 @@ class Walk {
     done.batch = done.host.to(device_);
     done.hidden = forward_windows(model_, windows_, done.batch, done.spans[0], state_);
     if (!own) return done;
-    if (plan_.stores.any()) done.search = search(scored_rows(done.hidden.g, done.spans));
-    done.head = head_rows(*model_.head, scored_rows(done.hidden.f, done.spans),
-                          scored_rows(done.batch.targets, done.spans));
+    const GatePlan& gates = plan_.gates;
+    const Tensor queries = scored_rows(done.hidden.g, done.spans);
+    if (plan_.stores.any() && !gates.skips()) done.search = search(queries, {});
+    const auto rows = gates.any() ? confident_rows : head_rows;
+    done.head = rows(*model_.head, scored_rows(done.hidden.f, done.spans),
+                     scored_rows(done.batch.targets, done.spans), kHeadBytes);
+    if (plan_.stores.any() && gates.skips()) done.search = search(queries, done.head.confidence);
     return done;
   }
 
-  std::future<std::vector<Neighbours>> search(const Tensor& queries) const {
-    return std::async(std::launch::async, [this, queries] {
+  std::future<Searched> search(const Tensor& queries, const Tensor& confidence) const {
+    return std::async(std::launch::async, [this, queries, confidence] {
       at::init_num_threads();  // as many here as everywhere
-      const StorePlan& stores = plan_.stores;
-      std::vector<Neighbours> found;
-      for (const std::int64_t nprobe : nprobes_)
-        found.push_back(stores.opened->search(queries, stores.k, nprobe, stores.rescore, own_));
-      return found;
+      return search_stores(plan_, queries, confidence, nprobes_, own_);
     });
   }
 
@@ -210,14 +212,24 @@ class Walk {
       return;
     }
     std::vector<Neighbours> found;
-    if (done.search.valid()) found = done.search.get();
+    if (done.search.valid()) {
+      Searched searched = done.search.get();
+      found = std::move(searched.found);
+      if (plan_.gates.has("datastore")) {
+        GateTotals& gates = gate_totals();
+        gates.searches += static_cast<std::uint64_t>(searched.searched);
+        gates.skipped += static_cast<std::uint64_t>(found[0].size() - searched.searched);
+      }
+    }
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < done.spans.size(); ++i) {
       const std::int64_t end = begin + done.spans[i].length - done.spans[i].first_scored;
       std::vector<Neighbours> own;
       for (const auto& neighbours : found) own.push_back(neighbours.slice(begin, end));
       score(done, static_cast<std::int64_t>(i),
-            {done.head.log_prob.slice(0, begin, end), done.head.log_z.slice(0, begin, end)}, own);
+            {done.head.log_prob.slice(0, begin, end), done.head.log_z.slice(0, begin, end),
+             done.head.confidence.defined() ? done.head.confidence.slice(0, begin, end) : Tensor{}},
+            own);
       begin = end;
     }
     if (watch_.progress) watch_.progress(totals_.tokens);
@@ -268,6 +280,23 @@ class Walk {
     }
   }
 
+  GateTotals& gate_totals() {
+    if (!totals_.gates) totals_.gates.emplace();
+    return *totals_.gates;
+  }
+
+  // The same tokens at constant shares.
+  void compare(const Scored& scored, const Span& span) {
+    GateTotals& gates = gate_totals();
+    gates.compared = !plan_.gates.skips();
+    if (!gates.compared) return;
+    const Tensor constant = mix_constant(scored.parts, plan_);
+    const auto counted = static_cast<double>(span.counted);
+    gates.constant_nats -= constant.mean().item<double>() * counted;
+    const double worse = (scored.log_prob < constant).to(torch::kFloat64).mean().item<double>();
+    gates.worse += static_cast<std::uint64_t>(std::llround(worse * counted));
+  }
+
   void remember(const Forwarded& done, std::int64_t row) {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
     if (span.fresh) memory_.clear();
@@ -296,6 +325,7 @@ class Walk {
       if (span.counted != tokens)
         nats *= static_cast<double>(span.counted) / static_cast<double>(tokens);
       totals_.nats += nats;
+      if (plan_.gates.any()) compare(scored, span);
       if (watch_.added) watch_.added(nats);
     }
     if (watch_.scored) {

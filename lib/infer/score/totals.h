@@ -2,8 +2,18 @@
 // What was scored, and the figures that follow from it.
 
 #include <cstdint>
+#include <optional>
 
 namespace infer {
+
+/// What gates did.
+struct GateTotals {
+  double constant_nats = 0;  ///< of the same mixture at the best constant shares
+  std::uint64_t worse = 0;   ///< tokens that are less probable than with those
+  bool compared = false;     ///< both are known: no search was left out
+  std::uint64_t searches = 0,
+                skipped = 0;  ///< of stores, a token each; with stores that have a gate
+};
 
 /// Sums over scored tokens. Bytes and words are those of the source text: a document counts with
 /// the share of its tokens that was scored (all but the first of a stream, which nothing predicts),
@@ -13,6 +23,7 @@ struct Totals {
   std::uint64_t tokens = 0;
   double bytes = 0, words = 0;
   double seconds = 0;
+  std::optional<GateTotals> gates = {};  ///< where shares have gates
 
   double loss() const;        ///< nats a token; NaN if there are no tokens
   double perplexity() const;  ///< exp(loss)

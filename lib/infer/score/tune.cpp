@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "infer/score/gate_samples.h"
 #include "infer/score/report.h"
 
 namespace infer {
@@ -121,6 +122,8 @@ Grid make_grid(const MemoryPlan& memory, const TuneOptions& options, const nn::M
     core::fail(core::Code::usage,
                "--tune: there is nothing to tune; add --memory local,long, --cache N, "
                "--datastore STORE, --ngrams FOLDER or --with MODEL");
+  if (memory.gates.any() && options.nprobes.size() > 1)
+    core::fail(core::Code::usage, "--tune-nprobes: with gates it takes one");
   Grid grid;
   const std::vector<double> lambdas = scaled(options.lambdas, kLambdas, 1);
   grid.sources.fill(memory);
@@ -199,6 +202,19 @@ std::vector<std::string> edges_of(const TunePoint& best, const std::vector<TuneP
   return edges;
 }
 
+// The gates, at the point with that number.
+void fit_gates_of(Tuned& tuned, const Grid& grid, const GateSamples& samples, std::int64_t point) {
+  point /= grid.shares.size(0);
+  const std::int64_t store_temperature = point % grid.nats.size(3);
+  point /= grid.nats.size(3);
+  const std::int64_t theta = point % grid.nats.size(2);
+  const std::int64_t temperature = point / grid.nats.size(2) % grid.nats.size(1);
+  const auto fitted = fit_gates(samples.at(temperature, theta, store_temperature), tuned.memory);
+  tuned.memory.gates.gate = fitted.gate;
+  tuned.gates = {fitted.constant_loss, fitted.loss};
+  tuned.totals.nats = fitted.loss * static_cast<double>(tuned.totals.tokens);
+}
+
 }  // namespace
 
 void TuneOptions::fields(core::FieldList& f) {
@@ -229,8 +245,11 @@ void TuneOptions::check(const std::vector<std::string>& files) const {
 }
 
 std::string Tuned::summary() const {
-  const auto text =
+  auto text =
       fmt::format("perplexity {:.4f}, the best of {} points", std::exp(best.loss), points.size());
+  if (gates)
+    text += fmt::format("; with gates {:.4f}, on tokens that have {:.4f} without",
+                        std::exp(gates->second), std::exp(gates->first));
   if (edges.empty()) return text;
   return fmt::format("{}; a better one may lie beyond {}, at the edge of what was tried", text,
                      fmt::join(edges, ", "));
@@ -241,10 +260,16 @@ Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
            const std::function<void(std::uint64_t)>& progress) {
   Grid grid = make_grid(memory, options, model);
   Watch watch;
-  watch.scored = [&](const Scored& scored) { grid.add(scored.parts); };
+  GateSamples samples;
+  watch.scored = [&](const Scored& scored) {
+    grid.add(scored.parts);
+    if (memory.gates.any()) samples.add(scored.parts);
+  };
   watch.progress = progress;
   Tuned tuned;
-  tuned.totals = walk(model, data, windows, memory, grid.sources, device, watch);
+  MemoryPlan searched = memory;
+  searched.gates.threshold = 0;
+  tuned.totals = walk(model, data, windows, searched, grid.sources, device, watch);
   tuned.points = points_of(grid, tuned.totals.tokens);
   const auto chosen =
       std::min_element(tuned.points.begin(), tuned.points.end(),
@@ -274,6 +299,7 @@ Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
   }
   for (std::size_t i = 0; i < memory.with.shares.size(); ++i)
     tuned.memory.with.shares[i].lambda = tuned.best.with_lambdas[i];
+  if (memory.gates.any()) fit_gates_of(tuned, grid, samples, chosen - tuned.points.begin());
   tuned.memory.tuned_on = short_fingerprint(data.fingerprint());
   return tuned;
 }

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "infer/memory/memory_plan.h"
@@ -52,7 +54,9 @@ struct Tuned {
   MemoryPlan memory;              ///< with the best values and tuned_on
   TunePoint best;                 ///< the first of the best
   std::vector<TunePoint> points;  ///< all, in the order of the grid
-  Totals totals;                  ///< at the best point
+  Totals totals;                  ///< at the best point, with gates where there are any
+  /// Nats a token that gates were fitted on: with the best constants, and with gates.
+  std::optional<std::pair<double, double>> gates;
   /// "--tune-thetas 8": values that are the least or the most of several tried, so that a better one
   /// may lie beyond; but for shares of 0.
   std::vector<std::string> edges;

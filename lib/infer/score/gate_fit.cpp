@@ -1,0 +1,98 @@
+#include "infer/score/gate_fit.h"
+
+#include <cmath>
+
+namespace infer {
+namespace {
+
+using torch::Tensor;
+
+constexpr double kLeastLog = -690;  // of a probability that is 0
+
+struct Scale {
+  Tensor mean, deviation;  // (F); where all are alike the deviation is 0
+};
+
+Scale scale_of(const Tensor& features) {
+  const Tensor seen = features.isfinite().to(torch::kFloat64);
+  const Tensor n = seen.sum(0).clamp_min(1);
+  const Tensor values = features.nan_to_num(0, 0, 0);
+  const Tensor mean = values.sum(0) / n;
+  const Tensor deviation = (((values - mean) * seen).square().sum(0) / n).sqrt();
+  return {mean, torch::where(deviation > 1e-9 * mean.abs() + 1e-12, deviation, 0)};
+}
+
+Tensor apply(const Scale& scale, const Tensor& features) {
+  const Tensor usable = scale.deviation > 0;
+  return torch::where(usable, (features - scale.mean) / torch::where(usable, scale.deviation, 1), 0)
+      .masked_fill(features.isnan(), NAN);
+}
+
+}  // namespace
+
+double gate_objective(const GateProblem& problem, const Numbers& at, Numbers& gradient) {
+  const auto n = static_cast<double>(problem.log_p.size(0));
+  std::vector<Tensor> scores = {torch::zeros({problem.log_p.size(0)}, torch::kFloat64)};
+  std::vector<Tensor> seen, inputs;
+  const double* next = at.data();
+  double squares = 0;
+  for (std::size_t s = 0; s < problem.features.size(); ++s) {
+    const Tensor& features = problem.features[s];
+    const double bias = *next++;
+    const Tensor weights =
+        torch::tensor(std::vector<double>(next, next + features.size(1)), torch::kFloat64);
+    next += features.size(1);
+    squares += weights.square().sum().item<double>();
+    seen.push_back(features.isnan().any(1).logical_not().to(torch::kFloat64));
+    inputs.push_back(features.nan_to_num(0, 0, 0));
+    scores.push_back(problem.offsets.select(1, static_cast<std::int64_t>(s)) +
+                     seen[s] * (inputs[s].mv(weights) + bias));
+  }
+  const Tensor log_shares = torch::stack(scores, 1).log_softmax(1);
+  const Tensor parts = log_shares + problem.log_p.clamp_min(kLeastLog);
+  const Tensor log_mix = parts.logsumexp(1, /*keepdim=*/true);
+  const Tensor turn = (log_shares.exp() - (parts - log_mix).exp()) / n;  // d loss / d score
+  double* to = gradient.data();
+  next = at.data();
+  for (std::size_t s = 0; s < inputs.size(); ++s) {
+    const Tensor own = turn.select(1, static_cast<std::int64_t>(s) + 1) * seen[s];
+    *to++ = own.sum().item<double>();
+    ++next;
+    const Tensor of_weights = inputs[s].t().mv(own).contiguous();
+    for (std::int64_t i = 0; i < of_weights.size(0); ++i)
+      *to++ = of_weights[i].item<double>() + *next++ / n;
+  }
+  return -log_mix.mean().item<double>() + squares / (2 * n);
+}
+
+FittedGate fit_gate(const GateProblem& problem) {
+  GateProblem scaled = problem;
+  std::vector<Scale> scales;
+  std::size_t numbers = 0;
+  for (auto& features : scaled.features) {
+    scales.push_back(scale_of(features));
+    features = apply(scales.back(), features);
+    numbers += static_cast<std::size_t>(features.size(1)) + 1;
+  }
+  Numbers at(numbers, 0), unused(numbers);
+  FittedGate fitted;
+  fitted.constant_loss = gate_objective(scaled, at, unused);
+  fitted.loss =
+      minimise([&](const Numbers& x, Numbers& g) { return gate_objective(scaled, x, g); }, at);
+  double squares = 0;
+  const double* next = at.data();
+  for (const Scale& scale : scales) {
+    FittedGate::Row row{*next++, {}};
+    for (std::int64_t i = 0; i < scale.mean.size(0); ++i) {
+      const double weight = *next++, deviation = scale.deviation[i].item<double>();
+      squares += weight * weight;
+      row.weights.push_back(deviation > 0 ? weight / deviation : 0);
+      row.bias -= row.weights.back() * scale.mean[i].item<double>();
+    }
+    fitted.rows.push_back(std::move(row));
+  }
+  fitted.loss -= squares / (2 * static_cast<double>(problem.log_p.size(0)));
+  return fitted;
+}
+
+}  // namespace infer

@@ -1,0 +1,85 @@
+#!/usr/bin/env bats
+# Gates: fitted by --tune, kept in its file, read by eval-ppl, score and sample; searches left out; what is refused.
+
+load helpers
+
+setup_file() {
+  export OMP_NUM_THREADS=1
+  cd "$BATS_FILE_TMPDIR"
+  "$root"/tests/cli/tiny_gpt2 model
+  cats 45 >text
+  head -n 15 text | tokenize -q -t bytes --format lines -o train.shard.zst
+  sed -n 16,30p text | tokenize -q -t bytes --format lines -o valid.shard.zst
+  tail -n 15 text | tokenize -q -t bytes --format lines -o test.shard.zst
+  build-datastore -q -m model --index exact -o store train.shard.zst >/dev/null
+  build-ngrams -q train.shard.zst -o ngrams >/dev/null
+  # shellcheck disable=SC2054  # no commas between
+  eval-ppl -q -m model --cache 50 --cache-lambda gate --datastore store --combine interpolate --k 20 --datastore-lambda gate \
+    --ngrams ngrams --ngrams-lambda gate --tune valid.shard.zst -o all.conf
+  eval-ppl -q -m model --datastore store --combine interpolate --k 20 --datastore-lambda gate --tune valid.shard.zst -o store.conf
+}
+
+setup() {
+  cd "$BATS_FILE_TMPDIR"
+}
+
+refused() { # CODE WORDS COMMAND...
+  local code=$1 words=$2
+  shift 2
+  run --separate-stderr "$@"
+  [ "$status" -eq "$code" ] || { echo "exit $status: $stderr" && return 1; }
+  [[ $stderr == "$1: "*"$words"* ]]
+  [ -z "$output" ]
+}
+
+@test "on the text they were fitted on gates are no worse than the best constants, and the report says both" {
+  grep -q '^datastore-lambda = "gate"' all.conf
+  [ "$(grep -c '^gate = \["cache .*"datastore .*"ngrams .*"search ' all.conf)" -eq 1 ]
+  eval-ppl -q -m model --config all.conf --json valid.shard.zst >on_valid
+  eval-ppl -q -m model --config all.conf --json test.shard.zst >on_test
+  "$root/tests/cli/follows_schema" "$root/man/schemas/eval-ppl.json" <on_test
+  python3 - <<'EOF'
+import json
+valid, test = json.load(open("on_valid")), json.load(open("on_test"))
+assert valid["loss"] <= valid["gate"]["constant_loss"] + 1e-6, valid
+assert 0 <= test["gate"]["worse"] <= 1, test
+assert test["gate"]["searches"] == test["tokens"] and test["gate"]["skipped"] == 0
+assert "|stores-lambda:gate|" in test["signature"] and "|gate:" in test["signature"]
+EOF
+}
+
+@test "below the threshold nothing is searched for, in eval-ppl and score alike" {
+  eval-ppl -q -m model --config store.conf --json test.shard.zst >whole
+  eval-ppl -q -m model --config store.conf --datastore-threshold 0.999 --json test.shard.zst >none
+  eval-ppl -q -m model --json test.shard.zst >plain
+  python3 - <<'EOF'
+import json
+whole, none, plain = (json.load(open(name)) for name in ("whole", "none", "plain"))
+assert none["gate"]["searches"] == 0 and none["gate"]["skipped"] == none["tokens"]
+assert none["gate"]["constant_loss"] is None and none["gate"]["worse"] is None
+assert "|threshold:0.999|" in none["signature"]
+assert abs(none["loss"] - plain["loss"]) < 1e-6 and abs(whole["loss"] - plain["loss"]) > 1e-3
+EOF
+  line=$(sed -n 40p text | head -c 60)
+  printf '%s' "$line" | tokenize -q -t bytes -o line.shard.zst
+  for threshold in 0 0.2 0.999; do
+    ours=$(eval-ppl -q -m model --config store.conf --datastore-threshold "$threshold" --json line.shard.zst | field loss)
+    printf '{"context": "%s", "continuation": "%s"}\n' "${line:0:1}" "${line:1}" |
+      score -q -m model -t bytes --config store.conf --datastore-threshold "$threshold" >scores
+    near "$ours" "$(python3 -c 'import json; print(-json.loads(open("scores").readline())["log_prob"] / 59)')" 1e-4
+  done
+}
+
+@test "sample and score read the file; without gates they say what to do" {
+  sample -q -m model -t bytes --config all.conf --temperature 0 --max-tokens 20 --prompt "The cat" >with
+  [ -s with ]
+  refused 64 "there is none yet; eval-ppl --tune" eval-ppl -q -m model --cache 50 --cache-lambda gate test.shard.zst
+  refused 64 "there is none yet; eval-ppl --tune" sample -q -m model -t bytes --cache 50 --cache-lambda gate --prompt "The cat"
+  refused 64 "--gate is one for cache, datastore, ngrams" eval-ppl -q -m model --config all.conf --cache-lambda 0.1 test.shard.zst
+  refused 64 "add --datastore-combine interpolate" eval-ppl -q -m model --datastore store --datastore-lambda gate test.shard.zst
+  refused 64 "it asks a gate" eval-ppl -q -m model --datastore store --datastore-threshold 0.1 test.shard.zst
+  refused 64 "--cache-lambda: takes 0 to below 1, or gate, not gates" eval-ppl -q -m model --cache 5 --cache-lambda gates test.shard.zst
+  sed 's/ entropy=/ entropi=/' all.conf >damaged.conf
+  refused 64 "no entropy in 'cache " eval-ppl -q -m model --config damaged.conf test.shard.zst
+  refused 64 "with gates it takes one" eval-ppl -q -m model --config store.conf --tune valid.shard.zst --tune-nprobes 1,2
+}

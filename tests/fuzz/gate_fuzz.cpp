@@ -1,0 +1,35 @@
+// Whatever the bytes are, lines are gates or are refused with an Error{usage}; what was read and
+// written again is the same.
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "infer/memory/gate.h"
+#include "nn/base/torch.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::vector<std::string> lines;
+  std::string line;
+  for (std::size_t i = 0; i < size; ++i) {
+    if (data[i] != '\n') {
+      line += static_cast<char>(data[i]);
+      continue;
+    }
+    lines.push_back(line);
+    line.clear();
+  }
+  if (!line.empty()) lines.push_back(line);
+  infer::Gate gate;
+  try {
+    gate = infer::parse_gate(lines);
+  } catch (const core::Error& error) {
+    if (error.code() != core::Code::usage) std::abort();
+    return 0;
+  }
+  const auto texts = infer::to_texts(gate);
+  if (infer::to_texts(infer::parse_gate(texts)) != texts) std::abort();
+  return 0;
+}

@@ -1,0 +1,330 @@
+// Gates: their texts, the shares they give, and the mixture by them, against plain loops.
+#include "infer/memory/gate.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "infer/memory/gate_features.h"
+#include "infer/memory/stores.h"
+#include "infer/score/scorer.h"
+#include "infer/score/tune.h"
+#include "infer/windows/windows.h"
+#include "ngrams/ngrams_builder.h"
+#include "nn/base/torch.h"
+#include "store_of_keys.h"
+#include "tiny.h"
+#include "unit/thrown.h"
+
+namespace {
+
+using torch::Tensor;
+
+constexpr std::int64_t kTypes = 23;
+
+// A model with a cache, a store and n-grams, each of which has a gate.
+struct Gated {
+  nn::Model model = tiny::model_of("transformer", "learned", kTypes, torch::kFloat64);
+  tiny::StoreFolder folder;
+  tiny::Text text = tiny::text_of({90, 60}, kTypes, 7);
+  tiny::Shard shard{text};
+  infer::WindowPlan windows = tiny::windows_of(24, 8);
+  infer::MemoryPlan plan;
+  explicit Gated(const std::set<std::string>& sources) {
+    const auto entries = tiny::entries_of(150, model.architecture->d_key(), kTypes, 1);
+    tiny::make_store(folder / "store", entries, kTypes, {"ip", "exact", "other"});
+    ngrams::build(tiny::Shard(tiny::text_of({300}, kTypes, 5)).data(), folder / "ngrams", {300, 64},
+                  1);
+    auto options = tiny::memory_of("local");
+    options.cache = 40, options.cache_lambda = 0.15;
+    options.stores.folders = {folder / "store"}, options.stores.combine = "interpolate";
+    options.stores.k = 40, options.stores.lambda = 0.2, options.stores.temperature = 2;
+    plan = infer::plan_memory(
+        options, windows, model, {},
+        std::make_shared<const infer::Stores>(options.stores.folders, "m", "t", "model",
+                                              model.architecture->d_key(), kTypes));
+    plan.ngrams.index =
+        std::make_shared<const ngrams::Index>(std::vector<std::string>{folder / "ngrams"});
+    plan.ngrams.lambda.clear();
+    for (std::int64_t b = 0; b < infer::kNgramBuckets; ++b)
+      plan.ngrams.lambda.push_back(0.04 * static_cast<double>(b + 1));
+    for (const auto& kind : infer::gate_kinds())
+      if (sources.contains(kind.name)) plan.gates.sources.push_back(kind.name);
+  }
+  // A gate with these constants, and weights that differ, or zeros.
+  void fit(double size) {
+    infer::Gate& gate = plan.gates.gate;
+    double weight = size;
+    for (const auto& kind : infer::gate_kinds()) {
+      if (!plan.gates.has(kind.name)) continue;
+      infer::GateRow row;
+      row.source = kind.name;
+      row.constants = kind.name == "cache"       ? std::vector<double>{plan.cache_lambda}
+                      : kind.name == "datastore" ? std::vector<double>{plan.stores.lambda}
+                                                 : plan.ngrams.lambda;
+      row.bias = weight;
+      for (std::size_t i = 0; i < infer::kConfidence.size() + kind.features.size(); ++i)
+        row.weights.push_back(weight *= -0.9);
+      gate.rows.push_back(row);
+    }
+    if (plan.gates.has("datastore"))
+      gate.search = infer::GateRow{"search", {plan.stores.lambda}, 0.1 * size, {size, -size, 0}};
+  }
+};
+
+std::vector<infer::Scored> scored_of(Gated& of) {
+  std::vector<infer::Scored> all;
+  infer::Watch watch;
+  watch.scored = [&](const infer::Scored& scored) { all.push_back(scored); };
+  infer::score(of.model, of.shard.data(), of.windows, of.plan, torch::kCPU, watch);
+  return all;
+}
+
+double value(const Tensor& tensor, std::int64_t i) { return tensor[i].item<double>(); }
+
+// log p of the i-th target: scores, shares and sources one by one.
+double plain_mix(const infer::Scored& scored, std::int64_t i, const infer::MemoryPlan& plan) {
+  const infer::Parts& parts = scored.parts;
+  const double joint = std::exp(value(parts.joint[0][0], i));
+  const double cache_log = value(parts.cache[0], i), stores_log = value(parts.stores[0][0], i);
+  const double cache = std::isnan(cache_log) ? joint : std::exp(cache_log);
+  const double stores = std::isnan(stores_log) ? joint : std::exp(stores_log);
+  const double ngrams = std::exp(value(parts.ngrams.log_prob, i));
+  const auto bucket = parts.ngrams.bucket[i].item<std::int64_t>();
+  const double l_c = plan.cache_lambda, l_s = plan.stores.lambda;
+  const double l_n = plan.ngrams.lambda[static_cast<std::size_t>(bucket)];
+  std::map<std::string, double> mass = {{"", 1}};
+  double gated = 0;
+  for (const auto& row : plan.gates.gate.rows)
+    gated += row.source == "cache" ? l_c : row.source == "datastore" ? l_s : 0;
+  for (const auto& row : plan.gates.gate.rows) {
+    std::vector<double> x = {value(parts.gates.confidence.select(1, 0), i),
+                             value(parts.gates.confidence.select(1, 1), i),
+                             value(parts.gates.confidence.select(1, 2), i)};
+    bool sees = true;
+    if (row.source == "cache") x.push_back(value(parts.gates.cache_mass[0], i));
+    for (std::int64_t j = 0; row.source == "datastore" && j < 4; ++j)
+      x.push_back(value(parts.gates.stores.select(1, j), i));
+    for (std::int64_t j = 0; row.source == "ngrams" && j < 3; ++j)
+      x.push_back(value(parts.ngrams.features.select(1, j), i));
+    double score = row.bias;
+    for (std::size_t j = 0; j < x.size(); ++j) score += x[j] * row.weights[j];
+    for (const double number : x) sees = sees && !std::isnan(number);
+    const double odds = row.source == "cache"       ? l_c / (1 - gated)
+                        : row.source == "datastore" ? l_s / (1 - gated)
+                                                    : l_n / (1 - l_n) / (1 - gated);
+    mass[row.source] = odds * (sees ? std::exp(score) : 1);
+  }
+  double all = 0;
+  for (const auto& [name, part] : mass) all += part;
+  const auto has = [&](const char* name) { return mass.contains(name); };
+  const double left = 1 - gated;
+  double rest = ((1 - l_c - l_s) * joint + (has("cache") ? 0 : l_c * cache) +
+                 (has("datastore") ? 0 : l_s * stores)) /
+                left;
+  double p = mass[""] / all * rest;
+  // What sees nothing gives its share to joint.
+  if (has("cache")) p += mass["cache"] / all * cache;
+  if (has("datastore")) p += mass["datastore"] / all * stores;
+  if (has("ngrams")) return std::log(p + mass["ngrams"] / all * ngrams);
+  return std::log((1 - l_n) * p + l_n * ngrams);
+}
+
+const std::vector<std::set<std::string>> kSources = {
+    {"datastore"}, {"cache"}, {"ngrams"}, {"cache", "datastore"}, {"cache", "datastore", "ngrams"}};
+
+}  // namespace
+
+DOCTEST_TEST_CASE("a mixture by gates is what plain loops make of its sources, token by token") {
+  for (const auto& sources : kSources) {
+    Gated of(sources);
+    of.fit(0.05);
+    for (const auto& scored : scored_of(of))
+      for (std::int64_t i = 0; i < scored.targets.size(0); ++i)
+        DOCTEST_CHECK(value(scored.log_prob, i) ==
+                      doctest::Approx(plain_mix(scored, i, of.plan)).epsilon(1e-9));
+  }
+}
+
+DOCTEST_TEST_CASE("gates without weights are the constants") {
+  for (const auto& sources : kSources) {
+    Gated of(sources);
+    auto constant = of.plan;
+    constant.gates = {};
+    const Tensor expected = tiny::log_probs(of.model, of.shard.data(), of.windows, constant);
+    of.fit(0);
+    const Tensor found = tiny::log_probs(of.model, of.shard.data(), of.windows, of.plan);
+    DOCTEST_CHECK(tiny::largest_difference(found, expected) < 1e-9);
+    of.plan.gates.gate.rows[0].bias = 1;
+    const Tensor other = tiny::log_probs(of.model, of.shard.data(), of.windows, of.plan);
+    DOCTEST_CHECK(tiny::largest_difference(other, expected) > 1e-3);
+  }
+}
+
+DOCTEST_TEST_CASE("features are the entropy, the highest probability, and what is nearest") {
+  Gated of({"datastore"});
+  of.fit(0.1);
+  const torch::NoGradGuard no_gradient;
+  std::int64_t seen = 0;
+  infer::Watch watch;
+  watch.scored = [&](const infer::Scored& scored) {
+    for (std::int64_t i = 0; i < scored.targets.size(0); ++i, ++seen) {
+      const auto& found = *scored.found;
+      std::map<std::int64_t, double> labels;
+      double last = 0;
+      for (std::int64_t j = 0; j < infer::kGateNearest; ++j) {
+        labels[found.labels[i][j].item<std::int64_t>()] += 1.0 / infer::kGateNearest;
+        last = found.scores[i][j].item<double>();
+      }
+      const double nearest = found.scores[i][0].item<double>();
+      const Tensor x = scored.parts.gates.stores[i];
+      DOCTEST_CHECK(value(x, 0) == nearest);
+      DOCTEST_CHECK(value(x, 1) == doctest::Approx(nearest - last));
+      DOCTEST_CHECK(value(x, 2) ==
+                    doctest::Approx(labels.at(found.labels[i][0].item<std::int64_t>())));
+      DOCTEST_CHECK(value(x, 3) ==
+                    doctest::Approx(static_cast<double>(labels.size()) / infer::kGateNearest));
+    }
+  };
+  infer::score(of.model, of.shard.data(), of.windows, of.plan, torch::kCPU, watch);
+  DOCTEST_CHECK(seen == 149);
+  const Tensor p = torch::tensor({{0.5, 0.25, 0.25}, {1.0, 0.0, 0.0}}, torch::kFloat64);
+  const Tensor x = infer::confidence_of(p.log());
+  DOCTEST_CHECK(x[0][0].item<double>() == doctest::Approx(1.5 * std::log(2)));
+  DOCTEST_CHECK(x[0][1].item<double>() == doctest::Approx(0.5));
+  DOCTEST_CHECK(x[0][2].item<double>() == doctest::Approx(std::log(0.5)));
+  DOCTEST_CHECK(x[1][0].item<double>() == 0);
+  // Two found of five: the others do not count; nothing found is no number.
+  infer::Neighbours few;
+  few.scores = torch::tensor({{3.F, 1.F, -HUGE_VALF}, {-HUGE_VALF, -HUGE_VALF, -HUGE_VALF}});
+  few.labels = torch::tensor({{4, 4, -1}, {-1, -1, -1}}, torch::kInt64);
+  const Tensor y = infer::gate_features_of(few);
+  DOCTEST_CHECK(torch::equal(y[0], torch::tensor({3., 2., 1., 0.5}, torch::kFloat64)));
+  DOCTEST_CHECK(y[1].isnan().all().item<bool>());
+}
+
+DOCTEST_TEST_CASE("words by gates add up to 1, and their targets are those that are scored") {
+  const torch::NoGradGuard no_gradient;
+  for (const auto& sources : kSources) {
+    Gated of(sources);
+    of.fit(0.05);
+    of.windows = tiny::windows_of(48, 48);
+    const Tensor expected = tiny::log_probs(of.model, of.shard.data(), of.windows, of.plan);
+    auto window = of.windows;
+    infer::StreamMemory memory(of.plan, 48, false, of.model);
+    nn::Batch batch;
+    const auto tokens = of.text.tokens();
+    batch.inputs = torch::empty({1, 48}, torch::kInt64);
+    batch.targets = torch::empty({1, 48}, torch::kInt64);
+    for (std::int64_t i = 0; i < 48; ++i) {
+      batch.inputs[0][i] = static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i)]);
+      batch.targets[0][i] = static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i) + 1]);
+    }
+    const Tensor at = torch::arange(48).unsqueeze(0);
+    batch.weight = torch::ones({1, 48});
+    batch.place = {torch::zeros_like(at), torch::zeros_like(at), at};
+    batch.fresh = torch::ones({1}, torch::kBool);
+    const auto hidden = of.model.architecture->forward(batch, nullptr);
+    infer::Window rows{hidden.f[0], hidden.g[0], batch.targets[0],
+                       nn::Place{torch::zeros({48}, torch::kInt64),
+                                 torch::zeros({48}, torch::kInt64), torch::arange(48)}};
+    rows.before = {static_cast<std::int64_t>(tokens[0])};
+    const auto& stores = of.plan.stores;
+    const auto found = stores.opened->search(hidden.g[0], stores.k, stores.nprobe, false);
+    const Tensor words = memory.log_probs(*of.model.head, rows, 0, 48, found);
+    DOCTEST_CHECK(tiny::largest_difference(words.exp().sum(1), torch::ones({48})) < 1e-5);
+    const Tensor own = words.gather(1, batch.targets[0].unsqueeze(1)).squeeze(1);
+    DOCTEST_CHECK(tiny::largest_difference(own, expected.slice(0, 0, 48)) < 1e-5);
+  }
+}
+
+DOCTEST_TEST_CASE("below the threshold stores are not searched, and their share goes to the rest") {
+  Gated of({"datastore"});
+  of.fit(0.3);
+  const auto all = scored_of(of);
+  std::vector<double> shares;
+  for (const auto& scored : all) {
+    const Tensor share = infer::search_shares(of.plan.gates.gate, scored.parts.gates.confidence);
+    for (std::int64_t i = 0; i < share.size(0); ++i) shares.push_back(value(share, i));
+  }
+  auto sorted = shares;
+  std::sort(sorted.begin(), sorted.end());
+  of.plan.gates.threshold = sorted[sorted.size() / 2];
+  const auto totals = infer::score(of.model, of.shard.data(), of.windows, of.plan, torch::kCPU, {});
+  DOCTEST_REQUIRE(totals.gates.has_value());
+  DOCTEST_CHECK(totals.gates->skipped == sorted.size() / 2);
+  DOCTEST_CHECK(totals.gates->searches + totals.gates->skipped == totals.tokens);
+  std::size_t next = 0;
+  const auto some = scored_of(of);
+  for (std::size_t b = 0; b < some.size(); ++b) {
+    for (std::int64_t i = 0; i < some[b].targets.size(0); ++i) {
+      const bool searched = shares[next++] >= of.plan.gates.threshold;
+      DOCTEST_CHECK(std::isnan(value(some[b].parts.stores[0][0], i)) == !searched);
+      const auto& expected = searched ? all[b] : some[b];
+      DOCTEST_CHECK(value(some[b].log_prob, i) ==
+                    doctest::Approx(plain_mix(expected, i, of.plan)).epsilon(1e-9));
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("tuning fits gates that are no worse than the best constants") {
+  for (const auto& sources : kSources) {
+    Gated of(sources);
+    const auto tuned = infer::tune(of.model, of.shard.data(), of.windows, of.plan, {}, torch::kCPU);
+    DOCTEST_REQUIRE(tuned.gates.has_value());
+    DOCTEST_CHECK(tuned.gates->second <= tuned.gates->first);
+    DOCTEST_CHECK(tuned.gates->first == doctest::Approx(tuned.best.loss).epsilon(1e-4));
+    const auto totals =
+        infer::score(of.model, of.shard.data(), of.windows, tuned.memory, torch::kCPU, {});
+    DOCTEST_CHECK(totals.loss() == doctest::Approx(tuned.gates->second).epsilon(1e-5));
+    DOCTEST_REQUIRE(totals.gates.has_value());
+    DOCTEST_CHECK(totals.gates->constant_nats / static_cast<double>(totals.tokens) ==
+                  doctest::Approx(tuned.best.loss).epsilon(1e-4));
+    DOCTEST_CHECK(totals.gates->worse < totals.tokens);
+  }
+}
+
+DOCTEST_TEST_CASE("gates as texts read back the same; damaged ones are refused") {
+  Gated of({"cache", "datastore", "ngrams"});
+  of.fit(1.0 / 3);
+  const auto texts = infer::to_texts(of.plan.gates.gate);
+  DOCTEST_CHECK(texts.size() == 4);
+  DOCTEST_CHECK(infer::to_texts(infer::parse_gate(texts)) == texts);
+  DOCTEST_CHECK(infer::parse_gate({}).rows.empty());
+  const auto code = [](const std::vector<std::string>& of) {
+    return thrown([&] { infer::parse_gate(of); }).code;
+  };
+  for (const auto& text : texts) {
+    DOCTEST_CHECK(code({text, text}) == 64);
+    for (std::size_t cut = 0; cut < text.size(); ++cut)
+      if (text.find_first_of(" =", cut) != text.npos)
+        DOCTEST_CHECK(code({text.substr(0, cut)}) == 64);
+  }
+  const std::string weights = " bias=0 entropy=1 top=0 log-top=0";
+  DOCTEST_CHECK(code({"search shares=0.2" + weights}) == 0);
+  for (const char* share : {"1", "-0.1", "nan", "inf", "0.2+0.3", "", "x"})
+    DOCTEST_CHECK(code({std::string("search shares=") + share + weights}) == 64);
+  DOCTEST_CHECK(code({"search shares=0.2 bias=0 entropy=1 top=1e99 log-top=0"}) == 64);
+  DOCTEST_CHECK(code({"search shares=0.2 bias=0 top=1 entropy=1 log-top=0"}) == 64);
+  DOCTEST_CHECK(code({"model shares=0.2" + weights}) == 64);
+  DOCTEST_CHECK(
+      code({"cache shares=0.6" + weights + " mass=0",
+            "datastore shares=0.5" + weights + " nearest=0 spread=0 agree=0 distinct=0"}) == 64);
+}
+
+DOCTEST_TEST_CASE("a gate that is not fitted, or for others, is refused") {
+  Gated of({"cache", "datastore"});
+  const auto code = [&] {
+    return thrown([&] {
+             infer::score(of.model, of.shard.data(), of.windows, of.plan, torch::kCPU, {});
+           })
+        .code;
+  };
+  DOCTEST_CHECK(code() == 64);
+  of.fit(0.1);
+  DOCTEST_CHECK(code() == 0);
+  of.plan.gates.gate.rows.pop_back();
+  DOCTEST_CHECK(code() == 64);
+}
