@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nn/base/batch.h"
+#include "nn/memory/target_loss.h"
 #include "shard/dataset.h"
 #include "train/train_options.h"
 
@@ -61,8 +62,9 @@ std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Data
 /// A micro-batch, ready to train on.
 struct MicroBatch {
   std::int64_t index = 0;
-  nn::Batch batch;          ///< (rows, longest row); the rest of shorter rows is padding
-  std::int64_t tokens = 0;  ///< scored
+  nn::Batch batch;             ///< (rows, longest row); the rest of shorter rows is padding
+  std::int64_t tokens = 0;     ///< scored
+  nn::Teachers teachers = {};  ///< of its targets, where they are given
 };
 
 /// A process's share of each update's micro-batches: of every `of`, [begin, begin + count).

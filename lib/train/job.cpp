@@ -88,13 +88,14 @@ core::OrderedJson training_facts(const Job& job, const Run& run, const std::stri
   training["tokenizer"] = model::tokenizer_fingerprint(run.data->header().tokenizer);
   training["valid"] = run.valid ? run.valid->fingerprint().hex() : "";
   training["order"] = run.order_shard ? run.order_shard->fingerprint().hex() : "";
+  training["targets"] = run.targets ? run.targets->fingerprint().hex() : "";
   training["from"] = from;
   training["seed"] = job.seed;
   training["device"] = run.device.is_cpu() ? "cpu" : "cuda";
   const auto model = core::to_json(run.model->options), recipe = core::to_json(run.recipe);
   for (const auto& [key, value] : model.items()) training[key] = value;
   for (const auto& [key, value] : recipe.items()) {
-    if (key != "order") training[key] = value;  // a path; its fingerprint counts
+    if (key != "order" && key != "targets") training[key] = value;  // paths; fingerprints count
   }
   return training;
 }
@@ -166,6 +167,13 @@ Run prepare(const Job& job) {
                "--segment: {} is longer than the {} positions of the model; raise --context",
                batches.segment, *context);
 
+  const auto& objective = run.recipe.objective;
+  if (!objective.targets.empty()) {
+    if (pairs) core::fail(core::Code::usage, "--targets: are of tokens, not of pairs");
+    if (!run.model->head->linear())
+      core::fail(core::Code::usage, "--targets: is for a softmax without --cutoffs or a bias");
+    run.targets = std::make_unique<TargetShard>(objective.targets, *run.data);
+  }
   run.rules = rules_of(run, pairs);
 
   const auto rule = nn::MemoryRule::parse(run.recipe.objective.memory);
@@ -181,6 +189,7 @@ Run prepare(const Job& job) {
                {"tokenizer", {"tokenizer", run.data->name()}},
                {"valid", {"--valid", job.valid}},
                {"order", {"--order", batches.order}},
+               {"targets", {"--targets", objective.targets}},
                {"from", {"--from", job.from}}};
   run.config = model::make_config(run.model->options, run.model->vocabulary, run.facts,
                                   model::tokenizer_fingerprint(run.tokenizer), -1);

@@ -13,6 +13,7 @@
 #include "shard/dataset.h"
 #include "train/batches.h"
 #include "train/run_folder.h"
+#include "train/target_shard.h"
 #include "train/train_options.h"
 
 namespace train {
@@ -48,6 +49,7 @@ struct Run {
   ValidationOptions validation;
   std::unique_ptr<shard::Dataset> data, valid, order_shard;
   std::unique_ptr<Order> order;
+  std::unique_ptr<TargetShard> targets;  ///< null: none
   TokenRules rules;
   std::shared_ptr<nn::Model> model;
   std::string tokenizer;

@@ -79,6 +79,7 @@ MicroBatch rows_of_batch(const MicroBatch& micro, std::int64_t begin, std::int64
                 rows(micro.batch.host_targets),
                 rows(micro.batch.host_weight),
                 rows(micro.batch.host_source)};
+  part.teachers = {rows(micro.teachers.words), rows(micro.teachers.shares)};
   const auto& known = part.batch.host_weight;
   const auto& weight = known.defined() ? known : part.batch.weight;
   part.tokens = weight.sum(torch::kFloat64).item<std::int64_t>();
@@ -174,10 +175,12 @@ torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro, cons
   const double smoothing = recipe_.objective.label_smoothing;
   const auto memory = rule(step, micro.index);
   const auto loss =
-      smoothing > 0 ? nn::smoothed_loss(f, batch, *model_->head, smoothing, loss_work_)
-                    : nn::joint_loss(f, g, batch, *model_->head, memory,
-                                     memory.any() ? entries(own, g, batch, micro) : nn::Entries{},
-                                     loss_work_);
+      rows.teachers.any() ? nn::target_loss(f, batch, *model_->head, rows.teachers,
+                                            recipe_.objective.targets_share, loss_work_)
+      : smoothing > 0     ? nn::smoothed_loss(f, batch, *model_->head, smoothing, loss_work_)
+                          : nn::joint_loss(f, g, batch, *model_->head, memory,
+                                       memory.any() ? entries(own, g, batch, micro) : nn::Entries{},
+                                           loss_work_);
   loss.backward();
   own.previous.append(g, batch);
   if (carries_state_) {

@@ -8,8 +8,13 @@
 namespace train {
 
 Prefetch::Prefetch(const shard::Dataset& data, Order& order, std::int64_t first, Share share,
-                   TokenRules rules, torch::Device device)
-    : data_(data), order_(order), share_(share), rules_(std::move(rules)), device_(device) {
+                   TokenRules rules, torch::Device device, const TargetShard* targets)
+    : data_(data),
+      order_(order),
+      share_(share),
+      rules_(std::move(rules)),
+      targets_(targets),
+      device_(device) {
   if (!device_.is_cpu())
     beside_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_);
   begin(first * share_.of + share_.begin);
@@ -21,8 +26,10 @@ Prefetch::~Prefetch() {
 
 void Prefetch::begin(std::int64_t index) {
   ahead_ = std::async(std::launch::async, [this, index] {
-    auto micro = read_batch(data_, order_.rows(index), index);
+    const auto rows = order_.rows(index);
+    auto micro = read_batch(data_, rows, index);
     apply(rules_, micro);
+    if (targets_ != nullptr) micro.teachers = targets_->read(rows, micro.batch.steps());
     return upload(std::move(micro));
   });
 }

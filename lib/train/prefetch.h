@@ -12,16 +12,19 @@
 #include "nn/base/torch.h"
 #include "shard/dataset.h"
 #include "train/batches.h"
+#include "train/target_shard.h"
 
 namespace train {
 
 /// Hands out the share's micro-batches, those of update `first`, first + 1, ..., with one always
 /// read ahead in a thread, and on its way to `device` in a stream of its own. Not thread safe
-/// itself. `data` and `order` must outlive it and are its own while it lives.
+/// itself. `data`, `order` and `targets` (null: none) must outlive it, and the first two are its own while it
+/// lives.
 class Prefetch {
  public:
   Prefetch(const shard::Dataset& data, Order& order, std::int64_t first, Share share = {},
-           TokenRules rules = {}, torch::Device device = torch::kCPU);
+           TokenRules rules = {}, torch::Device device = torch::kCPU,
+           const TargetShard* targets = nullptr);
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
@@ -43,6 +46,7 @@ class Prefetch {
   Order& order_;
   const Share share_;
   const TokenRules rules_;
+  const TargetShard* const targets_;
   const torch::Device device_;
   std::optional<c10::Stream> beside_;  // of the device
   std::future<Ahead> ahead_;

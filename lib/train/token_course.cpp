@@ -41,7 +41,8 @@ TokenCourse::TokenCourse(Run run, std::shared_ptr<ranks::Group> group)
 Update TokenCourse::update(std::int64_t step, std::int64_t data) {
   const Share share = learner_.share();
   if (!prefetch_)
-    prefetch_.emplace(*run_.data, *run_.order, data, share, run_.rules, learner_.device());
+    prefetch_.emplace(*run_.data, *run_.order, data, share, run_.rules, learner_.device(),
+                      run_.targets.get());
   std::vector<MicroBatch> micro;
   for (std::int64_t i = 0; i < share.count; ++i) micro.push_back(prefetch_->next());
   return learner_.update(step, micro);

@@ -58,6 +58,9 @@ void ObjectiveOptions::fields(core::FieldList& f) {
     "mass of each target that all other words share; without memory")
       .at_least(0)
       .below(1);
+  f("targets", targets, "what a teacher says of the data's tokens (build-targets); without memory");
+  f("targets-share", targets_share, "with --targets: share of the divergence from it in the loss")
+      .between(0, 1);
 }
 
 void OptimiserOptions::fields(core::FieldList& f) {
@@ -138,6 +141,10 @@ void check(const Recipe& recipe) {
          "memory-ranks", "goes with --memory");
   expect(objective.label_smoothing == 0 || !nn::MemoryRule::parse(objective.memory).any(),
          "label-smoothing", "the loss with --memory is not smoothed; leave one of them out");
+  const bool alone =
+      objective.label_smoothing == 0 && !nn::MemoryRule::parse(objective.memory).any();
+  expect(objective.targets.empty() || alone, "targets",
+         "is a loss without --memory and --label-smoothing; leave them out");
 }
 
 }  // namespace

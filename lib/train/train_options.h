@@ -39,6 +39,8 @@ struct ObjectiveOptions {
   double drop_local = 0.9;     ///< ext: probability that a micro-batch hides the own segments
   double plain_warmup = 0.05;  ///< updates without memory first: a share below 1, else a number
   double label_smoothing = 0;  ///< mass of each target that all other words share
+  std::string targets;         ///< path of what a teacher says of the data (build-targets)
+  double targets_share = 0.5;  ///< of the divergence from it in the loss
   void fields(core::FieldList& f);
 };
 

@@ -53,6 +53,13 @@ tables() {
   tables stories.tsv sweep.tsv depth.tsv encyclopaedia.tsv attention.tsv lambda.tsv
 }
 
+@test "memory-decoder" {
+  runs memory-decoder
+  tables table.tsv
+  grep -q ^perplexity_ratio "$BATS_TEST_TMPDIR/out/against-plain.txt"
+  runs memory-decoder DATA="$PWD/data" OUT="$BATS_TEST_TMPDIR/out/words" tokens
+}
+
 @test "long-range-memory" {
   runs long-range-memory DATA="$PWD/novel" SEEDS=1 all plan
   tables arrangements.tsv curves.tsv sweep.tsv lengths.tsv srupp.tsv
