@@ -1,0 +1,98 @@
+#!/usr/bin/env bats
+# --retrieve: passages in front of what a model reads.
+
+load helpers
+
+setup_file() {
+  export OMP_NUM_THREADS=1
+  cd "$BATS_FILE_TMPDIR"
+  "$root"/tests/cli/tiny_gpt2 model # positions for 64 tokens
+  grep -E '^.{40,}' "$root"/CONTRIBUTING.md >text
+  head -n 60 text | tokenize -q -t bytes --format lines -o train.shard.zst
+  sed -n 40,64p text | tokenize -q -t bytes --format lines -o test.shard.zst
+  bm25-search build -q --passage 20 train.shard.zst -o train.bm25
+}
+
+setup() { cd "$BATS_FILE_TMPDIR"; }
+
+refused() { # WORDS FLAGS...
+  local words=$1
+  shift
+  run --separate-stderr -64 eval-ppl -q -m model --retrieve train.bm25 "$@" test.shard.zst
+  [[ $stderr == *"$words"* ]] || { echo "$stderr" && return 1; }
+}
+
+@test "eval-ppl: the log says what stood where, and only other documents did" {
+  eval-ppl -q -m model --retrieve train.bm25 --retrieve-every 5 --retrieve-tokens 15 --retrieve-mix 2 --retrieve-log log \
+    --per-token with.tsv --json test.shard.zst >with.json
+  eval-ppl -q -m model --stride 5 --per-token alone.tsv --json test.shard.zst >alone.json
+  [ "$(field tokens <with.json)" -eq "$(field tokens <alone.json)" ]
+  [ "$(field loss <with.json)" != "$(field loss <alone.json)" ]
+  [[ $(field signature <with.json) == *'|window:64|stride:5|'*'|retrieve:'*':20:0.9:0.4|retrieve-query:32|retrieve-tokens:15|retrieve-mix:2|retrieve-temperature:1|'* ]]
+  python3 - "$(field tokens <with.json)" <<'END'
+import json, sys
+lines = [json.loads(line) for line in open('log')]
+assert sum(line['tokens'] for line in lines) == int(sys.argv[1])
+at = 1
+text = open('text').read().split('\n')
+ends, end = [], 0
+for line in text[39:64]:
+    end += len(line.encode())
+    ends.append(end)
+seen = own = 0
+for line in lines:
+    assert line['token'] == at and line['tokens'] <= 5, line
+    at += line['tokens']
+    document = 39 + sum(end <= line['token'] for end in ends)  # its number in the text
+    for passage in line['passages']:
+        assert passage['length'] <= 15 and passage['document'] != document, (line, document)
+        seen += 1
+    if line['passages']:
+        assert abs(sum(p['weight'] for p in line['passages']) - 1) < 1e-9
+        assert line['passages'][0]['score'] >= line['passages'][-1]['score']
+assert seen > 100, seen
+END
+}
+
+@test "eval-ppl: parts sum to the whole; tuning sees passages; a signature that differs by --retrieve" {
+  flags=(-q -m model --retrieve train.bm25 --retrieve-every 9 --cache 40 -j 1)
+  eval-ppl "${flags[@]}" --json test.shard.zst >whole
+  for i in 1 2 3; do eval-ppl "${flags[@]}" --part $i/3 test.shard.zst -o part.$i; done
+  eval-ppl --sum --json part.1 part.2 part.3 | cmp - whole
+  eval-ppl "${flags[@]}" --tune test.shard.zst -o tuned.conf
+  tuned=$(eval-ppl "${flags[@]}" --config tuned.conf --json test.shard.zst | field loss)
+  python3 -c 'import sys; assert float(sys.argv[1]) <= float(sys.argv[2]) + 1e-9' "$tuned" "$(field loss <whole)"
+}
+
+@test "eval-ppl refuses by name what does not go with passages" {
+  refused '--stride 8: windows advance by --retrieve-every, 4' --stride 8
+  refused '--carry on' --carry on
+  refused '--begin-of window' --begin-of window
+  refused '--protocol lm-eval' --protocol lm-eval
+  refused '--protocol llama.cpp' --protocol llama.cpp
+  refused '--retrieve-tokens 60: a window of 64 of which 8 are scored' --retrieve-tokens 60 --retrieve-every 8
+  refused '--retrieve-mix 2: --memory local would join' --retrieve-mix 2 --memory local
+  run --separate-stderr -64 eval-ppl -q -m model --retrieve-log log test.shard.zst
+  [[ $stderr == *'--retrieve-log: nothing is retrieved'* ]]
+  tokenize -q --learn word text -o word.json
+  tokenize -q -t word.json text | bm25-search build -q -o word.bm25
+  run --separate-stderr -65 eval-ppl -q -m model --retrieve word.bm25 test.shard.zst
+  [[ $stderr == *'word.bm25'*'tokenizer'* ]]
+  run --separate-stderr -66 eval-ppl -q -m model --retrieve nowhere test.shard.zst
+  run --separate-stderr -64 eval-ppl -q -m model --retrieve train.bm25 -o train.bm25 test.shard.zst
+}
+
+@test "eval-ppl: hf's and fairseq's windows have passages too" {
+  for protocol in hf fairseq; do
+    eval-ppl -q -m model --protocol $protocol --begin none --retrieve train.bm25 --retrieve-every 8 --retrieve-log $protocol.log --json \
+      test.shard.zst >$protocol.json
+  done
+  python3 - <<'END'
+import json
+for protocol, first in ('hf', 63), ('fairseq', 8):
+    lines = [json.loads(line) for line in open(protocol + '.log')]
+    assert lines[0]['tokens'] == first and not lines[0]['passages'], lines[0]
+    assert all(line['tokens'] <= 8 for line in lines[1:])
+    assert sum(bool(line['passages']) for line in lines) > 50
+END
+}
