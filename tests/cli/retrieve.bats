@@ -96,3 +96,29 @@ for protocol, first in ('hf', 63), ('fairseq', 8):
     assert sum(bool(line['passages']) for line in lines) > 50
 END
 }
+
+@test "sample: what it wrote has eval-ppl's log-probabilities, and JSON names the passages" {
+  # One token of prompt, so that the windows of both begin with the same tokens.
+  sample -q -m model -t bytes --retrieve train.bm25 --retrieve-every 6 --prompt t --max-tokens 40 --ignore-end --top-k 20 --json >sampled
+  python3 - <<'END'
+import json
+r = json.loads(open('sampled').readline())
+open('written', 'wb').write(b't' + bytes(r['tokens']))
+searches = r['retrieved']
+assert [s['token'] for s in searches] == [0, 6, 12, 18, 24, 30, 36], searches
+assert any(s['passages'] for s in searches)
+END
+  tokenize -q -t bytes written | eval-ppl -q -m model --retrieve train.bm25 --retrieve-every 6 --json >scored
+  python3 - "$(field log_prob <sampled)" "$(field loss <scored)" "$(field tokens <scored)" <<'END'
+import sys
+log_prob, loss, tokens = map(float, sys.argv[1:])
+assert tokens == 40 and abs(log_prob + loss * tokens) < 1e-3, sys.argv
+END
+  for flags in '--retrieve-mix 3' '--beam 2' '--cache 20' '-n 3 --weights int8'; do
+    # shellcheck disable=SC2086  # words
+    sample -q -m model -t bytes --retrieve train.bm25 --retrieve-every 6 --max-tokens 20 --json $flags --prompt 'the tests' >"$flags.json"
+    "$root/tests/cli/follows_schema" "$root/man/schemas/sample.json" <"$flags.json"
+  done
+  run --separate-stderr -64 sample -q -m model -t bytes --retrieve train.bm25 --retrieve-mix 2 --cache 20 --prompt t
+  [[ $stderr == *'--retrieve-mix 2: memories take no part'* ]]
+}
