@@ -80,6 +80,6 @@ int main(int argc, char** argv) {
                    "line for each.",
                    "  score -m model texts.txt\n"
                    "  score -m model --datastore store questions.jsonl --report figures.json",
-                   {"model", "datastore", "ngrams", "tokenizer", "verbalizers"}},
+                   {"model", "datastore", "ngrams", "retrieve", "tokenizer", "verbalizers"}},
                   options, score);
 }

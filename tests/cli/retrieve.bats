@@ -77,7 +77,7 @@ END
   tokenize -q --learn word text -o word.json
   tokenize -q -t word.json text | bm25-search build -q -o word.bm25
   run --separate-stderr -65 eval-ppl -q -m model --retrieve word.bm25 test.shard.zst
-  [[ $stderr == *'word.bm25'*'tokenizer'* ]]
+  [[ $stderr == *'word.bm25'* ]] || { echo "$stderr" && return 1; }
   run --separate-stderr -66 eval-ppl -q -m model --retrieve nowhere test.shard.zst
   run --separate-stderr -64 eval-ppl -q -m model --retrieve train.bm25 -o train.bm25 test.shard.zst
 }
@@ -121,4 +121,28 @@ END
   done
   run --separate-stderr -64 sample -q -m model -t bytes --retrieve train.bm25 --retrieve-mix 2 --cache 20 --prompt t
   [[ $stderr == *'--retrieve-mix 2: memories take no part'* ]]
+}
+
+@test "score: a text has eval-ppl's log-probability; choices are read behind passages" {
+  head -c 150 text | tr '\n' ' ' >one
+  score -q -m model -t bytes --retrieve train.bm25 --retrieve-every 6 one >scored
+  tokenize -q -t bytes one | eval-ppl -q -m model --retrieve train.bm25 --retrieve-every 6 --json >expected
+  python3 - "$(field log_prob <scored)" "$(field loss <expected)" "$(field tokens <expected)" <<'END'
+import sys
+log_prob, loss, tokens = map(float, sys.argv[1:])
+assert abs(log_prob + loss * tokens) < 1e-3, sys.argv
+END
+  echo '{"context": "the tests of the", "choices": [" programs are in bats", " cat"], "gold": 0}' >choices
+  score -q -m model -t bytes --retrieve train.bm25 --retrieve-every 6 --cache 20 choices >behind
+  score -q -m model -t bytes --cache 20 choices >alone
+  ! cmp -s behind alone || false
+  cat scored behind | "$root/tests/cli/follows_schema" "$root/man/schemas/score.json"
+  python3 - <<'END'
+import json
+choice = json.loads(open('behind').readline())['choices'][0]
+assert [s['token'] for s in choice['retrieved']] == [0, 6, 12, 18], choice
+assert choice['retrieved'][0]['passages'], choice
+END
+  run --separate-stderr -64 score -q -m model -t bytes --retrieve train.bm25 --retrieve-mix 2 one
+  [[ $stderr == *'--retrieve-mix 2'* ]]
 }

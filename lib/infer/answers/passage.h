@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/json.h"
 #include "infer/memory/cite.h"
 
 namespace infer {
@@ -23,6 +24,8 @@ struct TokenScores {
   std::vector<double> log_prob;   ///< nats
   std::vector<bool> best;         ///< no word was more probable
   std::vector<CitedToken> cited;  ///< where asked for
+  /// Passages that stood before them: {token, passages} for each search.
+  core::OrderedJson retrieved = core::OrderedJson::array();
 
   double sum() const;
   /// Every token is the best one.

@@ -29,10 +29,12 @@ PassageScorer::PassageScorer(nn::Model& model, Engine& engine, const WindowPlan&
   if (plan_.carried) reach_ = std::max(reach_, memory.rule.local ? plan_.window : 0);
   plan_.beginning = -1;
   plan_.by_document = false;
+  if (plan_.retrieve.any()) retriever_.emplace(plan_.retrieve);
 }
 
 std::int64_t PassageScorer::longest() const {
-  return plan_.carried ? std::numeric_limits<std::int64_t>::max() : plan_.window;
+  const bool any = plan_.carried || retriever_.has_value();
+  return any ? std::numeric_limits<std::int64_t>::max() : plan_.window;
 }
 
 // Of a window, which may begin with a token of its own.
@@ -68,6 +70,41 @@ void PassageScorer::score_text(const Passage& passage, TokenScores& to) {
     }
     const nn::Hidden hidden = encoder_.go_on(work.tree.stem, span->fresh);
     scores_.score(windows_of(work, {hidden, {}}));
+  }
+}
+
+void PassageScorer::score_behind_fronts(const Tokens& context, const Tokens& continuation,
+                                        TokenScores& to) {
+  const RetrievePlan& plan = plan_.retrieve;
+  Tokens tokens = context;
+  tokens.insert(tokens.end(), continuation.begin(), continuation.end());
+  const std::int64_t start = std::ssize(context), size = std::ssize(tokens);
+  std::int64_t number = 0;
+  for (std::int64_t from = start; from < size; from += plan.every, ++number) {
+    const std::int64_t end = std::min(from + plan.every, size);
+    const FrontQuery query = {
+        {tokens.begin() + std::max<std::int64_t>(0, from - plan.query), tokens.begin() + from}};
+    const Fronts fronts = retriever_->find({&query, 1})[0];
+    Work work;
+    work.front = infer::longest(fronts);
+    work.position = std::max<std::int64_t>(0, end - 1 - (plan_.window - work.front));
+    if (!fronts.empty()) work.tree.stem = fronts[0].tokens;
+    work.tree.stem.insert(work.tree.stem.end(), tokens.begin() + work.position,
+                          tokens.begin() + end - 1);
+    work.targets.assign(tokens.begin() + work.position + 1, tokens.begin() + end);
+    work.first_scored = from - 1 - work.position;
+    work.fresh = from == start;
+    if (work.fresh) {
+      work.past = past_of(context, work.position);
+      number = (work.position + plan_.window - 1) / plan_.window;
+      work.first_new = 0;
+      work.before = context;
+    }
+    work.number = number;
+    work.to = {&to};
+    to.retrieved.push_back(
+        {{"token", from - start}, {"passages", to_json(fronts, retriever_->index())}});
+    add(std::move(work));
   }
 }
 
@@ -120,7 +157,10 @@ std::vector<std::vector<TokenScores>> PassageScorer::score(std::span<const Passa
   Stems stems;
   for (std::size_t i = 0; i < passages.size(); ++i) {
     scores[i].resize(passages[i].continuations.size());
-    if (passages[i].text) {
+    if (retriever_) {
+      for (std::size_t k = 0; k < scores[i].size(); ++k)
+        score_behind_fronts(passages[i].context, passages[i].continuations[k], scores[i][k]);
+    } else if (passages[i].text) {
       score_text(passages[i], scores[i][0]);
     } else {
       gather(passages[i], scores[i], works, stems);
@@ -176,9 +216,10 @@ std::vector<WindowToScore> PassageScorer::windows_of(const Work& work,
     windows.push_back({std::move(window), fresh, past, to});
   };
   if (work.continuations.empty()) {
-    add({stem_f, stem_g, torch::tensor(work.targets), place_of(work.position, stem, work.number),
-         work.first_scored},
-        work.fresh, {}, work.to[0]);
+    add({stem_f.slice(0, work.front), stem_g.slice(0, work.front), torch::tensor(work.targets),
+         place_of(work.position, stem - work.front, work.number), work.first_scored,
+         work.first_new},
+        work.fresh, work.past, work.to[0]);
     return windows;
   }
   Window past = work.past;
