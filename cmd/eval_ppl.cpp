@@ -138,6 +138,6 @@ int main(int argc, char** argv) {
                    "byte, and what they depend on.",
                    "  eval-ppl -m model --tune valid.shard.zst --cache 2000 -o tuned.conf\n"
                    "  eval-ppl -m model --config tuned.conf --json test.shard.zst",
-                   {"model", "datastore", "ngrams", "with", "tune", "counts"}},
+                   {"model", "datastore", "ngrams", "with", "retrieve", "tune", "counts"}},
                   options, eval_ppl);
 }

@@ -34,6 +34,7 @@ struct Options {
     output.fields(f);
     generator.fields(f);
     reach.fields(f);
+    generator.retrieve.fields(f);
     memory.fields(f);
     compute.fields(f);
   }
@@ -93,6 +94,6 @@ int main(int argc, char** argv) {
                    "  sample -m model --prompt 'Once upon a time' --top-p 0.9\n"
                    "  sample -m model prompts.txt --beam 4 --json | jq .text\n"
                    "  sample -m model --source --beam 4 <german >english",
-                   {"model", "datastore", "ngrams", "with", "tokenizer"}},
+                   {"model", "datastore", "ngrams", "with", "retrieve", "tokenizer"}},
                   options, write_samples);
 }

@@ -80,6 +80,7 @@ int main(int argc, char** argv) {
                    "line for each.",
                    "  score -m model texts.txt\n"
                    "  score -m model --datastore store questions.jsonl --report figures.json",
-                   {"model", "datastore", "ngrams", "with", "tokenizer", "verbalizers"}},
+                   {"model", "datastore", "ngrams", "with", "retrieve", "tokenizer",
+                    "verbalizers"}},
                   options, score);
 }

@@ -13,6 +13,7 @@ setup_file() {
   head -n 16 text | tokenize -q -t bytes --format lines -o train.shard.zst
   tail -n 8 text | tokenize -q -t bytes --format lines -o test.shard.zst
   build-ngrams -q train.shard.zst -o shard.ngrams >/dev/null
+  bm25-search build -q --passage 16 train.shard.zst -o shard.bm25
   # pairs, for encoder-decoder
   tokenize -q --learn bpe --vocab-size 257 -o bpe.json text
   sed 's/cat/dog/g' text >said
@@ -45,6 +46,8 @@ tests=(
   "--with FURTHER"
   "--memory local --cache 50 --datastore STORE --combine both --ngrams ngrams --ngrams-lambda 0.3 --with FURTHER:0.2"
   "--memory local,long --cache 50 --datastore STORE --combine interpolate --datastore-combine joint"
+  "--retrieve shard.bm25 --retrieve-every 8 --memory local --cache 50 --datastore STORE --combine both --ngrams ngrams"
+  "--retrieve shard.bm25 --retrieve-every 8 --retrieve-mix 2 --memory local --combine interpolate --cache 50 --ngrams ngrams"
 )
 
 cross() { # ARCH MEMORY: a model, its store, and every test memory
@@ -54,6 +57,7 @@ cross() { # ARCH MEMORY: a model, its store, and every test memory
     --memory "$2" "train.$data.zst" -o "$model"
   build-datastore -q -j 1 -m "$model" --index exact "train.$data.zst" -o "$model.store" >/dev/null
   for flags in "${tests[@]}"; do
+    [[ $data != pairs || $flags != *--retrieve* ]] || continue # pairs have no windows
     flags=${flags//STORE/$model.store --k 20}
     flags=${flags//FURTHER/further.$data}
     read -ra words <<<"${flags//--ngrams ngrams/--ngrams $data.ngrams}"

@@ -31,6 +31,7 @@ void put(core::OrderedJson& json, const ScoredChoice& choice, const text::Tokeni
   if (domain) json["domain_log_prob"] = *domain;
   if (per_token) json["per_token"] = tokens_of(text, tokenizer);
   if (!text.scores.cited.empty()) json["citations"] = to_json(text.scores.cited);
+  if (!text.scores.retrieved.empty()) json["retrieved"] = text.scores.retrieved;
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ struct Answer {
 };
 
 /// A line with its newline: {"id", "log_prob", "tokens", "bytes", "greedy"}, with `per_token`
-/// "per_token", with citations "citations"; of choices {"id", "choices", "prediction", "gold",
+/// "per_token", with citations "citations", behind passages "retrieved"; of choices {"id", "choices", "prediction", "gold",
 /// "correct"}; or {"id", "error"}. What was not given, or not asked for, is left out.
 std::string json_line(const Answer& answer, const text::Tokenizer& tokenizer, bool per_token);
 

@@ -61,6 +61,7 @@ void AnswererOptions::fields(core::FieldList& f) {
   windows.fields(f, /*documents=*/false);
   windows.protocol_field(f, {"none", "lm-eval"});
   reach.fields(f);
+  retrieve.fields(f);
   memory.fields(f);
   f.group("Citations");
   f("cite", cite,
@@ -74,6 +75,10 @@ Answerer::Answerer(const AnswererOptions& options)
       loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision))) {
   if (nn::arch_facts(loaded_.model->options.arch).reads_source)
     fail(Code::usage, "{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded_.folder);
+  options_.retrieve.settle(options_.windows);
+  if (options_.retrieve.any() && options_.retrieve.mix > 1)
+    fail(Code::usage, "--retrieve-mix {}: score puts one passage before a text; leave it out",
+         options_.retrieve.mix);
   options_.reach.apply(*loaded_.model);
   model::give_tokenizer(loaded_, options_.tokenizer);
   if (loaded_.tokenizer.empty())
@@ -100,6 +105,7 @@ Answerer::Answerer(const AnswererOptions& options)
   }
   memory_ = plan_memory(options_.memory, windows_, loaded_);
   open_with(memory_.with, loaded_, windows, device_, nn::dtype(options_.compute.precision));
+  plan_retrieval(options_.retrieve, windows_.window, loaded_).put_into(windows_);
   if (memory_.stores.combine == "released")
     fail(Code::usage,
          "--datastore-combine released: it gives scores to search with, and no probabilities");

@@ -33,6 +33,7 @@ struct AnswererOptions {
   std::int64_t cite_most = 3;
   WindowOptions windows;
   LayerReachOptions reach;
+  RetrieveOptions retrieve;
   MemoryOptions memory;
   nn::ComputeOptions compute;
   void fields(core::FieldList& f);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/json.h"
 #include "infer/memory/cite.h"
 #include "nn/base/torch.h"
 
@@ -44,6 +45,8 @@ struct TokenScores {
   std::vector<CitedToken> cited;      ///< where asked for
   std::vector<TokenDetails> details;  ///< the same
   std::vector<torch::Tensor> hidden;  ///< of a scorer that gives f alone: (n, d), in pieces
+  /// Passages that stood before them: {token, passages} for each search.
+  core::OrderedJson retrieved = core::OrderedJson::array();
 
   double sum() const;
   /// Every token is the best one.

@@ -44,12 +44,14 @@ PassageScorer::PassageScorer(nn::Model& model, Engine& engine, const WindowPlan&
   plan_.by_document = false;
   for (const auto& with : memory.with.models)
     with_.push_back(std::make_unique<With>(*with, plan_, words));
+  if (plan_.retrieve.any()) retriever_.emplace(plan_.retrieve);
 }
 
 PassageScorer::~PassageScorer() = default;
 
 std::int64_t PassageScorer::longest() const {
-  std::int64_t longest = plan_.carried ? std::numeric_limits<std::int64_t>::max() : plan_.window;
+  const bool any = plan_.carried || retriever_.has_value();
+  std::int64_t longest = any ? std::numeric_limits<std::int64_t>::max() : plan_.window;
   for (const auto& with : with_) longest = std::min(longest, with->scorer->longest());
   return longest;
 }
@@ -98,6 +100,41 @@ void PassageScorer::score_text(const Passage& passage, TokenScores& to) {
     }
     const nn::Hidden hidden = encoder_.go_on(work.tree.stem, span->fresh);
     scores_.score(windows_of(work, {hidden, {}}));
+  }
+}
+
+void PassageScorer::score_behind_fronts(const Tokens& context, const Tokens& continuation,
+                                        TokenScores& to) {
+  const RetrievePlan& plan = plan_.retrieve;
+  Tokens tokens = context;
+  tokens.insert(tokens.end(), continuation.begin(), continuation.end());
+  const std::int64_t start = std::ssize(context), size = std::ssize(tokens);
+  std::int64_t number = 0;
+  for (std::int64_t from = start; from < size; from += plan.every, ++number) {
+    const std::int64_t end = std::min(from + plan.every, size);
+    const FrontQuery query = {
+        {tokens.begin() + std::max<std::int64_t>(0, from - plan.query), tokens.begin() + from}};
+    const Fronts fronts = retriever_->find({&query, 1})[0];
+    Work work;
+    work.front = infer::longest(fronts);
+    work.position = std::max<std::int64_t>(0, end - 1 - (plan_.window - work.front));
+    if (!fronts.empty()) work.tree.stem = fronts[0].tokens;
+    work.tree.stem.insert(work.tree.stem.end(), tokens.begin() + work.position,
+                          tokens.begin() + end - 1);
+    work.targets.assign(tokens.begin() + work.position + 1, tokens.begin() + end);
+    work.first_scored = from - 1 - work.position;
+    work.fresh = from == start;
+    if (work.fresh) {
+      work.past = past_of(context, work.position);
+      number = (work.position + plan_.window - 1) / plan_.window;
+      work.first_new = 0;
+      work.before = context;
+    }
+    work.number = number;
+    work.to = {&to};
+    to.retrieved.push_back(
+        {{"token", from - start}, {"passages", to_json(fronts, retriever_->index())}});
+    add(std::move(work));
   }
 }
 
@@ -152,7 +189,10 @@ std::vector<std::vector<TokenScores>> PassageScorer::score(std::span<const Passa
     scores[i].resize(passages[i].continuations.size());
   score_with(passages, scores);
   for (std::size_t i = 0; i < passages.size(); ++i) {
-    if (passages[i].text) {
+    if (retriever_) {
+      for (std::size_t k = 0; k < scores[i].size(); ++k)
+        score_behind_fronts(passages[i].context, passages[i].continuations[k], scores[i][k]);
+    } else if (passages[i].text) {
       score_text(passages[i], scores[i][0]);
     } else {
       gather(passages[i], scores[i], works, stems);
@@ -209,9 +249,10 @@ std::vector<WindowToScore> PassageScorer::windows_of(const Work& work,
         {std::move(window), fresh, past, to, with_.empty() ? nullptr : &with_f_.at(to)});
   };
   if (work.continuations.empty()) {
-    add({stem_f, stem_g, torch::tensor(work.targets), place_of(work.position, stem, work.number),
-         work.first_scored},
-        work.fresh, {}, work.to[0]);
+    add({stem_f.slice(0, work.front), stem_g.slice(0, work.front), torch::tensor(work.targets),
+         place_of(work.position, stem - work.front, work.number), work.first_scored,
+         work.first_new},
+        work.fresh, work.past, work.to[0]);
     return windows;
   }
   Window past = work.past;

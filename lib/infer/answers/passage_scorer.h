@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "infer/answers/window_scores.h"
 #include "infer/decode/decode_engine.h"
 #include "infer/memory/memory_plan.h"
+#include "infer/windows/retriever.h"
 #include "infer/windows/window_plan.h"
 
 namespace infer {
@@ -21,7 +23,9 @@ namespace infer {
 /// Each passage has memories of its own. A text gives what infer::score() gives for its tokens as a
 /// data set. A continuation is scored in the last window of its context and itself: local memory is
 /// what stands in it, long and the cache reach what stands before it, as windows of that were
-/// encoded one after the other. Not thread safe.
+/// encoded one after the other. Where passages of an index stand in front (windows.retrieve), they are
+/// looked for at the end of the context and every so many tokens of a continuation, which is read by
+/// itself. Not thread safe.
 class PassageScorer {
  public:
   /// `words` and `wants`: see WindowScores. All must outlive this. Of `windows` not what they begin
@@ -50,12 +54,15 @@ class PassageScorer {
     Tokens targets = {};
     std::int64_t first_scored = 0;
     bool fresh = true;
-    Tokens before = {};  // see Window; of branches the whole context
+    std::optional<std::int64_t> first_new = {};  // see Window
+    std::int64_t front = 0;                      // tokens of the stem that are of no text
+    Tokens before = {};                          // see Window; of branches the whole context
   };
   // A context that is cut so far, or none of it is.
   using Stems = std::map<std::pair<std::int64_t, Tokens>, std::size_t>;
 
   void score_text(const Passage& passage, TokenScores& to);
+  void score_behind_fronts(const Tokens& context, const Tokens& continuation, TokenScores& to);
   void gather(const Passage& passage, std::vector<TokenScores>& to, std::vector<Work>& works,
               Stems& stems) const;
   Window past_of(const Tokens& context, std::int64_t start);
@@ -72,6 +79,7 @@ class PassageScorer {
   std::int64_t reach_;  // tokens that memories go back
   TreeEncoder encoder_;
   WindowScores scores_;
+  std::optional<Retriever> retriever_;
   bool whole_windows_;  // memories see the context
   std::vector<TokenTree> trees_;
   std::vector<Work> works_;  // of these, whose own trees are empty

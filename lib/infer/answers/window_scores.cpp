@@ -92,7 +92,8 @@ void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
 
 void WindowScores::score_with_memory(const WindowToScore& of, const Neighbours& found) {
   const auto remember = [&](const Window& window) {
-    const std::int64_t first = window.first_scored, end = window.targets.size(0);
+    const std::int64_t first = window.first_new.value_or(window.first_scored),
+                       end = window.targets.size(0);
     memory_.append(window.f.slice(0, first), window.g.slice(0, first),
                    window.targets.slice(0, first), window.place.slice(first, end));
   };

@@ -31,7 +31,7 @@ struct Session::With {
 };
 
 Session::Session(Engine& engine, nn::Model& model, std::int64_t window, const MemoryPlan& memory,
-                 torch::Device device, Precision precision)
+                 torch::Device device, Precision precision, const RetrievePlan& retrieve)
     : engine_(engine),
       model_(model),
       window_(window),
@@ -40,6 +40,7 @@ Session::Session(Engine& engine, nn::Model& model, std::int64_t window, const Me
       carry_(model.architecture->carry()) {
   for (const auto& with : memory.with.models)
     with_.push_back(std::make_unique<With>(*with, device, precision));
+  if (retrieve.any()) fronted_.emplace(engine, retrieve, window);
 }
 
 Session::~Session() = default;
@@ -64,12 +65,18 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
   texts_.assign(prompts.size(), {});
   for (std::size_t i = 0; i < sources.size(); ++i) texts_[i].source = sources[i];
   memory_.emplace(memory_plan_, window_, /*streaming=*/true, model_, n);
-  const Fed fed = feed(prompts);
   for (std::int64_t row = 0; row < n; ++row)
     memory_->read(row, prompts[static_cast<std::size_t>(row)]);
-  remember(fed, prompts);
-  keep_last(fed);
   for (const auto& with : with_) with->session.start(prompts, sources);
+  if (!fronted_ || memory_->remembers()) {
+    const Fed fed = feed(prompts);
+    remember(fed, prompts);
+    keep_last(fed);
+  }
+  if (!fronted_) return;
+  for (std::size_t i = 0; i < prompts.size(); ++i) texts_[i].length = size_of(prompts[i]);
+  fronted_->start(prompts);
+  keep_best();
 }
 
 // How many of `left` tokens go next, and what must go before them again.
@@ -169,6 +176,11 @@ void Session::keep_last(const Fed& fed) {
   g_ = torch::cat(g);
 }
 
+void Session::keep_best() {
+  const nn::Hidden best = fronted_->best();
+  f_ = best.f, g_ = best.g;
+}
+
 nn::Place Session::last_place() const {
   std::vector<std::int64_t> positions;
   for (const auto& text : texts_) positions.push_back(text.length - 1);
@@ -182,7 +194,8 @@ Tensor Session::log_probs() {
   for (const auto& other : with_) with.push_back(other->session.log_probs());
   const Tensor rows = memory_->any()
                           ? memory_->log_probs(engine_.head(), f_, g_, last_place(), with)
-                          : engine_.head().log_probs(f_, nullptr);
+                      : fronted_ ? fronted_->log_probs(engine_.head())
+                                 : engine_.head().log_probs(f_, nullptr);
   return rows.to(torch::kCPU, torch::kFloat32).contiguous();
 }
 
@@ -193,15 +206,22 @@ void Session::advance(const std::vector<std::int64_t>& tokens) {
   for (const auto token : tokens) fed.push_back({token});
   for (std::int64_t row = 0; row < rows(); ++row)
     memory_->read(row, fed[static_cast<std::size_t>(row)]);
-  keep_last(feed(fed));
   for (const auto& with : with_) with->session.advance(tokens);
+  if (!fronted_) return keep_last(feed(fed));
+  for (auto& text : texts_) ++text.length;
+  fronted_->advance(tokens);
+  keep_best();
 }
 
 void Session::select(const std::vector<std::int64_t>& rows) {
   std::vector<std::int64_t> same(texts_.size());
   std::iota(same.begin(), same.end(), 0);
   if (rows == same) return;
-  engine_.select(rows);
+  if (fronted_) {
+    fronted_->select(rows);
+  } else {
+    engine_.select(rows);
+  }
   const Tensor index = torch::tensor(rows, torch::kInt64);
   memory_->select(index);
   f_ = f_.index_select(0, index.to(f_.device()));

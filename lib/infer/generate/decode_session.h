@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "infer/decode/decode_engine.h"
+#include "infer/generate/fronted_rows.h"
 #include "infer/memory/cite.h"
 #include "infer/memory/memory_plan.h"
 #include "infer/memory/stream_memory.h"
@@ -16,13 +17,15 @@ namespace infer {
 /// Rows of tokens. A model sees at most `window` tokens. When they are full, one with absolute
 /// positions encodes the newer half of them afresh, one that can forget drops the oldest token, a
 /// recurrent one just goes on. Each row has memories of its own: every position is remembered once,
-/// as it was first encoded, and its label follows with the next call. Not thread safe.
+/// as it was first encoded, and its label follows with the next call. With passages the prompts are
+/// remembered as they read alone, what follows as it reads behind them. Not thread safe.
 class Session {
  public:
   /// `window` tokens. Engine and model must outlive it. Further models are decoded beside it, with
-  /// weights of this precision.
+  /// weights of this precision. Memories take no part where several passages are mixed.
   Session(Engine& engine, nn::Model& model, std::int64_t window, const MemoryPlan& memory,
-          torch::Device device, Precision precision = Precision::float32);
+          torch::Device device, Precision precision = Precision::float32,
+          const RetrievePlan& retrieve = {});
   ~Session();
 
   /// One row for each prompt, none of them empty. Where the architecture forgets, a prompt longer
@@ -42,6 +45,9 @@ class Session {
   void advance(const std::vector<std::int64_t>& tokens);
   /// Row i becomes what row rows[i] was; any number of rows, and a row may be taken twice.
   void select(const std::vector<std::int64_t>& rows);
+
+  /// Passages that stand before the texts; null: none are looked for.
+  const FrontedRows* fronted() const { return fronted_ ? &*fronted_ : nullptr; }
 
   std::int64_t rows() const { return static_cast<std::int64_t>(texts_.size()); }
   std::int64_t window() const { return window_; }
@@ -63,6 +69,7 @@ class Session {
   std::int64_t next_piece(Text& text, std::int64_t left, Feed& feed) const;
   void remember(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts);
   void keep_last(const Fed& fed);
+  void keep_best();
   nn::Place last_place() const;
 
   Engine& engine_;
@@ -72,6 +79,7 @@ class Session {
   torch::Device device_;
   nn::Carry carry_;
   std::optional<StreamMemory> memory_;
+  std::optional<FrontedRows> fronted_;
   std::vector<Text> texts_;
   torch::Tensor f_, g_;  // (rows, d) of each row's last token
   struct With;

@@ -66,7 +66,15 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   const Precision precision = parse_precision(options_.weights);
   engine_ = make_engine(*loaded_.model, device, precision);
   if (options_.cite) citer_.emplace(memories, tokenizer_, options_.cite_most);
-  session_.emplace(*engine_, *loaded_.model, window_, memories, device, precision);
+  if (reads && options_.retrieve.any())
+    core::fail(Code::usage, "--retrieve: a translation reads its source; leave it out");
+  const RetrievePlan retrieve = plan_retrieval(options_.retrieve, window_, loaded_);
+  session_.emplace(*engine_, *loaded_.model, window_, memories, device, precision, retrieve);
+  if (retrieve.mix > 1 && StreamMemory(memories, window_, true, *loaded_.model).any())
+    core::fail(
+        Code::usage,
+        "--retrieve-mix {}: memories take no part where passages are mixed; give --memory none",
+        retrieve.mix);
 }
 
 std::span<const float> Generator::row_of(const torch::Tensor& rows, std::int64_t row) const {
@@ -174,6 +182,13 @@ std::optional<Finish> Generator::ends(StopText& text, text::StreamDecoder& decod
   return std::nullopt;
 }
 
+void Generator::note_passages(std::int64_t row, Sample& sample) const {
+  const FrontedRows* const fronted = session_->fronted();
+  if (fronted == nullptr || !fronted->anew()) return;
+  sample.retrieved.push_back({{"token", sample.tokens.size()},
+                              {"passages", to_json(fronted->fronts(row), fronted->index())}});
+}
+
 void Generator::run(const std::vector<Prompt>& prompts, const GeneratorWatch& watch) {
   const auto each = options_.searches() ? options_.beam : options_.samples;  // rows of a prompt
   const auto together = static_cast<std::size_t>(std::max<std::int64_t>(1, options_.batch / each));
@@ -235,6 +250,7 @@ void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::
       auto& sample = text.sample;
       const auto row = row_of(log_p, static_cast<std::int64_t>(i));
       const auto token = draw.at(text.temperature)(row, text.rng);
+      note_passages(static_cast<std::int64_t>(i), sample);
       sample.tokens.push_back(token);
       const auto log_prob = static_cast<double>(row[static_cast<std::size_t>(token)]);
       sample.log_prob += log_prob;

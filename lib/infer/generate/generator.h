@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/json.h"
 #include "infer/generate/decode_session.h"
 #include "infer/generate/generator_beam.h"
 #include "infer/generate/generator_options.h"
@@ -33,6 +34,8 @@ struct Sample {
   double log_prob = 0;               ///< of the tokens, nats, by model and memories as they are
   Finish finish = Finish::length;
   std::vector<CitedToken> cited;  ///< with options.cite, of each token
+  /// Passages that stood before it: {token, passages} for each search, but for a beam's.
+  core::OrderedJson retrieved = core::OrderedJson::array();
 };
 
 /// What run() tells as it goes. Samples of one prompt, and prompts, come in any order.
@@ -89,6 +92,7 @@ class Generator {
   std::optional<Finish> ends(StopText& text, text::StreamDecoder& decoder,
                              std::int64_t token) const;
   void count(std::size_t tokens, const GeneratorWatch& watch);
+  void note_passages(std::int64_t row, Sample& sample) const;
 
   model::Loaded loaded_;
   GeneratorOptions options_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/options.h"
+#include "infer/windows/retrieve_options.h"
 
 namespace infer {
 
@@ -47,6 +48,7 @@ struct GeneratorOptions {
   bool cite = false;           ///< say which stored contexts gave each token its probability
   std::int64_t cite_most = 3;  ///< contexts of a token
   TranslationOptions translation;
+  RetrieveOptions retrieve;
   std::uint64_t seed = 1;  ///< no flag of its own: --seed
   void fields(core::FieldList& f);
 

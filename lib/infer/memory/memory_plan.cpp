@@ -144,6 +144,19 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
   return plan;
 }
 
+void check_retrieval(const RetrievePlan& retrieve, const MemoryPlan& memory) {
+  if (retrieve.mix == 1) return;
+  const bool joined = memory.rule.any() && !memory.interpolated();
+  if (joined || memory.stores.joined())
+    fail(Code::usage,
+         "--retrieve-mix {}: {} would join the softmax of {} heads; give --combine interpolate{}",
+         retrieve.mix, joined ? "--memory " + memory.rule.name() : "the stores", retrieve.mix,
+         joined ? ", or --memory none" : "");
+  if (memory.gates.any())
+    fail(Code::usage, "--retrieve-mix {}: gates ask one model how sure it is, not {}; give shares",
+         retrieve.mix, retrieve.mix);
+}
+
 MemoryOptions settled(MemoryOptions asked, const MemoryPlan& plan) {
   if (asked.memory.empty()) asked.memory = plan.rule.name();
   asked.joint_temperature = plan.rule.temperature;

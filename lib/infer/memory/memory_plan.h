@@ -64,6 +64,10 @@ using StoreOpener = std::function<std::shared_ptr<const Stores>(
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
                        const model::Loaded& loaded, const StoreOpener& open = nullptr);
 
+/// Throws Error{usage} for memories that join the softmax of one head where several passages give one
+/// each.
+void check_retrieval(const RetrievePlan& retrieve, const MemoryPlan& memory);
+
 /// `asked` with what was left open, and what can be tuned, as the plan says it: options that come to
 /// the same plan.
 MemoryOptions settled(MemoryOptions asked, const MemoryPlan& plan);

@@ -1,5 +1,6 @@
 #include "infer/score/evaluation.h"
 
+#include "core/error.h"
 #include "infer/memory/stores.h"
 #include "infer/score/report.h"
 #include "nn/base/arch_facts.h"
@@ -11,6 +12,7 @@ void EvaluationOptions::fields(core::FieldList& f) {
   windows.fields(f);
   windows.protocol_field(f);
   reach.fields(f);
+  retrieve.fields(f);
   memory.fields(f);
 }
 
@@ -20,13 +22,17 @@ Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::str
       device_(nn::device(options.compute.device)),
       loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision))) {
   if (of_pairs()) refuse_windows_of_pairs(given);
+  if (of_pairs() && options_.retrieve.any())
+    core::fail(core::Code::usage, "--retrieve: pairs of sentences have no windows");
   options_.windows.settle(given);
+  options_.retrieve.settle(options_.windows);
   options_.reach.apply(*loaded_.model);
-  memory_ =
-      plan_memory(options_.memory, plan_windows(options_.windows, *loaded_.model, loaded_.facts),
-                  loaded_, open);
+  const auto windows = plan_windows(options_.windows, *loaded_.model, loaded_.facts);
+  memory_ = plan_memory(options_.memory, windows, loaded_, open);
   open_with(memory_.with, loaded_, options_.windows, device_,
             nn::dtype(options_.compute.precision));
+  retrieve_ = plan_retrieval(options_.retrieve, windows.window, loaded_);
+  check_retrieval(retrieve_, memory_);
 }
 
 bool Evaluation::of_pairs() const {
@@ -42,7 +48,9 @@ shard::Dataset Evaluation::open(const std::vector<std::string>& paths) const {
 }
 
 WindowPlan Evaluation::windows(const shard::Dataset& data) const {
-  return plan_windows(options_.windows, *loaded_.model, loaded_.facts, data);
+  WindowPlan plan = plan_windows(options_.windows, *loaded_.model, loaded_.facts, data);
+  retrieve_.put_into(plan);
+  return plan;
 }
 
 WindowPlan Evaluation::windows() const {

@@ -12,6 +12,7 @@
 #include "infer/score/scorer.h"
 #include "infer/score/tune.h"
 #include "infer/windows/layer_reach.h"
+#include "infer/windows/retriever.h"
 #include "infer/windows/window_plan.h"
 #include "model/folder.h"
 #include "nn/base/runtime.h"
@@ -23,6 +24,7 @@ struct EvaluationOptions {
   std::string model;  ///< its folder
   WindowOptions windows;
   LayerReachOptions reach;
+  RetrieveOptions retrieve;
   MemoryOptions memory;
   nn::ComputeOptions compute;
   void fields(core::FieldList& f);  ///< but for compute's, which stand elsewhere
@@ -64,11 +66,17 @@ class Evaluation {
   bool stores_hold(const shard::Dataset& data) const;
   /// Whether an index of n-grams holds it, which is left out then.
   bool ngrams_hold(const shard::Dataset& data) const;
+  bool retrieves() const { return retrieve_.any(); }
+  /// See to_json(Fronts).
+  core::OrderedJson describe(const Fronts& fronts) const {
+    return to_json(fronts, *retrieve_.index);
+  }
 
  private:
   EvaluationOptions options_;
   torch::Device device_;
   model::Loaded loaded_;
+  RetrievePlan retrieve_;
   MemoryPlan memory_;
 };
 

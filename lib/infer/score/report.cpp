@@ -9,6 +9,7 @@
 
 #include "core/build_info.h"
 #include "infer/memory/stores.h"
+#include "text/pack/passage_index.h"
 
 namespace infer {
 namespace {
@@ -40,6 +41,18 @@ std::string signature(const core::Digest& data, const core::Digest& model,
     add("first", windows.beginning >= 0 ? "scored" : "skipped");
     if (!windows.begin.empty()) add("begin", windows.begin);
     if (windows.window_token >= 0) add("begin-of", "window");
+  }
+  if (windows.retrieve.any()) {
+    const RetrievePlan& retrieve = windows.retrieve;
+    add("retrieve",
+        fmt::format("{}:{}:{}:{}", retrieve.index->data().substr(0, 12),
+                    retrieve.index->passage_length(), retrieve.index->k1(), retrieve.index->b()));
+    add("retrieve-query", retrieve.query);
+    add("retrieve-tokens", retrieve.tokens);
+    if (retrieve.mix > 1) {
+      add("retrieve-mix", retrieve.mix);
+      add("retrieve-temperature", retrieve.temperature);
+    }
   }
   const nn::MemoryRule& rule = memory.rule;
   std::string names = rule.name();

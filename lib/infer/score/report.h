@@ -15,7 +15,8 @@ namespace infer {
 std::string short_fingerprint(const core::Digest& digest);
 
 /// All that changes a figure, in one string (the idea is sacreBLEU's):
-///   data:…|model:…|protocol:hf|window:512|stride:512|restart:none|carry:off|first:skipped|memory:local+long|
+///   data:…|model:…|protocol:hf|window:512|stride:512|restart:none|carry:off|first:skipped|
+///   retrieve:…:100:0.9:0.4|retrieve-query:32|retrieve-tokens:256|memory:local+long|
 ///   long:2048|combine:joint|temperature:1.1|cache:2000|theta:0.06|cache-lambda:0.1|
 ///   stores:…+…|k:1024|nprobe:32|rescore:no|stores-combine:both|stores-temperature:10|
 ///   stores-lambda:0.3|with:...@512/256|with-lambda:0.5|precision:float32|version:0.1.0

@@ -19,17 +19,25 @@ void ReportOptions::fields(core::FieldList& f) {
       .between(1, 65536);
   f("fail-above", fail_above, "exit 1 if the perplexity is above this; 0: never").between(0, 1e12);
   f("timings", timings, "write what depends on the clock to this file: seconds, tokens_per_s");
+  f("retrieve-log", retrieve_log,
+    "write a JSON line for each window to this file: the passages that stood before it");
 }
 
 void ReportOptions::check(const std::string& output) const {
   if ((by == "frequency") != !counts.empty())
     core::fail(core::Code::usage, "--by frequency takes --counts SHARD, and only it does");
-  for (const auto& [flag, place] : {std::pair{"--per-token", per_token}, {"--timings", timings}})
+  for (const auto& [flag, place] : {std::pair{"--per-token", per_token},
+                                    {"--timings", timings},
+                                    {"--retrieve-log", retrieve_log}})
     if (core::same_place(place, output.empty() ? "-" : output))
       core::fail(core::Code::usage,
                  "{} {}: the figures go there too; give them another place with -o", flag, place);
   if (core::same_place(timings, per_token))
     core::fail(core::Code::usage, "--timings {}: --per-token goes there too", timings);
+  for (const auto& place : {per_token, timings})
+    if (core::same_place(retrieve_log, place))
+      core::fail(core::Code::usage, "--retrieve-log {}: another report goes there too",
+                 retrieve_log);
 }
 
 bool ReportOptions::too_high(const Totals& totals) const {
@@ -48,6 +56,10 @@ Reports::Reports(const ReportOptions& options, const Evaluation& evaluation,
   if (!options.per_token.empty())
     per_token_.emplace(options.per_token, data, evaluation.memory().with);
   if (!options.timings.empty()) timings_.emplace(options.timings);
+  if (options.retrieve_log.empty()) return;
+  if (!evaluation.retrieves())
+    core::fail(core::Code::usage, "--retrieve-log: nothing is retrieved; add --retrieve");
+  retrieve_log_.emplace(options.retrieve_log);
 }
 
 void Reports::add(const Scored& scored) {
@@ -56,11 +68,19 @@ void Reports::add(const Scored& scored) {
   if (retrieval_) retrieval_->add(scored);
 }
 
+void Reports::add(const Retrieved& retrieved) {
+  const core::OrderedJson line = {{"token", retrieved.first},
+                                  {"tokens", retrieved.tokens},
+                                  {"passages", evaluation_.describe(retrieved.fronts)}};
+  retrieve_log_->write(core::dump(line) + "\n");
+}
+
 Totals Reports::score(const std::function<void(std::uint64_t)>& progress) {
   Watch watch;
   watch.progress = progress;
   if (per_token_ || breakdown_ || retrieval_)
     watch.scored = [this](const Scored& scored) { add(scored); };
+  if (retrieve_log_) watch.retrieved = [this](const Retrieved& retrieved) { add(retrieved); };
   return evaluation_.score(data_, watch);
 }
 
@@ -77,6 +97,7 @@ std::vector<core::OrderedJson> Reports::rows() const {
 
 void Reports::commit(const Totals& totals) {
   if (per_token_) per_token_->commit();
+  if (retrieve_log_) retrieve_log_->commit();
   if (!timings_) return;
   timings_->write(core::dump(timings(totals)) + "\n");
   timings_->commit();

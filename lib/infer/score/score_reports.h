@@ -24,8 +24,9 @@ struct ReportOptions {
   std::string by = "none";  ///< frequency, position or document
   std::string counts;       ///< the shard whose words `frequency` counts
   std::vector<std::int64_t> retrieval_at;
-  double fail_above = 0;  ///< a perplexity; 0: none is too high
-  std::string timings;    ///< a file to write; empty: none
+  double fail_above = 0;     ///< a perplexity; 0: none is too high
+  std::string timings;       ///< a file to write; empty: none
+  std::string retrieve_log;  ///< the same
   void fields(core::FieldList& f);
 
   /// Throws Error{usage} for what contradicts itself, or where two of what it writes would go
@@ -52,13 +53,14 @@ class Reports {
 
  private:
   void add(const Scored& scored);
+  void add(const Retrieved& retrieved);
 
   const Evaluation& evaluation_;
   const shard::Dataset& data_;
   std::optional<Breakdown> breakdown_;
   std::optional<PerToken> per_token_;
   std::optional<Retrieval> retrieval_;
-  std::optional<core::Output> timings_;
+  std::optional<core::Output> timings_, retrieve_log_;
 };
 
 }  // namespace infer

@@ -14,6 +14,7 @@
 #include "infer/memory/stores.h"
 #include "infer/score/window_forward.h"
 #include "infer/score/with_scores.h"
+#include "infer/windows/fronted_windows.h"
 #include "infer/windows/window_batches.h"
 #include "infer/windows/windows.h"
 
@@ -106,6 +107,38 @@ struct Forwarded {
   bool own = true;               // of the part; else they are only remembered
 };
 
+// Of windows that several passages were put in front of: the mixture of what each of them gives, with
+// the log-sum-exp of the first.
+HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const Tensor& targets,
+                    const FrontedBatch& fronted, const std::vector<Span>& spans) {
+  std::vector<Tensor> f, labels;
+  std::int64_t first = 0;
+  for (std::size_t row = 0, last = 0; row < fronted.window.size(); ++row) {
+    const auto window = static_cast<std::size_t>(fronted.window[row]);
+    if (window != last) first += spans[last].length - spans[last].first_scored;
+    last = window;
+    const Span& span = spans[window];
+    const std::int64_t before = fronted.before[row];
+    f.push_back(hidden.f[static_cast<std::int64_t>(row)].slice(0, before + span.first_scored,
+                                                               before + span.length));
+    labels.push_back(targets.slice(0, first, first + span.length - span.first_scored));
+  }
+  const HeadRows all = head_rows(head, torch::cat(f), torch::cat(labels));
+  std::vector<Tensor> log_prob, log_z;
+  std::int64_t begin = 0;
+  for (std::size_t row = 0; row < fronted.window.size();) {
+    const auto window = fronted.window[row];
+    const Span& span = spans[static_cast<std::size_t>(window)];
+    const std::int64_t n = span.length - span.first_scored;
+    log_z.push_back(all.log_z.slice(0, begin, begin + n));
+    std::vector<Tensor> own;
+    for (; row < fronted.window.size() && fronted.window[row] == window; ++row, begin += n)
+      own.push_back(all.log_prob.slice(0, begin, begin + n) + std::log(fronted.weight[row]));
+    log_prob.push_back(own.size() == 1 ? own[0] : torch::logsumexp(torch::stack(own), 0));
+  }
+  return {torch::cat(log_prob), torch::cat(log_z)};
+}
+
 // A text sees n-grams of other texts only.
 MemoryPlan without(MemoryPlan memory, const std::string& own) {
   memory.ngrams = memory.ngrams.without(own);
@@ -131,6 +164,7 @@ class Walk {
         nprobes_(grid.nprobes) {
     if (nprobes_.empty()) nprobes_ = {memory.stores.nprobe};
     if (memory.with.any()) with_.emplace(memory.with, data);
+    if (windows.retrieve.any()) fronts_.emplace(windows, data);
   }
 
   Totals run() {
@@ -173,18 +207,45 @@ class Walk {
     Forwarded done;
     done.own = own;
     done.spans = std::move(spans);
+    std::vector<Fronts> fronts;
+    if (fronts_) fronts = find_fronts(done.spans, own);
     done.host = batch_of(done.spans, data_, windows_, model_.vocabulary);
     done.batch = done.host.to(device_);
-    done.hidden = forward_windows(model_, windows_, done.batch, done.spans[0], state_);
+    if (fronts_) {
+      encode_behind(fronts, done);
+    } else {
+      done.hidden = forward_windows(model_, windows_, done.batch, done.spans[0], state_);
+    }
     if (!own) return done;
     const GatePlan& gates = plan_.gates;
     const Tensor queries = scored_rows(done.hidden.g, done.spans);
     if (plan_.stores.any() && !gates.skips()) done.search = search(queries, {});
     const auto rows = gates.any() ? confident_rows : head_rows;
-    done.head = rows(*model_.head, scored_rows(done.hidden.f, done.spans),
-                     scored_rows(done.batch.targets, done.spans), kHeadBytes);
+    if (!done.head.log_prob.defined())
+      done.head = rows(*model_.head, scored_rows(done.hidden.f, done.spans),
+                       scored_rows(done.batch.targets, done.spans), kHeadBytes);
     if (plan_.stores.any() && gates.skips()) done.search = search(queries, done.head.confidence);
     return done;
+  }
+
+  std::vector<Fronts> find_fronts(std::vector<Span>& spans, bool own) {
+    auto fronts = fronts_->find(spans);
+    for (std::size_t i = 0; own && watch_.retrieved && i < spans.size(); ++i)
+      watch_.retrieved({spans[i].target + static_cast<std::uint64_t>(spans[i].first_scored),
+                        spans[i].length - spans[i].first_scored, fronts[i]});
+    return fronts;
+  }
+
+  // What memories keep and ask with is what the best passage makes of a window.
+  void encode_behind(const std::vector<Fronts>& fronts, Forwarded& done) {
+    std::vector<std::int64_t> lengths;
+    for (const Span& span : done.spans) lengths.push_back(span.length);
+    const FrontedBatch fronted = in_front(done.host, lengths, fronts);
+    const nn::Hidden hidden = model_.architecture->forward(fronted.batch.to(device_), nullptr);
+    done.hidden = behind_fronts(hidden, fronted, lengths);
+    if (done.own && windows_.retrieve.mix > 1)
+      done.head = mixed_rows(*model_.head, hidden, scored_rows(done.batch.targets, done.spans),
+                             fronted, done.spans);
   }
 
   std::future<Searched> search(const Tensor& queries, const Tensor& confidence) const {
@@ -351,6 +412,7 @@ class Walk {
   std::vector<std::int64_t> nprobes_;
   std::optional<WithScores> with_;
   nn::State state_;
+  std::optional<WindowFronts> fronts_;
   Totals totals_;
   std::vector<Scored> kept_;
   std::optional<Forwarded> waiting_;  // last: its search uses the others

@@ -9,6 +9,7 @@
 #include "infer/memory/memory_plan.h"
 #include "infer/memory/stream_memory.h"
 #include "infer/score/totals.h"
+#include "infer/windows/retriever.h"
 #include "infer/windows/window_plan.h"
 #include "nn/arch/model.h"
 #include "nn/base/torch.h"
@@ -25,11 +26,19 @@ struct Scored {
   const Neighbours* found = nullptr;  ///< what the stores gave for them (at the first nprobe)
 };
 
+/// What stood in front of a window.
+struct Retrieved {
+  std::uint64_t first;  ///< the first scored target's element offset in the data
+  std::int64_t tokens;  ///< that are scored
+  const Fronts& fronts;
+};
+
 /// Windows that share a forward pass, or pairs that are sorted together, are a group: what they give
 /// depends on no other, but for the memory before them.
 struct Watch {
   std::function<void(const Scored&)> scored = {};           ///< each block
   std::function<void(std::uint64_t tokens)> progress = {};  ///< tokens so far; may throw to stop
+  std::function<void(const Retrieved&)> retrieved = {};     ///< each window's, in their order
   std::function<void(double nats)> added = {};  ///< each window's, in the order of the sum
   /// The groups that are scored; of the others those just before them, as far back as memories reach,
   /// are remembered.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/json.h"
+#include "infer/windows/retrieve_options.h"
 #include "infer/windows/window_options.h"
 #include "model/folder.h"
 #include "nn/arch/model.h"
@@ -30,6 +31,7 @@ struct WindowPlan {
   std::string protocol = {};  ///< whose layout it is; empty: none's
   /// Each document ends with a token that layout.without_mark leaves out where it ends a stream.
   bool marked = false;
+  RetrievePlan retrieve = {};  ///< passages that stand in front of windows
 
   /// Of a window: the tokens fed that can be scored.
   std::int64_t inputs() const { return layout.closed ? window - 1 : window; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "core/error.h"
 #include "core/parallel.h"
@@ -80,8 +81,12 @@ void PassageIndex::read_text() {
   if (n_tokens_ > 0 && most >= tokenizer_->size()) damaged("a token is none of its tokenizer's");
   ends_ = reader_->array<std::uint64_t>("documents");
   hashes_ = reader_->array<std::uint64_t>("hashes", ends_.size());
+  if (ends_.size() > std::uint64_t{1} << 31) damaged("so many documents");
   if (ends_.empty() || !std::is_sorted(ends_.begin(), ends_.end()) || ends_.back() != n_tokens_)
     damaged("not the ends of documents");
+  by_hash_.resize(ends_.size());
+  std::iota(by_hash_.begin(), by_hash_.end(), 0U);
+  std::ranges::stable_sort(by_hash_, {}, [&](auto document) { return hashes_[document]; });
   cuts_ = PassageCuts(ends_, passage_);
   if (cuts_.size() == 0 || cuts_.size() > std::uint64_t{1} << 31) damaged("so many passages");
 }
@@ -153,8 +158,8 @@ std::string PassageIndex::text(std::uint32_t number) const {
 std::vector<UnitRange> PassageIndex::same_document(std::span<const std::uint32_t> tokens) const {
   const auto hash = core::hash128(std::as_bytes(tokens)).low;
   std::vector<UnitRange> ranges;
-  for (std::uint64_t document = 0; document < ends_.size(); ++document) {
-    if (hashes_[document] != hash) continue;
+  const auto hash_of = [&](std::uint32_t document) { return hashes_[document]; };
+  for (const std::uint64_t document : std::ranges::equal_range(by_hash_, hash, {}, hash_of)) {
     const std::uint64_t begin = cuts_.begin_of(document);
     if (ends_[document] - begin != tokens.size()) continue;
     bool same = true;
@@ -164,6 +169,10 @@ std::vector<UnitRange> PassageIndex::same_document(std::span<const std::uint32_t
       ranges.push_back({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last)});
   }
   return ranges;
+}
+
+bool PassageIndex::is_special(std::uint32_t id) const {
+  return std::ranges::binary_search(tokenizer_->special_tokens(), id, {}, &SpecialToken::id);
 }
 
 std::string_view PassageIndex::term_text(std::uint32_t number) const {
@@ -226,8 +235,13 @@ std::vector<TermCount> PassageQueries::terms_of(std::span<const std::uint32_t> t
   Impl& own = *impl_;
   own.text.clear();
   own.decoder.restart();
-  for (const auto id : tokens)
-    if (id != own.index.end_of_document()) own.decoder.push(id, own.text);
+  for (const auto id : tokens) {
+    if (id == own.index.end_of_document() || own.index.is_special(id)) {
+      own.text += ' ';
+    } else {
+      own.decoder.push(id, own.text);
+    }
+  }
   return terms_of(std::string_view(own.text));
 }
 

@@ -65,6 +65,8 @@ class PassageIndex {
   std::vector<UnitRange> same_document(std::span<const std::uint32_t> tokens) const;
 
   std::optional<std::uint32_t> end_of_document() const { return end_of_document_; }
+  /// A token that no text gives.
+  bool is_special(std::uint32_t id) const;
   std::optional<std::uint32_t> term(std::string_view text) const;
 
   /// The best passages of each query; see BlockSearcher.
@@ -97,6 +99,7 @@ class PassageIndex {
   std::span<const float> idf_;
   PassageCuts cuts_;
   std::vector<BlockView> blocks_;
+  std::vector<std::uint32_t> by_hash_;  // documents
 };
 
 /// What a query says as an index understands it. Remembers words; one a thread.
@@ -109,7 +112,7 @@ class PassageQueries {
 
   /// The terms that the index has, by number, and how often they stand there.
   std::vector<TermCount> terms_of(std::string_view text);
-  /// Of the text that the tokens stand for. Throws Error{bad_data} for one that there is not.
+  /// Of the text that the tokens stand for, without special ones. Throws Error{bad_data} for one that there is not.
   std::vector<TermCount> terms_of(std::span<const std::uint32_t> tokens);
 
  private:

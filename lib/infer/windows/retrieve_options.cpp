@@ -1,0 +1,88 @@
+#include "infer/windows/retrieve_options.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "infer/windows/window_plan.h"
+#include "model/tokenizer_file.h"
+#include "text/pack/passage_index.h"
+
+namespace infer {
+namespace {
+
+using core::Code;
+using core::fail;
+
+constexpr std::int64_t kMostByDefault = 256;
+
+}  // namespace
+
+void RetrieveOptions::fields(core::FieldList& f) {
+  f.group("Retrieval");
+  f("retrieve", index,
+    "an index of passages (bm25-search build): the best one stands in front of what the model "
+    "reads");
+  f("retrieve-every", every, "tokens after which passages are looked for again").between(1, 16e6);
+  f("retrieve-query", query, "the last tokens of the text are the query: so many").between(1, 16e6);
+  f("retrieve-tokens", tokens,
+    "the most of a passage, in the window's place; auto: half the window, 256 at most")
+      .between(1, 16e6)
+      .or_auto();
+  f("retrieve-mix", mix,
+    "each of so many passages stands there alone; their probabilities are mixed")
+      .between(1, 1000);
+  f("retrieve-temperature", temperature, "divides their scores, whose softmax the weights are")
+      .above(0)
+      .at_most(1e6);
+}
+
+void RetrieveOptions::settle(WindowOptions& windows) const {
+  if (!any()) return;
+  for (const char* const protocol : {"lm-eval", "llama.cpp"})
+    if (windows.protocol == protocol)
+      fail(Code::usage, "--protocol {}: its windows have no room for passages; hf and fairseq have",
+           protocol);
+  if (windows.stride != 0 && windows.stride != every)
+    fail(Code::usage, "--stride {}: windows advance by --retrieve-every, {}; leave it out",
+         windows.stride, every);
+  if (windows.carry == "on")
+    fail(Code::usage,
+         "--carry on: another passage stands before the text each time, so its State cannot go on; "
+         "leave it out with --retrieve");
+  if (windows.begin_of == "window")
+    fail(Code::usage, "--begin-of window: with --retrieve windows begin with passages");
+  windows.stride = every;
+  windows.carry = "off";
+}
+
+void RetrievePlan::put_into(WindowPlan& windows) const {
+  if (!any()) return;
+  if (windows.protocol.empty()) windows.layout.grows = true;
+  windows.batch_tokens = std::max<std::int64_t>(1, windows.batch_tokens / mix);
+  windows.retrieve = *this;
+}
+
+RetrievePlan plan_retrieval(const RetrieveOptions& options, std::int64_t window,
+                            const model::Loaded& loaded) {
+  RetrievePlan plan;
+  if (!options.any()) return plan;
+  auto index = std::make_shared<const text::PassageIndex>(options.index);
+  shard::Header header;
+  header.vocabulary = index->vocabulary();
+  header.tokenizer = index->tokenizer_json();
+  model::check_tokenizer(loaded, header, options.index);
+  plan.every = options.every, plan.query = options.query;
+  plan.mix = options.mix, plan.temperature = options.temperature;
+  plan.tokens = options.tokens;
+  const std::int64_t room = window - options.every;
+  if (plan.tokens == 0)
+    plan.tokens = std::min({kMostByDefault, std::max<std::int64_t>(1, window / 2), room});
+  if (plan.tokens < 1 || plan.tokens > room)
+    fail(Code::usage,
+         "--retrieve-tokens {}: a window of {} of which {} are scored has no room for it",
+         std::max<std::int64_t>(1, plan.tokens), window, options.every);
+  plan.index = std::move(index);
+  return plan;
+}
+
+}  // namespace infer

@@ -1,0 +1,107 @@
+#pragma once
+// Texts of words in bytes, an index of passages of one of them, and what stands in front of a text as
+// a plain loop finds it.
+
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/io.h"
+#include "infer/windows/retriever.h"
+#include "text/formats/tokenizer_json.h"
+#include "text/pack/passage_index.h"
+#include "text/pack/passage_index_writer.h"
+#include "tiny.h"
+
+namespace retrieved {
+
+inline tiny::Text words_of(const std::vector<int>& lengths, std::uint64_t seed) {
+  core::Rng rng(seed);
+  tiny::Text text;
+  text.vocabulary = 256;
+  for (const int n : lengths) {
+    auto& document = text.documents.emplace_back();
+    for (int i = 0; i < n; ++i) {
+      const double share = rng.uniform();
+      const std::string word = "w" + std::to_string(static_cast<int>(40 * share * share)) + " ";
+      document.insert(document.end(), word.begin(), word.end());
+    }
+  }
+  return text;
+}
+
+/// A file with the index of a text, which goes with it.
+struct Index {
+  explicit Index(const tiny::Text& text, std::int64_t passage) {
+    const int fd = ::mkstemp(path.data());
+    ::close(fd);
+    const std::string shard = path + ".shard.zst";
+    {
+      core::Output out(shard);
+      ::shard::Header header;
+      header.dtype = ::shard::dtype_for(text.vocabulary);
+      header.vocabulary = text.vocabulary;
+      header.tokenizer = text::load_tokenizer("bytes")->json();
+      ::shard::Writer writer(out, header);
+      for (const auto& document : text.documents) {
+        writer.write(std::span(document));
+        writer.end_document(document.size(), 1);
+      }
+      writer.finish();
+      out.commit();
+    }
+    text::PassageOptions options;
+    options.passage = passage;
+    core::Output out(path);
+    text::write_passages(
+        {shard}, options, 1, [](std::uint64_t) {}, out);
+    out.commit();
+    ::unlink(shard.c_str());
+    opened = std::make_shared<const text::PassageIndex>(path);
+  }
+  ~Index() { ::unlink(path.c_str()); }
+  Index(const Index&) = delete;
+  Index& operator=(const Index&) = delete;
+  std::string path = "/tmp/tessera-passages.XXXXXX";
+  std::shared_ptr<const text::PassageIndex> opened;
+};
+
+/// The best passages for the end of `so_far`, by themselves.
+inline infer::Fronts plain_fronts(const infer::RetrievePlan& plan,
+                                  const std::vector<std::uint32_t>& so_far) {
+  const auto most = static_cast<std::size_t>(plan.query);
+  const std::vector<std::uint32_t> end(
+      so_far.end() - static_cast<std::ptrdiff_t>(std::min(most, so_far.size())), so_far.end());
+  text::PassageQueries queries(*plan.index);
+  const auto terms = queries.terms_of(std::string(end.begin(), end.end()));
+  const text::Bm25Query asked[] = {{terms}};
+  const auto hits = plan.index->search(asked, static_cast<std::uint32_t>(plan.mix));
+  infer::Fronts fronts;
+  double sum = 0;
+  for (const auto& hit : hits.of(0)) sum += std::exp(hit.score / plan.temperature);
+  for (const auto& hit : hits.of(0)) {
+    auto tokens = plan.index->passage(hit.unit);
+    tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(plan.tokens)));
+    fronts.push_back({{tokens.begin(), tokens.end()},
+                      hit.unit,
+                      hit.score,
+                      std::exp(hit.score / plan.temperature) / sum});
+  }
+  return fronts;
+}
+
+/// A row through the model, alone: f (T, d).
+inline torch::Tensor encode(nn::Model& model, const std::vector<std::int64_t>& row) {
+  nn::Batch batch;
+  batch.inputs = torch::tensor(row).unsqueeze(0);
+  batch.targets = torch::zeros_like(batch.inputs);
+  batch.weight = torch::ones({1, batch.inputs.size(1)});
+  batch.place = {torch::zeros_like(batch.inputs), torch::zeros_like(batch.inputs),
+                 torch::arange(batch.inputs.size(1)).unsqueeze(0)};
+  batch.fresh = torch::ones({1}, torch::kBool);
+  return model.architecture->forward(batch, nullptr).f[0];
+}
+
+}  // namespace retrieved
