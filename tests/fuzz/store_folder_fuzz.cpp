@@ -12,17 +12,15 @@
 #include "core/json.h"
 #include "fuzz/packed_folder.h"
 #include "fuzz/repair.h"
+#include "store/build_progress.h"
 #include "store/datastore.h"
+#include "store/store_files.h"
 
 namespace {
 
 PackedFiles files_of(std::string_view text) {
   return unpack(text, [](const std::string& name) {
-    for (const auto* known :
-         {"store.json", "keys.npy", "keys.2.npy", "values.npy", "documents.npy", "places.npy",
-          "weights.2.npy", "projection.npy", "index.faiss", "index.2.faiss"})
-      if (name == known) return true;
-    return false;
+    return store::is_store_file(name) && name != store::kProgressName;
   });
 }
 
@@ -52,15 +50,14 @@ void repair(std::vector<std::byte>& bytes) {
   auto json = core::parse_json(files["store.json"], "");
   if (!json.is_object()) return;
   constexpr std::size_t header = store::kNpyHeaderBytes;
-  if (const auto& text = files["documents.npy"]; text.size() >= header)
-    json["documents_hash"] = core::hash128(std::string_view(text).substr(header)).hex();
-  for (const auto* array : {"places", "projection"})
-    if (const auto file = files.find(std::string(array) + ".npy");
-        file != files.end() && file->second.size() >= header)
-      json[std::string(array) + "_hash"] =
-          core::hash128(std::string_view(file->second).substr(header)).hex();
-  for (const auto* index : {"index.faiss", "index.2.faiss"})
-    if (files.count(index)) json["index_hash"] = core::hash128(files[index]).hex();
+  for (const auto& [name, text] : files) {
+    const std::string stem = name.substr(0, name.find('.'));
+    const bool array =
+        stem == "documents" || stem == "places" || stem == "weights" || stem == "projection";
+    if (array && text.size() >= header)
+      json[stem + "_hash"] = core::hash128(std::string_view(text).substr(header)).hex();
+    if (stem == "index") json["index_hash"] = core::hash128(text).hex();
+  }
   json.erase("hash");
   json["hash"] = core::hash128(core::dump(json)).hex();
   files["store.json"] = core::dump(json);
