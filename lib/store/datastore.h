@@ -31,6 +31,9 @@ class Datastore : public Store {
   const Manifest& manifest() const override { return manifest_; }
   Hits search(std::span<const float> queries, const SearchOptions& options = {}) const override;
   RowContext context(std::int64_t row, std::int64_t most) const override;
+  std::int64_t after(std::int64_t row) const override;
+  void score(std::span<const float> query, std::span<const std::int64_t> rows,
+             std::span<float> scores, std::span<std::int32_t> labels) const override;
   /// As search(), from all keys, whatever the index.
   Hits search_exactly(std::span<const float> queries, const SearchOptions& options = {}) const;
 
@@ -46,6 +49,7 @@ class Datastore : public Store {
   Datastore(const std::string& folder, bool with_index);
   void open_files(bool with_index);
   void rescore(std::span<const float> queries, Hits& hits) const;
+  void expect_finite(std::span<const float> queries) const;
   void add_labels(Hits& hits) const;
   Hits empty_hits(std::span<const float> queries, const SearchOptions& options) const;
   std::string folder_;

@@ -41,6 +41,8 @@ tests=(
   "--memory none --ngrams ngrams"
   "--memory local --cache 50 --datastore STORE --combine both --ngrams ngrams --ngrams-lambda 0.3"
   "--memory local,long --cache 50 --datastore STORE --combine interpolate --datastore-combine joint"
+  "--memory none --datastore STORE --combine interpolate --follow 2"
+  "--memory local --cache 50 --cache-lambda gate --datastore STORE --combine interpolate --datastore-lambda gate --ngrams ngrams --ngrams-lambda gate --tune DATA"
 )
 
 cross() { # ARCH MEMORY: a model, its store, and every test memory
@@ -51,6 +53,7 @@ cross() { # ARCH MEMORY: a model, its store, and every test memory
   build-datastore -q -j 1 -m "$model" --index exact "train.$data.zst" -o "$model.store" >/dev/null
   for flags in "${tests[@]}"; do
     flags=${flags//STORE/$model.store --k 20}
+    flags=${flags//DATA/test.$data.zst}
     read -ra words <<<"${flags//--ngrams ngrams/--ngrams $data.ngrams}"
     eval-ppl -q -j 1 -m "$model" "${words[@]}" --json "test.$data.zst" | finite "$model${flags//[ \/]/_}" || {
       echo "$model: $flags"
