@@ -105,10 +105,37 @@ RowContext Datastore::context(std::int64_t row, std::int64_t most) const {
   return {document, {before.begin(), before.end()}};
 }
 
-Hits Datastore::empty_hits(std::span<const float> queries, const SearchOptions& options) const {
-  expect_range(options.k, options.nprobe);
+std::int64_t Datastore::after(std::int64_t row) const {
+  if (!manifest_.whole() || manifest_.projected())
+    fail(Code::usage, "{}: without every key as the model gave it; its rows cannot be followed",
+         folder_);
+  const auto first = documents();
+  const std::int64_t next = row + 1;
+  if (next >= size() || std::binary_search(first.begin(), first.end(), next)) return -1;
+  return next;
+}
+
+void Datastore::score(std::span<const float> query, std::span<const std::int64_t> rows,
+                      std::span<float> scores, std::span<std::int32_t> labels) const {
+  expect_finite(query);
+  std::vector<float> key(manifest_.width);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto row = static_cast<std::size_t>(rows[i]);
+    to_float(&keys()[row * manifest_.width], key);
+    const float exact = score_of(manifest_.metric, query.data(), key.data(), width());
+    scores[i] = std::isnan(exact) ? -std::numeric_limits<float>::infinity() : exact;
+    labels[i] = this->labels()[row];
+  }
+}
+
+void Datastore::expect_finite(std::span<const float> queries) const {
   if (!std::all_of(queries.begin(), queries.end(), [](float x) { return std::isfinite(x); }))
     fail(Code::bad_data, "{}: a query is not finite; the model's weights may be damaged", folder_);
+}
+
+Hits Datastore::empty_hits(std::span<const float> queries, const SearchOptions& options) const {
+  expect_range(options.k, options.nprobe);
+  expect_finite(queries);
   const std::size_t n = queries.size() / manifest_.width * static_cast<std::size_t>(options.k);
   Hits hits;
   hits.k = options.k;

@@ -32,6 +32,9 @@ class Datastore : public Store {
   const Manifest& manifest() const override { return manifest_; }
   Hits search(std::span<const float> queries, const SearchOptions& options = {}) const override;
   RowContext context(std::int64_t row, std::int64_t most) const override;
+  std::int64_t after(std::int64_t row) const override;
+  void score(std::span<const float> query, std::span<const std::int64_t> rows,
+             std::span<float> scores, std::span<std::int32_t> labels) const override;
   /// As search(), from all keys, whatever the index.
   Hits search_exactly(std::span<const float> queries, const SearchOptions& options = {}) const;
 
@@ -52,6 +55,7 @@ class Datastore : public Store {
   void open_files(bool with_index);
   std::span<const float> project(std::span<const float> queries, std::vector<float>& room) const;
   void rescore(std::span<const float> queries, Hits& hits) const;
+  void expect_finite(std::span<const float> queries) const;
   void add_labels(Hits& hits) const;
   Hits empty_hits(std::span<const float> queries, const SearchOptions& options) const;
   std::string folder_;

@@ -4,6 +4,15 @@
 
 namespace store {
 
+std::int64_t Store::after(std::int64_t /*row*/) const {
+  core::fail(core::Code::usage, "{}: its rows are elsewhere; they cannot be followed", name());
+}
+
+void Store::score(std::span<const float> /*query*/, std::span<const std::int64_t> /*rows*/,
+                  std::span<float> /*scores*/, std::span<std::int32_t> /*labels*/) const {
+  core::fail(core::Code::usage, "{}: its rows are elsewhere; they cannot be followed", name());
+}
+
 void Store::expect_model(const std::string& model, const std::string& tokenizer,
                          const std::string& model_name) const {
   const Manifest& own = manifest();

@@ -54,6 +54,13 @@ class Store {
   /// Of a row that a search found, with at most `most` labels before it.
   virtual RowContext context(std::int64_t row, std::int64_t most) const = 0;
 
+  /// The row after this one, of the same document; -1: there is none.
+  virtual std::int64_t after(std::int64_t row) const;
+  /// Exact scores and labels of rows, for a query (width). Throws Error{bad_data} for a query that is
+  /// not finite. These two throw Error{usage} where the rows are not at hand.
+  virtual void score(std::span<const float> query, std::span<const std::int64_t> rows,
+                     std::span<float> scores, std::span<std::int32_t> labels) const;
+
   std::int64_t size() const { return static_cast<std::int64_t>(manifest().rows); }
   /// Of queries; width() is that of the keys that are stored.
   std::int64_t query_width() const { return static_cast<std::int64_t>(manifest().query_width()); }

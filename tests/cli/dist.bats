@@ -134,5 +134,5 @@ in_root() {
   fi
   in_root empty DEMO_STEPS="${DEMO_STEPS:-20}" /bin/bash -c 'cd /tmp && /elsewhere/share/tessera/demo/demo' >demo
   cat demo
-  grep -Eq '^TRIME, local and long memory +[0-9]+\.[0-9]+' demo
+  grep -Eq '^plain \+ cache, datastore, n-grams +[0-9]+\.[0-9]+' demo
 }

@@ -60,6 +60,12 @@ tables() {
   runs memory-decoder DATA="$PWD/data" OUT="$BATS_TEST_TMPDIR/out/words" tokens
 }
 
+@test "memories" {
+  runs memories
+  tables table.tsv
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/out/table.tsv")" -eq 17 ]
+}
+
 @test "long-range-memory" {
   runs long-range-memory DATA="$PWD/novel" SEEDS=1 all plan
   tables arrangements.tsv curves.tsv sweep.tsv lengths.tsv srupp.tsv

@@ -43,7 +43,7 @@ import json
 valid, test = json.load(open("on_valid")), json.load(open("on_test"))
 assert valid["loss"] <= valid["gate"]["constant_loss"] + 1e-6, valid
 assert 0 <= test["gate"]["worse"] <= 1, test
-assert test["gate"]["searches"] == test["tokens"] and test["gate"]["skipped"] == 0
+assert test["searches"] == {"made": test["tokens"], "followed": 0, "skipped": 0}
 assert "|stores-lambda:gate|" in test["signature"] and "|gate:" in test["signature"]
 EOF
 }
@@ -55,7 +55,7 @@ EOF
   python3 - <<'EOF'
 import json
 whole, none, plain = (json.load(open(name)) for name in ("whole", "none", "plain"))
-assert none["gate"]["searches"] == 0 and none["gate"]["skipped"] == none["tokens"]
+assert none["searches"] == {"made": 0, "followed": 0, "skipped": none["tokens"]}
 assert none["gate"]["constant_loss"] is None and none["gate"]["worse"] is None
 assert "|threshold:0.999|" in none["signature"]
 assert abs(none["loss"] - plain["loss"]) < 1e-6 and abs(whole["loss"] - plain["loss"]) > 1e-3
@@ -82,4 +82,33 @@ EOF
   sed 's/ entropy=/ entropi=/' all.conf >damaged.conf
   refused 64 "no entropy in 'cache " eval-ppl -q -m model --config damaged.conf test.shard.zst
   refused 64 "with gates it takes one" eval-ppl -q -m model --config store.conf --tune valid.shard.zst --tune-nprobes 1,2
+}
+
+@test "--follow 0 is as without it; more are followed the fewer pointers it takes" {
+  local flags=(-q -m model --datastore store --combine interpolate --k 20)
+  [ "$(eval-ppl "${flags[@]}" --json test.shard.zst)" = "$(eval-ppl "${flags[@]}" --follow 0 --json test.shard.zst)" ]
+  for n in 1 8; do eval-ppl "${flags[@]}" --follow "$n" --json test.shard.zst >"follow.$n"; done
+  "$root/tests/cli/follows_schema" "$root/man/schemas/eval-ppl.json" <follow.1
+  python3 - <<'EOF'
+import json
+one, eight = (json.load(open(f"follow.{n}")) for n in (1, 8))
+for r in one, eight:
+    assert r["searches"]["made"] + r["searches"]["followed"] == r["tokens"], r
+    assert r["searches"]["skipped"] == 0 < r["searches"]["followed"], r
+assert one["searches"]["made"] < eight["searches"]["made"]
+assert "|follow:1|" in one["signature"]
+EOF
+  local words=(-m model -t bytes --datastore store --combine interpolate --k 20 --temperature 0 --max-tokens 30 --prompt "The cat")
+  sample -q "${words[@]}" >plain
+  sample -q "${words[@]}" --follow 0 | cmp - plain
+  sample -q "${words[@]}" --follow 1 >followed
+  [ -s followed ]
+}
+
+@test "a store that has not every key as the model gave it cannot be followed" {
+  build-datastore -q -m model --index exact --skip-known 0.5 -o known train.shard.zst >/dev/null
+  build-datastore -q -m model --index exact --keys pca:4 -o narrow train.shard.zst >/dev/null
+  for store in known narrow; do
+    refused 64 "its rows cannot be followed" eval-ppl -q -m model --datastore "$store" --combine interpolate --k 20 --follow 1 test.shard.zst
+  done
 }

@@ -48,6 +48,8 @@ tests=(
   "--memory local,long --cache 50 --datastore STORE --combine interpolate --datastore-combine joint"
   "--retrieve shard.bm25 --retrieve-every 8 --memory local --cache 50 --datastore STORE --combine both --ngrams ngrams"
   "--retrieve shard.bm25 --retrieve-every 8 --retrieve-mix 2 --memory local --combine interpolate --cache 50 --ngrams ngrams"
+  "--memory none --datastore STORE --combine interpolate --follow 2"
+  "--memory local --cache 50 --cache-lambda gate --datastore STORE --combine interpolate --datastore-lambda gate --ngrams ngrams --ngrams-lambda gate --tune DATA"
 )
 
 cross() { # ARCH MEMORY: a model, its store, and every test memory
@@ -60,6 +62,7 @@ cross() { # ARCH MEMORY: a model, its store, and every test memory
     [[ $data != pairs || $flags != *--retrieve* ]] || continue # pairs have no windows
     flags=${flags//STORE/$model.store --k 20}
     flags=${flags//FURTHER/further.$data}
+    flags=${flags//DATA/test.$data.zst}
     read -ra words <<<"${flags//--ngrams ngrams/--ngrams $data.ngrams}"
     eval-ppl -q -j 1 -m "$model" "${words[@]}" --json "test.$data.zst" | finite "$model${flags//[ \/]/_}" || {
       echo "$model: $flags"

@@ -139,3 +139,23 @@ END
   refused 64 "--with other:1.5: a share is" sample -m model -t bytes --with other:1.5 --prompt x
   refused 66 "nothing" score -m model -t bytes --with nothing:0.5 text
 }
+
+@test "beside gates a further model keeps its share of the rest, in eval-ppl and annotate alike" {
+  eval-ppl -q -m model --with other --cache 50 --cache-lambda gate --ngrams ngrams --ngrams-lambda gate --tune valid.shard.zst -o gates.conf
+  eval-ppl -q -m model --config gates.conf --json valid.shard.zst >figures
+  eval-ppl -q -m model --config gates.conf --per-token gates.tsv test.shard.zst -o /dev/null
+  annotate -q -m model -t bytes --config gates.conf --json test.shard.zst >lines
+  python3 - <<'END'
+import csv, json
+figures = json.load(open("figures"))
+assert figures["loss"] <= figures["gate"]["constant_loss"] + 1e-6, figures
+nats = {int(row["position"]): float(row["nats"]) for row in csv.DictReader(open("gates.tsv"), delimiter="\t", quoting=csv.QUOTE_NONE)}
+given = 0
+for line in map(json.loads, open("lines")):
+    if "nats" in line:
+        assert abs(line["nats"] - nats[line["number"]]) < 1e-4, line
+        assert abs(sum(line["shares"].values()) - 1) < 1e-5, line
+        given += line["shares"]["other"]
+assert given > 1
+END
+}

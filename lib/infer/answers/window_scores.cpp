@@ -156,10 +156,18 @@ void WindowScores::score(const std::vector<WindowToScore>& windows) {
   Neighbours found;
   const StorePlan& stores = plan_.stores;
   if (stores.any()) {
-    std::vector<Tensor> queries;
-    for (const auto& of : windows) queries.push_back(of.window.g.slice(0, of.window.first_scored));
+    std::vector<Tensor> queries, targets;
+    Stretches stretches;
+    for (const auto& of : windows) {
+      queries.push_back(of.window.g.slice(0, of.window.first_scored));
+      targets.push_back(of.window.targets.slice(0, of.window.first_scored).to(torch::kCPU));
+      stretches.lengths.push_back(targets.back().size(0));
+    }
+    stretches.targets = torch::cat(targets);
     const Tensor sure = plan_.gates.skips() ? confidence(windows) : Tensor{};
-    found = search_stores(plan_, torch::cat(queries), sure, {stores.nprobe}, wants_.own).found[0];
+    found =
+        search_stores(plan_, torch::cat(queries), sure, stretches, {stores.nprobe}, wants_.own)
+            .found[0];
   }
   std::int64_t begin = 0;
   for (const auto& of : windows) {

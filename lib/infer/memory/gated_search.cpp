@@ -1,6 +1,6 @@
 #include "infer/memory/gated_search.h"
 
-#include <limits>
+#include <algorithm>
 
 #include "infer/memory/stores.h"
 
@@ -9,42 +9,58 @@ namespace {
 
 using torch::Tensor;
 
-// Of `rows` of n; the others found nothing.
-Neighbours spread(const Neighbours& found, const Tensor& rows, std::int64_t n, std::int64_t k) {
-  const auto put = [&](const Tensor& from, torch::Dtype dtype, double nothing) {
-    Tensor to = torch::full({n, k}, nothing, dtype);
-    if (from.defined()) to.index_copy_(0, rows, from);
-    return to;
-  };
-  return {put(found.scores, torch::kFloat32, -std::numeric_limits<double>::infinity()),
-          put(found.labels, torch::kInt64, -1), put(found.rows, torch::kInt64, -1),
-          put(found.stores, torch::kInt64, -1)};
+// All stretches side by side: their first tokens, their second tokens ...
+Neighbours follow_all(const MemoryPlan& plan, const Tensor& queries, const Tensor& allowed,
+                      const Stretches& stretches, std::int64_t nprobe, const std::string& own,
+                      SearchCounts& counts) {
+  const auto& lengths = stretches.lengths;
+  const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  Neighbours all = no_neighbours(queries.size(0), plan.stores.k);
+  std::vector<Pointers> pointers(lengths.size());
+  for (std::int64_t step = 0; step < longest; ++step) {
+    std::vector<std::int64_t> rows;
+    std::vector<Pointers> now;
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < lengths.size(); begin += lengths[i++]) {
+      if (step >= lengths[i]) continue;
+      rows.push_back(begin + step);
+      now.push_back(std::move(pointers[i]));
+    }
+    const Tensor at = torch::tensor(rows, torch::kInt64);
+    const Neighbours found =
+        find(plan, queries.index_select(0, at.to(queries.device())),
+             allowed.defined() ? allowed.index_select(0, at) : allowed, now, nprobe, own, counts);
+    put_neighbours(all, at, found);
+    std::int64_t next = 0;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      if (step >= lengths[i]) continue;
+      const auto target = stretches.targets[rows[static_cast<std::size_t>(next)]];
+      pointers[i].advance(*plan.stores.opened, found, next++, target.item<std::int64_t>());
+    }
+  }
+  return all;
 }
 
 }  // namespace
 
-Searched search_stores(const MemoryPlan& plan, const Tensor& queries, const Tensor& confidence,
-                       const std::vector<std::int64_t>& nprobes, const std::string& own) {
-  const StorePlan& stores = plan.stores;
-  const std::int64_t n = queries.size(0);
-  Searched searched;
-  const auto search = [&](const Tensor& rows, std::int64_t nprobe) {
-    return stores.opened->search(rows, stores.k, nprobe, stores.rescore, own);
-  };
-  if (!plan.gates.skips()) {
-    for (const std::int64_t nprobe : nprobes) searched.found.push_back(search(queries, nprobe));
-    searched.searched = n;
-    return searched;
-  }
+Tensor allowed_searches(const MemoryPlan& plan, const Tensor& confidence) {
+  if (!plan.gates.skips()) return {};
   plan.gates.expect_fitted();
-  const Tensor rows =
-      (search_shares(plan.gates.gate, confidence) >= plan.gates.threshold).nonzero().squeeze(1);
-  const Tensor chosen = queries.index_select(0, rows.to(queries.device()));
+  return search_shares(plan.gates.gate, confidence) >= plan.gates.threshold;
+}
+
+Searched search_stores(const MemoryPlan& plan, const Tensor& queries, const Tensor& confidence,
+                       const Stretches& stretches, const std::vector<std::int64_t>& nprobes,
+                       const std::string& own) {
+  const Tensor allowed = allowed_searches(plan, confidence);
+  Searched searched;
   for (const std::int64_t nprobe : nprobes) {
-    const Neighbours some = rows.size(0) > 0 ? search(chosen, nprobe) : Neighbours{};
-    searched.found.push_back(spread(some, rows, n, stores.k));
+    SearchCounts counts;
+    searched.found.push_back(
+        plan.stores.follow > 0 ? follow_all(plan, queries, allowed, stretches, nprobe, own, counts)
+                               : find(plan, queries, allowed, {}, nprobe, own, counts));
+    if (searched.found.size() == 1) searched.counts = counts;
   }
-  searched.searched = rows.size(0);
   return searched;
 }
 

@@ -111,6 +111,7 @@ MemoryPlan plan_unopened(const MemoryOptions& options, const WindowPlan& windows
   plan.stores.combine = stores.combine == "auto" ? options.combine : stores.combine;
   plan.stores.k = stores.k, plan.stores.nprobe = stores.nprobe;
   plan.stores.rescore = stores.rescore;
+  plan.stores.follow = stores.follow;
   plan.stores.lambda = stores.lambda.value("--datastore-lambda");
   plan.stores.temperature =
       stores.temperature > 0 ? stores.temperature : root(model.architecture->d_key());

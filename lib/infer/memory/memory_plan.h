@@ -25,6 +25,7 @@ struct StorePlan {
   std::shared_ptr<const Stores> opened;  ///< null: none take part
   std::string combine = "joint";         ///< joint, interpolate, both, released
   std::int64_t k = 1024, nprobe = 32;
+  std::int64_t follow = 0;
   bool rescore = false;
   double lambda = 0.25, temperature = 1;
 

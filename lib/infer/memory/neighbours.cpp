@@ -46,6 +46,19 @@ Tensor Neighbours::rank_of(const Tensor& targets) const {
   return torch::where(match.any(1), first, torch::full_like(first, labels.size(1)));
 }
 
+Neighbours no_neighbours(std::int64_t rows, std::int64_t k) {
+  const Tensor none = torch::full({rows, k}, -1, torch::kInt64);
+  return {torch::full({rows, k}, -std::numeric_limits<float>::infinity(), torch::kFloat32), none,
+          none.clone(), none.clone()};
+}
+
+void put_neighbours(Neighbours& to, const Tensor& rows, const Neighbours& from) {
+  to.scores.index_copy_(0, rows, from.scores);
+  to.labels.index_copy_(0, rows, from.labels);
+  to.rows.index_copy_(0, rows, from.rows);
+  to.stores.index_copy_(0, rows, from.stores);
+}
+
 StoreMasses store_masses(const Neighbours& found, const Tensor& targets,
                          std::span<const double> divisors) {
   const Shifted shifted(found.scores);

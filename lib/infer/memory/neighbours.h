@@ -27,6 +27,10 @@ struct Neighbours {
   torch::Tensor rank_of(const torch::Tensor& targets) const;
 };
 
+/// (rows, k) of nothing found; and some rows of it, an index (R) int64, filled.
+Neighbours no_neighbours(std::int64_t rows, std::int64_t k);
+void put_neighbours(Neighbours& to, const torch::Tensor& rows, const Neighbours& from);
+
 /// Log-masses of R targets at several divisors of the scores, float64: (divisors, R) of all entries
 /// found and of those whose label is the target; kUnseen where there is none.
 struct StoreMasses {
@@ -36,6 +40,11 @@ StoreMasses store_masses(const Neighbours& found, const torch::Tensor& targets,
                          std::span<const double> divisors);
 /// Log-mass of every word, (R, vocabulary) float32, kUnseen where no entry found has the label.
 torch::Tensor store_word_masses(const Neighbours& found, double divisor, std::int64_t vocabulary);
+
+/// An entry of several stores.
+struct StoreRow {
+  std::int64_t store, row;
+};
 
 /// What one entry of a store gave of p(token): a share of it.
 struct StoreShare {

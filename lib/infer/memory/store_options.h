@@ -26,7 +26,9 @@ struct StoreOptions {
   bool rescore = false;  ///< exact scores of what FAISS found, from the keys
   Share lambda = 0.25;
   double temperature = 0;  ///< 0: sqrt(d_key)
-  double threshold = 0;    ///< a share by the gate, below which there is no search
+  /// So many pointers at least are followed instead of a search; 0: never.
+  std::int64_t follow = 0;
+  double threshold = 0;  ///< a share by the gate, below which there is no search
   void fields(core::FieldList& f);
 
   bool any() const { return !folders.empty(); }

@@ -145,6 +145,31 @@ Neighbours Stores::search(const Tensor& queries, std::int64_t k, std::int64_t np
   return best(all, k);
 }
 
+Neighbours Stores::at(const Tensor& query, std::span<const StoreRow> rows, std::int64_t k) const {
+  const torch::NoGradGuard no_gradient;
+  const Tensor key = query.to(torch::kCPU, torch::kFloat32).contiguous();
+  const std::span<const float> numbers(key.const_data_ptr<float>(),
+                                       static_cast<std::size_t>(width_));
+  const auto n = std::max<std::int64_t>(k, std::ssize(rows));
+  Neighbours all = {torch::full({1, n}, kNothing, torch::kFloat32),
+                    torch::full({1, n}, -1, torch::kInt64), torch::full({1, n}, -1, torch::kInt64),
+                    torch::full({1, n}, -1, torch::kInt64)};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    float score = 0;
+    std::int32_t label = 0;
+    const store::Store& store = *stores_[static_cast<std::size_t>(rows[i].store)];
+    store.score(numbers, {&rows[i].row, 1}, {&score, 1}, {&label, 1});
+    if (label < 0 || label >= vocabulary_)
+      fail(Code::bad_data, "{}: damaged: row {} has the label {} of {}", store.name(), rows[i].row,
+           label, vocabulary_);
+    all.scores.data_ptr<float>()[i] = score;
+    all.labels.data_ptr<std::int64_t>()[i] = label;
+    all.rows.data_ptr<std::int64_t>()[i] = rows[i].row;
+    all.stores.data_ptr<std::int64_t>()[i] = rows[i].store;
+  }
+  return best(all, k);
+}
+
 std::string Stores::signature() const {
   std::vector<std::string> names;
   for (const auto& store : stores_) names.push_back(store->fingerprint().substr(0, 12));

@@ -264,7 +264,9 @@ Tensor StreamMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
   const Words words = words_of(head, f);
   if (plan_.stores.any()) {
     const Tensor confidence = plan_.gates.skips() ? confidence_of(words.log_prob) : Tensor{};
-    found_ = search_stores(plan_, g, confidence, {grid_.nprobes[0]}).found[0];
+    SearchCounts counts;
+    found_ = find(plan_, g, allowed_searches(plan_, confidence), pointers_, grid_.nprobes[0], {},
+                  counts);
   }
   contexts_.clear();
   for (std::int64_t row = 0; ngrams_ && row < rows_; ++row)
@@ -439,6 +441,9 @@ std::vector<double> StreamMemory::with_shares(std::int64_t row, std::int64_t tok
 
 void StreamMemory::read(std::int64_t row, std::span<const std::int64_t> tokens) {
   if (ngrams_) ngrams_->read(row, tokens);
+  if (plan_.stores.follow == 0 || found_.size() == 0) return;
+  pointers_.resize(static_cast<std::size_t>(rows_));
+  pointers_[static_cast<std::size_t>(row)].advance(*plan_.stores.opened, found_, row, tokens[0]);
 }
 
 void StreamMemory::append(const Tensor& f, const Tensor& g, const Tensor& labels,
@@ -455,6 +460,13 @@ void StreamMemory::select(const Tensor& rows) {
   if (context_ && context_->ring) context_->ring->select(rows);
   if (cache_) cache_->ring->select(rows);
   if (ngrams_) ngrams_->select(rows);
+  if (plan_.stores.follow == 0 || found_.size() == 0) return;
+  std::vector<Pointers> pointers;
+  for (std::int64_t i = 0; i < rows.size(0) && !pointers_.empty(); ++i)
+    pointers.push_back(pointers_[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
+  pointers_ = std::move(pointers);
+  const auto take = [&](Tensor& of) { of = of.index_select(0, rows); };
+  take(found_.scores), take(found_.labels), take(found_.rows), take(found_.stores);
 }
 
 void StreamMemory::clear() {

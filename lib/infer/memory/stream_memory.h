@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "infer/memory/follow.h"
 #include "infer/memory/memory_plan.h"
 #include "infer/memory/neighbours.h"
 #include "infer/memory/ngram_memory.h"
@@ -184,6 +185,7 @@ class StreamMemory {
   std::optional<NgramMemory> ngrams_;
   Neighbours found_;                    // of the last log_probs()
   std::vector<torch::Tensor> with_;     // of the same
+  std::vector<Pointers> pointers_;      // of each row after it, where the plan follows
   std::vector<NgramContext> contexts_;  // of the same
   torch::Tensor joint_log_z_;  // (R, 1), of the same: normalises the joint scores of memories
   torch::Tensor joint_share_;  // (R, 1), of the same: p_joint's in the mixture of all but n-grams

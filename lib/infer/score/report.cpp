@@ -78,6 +78,7 @@ std::string signature(const core::Digest& data, const core::Digest& model,
     add("k", stores.k);
     add("nprobe", stores.nprobe);
     add("rescore", stores.rescore ? "yes" : "no");
+    if (stores.follow > 0) add("follow", stores.follow);
     add("stores-combine", stores.combine);
     if (stores.interpolated()) {
       add("stores-temperature", stores.temperature);
@@ -136,9 +137,12 @@ core::OrderedJson figures(const Totals& totals) {
                             : core::OrderedJson(nullptr);
     };
     report["gate"] = {{"constant_loss", share(gates.constant_nats)},
-                      {"worse", share(static_cast<double>(gates.worse))},
-                      {"searches", gates.searches},
-                      {"skipped", gates.skipped}};
+                      {"worse", share(static_cast<double>(gates.worse))}};
+  }
+  if (totals.searches) {
+    const SearchCounts& searches = *totals.searches;
+    report["searches"] = {
+        {"made", searches.made}, {"followed", searches.followed}, {"skipped", searches.skipped}};
   }
   return report;
 }

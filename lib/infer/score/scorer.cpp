@@ -219,12 +219,13 @@ class Walk {
     if (!own) return done;
     const GatePlan& gates = plan_.gates;
     const Tensor queries = scored_rows(done.hidden.g, done.spans);
-    if (plan_.stores.any() && !gates.skips()) done.search = search(queries, {});
+    if (plan_.stores.any() && !gates.skips()) done.search = search(queries, {}, stretches_of(done));
     const auto rows = gates.any() ? confident_rows : head_rows;
     if (!done.head.log_prob.defined())
       done.head = rows(*model_.head, scored_rows(done.hidden.f, done.spans),
                        scored_rows(done.batch.targets, done.spans), kHeadBytes);
-    if (plan_.stores.any() && gates.skips()) done.search = search(queries, done.head.confidence);
+    if (plan_.stores.any() && gates.skips())
+      done.search = search(queries, done.head.confidence, stretches_of(done));
     return done;
   }
 
@@ -248,10 +249,19 @@ class Walk {
                              fronted, done.spans);
   }
 
-  std::future<Searched> search(const Tensor& queries, const Tensor& confidence) const {
-    return std::async(std::launch::async, [this, queries, confidence] {
+  // Each window is one.
+  static Stretches stretches_of(const Forwarded& done) {
+    Stretches stretches{scored_rows(done.host.targets, done.spans), {}};
+    for (const Span& span : done.spans)
+      stretches.lengths.push_back(span.length - span.first_scored);
+    return stretches;
+  }
+
+  std::future<Searched> search(const Tensor& queries, const Tensor& confidence,
+                               const Stretches& stretches) const {
+    return std::async(std::launch::async, [this, queries, confidence, stretches] {
       at::init_num_threads();  // as many here as everywhere
-      return search_stores(plan_, queries, confidence, nprobes_, own_);
+      return search_stores(plan_, queries, confidence, stretches, nprobes_, own_);
     });
   }
 
@@ -276,10 +286,9 @@ class Walk {
     if (done.search.valid()) {
       Searched searched = done.search.get();
       found = std::move(searched.found);
-      if (plan_.gates.has("datastore")) {
-        GateTotals& gates = gate_totals();
-        gates.searches += static_cast<std::uint64_t>(searched.searched);
-        gates.skipped += static_cast<std::uint64_t>(found[0].size() - searched.searched);
+      if (plan_.gates.has("datastore") || plan_.stores.follow > 0) {
+        if (!totals_.searches) totals_.searches.emplace();
+        totals_.searches->add(searched.counts);
       }
     }
     std::int64_t begin = 0;

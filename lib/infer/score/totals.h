@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "infer/memory/follow.h"
+
 namespace infer {
 
 /// What gates did.
@@ -23,7 +25,8 @@ struct Totals {
   std::uint64_t tokens = 0;
   double bytes = 0, words = 0;
   double seconds = 0;
-  std::optional<GateTotals> gates = {};  ///< where shares have gates
+  std::optional<SearchCounts> searches = {};  ///< where they may be left out
+  std::optional<GateTotals> gates = {};       ///< where shares have gates
 
   double loss() const;        ///< nats a token; NaN if there are no tokens
   double perplexity() const;  ///< exp(loss)

@@ -36,7 +36,8 @@ DOCTEST_TEST_CASE("a text that grows token by token is given what a scored one i
       const auto memory = infer::plan_memory(tiny::memory_of("none"), windows, model);
       const auto scored = tiny::log_probs(model, shard.data(), windows, memory);
       const auto engine = infer::make_engine(model, torch::kCPU, infer::parse_precision("float32"));
-      infer::Session session(*engine, model, 40, memory, torch::kCPU, plan_of(index, mix));
+      infer::Session session(*engine, model, 40, memory, torch::kCPU, infer::Precision::float32,
+                             plan_of(index, mix));
       // A row beside it has another text, and is dropped and taken again on the way.
       session.start({{tokens[0]}, {'w', '7'}});
       double most = 0;

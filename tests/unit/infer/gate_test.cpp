@@ -253,9 +253,10 @@ DOCTEST_TEST_CASE("below the threshold stores are not searched, and their share 
   std::sort(sorted.begin(), sorted.end());
   of.plan.gates.threshold = sorted[sorted.size() / 2];
   const auto totals = infer::score(of.model, of.shard.data(), of.windows, of.plan, torch::kCPU, {});
-  DOCTEST_REQUIRE(totals.gates.has_value());
-  DOCTEST_CHECK(totals.gates->skipped == sorted.size() / 2);
-  DOCTEST_CHECK(totals.gates->searches + totals.gates->skipped == totals.tokens);
+  DOCTEST_REQUIRE(totals.searches.has_value());
+  DOCTEST_CHECK(totals.searches->skipped == std::ssize(sorted) / 2);
+  DOCTEST_CHECK(totals.searches->made + totals.searches->skipped ==
+                static_cast<std::int64_t>(totals.tokens));
   std::size_t next = 0;
   const auto some = scored_of(of);
   for (std::size_t b = 0; b < some.size(); ++b) {
