@@ -74,13 +74,13 @@ int score(const Options& options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(argc, argv,
-                  {"score",
-                   "Scores texts, continuations and choices with a model and its memories: a JSON "
-                   "line for each.",
-                   "  score -m model texts.txt\n"
-                   "  score -m model --datastore store questions.jsonl --report figures.json",
-                   {"model", "datastore", "ngrams", "with", "retrieve", "tokenizer",
-                    "verbalizers"}},
-                  options, score);
+  return cli::run(
+      argc, argv,
+      {"score",
+       "Scores texts, continuations and choices with a model and its memories: a JSON "
+       "line for each.",
+       "  score -m model texts.txt\n"
+       "  score -m model --datastore store questions.jsonl --report figures.json",
+       {"model", "datastore", "ngrams", "with", "retrieve", "tokenizer", "verbalizers"}},
+      options, score);
 }

@@ -165,9 +165,8 @@ void WindowScores::score(const std::vector<WindowToScore>& windows) {
     }
     stretches.targets = torch::cat(targets);
     const Tensor sure = plan_.gates.skips() ? confidence(windows) : Tensor{};
-    found =
-        search_stores(plan_, torch::cat(queries), sure, stretches, {stores.nprobe}, wants_.own)
-            .found[0];
+    found = search_stores(plan_, torch::cat(queries), sure, stretches, {stores.nprobe}, wants_.own)
+                .found[0];
   }
   std::int64_t begin = 0;
   for (const auto& of : windows) {
