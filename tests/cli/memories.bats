@@ -49,7 +49,7 @@ tests=(
   "--retrieve shard.bm25 --retrieve-every 8 --memory local --cache 50 --datastore STORE --combine both --ngrams ngrams"
   "--retrieve shard.bm25 --retrieve-every 8 --retrieve-mix 2 --memory local --combine interpolate --cache 50 --ngrams ngrams"
   "--memory none --datastore STORE --combine interpolate --follow 2"
-  "--memory local --cache 50 --cache-lambda gate --datastore STORE --combine interpolate --datastore-lambda gate --ngrams ngrams --ngrams-lambda gate --tune DATA"
+  "--memory local --cache 50 --cache-lambda gate --datastore STORE --combine interpolate --datastore-lambda gate --ngrams ngrams --ngrams-lambda gate --tune DATA --tune-lambdas 0,0.2 --tune-thetas 0.1 --tune-datastore-temperatures 4"
 )
 
 cross() { # ARCH MEMORY: a model, its store, and every test memory
