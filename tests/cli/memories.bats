@@ -64,7 +64,7 @@ cross() { # ARCH MEMORY: a model, its store, and every test memory
     flags=${flags//FURTHER/further.$data}
     flags=${flags//DATA/test.$data.zst}
     read -ra words <<<"${flags//--ngrams ngrams/--ngrams $data.ngrams}"
-    eval-ppl -q -j 1 -m "$model" "${words[@]}" --json "test.$data.zst" | finite "$model${flags//[ \/]/_}" || {
+    eval-ppl -q -j 1 -m "$model" "${words[@]}" --json "test.$data.zst" | finite "$model-$(cksum <<<"$flags" | cut -d " " -f 1)" || {
       echo "$model: $flags"
       return 1
     }
