@@ -159,7 +159,9 @@ std::vector<UnitRange> PassageIndex::same_document(std::span<const std::uint32_t
   const auto hash = core::hash128(std::as_bytes(tokens)).low;
   std::vector<UnitRange> ranges;
   const auto hash_of = [&](std::uint32_t document) { return hashes_[document]; };
-  for (const std::uint64_t document : std::ranges::equal_range(by_hash_, hash, {}, hash_of)) {
+  auto at = std::ranges::lower_bound(by_hash_, hash, {}, hash_of);
+  for (; at != by_hash_.end() && hash_of(*at) == hash; ++at) {
+    const std::uint64_t document = *at;
     const std::uint64_t begin = cuts_.begin_of(document);
     if (ends_[document] - begin != tokens.size()) continue;
     bool same = true;
