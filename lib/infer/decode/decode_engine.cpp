@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "core/error.h"
-#include "infer/decode/decode_transformer.h"
-
 namespace infer {
 
 void ModuleEngine::open(std::int64_t rows) {
@@ -64,14 +61,5 @@ void ModuleEngine::select(const std::vector<std::int64_t>& rows) {
 }
 
 void ModuleEngine::forget(std::int64_t keep) { model_.architecture->forget(state_, keep); }
-
-std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Precision precision) {
-  if (TransformerEngine::fits(model, device))
-    return std::make_unique<TransformerEngine>(model, precision);
-  if (precision != Precision::float32)
-    core::fail(core::Code::unavailable,
-               "--weights other than float32 are for transformers on the CPU; leave it out");
-  return std::make_unique<ModuleEngine>(model, device);
-}
 
 }  // namespace infer

@@ -52,9 +52,4 @@ class ModuleEngine : public Engine {
   std::vector<std::int64_t> fed_;  // tokens a row since it was opened
 };
 
-/// The fastest that computes this model: TransformerEngine for float32 transformers on the CPU,
-/// else ModuleEngine. `model` must outlive it. Throws Error{unavailable} for a precision that the
-/// model's own modules do not have.
-std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Precision precision);
-
 }  // namespace infer

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "infer/decode/decode_kernels.h"
+#include "nn/arch/model.h"
 #include "nn/heads/plain_head.h"
 
 namespace infer {
@@ -29,5 +30,9 @@ class PackedHead : public nn::Head {
   float cap_;
   PackedMatrix words_;
 };
+
+/// The model's head as decoding uses it: packed where it is a plain softmax without biases, else
+/// its own.
+std::shared_ptr<nn::Head> decoding_head(const nn::Model& model, Precision precision);
 
 }  // namespace infer

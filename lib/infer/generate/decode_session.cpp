@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "infer/loops/make_engine.h"
 
 namespace infer {
 namespace {

@@ -11,7 +11,6 @@
 namespace nn {
 namespace {
 
-constexpr std::int64_t kGateRank = 16;
 constexpr double kGateRoot = 16;  // decays start near 1
 
 }  // namespace
@@ -22,8 +21,8 @@ GatedLinearAttention::GatedLinearAttention(const ShapeOptions& shape, double nor
     return register_module(name, std::make_shared<Linear>(in, out, bias));
   };
   c_in_ = matrix("c_in", d_, 3 * d_, false);  // q, k: d / 2 each; v, r: d each
-  gate_down_ = matrix("gate_down", d_, kGateRank, false);
-  gate_up_ = matrix("gate_up", kGateRank, d_ / 2, true);
+  gate_down_ = matrix("gate_down", d_, kGlaGateRank, false);
+  gate_up_ = matrix("gate_up", kGlaGateRank, d_ / 2, true);
   norm_ = register_module("norm", std::make_shared<LayerNorm>(d_ / heads_, norm_epsilon, false));
   c_proj_ = matrix("c_proj", d_, d_, false);
 }

@@ -11,6 +11,8 @@
 
 namespace nn {
 
+inline constexpr std::int64_t kGlaGateRank = 16;
+
 /// x (B, T, d) -> (B, T, d): gated linear attention. Keys are half as wide as values:
 ///   q, k, v, r = c_in(x); decay = sigmoid(gate_up(gate_down(x)))^(1/16), one for each channel of
 ///   the keys; o = gla_scan(q / sqrt(d_key), k, decay, v); c_proj(swish(r) norm(o)), the norm of

@@ -16,8 +16,6 @@ namespace {
 
 using torch::Tensor;
 
-constexpr double kNormEpsilon = 1e-5;
-
 /// The batch of the pairs' slots: `real` (B, n) bool says which are pairs.
 Batch slots_of(const Batch& batch, const Tensor& real) {
   Batch slots;

@@ -18,6 +18,8 @@ namespace nn {
 /// the pair of tokens s and s + 1.
 class Mosaic : public Architecture, public WatchedAttention {
  public:
+  static constexpr double kNormEpsilon = 1e-5;
+
   /// Throws Error{bad_config} naming the option.
   Mosaic(const ModelOptions& options, std::int64_t vocabulary);
 
@@ -31,6 +33,7 @@ class Mosaic : public Architecture, public WatchedAttention {
   void forget(State& state, std::int64_t keep) override;
   /// What is bounded gives no gradient, and is not watched.
   void bound_slots(const SlotBound& bound) override { bound_ = bound; }
+  const SlotBound& bound() const { return bound_; }
   std::shared_ptr<Embedding> embedding() override { return wte_; }
 
   struct Decay {

@@ -54,6 +54,11 @@ Tensor smooth(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m
 
 }  // namespace
 
+UnitScalars used_scalars(const UnitScalars& stored) {
+  return {decay_of(stored.decay), key_scale_of(stored.key_scale),
+          value_scale_of(stored.value_scale)};
+}
+
 Tensor MosaicCall::carried(const std::string& name, const Tensor& x) const {
   if (state != nullptr && state->has(name)) return state->tensors[name];
   return torch::zeros({x.size(0), x.size(2)}, x.options().requires_grad(false));

@@ -47,6 +47,8 @@ struct MosaicCall {
 struct UnitScalars {
   torch::Tensor decay, key_scale, value_scale;
 };
+/// What is stored, as it is used.
+UnitScalars used_scalars(const UnitScalars& stored);
 
 /// y_t = sum over s < t of softmax_s(k_t . k_s) v_s, then c_proj: x (B, T, d) -> (B, T, d). Keys
 /// are leaky averages and serve as queries; v_s = Norm(mix u_s + (1 - mix) u_{s+1}). The first

@@ -63,6 +63,9 @@ class Srupp : public Architecture {
   std::int64_t d_key() const override;
   Carry carry() const override { return Carry::constant; }
   void set_reach(const LayerReach& reach) override;
+  std::int64_t width() const { return width_; }                          ///< of the attention
+  const std::vector<std::int64_t>& lengths() const { return lengths_; }  ///< a layer's memory
+  bool same_length() const { return same_length_; }
   std::shared_ptr<Embedding> embedding() override { return wte_; }
 
  private:

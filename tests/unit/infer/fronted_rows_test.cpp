@@ -1,6 +1,7 @@
 // Texts that grow behind passages: token by token what a scored text is given.
 
 #include "infer/generate/fronted_rows.h"
+#include "infer/loops/make_engine.h"
 
 #include "infer/generate/decode_session.h"
 #include "nn/base/torch.h"

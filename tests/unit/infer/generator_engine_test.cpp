@@ -3,29 +3,16 @@
 
 #include "core/error.h"
 #include "core/rng.h"
+#include "engines.h"
 #include "infer/decode/decode_check.h"
-#include "infer/decode/decode_transformer.h"
 #include "infer/decode/packed_weights.h"
-#include "nn/base/arch_facts.h"
+#include "infer/loops/transformer_engine.h"
 #include "nn/base/torch.h"
 #include "tiny.h"
 
 namespace {
 
 using torch::Tensor;
-
-nn::Model model_of(const std::function<void(nn::ModelOptions&)>& change, std::int64_t vocabulary) {
-  torch::manual_seed(3);
-  nn::ModelOptions options;
-  options.shape.layers = 2, options.shape.d_model = 32, options.shape.heads = 2;
-  options.transformer.context = 200;
-  change(options);
-  nn::Model model(options, vocabulary);
-  const torch::NoGradGuard no_gradient;
-  for (auto& [name, weight] : model.named_weights()) weight.add_(torch::randn_like(weight), 0.1);
-  model.eval();
-  return model;
-}
 
 std::vector<std::pair<const char*, std::function<void(nn::ModelOptions&)>>> variants() {
   using Options = nn::ModelOptions;
@@ -120,68 +107,16 @@ std::vector<std::pair<const char*, std::function<void(nn::ModelOptions&)>>> vari
   };
 }
 
-double difference(const Tensor& a, const Tensor& b) {
-  return a.numel() == 0 ? 0 : (a - b).abs().max().item<double>();
-}
-
-// Pieces of random length for some of the rows; `sources` for most of those that start.
-std::vector<infer::Feed> random_feeds(core::Rng& rng, std::size_t rows, std::size_t longest,
-                                      std::uint64_t words, bool sources) {
-  std::vector<infer::Feed> feeds(rows);
-  for (auto& feed : feeds) {
-    feed.fresh = rng.below(12) == 0;
-    const std::size_t n = feed.fresh ? 1 + rng.below(4) : rng.below(longest + 1);
-    for (std::size_t i = 0; i < n; ++i)
-      feed.tokens.push_back(static_cast<std::int64_t>(rng.below(words)));
-    if (sources && feed.fresh && rng.below(4) > 0)
-      for (std::size_t i = 1 + rng.below(30); i > 0; --i)
-        feed.source.push_back(static_cast<std::int64_t>(rng.below(words)));
-  }
-  if (feeds[0].tokens.empty()) feeds[0].tokens.push_back(1);
-  return feeds;
-}
-
 }  // namespace
 
 DOCTEST_TEST_CASE("the decoder's loops give what the modules give, for every kind of transformer") {
   const torch::NoGradGuard no_gradient;
   for (const auto& [name, change] : variants()) {
     DOCTEST_CAPTURE(name);
-    nn::Model model = model_of(change, 37);
+    nn::Model model = engine_model(change, 37);
     DOCTEST_REQUIRE(infer::TransformerEngine::fits(model, torch::kCPU));
-    infer::ModuleEngine modules(model, torch::kCPU);
     infer::TransformerEngine loops(model, infer::Precision::float32);
-    const bool reads = nn::arch_facts(model.options.arch).reads_source;
-    const bool forgets = model.architecture->carry() == nn::Carry::forget;
-    core::Rng rng(5);
-    std::size_t rows = 3;
-    modules.open(3);
-    loops.open(3);
-    for (int call = 0; call < 14; ++call) {
-      auto feeds = random_feeds(rng, rows, call % 3 == 0 ? 20 : 2, 37, reads);
-      if (reads && call == 0) feeds[1].source = {5, 6, 7}, feeds[2].source = {8};
-      const auto expected = modules.feed(feeds), got = loops.feed(feeds);
-      DOCTEST_REQUIRE(expected.f.sizes() == got.f.sizes());
-      DOCTEST_CHECK(difference(expected.f, got.f) < 1e-4);
-      DOCTEST_CHECK(difference(expected.g, got.g) < 1e-4);
-      Tensor z, own_z;
-      const auto p = modules.head().log_probs(got.f, &z);
-      DOCTEST_CHECK(difference(p, loops.head().log_probs(got.f, &own_z)) < 1e-4);
-      DOCTEST_CHECK(difference(z, own_z) < 1e-4);
-      if (call % 4 == 3) {
-        std::vector<std::int64_t> chosen;
-        const std::size_t next = 1 + rng.below(4);
-        for (std::size_t i = 0; i < next; ++i)
-          chosen.push_back(static_cast<std::int64_t>(rng.below(rows)));
-        rows = next;
-        modules.select(chosen);
-        loops.select(chosen);
-      }
-      if (forgets && call % 5 == 4) {
-        modules.forget(9);
-        loops.forget(9);
-      }
-    }
+    expect_modules(model, loops);
   }
 }
 
@@ -189,7 +124,7 @@ DOCTEST_TEST_CASE(
     "a row is the same to the last bit whatever stands beside it and however it is fed") {
   for (const auto precision :
        {infer::Precision::float32, infer::Precision::bfloat16, infer::Precision::int8}) {
-    nn::Model model = model_of([](nn::ModelOptions& o) { o.shape.d_model = 64; }, 37);
+    nn::Model model = engine_model([](nn::ModelOptions& o) { o.shape.d_model = 64; }, 37);
     infer::TransformerEngine engine(model, precision);
     core::Rng rng(8);
     std::vector<std::vector<std::int64_t>> texts;
@@ -218,7 +153,7 @@ DOCTEST_TEST_CASE(
 }
 
 DOCTEST_TEST_CASE("rows that share a past part without touching each other") {
-  nn::Model model = model_of([](nn::ModelOptions&) {}, 37);
+  nn::Model model = engine_model([](nn::ModelOptions&) {}, 37);
   infer::TransformerEngine engine(model, infer::Precision::float32);
   engine.open(1);
   const std::vector<std::int64_t> past{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
@@ -239,7 +174,7 @@ DOCTEST_TEST_CASE("rows that share a past part without touching each other") {
 }
 
 DOCTEST_TEST_CASE("narrow weights are off by what rounding them says, and no more") {
-  nn::Model model = model_of([](nn::ModelOptions& o) { o.shape.d_model = 128; }, 300);
+  nn::Model model = engine_model([](nn::ModelOptions& o) { o.shape.d_model = 128; }, 300);
   std::vector<std::int64_t> text;
   core::Rng rng(2);
   for (int i = 0; i < 20; ++i) text.push_back(static_cast<std::int64_t>(rng.below(300)));
@@ -265,7 +200,7 @@ DOCTEST_TEST_CASE(
   for (const auto precision :
        {infer::Precision::float32, infer::Precision::bfloat16, infer::Precision::int8}) {
     for (const std::int64_t d : {32, 24}) {  // rows that can be borrowed, and that cannot
-      nn::Model narrow = model_of(
+      nn::Model narrow = engine_model(
           [d](nn::ModelOptions& o) {
             o.shape.d_model = d, o.shape.heads = 2, o.vocabulary.scale_embedding = true;
           },
@@ -334,7 +269,7 @@ DOCTEST_TEST_CASE("a weight that is missing is an error, not a guess") {
                            ? std::vector<std::string>{"mlp.c_fc", "cross.c_q"}
                            : std::vector<std::string>{"attn.c_attn", "mlp.c_proj"};
     for (const auto& part : parts) {
-      nn::Model model = model_of([&](nn::ModelOptions& o) { o.arch = arch; }, 37);
+      nn::Model model = engine_model([&](nn::ModelOptions& o) { o.arch = arch; }, 37);
       for (const auto& item : model.architecture->named_modules())
         if (item.key() == "h.1." + part)
           dynamic_cast<nn::Linear&>(*item.value()).weight = torch::Tensor();

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <map>
 
-#include "infer/decode/decode_transformer.h"
 #include "infer/generate/generator.h"
 #include "infer/generate/sample_all.h"
+#include "infer/loops/transformer_engine.h"
 #include "nn/base/torch.h"
 #include "plain_beam.h"
 #include "text/formats/tokenizer_json.h"
@@ -402,7 +402,13 @@ DOCTEST_TEST_CASE("options that contradict themselves or the model are refused")
   DOCTEST_CHECK(code([](Options&) {}) == 0);
   DOCTEST_CHECK(code([](Options& o) { o.beam = 2, o.samples = 3; }) == 64);
   DOCTEST_CHECK(code([](Options& o) { o.stop = {""}; }) == 64);
-  DOCTEST_CHECK(code([](Options& o) { o.weights = "int8"; }) == 69);  // no loops of its own
+  DOCTEST_CHECK(code([](Options& o) { o.weights = "int8"; }) == 0);
+  auto int8 = options_of(5);
+  int8.weights = "int8";
+  const auto bounded = loaded_of("mosaic");
+  bounded.model->architecture->bound_slots({4, false});  // decodes by its modules
+  DOCTEST_CHECK(thrown([&] { infer::Generator(bounded, int8, no_memory(), torch::kCPU); }).code ==
+                69);
   auto bare = loaded;
   bare.tokenizer.clear();
   DOCTEST_CHECK(

@@ -5,14 +5,17 @@
 // One OpenMP region a call: every thread computes its share of each matrix's outputs for all rows
 // fed, then waits for the others. Products go four rows of weights at a time and ask for the next
 // four while they compute. Weights are float32, bfloat16 or int8 (converted in registers; sums are
-// float32). Keys and values lie in pages of kPageTokens tokens, which rows of a common past share
-// until one of them writes. What a row gets does not depend on the rows beside it, to the last bit.
+// float32). Keys and values lie in PagedRows. What a row gets does not depend on the rows beside it,
+// to the last bit.
 
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "infer/decode/decode_engine.h"
+#include "infer/decode/decode_weights.h"
+#include "infer/decode/paged_rows.h"
+#include "infer/decode/team_share.h"
 #include "nn/layers/block.h"
 #include "nn/layers/layers.h"
 #include "nn/layers/positions.h"
@@ -34,13 +37,8 @@ class TransformerEngine : public Engine {
   nn::Head& head() override { return *head_; }
 
  private:
-  static constexpr std::int64_t kPageTokens = 16;
   static constexpr std::int64_t kChunk = 48;  // tokens that go through the layers together
 
-  struct Affine {
-    PackedMatrix matrix;
-    const float* bias = nullptr;  // null: none
-  };
   struct Norm {
     const float *weight = nullptr, *bias = nullptr;
   };
@@ -61,12 +59,6 @@ class TransformerEngine : public Engine {
   struct Source {  // keys and values of one source, from the encoder
     std::int64_t length;
     std::vector<float> entries;  // (layers, 2, length, d)
-  };
-  using Page = std::vector<float>;  // (layers, 2, kPageTokens, d_key): keys, then values
-  struct Row {
-    std::vector<std::shared_ptr<Page>> pages;  // by position; null where all is forgotten
-    std::int64_t begin = 0, end = 0;           // positions held
-    std::shared_ptr<const Source> source;      // null: none
   };
   // One token on its way through the layers.
   struct Token {
@@ -89,13 +81,6 @@ class TransformerEngine : public Engine {
     };
     std::vector<Own> own;
   };
-  // Which share of the work a thread does.
-  struct Share {
-    std::int64_t thread, threads;
-    std::int64_t begin(std::int64_t n) const { return n * thread / threads; }
-    std::int64_t end(std::int64_t n) const { return n * (thread + 1) / threads; }
-  };
-
   /// Of (out, in) the rows from `first`, as many as `rows`.
   Affine affine(const torch::Tensor& weight, const torch::Tensor& bias, std::int64_t out,
                 std::int64_t in, std::int64_t first, std::int64_t rows);
@@ -112,25 +97,27 @@ class TransformerEngine : public Engine {
   void place(Token& token);
   void prepare(const std::vector<Token>& tokens);
   void run(const std::vector<Token>& tokens, float* f, float* g);
-  void layer(std::size_t index, const std::vector<Token>& tokens, Share share, float* g);
+  void layer(std::size_t index, const std::vector<Token>& tokens, TeamShare share, float* g);
   void normalise(const Norm& norm, const float* x, std::int64_t n, float* y) const;
-  const float* normed(const Norm& norm, Share share);
-  void feed_forward(const Layer& layer, const float* fed, Share share);
-  void activate(float* x, std::int64_t n) const;
-  void multiply(const Affine& map, const float* x, std::int64_t ldx, Share share, float* y,
+  const float* normed(const Norm& norm, TeamShare share);
+  void feed_forward(const Layer& layer, const float* fed, TeamShare share);
+  void multiply(const Affine& map, const float* x, std::int64_t ldx, TeamShare share, float* y,
                 std::int64_t ldy) const;
-  void add_to_stream(Share share, const PackedMatrix& made, const Norm& out);
-  void normalise_stream(const Norm& norm, Share share);
+  void add_to_stream(TeamShare share, const Affine& made, const Norm& out);
+  void normalise_stream(const Norm& norm, TeamShare share);
   bool norms_inputs() const {
     return place_ != nn::NormPlace::post && place_ != nn::NormPlace::sublayer;
   }
   void remember(std::int64_t index, const Token& token, std::size_t layer);
   void attend(const Token& token, std::size_t layer, std::int64_t head, const float* q, float* out,
               std::vector<float>& scores) const;
-  void read_sources(std::size_t layer, const std::vector<Token>& tokens, Share share);
+  void read_sources(std::size_t layer, const std::vector<Token>& tokens, TeamShare share);
   void attend_source(const Source& source, std::size_t layer, std::int64_t head, const float* q,
                      float* out, std::vector<float>& scores) const;
-  float* slot(const Row& row, std::int64_t position, std::size_t layer, int which) const;
+  // Keys are part 2 layer of a token's slots, values the next.
+  float* slot(std::size_t row, std::int64_t position, std::size_t layer, int which) const {
+    return slots_.slot(row, position, static_cast<std::int64_t>(2 * layer) + which);
+  }
 
   nn::Model& model_;
   Precision precision_;
@@ -155,7 +142,8 @@ class TransformerEngine : public Engine {
   std::vector<Turns> turns_;
   float scale_, cap_;  // of scores
   std::shared_ptr<nn::Head> head_;
-  std::vector<Row> rows_;
+  PagedRows slots_;
+  std::vector<std::shared_ptr<const Source>> sources_;  // of each row; null: none
   Work work_;
 };
 

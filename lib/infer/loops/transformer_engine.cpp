@@ -1,4 +1,4 @@
-#include "infer/decode/decode_transformer.h"
+#include "infer/loops/transformer_engine.h"
 
 #include <fmt/ranges.h>
 #include <omp.h>
@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "infer/decode/decode_head.h"
 #include "infer/decode/packed_weights.h"
+#include "infer/loops/activate.h"
 #include "nn/arch/decoder_stack.h"
 #include "nn/base/arch_facts.h"
 
@@ -77,10 +78,8 @@ TransformerEngine::TransformerEngine(nn::Model& model, Precision precision)
   const nn::Scores scores{options.attention_scale, options.attention_cap};
   scale_ = static_cast<float>(scores.scale_of(heads_.width));
   cap_ = static_cast<float>(options.attention_cap);
-  const auto& words = model.options.vocabulary;
-  const bool packed = words.cutoffs.empty() && !words.head_bias;
-  head_ =
-      packed ? std::make_shared<PackedHead>(model.head, words.logit_cap, precision) : model.head;
+  head_ = decoding_head(model, precision);
+  slots_ = PagedRows(2 * std::ssize(layers_), heads_.d_key());
 }
 
 TransformerEngine::Layer TransformerEngine::layer_of(const nn::Block& block) {
@@ -109,10 +108,9 @@ TransformerEngine::Layer TransformerEngine::layer_of(const nn::Block& block) {
   return layer;
 }
 
-TransformerEngine::Affine TransformerEngine::affine(const torch::Tensor& weight,
-                                                    const torch::Tensor& bias, std::int64_t out,
-                                                    std::int64_t in, std::int64_t first,
-                                                    std::int64_t rows) {
+Affine TransformerEngine::affine(const torch::Tensor& weight, const torch::Tensor& bias,
+                                 std::int64_t out, std::int64_t in, std::int64_t first,
+                                 std::int64_t rows) {
   expect_sizes(weight, {out, in});
   return {pack(weight, first, rows, precision_),
           bias.defined() ? values(bias, out) + first : nullptr};
@@ -130,28 +128,25 @@ TransformerEngine::Norm TransformerEngine::norm(const torch::Tensor& weight,
 }
 
 void TransformerEngine::open(std::int64_t rows) {
-  rows_.assign(static_cast<std::size_t>(rows), {});
+  slots_.open(rows);
+  sources_.assign(static_cast<std::size_t>(rows), nullptr);
 }
 
 void TransformerEngine::select(const std::vector<std::int64_t>& rows) {
-  std::vector<Row> chosen;
-  for (const auto row : rows) chosen.push_back(rows_[static_cast<std::size_t>(row)]);
-  rows_ = std::move(chosen);
+  slots_.select(rows);
+  std::vector<std::shared_ptr<const Source>> chosen;
+  for (const auto row : rows) chosen.push_back(sources_[static_cast<std::size_t>(row)]);
+  sources_ = std::move(chosen);
 }
 
 void TransformerEngine::forget(std::int64_t keep) {
-  for (auto& row : rows_) {
-    row.begin = std::max(row.begin, row.end - keep);
-    const auto gone = static_cast<std::size_t>(row.begin / kPageTokens);
-    for (std::size_t i = std::min(gone, row.pages.size()); i > 0 && row.pages[i - 1]; --i)
-      row.pages[i - 1].reset();
-  }
+  for (std::size_t row = 0; row < slots_.size(); ++row) slots_.drop(row, slots_.end(row) - keep);
 }
 
 nn::Hidden TransformerEngine::feed(const std::vector<Feed>& feeds) {
   std::vector<Token> tokens;
   for (std::size_t row = 0; row < feeds.size(); ++row) {
-    if (feeds[row].fresh) rows_[row] = {};
+    if (feeds[row].fresh) slots_.clear(row), sources_[row] = nullptr;
     for (const auto id : feeds[row].tokens) tokens.push_back({row, id, 0});
   }
   encode_sources(feeds);
@@ -168,26 +163,10 @@ nn::Hidden TransformerEngine::feed(const std::vector<Feed>& feeds) {
 
 // Gives the token its position and a slot that no other row reads.
 void TransformerEngine::place(Token& token) {
-  Row& row = rows_[token.row];
-  token.position = row.end++;
+  token.position = slots_.append(token.row);
   if (position_table_.defined() && token.position >= position_table_.size(0))
     core::fail(core::Code::bad_data, "a row of {} tokens is longer than the {} positions learned",
-               row.end, position_table_.size(0));
-  const auto d_key = heads_.d_key();
-  const auto page_size = layers_.size() * 2 * static_cast<std::size_t>(kPageTokens * d_key);
-  const auto used = token.position % kPageTokens;
-  if (used == 0) {
-    row.pages.push_back(std::make_shared<Page>(page_size));
-    return;
-  }
-  auto& page = row.pages.back();
-  if (page.use_count() == 1) return;
-  const auto own = std::make_shared<Page>(page_size);
-  for (std::size_t part = 0; part < layers_.size() * 2; ++part) {
-    const auto from = static_cast<std::ptrdiff_t>(part) * kPageTokens * d_key;
-    std::copy_n(page->begin() + from, used * d_key, own->begin() + from);
-  }
-  page = own;
+               token.position + 1, position_table_.size(0));
 }
 
 // Working memory for these tokens, and their embeddings in the residual stream.
@@ -198,9 +177,8 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
   std::int64_t longest = 0;
   for (const auto& token : tokens) {
     ids.push_back(token.id);
-    const auto& row = rows_[token.row];
-    longest = std::max(longest, token.position + 1 - row.begin);
-    if (row.source) longest = std::max(longest, row.source->length);
+    longest = std::max(longest, token.position + 1 - slots_.begin(token.row));
+    if (const auto& source = sources_[token.row]) longest = std::max(longest, source->length);
   }
   work_.n = n;
   work_.stride = layers_[0].qkv.matrix.padded_in();
@@ -257,7 +235,7 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
 void TransformerEngine::run(const std::vector<Token>& tokens, float* f, float* g) {
 #pragma omp parallel num_threads(at::get_num_threads())
   {
-    const Share share{omp_get_thread_num(), omp_get_num_threads()};
+    const TeamShare share{omp_get_thread_num(), omp_get_num_threads()};
     for (std::size_t i = 0; i < layers_.size(); ++i)
       layer(i, tokens, share, i + 1 == layers_.size() && !key_is_output_ ? g : nullptr);
     for (auto i = share.begin(work_.n); i < share.end(work_.n); ++i) {
@@ -273,7 +251,7 @@ void TransformerEngine::run(const std::vector<Token>& tokens, float* f, float* g
 }
 
 // One layer, a thread's share. g, if not null, receives what the feed-forward network reads.
-void TransformerEngine::layer(std::size_t index, const std::vector<Token>& tokens, Share share,
+void TransformerEngine::layer(std::size_t index, const std::vector<Token>& tokens, TeamShare share,
                               float* g) {
   const Layer& layer = layers_[index];
   const auto n = work_.n, stride = work_.stride, d_all = heads_.d_all();
@@ -299,7 +277,7 @@ void TransformerEngine::layer(std::size_t index, const std::vector<Token>& token
     fed = normed(layer.norm2, share);
 #pragma omp barrier
   }
-  add_to_stream(share, layer.project.matrix, layer.out1);
+  add_to_stream(share, layer.project, layer.out1);
 #pragma omp barrier
   if (place_ == nn::NormPlace::post) normalise_stream(layer.norm1, share);
   if (layer.cross) read_sources(index, tokens, share);
@@ -310,36 +288,21 @@ void TransformerEngine::layer(std::size_t index, const std::vector<Token>& token
   feed_forward(layer, fed, share);
 #pragma omp barrier
   multiply(layer.reduce, work_.inner.data(), work_.inner_stride, share, work_.sums.data(), d_);
-  add_to_stream(share, layer.reduce.matrix, layer.out2);
+  add_to_stream(share, layer.reduce, layer.out2);
 #pragma omp barrier
   if (place_ == nn::NormPlace::post) normalise_stream(layer.norm2, share);
 }
 
 // The thread's share of what the last matrix of the feed-forward network reads.
-void TransformerEngine::feed_forward(const Layer& layer, const float* fed, Share share) {
+void TransformerEngine::feed_forward(const Layer& layer, const float* fed, TeamShare share) {
   const auto stride = work_.inner_stride;
   multiply(layer.expand, fed, work_.stride, share, work_.inner.data(), stride);
   if (layer.factor) multiply(*layer.factor, fed, work_.stride, share, work_.factors.data(), stride);
-  const auto panels = layer.expand.matrix.panels();
-  const auto first = PackedMatrix::kPanel * share.begin(panels);
-  const auto last = std::min(inner_, PackedMatrix::kPanel * share.end(panels));
+  const auto [first, last] = layer.expand.range(share);
   for (std::int64_t i = 0; i < work_.n; ++i) {
     float* const inner = work_.inner.data() + i * stride + first;
-    activate(inner, last - first);
+    activate(activation_, inner, last - first);
     if (layer.factor) times(work_.factors.data() + i * stride + first, last - first, inner);
-  }
-}
-
-void TransformerEngine::activate(float* x, std::int64_t n) const {
-  switch (activation_) {
-    case nn::Activation::gelu:
-      return gelu(x, n);
-    case nn::Activation::gelu_exact:
-      return gelu_exact(x, n);
-    case nn::Activation::relu:
-      return relu(x, n);
-    case nn::Activation::silu:
-      return silu(x, n);
   }
 }
 
@@ -350,7 +313,7 @@ void TransformerEngine::normalise(const Norm& norm, const float* x, std::int64_t
 }
 
 // The whole stream normalised, in the thread's own memory: less work than to wait for a share.
-const float* TransformerEngine::normed(const Norm& norm, Share share) {
+const float* TransformerEngine::normed(const Norm& norm, TeamShare share) {
   auto& out = work_.own[static_cast<std::size_t>(share.thread)].normed;
   for (std::int64_t i = 0; i < work_.n; ++i)
     normalise(norm, work_.x.data() + i * work_.stride, d_, out.data() + i * work_.stride);
@@ -358,21 +321,14 @@ const float* TransformerEngine::normed(const Norm& norm, Share share) {
 }
 
 // The thread's outputs of an affine map, bias included.
-void TransformerEngine::multiply(const Affine& map, const float* x, std::int64_t ldx, Share share,
-                                 float* y, std::int64_t ldy) const {
-  const auto panels = map.matrix.panels();
-  const auto begin = share.begin(panels), end = share.end(panels);
-  map.matrix.multiply(x, work_.n, ldx, begin, end, y, ldy);
-  if (map.bias == nullptr) return;
-  const auto first = PackedMatrix::kPanel * begin;
-  const auto last = std::min(map.matrix.out(), PackedMatrix::kPanel * end);
-  for (std::int64_t i = 0; i < work_.n; ++i)
-    add(map.bias + first, last - first, y + i * ldy + first);
+void TransformerEngine::multiply(const Affine& map, const float* x, std::int64_t ldx,
+                                 TeamShare share, float* y, std::int64_t ldy) const {
+  map.multiply(x, work_.n, ldx, share, y, ldy);
 }
 
 // The outputs that this thread has `made` go into the residual stream; normalised before that, where
 // there is a norm for it, when all threads have made theirs.
-void TransformerEngine::add_to_stream(Share share, const PackedMatrix& made, const Norm& out) {
+void TransformerEngine::add_to_stream(TeamShare share, const Affine& made, const Norm& out) {
   if (out.weight != nullptr) {
 #pragma omp barrier
     for (auto i = share.begin(work_.n); i < share.end(work_.n); ++i) {
@@ -382,26 +338,18 @@ void TransformerEngine::add_to_stream(Share share, const PackedMatrix& made, con
     }
     return;
   }
-  const auto first = PackedMatrix::kPanel * share.begin(made.panels());
-  const auto last = std::min(d_, PackedMatrix::kPanel * share.end(made.panels()));
+  const auto [first, last] = made.range(share);
   for (std::int64_t i = 0; i < work_.n; ++i)
     add(work_.sums.data() + i * d_ + first, last - first,
         work_.x.data() + i * work_.stride + first);
 }
 
-void TransformerEngine::normalise_stream(const Norm& norm, Share share) {
+void TransformerEngine::normalise_stream(const Norm& norm, TeamShare share) {
   for (auto i = share.begin(work_.n); i < share.end(work_.n); ++i) {
     float* const x = work_.x.data() + i * work_.stride;
     normalise(norm, x, d_, x);
   }
 #pragma omp barrier
-}
-
-float* TransformerEngine::slot(const Row& row, std::int64_t position, std::size_t layer,
-                               int which) const {
-  const auto part = static_cast<std::int64_t>(2 * layer) + which;
-  return row.pages[static_cast<std::size_t>(position / kPageTokens)]->data() +
-         (part * kPageTokens + position % kPageTokens) * heads_.d_key();
 }
 
 // Normalises and turns the token's queries and keys where the model does that, and puts keys and
@@ -426,32 +374,26 @@ void TransformerEngine::remember(std::int64_t index, const Token& token, std::si
       x[i] = first * cos[i] - second * sin[i];
       x[pairs + i] = second * cos[i] + first * sin[i];
     }
-  const Row& row = rows_[token.row];
-  std::copy_n(k, heads_.d_key(), slot(row, token.position, layer, 0));
-  std::copy_n(k + heads_.d_key(), heads_.d_key(), slot(row, token.position, layer, 1));
+  std::copy_n(k, heads_.d_key(), slot(token.row, token.position, layer, 0));
+  std::copy_n(k + heads_.d_key(), heads_.d_key(), slot(token.row, token.position, layer, 1));
 }
 
 // softmax(q k^T / sqrt(width)) v over the positions that the row holds and the layer's window,
 // up to the token's own.
 void TransformerEngine::attend(const Token& token, std::size_t layer, std::int64_t head,
                                const float* q, float* out, std::vector<float>& scores) const {
-  const Row& row = rows_[token.row];
   const auto width = heads_.width, stride = heads_.d_key();
   const auto from = head / (heads_.heads / heads_.kv_heads) * width;
   const auto window = layers_[layer].window;
   const auto oldest =
-      std::max(row.begin, window > token.position ? 0 : token.position + 1 - window);
-  const auto each_page = [&](const auto& body) {
-    for (auto begin = oldest; begin <= token.position;) {
-      const auto end = std::min(token.position + 1, (begin / kPageTokens + 1) * kPageTokens);
-      body(begin, end - begin);
-      begin = end;
-    }
+      std::max(slots_.begin(token.row), window > token.position ? 0 : token.position + 1 - window);
+  const auto each_piece = [&](const auto& body) {
+    PagedRows::each_piece(oldest, token.position + 1, body);
   };
   const auto held = token.position + 1 - oldest;
-  each_page([&](std::int64_t begin, std::int64_t n) {
+  each_piece([&](std::int64_t begin, std::int64_t n) {
     float* const to = scores.data() + begin - oldest;
-    attention_scores(q, slot(row, begin, layer, 0) + from, stride, n, width, scale_, to);
+    attention_scores(q, slot(token.row, begin, layer, 0) + from, stride, n, width, scale_, to);
     if (cap_ > 0) soft_cap(to, n, cap_);
     if (slopes_.empty()) return;
     for (std::int64_t i = 0; i < n; ++i)
@@ -463,8 +405,8 @@ void TransformerEngine::attend(const Token& token, std::size_t layer, std::int64
   const auto share = static_cast<float>(1 / total);
   for (std::int64_t i = 0; i < held; ++i) scores[static_cast<std::size_t>(i)] *= share;
   std::fill_n(out, width, 0.0f);
-  each_page([&](std::int64_t begin, std::int64_t n) {
-    add_weighted(scores.data() + begin - oldest, slot(row, begin, layer, 1) + from, stride, n,
+  each_piece([&](std::int64_t begin, std::int64_t n) {
+    add_weighted(scores.data() + begin - oldest, slot(token.row, begin, layer, 1) + from, stride, n,
                  width, out);
   });
 }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "infer/decode/decode_transformer.h"
+#include "infer/loops/transformer_engine.h"
 #include "nn/arch/encoder_decoder.h"
 
 namespace infer {
@@ -37,13 +37,13 @@ void TransformerEngine::encode_sources(const std::vector<Feed>& feeds) {
       const float* const from = part.const_data_ptr<float>() + i * longest * d_;
       source->entries.insert(source->entries.end(), from, from + length * d_);
     }
-    rows_[rows[i]].source = std::move(source);
+    sources_[rows[i]] = std::move(source);
   }
 }
 
 // Attention over the sources, a thread's share; a row without one is left as it is.
 void TransformerEngine::read_sources(std::size_t index, const std::vector<Token>& tokens,
-                                     Share share) {
+                                     TeamShare share) {
   const Cross& cross = *layers_[index].cross;
   const auto n = work_.n, stride = work_.stride;
   const auto heads = heads_.heads, width = heads_.width;
@@ -52,7 +52,7 @@ void TransformerEngine::read_sources(std::size_t index, const std::vector<Token>
 #pragma omp barrier
   auto& scores = work_.own[static_cast<std::size_t>(share.thread)].scores;
   const auto source_of = [&](std::int64_t i) {
-    return rows_[tokens[static_cast<std::size_t>(i)].row].source.get();
+    return sources_[tokens[static_cast<std::size_t>(i)].row].get();
   };
   for (auto task = share.begin(n * heads); task < share.end(n * heads); ++task) {
     const auto i = task / heads, head = task % heads;
@@ -63,9 +63,7 @@ void TransformerEngine::read_sources(std::size_t index, const std::vector<Token>
   }
 #pragma omp barrier
   multiply(cross.project, work_.attended.data(), stride, share, work_.sums.data(), d_);
-  const auto panels = cross.project.matrix.panels();
-  const auto first = PackedMatrix::kPanel * share.begin(panels);
-  const auto last = std::min(d_, PackedMatrix::kPanel * share.end(panels));
+  const auto [first, last] = cross.project.range(share);
   for (std::int64_t i = 0; i < n; ++i)
     if (source_of(i) != nullptr)
       add(work_.sums.data() + i * d_ + first, last - first, work_.x.data() + i * stride + first);

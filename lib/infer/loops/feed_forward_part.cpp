@@ -1,0 +1,26 @@
+#include "infer/loops/feed_forward_part.h"
+
+#include "infer/loops/activate.h"
+
+namespace infer {
+
+FeedForwardPart::FeedForwardPart(const DecodeWeights& weights, const std::string& name,
+                                 std::int64_t d, std::int64_t inner, nn::Activation activation)
+    : expand_(weights.affine(name + ".c_fc", inner, d)),
+      reduce_(weights.affine(name + ".c_proj", d, inner)),
+      activation_(activation) {}
+
+void FeedForwardPart::prepare(const Chunk& chunk) {
+  inner_.fit(chunk.n, reduce_.matrix.padded_in());
+}
+
+void FeedForwardPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) {
+  expand_.multiply(x.data, chunk.n, x.stride, share, inner_.data(), inner_.stride());
+  const auto [first, last] = expand_.range(share);
+  for (std::int64_t i = 0; i < chunk.n; ++i)
+    activate(activation_, inner_.row(i) + first, last - first);
+#pragma omp barrier
+  reduce_.multiply(inner_.data(), chunk.n, inner_.stride(), share, y, ldy);
+}
+
+}  // namespace infer

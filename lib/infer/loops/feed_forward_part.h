@@ -1,0 +1,40 @@
+#pragma once
+// A transformer's feed-forward network, and a lone affine map.
+
+#include <string>
+
+#include "infer/decode/decode_weights.h"
+#include "infer/loops/part.h"
+#include "nn/layers/layers.h"
+
+namespace infer {
+
+/// c_proj(activation(c_fc(x))): NAME.c_fc, NAME.c_proj.
+class FeedForwardPart : public Part {
+ public:
+  FeedForwardPart(const DecodeWeights& weights, const std::string& name, std::int64_t d,
+                  std::int64_t inner, nn::Activation activation);
+  std::int64_t out() const override { return reduce_.matrix.out(); }
+  void prepare(const Chunk& chunk) override;
+  void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
+
+ private:
+  Affine expand_, reduce_;
+  nn::Activation activation_;
+  Buffer inner_;
+};
+
+class AffinePart : public Part {
+ public:
+  explicit AffinePart(Affine map) : map_(std::move(map)) {}
+  std::int64_t out() const override { return map_.matrix.out(); }
+  void prepare(const Chunk& chunk) override { (void)chunk; }
+  void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override {
+    map_.multiply(x.data, chunk.n, x.stride, share, y, ldy);
+  }
+
+ private:
+  Affine map_;
+};
+
+}  // namespace infer

@@ -1,0 +1,75 @@
+#include "infer/loops/gla_part.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "infer/loops/recurrence_kernels.h"
+#include "nn/arch/gla.h"
+
+namespace infer {
+
+GlaPart::GlaPart(const DecodeWeights& weights, const std::string& name, std::int64_t d,
+                 std::int64_t heads, double norm_epsilon)
+    : d_(d),
+      heads_(heads),
+      d_key_(d / 2 / heads),
+      d_value_(d / heads),
+      in_(weights.affine(name + ".c_in", 3 * d, d)),
+      gate_down_(weights.affine(name + ".gate_down", nn::kGlaGateRank, d)),
+      gate_up_(weights.affine(name + ".gate_up", d / 2, nn::kGlaGateRank)),
+      project_(weights.affine(name + ".c_proj", d, d)),
+      norm_(weights.norm(name + ".norm", d_value_, norm_epsilon)) {}
+
+void GlaPart::open(std::int64_t rows) {
+  states_.assign(static_cast<std::size_t>(rows),
+                 std::vector<float>(static_cast<std::size_t>(heads_ * d_key_ * d_value_), 0.0f));
+}
+
+void GlaPart::clear(std::size_t row) { std::fill(states_[row].begin(), states_[row].end(), 0.0f); }
+
+void GlaPart::select(const std::vector<std::int64_t>& rows) {
+  std::vector<std::vector<float>> chosen;
+  for (const auto row : rows) chosen.push_back(states_[static_cast<std::size_t>(row)]);
+  states_ = std::move(chosen);
+}
+
+void GlaPart::prepare(const Chunk& chunk) {
+  parts_.fit(chunk.n, 3 * d_);
+  low_.fit(chunk.n, padded(nn::kGlaGateRank));
+  decays_.fit(chunk.n, d_ / 2);
+  read_.fit(chunk.n, padded(d_));
+}
+
+void GlaPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) {
+  const auto n = chunk.n;
+  in_.multiply(x.data, n, x.stride, share, parts_.data(), parts_.stride());
+  gate_down_.multiply(x.data, n, x.stride, share, low_.data(), low_.stride());
+#pragma omp barrier
+  gate_up_.multiply(low_.data(), n, low_.stride(), share, decays_.data(), decays_.stride());
+#pragma omp barrier
+  const auto tasks = std::ssize(chunk.runs) * heads_;
+  for (auto task = share.begin(tasks); task < share.end(tasks); ++task)
+    head(chunk.runs[static_cast<std::size_t>(task / heads_)], task % heads_);
+#pragma omp barrier
+  project_.multiply(read_.data(), n, read_.stride(), share, y, ldy);
+}
+
+// One head of a row's tokens, one after the other.
+void GlaPart::head(const Run& run, std::int64_t head) {
+  float* const state = states_[run.row].data() + head * d_key_ * d_value_;
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(d_key_)));
+  for (auto i = run.begin; i < run.begin + run.count; ++i) {
+    float* const q = parts_.row(i) + head * d_key_;
+    float* const v = parts_.row(i) + d_ + head * d_value_;
+    float* const gate = v + d_;
+    float* const decay = decays_.row(i) + head * d_key_;
+    float* const out = read_.row(i) + head * d_value_;
+    gla_decays(decay, d_key_);
+    gla_step(q, q + d_ / 2, decay, v, d_key_, d_value_, scale, state, out);
+    norm_(out, out);
+    silu(gate, d_value_);
+    times(gate, d_value_, out);
+  }
+}
+
+}  // namespace infer

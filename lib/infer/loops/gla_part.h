@@ -1,0 +1,33 @@
+#pragma once
+// Gated linear attention (nn/arch/gla.h), decoded.
+
+#include <string>
+
+#include "infer/decode/decode_weights.h"
+#include "infer/loops/part.h"
+
+namespace infer {
+
+/// A row keeps a matrix a head.
+class GlaPart : public Part {
+ public:
+  GlaPart(const DecodeWeights& weights, const std::string& name, std::int64_t d, std::int64_t heads,
+          double norm_epsilon);
+  void open(std::int64_t rows) override;
+  void clear(std::size_t row) override;
+  void select(const std::vector<std::int64_t>& rows) override;
+  std::int64_t out() const override { return d_; }
+  void prepare(const Chunk& chunk) override;
+  void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
+
+ private:
+  void head(const Run& run, std::int64_t head);
+
+  std::int64_t d_, heads_, d_key_, d_value_;  // the last two of a head
+  Affine in_, gate_down_, gate_up_, project_;
+  LayerNormed norm_;
+  std::vector<std::vector<float>> states_;  // (heads, d_key, d_value)
+  Buffer parts_, low_, decays_, read_;      // q, k, v, r (n, 3 d); (n, rank); (n, d / 2); (n, d)
+};
+
+}  // namespace infer

@@ -1,0 +1,33 @@
+#pragma once
+// One layer of an LSTM (nn/arch/lstm.h), decoded.
+
+#include <string>
+
+#include "infer/decode/decode_weights.h"
+#include "infer/loops/part.h"
+
+namespace infer {
+
+/// A row keeps h and c. Rows go a step on together.
+class LstmPart : public Part {
+ public:
+  LstmPart(DecodeWeights& weights, std::int64_t layer, std::int64_t in, std::int64_t width);
+  void open(std::int64_t rows) override;
+  void clear(std::size_t row) override;
+  void select(const std::vector<std::int64_t>& rows) override;
+  std::int64_t out() const override { return width_; }
+  void prepare(const Chunk& chunk) override;
+  void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
+
+ private:
+  struct Cells {
+    std::vector<float> h, c;  // (width)
+  };
+  std::int64_t width_;
+  Affine of_input_, of_last_;
+  std::vector<Cells> cells_;
+  std::vector<std::size_t> order_;  // runs, the longest first: those that go on are the first
+  Buffer inputs_, lasts_, h_;       // (n, 4 width); (runs, 4 width); (runs, width), in that order
+};
+
+}  // namespace infer

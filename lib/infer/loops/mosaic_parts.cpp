@@ -1,0 +1,173 @@
+#include "infer/loops/mosaic_parts.h"
+
+#include <algorithm>
+
+#include "infer/loops/recurrence_kernels.h"
+
+namespace infer {
+namespace {
+
+UnitFactors factors_of(DecodeWeights& weights, const std::string& name, std::int64_t heads) {
+  const nn::UnitScalars stored{weights.tensor(name + ".decay", {heads}),
+                               weights.tensor(name + ".key_scale", {heads}),
+                               weights.tensor(name + ".value_scale", {heads})};
+  const auto used = nn::used_scalars(stored);
+  return {weights.kept(used.decay), weights.kept(used.key_scale), weights.kept(used.value_scale)};
+}
+
+template <class T>
+std::vector<T> chosen(const std::vector<T>& all, const std::vector<std::int64_t>& rows) {
+  std::vector<T> out;
+  for (const auto row : rows) out.push_back(all[static_cast<std::size_t>(row)]);
+  return out;
+}
+
+}  // namespace
+
+ContextualPart::ContextualPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
+                               std::int64_t heads)
+    : d_(d),
+      heads_(heads),
+      width_(d / heads),
+      maps_(weights.affine(name + ".maps", 2 * d, d)),
+      project_(weights.affine(name + ".c_proj", d, d)),
+      factors_(factors_of(weights, name, heads)),
+      mix_(weights.vector(name + ".mix", heads)),
+      pairs_(2, d) {}
+
+void ContextualPart::open(std::int64_t rows) {
+  const auto d = static_cast<std::size_t>(d_);
+  const std::vector<float> none(d, 0.0f);
+  kept_.assign(static_cast<std::size_t>(rows), {none, none, none});
+  pairs_.open(rows);
+}
+
+void ContextualPart::clear(std::size_t row) {
+  std::fill(kept_[row].sums.begin(), kept_[row].sums.end(), 0.0f);
+  pairs_.clear(row);
+}
+
+void ContextualPart::select(const std::vector<std::int64_t>& rows) {
+  kept_ = chosen(kept_, rows);
+  pairs_.select(rows);
+}
+
+void ContextualPart::forget(std::int64_t keep) {
+  for (std::size_t row = 0; row < pairs_.size(); ++row) pairs_.drop(row, pairs_.end(row) - keep);
+}
+
+void ContextualPart::prepare(const Chunk& chunk) {
+  std::int64_t longest = 0;
+  for (const auto& run : chunk.runs) {
+    for (std::int64_t i = 0; i < run.count; ++i) pairs_.append(run.row);
+    longest = std::max(longest, pairs_.end(run.row) - pairs_.begin(run.row));
+  }
+  mapped_.fit(chunk.n, 2 * d_);
+  read_.fit(chunk.n, padded(d_));
+  scores_.fit(chunk.threads, longest);
+}
+
+void ContextualPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) {
+  maps_.multiply(x.data, chunk.n, x.stride, share, mapped_.data(), mapped_.stride());
+#pragma omp barrier
+  const auto tasks = std::ssize(chunk.runs) * heads_;
+  for (auto task = share.begin(tasks); task < share.end(tasks); ++task)
+    head(chunk.runs[static_cast<std::size_t>(task / heads_)], task % heads_,
+         scores_.of(share.thread));
+#pragma omp barrier
+  project_.multiply(read_.data(), chunk.n, read_.stride(), share, y, ldy);
+}
+
+// One head of a row's tokens, one after the other.
+void ContextualPart::head(const Run& run, std::int64_t head, float* scores) {
+  Kept& kept = kept_[run.row];
+  const auto at = head * width_;
+  float *const sums = kept.sums.data() + at, *const key = kept.key.data() + at,
+               *const value = kept.value.data() + at;
+  const auto oldest = pairs_.begin(run.row) + 1;
+  for (std::int64_t i = 0; i < run.count; ++i) {
+    const float* const in = mapped_.row(run.begin + i) + at;
+    const float* const next = in + d_;
+    float* const out = read_.row(run.begin + i) + at;
+    const auto position = run.position + i;
+    if (position > 0) {
+      std::copy_n(key, width_, pairs_.slot(run.row, position, 0) + at);
+      mixed_value(value, next, width_, mix_[head], factors_.value_scale[head],
+                  pairs_.slot(run.row, position, 1) + at);
+    }
+    leaky_key(in, width_, factors_.decay[head], factors_.key_scale[head], sums, key);
+    std::copy_n(next, width_, value);
+    if (position < oldest) {
+      std::fill_n(out, width_, 0.0f);
+      continue;
+    }
+    const Seen seen{run.row, oldest, position + 1, at, width_};
+    paged_scores(pairs_, seen, d_, key, 1, scores);
+    paged_values(pairs_, seen, d_, scores, out);
+  }
+}
+
+PersistentPart::PersistentPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
+                               std::int64_t heads, std::int64_t slots)
+    : d_(d),
+      heads_(heads),
+      width_(d / heads),
+      slots_(slots),
+      map_(weights.affine(name + ".map", d, d)),
+      project_(weights.affine(name + ".c_proj", d, d)),
+      factors_(factors_of(weights, name, heads)) {
+  const auto keys = weights.tensor(name + ".memory_keys", {heads, slots, width_});
+  const auto values = weights.tensor(name + ".memory_values", {heads, slots, width_});
+  for (std::int64_t h = 0; h < heads; ++h) {
+    keys_.push_back(weights.packed(keys[h]));
+    values_.push_back(weights.packed(values[h].t()));
+  }
+}
+
+void PersistentPart::open(std::int64_t rows) {
+  sums_.assign(static_cast<std::size_t>(rows),
+               std::vector<float>(static_cast<std::size_t>(d_), 0.0f));
+}
+
+void PersistentPart::clear(std::size_t row) {
+  std::fill(sums_[row].begin(), sums_[row].end(), 0.0f);
+}
+
+void PersistentPart::select(const std::vector<std::int64_t>& rows) { sums_ = chosen(sums_, rows); }
+
+void PersistentPart::prepare(const Chunk& chunk) {
+  mapped_.fit(chunk.n, d_);
+  asking_.fit(heads_ * chunk.n, padded(width_));
+  weights_.fit(heads_ * chunk.n, padded(slots_));
+  read_.fit(chunk.n, padded(d_));
+}
+
+void PersistentPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) {
+  map_.multiply(x.data, chunk.n, x.stride, share, mapped_.data(), mapped_.stride());
+#pragma omp barrier
+  for (auto h = share.begin(heads_); h < share.end(heads_); ++h) head(chunk, h);
+#pragma omp barrier
+  project_.multiply(read_.data(), chunk.n, read_.stride(), share, y, ldy);
+}
+
+void PersistentPart::head(const Chunk& chunk, std::int64_t head) {
+  const auto n = chunk.n, at = head * width_, first = head * n;
+  const float key_scale = factors_.key_scale[head];
+  for (const auto& run : chunk.runs)
+    for (auto i = run.begin; i < run.begin + run.count; ++i)
+      leaky_key(mapped_.row(i) + at, width_, factors_.decay[head], key_scale * key_scale,
+                sums_[run.row].data() + at, asking_.row(first + i));
+  const PackedMatrix &keys = keys_[static_cast<std::size_t>(head)],
+                     &values = values_[static_cast<std::size_t>(head)];
+  keys.multiply(asking_.row(first), n, asking_.stride(), 0, keys.panels(), weights_.row(first),
+                weights_.stride());
+  for (auto i = first; i < first + n; ++i) {
+    float* const weights = weights_.row(i);
+    const auto total = exp_weights(weights, slots_, max_of(weights, slots_), 1, weights);
+    scale(factors_.value_scale[head] / static_cast<float>(total), slots_, weights);
+  }
+  values.multiply(weights_.row(first), n, weights_.stride(), 0, values.panels(), read_.data() + at,
+                  read_.stride());
+}
+
+}  // namespace infer

@@ -1,0 +1,72 @@
+#pragma once
+// The memory units of Memory Mosaics (nn/arch/mosaic_units.h), decoded.
+
+#include <string>
+
+#include "infer/decode/decode_weights.h"
+#include "infer/decode/paged_rows.h"
+#include "infer/loops/paged_attention.h"
+#include "infer/loops/part.h"
+#include "nn/arch/mosaic_units.h"
+
+namespace infer {
+
+/// Scalars of a unit, a head each, as they are used.
+struct UnitFactors {
+  const float *decay, *key_scale, *value_scale;
+};
+
+/// A row keeps its keys' leaky averages, its last key and value, and the pairs: token t completes
+/// the pair that stands in its slot, so that the first token of a row has none.
+class ContextualPart : public Part {
+ public:
+  ContextualPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
+                 std::int64_t heads);
+  void open(std::int64_t rows) override;
+  void clear(std::size_t row) override;
+  void select(const std::vector<std::int64_t>& rows) override;
+  void forget(std::int64_t keep) override;
+  std::int64_t out() const override { return d_; }
+  void prepare(const Chunk& chunk) override;
+  void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
+
+ private:
+  struct Kept {
+    std::vector<float> sums, key, value;  // (d) each; the last two of the newest token
+  };
+  void head(const Run& run, std::int64_t head, float* scores);
+
+  std::int64_t d_, heads_, width_;
+  Affine maps_, project_;
+  UnitFactors factors_;
+  const float* mix_;  // (heads)
+  std::vector<Kept> kept_;
+  PagedRows pairs_;
+  Buffer mapped_, read_;  // (n, 2 d): keys' inputs, values; (n, d)
+  ScoreBuffers scores_;
+};
+
+/// A row keeps its keys' leaky averages.
+class PersistentPart : public Part {
+ public:
+  PersistentPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
+                 std::int64_t heads, std::int64_t slots);
+  void open(std::int64_t rows) override;
+  void clear(std::size_t row) override;
+  void select(const std::vector<std::int64_t>& rows) override;
+  std::int64_t out() const override { return d_; }
+  void prepare(const Chunk& chunk) override;
+  void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
+
+ private:
+  void head(const Chunk& chunk, std::int64_t head);
+
+  std::int64_t d_, heads_, width_, slots_;
+  Affine map_, project_;
+  UnitFactors factors_;
+  std::vector<PackedMatrix> keys_, values_;  // a head: (slots, width), (width, slots)
+  std::vector<std::vector<float>> sums_;
+  Buffer mapped_, asking_, weights_, read_;  // (n, d), heads (n, width), heads (n, slots), (n, d)
+};
+
+}  // namespace infer

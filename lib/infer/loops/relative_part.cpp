@@ -1,0 +1,74 @@
+#include "infer/loops/relative_part.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "infer/loops/recurrence_kernels.h"
+#include "nn/layers/relative_attention.h"
+
+namespace infer {
+
+RelativePart::RelativePart(DecodeWeights& weights, const std::string& name,
+                           const std::string& biases, std::int64_t d, std::int64_t heads,
+                           LayerPast past, std::int64_t clamp)
+    : d_(d),
+      heads_(heads),
+      width_(d / heads),
+      clamp_(clamp),
+      past_(past),
+      in_(weights.affine(name + ".c_attn", 3 * d, d)),
+      project_(weights.affine(name + ".c_proj", d, d)),
+      content_(weights.tensor(biases + ".content", {heads, width_}).const_data_ptr<float>()),
+      position_(weights.tensor(biases + ".position", {heads, width_}).const_data_ptr<float>()),
+      of_distance_(weights.tensor(name + ".c_position.weight", {d, d})),
+      slots_(2, d) {}
+
+void RelativePart::prepare(const Chunk& chunk) {
+  made_.fit(chunk.n, 3 * d_);
+  asking_.fit(chunk.n, 2 * d_);
+  read_.fit(chunk.n, padded(d_));
+  longest_ = past_.extend(slots_, chunk);
+  scores_.fit(chunk.threads, 2 * longest_);
+  if (distances_.defined() && distances_.size(0) >= longest_) return;
+  const auto room = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(longest_)));
+  distances_ =
+      torch::linear(nn::distance_vectors(room, clamp_, d_).to(torch::kFloat32), of_distance_)
+          .contiguous();
+}
+
+void RelativePart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) {
+  in_.multiply(x.data, chunk.n, x.stride, share, made_.data(), made_.stride());
+#pragma omp barrier
+  const auto tasks = std::ssize(chunk.runs) * heads_;
+  for (auto task = share.begin(tasks); task < share.end(tasks); ++task)
+    attend(chunk.runs[static_cast<std::size_t>(task / heads_)], task % heads_,
+           scores_.of(share.thread));
+#pragma omp barrier
+  project_.multiply(read_.data(), chunk.n, read_.stride(), share, y, ldy);
+}
+
+// One head of a row's tokens.
+void RelativePart::attend(const Run& run, std::int64_t head, float* scores) {
+  const auto at = head * width_;
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width_)));
+  const float* const distances = distances_.const_data_ptr<float>() + at;
+  for (std::int64_t i = 0; i < run.count; ++i) {
+    const auto position = run.position + i, place = run.begin + i;
+    const float* const made = made_.row(place) + at;
+    std::copy_n(made + d_, width_, slots_.slot(run.row, position, 0) + at);
+    std::copy_n(made + 2 * d_, width_, slots_.slot(run.row, position, 1) + at);
+    float *const by_content = asking_.row(place) + at, *const by_position = by_content + d_;
+    add_scaled(made, content_ + at, 1, width_, by_content);
+    add_scaled(made, position_ + at, 1, width_, by_position);
+    const Seen seen{run.row, past_.oldest(run, position), position + 1, at, width_};
+    const auto held = seen.end - seen.begin;
+    paged_scores(slots_, seen, d_, by_content, scale, scores);
+    attention_scores(by_position, distances + (distances_.size(0) - held) * d_, d_, held, width_,
+                     scale, scores + held);
+    add(scores + held, held, scores);
+    paged_values(slots_, seen, d_, scores, read_.row(place) + at);
+  }
+}
+
+}  // namespace infer

@@ -1,0 +1,42 @@
+#pragma once
+// Attention with relative positions (nn/layers/relative_attention.h), decoded.
+
+#include <string>
+
+#include "infer/decode/decode_weights.h"
+#include "infer/decode/paged_rows.h"
+#include "infer/loops/layer_past.h"
+#include "infer/loops/paged_attention.h"
+#include "infer/loops/part.h"
+
+namespace infer {
+
+/// A row keeps keys and values.
+class RelativePart : public Part {
+ public:
+  /// `name`: of the attention; `biases`: of the positions' biases; `clamp`: greatest distance, 0: none.
+  RelativePart(DecodeWeights& weights, const std::string& name, const std::string& biases,
+               std::int64_t d, std::int64_t heads, LayerPast past, std::int64_t clamp);
+  void open(std::int64_t rows) override { slots_.open(rows); }
+  void clear(std::size_t row) override { slots_.clear(row); }
+  void select(const std::vector<std::int64_t>& rows) override { slots_.select(rows); }
+  std::int64_t out() const override { return d_; }
+  void prepare(const Chunk& chunk) override;
+  void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
+
+ private:
+  void attend(const Run& run, std::int64_t head, float* scores);
+
+  std::int64_t d_, heads_, width_, clamp_;
+  LayerPast past_;
+  Affine in_, project_;
+  const float *content_, *position_;  // biases, (heads, width)
+  torch::Tensor of_distance_;         // (d, d)
+  torch::Tensor distances_;           // (room, d): of room - 1, ..., 1, 0
+  PagedRows slots_;
+  Buffer made_, asking_, read_;  // q, k, v (n, 3 d); q with a bias, twice (n, 2 d); (n, d)
+  ScoreBuffers scores_;
+  std::int64_t longest_ = 0;
+};
+
+}  // namespace infer

@@ -1,0 +1,99 @@
+#include "infer/loops/srupp_part.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace infer {
+
+SruppPart::SruppPart(DecodeWeights& weights, const std::string& name,
+                     const nn::ModelOptions& options, std::int64_t width, LayerPast past)
+    : d_(options.shape.d_model),
+      width_(width),
+      heads_(options.shape.heads),
+      past_(past),
+      attends_(weights.has(name + ".rezero")),
+      project_(weights.affine(name + ".project", width, d_)),
+      expand_(weights.affine(name + ".expand", 3 * d_, width)),
+      norm_(weights.norm(name + ".norm", width, options.transformer.norm_epsilon)),
+      slots_(2, width) {
+  if (attends_) {
+    keys_values_ = weights.affine(name + ".keys_values", 2 * width, width);
+    rezero_ = weights.tensor(name + ".rezero", {1}).item<float>();
+  }
+  const auto bias = [&](const char* which, double start) {
+    return weights.kept(weights.tensor(name + which, {d_}) + start);
+  };
+  cell_ = {weights.vector(name + ".cell_forget", d_), weights.vector(name + ".cell_highway", d_),
+           bias(".forget_bias", options.srupp.forget_bias),
+           bias(".highway_bias", options.srupp.highway_bias)};
+}
+
+void SruppPart::open(std::int64_t rows) {
+  cells_.assign(static_cast<std::size_t>(rows),
+                std::vector<float>(static_cast<std::size_t>(d_), 0.0f));
+  slots_.open(rows);
+}
+
+void SruppPart::clear(std::size_t row) {
+  std::fill(cells_[row].begin(), cells_[row].end(), 0.0f);
+  slots_.clear(row);
+}
+
+void SruppPart::select(const std::vector<std::int64_t>& rows) {
+  std::vector<std::vector<float>> chosen;
+  for (const auto row : rows) chosen.push_back(cells_[static_cast<std::size_t>(row)]);
+  cells_ = std::move(chosen);
+  slots_.select(rows);
+}
+
+void SruppPart::prepare(const Chunk& chunk) {
+  asked_.fit(chunk.n, padded(width_));
+  made_.fit(chunk.n, 2 * width_);
+  read_.fit(chunk.n, padded(width_));
+  normed_.fit(chunk.n, padded(width_));
+  gates_.fit(chunk.n, 3 * d_);
+  if (attends_) scores_.fit(chunk.threads, past_.extend(slots_, chunk));
+}
+
+void SruppPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) {
+  const auto n = chunk.n;
+  project_.multiply(x.data, n, x.stride, share, asked_.data(), asked_.stride());
+#pragma omp barrier
+  if (attends_) {
+    keys_values_.multiply(asked_.data(), n, asked_.stride(), share, made_.data(), made_.stride());
+#pragma omp barrier
+    const auto tasks = std::ssize(chunk.runs) * heads_;
+    for (auto task = share.begin(tasks); task < share.end(tasks); ++task)
+      attend(chunk.runs[static_cast<std::size_t>(task / heads_)], task % heads_,
+             scores_.of(share.thread));
+#pragma omp barrier
+  }
+  for (auto i = share.begin(n); i < share.end(n); ++i) {
+    if (attends_) add_scaled(asked_.row(i), read_.row(i), rezero_, width_, read_.row(i));
+    norm_(attends_ ? read_.row(i) : asked_.row(i), normed_.row(i));
+  }
+#pragma omp barrier
+  expand_.multiply(normed_.data(), n, normed_.stride(), share, gates_.data(), gates_.stride());
+#pragma omp barrier
+  const auto first = share.begin(d_), last = share.end(d_);
+  for (const auto& run : chunk.runs)
+    for (auto i = run.begin; i < run.begin + run.count; ++i)
+      sru_step(gates_.row(i), x[i], cell_, d_, first, last, cells_[run.row].data(), y + i * ldy);
+}
+
+// One head of a row's tokens.
+void SruppPart::attend(const Run& run, std::int64_t head, float* scores) {
+  const auto width = width_ / heads_, at = head * width;
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
+  for (std::int64_t i = 0; i < run.count; ++i) {
+    const auto position = run.position + i;
+    const float* const made = made_.row(run.begin + i) + at;
+    std::copy_n(made, width, slots_.slot(run.row, position, 0) + at);
+    std::copy_n(made + width_, width, slots_.slot(run.row, position, 1) + at);
+    const Seen seen{run.row, past_.oldest(run, position), position + 1, at, width};
+    paged_scores(slots_, seen, width_, asked_.row(run.begin + i) + at, scale, scores);
+    paged_values(slots_, seen, width_, scores, read_.row(run.begin + i) + at);
+  }
+}
+
+}  // namespace infer

@@ -1,0 +1,190 @@
+// The loops of each architecture beside its modules.
+#include <doctest/doctest.h>
+
+#include "core/error.h"
+#include "engines.h"
+#include "infer/decode/decode_check.h"
+#include "infer/loops/layered_models.h"
+#include "infer/loops/make_engine.h"
+#include "nn/base/torch.h"
+
+namespace {
+
+using Change = std::function<void(nn::ModelOptions&)>;
+
+std::vector<std::pair<std::string, Change>> variants() {
+  using Options = nn::ModelOptions;
+  return {
+      {"mosaic", [](Options& o) { o.arch = "mosaic"; }},
+      {"mosaic, odd widths, slots, scaled output, output key",
+       [](Options& o) {
+         o.arch = "mosaic", o.shape.d_model = 18, o.shape.heads = 3;
+         o.mosaic.persistent_slots = 13, o.mosaic.scale_output = true;
+         o.shape.memory_key = "output";
+       }},
+      {"gla", [](Options& o) { o.arch = "gla"; }},
+      {"gla, odd widths, relu, no bias, output key, adaptive",
+       [](Options& o) {
+         o.arch = "gla", o.shape.d_model = 18, o.shape.heads = 3, o.shape.d_ff = 37;
+         o.transformer.activation = "relu", o.transformer.bias = false;
+         o.shape.memory_key = "output", o.vocabulary.cutoffs = {10, 20}, o.vocabulary.factor = 2;
+       }},
+      {"lstm", [](Options& o) { o.arch = "lstm"; }},
+      {"lstm, another width, three layers, untied",
+       [](Options& o) {
+         o.arch = "lstm", o.shape.d_model = 18, o.lstm.d_recurrent = 37, o.shape.layers = 3;
+         o.vocabulary.tied = false;
+       }},
+      {"srupp", [](Options& o) { o.arch = "srupp", o.layer_memory.layer_memory = "7"; }},
+      {"srupp, a layer without attention, odd widths, same length, output key",
+       [](Options& o) {
+         o.arch = "srupp", o.shape.layers = 3, o.shape.d_model = 21, o.srupp.d_projection = 6;
+         o.srupp.attention_every = 2, o.layer_memory.layer_memory = "3,4,5";
+         o.layer_memory.same_length = "on", o.shape.memory_key = "output";
+         o.srupp.forget_bias = 1, o.srupp.highway_bias = -2;
+       }},
+      {"transformer-xl",
+       [](Options& o) { o.arch = "transformer-xl", o.layer_memory.layer_memory = "30,5"; }},
+      {"transformer-xl, post-norm, own biases, clamped, same length, odd widths",
+       [](Options& o) {
+         o.arch = "transformer-xl", o.shape.d_model = 21, o.shape.heads = 3, o.shape.d_ff = 37;
+         o.transformer.norm = "post", o.transformer.activation = "relu";
+         o.transformer_xl.shared_biases = false, o.transformer_xl.clamp_length = 6;
+         o.layer_memory.layer_memory = "9", o.layer_memory.same_length = "on";
+       }},
+      {"transformer-xl without memory, no final norm, scaled",
+       [](Options& o) {
+         o.arch = "transformer-xl", o.layer_memory.layer_memory = "none";
+         o.transformer.final_norm = false, o.vocabulary.scale_embedding = true;
+         o.shape.memory_key = "output";
+       }},
+  };
+}
+
+std::unique_ptr<infer::Engine> loops_of(nn::Model& model, infer::Precision precision) {
+  auto layered = infer::layered_model(model, torch::kCPU, precision);
+  DOCTEST_REQUIRE(layered.has_value());
+  return std::make_unique<infer::LayeredEngine>(model, std::move(*layered), precision);
+}
+
+// Embedded by torch's products, whose last bits depend on how many rows there are.
+bool adaptive(const nn::Model& model) { return !model.options.vocabulary.cutoffs.empty(); }
+
+}  // namespace
+
+DOCTEST_TEST_CASE("the loops of each architecture give what its modules give") {
+  const torch::NoGradGuard no_gradient;
+  for (const auto& [name, change] : variants()) {
+    DOCTEST_CAPTURE(name);
+    nn::Model model = engine_model(change, 37);
+    expect_modules(model, *loops_of(model, infer::Precision::float32));
+  }
+}
+
+DOCTEST_TEST_CASE("loops see as far as the model's layers are told to see") {
+  const torch::NoGradGuard no_gradient;
+  for (const char* const arch : {"transformer-xl", "srupp"}) {
+    nn::Model model = engine_model(
+        [&](nn::ModelOptions& o) { o.arch = arch, o.layer_memory.layer_memory = "9"; }, 37);
+    nn::LayerReach reach;
+    reach.layer_memory = "2", reach.same_length = "on";
+    model.architecture->set_reach(reach);
+    expect_modules(model, *loops_of(model, infer::Precision::float32));
+  }
+}
+
+DOCTEST_TEST_CASE("what a row gets from loops does not depend on what stands beside it") {
+  const torch::NoGradGuard no_gradient;
+  for (const auto& [name, change] : variants())
+    for (const auto precision : {infer::Precision::float32, infer::Precision::int8}) {
+      DOCTEST_CAPTURE(name);
+      nn::Model model = engine_model(change, 37);
+      if (adaptive(model)) continue;
+      const auto engine = loops_of(model, precision);
+      core::Rng rng(8);
+      std::vector<infer::Feed> all;
+      for (const std::size_t length : {70, 3, 19, 1}) {
+        auto& text = all.emplace_back().tokens;
+        for (std::size_t i = 0; i < length; ++i)
+          text.push_back(static_cast<std::int64_t>(rng.below(37)));
+      }
+      engine->open(4);
+      const auto together = engine->feed(all);
+      std::int64_t begin = 0;
+      for (const auto& text : all) {
+        engine->open(1);
+        const auto alone = engine->feed({text});
+        DOCTEST_CHECK(torch::equal(alone.f, together.f.narrow(0, begin, alone.f.size(0))));
+        DOCTEST_CHECK(torch::equal(alone.g, together.g.narrow(0, begin, alone.g.size(0))));
+        begin += alone.f.size(0);
+      }
+    }
+}
+
+DOCTEST_TEST_CASE("rows of loops that share a past part without touching each other") {
+  for (const auto& [name, change] : variants()) {
+    DOCTEST_CAPTURE(name);
+    nn::Model model = engine_model(change, 37);
+    if (adaptive(model)) continue;
+    const auto engine = loops_of(model, infer::Precision::float32);
+    const std::vector<std::int64_t> past{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    const auto go_on = [&](std::int64_t rows, std::int64_t first) {
+      torch::Tensor last;
+      for (std::int64_t step = 0; step < 12; ++step) {
+        std::vector<infer::Feed> feeds;
+        for (std::int64_t row = 0; row < rows; ++row)
+          feeds.push_back({{step + 12 * (first + row)}});
+        last = engine->feed(feeds).f;
+      }
+      return last;
+    };
+    engine->open(1);
+    engine->feed({{past}});
+    engine->select({0, 0, 0});
+    const auto together = go_on(3, 0);
+    for (std::int64_t row = 0; row < 3; ++row) {
+      engine->open(1);
+      engine->feed({{past}});
+      DOCTEST_CHECK(torch::equal(go_on(1, row)[0], together[row]));
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("narrow weights of loops are off by what rounding them says, and no more") {
+  for (const char* const arch : {"mosaic", "gla", "lstm", "srupp", "transformer-xl"}) {
+    DOCTEST_CAPTURE(arch);
+    nn::Model model =
+        engine_model([&](nn::ModelOptions& o) { o.arch = arch, o.shape.d_model = 128; }, 300);
+    std::vector<std::int64_t> text;
+    core::Rng rng(2);
+    for (int i = 0; i < 20; ++i) text.push_back(static_cast<std::int64_t>(rng.below(300)));
+    infer::ModuleEngine modules(model, torch::kCPU);
+    const auto error = [&](infer::Precision precision) {
+      return infer::compare(modules, *loops_of(model, precision), text);
+    };
+    const auto exact = error(infer::Precision::float32), half = error(infer::Precision::bfloat16),
+               byte = error(infer::Precision::int8);
+    DOCTEST_CHECK(exact.max < 1e-4);
+    DOCTEST_CHECK(half.rms > exact.rms);
+    DOCTEST_CHECK(half.rms < 0.05);
+    DOCTEST_CHECK(byte.rms > half.rms);
+    DOCTEST_CHECK(byte.rms < 0.3);
+  }
+}
+
+DOCTEST_TEST_CASE("an engine is chosen by what the model is") {
+  const auto engine_of = [](const Change& change, infer::Precision precision) {
+    nn::Model model = engine_model(change, 37);
+    if (model.options.arch == "mosaic" && model.options.mosaic.persistent_slots == 5)
+      model.architecture->bound_slots({4, false});
+    const auto engine = infer::make_engine(model, torch::kCPU, precision);
+    return dynamic_cast<infer::ModuleEngine*>(engine.get()) == nullptr;
+  };
+  const auto bounded = [](nn::ModelOptions& o) {
+    o.arch = "mosaic", o.mosaic.persistent_slots = 5;
+  };
+  for (const char* const arch : {"transformer", "mosaic", "gla", "lstm", "srupp", "transformer-xl"})
+    DOCTEST_CHECK(engine_of([&](nn::ModelOptions& o) { o.arch = arch; }, infer::Precision::int8));
+  DOCTEST_CHECK(!engine_of(bounded, infer::Precision::float32));
+  DOCTEST_CHECK_THROWS_AS(engine_of(bounded, infer::Precision::int8), core::Error);
+}
