@@ -12,9 +12,10 @@ paper.induction.test = 2000
 paper.induction.model = --d-model 128 --heads 8 --steps 10000 --batch 64
 induction.recipe = --segment 64 --batches documents --dropout 0 --lr 2e-3 --weight-decay 0.1 --seed 1
 
-induction.models = mosaic-1 transformer-1 transformer-2 rope-1 rope-2
+induction.models = mosaic-1 transformer-1 transformer-2 rope-1 rope-2 gla-1 gla-2 delta-1 delta-2 retnet-1 retnet-2
 induction.layers = $(lastword $(subst -, ,$(1)))
-induction.arch = $(subst rope,transformer --positions rope,$(firstword $(subst -, ,$(1))))
+arch.rope = transformer --positions rope
+induction.arch = $(call arch_of,$(firstword $(subst -, ,$(1))))
 
 $(OUT)/induction.train.shard.zst: | $(OUT)
 	gen-induction -q -n $($(SCALE).induction) -o $@

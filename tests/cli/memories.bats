@@ -4,6 +4,7 @@
 load helpers
 
 archs=(transformer lstm gla mosaic transformer-xl srupp encoder-decoder)
+archs+=("gla --gla-update delta") # with its options
 trained=(none local long "local,ext")
 
 setup_file() {
@@ -53,9 +54,10 @@ tests=(
 )
 
 cross() { # ARCH MEMORY: a model, its store, and every test memory
-  local model=$1-$2 data=shard batches=(--segment 32 --batch 4) flags words
+  local model=${1// /}-$2 data=shard batches=(--segment 32 --batch 4) flags words arch
+  read -ra arch <<<"$1"
   [ "$1" != encoder-decoder ] || data=pairs batches=(--batch-tokens 280)
-  train -q -j 1 --arch "$1" --layers 1 --d-model 16 --heads 2 "${batches[@]}" --steps 6 --lr 5e-3 --plain-warmup 1 \
+  train -q -j 1 --arch "${arch[@]}" --layers 1 --d-model 16 --heads 2 "${batches[@]}" --steps 6 --lr 5e-3 --plain-warmup 1 \
     --memory "$2" "train.$data.zst" -o "$model"
   build-datastore -q -j 1 -m "$model" --index exact "train.$data.zst" -o "$model.store" >/dev/null
   for flags in "${tests[@]}"; do

@@ -53,6 +53,7 @@ as_one() {
   as_one train --arch srupp --lanes 4 --optimiser radam
   as_one train --arch lstm --batches columns --lanes 4 --optimiser nag
   as_one train --arch gla --batches columns --lanes 4
+  as_one train --arch gla --gla-update delta --batches columns --lanes 4
   as_one train --arch mosaic --accumulate 4
 }
 

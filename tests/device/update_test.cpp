@@ -21,6 +21,7 @@ struct Case {
   bool adaptive = false, columns = false;
   std::string positions = "learned";
   bool kernels = false, deterministic = false;
+  nn::GlaOptions gla = {};
 };
 
 // Three rows of consecutive tokens. Where no row is carried on, the last ends in padding.
@@ -54,6 +55,7 @@ std::shared_ptr<nn::Model> model_of(const Case& test, const train::Job& job) {
   auto options = job.model;
   options.arch = test.arch;
   options.transformer.positions = test.positions;
+  options.gla = test.gla;
   options.layer_memory.layer_memory = "10";
   options.shape.attention_dropout = 0.1;
   if (test.adaptive) {
@@ -141,6 +143,13 @@ DOCTEST_TEST_CASE("nor does one whose rows carry on, nor one with positions of a
     for (const bool columns : {false, true})
       check({.arch = "transformer", .memory = "none", .columns = columns, .positions = positions});
   check({.arch = "encoder-decoder", .memory = "none", .positions = "alibi"});
+}
+
+DOCTEST_TEST_CASE("nor does one of a gla, whatever it adds and keeps") {
+  for (const auto& gla : std::vector<nn::GlaOptions>{
+           {"delta", "gated", 4}, {"delta", "none", 1}, {"sum", "fixed", 4}, {"sum", "none", 4}})
+    for (const bool columns : {false, true})
+      check({.arch = "gla", .memory = "local,long", .columns = columns, .gla = gla});
 }
 
 DOCTEST_TEST_CASE("nor does one by kernels") {

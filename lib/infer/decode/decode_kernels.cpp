@@ -198,6 +198,15 @@ void relu(float* x, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) x[i] = x[i] > 0 ? x[i] : 0;
 }
 
+void turn_pairs(const float* cos, const float* sin, std::int64_t pairs, float* x) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    const float first = x[i], second = x[pairs + i];
+    x[i] = first * cos[i] - second * sin[i];
+    x[pairs + i] = second * cos[i] + first * sin[i];
+  }
+}
+
 void add(const float* x, std::int64_t n, float* y) { nn::vec::add(x, n, y); }
 
 void attention_scores(const float* q, const float* k, std::int64_t stride, std::int64_t n,

@@ -35,6 +35,9 @@ void silu(float* x, std::int64_t n);
 /// x = cap tanh(x / cap).
 void soft_cap(float* x, std::int64_t n, float cap);
 
+/// Turns each pair (x[i], x[pairs + i]) by the angle of that cosine and sine, in place.
+void turn_pairs(const float* cos, const float* sin, std::int64_t pairs, float* x);
+
 void add(const float* x, std::int64_t n, float* y);    ///< y += x
 void times(const float* x, std::int64_t n, float* y);  ///< y *= x
 

@@ -54,7 +54,7 @@ Affine DecodeWeights::affine(const std::string& name, std::int64_t out, std::int
 LayerNormed DecodeWeights::norm(const std::string& name, std::int64_t width, double epsilon) const {
   const auto bias = name + ".bias";
   return {vector(name + ".weight", width), has(bias) ? vector(bias, width) : nullptr, width,
-          static_cast<float>(epsilon)};
+          static_cast<float>(epsilon), false};
 }
 
 PackedMatrix DecodeWeights::packed(const torch::Tensor& matrix) {

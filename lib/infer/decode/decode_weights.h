@@ -27,13 +27,14 @@ struct Affine {
                 std::int64_t ldy) const;
 };
 
-/// Layer norm.
+/// Layer norm, or RMS norm.
 struct LayerNormed {
   const float *weight = nullptr, *bias = nullptr;  ///< bias null: none
   std::int64_t width = 0;
   float epsilon = 0;
+  bool rms = false;
   void operator()(const float* x, float* y) const {
-    layer_norm(x, weight, bias, width, epsilon, y);
+    (rms ? rms_norm : layer_norm)(x, weight, bias, width, epsilon, y);
   }
 };
 

@@ -4,21 +4,27 @@
 #include <cmath>
 
 #include "infer/loops/recurrence_kernels.h"
-#include "nn/arch/gla.h"
+#include "nn/arch/gla_mixers.h"
 
 namespace infer {
 
 GlaPart::GlaPart(const DecodeWeights& weights, const std::string& name, std::int64_t d,
-                 std::int64_t heads, double norm_epsilon)
+                 std::int64_t heads, const std::string& decay, double norm_epsilon)
     : d_(d),
       heads_(heads),
       d_key_(d / 2 / heads),
       d_value_(d / heads),
+      decay_(decay == "gated"   ? Decay::gated
+             : decay == "fixed" ? Decay::fixed
+                                : Decay::none),
       in_(weights.affine(name + ".c_in", 3 * d, d)),
-      gate_down_(weights.affine(name + ".gate_down", nn::kGlaGateRank, d)),
-      gate_up_(weights.affine(name + ".gate_up", d / 2, nn::kGlaGateRank)),
       project_(weights.affine(name + ".c_proj", d, d)),
-      norm_(weights.norm(name + ".norm", d_value_, norm_epsilon)) {}
+      norm_(weights.norm(name + ".norm", d_value_, norm_epsilon)) {
+  if (decay_ == Decay::fixed) angles_ = nn::rope_frequencies({}, d_key_);
+  if (decay_ != Decay::gated) return;
+  gate_down_ = weights.affine(name + ".gate_down", nn::kGlaGateRank, d);
+  gate_up_ = weights.affine(name + ".gate_up", d / 2, nn::kGlaGateRank);
+}
 
 void GlaPart::open(std::int64_t rows) {
   states_.assign(static_cast<std::size_t>(rows),
@@ -38,14 +44,26 @@ void GlaPart::prepare(const Chunk& chunk) {
   low_.fit(chunk.n, padded(nn::kGlaGateRank));
   decays_.fit(chunk.n, d_ / 2);
   read_.fit(chunk.n, padded(d_));
+  if (angles_.empty()) return;
+  turns_.fit(chunk.n, d_key_);
+  for (const auto& run : chunk.runs)
+    for (std::int64_t i = 0; i < run.count; ++i)
+      for (std::int64_t pair = 0; pair < d_key_ / 2; ++pair) {
+        const double angle =
+            static_cast<double>(run.position + i) * angles_[static_cast<std::size_t>(pair)];
+        turns_.row(run.begin + i)[pair] = static_cast<float>(std::cos(angle));
+        turns_.row(run.begin + i)[d_key_ / 2 + pair] = static_cast<float>(std::sin(angle));
+      }
 }
 
 void GlaPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) {
   const auto n = chunk.n;
   in_.multiply(x.data, n, x.stride, share, parts_.data(), parts_.stride());
-  gate_down_.multiply(x.data, n, x.stride, share, low_.data(), low_.stride());
+  if (decay_ == Decay::gated) {
+    gate_down_.multiply(x.data, n, x.stride, share, low_.data(), low_.stride());
 #pragma omp barrier
-  gate_up_.multiply(low_.data(), n, low_.stride(), share, decays_.data(), decays_.stride());
+    gate_up_.multiply(low_.data(), n, low_.stride(), share, decays_.data(), decays_.stride());
+  }
 #pragma omp barrier
   const auto tasks = std::ssize(chunk.runs) * heads_;
   for (auto task = share.begin(tasks); task < share.end(tasks); ++task)
@@ -58,14 +76,23 @@ void GlaPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::in
 void GlaPart::head(const Run& run, std::int64_t head) {
   float* const state = states_[run.row].data() + head * d_key_ * d_value_;
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(d_key_)));
+  const auto fixed = static_cast<float>(1 - std::exp2(-5 - static_cast<double>(head)));
   for (auto i = run.begin; i < run.begin + run.count; ++i) {
     float* const q = parts_.row(i) + head * d_key_;
+    float* const k = q + d_ / 2;
     float* const v = parts_.row(i) + d_ + head * d_value_;
     float* const gate = v + d_;
     float* const decay = decays_.row(i) + head * d_key_;
     float* const out = read_.row(i) + head * d_value_;
-    gla_decays(decay, d_key_);
-    gla_step(q, q + d_ / 2, decay, v, d_key_, d_value_, scale, state, out);
+    if (decay_ == Decay::gated) {
+      gla_decays(decay, d_key_);
+    } else {
+      std::fill_n(decay, d_key_, decay_ == Decay::fixed ? fixed : 1.0f);
+    }
+    if (!angles_.empty())
+      for (float* const turned : {q, k})
+        turn_pairs(turns_.row(i), turns_.row(i) + d_key_ / 2, d_key_ / 2, turned);
+    gla_step(q, k, decay, v, d_key_, d_value_, scale, state, out);
     norm_(out, out);
     silu(gate, d_value_);
     times(gate, d_value_, out);

@@ -8,11 +8,12 @@
 
 namespace infer {
 
-/// A row keeps a matrix a head.
+/// With --gla-update sum. A row keeps a matrix a head; turned keys bear their token's place in the
+/// row.
 class GlaPart : public Part {
  public:
   GlaPart(const DecodeWeights& weights, const std::string& name, std::int64_t d, std::int64_t heads,
-          double norm_epsilon);
+          const std::string& decay, double norm_epsilon);
   void open(std::int64_t rows) override;
   void clear(std::size_t row) override;
   void select(const std::vector<std::int64_t>& rows) override;
@@ -23,11 +24,15 @@ class GlaPart : public Part {
  private:
   void head(const Run& run, std::int64_t head);
 
+  enum class Decay { gated, fixed, none };
   std::int64_t d_, heads_, d_key_, d_value_;  // the last two of a head
+  Decay decay_;
+  std::vector<double> angles_;  // fixed: of a place, for each pair of channels
   Affine in_, gate_down_, gate_up_, project_;
   LayerNormed norm_;
   std::vector<std::vector<float>> states_;  // (heads, d_key, d_value)
   Buffer parts_, low_, decays_, read_;      // q, k, v, r (n, 3 d); (n, rank); (n, d / 2); (n, d)
+  Buffer turns_;                            // cosines and sines (n, d_key)
 };
 
 }  // namespace infer

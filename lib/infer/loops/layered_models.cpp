@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "infer/loops/delta_part.h"
 #include "infer/loops/feed_forward_part.h"
 #include "infer/loops/gla_part.h"
 #include "infer/loops/lstm_part.h"
@@ -57,6 +58,17 @@ LayeredModel mosaic(nn::Model& model, Precision precision) {
   return out;
 }
 
+std::unique_ptr<Part> gla_mixer(LayeredModel& of, const std::string& layer,
+                                const nn::ModelOptions& options) {
+  const auto d = options.shape.d_model, heads = options.shape.heads;
+  const auto epsilon = options.transformer.norm_epsilon;
+  if (options.gla.update == "delta")
+    return std::make_unique<DeltaPart>(of.weights, layer + ".mixer", d, heads,
+                                       options.gla.convolution, epsilon);
+  return std::make_unique<GlaPart>(of.weights, layer + ".mixer", d, heads, options.gla.decay,
+                                   epsilon);
+}
+
 LayeredModel gla(nn::Model& model, Precision precision) {
   auto out = started(model, precision);
   const auto& shape = model.options.shape;
@@ -65,8 +77,7 @@ LayeredModel gla(nn::Model& model, Precision precision) {
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     const auto name = layer_name(i);
     out.steps.push_back(
-        {out.weights.norm(name + ".ln_1", d, epsilon),
-         std::make_unique<GlaPart>(out.weights, name + ".mixer", d, shape.heads, epsilon)});
+        {out.weights.norm(name + ".ln_1", d, epsilon), gla_mixer(out, name, model.options)});
     out.steps.push_back(
         {out.weights.norm(name + ".ln_2", d, epsilon), feed_forward(out, name, model.options)});
   }

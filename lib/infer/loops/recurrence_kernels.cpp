@@ -8,7 +8,8 @@
 namespace infer {
 namespace {
 
-float sigmoid(float x) { return 1.0f / (1.0f + nn::vec::exp(-x)); }
+// As sigmoid, where loops see through it.
+inline float logistic(float x) { return 1.0f / (1.0f + nn::vec::exp(-x)); }
 
 float factor_to_length(const float* x, std::int64_t n, float length) {
   const float squares = nn::vec::dot(x, x, n) + static_cast<float>(nn::kNormFloor);
@@ -16,6 +17,8 @@ float factor_to_length(const float* x, std::int64_t n, float length) {
 }
 
 }  // namespace
+
+float sigmoid(float x) { return logistic(x); }
 
 void leaky_key(const float* x, std::int64_t n, float decay, float scale, float* sums, float* key) {
 #pragma omp simd
@@ -35,10 +38,10 @@ void mixed_value(const float* before, const float* after, std::int64_t n, float 
 }
 
 void gla_decays(float* x, std::int64_t n) {
-  constexpr float kSmall = -80;  // below it sigmoid(x) is e^x, which a float would lose
+  constexpr float kSmall = -80;  // below it logistic(x) is e^x, which a float would lose
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
-    const float root = std::sqrt(std::sqrt(std::sqrt(std::sqrt(sigmoid(x[i])))));
+    const float root = std::sqrt(std::sqrt(std::sqrt(std::sqrt(logistic(x[i])))));
     x[i] = x[i] < kSmall ? nn::vec::exp(x[i] / 16) : root;
   }
 }
@@ -57,6 +60,52 @@ void gla_step(const float* q, const float* k, const float* decay, const float* v
   }
 }
 
+void short_convolution(const float* x, const float* weight, std::int64_t taps, std::int64_t stride,
+                       std::int64_t n, float* past, float* out) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = weight[(taps - 1) * stride + i] * x[i];
+  for (std::int64_t j = 0; j + 1 < taps; ++j) {
+    const float *const input = past + j * stride, *const by = weight + j * stride;
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) out[i] += by[i] * input[i];
+  }
+  for (std::int64_t j = 0; j + 1 < taps; ++j) {
+    const float* const next = j + 2 < taps ? past + (j + 1) * stride : x;
+    for (std::int64_t i = 0; i < n; ++i) past[j * stride + i] = next[i];
+  }
+}
+
+void to_length_one(float* x, std::int64_t n, float epsilon) {
+  scale(1 / std::sqrt(nn::vec::dot(x, x, n) + epsilon), n, x);
+}
+
+float delta_decay(float x, float log_rate) {
+  const float softplus = x > 20 ? x : std::log1p(std::exp(x));
+  return std::exp(-std::exp(log_rate) * softplus);
+}
+
+void delta_step(const float* q, const float* k, float beta, float decay, const float* v,
+                std::int64_t d_key, std::int64_t d_value, float* state, float* error, float* o) {
+  for (std::int64_t j = 0; j < d_value; ++j) error[j] = v[j], o[j] = 0;
+  for (std::int64_t i = 0; i < d_key; ++i) {
+    float* const row = state + i * d_value;
+    const float key = k[i];
+#pragma omp simd
+    for (std::int64_t j = 0; j < d_value; ++j) {
+      row[j] *= decay;
+      error[j] -= key * row[j];
+    }
+  }
+  for (std::int64_t i = 0; i < d_key; ++i) {
+    float* const row = state + i * d_value;
+    const float step = beta * k[i], out = q[i];
+#pragma omp simd
+    for (std::int64_t j = 0; j < d_value; ++j) {
+      row[j] += step * error[j];
+      o[j] += out * row[j];
+    }
+  }
+}
+
 void lstm_step(const float* of_input, const float* of_last, std::int64_t width, std::int64_t begin,
                std::int64_t end, float* c, float* h) {
 #pragma omp simd
@@ -64,7 +113,7 @@ void lstm_step(const float* of_input, const float* of_last, std::int64_t width, 
     const auto gate = [&](std::int64_t which) {
       return of_input[which * width + j] + of_last[which * width + j];
     };
-    const float in = sigmoid(gate(0)), forget = sigmoid(gate(1)), out = sigmoid(gate(3));
+    const float in = logistic(gate(0)), forget = logistic(gate(1)), out = logistic(gate(3));
     c[j] = forget * c[j] + in * nn::vec::tanh(gate(2));
     h[j] = out * nn::vec::tanh(c[j]);
   }
@@ -75,9 +124,9 @@ void sru_step(const float* gates, const float* x, const SruCell& cell, std::int6
 #pragma omp simd
   for (std::int64_t j = begin; j < end; ++j) {
     const float before = c[j];
-    const float forget = sigmoid(gates[d + j] + cell.forget[j] * before + cell.forget_bias[j]);
+    const float forget = logistic(gates[d + j] + cell.forget[j] * before + cell.forget_bias[j]);
     const float highway =
-        sigmoid(gates[2 * d + j] + cell.highway[j] * before + cell.highway_bias[j]);
+        logistic(gates[2 * d + j] + cell.highway[j] * before + cell.highway_bias[j]);
     c[j] = forget * before + (1 - forget) * gates[j];
     h[j] = x[j] + highway * (c[j] - x[j]);
   }

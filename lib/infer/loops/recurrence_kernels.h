@@ -19,6 +19,19 @@ void gla_decays(float* x, std::int64_t n);
 void gla_step(const float* q, const float* k, const float* decay, const float* v,
               std::int64_t d_key, std::int64_t d_value, float scale, float* state, float* o);
 
+/// out = sum over j of weight[j] x_j over n channels, x_j the `taps` newest inputs, the oldest first:
+/// past (taps - 1, stride) and x; past goes a step on. weight (taps, stride).
+void short_convolution(const float* x, const float* weight, std::int64_t taps, std::int64_t stride,
+                       std::int64_t n, float* past, float* out);
+/// x becomes x / sqrt(|x|^2 + epsilon).
+void to_length_one(float* x, std::int64_t n, float epsilon);
+/// exp(-exp(log_rate) softplus(x)).
+float delta_decay(float x, float log_rate);
+float sigmoid(float x);
+/// As gla_step, by the delta rule (nn/ops/delta_scan.h); error (d_value) is work memory.
+void delta_step(const float* q, const float* k, float beta, float decay, const float* v,
+                std::int64_t d_key, std::int64_t d_value, float* state, float* error, float* o);
+
 /// Channels [begin, end) of a cell of `width`: gates (4 width) hold what the input and what the last h
 /// give for input, forget, cell and output; c and h go a step on.
 void lstm_step(const float* of_input, const float* of_last, std::int64_t width, std::int64_t begin,

@@ -369,11 +369,7 @@ void TransformerEngine::remember(std::int64_t index, const Token& token, std::si
   const float* const cos = work_.turns.data() + which * 2 * pairs;
   const float* const sin = cos + pairs;
   for (float* x = q; pairs > 0 && x < k + heads_.d_key(); x += heads_.width)
-    for (std::int64_t i = 0; i < pairs; ++i) {
-      const float first = x[i], second = x[pairs + i];
-      x[i] = first * cos[i] - second * sin[i];
-      x[pairs + i] = second * cos[i] + first * sin[i];
-    }
+    turn_pairs(cos, sin, pairs, x);
   std::copy_n(k, heads_.d_key(), slot(token.row, token.position, layer, 0));
   std::copy_n(k + heads_.d_key(), heads_.d_key(), slot(token.row, token.position, layer, 1));
 }

@@ -139,6 +139,25 @@ void LstmOptions::fields(core::FieldList& f) {
   f("d-recurrent", d_recurrent, "width of the LSTM's cells; 0: d-model").between(0, kMostWidth);
 }
 
+void GlaOptions::fields(core::FieldList& f) {
+  f("gla-update", update,
+    "gla: a step adds its value to a head's matrix; or how far that is from what the matrix has "
+    "for "
+    "its key (delta rule)",
+    {"sum", "delta"})
+      .unless_default();
+  f("gla-decay", decay,
+    "gla: how much of the matrix a step keeps: learned, of the input; fixed, and keys turn with "
+    "their place (RetNet); all",
+    {"gated", "fixed", "none"})
+      .unless_default();
+  f("gla-convolution", convolution,
+    "--gla-update delta: steps that convolutions of queries, keys and values see; 1: no "
+    "convolution")
+      .between(1, 64)
+      .unless_default();
+}
+
 void MosaicOptions::fields(core::FieldList& f) {
   f("persistent-slots", persistent_slots,
     "learned pairs of each persistent memory unit; 0: 3.5 times d-model")
@@ -183,6 +202,8 @@ void ModelOptions::fields(core::FieldList& f) {
   transformer.fields(f);
   f.group("LSTM");
   lstm.fields(f);
+  f.group("Gated linear attention");
+  gla.fields(f);
   f.group("Memory Mosaics");
   mosaic.fields(f);
   f.group("Memory of layers");

@@ -92,6 +92,14 @@ struct LstmOptions {
   void fields(core::FieldList& f);
 };
 
+/// How a gla's matrices are written and what they forget.
+struct GlaOptions {
+  std::string update = "sum";
+  std::string decay = "gated";
+  std::int64_t convolution = 4;  ///< steps that queries, keys and values see, with delta; 1: one
+  void fields(core::FieldList& f);
+};
+
 struct MosaicOptions {
   std::int64_t persistent_slots = 0;  ///< a head; 0: 3.5 d_model
   bool scale_output = true;           ///< f times 1 / sqrt(d_model)
@@ -126,6 +134,7 @@ struct ModelOptions {
   VocabularyOptions vocabulary;
   TransformerOptions transformer;
   LstmOptions lstm;
+  GlaOptions gla;
   MosaicOptions mosaic;
   LayerMemoryOptions layer_memory;
   TransformerXlOptions transformer_xl;

@@ -15,23 +15,11 @@ torch::Tensor slots(const torch::Tensor& x, const torch::Tensor& begin, std::int
   return x.gather(1, at);
 }
 
-// x (B, T, ...) with each row's steps in the order (B, T).
-torch::Tensor permuted(const torch::Tensor& x, const torch::Tensor& order) {
-  auto at = upload(order, x.device());
-  while (at.dim() < x.dim()) at = at.unsqueeze(-1);
-  return x.gather(1, at.expand_as(x));
-}
-
 }  // namespace
 
-LayerMemory::LayerMemory(const Batch& batch, State* state) : state_(state), steps_(batch.steps()) {
-  const auto real = batch.place.run >= 0;
-  count_ = real.sum(1);
-  if (!real.all().item<bool>()) {
-    order_ = real.logical_not().to(torch::kInt64).argsort(/*stable=*/true, 1);
-    inverse_ = order_.argsort(/*stable=*/true, 1);
-  }
-  seen_ = torch::zeros_like(count_);
+LayerMemory::LayerMemory(const Batch& batch, State* state)
+    : RealFirst(batch), state_(state), steps_(batch.steps()) {
+  seen_ = torch::zeros_like(count());
   if (state_ == nullptr) return;
   if (state_->has("seen")) {
     seen_ = state_->tensors["seen"].cpu();
@@ -41,7 +29,7 @@ LayerMemory::LayerMemory(const Batch& batch, State* state) : state_(state), step
     if (batch.fresh.defined()) seen_ = seen_.masked_fill(batch.fresh, 0);
   }
   state_->reset(batch.fresh);
-  state_->tensors["seen"] = seen_ + count_;
+  state_->tensors["seen"] = seen_ + count();
 }
 
 std::int64_t LayerMemory::remembered(const std::string& name, std::int64_t length) const {
@@ -61,29 +49,15 @@ torch::Tensor LayerMemory::extend(const std::string& name, const torch::Tensor& 
                memory.size(2), x.size(2));
   if (before > 0) all = torch::cat({memory.narrow(1, memory.size(1) - before, before), x}, 1);
   // Row b's tokens end at slot before + count[b].
-  const auto keep = std::min(length, before + count_.max().item<std::int64_t>());
+  const auto keep = std::min(length, before + count().max().item<std::int64_t>());
   memory = dense() ? all.narrow(1, before + steps_ - keep, keep).clone()
-                   : slots(all, count_ + (before - keep), keep);
+                   : slots(all, count() + (before - keep), keep);
   return all;
 }
 
 torch::Tensor LayerMemory::first_valid(std::int64_t remembered) const {
   const auto first = (remembered - seen_).clamp_min(0);
   return first.any().item<bool>() ? first : torch::Tensor();
-}
-
-torch::Tensor LayerMemory::pack(const torch::Tensor& x) const {
-  return dense() ? x : permuted(x, order_);
-}
-
-torch::Tensor LayerMemory::packed_ids(const Batch& batch) const {
-  const auto& ids = batch.inputs;
-  if (dense()) return ids;
-  return pack(ids.masked_fill(upload(batch.place.run < 0, ids.device()), 0));
-}
-
-torch::Tensor LayerMemory::unpack(const torch::Tensor& x) const {
-  return dense() ? x : permuted(x, inverse_);
 }
 
 }  // namespace nn

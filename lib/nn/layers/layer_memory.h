@@ -16,10 +16,11 @@
 #include "nn/base/batch.h"
 #include "nn/base/state.h"
 #include "nn/base/torch.h"
+#include "nn/layers/real_first.h"
 
 namespace nn {
 
-class LayerMemory {
+class LayerMemory : public RealFirst {
  public:
   /// Resets the batch's fresh rows. `state` may be null: nothing is kept.
   LayerMemory(const Batch& batch, State* state);
@@ -33,19 +34,10 @@ class LayerMemory {
   /// undefined if all do in all rows.
   torch::Tensor first_valid(std::int64_t remembered) const;
 
-  /// (B, T, ...) -> the same with each row's real tokens first, in their order; and back.
-  torch::Tensor pack(const torch::Tensor& x) const;
-  torch::Tensor unpack(const torch::Tensor& x) const;
-  /// The batch's inputs (B, T) packed, with id 0 for padding.
-  torch::Tensor packed_ids(const Batch& batch) const;
-  bool dense() const { return !order_.defined(); }       ///< no padding: packed as it is
-  const torch::Tensor& count() const { return count_; }  ///< (B) int64, CPU: real tokens
-
  private:
   State* state_;
   std::int64_t steps_;
-  torch::Tensor seen_, count_;     // (B) int64: before this call, in it
-  torch::Tensor order_, inverse_;  // (B, T) int64; undefined where dense
+  torch::Tensor seen_;  // (B) int64: before this call
 };
 
 }  // namespace nn

@@ -4,6 +4,7 @@
 
 #include "nn/base/cuda.h"
 #include "nn/kernels/gla_scan_kernels.h"
+#include "nn/ops/scan_heads.h"
 
 namespace nn {
 namespace {
@@ -28,25 +29,6 @@ GlaHead<Float> head_of(const Tensor& q, const Tensor& k, const Tensor& decay, co
           v.const_data_ptr<Float>() + values};
 }
 
-/// f(row, head) in all threads.
-template <class F>
-void each_head(const Tensor& q, F f) {
-  const auto heads = q.size(2);
-  at::parallel_for(0, q.size(0) * heads, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) f(i / heads, i % heads);
-  });
-}
-
-template <class Float>
-Float* matrix(const Tensor& states, std::int64_t row, std::int64_t head) {
-  return states.data_ptr<Float>() + row * states.stride(0) + head * states.stride(1);
-}
-
-template <class Float>
-Float* part(const Tensor& steps, std::int64_t row, std::int64_t head) {
-  return steps.data_ptr<Float>() + row * steps.stride(0) + head * steps.stride(2);
-}
-
 class GlaScan : public torch::autograd::Function<GlaScan> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& q, const Tensor& k,
@@ -55,7 +37,7 @@ class GlaScan : public torch::autograd::Function<GlaScan> {
     AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "gla_scan", [&] {
       each_head(q, [&](std::int64_t row, std::int64_t head) {
         gla_forward(head_of<scalar_t>(q, k, decay, v, row, head),
-                    matrix<scalar_t>(state, row, head), part<scalar_t>(o, row, head));
+                    matrix_of<scalar_t>(state, row, head), part_of<scalar_t>(o, row, head));
       });
     });
     context->save_for_backward({q, k, decay, v, start});
@@ -74,12 +56,12 @@ class GlaScan : public torch::autograd::Function<GlaScan> {
       each_head(q, [&](std::int64_t row, std::int64_t head) {
         std::vector<scalar_t> work(static_cast<std::size_t>(q.size(3)));
         gla_backward(
-            head_of<scalar_t>(q, k, decay, v, row, head), matrix<scalar_t>(state, row, head),
-            matrix<scalar_t>(d_start, row, head), work.data(),
-            GlaGradients<scalar_t>{part<scalar_t>(d_o, row, head), part<scalar_t>(d_q, row, head),
-                                   part<scalar_t>(d_k, row, head),
-                                   part<scalar_t>(d_log_decay, row, head),
-                                   part<scalar_t>(d_v, row, head)});
+            head_of<scalar_t>(q, k, decay, v, row, head), matrix_of<scalar_t>(state, row, head),
+            matrix_of<scalar_t>(d_start, row, head), work.data(),
+            GlaGradients<scalar_t>{
+                part_of<scalar_t>(d_o, row, head), part_of<scalar_t>(d_q, row, head),
+                part_of<scalar_t>(d_k, row, head), part_of<scalar_t>(d_log_decay, row, head),
+                part_of<scalar_t>(d_v, row, head)});
       });
     });
     return {d_q, d_k, d_log_decay, d_v, d_start};
@@ -97,31 +79,14 @@ GlaOutput gla_scan(const GlaInput& in) {
   return {out[0], out[1]};
 }
 
-namespace {
-
-// Sums over the steps so far, in dimension 3, by shifts of 1, 2, 4, ...: CUDA's cumsum may give other
-// bits each time.
-Tensor sums_so_far(Tensor x) {
-  for (std::int64_t shift = 1; shift < x.size(3); shift *= 2)
-    x = x + at::constant_pad_nd(x.narrow(3, 0, x.size(3) - shift), {0, 0, shift, 0});
-  return x;
-}
-
-}  // namespace
-
 // Within a chunk, with b the sum of log_decay from the chunk's start on and S before it:
 //   o_t = (q_t e^{b_t})^T S + sum over s <= t of (q_t . k_s e^{b_t - b_s}) v_s
 // In parts of a chunk, so that no exponent is above 0: those before a part's start are taken from
 // there, those within it one by one.
 GlaOutput gla_scan_chunks(const GlaInput& in) {
   constexpr std::int64_t kChunk = 64, kPart = 16;
-  const auto rows = in.q.size(0), steps = in.q.size(1), heads = in.q.size(2);
-  const auto chunks = (steps + kChunk - 1) / kChunk, missing = chunks * kChunk - steps;
-  if (steps == 0) return {torch::zeros_like(in.v), in.start};
-  const auto cut = [&](const Tensor& x) {  // -> (B, heads, chunks, kChunk, width)
-    const auto whole = missing > 0 ? at::constant_pad_nd(x, {0, 0, 0, 0, 0, missing}) : x;
-    return whole.reshape({rows, chunks, kChunk, heads, x.size(3)}).permute({0, 3, 1, 2, 4});
-  };
+  if (in.q.size(1) == 0) return {torch::zeros_like(in.v), in.start};
+  const auto cut = [](const Tensor& x) { return in_chunks(x, kChunk); };
   const Tensor q = cut(in.q), k = cut(in.k), v = cut(in.v), b = sums_so_far(cut(in.log_decay));
 
   std::vector<Tensor> parts;
@@ -145,13 +110,12 @@ GlaOutput gla_scan_chunks(const GlaInput& in) {
              fades = last.exp().unsqueeze(-1);
   std::vector<Tensor> before;
   Tensor state = in.start;
-  for (std::int64_t i = 0; i < chunks; ++i) {
+  for (std::int64_t i = 0; i < q.size(2); ++i) {
     before.push_back(state);
     state = fades.select(2, i) * state + added.select(2, i);
   }
   const auto carried = (q * b.exp()).matmul(torch::stack(before, 2));
-  const auto o = (torch::cat(parts, 3) + carried).permute({0, 2, 3, 1, 4});
-  return {o.reshape({rows, chunks * kChunk, heads, v.size(4)}).narrow(1, 0, steps), state};
+  return {from_chunks(torch::cat(parts, 3) + carried, in.q.size(1)), state};
 }
 
 GlaOutput gla_scan_plain(const GlaInput& in) {

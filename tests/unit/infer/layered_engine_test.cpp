@@ -29,6 +29,15 @@ std::vector<std::pair<std::string, Change>> variants() {
          o.transformer.activation = "relu", o.transformer.bias = false;
          o.shape.memory_key = "output", o.vocabulary.cutoffs = {10, 20}, o.vocabulary.factor = 2;
        }},
+      {"gla, RetNet's decays and rotations",
+       [](Options& o) { o.arch = "gla", o.gla.decay = "fixed"; }},
+      {"gla without decays", [](Options& o) { o.arch = "gla", o.gla.decay = "none"; }},
+      {"gla, gated delta rule", [](Options& o) { o.arch = "gla", o.gla.update = "delta"; }},
+      {"gla, delta rule without decays and convolution, odd widths",
+       [](Options& o) {
+         o.arch = "gla", o.gla.update = "delta", o.gla.decay = "none", o.gla.convolution = 1;
+         o.shape.d_model = 18, o.shape.heads = 3;
+       }},
       {"lstm", [](Options& o) { o.arch = "lstm"; }},
       {"lstm, another width, three layers, untied",
        [](Options& o) {

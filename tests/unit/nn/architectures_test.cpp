@@ -52,6 +52,11 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
     {"lstm", [](auto& o) { o.shape.layers = 1; }},
     {"gla", [](auto& o) { o.shape.heads = 1, o.transformer.bias = false; }},
     {"gla", [](auto& o) { o.shape.memory_key = "output"; }},
+    {"gla", [](auto& o) { o.gla.decay = "fixed"; }},
+    {"gla", [](auto& o) { o.gla.decay = "none"; }},
+    {"gla", [](auto& o) { o.gla.update = "delta"; }},
+    {"gla", [](auto& o) { o.gla.update = "delta", o.gla.decay = "none", o.shape.heads = 1; }},
+    {"gla", [](auto& o) { o.gla.update = "delta", o.gla.convolution = 1; }},
     {"mosaic", [](auto& o) { o.shape.memory_key = "output"; }},
     {"mosaic",
      [](auto& o) {

@@ -159,6 +159,16 @@ DOCTEST_TEST_CASE(
   }
 }
 
+DOCTEST_TEST_CASE("a device computes what the CPU's loops do: whatever a gla keeps and adds") {
+  for (const std::string kind : {"delta gated", "delta none", "sum fixed", "sum none"}) {
+    auto options = properties::small_options("gla");
+    options.gla.update = kind.substr(0, kind.find(' '));
+    options.gla.decay = kind.substr(kind.find(' ') + 1);
+    for (const auto& [name, rule] : rules())
+      check_devices(kind + ", memory " + name, options, rule);
+  }
+}
+
 DOCTEST_TEST_CASE("gated linear attention in chunks is the recurrence, whatever the decay") {
   torch::manual_seed(1);
   for (const std::int64_t steps : {1, 16, 64, 150}) {

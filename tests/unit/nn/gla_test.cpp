@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "core/error.h"
 #include "nn/ops/gla_scan.h"
@@ -51,34 +52,135 @@ Tensor norm(const plain::Weights& w, const std::string& name, const Tensor& x) {
                            w.count(name + ".bias") ? w.at(name + ".bias") : Tensor(), 1e-5);
 }
 
+Tensor root_norm(const plain::Weights& w, const std::string& name, const Tensor& x) {
+  return x / (x.square().mean() + 1e-5).sqrt() * w.at(name + ".weight");
+}
+
+// What a layer's mixer makes of its tokens, one after the other, written out by its formulas.
+class PlainMixer {
+ public:
+  PlainMixer(const nn::ModelOptions& o, const plain::Weights& w, const std::string& name)
+      : o_(o), w_(w), name_(name + "mixer."), heads_(o.shape.heads), d_(o.shape.d_model) {
+    states_.assign(static_cast<std::size_t>(heads_),
+                   torch::zeros({key_width(), d_ / heads_}, torch::kFloat64));
+  }
+
+  Tensor next(const Tensor& in) {
+    const auto all = matrix(w_, name_ + "c_in", in);
+    auto qkv = all.narrow(0, 0, 2 * d_);
+    const auto r = all.narrow(0, 2 * d_, d_);
+    if (o_.gla.update == "delta") qkv = convolved(qkv);
+    std::vector<Tensor> parts;
+    for (std::int64_t head = 0; head < heads_; ++head) {
+      const auto q = qkv.narrow(0, head * key_width(), key_width()),
+                 k = qkv.narrow(0, d_ / 2 + head * key_width(), key_width()),
+                 v = qkv.narrow(0, d_ + head * d_ / heads_, d_ / heads_);
+      if (o_.gla.update == "delta")
+        parts.push_back(root_norm(w_, name_ + "norm", delta(in, head, q, k, v)));
+      else
+        parts.push_back(norm(w_, name_ + "norm", sum(in, head, q, k, v)));
+    }
+    ++place_;
+    return matrix(w_, name_ + "c_proj", torch::cat(parts) * r * torch::sigmoid(r));
+  }
+
+ private:
+  std::int64_t key_width() const { return d_ / 2 / heads_; }
+
+  Tensor sum(const Tensor& in, std::int64_t head, const Tensor& q, const Tensor& k,
+             const Tensor& v) {
+    auto& s = states_[static_cast<std::size_t>(head)];
+    const auto root = std::sqrt(static_cast<double>(key_width()));
+    if (o_.gla.decay == "fixed") return retained(head, turned(q), turned(k), v) / root;
+    auto decay = torch::ones({key_width()}, torch::kFloat64);
+    if (o_.gla.decay == "gated") {
+      const auto gate = matrix(w_, name_ + "gate_up", matrix(w_, name_ + "gate_down", in));
+      decay = torch::sigmoid(gate).pow(1.0 / 16).narrow(0, head * key_width(), key_width());
+    }
+    s = torch::diag(decay).matmul(s) + torch::outer(k, v);
+    return s.t().matmul(q) / root;
+  }
+
+  // RetNet as it is trained: the head's tokens so far, each by itself.
+  Tensor retained(std::int64_t head, const Tensor& q, const Tensor& k, const Tensor& v) {
+    past_.push_back({head, place_, k, v});
+    const double gamma = 1 - std::pow(2.0, -5.0 - static_cast<double>(head));
+    auto out = torch::zeros_like(v);
+    for (const auto& token : past_)
+      if (token.head == head)
+        out = out +
+              std::pow(gamma, static_cast<double>(place_ - token.place)) * q.dot(token.k) * token.v;
+    return out;
+  }
+
+  Tensor turned(const Tensor& x) const {  // pairs (i, i + half)
+    const auto half = x.size(0) / 2;
+    std::vector<Tensor> first, second;
+    for (std::int64_t i = 0; i < half; ++i) {
+      const double angle =
+          static_cast<double>(place_) *
+          std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(x.size(0)));
+      first.push_back(x[i] * std::cos(angle) - x[i + half] * std::sin(angle));
+      second.push_back(x[i] * std::sin(angle) + x[i + half] * std::cos(angle));
+    }
+    first.insert(first.end(), second.begin(), second.end());
+    return torch::stack(first);
+  }
+
+  Tensor convolved(const Tensor& qkv) {
+    inputs_.push_back(qkv);
+    auto y = qkv;
+    if (w_.count(name_ + "convolution.weight")) {
+      const auto& weight = w_.at(name_ + "convolution.weight");
+      const auto taps = weight.size(1), seen = std::ssize(inputs_);
+      y = torch::zeros_like(qkv);
+      for (std::int64_t back = 0; back < taps && back < seen; ++back)
+        y = y +
+            weight.select(1, taps - 1 - back) * inputs_[static_cast<std::size_t>(seen - 1 - back)];
+    }
+    return y * torch::sigmoid(y);
+  }
+
+  Tensor delta(const Tensor& in, std::int64_t head, const Tensor& q, const Tensor& k,
+               const Tensor& v) {
+    const auto unit = [](const Tensor& x) { return x / (x.dot(x) + 1e-6).sqrt(); };
+    const auto gates = matrix(w_, name_ + "gates", in);
+    const auto beta = torch::sigmoid(gates[head]), one = unit(k);
+    auto decay = torch::ones({}, torch::kFloat64);
+    if (o_.gla.decay == "gated")
+      decay = torch::exp(
+          -w_.at(name_ + "a_log")[head].exp() *
+          torch::log1p(torch::exp(gates[heads_ + head] + w_.at(name_ + "a_bias")[head])));
+    auto& s = states_[static_cast<std::size_t>(head)];
+    const auto identity = torch::eye(key_width(), torch::kFloat64);
+    s = decay * (identity - beta * torch::outer(one, one)).matmul(s) + beta * torch::outer(one, v);
+    return s.t().matmul(unit(q));
+  }
+
+  struct Token {
+    std::int64_t head, place;
+    Tensor k, v;
+  };
+  const nn::ModelOptions& o_;
+  const plain::Weights& w_;
+  std::string name_;
+  std::int64_t heads_, d_, place_ = 0;
+  std::vector<Tensor> states_, inputs_;
+  std::vector<Token> past_;
+};
+
 plain::Output plain_gla(const nn::ModelOptions& o, const plain::Weights& w,
                         const properties::Ids& ids) {
-  const auto d = o.shape.d_model, heads = o.shape.heads, width = d / heads, half = width / 2;
-  std::vector<std::vector<Tensor>> states(
-      static_cast<std::size_t>(o.shape.layers),
-      std::vector<Tensor>(static_cast<std::size_t>(heads),
-                          torch::zeros({half, width}, torch::kFloat64)));
+  std::vector<PlainMixer> mixers;
+  for (std::int64_t layer = 0; layer < o.shape.layers; ++layer)
+    mixers.emplace_back(o, w, "gla.h." + std::to_string(layer) + ".");
   std::vector<Tensor> f, g;
   for (const auto id : ids) {
-    auto x = plain::word_vector(o, w, "gla.wte.", id) * std::sqrt(double(d));
+    auto x = plain::word_vector(o, w, "gla.wte.", id) * std::sqrt(double(o.shape.d_model));
     Tensor fed;
-    for (std::int64_t layer = 0; layer < o.shape.layers; ++layer) {
+    for (std::size_t layer = 0; layer < mixers.size(); ++layer) {
       const auto name = "gla.h." + std::to_string(layer) + ".";
-      const auto in = norm(w, name + "ln_1", x);
-      const auto all = matrix(w, name + "mixer.c_in", in);
-      const auto q = all.narrow(0, 0, d / 2), k = all.narrow(0, d / 2, d / 2),
-                 v = all.narrow(0, d, d), r = all.narrow(0, 2 * d, d);
-      const auto gate = matrix(w, name + "mixer.gate_up", matrix(w, name + "mixer.gate_down", in));
-      const auto decay = torch::sigmoid(gate).pow(1.0 / 16);
-      std::vector<Tensor> parts;
-      for (std::int64_t head = 0; head < heads; ++head) {
-        auto& s = states[static_cast<std::size_t>(layer)][static_cast<std::size_t>(head)];
-        s = torch::diag(decay.narrow(0, head * half, half)).matmul(s) +
-            torch::outer(k.narrow(0, head * half, half), v.narrow(0, head * width, width));
-        const auto out = s.t().matmul(q.narrow(0, head * half, half)) / std::sqrt(double(half));
-        parts.push_back(norm(w, name + "mixer.norm", out));
-      }
-      x = x + matrix(w, name + "mixer.c_proj", torch::cat(parts) * r * torch::sigmoid(r));
+      x = x + mixers[layer].next(norm(w, name + "ln_1", x));
       fed = norm(w, name + "ln_2", x);
       x = x +
           matrix(w, name + "mlp.c_proj", torch::gelu(matrix(w, name + "mlp.c_fc", fed), "tanh"));
@@ -106,24 +208,45 @@ DOCTEST_TEST_CASE("gla's fused recurrence equals the plain loop, values and grad
 }
 
 DOCTEST_TEST_CASE("gla equals its formulas in values and gradients, over calls of any length") {
-  auto options = properties::small_options("gla");
-  const auto model = strong_model(options);
-  plain::Weights weights;
-  for (const auto& [name, weight] : model->named_weights()) weights[name] = weight;
-  const auto ids = random_ids(12, 1);
-  nn::State state;
-  std::vector<Tensor> f, g;
-  std::size_t at = 0;
-  for (const std::size_t n : {5, 1, 6}) {
-    const properties::Ids part(ids.begin() + static_cast<std::ptrdiff_t>(at),
-                               ids.begin() + static_cast<std::ptrdiff_t>(at + n));
-    const auto hidden = model->architecture->forward(batch_of({part}, at == 0), &state);
-    f.push_back(hidden.f[0]);
-    g.push_back(hidden.g[0]);
-    at += n;
+  for (const auto& [update, decay, convolution] :
+       std::vector<std::tuple<std::string, std::string, std::int64_t>>{{"sum", "gated", 4},
+                                                                       {"sum", "fixed", 4},
+                                                                       {"sum", "none", 4},
+                                                                       {"delta", "gated", 4},
+                                                                       {"delta", "none", 3},
+                                                                       {"delta", "gated", 1}}) {
+    DOCTEST_CAPTURE(update);
+    DOCTEST_CAPTURE(decay);
+    auto options = properties::small_options("gla");
+    options.gla = {update, decay, convolution};
+    const auto model = strong_model(options);
+    plain::Weights weights;
+    for (const auto& [name, weight] : model->named_weights()) weights[name] = weight;
+    const auto ids = random_ids(12, 1);
+    nn::State state;
+    std::vector<Tensor> f, g;
+    std::size_t at = 0;
+    for (const std::size_t n : {5, 1, 6}) {
+      const properties::Ids part(ids.begin() + static_cast<std::ptrdiff_t>(at),
+                                 ids.begin() + static_cast<std::ptrdiff_t>(at + n));
+      const auto hidden = model->architecture->forward(batch_of({part}, at == 0), &state);
+      f.push_back(hidden.f[0]);
+      g.push_back(hidden.g[0]);
+      at += n;
+    }
+    const auto want = plain_gla(options, weights, ids);
+    properties::check_same(*model, {torch::cat(f), torch::cat(g)}, {want.f, want.g}, 1e-10);
   }
-  const auto want = plain_gla(options, weights, ids);
-  properties::check_same(*model, {torch::cat(f), torch::cat(g)}, {want.f, want.g}, 1e-10);
+}
+
+DOCTEST_TEST_CASE("what a gla adds and what it keeps have to go together") {
+  auto options = properties::small_options("gla");
+  options.gla = {"delta", "fixed", 4};
+  DOCTEST_CHECK(properties::refusal(options) ==
+                "gla-decay: fixed is of gla-update sum (RetNet); of delta it is gated or none");
+  options.gla.update = "sum";
+  options.shape.heads = 4;
+  DOCTEST_CHECK(properties::refusal(options) == "gla-decay: fixed needs keys of even width, not 1");
 }
 
 DOCTEST_TEST_CASE("gla carries a State of constant size and refuses heads that do not fit") {

@@ -1,0 +1,28 @@
+#pragma once
+// A causal convolution over few steps, each channel by itself, as recurrences have it before their
+// queries, keys and values.
+
+#include <cstdint>
+
+#include "nn/base/torch.h"
+#include "nn/layers/init.h"
+
+namespace nn {
+
+/// y_t = sum over j < taps of weight_j x_{t - taps + 1 + j}, times channel. First values uniform in
+/// +-1 / sqrt(taps).
+class ShortConvolution : public torch::nn::Module, public OwnFirstValues {
+ public:
+  ShortConvolution(std::int64_t width, std::int64_t taps);
+  /// x (B, T, width) -> the same shape. `past` (B, taps - 1, width): the steps before, becomes those
+  /// before the next call; undefined: 0. `count` (B) int64, on the CPU: each row's real steps, the
+  /// first ones; undefined: T.
+  torch::Tensor forward(const torch::Tensor& x, torch::Tensor& past,
+                        const torch::Tensor& count) const;
+  void first_values() override;
+
+ private:
+  torch::Tensor weight_;  // (width, taps)
+};
+
+}  // namespace nn

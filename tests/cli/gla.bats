@@ -1,0 +1,57 @@
+#!/usr/bin/env bats
+# What a gla adds to its matrices and what it keeps of them: trained, stopped and continued, read in windows of any length.
+
+load helpers
+
+setup_file() {
+  export OMP_NUM_THREADS=1
+  needs train
+  cd "$BATS_FILE_TMPDIR"
+  cats 40 | tokenize -q -t bytes --format lines -o text.shard.zst
+}
+
+setup() {
+  needs train
+  cd "$BATS_FILE_TMPDIR"
+}
+
+trains() { # FOLDER FLAG...
+  local folder=$1
+  shift
+  train -q -j 1 --arch gla --layers 2 --d-model 16 --heads 2 --segment 48 --batch 3 --steps 6 --lr 5e-3 "$@" -o "$folder" text.shard.zst
+}
+
+@test "stopped and continued they give the same bytes, where rows carry on too" {
+  for kind in "--gla-update delta" "--gla-update delta --gla-decay none --gla-convolution 1" "--gla-decay fixed"; do
+    read -ra flags <<<"$kind --batches columns --lanes 3"
+    rm -rf whole parts
+    trains whole "${flags[@]}"
+    run -75 trains parts "${flags[@]}" --max-time 0
+    run -75 trains parts "${flags[@]}" --max-time 0
+    trains parts "${flags[@]}"
+    same whole parts
+  done
+}
+
+@test "a State that is carried makes windows of any length one text" {
+  for kind in "--gla-update delta" "--gla-decay fixed" "--gla-decay none"; do
+    read -ra flags <<<"$kind"
+    rm -rf model
+    trains model "${flags[@]}"
+    whole=$(eval-ppl -q -j 1 -m model --window 4000 --carry on --json text.shard.zst | field loss)
+    for window in 7 64 333; do
+      near "$(eval-ppl -q -j 1 -m model --window $window --carry on --json text.shard.zst | field loss)" "$whole" 1e-5
+    done
+    sample -q -j 1 -m model --prompt "The cat" --max-tokens 20 >once
+    sample -q -j 1 -m model --prompt "The cat" --max-tokens 20 | cmp - once
+  done
+}
+
+@test "the rule and what it keeps have to go together: one line, and nothing is made" {
+  run --separate-stderr -64 trains bad --gla-update delta --gla-decay fixed
+  # shellcheck disable=SC2154  # stderr is bats'
+  [ "$stderr" = "train: --gla-decay: fixed is of gla-update sum (RetNet); of delta it is gated or none" ]
+  run --separate-stderr -64 trains bad --gla-decay fixed --heads 8
+  [ "$stderr" = "train: --gla-decay: fixed needs keys of even width, not 1" ]
+  [ ! -e bad ]
+}
