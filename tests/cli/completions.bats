@@ -32,7 +32,7 @@ offers() { # EXPECTED WORD...
   offers '--init ' train --ini
   offers 'transformer transformer-xl ' train --arch tr
   offers 'transformer transformer-xl ' train --arch = tr
-  offers 'gpt2 fairseq fan-in ' train --init =
+  offers 'gpt2 fairseq fan-in depth ' train --init =
   offers '4 ' train --layers ''
   offers '' train --order ''
   offers '' train x
