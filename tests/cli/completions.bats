@@ -32,7 +32,7 @@ offers() { # EXPECTED WORD...
   offers '--init ' train --ini
   offers 'transformer transformer-xl ' train --arch tr
   offers 'transformer transformer-xl ' train --arch = tr
-  offers 'gpt2 fairseq fan-in ' train --init =
+  offers 'gpt2 fairseq fan-in depth ' train --init =
   offers '4 ' train --layers ''
   offers '' train --order ''
   offers '' train x
@@ -50,7 +50,7 @@ offers() { # EXPECTED WORD...
 @test "bash: behind tessera stand the programs, and behind each its own" {
   offers 'train ' tessera tra
   offers '--version ' tessera --vers
-  offers 'eval-forecast eval-ppl eval-regbench ' tessera help eval
+  offers 'eval-forecast eval-ppl eval-regbench eval-ruler ' tessera help eval
   offers 'transformer transformer-xl ' tessera train --arch tr
   offers 'merge ' tessera shard mer
   offers '--documents ' tessera shard split --doc

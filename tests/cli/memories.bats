@@ -3,7 +3,7 @@
 
 load helpers
 
-archs=(transformer lstm gla mosaic transformer-xl srupp encoder-decoder)
+archs=(transformer lstm gla mosaic mosaic2 transformer-xl srupp encoder-decoder)
 archs+=("gla --gla-update delta") # with its options
 trained=(none local long "local,ext")
 

@@ -55,6 +55,7 @@ as_one() {
   as_one train --arch gla --batches columns --lanes 4
   as_one train --arch gla --gla-update delta --batches columns --lanes 4
   as_one train --arch mosaic --accumulate 4
+  as_one train --arch mosaic2 --accumulate 4 --short-term 6 --long-term-delay 5 --long-term-delay-most 5
 }
 
 # near A B: the losses of two runs of four updates differ by 1e-5 of themselves at most.

@@ -123,6 +123,12 @@ follows() {
   follows clean-babistories <clean.json
 }
 
+@test "gen-ruler and eval-ruler" {
+  gen-ruler -n 3 --length 600 -o problems.jsonl
+  gen-ruler -n 2 --form answered | cat problems.jsonl - | follows gen-ruler
+  jq -c '{id, text: .outputs[0]}' problems.jsonl | eval-ruler --problems problems.jsonl --json | follows eval-ruler
+}
+
 @test "eval-regbench" {
   needs eval-regbench
   gen-regbench -n 2 --automata automata.jsonl -o languages.shard.zst

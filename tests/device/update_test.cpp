@@ -225,6 +225,7 @@ DOCTEST_TEST_CASE("stopped on a device and continued: the same bytes") {
       {.arch = "transformer-xl", .memory = "local,long", .columns = true},
       {.arch = "srupp", .memory = "local,long", .columns = true},
       {.arch = "mosaic", .memory = "local,ext"},
+      {.arch = "mosaic2", .memory = "local,ext"},
       {.arch = "transformer", .memory = "local,long"}};
   for (const auto& test : cases) {
     DOCTEST_CAPTURE(test.arch);

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/error.h"
+#include "nn/arch/mosaic_rows.h"
 #include "nn/base/upload.h"
 #include "nn/layers/attention.h"
 #include "nn/layers/embedding.h"
@@ -16,24 +16,6 @@ namespace {
 
 using torch::Tensor;
 
-/// The batch of the pairs' slots: `real` (B, n) bool says which are pairs.
-Batch slots_of(const Batch& batch, const Tensor& real) {
-  Batch slots;
-  slots.inputs = torch::zeros(real.sizes(), torch::kInt64);
-  slots.place.run = torch::zeros(real.sizes(), torch::kInt64).masked_fill_(real.logical_not(), -1);
-  slots.place.segment = slots.place.position = slots.inputs;
-  slots.fresh = batch.fresh;
-  return slots;
-}
-
-Tensor started_rows(const Batch& batch, State* state) {
-  if (state == nullptr || !state->has("started")) return torch::zeros({batch.rows()}, torch::kBool);
-  const auto started = state->tensors["started"].cpu();
-  if (started.size(0) != batch.rows())
-    core::fail(core::Code::bug, "a State of {} rows cannot go on with a batch of {} rows",
-               started.size(0), batch.rows());
-  return batch.fresh.defined() ? started & batch.fresh.logical_not() : started;
-}
 
 }  // namespace
 
@@ -57,54 +39,27 @@ Mosaic::Mosaic(const ModelOptions& options, std::int64_t vocabulary)
 }
 
 Hidden Mosaic::forward(const Batch& batch, State* state) {
-  const auto real = batch.place.run >= 0;  // (B, T)
-  const auto started = started_rows(batch, state);
-  const bool dense = real.all().item<bool>();
-  const auto steps = batch.steps();
-  const auto device = batch.inputs.device();
-  MosaicCall call;
-  call.state = state;
+  const MosaicRows rows(batch, state, /*may_open=*/bound_.slots == 0);
+  auto call = rows.call(state);
   call.bound = bound_;
   call.watch = watcher();
-  call.opening = dense && steps > 0 && !started.any().item<bool>() && bound_.slots == 0;
-  const auto lengths = real.sum(1);  // (B)
-  auto ids = batch.inputs;
-  Tensor order;
-  auto pairs = torch::ones({batch.rows(), std::max<std::int64_t>(steps - 1, 0)}, torch::kBool);
-  if (!call.opening) {
-    pairs = torch::arange(steps).unsqueeze(0) < lengths.unsqueeze(1);
-    if (steps > 0) pairs.select(1, 0).logical_and_(started);
-  }
-  if (!dense) {
-    order =
-        upload(torch::argsort(real.logical_not().to(torch::kUInt8), /*stable=*/true, 1), device);
-    ids = ids.masked_fill(upload(real.logical_not(), device), 0).gather(1, order);
-    call.last = upload((lengths - 1).clamp_min(0), device);
-    call.none = upload(lengths.eq(0).unsqueeze(1), device);
-  }
   std::optional<KvCache> cache;
   if (bound_.slots > 0) {
-    call.pairs = pairs.contiguous();
+    call.pairs = rows.pairs().contiguous();
     if (state != nullptr) state->reset(batch.fresh);
   } else {
-    cache.emplace(slots_of(batch, pairs), state);  // resets fresh rows
+    cache.emplace(rows.slots(), state);  // resets fresh rows
     call.cache = &*cache;
     const bool drops = is_training() && shape_.attention_dropout > 0;
     const auto floats = wte_->parameters()[0].options().requires_grad(false);
     const auto sight = make_sight(*cache, Positions::none, shape_.heads, 0, floats, drops);
     call.mask = sight.mask;
-    call.causal = sight.causal && steps > 1;
-    if (!call.opening && !pairs.all().item<bool>()) call.sees = upload(pairs.unsqueeze(2), device);
+    call.causal = sight.causal && batch.steps() > 1;
+    if (!rows.opening() && !rows.pairs().all().item<bool>())
+      call.sees = upload(rows.pairs().unsqueeze(2), batch.inputs.device());
   }
-  if (state != nullptr) state->tensors["started"] = started | real.any(1);
-
-  auto hidden = run(ids, call);
-  if (order.defined()) {
-    const auto back = torch::argsort(order, /*stable=*/true, 1).unsqueeze(2);
-    hidden.f = hidden.f.gather(1, back.expand_as(hidden.f));
-    hidden.g = hidden.g.gather(1, back.expand_as(hidden.g));
-  }
-  return hidden;
+  if (state != nullptr) rows.mark_started(*state);
+  return rows.in_order(run(rows.ids(), call));
 }
 
 Hidden Mosaic::run(const Tensor& ids, const MosaicCall& call) {

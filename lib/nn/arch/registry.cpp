@@ -7,6 +7,7 @@
 #include "nn/arch/lstm.h"
 #include "nn/arch/model.h"
 #include "nn/arch/mosaic.h"
+#include "nn/arch/mosaic2.h"
 #include "nn/arch/srupp.h"
 #include "nn/arch/transformer.h"
 #include "nn/arch/transformer_xl.h"
@@ -31,6 +32,7 @@ const Maker kMakers[] = {
     {"lstm", make<Lstm>},
     {"gla", make<Gla>},
     {"mosaic", make<Mosaic>},
+    {"mosaic2", make<Mosaic2>},
     {"srupp", make<Srupp>},
     {"encoder-decoder", make<EncoderDecoder>},
 };

@@ -9,10 +9,9 @@ namespace {
 
 constexpr ArchFacts kFacts[] = {
     // name, reads_source, layer_memory
-    {"transformer", false, false},    {"transformer-xl", false, true},
-    {"lstm", false, false},           {"gla", false, false},
-    {"mosaic", false, false},         {"srupp", false, true},
-    {"encoder-decoder", true, false},
+    {"transformer", false, false}, {"transformer-xl", false, true},  {"lstm", false, false},
+    {"gla", false, false},         {"mosaic", false, false},         {"mosaic2", false, false},
+    {"srupp", false, true},        {"encoder-decoder", true, false},
 };
 
 }  // namespace

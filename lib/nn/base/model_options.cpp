@@ -27,7 +27,7 @@ void ShapeOptions::fields(core::FieldList& f) {
       .below(1);
   f("head-dropout", head_dropout, "dropout on the output before the softmax").at_least(0).below(1);
   f("memory-key", memory_key, "what keys the memories", {"last-ffn-input", "output"});
-  f("init", init, "first values of the parameters", {"gpt2", "fairseq", "fan-in"});
+  f("init", init, "first values of the parameters", {"gpt2", "fairseq", "fan-in", "depth"});
 }
 
 void VocabularyOptions::fields(core::FieldList& f) {
@@ -166,6 +166,20 @@ void MosaicOptions::fields(core::FieldList& f) {
     "mosaic: divide the output before the softmax by the square root of d-model");
 }
 
+void Mosaic2Options::fields(core::FieldList& f) {
+  f("short-term", short_term, "mosaic2: newest pairs, which the short-term memory holds")
+      .between(1, kMostTokens)
+      .unless_default();
+  f("long-term-delay", delay,
+    "mosaic2: tokens back to the newest pair that the long-term memory holds")
+      .between(1, kMostTokens)
+      .unless_default();
+  f("long-term-delay-most", most_delay,
+    "mosaic2: each batch of training draws the delay from --long-term-delay to this")
+      .between(1, kMostTokens)
+      .unless_default();
+}
+
 void LayerMemoryOptions::fields(core::FieldList& f) {
   f("layer-memory", layer_memory,
     "past tokens each layer keeps: numbers, or as 'long=2304 short=128 place=interleaved:4'");
@@ -206,6 +220,7 @@ void ModelOptions::fields(core::FieldList& f) {
   gla.fields(f);
   f.group("Memory Mosaics");
   mosaic.fields(f);
+  mosaic2.fields(f);
   f.group("Memory of layers");
   layer_memory.fields(f);
   f.group("Transformer-XL");

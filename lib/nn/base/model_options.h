@@ -106,6 +106,13 @@ struct MosaicOptions {
   void fields(core::FieldList& f);
 };
 
+struct Mosaic2Options {
+  std::int64_t short_term = 256;  ///< newest pairs, which the short-term memory holds
+  std::int64_t delay = 64;        ///< how far back the long-term memory's newest pair is
+  std::int64_t most_delay = 256;  ///< in training it is drawn from `delay` to this
+  void fields(core::FieldList& f);
+};
+
 /// What the layers of transformer-xl and srupp carry from call to call.
 struct LayerMemoryOptions {
   std::string layer_memory = "512";  ///< past inputs kept by each layer; see memory_pattern.h
@@ -136,6 +143,7 @@ struct ModelOptions {
   LstmOptions lstm;
   GlaOptions gla;
   MosaicOptions mosaic;
+  Mosaic2Options mosaic2;
   LayerMemoryOptions layer_memory;
   TransformerXlOptions transformer_xl;
   SruppOptions srupp;

@@ -1,6 +1,7 @@
 #include "nn/layers/init.h"
 
 #include <cmath>
+#include <cstdlib>
 
 #include "core/error.h"
 
@@ -28,6 +29,13 @@ bool is_recurrent(const std::string& name) {
   return contains(name, "_ih_l") || contains(name, "_hh_l");
 }
 
+/// N of what stands in "h.N", from 0; 0 outside of layers.
+std::int64_t layer_of(const std::string& name) {
+  const auto path = "." + name;
+  const auto at = path.find(".h.");
+  return at == std::string::npos ? 0 : std::strtoll(path.c_str() + at + 3, nullptr, 10);
+}
+
 void fill(const std::string& name, torch::Tensor& p, const std::string& scheme,
           std::int64_t layers) {
   if (is_recurrent(name)) {
@@ -36,6 +44,10 @@ void fill(const std::string& name, torch::Tensor& p, const std::string& scheme,
     p.uniform_(-bound, bound);
   } else if (p.dim() == 1) {
     p.fill_(ends_with(name, "bias") ? 0 : 1);
+  } else if (scheme == "depth") {
+    const auto numbers = static_cast<double>(2 * p.size(-1) * (layer_of(name) + 1));
+    const auto spread = 1 / std::sqrt(numbers);
+    p.normal_(0, spread).clamp_(-3 * spread, 3 * spread);
   } else if (scheme != "gpt2" && is_table(name)) {
     p.normal_(0, 1 / std::sqrt(static_cast<double>(p.size(1))));
   } else if (scheme == "fairseq") {
@@ -51,8 +63,9 @@ void fill(const std::string& name, torch::Tensor& p, const std::string& scheme,
 }  // namespace
 
 void initialise(torch::nn::Module& module, const std::string& scheme, std::int64_t layers) {
-  if (scheme != "gpt2" && scheme != "fairseq" && scheme != "fan-in")
-    core::fail(core::Code::bad_config, "init: '{}' is none of gpt2, fairseq, fan-in", scheme);
+  if (scheme != "gpt2" && scheme != "fairseq" && scheme != "fan-in" && scheme != "depth")
+    core::fail(core::Code::bad_config, "init: '{}' is none of gpt2, fairseq, fan-in, depth",
+               scheme);
   if (no_first_values) return;
   const torch::NoGradGuard no_grad;
   for (auto& item : module.named_parameters()) fill(item.key(), item.value(), scheme, layers);

@@ -18,6 +18,10 @@ namespace nn {
 /// "fan-in": tables normal(0, width^-0.5), matrices normal(0, columns^-0.5), the projections back
 /// to the residual stream divided by sqrt(layers).
 ///
+/// "depth": tables and matrices normal(0, (2 columns (l + 1))^-0.5) in layer l, from 0, what is
+/// further off than three times that being moved there; outside of layers l is 0 (Zhang and Bottou
+/// 2025, arXiv 2507.03285, table 6).
+///
 /// All: norms 1, biases 0, recurrent weights and biases uniform in +-1/sqrt(width of the cells).
 /// Then modules that are OwnFirstValues fill what is theirs, in the order they were registered.
 /// Throws Error{bad_config} for another scheme.

@@ -312,7 +312,7 @@ DOCTEST_TEST_CASE("texts with every memory are what loops over their windows giv
 
 DOCTEST_TEST_CASE("a text is what eval-ppl's scorer gives, where State is carried too") {
   for (const std::string arch :
-       {"transformer", "lstm", "transformer-xl", "srupp", "gla", "mosaic"}) {
+       {"transformer", "lstm", "transformer-xl", "srupp", "gla", "mosaic", "mosaic2"}) {
     auto model = tiny::model_of(arch, "rope", 23, torch::kFloat64);
     const auto carry = model.architecture->carry();
     for (const bool carried : {false, true}) {

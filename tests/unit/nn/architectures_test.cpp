@@ -63,6 +63,13 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
        o.mosaic.persistent_slots = 3;
        o.shape.layers = 3;
      }},
+    {"mosaic2", [](auto& o) { o.mosaic2.short_term = 3, o.mosaic2.delay = 2; }},
+    {"mosaic2",
+     [](auto& o) {
+       o.mosaic2.short_term = 1, o.mosaic2.delay = 4;
+       o.shape.memory_key = "output", o.shape.layers = 3;
+     }},
+    {"mosaic2", [](auto& o) { o.mosaic2.short_term = 4, o.mosaic2.delay = 1, o.shape.heads = 1; }},
     {"srupp", [](auto& o) { o.srupp.attention_last = 1, o.shape.heads = 1; }},
     {"srupp", [](auto& o) { o.srupp.attention_every = 0, o.shape.memory_key = "output"; }},
     {"encoder-decoder", [](auto& o) { o.transformer.norm = "post"; }},

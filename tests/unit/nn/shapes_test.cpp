@@ -47,6 +47,8 @@ DOCTEST_TEST_CASE("the papers' shapes have the papers' numbers of parameters") {
   // 12 GPT-2 blocks without biases, their scalars, 25 norms and the embedding.
   DOCTEST_CHECK(nn::parameter_count(shape("mosaic-small"), 50257) ==
                 12 * (12 * 768 * 768 + 7 * 12) + 25 * 768 + 50257 * 768);
+  // The published tokenizer's 128,256 types; the paper calls its size Llama's of 1.5 billion.
+  DOCTEST_CHECK(millions("mosaic2-small", 128256) == doctest::Approx(2040).epsilon(0.005));
   DOCTEST_CHECK(millions("trime-247m", kWikiText103) == doctest::Approx(247).epsilon(0.002));
   DOCTEST_CHECK(millions("trime-150m", kWikiText103) == doctest::Approx(150).epsilon(0.01));
   DOCTEST_CHECK(millions("trime-enwik8", 208) == doctest::Approx(38).epsilon(0.005));

@@ -37,6 +37,8 @@ constexpr Case kCases[] = {
     {"columns", "local,long", "srupp", "learned"},
     {"shuffled", "local,ext", "mosaic", "learned"},
     {"columns", "local,long", "mosaic", "learned"},
+    {"shuffled", "local,ext", "mosaic2", "learned"},
+    {"columns", "local,long", "mosaic2", "learned"},
 };
 
 bool known(const std::string& arch) {

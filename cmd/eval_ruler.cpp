@@ -1,0 +1,52 @@
+// eval-ruler: whether a model's answers have what the problems of gen-ruler ask for.
+//
+// FILE: JSON lines of sample --json, with the ids of the problems. stdout: the share of the answers
+// that are there, in percent, of all and by task and length.
+
+#include <string>
+#include <vector>
+
+#include "cli/progress.h"
+#include "cli/run.h"
+#include "core/io.h"
+#include "core/line_reader.h"
+#include "task/ruler_score.h"
+
+namespace {
+
+struct Options {
+  std::string problems;
+  std::vector<std::string> files;
+  void fields(core::FieldList& f) {
+    f.positional("FILE", files, "answers, from sample --json; - or none is stdin");
+    f("problems", problems, "what gen-ruler wrote").required = true;
+  }
+};
+
+int evaluate(const Options& options, const cli::Context& context) {
+  core::LineReader asked(core::open_source(options.problems));
+  task::RulerScore score(task::read_ruler_problems(asked));
+  for (const auto& file : core::input_paths(options.files)) {
+    core::LineReader answers(core::open_source(file));
+    while (const auto line = answers.next())
+      if (!line->empty()) score.add(*line, answers.origin());
+  }
+  score.check_complete(options.problems);
+  cli::write_output(context, cli::format_parts(context, score.total(), score.parts()));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return cli::run(
+      argc, argv,
+      {"eval-ruler",
+       "Whether a model's answers have what the problems of gen-ruler ask for.",
+       "  eval-ruler --problems problems.jsonl answers.jsonl\n"
+       "  sample -m model --temperature 0 --json problems.jsonl | eval-ruler --problems "
+       "problems.jsonl",
+       {"problems"}},
+      options, evaluate);
+}

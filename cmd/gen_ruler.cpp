@@ -1,0 +1,125 @@
+// gen-ruler: questions about long texts, whose answers stand somewhere in them.
+//
+// stdout, or -o: JSON lines: a problem with its prompt and what is to be said, as sample(1) and
+// eval-ruler(1) read them; or the prompt with its answer, to train on.
+
+#include <memory>
+#include <string>
+
+#include "cli/progress.h"
+#include "cli/run.h"
+#include "core/error.h"
+#include "core/io.h"
+#include "core/json.h"
+#include "task/ruler_documents.h"
+#include "task/ruler_needles.h"
+#include "task/ruler_variables.h"
+#include "text/formats/tokenizer_json.h"
+
+namespace {
+
+using core::Code;
+using core::fail;
+
+struct Options {
+  std::int64_t n = 500, first = 0;
+  std::string task = "documents", tokenizer = "bytes", form = "problems";
+  task::RulerLength length{.answer = 0};
+  task::NeedleShape needles;
+  std::string haystack = "noise", text, documents;
+  std::int64_t chains = 1, hops = 4;
+  void fields(core::FieldList& f) {
+    f("count", n, "how many problems").between(0, 1e12).short_name = 'n';
+    f("first", first, "number of the first: take others for a test").between(0, 1e12);
+    f("task", task, "what is asked", {"needles", "variables", "documents"});
+    f("length", length.tokens, "most tokens of a prompt and its answer").between(16, 1e9);
+    f("tokenizer", tokenizer, "tokenizer.json, or 'bytes': what counts them").short_name = 't';
+    f("answer-tokens", length.answer, "of --length, left for the answer; 0: 128, 30 or 32, by task")
+        .between(0, 1e9);
+    f("shots", length.shots, "solved problems of little filling in front of each").between(0, 100);
+    f("form", form, "problems, or prompts with their answers, to train on",
+      {"problems", "answered"});
+    f("haystack", haystack, "needles: what they lie in", {"noise", "needles", "text"});
+    f("text", text, "needles: with --haystack text, the file of it");
+    needles.fields(f);
+    f("chains", chains, "variables: chains of them").between(1, 1000);
+    f("hops", hops, "variables: that get their value from another, in each chain").between(0, 1000);
+    f("documents", documents, "documents: a file of SQuAD; without: made up");
+  }
+};
+
+std::unique_ptr<task::RulerTask> task_of(const Options& options) {
+  if (options.task == "variables")
+    return std::make_unique<task::VariableTask>(options.chains, options.hops);
+  if (options.task == "documents") {
+    if (options.documents.empty()) return std::make_unique<task::MadeDocumentTask>();
+    return std::make_unique<task::DocumentTask>(
+        task::read_squad(core::read_text(options.documents), options.documents));
+  }
+  using Haystack = task::NeedleTask::Haystack;
+  if (options.haystack != "text")
+    return std::make_unique<task::NeedleTask>(
+        options.needles, options.haystack == "noise" ? Haystack::noise : Haystack::needles,
+        std::vector<std::string>());
+  return std::make_unique<task::NeedleTask>(
+      options.needles, Haystack::sentences,
+      task::sentences_of(core::read_text(options.text), options.text));
+}
+
+/// As published, where nothing else is said.
+std::int64_t answer_tokens(const Options& options) {
+  if (options.length.answer > 0) return options.length.answer;
+  return options.task == "needles" ? 128 : options.task == "variables" ? 30 : 32;
+}
+
+core::OrderedJson line_of(const Options& options, const task::RulerLength& length,
+                          std::int64_t number, const task::FittedProblem& made) {
+  const auto& [prompt, answers] = made.problem;
+  if (options.form == "answered")  // of several right answers the first
+    return {{"text",
+             prompt + " " + (options.task == "documents" ? answers.front() : task::said(answers))}};
+  return {{"id", number},         {"task", options.task}, {"length", length.tokens},
+          {"prompt", prompt},     {"outputs", answers},   {"max_tokens", length.answer},
+          {"tokens", made.tokens}};
+}
+
+int generate(const Options& options, const cli::Context& context) {
+  if ((options.haystack == "text") == options.text.empty())
+    fail(Code::usage, "--haystack text and --text FILE are given together");
+  const auto task = task_of(options);
+  const auto tokenizer = text::load_tokenizer(options.tokenizer);
+  const auto encoder = tokenizer->encoder();
+  std::vector<std::uint32_t> ids;
+  const auto count = [&](std::string_view text) {
+    ids.clear();
+    encoder->encode(text, ids);
+    return static_cast<std::int64_t>(ids.size());
+  };
+  auto length = options.length;
+  length.answer = answer_tokens(options);
+  core::Output out(context.output);
+  cli::Progress progress(context, "making", "problems", static_cast<std::uint64_t>(options.n));
+  for (std::int64_t i = options.first; i < options.first + options.n; ++i) {
+    const auto made = task::fitted_problem(*task, length, static_cast<std::uint64_t>(context.seed),
+                                           static_cast<std::uint64_t>(i), count);
+    out.write(core::dump(line_of(options, length, i, made)) + "\n");
+    progress.update(static_cast<std::uint64_t>(i - options.first + 1));
+  }
+  out.commit();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return cli::run(argc, argv,
+                  {"gen-ruler",
+                   "Questions about long texts, whose answers stand somewhere in them.",
+                   "  gen-ruler --length 4096 -t model/tokenizer.json -n 100 -o problems.jsonl\n"
+                   "  gen-ruler --task needles --haystack needles --first 5000 -n 100\n"
+                   "  gen-ruler --form answered -n 5000 | tokenize -t bytes --format jsonl -o "
+                   "train.shard.zst",
+                   {"tokenizer", "text", "documents"}},
+                  options, generate);
+}

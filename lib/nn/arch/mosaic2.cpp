@@ -1,0 +1,81 @@
+#include "nn/arch/mosaic2.h"
+
+#include "core/error.h"
+#include "nn/arch/mosaic_rows.h"
+#include "nn/layers/embedding.h"
+#include "nn/layers/option_checks.h"
+
+namespace nn {
+
+using torch::Tensor;
+
+Mosaic2::Mosaic2(const ModelOptions& options, std::int64_t vocabulary)
+    : shape_(options.shape), options_(options.mosaic2) {
+  constexpr double kEpsilon = 1e-5;
+  check_heads(shape_);
+  if (options_.most_delay < options_.delay)
+    core::fail(core::Code::bad_config, "long-term-delay-most: {} is less than long-term-delay {}",
+               options_.most_delay, options_.delay);
+  const auto d = shape_.d_model;
+  wte_ = register_module("wte", make_embedding(options, vocabulary));
+  const auto norm = [&] {
+    return std::make_shared<LayerNorm>(d, kEpsilon, /*bias=*/false, NormKind::rms);
+  };
+  for (const auto& layer : add_layers(*this, "h", shape_.layers)) {
+    Layer made;
+    made.ln_1 = layer->register_module("ln_1", norm());
+    made.short_term = layer->register_module("short_term", std::make_shared<GatedMemory>(shape_));
+    made.long_term = layer->register_module("long_term", std::make_shared<GatedMemory>(shape_));
+    made.ln_2 = layer->register_module("ln_2", norm());
+    made.mlp = layer->register_module(
+        "mlp", std::make_shared<FeedForward>(shape_, Activation::silu, /*bias=*/false,
+                                             /*gated=*/true));
+    layers_.push_back(made);
+  }
+  ln_f_ = register_module("ln_f", norm());
+}
+
+std::int64_t Mosaic2::delay() const {
+  if (!is_training()) return options_.delay;
+  return torch::randint(options_.delay, options_.most_delay + 1, {1}, torch::kInt64)
+      .item<std::int64_t>();
+}
+
+Hidden Mosaic2::forward(const Batch& batch, State* state) {
+  const MosaicRows rows(batch, state, /*may_open=*/true);
+  KvCache cache(rows.slots(), state);  // resets fresh rows
+  auto call = rows.call(state);
+  call.cache = &cache;
+  const auto floats = wte_->parameters()[0].options().requires_grad(false);
+  const auto near = make_pair_sight(cache, {.nearest = 1, .farthest = options_.short_term},
+                                    batch.steps(), call.opening, floats),
+             far = make_pair_sight(cache, {.nearest = delay(), .farthest = 0}, batch.steps(),
+                                   call.opening, floats);
+  if (state != nullptr) rows.mark_started(*state);
+  return rows.in_order(run(rows.ids(), call, near, far));
+}
+
+Hidden Mosaic2::run(const Tensor& ids, const MosaicCall& call, const PairSight& near,
+                    const PairSight& far) {
+  const auto drop = [&](const Tensor& x) { return dropped(x, shape_.dropout, is_training()); };
+  auto x = drop(wte_->forward(ids));
+  Tensor g;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const auto& layer = layers_[i];
+    const auto name = "h." + std::to_string(i);
+    const auto read = layer.ln_1->forward(x);
+    x = x + drop(layer.short_term->forward(read, call, near, name + ".short_term") +
+                 layer.long_term->forward(read, call, far, name + ".long_term"));
+    g = layer.ln_2->forward(x);
+    x = x + drop(layer.mlp->forward(g));
+  }
+  x = ln_f_->forward(x);
+  if (shape_.memory_key == "output") g = x;
+  return {dropped(x, shape_.head_dropout, is_training()), g};
+}
+
+void Mosaic2::forget(State& state, std::int64_t keep) {
+  KvCache::forget(state, std::max<std::int64_t>(keep - 1, 0));
+}
+
+}  // namespace nn

@@ -1,0 +1,167 @@
+#include "nn/arch/mosaic2_units.h"
+
+#include <algorithm>
+
+#include "nn/base/upload.h"
+#include "nn/layers/band_attention.h"
+#include "nn/ops/gated_keys.h"
+#include "nn/ops/leaky.h"
+
+namespace nn {
+namespace {
+
+using torch::Tensor;
+
+constexpr double kMostLogBandwidth = 10, kMostLogValue = 15;
+
+/// (B, T, d) -> (B, heads, T, d / heads), a view.
+Tensor heads_apart(const Tensor& x, std::int64_t heads) {
+  return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
+}
+
+torch::TensorOptions of_counts(const torch::TensorOptions& queries) {
+  return queries.dtype(queries.dtype() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32);
+}
+
+/// 1, 2, ..., n: (1, n, 1).
+Tensor counted_up(std::int64_t n, const torch::TensorOptions& floats) {
+  return torch::arange(1, n + 1, floats).view({1, n, 1});
+}
+
+/// Every pair in reach is told apart from the others by a mask.
+PairSight masked_sight(const KvCache& cache, const PairReach& reach,
+                       const torch::TensorOptions& queries) {
+  const auto device = queries.device();
+  auto distance = upload(cache.before(), device).unsqueeze(2) -
+                  upload(cache.position(), device).unsqueeze(1);  // (B or 1, T, S)
+  if (cache.all_valid()) distance = distance.narrow(0, 0, 1);
+  auto visible = distance >= reach.nearest - 1;
+  if (reach.farthest > 0) visible = visible & (distance < reach.farthest);
+  if (!cache.all_valid())  // a token that completes no pair sees none
+    visible = visible & upload(cache.valid(), device).unsqueeze(1) &
+              upload(cache.real(), device).unsqueeze(2);
+  PairSight made;
+  made.slots = cache.slots();
+  made.sight.mask = torch::zeros(visible.sizes(), queries)
+                        .masked_fill_(visible.logical_not(), kHidden)
+                        .unsqueeze(1);
+  made.counts = visible.sum(2, /*keepdim=*/true).to(of_counts(queries).dtype());
+  made.sees = made.counts.clamp_max(1);
+  return made;
+}
+
+}  // namespace
+
+PairSight make_pair_sight(const KvCache& cache, const PairReach& reach, std::int64_t tokens,
+                          bool opening, const torch::TensorOptions& queries) {
+  const auto slots = cache.slots();
+  PairSight made;
+  if (opening) {  // a triangle, or a band of it where the oldest are out of reach
+    made.skipped = std::min(reach.nearest, tokens);
+    made.begin = slots - (tokens - 1);  // what a State held before is not seen
+    made.slots = tokens - made.skipped;
+    made.sight.causal = true;
+    made.counts = counted_up(made.slots, of_counts(queries));
+    if (const auto most = reach.farthest - reach.nearest + 1; reach.farthest > 0) {
+      made.band = made.slots > most ? most : 0;
+      made.counts = made.counts.clamp_max(static_cast<double>(most));
+    }
+    return made;
+  }
+  if (tokens == 1 && cache.all_valid()) {  // one query sees a range
+    const auto end = std::max<std::int64_t>(0, slots - (reach.nearest - 1));
+    made.begin = reach.farthest > 0 ? std::max<std::int64_t>(0, slots - reach.farthest) : 0;
+    made.slots = std::max<std::int64_t>(0, end - made.begin);
+    made.skipped = made.slots > 0 ? 0 : 1;
+    made.counts = torch::full({1, 1, 1}, static_cast<double>(made.slots), of_counts(queries));
+    return made;
+  }
+  return masked_sight(cache, reach, queries);
+}
+
+GatedMemory::GatedMemory(const ShapeOptions& shape)
+    : heads_(shape.heads), dropout_(shape.attention_dropout) {
+  const auto d = shape.d_model;
+  maps_ = register_module("maps", std::make_shared<Linear>(d, 2 * d, /*bias=*/false));
+  gates_ = register_module("gates", std::make_shared<Linear>(d, 2 * heads_, /*bias=*/false));
+  c_proj_ = register_module("c_proj", std::make_shared<Linear>(d, d, /*bias=*/false));
+  const auto number = [&](const char* name) { return register_parameter(name, blank({heads_})); };
+  beta_0_ = number("beta_0");
+  beta_1_ = number("beta_1");
+  alpha_ = number("alpha");
+  value_scale_ = number("value_scale");
+  mix_ = number("mix");
+}
+
+void GatedMemory::first_values() {
+  beta_0_.fill_(1.5);
+  beta_1_.fill_(1.5);
+  alpha_.fill_(1. / 3);
+  value_scale_.zero_();
+  mix_.uniform_(0, 1);
+}
+
+Tensor GatedMemory::beta(const Tensor& counts) const {
+  const auto of_head = [&](const Tensor& stored) {
+    return stored.to(counts.dtype()).view({heads_, 1, 1});
+  };
+  const auto power = counts.unsqueeze(1).pow(of_head(alpha_).abs().clamp_max(1));
+  return of_head(beta_1_).clamp_max(kMostLogBandwidth).exp() * power +
+         of_head(beta_0_).clamp_max(kMostLogBandwidth).exp();
+}
+
+Tensor GatedMemory::forward(const Tensor& x, const MosaicCall& call, const PairSight& sight,
+                            const std::string& name) {
+  const auto d = x.size(2), steps = x.size(1);
+  const auto mapped = maps_->forward(x), gates = gates_->forward(x);
+  const auto u = mapped.narrow(2, d, d);
+  const auto gate = gates.narrow(2, 0, heads_), decay = -gates.narrow(2, heads_, heads_).abs();
+  const auto value_scale = value_scale_.abs().clamp_max(kMostLogValue).exp();
+  GatedSums before;
+  Tensor value;
+  if (!call.opening) {
+    before = {call.carried(name + ".sums", x), call.carried(name + ".levels", gate)};
+    value = call.carried(name + ".value", x);
+  }
+  const auto made = gated_keys(mapped.narrow(2, 0, d), gate, decay, before, call.state != nullptr);
+  if (call.state != nullptr) {
+    call.carry(name + ".sums", made.sums, before.sums);
+    call.carry(name + ".levels", made.levels, before.levels);
+    call.carry(name + ".value", u, value);
+  }
+  const auto earlier = made.keys.narrow(1, 0, steps - 1);
+  if (call.opening)
+    return read(made.keys, earlier, mixed_values(u, mix_, value_scale), call, sight, name);
+  const auto ones = torch::ones({heads_}, x.options().requires_grad(false));
+  const auto pair_keys = torch::cat({normalised(before.sums, ones).unsqueeze(1), earlier}, 1);
+  const auto values = mixed_values(torch::cat({value.unsqueeze(1), u}, 1), mix_, value_scale);
+  return read(made.keys, pair_keys, values, call, sight, name);
+}
+
+Tensor GatedMemory::read(const Tensor& keys, const Tensor& pair_keys, const Tensor& values,
+                         const MosaicCall& call, const PairSight& sight, const std::string& name) {
+  const auto rows = keys.size(0), steps = keys.size(1), d = keys.size(2);
+  const auto nothing = [&](std::int64_t n) {
+    return torch::zeros({rows, n, d}, keys.options().requires_grad(false));
+  };
+  if (call.opening && steps == 1) return nothing(1);  // no pair yet
+  const auto k = call.cache->extend(name + ".k", heads_apart(pair_keys, heads_));
+  const auto v = call.cache->extend(name + ".v", heads_apart(values, heads_));
+  const auto asking = steps - sight.skipped;
+  if (asking == 0) return nothing(steps);
+  const auto scaled = heads_apart(keys.narrow(1, sight.skipped, asking), heads_) *
+                      beta(sight.counts).to(keys.dtype());
+  const auto seen_k = k.narrow(2, sight.begin, sight.slots),
+             seen_v = v.narrow(2, sight.begin, sight.slots);
+  const auto dropout = is_training() ? dropout_ : 0.0;
+  const Scores as_they_are{.scale = 1};
+  auto y = (sight.band > 0 ? attend_band(scaled, seen_k, seen_v, sight.band, dropout, as_they_are)
+                           : attend(scaled, seen_k, seen_v, sight.sight, dropout, as_they_are))
+               .transpose(1, 2)
+               .reshape({rows, asking, d});
+  if (sight.sees.defined()) y = y * sight.sees.to(y.dtype());
+  y = c_proj_->forward(y);
+  return sight.skipped == 0 ? y : torch::cat({nothing(sight.skipped).to(y.dtype()), y}, 1);
+}
+
+}  // namespace nn

@@ -1,0 +1,112 @@
+#include "task/ruler.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace task {
+namespace {
+
+constexpr std::int64_t kShotFilling = 5;
+constexpr std::uint64_t kShots = std::uint64_t{1} << 62;  // their numbers begin here
+
+/// Solved, one after the other.
+std::string shots(const RulerTask& task, std::int64_t count, std::uint64_t seed,
+                  std::uint64_t number) {
+  std::string text;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto own =
+        kShots + number * static_cast<std::uint64_t>(count) + static_cast<std::uint64_t>(i);
+    const auto shot = task.draw(seed, own, std::min(kShotFilling, task.most_filling()));
+    text += shot.prompt + " " + said(shot.answers) + "\n\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, std::uint64_t seed,
+                             std::uint64_t number, const CountTokens& count) {
+  const auto front = shots(task, length.shots, seed, number);
+  const auto at = [&](std::int64_t filling) {
+    FittedProblem made;
+    made.problem = task.draw(seed, number, filling);
+    made.problem.prompt.insert(0, front);
+    made.tokens = count(made.problem.prompt);
+    return made;
+  };
+  const auto room = length.tokens - length.answer;
+  auto best = at(0);
+  if (best.tokens > room)
+    core::fail(core::Code::usage,
+               "--length {}: problem {} has {} tokens without filling, and {} are left for the "
+               "answer",
+               length.tokens, number, best.tokens, length.answer);
+  std::int64_t fits = 0, above = task.most_filling() + 1;
+  for (std::int64_t step = 1; fits + 1 < above;) {  // longer and longer, then halving
+    const bool growing = step > 0;
+    const auto filling = growing ? std::min(fits + step, above - 1) : (fits + above) / 2;
+    auto made = at(filling);
+    if (made.tokens <= room) {
+      fits = filling, best = std::move(made);
+      step *= 2;
+    } else {
+      above = filling, step = 0;
+    }
+  }
+  return best;
+}
+
+std::string said(const std::vector<std::string>& answers) { return joined(answers, ", "); }
+
+std::vector<std::string> strewn(std::vector<std::string> parts, std::vector<std::string> others,
+                                core::Rng& rng) {
+  std::vector<std::uint64_t> places;
+  for (std::size_t i = 0; i < others.size(); ++i) places.push_back(rng.below(parts.size() + 1));
+  std::sort(places.begin(), places.end());
+  std::vector<std::string> all;
+  all.reserve(parts.size() + others.size());
+  std::size_t other = 0;
+  for (std::size_t i = 0; i <= parts.size(); ++i) {
+    for (; other < others.size() && places[other] == i; ++other)
+      all.push_back(std::move(others[other]));
+    if (i < parts.size()) all.push_back(std::move(parts[i]));
+  }
+  return all;
+}
+
+std::string joined(const std::vector<std::string>& parts, std::string_view between) {
+  std::string text;
+  for (const auto& part : parts) {
+    if (!text.empty()) text += between;
+    text += part;
+  }
+  return text;
+}
+
+std::string_view ruler_noise() {
+  return "Rain fell all morning. The boats stayed in the harbour. A dog slept by the stove. Nobody "
+         "was in a hurry.";
+}
+
+std::string made_name(core::Rng& rng) {
+  static constexpr std::string_view kStarts[] = {"b", "br", "d",  "dr", "f",  "g", "gr",
+                                                 "h", "k",  "l",  "m",  "n",  "p", "r",
+                                                 "s", "sk", "st", "t",  "tr", "v", "w"};
+  static constexpr std::string_view kVowels[] = {"a",  "e",  "i",  "o",  "u",
+                                                 "ai", "au", "ea", "ei", "ou"};
+  static constexpr std::string_view kEnds[] = {"",  "l",  "m",  "n",  "r",  "s",
+                                               "t", "ck", "nd", "rd", "ln", "st"};
+  const auto drawn = [&](const auto& list) { return list[rng.below(std::size(list))]; };
+  std::string name;
+  const auto syllables = 2 + rng.below(2);
+  for (std::uint64_t i = 0; i < syllables; ++i) {
+    name += drawn(kStarts);
+    name += drawn(kVowels);
+  }
+  name += drawn(kEnds);
+  name[0] = static_cast<char>(name[0] - 'a' + 'A');
+  return name;
+}
+
+}  // namespace task
