@@ -9,6 +9,8 @@
 
 #include "cli/progress.h"
 #include "cli/run.h"
+#include "core/destination.h"
+#include "core/error.h"
 #include "core/io.h"
 #include "infer/generate/generator.h"
 #include "infer/generate/sample_all.h"
@@ -18,7 +20,7 @@
 namespace {
 
 struct Options {
-  std::string model, tokenizer;
+  std::string model, tokenizer, report;
   infer::PromptOptions prompts;
   infer::OutputOptions output;
   infer::GeneratorOptions generator;
@@ -32,6 +34,7 @@ struct Options {
         .short_name = 't';
     prompts.fields(f);
     output.fields(f);
+    f("report", report, "a file for the figures of the run: speed, searches, spans");
     generator.fields(f);
     reach.fields(f);
     generator.retrieve.fields(f);
@@ -51,6 +54,8 @@ model::Loaded load(const Options& options, torch::Device device) {
 }
 
 int write_samples(const Options& options, const cli::Context& context) {
+  if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
+    core::fail(core::Code::usage, "--report {}: the texts go there too", options.report);
   auto settings = options.generator;
   settings.settle(context.given);
   settings.check();
@@ -61,6 +66,8 @@ int write_samples(const Options& options, const cli::Context& context) {
   infer::Generator generator(load(options, device), settings, options.memory, device);
 
   core::Output out(context.output);
+  std::optional<core::Output> report;
+  if (!options.report.empty()) report.emplace(options.report);
   const bool to_stdout = context.output.empty() || context.output == "-";
   auto form = options.output;
   form.json = context.json;
@@ -72,14 +79,19 @@ int write_samples(const Options& options, const cli::Context& context) {
   cli::Progress progress(on_terminal, "sample", "tokens");
   infer::SampleWatch watch;
   watch.finished = [&](const infer::Sample& sample) {
-    if (!context.json)
-      cli::to_stderr(infer::citation_lines(sample.prompt, sample.sample, sample.cited));
+    if (context.json || !settings.cite) return;
+    cli::to_stderr(infer::citation_lines(sample.prompt, sample.sample, sample.cited) +
+                   infer::span_lines(sample.prompt, sample.sample, sample.spans));
   };
   watch.warn = cli::noter(context);
   watch.progress = progress.counter();
   if (context.verbose > 0) watch.checked = cli::noter(context);
   const auto totals = infer::sample_all(generator, prompts, output, watch);
   out.commit();
+  if (report) {
+    report->write(cli::format_report(context, totals.figures()));
+    report->commit();
+  }
   if (context.verbose > 0) cli::note(context, totals.summary());
   return 0;
 }

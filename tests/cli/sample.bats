@@ -194,3 +194,40 @@ EOF
   sample -m model -t bytes --prompt 'Once there' --datastore cite-store --k 8 --combine both --cite --max-tokens 5 --temperature 0 --json >drawn
   jq -e --slurpfile drawn drawn '.citations == $drawn[0].citations' searched
 }
+
+@test "--spans: stretches of the store with their places; none where nothing agrees; counted in --report" {
+  command -v build-datastore || skip "build-datastore is not built"
+  printf 'Once there was a cat.\nOnce there was a cow.\n' | tokenize -q -t bytes --format lines -o spans.shard.zst
+  build-datastore --metric l2 -q -m model spans.shard.zst -o spans-store >/dev/null
+  near=(--datastore spans-store --k 8 --combine interpolate --datastore-lambda 0.9 --datastore-temperature 0.1 --max-tokens 12 --seed 4 --prompt 'Once there')
+  draw "${near[@]}" --spans 6 --span-gamma 0.1 --cite --report figures --json >spanned
+  "$root/tests/cli/follows_schema" "$root/man/schemas/sample.json" <spanned
+  "$root/tests/cli/follows_schema" "$root/man/schemas/sample-report.json" <figures
+  python3 - <<'EOF'
+import json
+r, figures = json.load(open("spanned")), json.load(open("figures"))
+stored = b"Once there was a cat.Once there was a cow."
+assert r["spans"] and len(r["citations"]) == len(r["tokens"]) == figures["tokens"]
+for span in r["spans"]:
+    tokens = bytes(r["tokens"][span["token"]:span["token"] + span["tokens"]])
+    assert 2 <= len(tokens) <= 7 and tokens.decode() == span["text"]
+    first = span["row"] + 1  # no row has the first byte of all
+    assert stored[first:first + len(tokens)] == tokens and 0 < span["share"] <= 1
+    assert span["document"] == (first >= 21)
+assert figures["searches"]["made"] >= figures["tokens"]
+assert figures["spans"]["tokens"] == sum(span["tokens"] - 1 for span in r["spans"])
+EOF
+  annotate --json spanned >annotated
+  [ "$(wc -l <annotated)" -ge 13 ]
+  run --separate-stderr draw "${near[@]}" --spans 6 --span-gamma 0.1 --cite -v -o /dev/null
+  [[ $stderr == *" spans, "*" tokens taken of them"* ]]
+  draw "${near[@]}" --json >plain
+  draw "${near[@]}" --spans 6 --span-gamma 1.01 --json | cmp - plain
+  draw "${near[@]}" --temperature 0 >plain
+  draw "${near[@]}" --temperature 0 --spans 6 --span-gamma 1 | cmp - plain
+  run --separate-stderr draw --prompt x --spans 6
+  [ "$status" -eq 64 ]
+  [[ $stderr == "sample: --spans: there is nothing to take them from; add --datastore" ]]
+  run --separate-stderr draw --prompt x --report x -o x
+  [ "$status" -eq 64 ]
+}

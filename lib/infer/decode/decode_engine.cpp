@@ -8,11 +8,13 @@ void ModuleEngine::open(std::int64_t rows) {
   state_ = {};
   rows_ = rows;
   fed_.assign(static_cast<std::size_t>(rows), 0);
+  marked_.reset();
   unused_ = true;
 }
 
 nn::Hidden ModuleEngine::feed(const std::vector<Feed>& feeds) {
   const torch::NoGradGuard no_gradient;
+  if (marked_) marked_->feeds = feeds;
   std::size_t longest = 1;
   for (const auto& feed : feeds) longest = std::max(longest, feed.tokens.size());
   const auto steps = static_cast<std::int64_t>(longest);
@@ -58,6 +60,25 @@ void ModuleEngine::select(const std::vector<std::int64_t>& rows) {
   for (const auto row : rows) fed.push_back(fed_[static_cast<std::size_t>(row)]);
   fed_ = std::move(fed);
   rows_ = static_cast<std::int64_t>(rows.size());
+}
+
+void ModuleEngine::mark() {
+  marked_ = {state_, fed_, {}};
+  for (auto& [name, tensor] : marked_->state.tensors) tensor = tensor.clone();
+}
+
+void ModuleEngine::take_back(const std::vector<std::int64_t>& tokens) {
+  auto marked = std::move(*marked_);
+  marked_.reset();
+  std::int64_t all = 0;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    auto& fed = marked.feeds[i].tokens;
+    fed.resize(fed.size() - static_cast<std::size_t>(tokens[i]));
+    all += tokens[i];
+  }
+  if (all == 0) return;
+  state_ = std::move(marked.state), fed_ = std::move(marked.fed);
+  feed(marked.feeds);
 }
 
 void ModuleEngine::forget(std::int64_t keep) { model_.architecture->forget(state_, keep); }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "infer/decode/decode_kernels.h"
@@ -30,6 +31,12 @@ class Engine {
   virtual void select(const std::vector<std::int64_t>& rows) = 0;
   /// Every row keeps at most its `keep` newest tokens. Only where the architecture forgets.
   virtual void forget(std::int64_t keep) = 0;
+  /// Whether there are mark() and take_back().
+  virtual bool takes_back() const { return false; }
+  /// Of what the next feed() gives something may be taken back.
+  virtual void mark() {}
+  /// After mark() and feed(): row i was not fed the last tokens[i] of what it was fed.
+  virtual void take_back(const std::vector<std::int64_t>& /*tokens*/) {}
   virtual nn::Head& head() = 0;
 };
 
@@ -41,6 +48,10 @@ class ModuleEngine : public Engine {
   nn::Hidden feed(const std::vector<Feed>& feeds) override;
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
+  /// mark() copies the State, take_back() feeds what is kept once more.
+  bool takes_back() const override { return true; }
+  void mark() override;
+  void take_back(const std::vector<std::int64_t>& tokens) override;
   nn::Head& head() override { return *model_.head; }
 
  private:
@@ -50,6 +61,12 @@ class ModuleEngine : public Engine {
   bool unused_ = true;
   std::int64_t rows_ = 0;
   std::vector<std::int64_t> fed_;  // tokens a row since it was opened
+  struct Marked {
+    nn::State state;
+    std::vector<std::int64_t> fed;
+    std::vector<Feed> feeds;  // of the call after it
+  };
+  std::optional<Marked> marked_;
 };
 
 }  // namespace infer

@@ -65,6 +65,8 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
   engine_.open(n);
   texts_.assign(prompts.size(), {});
   for (std::size_t i = 0; i < sources.size(); ++i) texts_[i].source = sources[i];
+  searches_ = searches();
+  guessed_.clear();
   memory_.emplace(memory_plan_, window_, /*streaming=*/true, model_, n);
   for (std::int64_t row = 0; row < n; ++row)
     memory_->read(row, prompts[static_cast<std::size_t>(row)]);
@@ -170,8 +172,9 @@ void Session::remember(const Fed& fed, const std::vector<std::vector<std::int64_
 void Session::keep_last(const Fed& fed) {
   std::vector<Tensor> f, g;
   for (std::size_t i = 0; i < texts_.size(); ++i) {
-    f.push_back(fed.f[i].slice(0, -1));
-    g.push_back(fed.g[i].slice(0, -1));
+    const auto first = guessed_.empty() ? -1 : -1 - guessed_[i];
+    f.push_back(fed.f[i].slice(0, first));
+    g.push_back(fed.g[i].slice(0, first));
   }
   f_ = torch::cat(f);
   g_ = torch::cat(g);
@@ -182,10 +185,17 @@ void Session::keep_best() {
   f_ = best.f, g_ = best.g;
 }
 
-nn::Place Session::last_place() const {
-  std::vector<std::int64_t> positions;
-  for (const auto& text : texts_) positions.push_back(text.length - 1);
-  const Tensor run = torch::arange(rows());
+// Of f_ and g_.
+nn::Place Session::last_places() const {
+  std::vector<std::int64_t> positions, runs;
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    const auto guesses = guessed_.empty() ? 0 : guessed_[i];
+    for (auto before = guesses; before >= 0; --before) {
+      positions.push_back(texts_[i].length - 1 - before);
+      runs.push_back(static_cast<std::int64_t>(i));
+    }
+  }
+  const Tensor run = torch::tensor(runs, torch::kInt64);
   return {run, torch::zeros_like(run), torch::tensor(positions, torch::kInt64)};
 }
 
@@ -194,15 +204,76 @@ Tensor Session::log_probs() {
   std::vector<Tensor> with;
   for (const auto& other : with_) with.push_back(other->session.log_probs());
   const Tensor rows = memory_->any()
-                          ? memory_->log_probs(engine_.head(), f_, g_, last_place(), with)
+                          ? memory_->log_probs(engine_.head(), f_, g_, last_places(), with)
                       : fronted_ ? fronted_->log_probs(engine_.head())
                                  : engine_.head().log_probs(f_, nullptr);
   return rows.to(torch::kCPU, torch::kFloat32).contiguous();
 }
 
+std::vector<std::int64_t> Session::room() const {
+  std::vector<std::int64_t> room(texts_.size(), 0);
+  if (fronted_ || !engine_.takes_back() || !memory_->takes_guesses()) return room;
+  const bool bounded = carry_ != nn::Carry::constant;
+  if (carry_ == nn::Carry::forget)  // what is dropped is dropped of all rows
+    for (const auto& text : texts_)
+      if (text.seen >= window_) return room;
+  for (std::size_t i = 0; i < texts_.size(); ++i)
+    room[i] = std::max<std::int64_t>(0, (bounded ? window_ - texts_[i].seen : kPiece) - 1);
+  for (const auto& with : with_) {
+    const auto theirs = with->session.room();
+    for (std::size_t i = 0; i < room.size(); ++i) room[i] = std::min(room[i], theirs[i]);
+  }
+  return room;
+}
+
+void Session::advance(const std::vector<std::int64_t>& tokens,
+                      const std::vector<std::vector<std::int64_t>>& guesses) {
+  const bool none =
+      std::all_of(guesses.begin(), guesses.end(), [](const auto& row) { return row.empty(); });
+  if (none) return advance(tokens);
+  std::vector<std::vector<std::int64_t>> fed;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    fed.push_back({tokens[i]});
+    memory_->read(static_cast<std::int64_t>(i), fed[i]);
+    fed[i].insert(fed[i].end(), guesses[i].begin(), guesses[i].end());
+    guessed_.push_back(std::ssize(guesses[i]));
+  }
+  for (const auto& with : with_) with->session.advance(tokens, guesses);
+  engine_.mark();
+  keep_last(feed(fed));
+}
+
+void Session::keep(const std::vector<std::int64_t>& right) {
+  if (guessed_.empty()) return;
+  std::vector<std::int64_t> all_wrong, places;
+  std::int64_t place = 0;
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    const auto wrong = guessed_[i] - right[i];
+    all_wrong.push_back(wrong);
+    places.push_back(place + right[i]);
+    place += 1 + guessed_[i];
+    auto& text = texts_[i];
+    text.seen -= wrong, text.length -= wrong;
+    if (carry_ == nn::Carry::reencode)
+      text.recent.resize(text.recent.size() - static_cast<std::size_t>(wrong));
+  }
+  guessed_.clear();
+  engine_.take_back(all_wrong);
+  const Tensor at = torch::tensor(places, torch::kInt64);
+  f_ = f_.index_select(0, at.to(f_.device()));
+  g_ = g_.index_select(0, at.to(g_.device()));
+  for (const auto& with : with_) with->session.keep(right);
+}
+
+SearchCounts Session::searches() const {
+  SearchCounts counts = searches_;
+  if (memory_) counts.add(memory_->searches());
+  return counts;
+}
+
 void Session::advance(const std::vector<std::int64_t>& tokens) {
   if (memory_->remembers())
-    memory_->append(f_, g_, torch::tensor(tokens, torch::kInt64).to(device_), last_place());
+    memory_->append(f_, g_, torch::tensor(tokens, torch::kInt64).to(device_), last_places());
   std::vector<std::vector<std::int64_t>> fed;
   for (const auto token : tokens) fed.push_back({token});
   for (std::int64_t row = 0; row < rows(); ++row)

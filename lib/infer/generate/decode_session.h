@@ -35,14 +35,31 @@ class Session {
              const std::vector<std::vector<std::int64_t>>& sources = {});
   /// log p of every word after each row: (rows, V) float32, contiguous, on the CPU.
   torch::Tensor log_probs();
-  /// After log_probs(): what gave row's p(token), whose logarithm is `log_prob`.
+  /// After log_probs(): what gave the p(token) of one of its rows, whose logarithm is `log_prob`.
   CitedToken cite(const Citer& citer, std::int64_t row, std::int64_t token, double log_prob) const {
     return citer.cite(token, log_prob, memory_->store_shares(row, token, log_prob),
                       memory_->ngram_share(row, token, log_prob),
                       memory_->with_shares(row, token, log_prob));
   }
+  /// The same of the stores' entries alone.
+  std::vector<StoreShare> store_shares(std::int64_t row, std::int64_t token,
+                                       double log_prob) const {
+    return memory_->store_shares(row, token, log_prob);
+  }
   /// The token that follows in each row.
   void advance(const std::vector<std::int64_t>& tokens);
+  /// The same with guesses of what follows that token, as many as room() at most, read in one call
+  /// of the model: log_probs() then has a row after the token and after each guess, text by text,
+  /// and keep() comes before the next call of anything else.
+  void advance(const std::vector<std::int64_t>& tokens,
+               const std::vector<std::vector<std::int64_t>>& guesses);
+  /// Of each row's guesses the first right[i] were right; the others were never read.
+  void keep(const std::vector<std::int64_t>& right);
+  /// How many guesses each row can take with its next token: what the window has room for; none
+  /// where memories carry on more than the text's last place.
+  std::vector<std::int64_t> room() const;
+  /// How stores were asked since the Session was made.
+  SearchCounts searches() const;
   /// Row i becomes what row rows[i] was; any number of rows, and a row may be taken twice.
   void select(const std::vector<std::int64_t>& rows);
 
@@ -70,7 +87,7 @@ class Session {
   void remember(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts);
   void keep_last(const Fed& fed);
   void keep_best();
-  nn::Place last_place() const;
+  nn::Place last_places() const;
 
   Engine& engine_;
   nn::Model& model_;
@@ -81,7 +98,9 @@ class Session {
   std::optional<StreamMemory> memory_;
   std::optional<FrontedRows> fronted_;
   std::vector<Text> texts_;
-  torch::Tensor f_, g_;  // (rows, d) of each row's last token
+  std::vector<std::int64_t> guessed_;  // guesses of each row that it has read; empty: none
+  torch::Tensor f_, g_;  // (rows, d) of each row's last token, and before it of those to keep() of
+  SearchCounts searches_;  // of memories that were closed
   struct With;
   std::vector<std::unique_ptr<With>> with_;
 };

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "infer/decode/decode_check.h"
-#include "infer/generate/generator_draw.h"
 #include "infer/generate/generator_stop.h"
 #include "infer/loops/make_engine.h"
 #include "infer/memory/stores.h"
@@ -29,7 +28,10 @@ struct Generator::Growing {
   Sample sample;
   std::int64_t most;  // tokens
   double temperature;
-  std::size_t told = 0;  // bytes of the text that were told
+  std::size_t told = 0;                 // bytes of the text that were told
+  std::vector<std::int64_t> span = {};  // what is proposed after its last drawn word
+  std::int64_t taken = 0;               // of the span
+  std::int64_t guesses = 0, right = 0;  // of the span: what the model has read beyond the last word
 };
 
 Generator::Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
@@ -70,6 +72,9 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   if (reads && options_.retrieve.any())
     core::fail(Code::usage, "--retrieve: a translation reads its source; leave it out");
   const RetrievePlan retrieve = plan_retrieval(options_.retrieve, window_, loaded_);
+  stores_ = memories.stores.opened;
+  if (options_.spans.longest > 0 && stores_ == nullptr)
+    core::fail(Code::usage, "--spans: there is nothing to take them from; add --datastore");
   session_.emplace(*engine_, *loaded_.model, window_, memories, device, precision, retrieve);
   if (retrieve.mix > 1 && StreamMemory(memories, window_, true, *loaded_.model).any())
     core::fail(
@@ -243,43 +248,106 @@ void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::
   Draw draw(options_.draw);
   while (!texts.empty()) {
     const torch::Tensor log_p = session_->log_probs();
-    std::vector<std::int64_t> tokens, going_on;
+    std::vector<std::int64_t> tokens, going_on, right;
     std::vector<Growing> rest;
-    count(texts.size(), watch);
+    std::int64_t place = 0;  // row of log_p
     for (std::size_t i = 0; i < texts.size(); ++i) {
       auto& text = texts[i];
-      auto& sample = text.sample;
-      const auto row = row_of(log_p, static_cast<std::int64_t>(i));
-      const auto token = draw.at(text.temperature)(row, text.rng);
-      note_passages(static_cast<std::int64_t>(i), sample);
-      sample.tokens.push_back(token);
-      const auto log_prob = static_cast<double>(row[static_cast<std::size_t>(token)]);
-      sample.log_prob += log_prob;
-      if (citer_)
-        sample.cited.push_back(
-            session_->cite(*citer_, static_cast<std::int64_t>(i), token, log_prob));
-      auto finish = ends(text.text, text.decoder, token);
-      if (!finish && std::ssize(sample.tokens) == text.most) finish = Finish::length;
-      const auto known = finish ? text.text.text().size() : text.text.settled();
-      if (watch.piece && known > text.told)
-        watch.piece(sample.prompt, sample.sample,
-                    std::string_view(text.text.text()).substr(text.told, known - text.told));
-      text.told = std::max(text.told, known);
-      if (finish) {
-        sample.finish = *finish;
-        sample.text = text.text.text();
-        if (watch.finished) watch.finished(sample);
-        continue;
-      }
-      tokens.push_back(token);
+      const auto guesses = text.guesses;
+      const auto next = grow(text, log_p, place, draw, watch);
+      place += 1 + guesses;
+      right.push_back(text.right);
+      if (!next) continue;
+      tokens.push_back(*next);
       going_on.push_back(static_cast<std::int64_t>(i));
       rest.push_back(std::move(text));
     }
+    session_->keep(right);
     texts = std::move(rest);
     if (texts.empty()) break;
     session_->select(going_on);
-    session_->advance(tokens);
+    advance(texts, tokens);
   }
+}
+
+// What the model reads next of each text: its last word, and of its span what there is room for.
+void Generator::advance(std::vector<Growing>& texts, const std::vector<std::int64_t>& tokens) {
+  if (options_.spans.longest == 0) return session_->advance(tokens);
+  const auto room = session_->room();
+  std::vector<std::vector<std::int64_t>> guesses;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    auto& text = texts[i];
+    text.guesses = std::min(room[i], std::ssize(text.span) - text.taken);
+    const auto from = text.span.begin() + text.taken;
+    guesses.emplace_back(from, from + text.guesses);
+  }
+  session_->advance(tokens, guesses);
+}
+
+// Takes the words that are known from row `place` of log_p on, where the text's guesses begin: as
+// many of these as are right, then one more. That one is still to be read; none: the text is finished.
+std::optional<std::int64_t> Generator::grow(Growing& text, const torch::Tensor& log_p,
+                                            std::int64_t place, Draw& draw,
+                                            const GeneratorWatch& watch) {
+  text.right = 0;
+  for (;; ++place) {
+    const auto row = row_of(log_p, place);
+    const bool spanned =
+        text.taken < std::ssize(text.span) &&
+        agrees(options_.spans, row, text.span[static_cast<std::size_t>(text.taken)]);
+    const auto token = spanned ? text.span[static_cast<std::size_t>(text.taken)]
+                               : draw.at(text.temperature)(row, text.rng);
+    const auto log_prob = static_cast<double>(row[static_cast<std::size_t>(token)]);
+    if (spanned) ++text.taken, ++text.sample.spans.back().taken;
+    if (!take(text, place, token, log_prob, watch)) return std::nullopt;
+    if (!spanned) propose(text, place, token, log_prob);
+    if (!spanned || text.right == text.guesses) return token;
+    ++text.right;
+  }
+}
+
+// One more word of a text, to which row `place` gave its probability; false: it ends the text.
+bool Generator::take(Growing& text, std::int64_t place, std::int64_t token, double log_prob,
+                     const GeneratorWatch& watch) {
+  auto& sample = text.sample;
+  count(1, watch);
+  note_passages(place, sample);
+  sample.tokens.push_back(token);
+  sample.log_prob += log_prob;
+  if (citer_) sample.cited.push_back(session_->cite(*citer_, place, token, log_prob));
+  auto finish = ends(text.text, text.decoder, token);
+  if (!finish && std::ssize(sample.tokens) == text.most) finish = Finish::length;
+  const auto known = finish ? text.text.text().size() : text.text.settled();
+  if (watch.piece && known > text.told)
+    watch.piece(sample.prompt, sample.sample,
+                std::string_view(text.text.text()).substr(text.told, known - text.told));
+  text.told = std::max(text.told, known);
+  if (!finish) return true;
+  sample.finish = *finish;
+  sample.text = text.text.text();
+  for (auto& span : sample.spans) {
+    text::StreamDecoder decoder(tokenizer_);
+    const auto from = sample.tokens.begin() + span.token;
+    for (auto at = from; at != from + 1 + span.taken; ++at)
+      decoder.push(static_cast<std::uint32_t>(*at), span.text);
+  }
+  if (watch.finished) watch.finished(sample);
+  return false;
+}
+
+// The span that begins with a word that was drawn, if any does.
+void Generator::propose(Growing& text, std::int64_t place, std::int64_t token, double log_prob) {
+  text.span.clear(), text.taken = 0;
+  if (options_.spans.longest == 0) return;
+  auto& sample = text.sample;
+  const auto shares = session_->store_shares(place, token, log_prob);
+  auto span = propose_span(options_.spans, *stores_, shares, text.most - std::ssize(sample.tokens));
+  if (!span) return;
+  text.span = std::move(span->rest);
+  const auto& [store, row, share] = span->from;
+  const auto& of = (*stores_)[static_cast<std::size_t>(store)];
+  sample.spans.push_back({of.name(), of.context(row, 0).document, row, share,
+                          std::ssize(sample.tokens) - 1, std::ssize(text.span)});
 }
 
 }  // namespace infer

@@ -13,10 +13,12 @@
 #include "core/json.h"
 #include "infer/generate/decode_session.h"
 #include "infer/generate/generator_beam.h"
+#include "infer/generate/generator_draw.h"
 #include "infer/generate/generator_options.h"
 #include "infer/generate/generator_prompts.h"
 #include "infer/generate/generator_source.h"
 #include "infer/generate/generator_stop.h"
+#include "infer/generate/spans.h"
 #include "infer/memory/cite.h"
 #include "infer/memory/memory_plan.h"
 #include "model/folder.h"
@@ -33,7 +35,8 @@ struct Sample {
   std::vector<std::int64_t> tokens;  ///< all that were drawn, those of end and stop included
   double log_prob = 0;               ///< of the tokens, nats, by model and memories as they are
   Finish finish = Finish::length;
-  std::vector<CitedToken> cited;  ///< with options.cite, of each token
+  std::vector<CitedToken> cited;      ///< with options.cite, of each token
+  std::vector<TakenSpan> spans = {};  ///< all that were proposed
   /// Passages that stood before it: {token, passages} for each search, but for a beam's.
   core::OrderedJson retrieved = core::OrderedJson::array();
 };
@@ -67,6 +70,8 @@ class Generator {
   void run(const std::vector<Prompt>& prompts, const GeneratorWatch& watch);
 
   const GeneratorOptions& options() const { return options_; }
+  /// How stores were asked so far.
+  SearchCounts searches() const { return session_->searches(); }
   std::int64_t window() const { return window_; }
   Engine& engine() { return *engine_; }
   nn::Model& model() { return *loaded_.model; }
@@ -85,6 +90,12 @@ class Generator {
   text::StreamDecoder decoder_after(const Start& start) const;
   void draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
             const GeneratorWatch& watch);
+  void advance(std::vector<Growing>& texts, const std::vector<std::int64_t>& tokens);
+  std::optional<std::int64_t> grow(Growing& text, const torch::Tensor& log_p, std::int64_t place,
+                                   Draw& draw, const GeneratorWatch& watch);
+  bool take(Growing& text, std::int64_t place, std::int64_t token, double log_prob,
+            const GeneratorWatch& watch);
+  void propose(Growing& text, std::int64_t place, std::int64_t token, double log_prob);
   void search(const std::vector<Start>& starts, const GeneratorWatch& watch);
   void cite(const std::vector<Start>& starts, std::vector<Sample>& samples);
   // log p of the tokenizer's words; a model may have more, which pad its head and are no text.
@@ -105,6 +116,7 @@ class Generator {
   std::unique_ptr<Engine> engine_;
   std::optional<Session> session_;
   std::optional<Citer> citer_;
+  std::shared_ptr<const Stores> stores_;
   std::uint64_t prompts_ = 0, tokens_ = 0;
 };
 

@@ -20,6 +20,21 @@ void DrawOptions::fields(core::FieldList& f) {
       .at_most(1);
 }
 
+void SpanOptions::fields(core::FieldList& f) {
+  f.group("Spans");
+  f("spans", longest,
+    "after a word that the stores gave, take so many tokens at most of what follows it there, as "
+    "long as the model agrees; 0: none")
+      .between(0, 4096);
+  f("span-gamma", gamma,
+    "a token is taken whose probability is at least this part of the best word's; 1: only the "
+    "best word, above 1: none")
+      .at_least(0)
+      .at_most(1e6);
+  f("span-share", share, "share of a word's probability that the stores must have given")
+      .between(0, 1);
+}
+
 void TranslationOptions::fields(core::FieldList& f) {
   f.group("Translation");
   f("source", source, "each prompt is a source to translate, for an encoder-decoder");
@@ -56,6 +71,7 @@ void GeneratorOptions::fields(core::FieldList& f) {
   f.group("Citations");
   f("cite", cite, "tell the stored contexts and the n-grams that gave each token its probability");
   f("cite-most", cite_most, "contexts of a token").between(1, 65536);
+  spans.fields(f);
 }
 
 void GeneratorOptions::settle(const std::set<std::string>& given) {
@@ -79,6 +95,8 @@ void GeneratorOptions::check() const {
   using core::fail;
   if (searches() && samples > beam)
     fail(Code::usage, "--samples {}: a beam of {} has not so many hypotheses", samples, beam);
+  if (searches() && spans.longest > 0)
+    fail(Code::usage, "--beam searches, --spans {} draws: give one", spans.longest);
   if (window == 1) fail(Code::usage, "--window: takes 0 or at least 2 tokens");
   for (const auto& text : stop)
     if (text.empty()) fail(Code::usage, "--stop: takes a text that is not empty");

@@ -24,6 +24,15 @@ struct DrawOptions {
   void fields(core::FieldList& f);
 };
 
+/// Stretches of the stores that a text goes on with while the model agrees (Li et al. 2024, NEST);
+/// see spans.h.
+struct SpanOptions {
+  std::int64_t longest = 0;  ///< tokens taken after a word that is drawn; 0: none
+  double gamma = 0.3;        ///< least p of a token taken, over that of the best word
+  double share = 0.5;        ///< of the drawn word's p, that the stores must have given
+  void fields(core::FieldList& f);
+};
+
 /// Prompts as sources that a model translates.
 struct TranslationOptions {
   bool source = false;
@@ -47,6 +56,7 @@ struct GeneratorOptions {
   std::string weights = "float32";
   bool cite = false;           ///< say which stored contexts gave each token its probability
   std::int64_t cite_most = 3;  ///< contexts of a token
+  SpanOptions spans;
   TranslationOptions translation;
   RetrieveOptions retrieve;
   std::uint64_t seed = 1;  ///< no flag of its own: --seed

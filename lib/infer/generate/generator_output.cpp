@@ -15,6 +15,7 @@ std::string json_line(const Prompt& prompt, const Sample& sample) {
   json["log_prob"] = sample.log_prob;
   json["finish"] = name_of(sample.finish);
   if (!sample.cited.empty()) json["citations"] = to_json(sample.cited);
+  if (auto spans = to_json(sample.spans); !spans.empty()) json["spans"] = std::move(spans);
   if (!sample.retrieved.empty()) json["retrieved"] = sample.retrieved;
   const std::string line = core::dump(json) + "\n";
   return prompt.id ? core::with_member("id", *prompt.id, line) : line;

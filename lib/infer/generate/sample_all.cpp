@@ -13,8 +13,27 @@ constexpr std::size_t kReadAhead = 16;  // batches of sources
 }  // namespace
 
 std::string SampledTotals::summary() const {
-  return fmt::format("{} texts, {} steps of a text, {:.1f} a second, {:.4f} s", texts, steps,
-                     static_cast<double>(steps) / seconds, seconds);
+  auto text = fmt::format("{} texts, {} steps of a text, {:.1f} a second, {:.4f} s", texts, steps,
+                          static_cast<double>(steps) / seconds, seconds);
+  if (searches.made + searches.followed + searches.skipped > 0)
+    text += fmt::format("; {} searches, {} followed, {} skipped", searches.made, searches.followed,
+                        searches.skipped);
+  if (spans > 0) text += fmt::format("; {} spans, {} tokens taken of them", spans, taken);
+  return text;
+}
+
+core::OrderedJson SampledTotals::figures() const {
+  const auto per = [](auto n, auto of) {
+    return of > 0 ? static_cast<double>(n) / static_cast<double>(of) : 0;
+  };
+  return {
+      {"texts", texts},
+      {"tokens", steps},
+      {"seconds", seconds},
+      {"tokens_per_s", per(steps, seconds)},
+      {"searches",
+       {{"made", searches.made}, {"followed", searches.followed}, {"skipped", searches.skipped}}},
+      {"spans", {{"proposed", spans}, {"tokens", taken}, {"tokens_per_span", per(taken, spans)}}}};
 }
 
 SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutput& output,
@@ -26,6 +45,8 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
     output.finished(sample);
     if (watch.finished) watch.finished(sample);
     ++totals.texts;
+    totals.spans += sample.spans.size();
+    for (const auto& span : sample.spans) totals.taken += static_cast<std::uint64_t>(span.taken);
   };
   inner.warn = watch.warn;
   inner.progress = [&](std::uint64_t steps) {
@@ -44,6 +65,7 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
     output.end();
     totals.seconds += std::chrono::duration<double>(Clock::now() - start).count();
   }
+  totals.searches = generator.searches();
   return totals;
 }
 

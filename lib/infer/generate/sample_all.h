@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "core/json.h"
 #include "infer/generate/generator.h"
 #include "infer/generate/generator_output.h"
 #include "infer/generate/generator_prompts.h"
@@ -14,8 +15,13 @@ namespace infer {
 struct SampledTotals {
   std::uint64_t texts = 0, steps = 0;  ///< a step is a token of a text
   double seconds = 0;                  ///< without waiting for prompts
+  SearchCounts searches = {};          ///< of stores
+  std::uint64_t spans = 0, taken = 0;  ///< spans that were proposed, and tokens taken of them
 
   std::string summary() const;  ///< in a line
+  /// {"texts", "tokens", "seconds", "tokens_per_s", "searches": {"made", "followed", "skipped"},
+  /// "spans": {"proposed", "tokens", "tokens_per_span"}}.
+  core::OrderedJson figures() const;
 };
 
 /// What sample_all() tells as it goes, beside what it writes.

@@ -34,6 +34,8 @@ class TransformerEngine : public Engine {
   nn::Hidden feed(const std::vector<Feed>& feeds) override;
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
+  bool takes_back() const override { return true; }
+  void take_back(const std::vector<std::int64_t>& tokens) override;
   nn::Head& head() override { return *head_; }
 
  private:

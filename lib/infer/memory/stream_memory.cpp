@@ -264,9 +264,8 @@ Tensor StreamMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
   const Words words = words_of(head, f);
   if (plan_.stores.any()) {
     const Tensor confidence = plan_.gates.skips() ? confidence_of(words.log_prob) : Tensor{};
-    SearchCounts counts;
     found_ = find(plan_, g, allowed_searches(plan_, confidence), pointers_, grid_.nprobes[0], {},
-                  counts);
+                  searches_);
   }
   contexts_.clear();
   for (std::int64_t row = 0; ngrams_ && row < rows_; ++row)

@@ -134,6 +134,13 @@ class StreamMemory {
   void select(const torch::Tensor& rows);
   /// A stream ends: nothing is remembered.
   void clear();
+  /// Whether log_probs() may be asked for several places of a row: nothing depends on the tokens
+  /// between them.
+  bool takes_guesses() const {
+    return !remembers() && !ngrams_.has_value() && plan_.stores.follow == 0;
+  }
+  /// How log_probs() asked the stores.
+  const SearchCounts& searches() const { return searches_; }
   /// False: append() does nothing.
   bool remembers() const { return context_.has_value() || cache_.has_value(); }
   /// False: scores are the head's own.
@@ -183,6 +190,7 @@ class StreamMemory {
   std::optional<Source> context_, cache_;
   nn::MemoryRule local_rule_;  // of context_, what of it is local
   std::optional<NgramMemory> ngrams_;
+  SearchCounts searches_;
   Neighbours found_;                    // of the last log_probs()
   std::vector<torch::Tensor> with_;     // of the same
   std::vector<Pointers> pointers_;      // of each row after it, where the plan follows
