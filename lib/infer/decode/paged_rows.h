@@ -25,6 +25,8 @@ class PagedRows {
   void select(const std::vector<std::int64_t>& rows);
   /// A further token of the row, with slots that no other row reads; its number.
   std::int64_t append(std::size_t row);
+  /// The row never had its last `tokens`.
+  void take_back(std::size_t row, std::int64_t tokens);
   /// Tokens before number `first` are forgotten.
   void drop(std::size_t row, std::int64_t first);
 

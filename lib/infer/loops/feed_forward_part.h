@@ -1,6 +1,7 @@
 #pragma once
 // A transformer's feed-forward network, and a lone affine map.
 
+#include <optional>
 #include <string>
 
 #include "infer/decode/decode_weights.h"
@@ -9,19 +10,21 @@
 
 namespace infer {
 
-/// c_proj(activation(c_fc(x))): NAME.c_fc, NAME.c_proj.
+/// c_proj(activation(c_fc(x))): NAME.c_fc, NAME.c_proj. Gated, c_fc has twice as many outputs: what is
+/// projected is activation(first half) * second half.
 class FeedForwardPart : public Part {
  public:
   FeedForwardPart(const DecodeWeights& weights, const std::string& name, std::int64_t d,
-                  std::int64_t inner, nn::Activation activation);
+                  std::int64_t inner, nn::Activation activation, bool gated = false);
   std::int64_t out() const override { return reduce_.matrix.out(); }
   void prepare(const Chunk& chunk) override;
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
 
  private:
   Affine expand_, reduce_;
+  std::optional<Affine> factor_;  // gated: the second half of c_fc
   nn::Activation activation_;
-  Buffer inner_;
+  Buffer inner_, factors_;
 };
 
 class AffinePart : public Part {

@@ -18,6 +18,7 @@ LayeredEngine::LayeredEngine(nn::Model& model, LayeredModel layered, Precision p
 
 void LayeredEngine::open(std::int64_t rows) {
   lengths_.assign(static_cast<std::size_t>(rows), 0);
+  marked_.reset();
   for (auto& step : layered_.steps) step.part->open(rows);
 }
 
@@ -32,7 +33,30 @@ void LayeredEngine::forget(std::int64_t keep) {
   for (auto& step : layered_.steps) step.part->forget(keep);
 }
 
+void LayeredEngine::mark() {
+  const auto rows = std::ssize(lengths_);
+  std::vector<std::int64_t> twice;
+  for (std::int64_t i = 0; i < 2 * rows; ++i) twice.push_back(i % rows);
+  select(twice);
+  marked_.emplace();
+}
+
+void LayeredEngine::take_back(const std::vector<std::int64_t>& tokens) {
+  auto feeds = std::move(*marked_);
+  marked_.reset();
+  const auto rows = std::ssize(tokens);
+  const bool any = std::ranges::any_of(tokens, [](auto n) { return n > 0; });
+  std::vector<std::int64_t> kept;
+  for (std::int64_t i = 0; i < rows; ++i) kept.push_back(any ? rows + i : i);
+  select(kept);
+  if (!any) return;
+  for (std::size_t i = 0; i < feeds.size(); ++i)
+    feeds[i].tokens.resize(feeds[i].tokens.size() - static_cast<std::size_t>(tokens[i]));
+  feed(feeds);
+}
+
 nn::Hidden LayeredEngine::feed(const std::vector<Feed>& feeds) {
+  if (marked_) *marked_ = feeds;
   std::vector<std::int64_t> ids;
   std::vector<Run> runs;  // one a row, places counted over all chunks
   for (std::size_t row = 0; row < feeds.size(); ++row) {

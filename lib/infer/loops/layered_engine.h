@@ -45,6 +45,10 @@ class LayeredEngine : public Engine {
   nn::Hidden feed(const std::vector<Feed>& feeds) override;
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
+  /// mark() keeps every row a second time, take_back() feeds what is kept once more.
+  bool takes_back() const override { return true; }
+  void mark() override;
+  void take_back(const std::vector<std::int64_t>& tokens) override;
   nn::Head& head() override { return *head_; }
 
  private:
@@ -58,7 +62,8 @@ class LayeredEngine : public Engine {
   LayeredModel layered_;
   std::int64_t d_;
   std::shared_ptr<nn::Head> head_;
-  std::vector<std::int64_t> lengths_;  // tokens a row has been fed since it was fresh
+  std::vector<std::int64_t> lengths_;        // tokens a row has been fed since it was fresh
+  std::optional<std::vector<Feed>> marked_;  // of the call after mark(); rows stand there twice
   Chunk chunk_;
   torch::Tensor embedded_;    // (n, d)
   std::vector<Buffer> made_;  // what each step makes: (n, out)

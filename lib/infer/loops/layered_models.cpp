@@ -10,10 +10,12 @@
 #include "infer/loops/feed_forward_part.h"
 #include "infer/loops/gla_part.h"
 #include "infer/loops/lstm_part.h"
+#include "infer/loops/mosaic2_part.h"
 #include "infer/loops/mosaic_parts.h"
 #include "infer/loops/relative_part.h"
 #include "infer/loops/srupp_part.h"
 #include "nn/arch/mosaic.h"
+#include "nn/arch/mosaic2.h"
 #include "nn/arch/srupp.h"
 #include "nn/arch/transformer_xl.h"
 
@@ -142,6 +144,32 @@ LayeredModel transformer_xl(nn::Model& model, Precision precision) {
   return out;
 }
 
+LayeredModel mosaic2(nn::Model& model, Precision precision) {
+  constexpr double kEpsilon = nn::Mosaic2::kNormEpsilon;
+  auto out = started(model, precision);
+  const auto& shape = model.options.shape;
+  const auto& options = model.options.mosaic2;
+  const auto d = shape.d_model;
+  const auto norm = [&](const std::string& name) {
+    auto made = out.weights.norm(name, d, kEpsilon);
+    made.rms = true;
+    return made;
+  };
+  for (std::int64_t i = 0; i < shape.layers; ++i) {
+    const auto name = layer_name(i);
+    out.steps.push_back(
+        {norm(name + ".ln_1"), std::make_unique<Mosaic2Part>(out.weights, name, d, shape.heads,
+                                                             nn::PairReach{1, options.short_term},
+                                                             nn::PairReach{options.delay, 0})});
+    out.steps.push_back({norm(name + ".ln_2"), std::make_unique<FeedForwardPart>(
+                                                   out.weights, name + ".mlp", d, shape.ffn_width(),
+                                                   nn::Activation::silu, /*gated=*/true)});
+  }
+  out.steps.back().gives_keys = !out.key_is_output;
+  out.final_norm = norm("ln_f");
+  return out;
+}
+
 bool always(const nn::Model&) { return true; }
 
 bool unbounded(const nn::Model& model) {
@@ -155,11 +183,9 @@ struct Layered {
 };
 
 constexpr Layered kLayered[] = {
-    {"gla", gla, always},
-    {"lstm", lstm, always},
-    {"mosaic", mosaic, unbounded},
-    {"srupp", srupp, always},
-    {"transformer-xl", transformer_xl, always},
+    {"gla", gla, always},          {"lstm", lstm, always},
+    {"mosaic", mosaic, unbounded}, {"mosaic2", mosaic2, always},
+    {"srupp", srupp, always},      {"transformer-xl", transformer_xl, always},
 };
 
 }  // namespace

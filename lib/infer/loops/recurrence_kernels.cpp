@@ -1,5 +1,6 @@
 #include "infer/loops/recurrence_kernels.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "nn/kernels/leaky_kernels.h"
@@ -24,6 +25,18 @@ void leaky_key(const float* x, std::int64_t n, float decay, float scale, float* 
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) sums[i] = decay * sums[i] + x[i];
   const float factor = factor_to_length(sums, n, scale);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) key[i] = factor * sums[i];
+}
+
+void gated_key(const float* x, std::int64_t n, float gate, float decay, float* level, float* sums,
+               float* key) {
+  const float faded = *level + decay;
+  *level = std::max(faded, gate);
+  const float own = std::exp(gate - *level), kept = std::exp(faded - *level);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) sums[i] = kept * sums[i] + own * x[i];
+  const float factor = factor_to_length(sums, n, 1);
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) key[i] = factor * sums[i];
 }

@@ -8,6 +8,11 @@ namespace infer {
 
 /// sums = decay sums + x; key = scale sums / |sums|: n values of a head (nn/ops/leaky.h).
 void leaky_key(const float* x, std::int64_t n, float decay, float scale, float* sums, float* key);
+/// sums = e^(level' - level) sums + e^(gate - level) x with level = max(gate, decay + level') of the
+/// last level'; key = sums / |sums| (nn/ops/gated_keys.h).
+void gated_key(const float* x, std::int64_t n, float gate, float decay, float* level, float* sums,
+               float* key);
+inline constexpr float kNoLevel = -1e30f;  ///< before the first
 /// value = scale m / |m|, m = mix before + (1 - mix) after.
 void mixed_value(const float* before, const float* after, std::int64_t n, float mix, float scale,
                  float* value);

@@ -144,11 +144,7 @@ void TransformerEngine::forget(std::int64_t keep) {
 }
 
 void TransformerEngine::take_back(const std::vector<std::int64_t>& tokens) {
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    auto& row = rows_[i];
-    row.end -= tokens[i];
-    row.pages.resize(static_cast<std::size_t>((row.end + kPageTokens - 1) / kPageTokens));
-  }
+  for (std::size_t row = 0; row < slots_.size(); ++row) slots_.take_back(row, tokens[row]);
 }
 
 nn::Hidden TransformerEngine::feed(const std::vector<Feed>& feeds) {

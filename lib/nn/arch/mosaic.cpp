@@ -12,12 +12,8 @@
 #include "nn/layers/option_checks.h"
 
 namespace nn {
-namespace {
 
 using torch::Tensor;
-
-
-}  // namespace
 
 Mosaic::Mosaic(const ModelOptions& options, std::int64_t vocabulary)
     : shape_(options.shape), options_(options.mosaic) {

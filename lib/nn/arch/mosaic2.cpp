@@ -11,7 +11,6 @@ using torch::Tensor;
 
 Mosaic2::Mosaic2(const ModelOptions& options, std::int64_t vocabulary)
     : shape_(options.shape), options_(options.mosaic2) {
-  constexpr double kEpsilon = 1e-5;
   check_heads(shape_);
   if (options_.most_delay < options_.delay)
     core::fail(core::Code::bad_config, "long-term-delay-most: {} is less than long-term-delay {}",
@@ -19,7 +18,7 @@ Mosaic2::Mosaic2(const ModelOptions& options, std::int64_t vocabulary)
   const auto d = shape_.d_model;
   wte_ = register_module("wte", make_embedding(options, vocabulary));
   const auto norm = [&] {
-    return std::make_shared<LayerNorm>(d, kEpsilon, /*bias=*/false, NormKind::rms);
+    return std::make_shared<LayerNorm>(d, kNormEpsilon, /*bias=*/false, NormKind::rms);
   };
   for (const auto& layer : add_layers(*this, "h", shape_.layers)) {
     Layer made;

@@ -29,6 +29,8 @@ namespace nn {
 /// it forgets.
 class Mosaic2 : public Architecture {
  public:
+  static constexpr double kNormEpsilon = 1e-5;
+
   /// Throws Error{bad_config} naming the option.
   Mosaic2(const ModelOptions& options, std::int64_t vocabulary);
 

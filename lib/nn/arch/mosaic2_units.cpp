@@ -12,8 +12,6 @@ namespace {
 
 using torch::Tensor;
 
-constexpr double kMostLogBandwidth = 10, kMostLogValue = 15;
-
 /// (B, T, d) -> (B, heads, T, d / heads), a view.
 Tensor heads_apart(const Tensor& x, std::int64_t heads) {
   return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
@@ -79,6 +77,13 @@ PairSight make_pair_sight(const KvCache& cache, const PairReach& reach, std::int
   return masked_sight(cache, reach, queries);
 }
 
+MemoryNumbers used_numbers(const MemoryNumbers& stored) {
+  constexpr double kMostLogBandwidth = 10, kMostLogValue = 15;
+  return {stored.beta_0.clamp_max(kMostLogBandwidth).exp(),
+          stored.beta_1.clamp_max(kMostLogBandwidth).exp(), stored.alpha.abs().clamp_max(1),
+          stored.value_scale.abs().clamp_max(kMostLogValue).exp(), stored.mix};
+}
+
 GatedMemory::GatedMemory(const ShapeOptions& shape)
     : heads_(shape.heads), dropout_(shape.attention_dropout) {
   const auto d = shape.d_model;
@@ -86,28 +91,27 @@ GatedMemory::GatedMemory(const ShapeOptions& shape)
   gates_ = register_module("gates", std::make_shared<Linear>(d, 2 * heads_, /*bias=*/false));
   c_proj_ = register_module("c_proj", std::make_shared<Linear>(d, d, /*bias=*/false));
   const auto number = [&](const char* name) { return register_parameter(name, blank({heads_})); };
-  beta_0_ = number("beta_0");
-  beta_1_ = number("beta_1");
-  alpha_ = number("alpha");
-  value_scale_ = number("value_scale");
-  mix_ = number("mix");
+  stored_ = {number("beta_0"), number("beta_1"), number("alpha"), number("value_scale"),
+             number("mix")};
 }
 
 void GatedMemory::first_values() {
-  beta_0_.fill_(1.5);
-  beta_1_.fill_(1.5);
-  alpha_.fill_(1. / 3);
-  value_scale_.zero_();
-  mix_.uniform_(0, 1);
+  stored_.beta_0.fill_(1.5);
+  stored_.beta_1.fill_(1.5);
+  stored_.alpha.fill_(1. / 3);
+  stored_.value_scale.zero_();
+  stored_.mix.uniform_(0, 1);
 }
 
 Tensor GatedMemory::beta(const Tensor& counts) const {
-  const auto of_head = [&](const Tensor& stored) {
-    return stored.to(counts.dtype()).view({heads_, 1, 1});
+  const auto wide = [&](const Tensor& number) {
+    return number.to(counts.dtype()).view({heads_, 1, 1});
   };
-  const auto power = counts.unsqueeze(1).pow(of_head(alpha_).abs().clamp_max(1));
-  return of_head(beta_1_).clamp_max(kMostLogBandwidth).exp() * power +
-         of_head(beta_0_).clamp_max(kMostLogBandwidth).exp();
+  auto stored = stored_;
+  for (auto* const number : {&stored.beta_0, &stored.beta_1, &stored.alpha})
+    *number = wide(*number);
+  const auto used = used_numbers(stored);
+  return used.beta_1 * counts.unsqueeze(1).pow(used.alpha) + used.beta_0;
 }
 
 Tensor GatedMemory::forward(const Tensor& x, const MosaicCall& call, const PairSight& sight,
@@ -116,7 +120,7 @@ Tensor GatedMemory::forward(const Tensor& x, const MosaicCall& call, const PairS
   const auto mapped = maps_->forward(x), gates = gates_->forward(x);
   const auto u = mapped.narrow(2, d, d);
   const auto gate = gates.narrow(2, 0, heads_), decay = -gates.narrow(2, heads_, heads_).abs();
-  const auto value_scale = value_scale_.abs().clamp_max(kMostLogValue).exp();
+  const auto used = used_numbers(stored_);
   GatedSums before;
   Tensor value;
   if (!call.opening) {
@@ -131,10 +135,11 @@ Tensor GatedMemory::forward(const Tensor& x, const MosaicCall& call, const PairS
   }
   const auto earlier = made.keys.narrow(1, 0, steps - 1);
   if (call.opening)
-    return read(made.keys, earlier, mixed_values(u, mix_, value_scale), call, sight, name);
+    return read(made.keys, earlier, mixed_values(u, used.mix, used.value_scale), call, sight, name);
   const auto ones = torch::ones({heads_}, x.options().requires_grad(false));
   const auto pair_keys = torch::cat({normalised(before.sums, ones).unsqueeze(1), earlier}, 1);
-  const auto values = mixed_values(torch::cat({value.unsqueeze(1), u}, 1), mix_, value_scale);
+  const auto values =
+      mixed_values(torch::cat({value.unsqueeze(1), u}, 1), used.mix, used.value_scale);
   return read(made.keys, pair_keys, values, call, sight, name);
 }
 

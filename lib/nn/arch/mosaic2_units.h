@@ -33,6 +33,13 @@ struct PairSight {
 PairSight make_pair_sight(const KvCache& cache, const PairReach& reach, std::int64_t tokens,
                           bool opening, const torch::TensorOptions& queries);
 
+/// Numbers of a memory, a head each; see GatedMemory.
+struct MemoryNumbers {
+  torch::Tensor beta_0, beta_1, alpha, value_scale, mix;  ///< (heads)
+};
+/// What is stored, as it is used.
+MemoryNumbers used_numbers(const MemoryNumbers& stored);
+
 /// y_t = sum over the n pairs in reach of softmax_s(beta k_t . k_s) v_s, a head at a time, 0 where
 /// there is none; then c_proj: x (B, T, d) -> (B, T, d).
 ///   keys    k = gated_keys(x W_phi, x W_g, -|x W_lambda|), which serve as queries (eq. 8)
@@ -65,7 +72,7 @@ class GatedMemory : public torch::nn::Module, public OwnFirstValues {
   std::int64_t heads_;
   double dropout_;
   std::shared_ptr<Linear> maps_, gates_, c_proj_;
-  torch::Tensor beta_0_, beta_1_, alpha_, value_scale_, mix_;  // (heads)
+  MemoryNumbers stored_;
 };
 
 }  // namespace nn

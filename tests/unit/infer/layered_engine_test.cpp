@@ -22,6 +22,13 @@ std::vector<std::pair<std::string, Change>> variants() {
          o.mosaic.persistent_slots = 13, o.mosaic.scale_output = true;
          o.shape.memory_key = "output";
        }},
+      {"mosaic2",
+       [](Options& o) { o.arch = "mosaic2", o.mosaic2.short_term = 6, o.mosaic2.delay = 3; }},
+      {"mosaic2, memories that overlap not, odd widths, output key",
+       [](Options& o) {
+         o.arch = "mosaic2", o.shape.d_model = 18, o.shape.heads = 3, o.shape.d_ff = 37;
+         o.mosaic2.short_term = 4, o.mosaic2.delay = 9, o.shape.memory_key = "output";
+       }},
       {"gla", [](Options& o) { o.arch = "gla"; }},
       {"gla, odd widths, relu, no bias, output key, adaptive",
        [](Options& o) {
@@ -159,8 +166,33 @@ DOCTEST_TEST_CASE("rows of loops that share a past part without touching each ot
   }
 }
 
+DOCTEST_TEST_CASE("what loops take back they were never fed") {
+  for (const auto& [name, change] : variants()) {
+    DOCTEST_CAPTURE(name);
+    nn::Model model = engine_model(change, 37);
+    if (adaptive(model)) continue;
+    const auto engine = loops_of(model, infer::Precision::float32);
+    const std::vector<infer::Feed> past{{{1, 2, 3, 4, 5, 6, 7}}, {{8, 9, 10}}},
+        guesses{{{11, 12, 13}}, {{14, 15}}}, right{{{11}}, {{14, 15}}}, next{{{16}}, {{17}}};
+    for (const bool any : {true, false}) {
+      engine->open(2);
+      engine->feed(past);
+      engine->feed(any ? right : guesses);
+      const auto expected = engine->feed(next);
+      engine->open(2);
+      engine->feed(past);
+      engine->mark();
+      engine->feed(guesses);
+      engine->take_back(any ? std::vector<std::int64_t>{2, 0} : std::vector<std::int64_t>{0, 0});
+      const auto got = engine->feed(next);
+      DOCTEST_CHECK(torch::equal(got.f, expected.f));
+      DOCTEST_CHECK(torch::equal(got.g, expected.g));
+    }
+  }
+}
+
 DOCTEST_TEST_CASE("narrow weights of loops are off by what rounding them says, and no more") {
-  for (const char* const arch : {"mosaic", "gla", "lstm", "srupp", "transformer-xl"}) {
+  for (const char* const arch : {"mosaic", "mosaic2", "gla", "lstm", "srupp", "transformer-xl"}) {
     DOCTEST_CAPTURE(arch);
     nn::Model model =
         engine_model([&](nn::ModelOptions& o) { o.arch = arch, o.shape.d_model = 128; }, 300);
