@@ -131,13 +131,15 @@ void GatedDelta::first_values() {
 
 Tensor GatedDelta::forward(const Tensor& x, const GlaCall& call, const std::string& name) {
   const auto parts = c_in_->forward(x).split_with_sizes({2 * d_, d_}, 2);
-  auto mixed = parts[0];
+  Tensor mixed;
   if (convolution_ != nullptr) {
     auto past = call.carried(name + ".past");
-    mixed = convolution_->forward(mixed, past, call.count);
+    mixed = convolution_->forward(parts[0], past, call.count);
     call.carry(name + ".past", past);
+  } else {
+    mixed = torch::silu(parts[0]);
   }
-  const auto qkv = torch::silu(mixed).split_with_sizes({d_ / 2, d_ / 2, d_}, 2);
+  const auto qkv = mixed.split_with_sizes({d_ / 2, d_ / 2, d_}, 2);
   const auto gates = gates_->forward(x).split(heads_, 2);
   auto beta = torch::sigmoid(gates[0]);
   auto fading = a_log_.defined() ? -a_log_.exp() * torch::softplus(gates[1] + a_bias_)

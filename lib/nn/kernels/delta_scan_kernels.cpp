@@ -24,7 +24,7 @@ template <class Float>
 class Chunks {
  public:
   explicit Chunks(const DeltaHead<Float>& head) : head_(head) {
-    const auto n = static_cast<std::size_t>(kDeltaChunk);
+    const auto n = static_cast<std::size_t>(std::min(kDeltaChunk, head.steps));
     for (auto* const square : {&fade_, &p_, &a_, &d_p_, &d_a_}) square->resize(n * n);
     for (auto* const vector : {&from_start_, &to_end_}) vector->resize(n);
     for (auto* const values : {&u_, &d_z_, &other_})
@@ -220,7 +220,7 @@ class Chunks {
 template <class Float>
 void delta_forward(const DeltaHead<Float>& head, Float* state, Float* o) {
   Chunks<Float> chunks(head);
-  std::vector<Float> z(static_cast<std::size_t>(kDeltaChunk * head.d_value));
+  std::vector<Float> z(static_cast<std::size_t>(std::min(kDeltaChunk, head.steps) * head.d_value));
   for (std::int64_t begin = 0; begin < head.steps; begin += kDeltaChunk)
     chunks.forward(begin, state, o, z.data());
 }

@@ -4,6 +4,7 @@
 
 #include "nn/base/upload.h"
 #include "nn/layers/layers.h"
+#include "nn/ops/swish_convolution.h"
 
 namespace nn {
 
@@ -17,18 +18,17 @@ void ShortConvolution::first_values() {
 
 torch::Tensor ShortConvolution::forward(const torch::Tensor& x, torch::Tensor& past,
                                         const torch::Tensor& count) const {
-  const auto rows = x.size(0), steps = x.size(1), width = x.size(2), taps = weight_.size(1);
-  if (!past.defined())
-    past = torch::zeros({rows, taps - 1, width}, x.options().requires_grad(false));
-  const auto all = torch::cat({past.to(x.scalar_type()), x}, 1);  // (B, taps - 1 + T, width)
+  const auto rows = x.size(0), steps = x.size(1), width = x.size(2), kept = weight_.size(1) - 1;
+  if (!past.defined()) past = torch::zeros({rows, kept, width}, x.options().requires_grad(false));
+  const auto y = swish_convolution(x, past, weight_);
+  const auto all = [&] { return torch::cat({past.to(x.scalar_type()), x}, 1); };
   if (count.defined()) {
-    const auto at = upload(count.unsqueeze(1) + torch::arange(taps - 1), x.device());
-    past = all.gather(1, at.unsqueeze(2).expand({rows, taps - 1, width}));
+    const auto at = upload(count.unsqueeze(1) + torch::arange(kept), x.device());
+    past = all().gather(1, at.unsqueeze(2).expand({rows, kept, width}));
   } else {
-    past = all.narrow(1, steps, taps - 1).clone();
+    past = steps < kept ? all().narrow(1, steps, kept).clone()
+                        : x.narrow(1, steps - kept, kept).clone();
   }
-  auto y = all.narrow(1, 0, steps) * weight_.select(1, 0);
-  for (std::int64_t j = 1; j < taps; ++j) y = y + all.narrow(1, j, steps) * weight_.select(1, j);
   return y;
 }
 

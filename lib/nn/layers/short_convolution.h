@@ -1,6 +1,5 @@
 #pragma once
-// A causal convolution over few steps, each channel by itself, as recurrences have it before their
-// queries, keys and values.
+// The convolution over few steps that recurrences have before their queries, keys and values.
 
 #include <cstdint>
 
@@ -9,7 +8,7 @@
 
 namespace nn {
 
-/// y_t = sum over j < taps of weight_j x_{t - taps + 1 + j}, times channel. First values uniform in
+/// Causal, each channel by itself, with its swish (swish_convolution.h). First values uniform in
 /// +-1 / sqrt(taps).
 class ShortConvolution : public torch::nn::Module, public OwnFirstValues {
  public:

@@ -1,0 +1,62 @@
+// A short convolution and its swish: the loop on the CPU and torch's operators against sums written
+// out, values and gradients.
+
+#include "nn/ops/swish_convolution.h"
+
+#include <doctest/doctest.h>
+
+#include "nn/base/cuda.h"
+#include "properties.h"
+
+namespace {
+
+using properties::gap;
+using torch::Tensor;
+
+Tensor written_out(const Tensor& x, const Tensor& past, const Tensor& weight) {
+  const auto taps = weight.size(1);
+  std::vector<Tensor> steps;
+  for (std::int64_t t = 0; t < x.size(1); ++t) {
+    auto z = torch::zeros_like(x.select(1, t));
+    for (std::int64_t back = 0; back < taps; ++back)
+      z = z + weight.select(1, taps - 1 - back) *
+                  (t >= back ? x.select(1, t - back) : past.select(1, taps - 1 + t - back));
+    steps.push_back(z * torch::sigmoid(z));
+  }
+  return torch::stack(steps, 1);
+}
+
+void check_convolution(std::int64_t steps, std::int64_t taps, bool sliced) {
+  torch::manual_seed(7);
+  const auto leaf = [](torch::IntArrayRef sizes) {
+    return torch::randn(sizes, torch::kFloat64).set_requires_grad(true);
+  };
+  const auto x = leaf({3, steps, sliced ? 17 : 9}), past = leaf({3, taps - 1, 9}),
+             weight = leaf({9, taps}), direction = torch::randn({3, steps, 9}, torch::kFloat64);
+  const auto results = [&](const auto& convolution) {
+    const auto y = convolution(x.narrow(2, 0, 9), past, weight);
+    auto all = torch::autograd::grad({(y * direction).sum()}, {x, past, weight});
+    all.push_back(y.detach());
+    return all;
+  };
+  const auto got = results(nn::swish_convolution), want = results(written_out);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    DOCTEST_CAPTURE(i);
+    DOCTEST_CHECK(got[i].sizes() == want[i].sizes());
+    DOCTEST_CHECK(gap(got[i], want[i]) < 1e-12);
+  }
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("a short convolution and its swish: values and gradients") {
+  for (const std::int64_t steps : {1, 2, 3, 20})
+    for (const std::int64_t taps : {2, 4, 7})
+      for (const bool sliced : {false, true}) {
+        DOCTEST_CAPTURE(steps);
+        DOCTEST_CAPTURE(taps);
+        check_convolution(steps, taps, sliced);
+        const nn::AsDevice device;
+        check_convolution(steps, taps, sliced);
+      }
+}
