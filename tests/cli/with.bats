@@ -159,3 +159,24 @@ for line in map(json.loads, open("lines")):
 assert given > 1
 END
 }
+
+@test "--with MODEL:gate: fitted by --tune, no worse than the constant, read by eval-ppl, score and sample" {
+  eval-ppl -q -m model --with other:gate --with lstm:0.1 --tune valid.shard.zst -o gate.conf
+  grep -q '^with = \["other:gate", *"lstm:0' gate.conf
+  grep -q '^gate = \["with shares=' gate.conf
+  eval-ppl -q -m model --config gate.conf --json valid.shard.zst >figures
+  head -n 1 text | tr -d '\n' >line
+  tokenize -q -t bytes line -o line.shard.zst
+  loss=$(eval-ppl -q -m model --config gate.conf --json line.shard.zst | field loss)
+  score -q -m model -t bytes --config gate.conf line >answer
+  python3 - "$loss" <<'END'
+import json, sys
+figures, answer = json.load(open("figures")), json.load(open("answer"))
+assert figures["loss"] <= figures["gate"]["constant_loss"] + 1e-6, figures
+assert "|with-lambda:gate+" in figures["signature"], figures
+assert abs(answer["log_prob"] / answer["tokens"] + float(sys.argv[1])) < 1e-4, answer
+END
+  [ "$(sample -q -m model -t bytes --config gate.conf --prompt "The cat" --max-tokens 5 --json | jq '.tokens | length')" -eq 5 ]
+  refused 64 "--with gate: there is none yet" eval-ppl -q -m model --with other:gate test.shard.zst
+  refused 64 "one of them may have a gate" eval-ppl -q -m model --with other:gate --with lstm:gate test.shard.zst
+}

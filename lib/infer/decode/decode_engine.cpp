@@ -55,10 +55,17 @@ nn::Hidden ModuleEngine::feed(const std::vector<Feed>& feeds) {
 }
 
 void ModuleEngine::select(const std::vector<std::int64_t>& rows) {
+  const auto take = [&](auto& all) {
+    auto from = std::move(all);
+    all.clear();
+    for (const auto row : rows) all.push_back(from[static_cast<std::size_t>(row)]);
+  };
   state_.select(torch::tensor(rows, torch::kInt64));
-  std::vector<std::int64_t> fed;
-  for (const auto row : rows) fed.push_back(fed_[static_cast<std::size_t>(row)]);
-  fed_ = std::move(fed);
+  take(fed_);
+  if (marked_) {
+    marked_->state.select(torch::tensor(rows, torch::kInt64));
+    take(marked_->fed), take(marked_->feeds);
+  }
   rows_ = static_cast<std::int64_t>(rows.size());
 }
 

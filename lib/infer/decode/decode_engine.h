@@ -35,7 +35,7 @@ class Engine {
   virtual bool takes_back() const { return false; }
   /// Of what the next feed() gives something may be taken back.
   virtual void mark() {}
-  /// After mark() and feed(): row i was not fed the last tokens[i] of what it was fed.
+  /// After mark() and one feed(): row i was not fed the last tokens[i] of what it was fed.
   virtual void take_back(const std::vector<std::int64_t>& /*tokens*/) {}
   virtual nn::Head& head() = 0;
 };

@@ -65,8 +65,8 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
   engine_.open(n);
   texts_.assign(prompts.size(), {});
   for (std::size_t i = 0; i < sources.size(); ++i) texts_[i].source = sources[i];
+  ahead_.assign(prompts.size(), {});
   searches_ = searches();
-  guessed_.clear();
   memory_.emplace(memory_plan_, window_, /*streaming=*/true, model_, n);
   for (std::int64_t row = 0; row < n; ++row)
     memory_->read(row, prompts[static_cast<std::size_t>(row)]);
@@ -169,12 +169,15 @@ void Session::remember(const Fed& fed, const std::vector<std::vector<std::int64_
                   nn::Place{run, torch::zeros_like(run), position}.flatten());
 }
 
+// What comes before guesses.
 void Session::keep_last(const Fed& fed) {
   std::vector<Tensor> f, g;
   for (std::size_t i = 0; i < texts_.size(); ++i) {
-    const auto first = guessed_.empty() ? -1 : -1 - guessed_[i];
-    f.push_back(fed.f[i].slice(0, first));
-    g.push_back(fed.g[i].slice(0, first));
+    auto& ahead = ahead_[i];
+    const auto last = fed.f[i].size(0) - std::ssize(ahead.tokens) - 1;
+    f.push_back(fed.f[i].slice(0, last, last + 1));
+    g.push_back(fed.g[i].slice(0, last, last + 1));
+    ahead.f = fed.f[i].slice(0, last + 1), ahead.g = fed.g[i].slice(0, last + 1);
   }
   f_ = torch::cat(f);
   g_ = torch::cat(g);
@@ -185,17 +188,10 @@ void Session::keep_best() {
   f_ = best.f, g_ = best.g;
 }
 
-// Of f_ and g_.
-nn::Place Session::last_places() const {
-  std::vector<std::int64_t> positions, runs;
-  for (std::size_t i = 0; i < texts_.size(); ++i) {
-    const auto guesses = guessed_.empty() ? 0 : guessed_[i];
-    for (auto before = guesses; before >= 0; --before) {
-      positions.push_back(texts_[i].length - 1 - before);
-      runs.push_back(static_cast<std::int64_t>(i));
-    }
-  }
-  const Tensor run = torch::tensor(runs, torch::kInt64);
+nn::Place Session::last_place() const {
+  std::vector<std::int64_t> positions;
+  for (const auto& text : texts_) positions.push_back(text.length - 1);
+  const Tensor run = torch::arange(rows());
   return {run, torch::zeros_like(run), torch::tensor(positions, torch::kInt64)};
 }
 
@@ -204,65 +200,10 @@ Tensor Session::log_probs() {
   std::vector<Tensor> with;
   for (const auto& other : with_) with.push_back(other->session.log_probs());
   const Tensor rows = memory_->any()
-                          ? memory_->log_probs(engine_.head(), f_, g_, last_places(), with)
+                          ? memory_->log_probs(engine_.head(), f_, g_, last_place(), with)
                       : fronted_ ? fronted_->log_probs(engine_.head())
                                  : engine_.head().log_probs(f_, nullptr);
   return rows.to(torch::kCPU, torch::kFloat32).contiguous();
-}
-
-std::vector<std::int64_t> Session::room() const {
-  std::vector<std::int64_t> room(texts_.size(), 0);
-  if (fronted_ || !engine_.takes_back() || !memory_->takes_guesses()) return room;
-  const bool bounded = carry_ != nn::Carry::constant;
-  if (carry_ == nn::Carry::forget)  // what is dropped is dropped of all rows
-    for (const auto& text : texts_)
-      if (text.seen >= window_) return room;
-  for (std::size_t i = 0; i < texts_.size(); ++i)
-    room[i] = std::max<std::int64_t>(0, (bounded ? window_ - texts_[i].seen : kPiece) - 1);
-  for (const auto& with : with_) {
-    const auto theirs = with->session.room();
-    for (std::size_t i = 0; i < room.size(); ++i) room[i] = std::min(room[i], theirs[i]);
-  }
-  return room;
-}
-
-void Session::advance(const std::vector<std::int64_t>& tokens,
-                      const std::vector<std::vector<std::int64_t>>& guesses) {
-  const bool none =
-      std::all_of(guesses.begin(), guesses.end(), [](const auto& row) { return row.empty(); });
-  if (none) return advance(tokens);
-  std::vector<std::vector<std::int64_t>> fed;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    fed.push_back({tokens[i]});
-    memory_->read(static_cast<std::int64_t>(i), fed[i]);
-    fed[i].insert(fed[i].end(), guesses[i].begin(), guesses[i].end());
-    guessed_.push_back(std::ssize(guesses[i]));
-  }
-  for (const auto& with : with_) with->session.advance(tokens, guesses);
-  engine_.mark();
-  keep_last(feed(fed));
-}
-
-void Session::keep(const std::vector<std::int64_t>& right) {
-  if (guessed_.empty()) return;
-  std::vector<std::int64_t> all_wrong, places;
-  std::int64_t place = 0;
-  for (std::size_t i = 0; i < texts_.size(); ++i) {
-    const auto wrong = guessed_[i] - right[i];
-    all_wrong.push_back(wrong);
-    places.push_back(place + right[i]);
-    place += 1 + guessed_[i];
-    auto& text = texts_[i];
-    text.seen -= wrong, text.length -= wrong;
-    if (carry_ == nn::Carry::reencode)
-      text.recent.resize(text.recent.size() - static_cast<std::size_t>(wrong));
-  }
-  guessed_.clear();
-  engine_.take_back(all_wrong);
-  const Tensor at = torch::tensor(places, torch::kInt64);
-  f_ = f_.index_select(0, at.to(f_.device()));
-  g_ = g_.index_select(0, at.to(g_.device()));
-  for (const auto& with : with_) with->session.keep(right);
 }
 
 SearchCounts Session::searches() const {
@@ -271,18 +212,77 @@ SearchCounts Session::searches() const {
   return counts;
 }
 
-void Session::advance(const std::vector<std::int64_t>& tokens) {
+// Guesses that there is room for behind one more token. Where the oldest tokens are dropped they are
+// dropped of all rows, so that none reads ahead once one of them is full.
+std::int64_t Session::room(const Text& text) const {
+  if (!engine_.takes_back()) return 0;
+  if (carry_ == nn::Carry::constant) return kPiece - 1;
+  const bool full = carry_ == nn::Carry::forget &&
+                    std::any_of(texts_.begin(), texts_.end(),
+                                [&](const auto& any) { return any.seen >= window_; });
+  return full ? 0 : std::max<std::int64_t>(0, window_ - text.seen - 1);
+}
+
+// Whether each of the tokens is what its text's guess was; then they are the last ones.
+bool Session::came(const std::vector<std::int64_t>& tokens) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto& ahead = ahead_[i];
+    if (ahead.left() == 0 || ahead.tokens[static_cast<std::size_t>(ahead.next)] != tokens[i])
+      return false;
+  }
+  std::vector<Tensor> f, g;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    auto& ahead = ahead_[i];
+    f.push_back(ahead.f.slice(0, ahead.next, ahead.next + 1));
+    g.push_back(ahead.g.slice(0, ahead.next, ahead.next + 1));
+    ++ahead.next, ++texts_[i].length;
+  }
+  f_ = torch::cat(f), g_ = torch::cat(g);
+  return true;
+}
+
+// The model has read what has come and no more.
+void Session::take_back() {
+  std::vector<std::int64_t> left;
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    auto& text = texts_[i];
+    left.push_back(ahead_[i].left());
+    text.seen -= left[i];
+    if (carry_ == nn::Carry::reencode)
+      text.recent.resize(text.recent.size() - static_cast<std::size_t>(left[i]));
+    ahead_[i] = {};
+  }
+  if (std::any_of(left.begin(), left.end(), [](auto n) { return n > 0; })) engine_.take_back(left);
+}
+
+void Session::advance(const std::vector<std::int64_t>& tokens,
+                      const std::vector<std::vector<std::int64_t>>& guesses) {
   if (memory_->remembers())
-    memory_->append(f_, g_, torch::tensor(tokens, torch::kInt64).to(device_), last_places());
-  std::vector<std::vector<std::int64_t>> fed;
-  for (const auto token : tokens) fed.push_back({token});
+    memory_->append(f_, g_, torch::tensor(tokens, torch::kInt64).to(device_), last_place());
   for (std::int64_t row = 0; row < rows(); ++row)
-    memory_->read(row, fed[static_cast<std::size_t>(row)]);
-  for (const auto& with : with_) with->session.advance(tokens);
-  if (!fronted_) return keep_last(feed(fed));
-  for (auto& text : texts_) ++text.length;
-  fronted_->advance(tokens);
-  keep_best();
+    memory_->read(row, {&tokens[static_cast<std::size_t>(row)], 1});
+  for (const auto& with : with_) with->session.advance(tokens, guesses);
+  if (fronted_) {
+    for (auto& text : texts_) ++text.length;
+    fronted_->advance(tokens);
+    return keep_best();
+  }
+  if (came(tokens)) return;
+  take_back();
+  std::vector<std::vector<std::int64_t>> fed;
+  bool guessed = false;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    fed.push_back({tokens[i]});
+    if (guesses.empty() || guesses[i].empty()) continue;
+    const auto n = std::min(room(texts_[i]), std::ssize(guesses[i]));
+    ahead_[i].tokens.assign(guesses[i].begin(), guesses[i].begin() + n);
+    fed[i].insert(fed[i].end(), guesses[i].begin(), guesses[i].begin() + n);
+    guessed |= n > 0;
+  }
+  if (guessed) engine_.mark();
+  const Fed made = feed(fed);
+  for (std::size_t i = 0; i < tokens.size(); ++i) texts_[i].length -= ahead_[i].left();
+  keep_last(made);
 }
 
 void Session::select(const std::vector<std::int64_t>& rows) {
@@ -299,8 +299,12 @@ void Session::select(const std::vector<std::int64_t>& rows) {
   f_ = f_.index_select(0, index.to(f_.device()));
   g_ = g_.index_select(0, index.to(g_.device()));
   std::vector<Text> texts;
-  for (const auto row : rows) texts.push_back(texts_[static_cast<std::size_t>(row)]);
-  texts_ = std::move(texts);
+  std::vector<Ahead> ahead;
+  for (const auto row : rows) {
+    texts.push_back(texts_[static_cast<std::size_t>(row)]);
+    ahead.push_back(ahead_[static_cast<std::size_t>(row)]);
+  }
+  texts_ = std::move(texts), ahead_ = std::move(ahead);
   for (const auto& with : with_) with->session.select(rows);
 }
 

@@ -35,7 +35,7 @@ class Session {
              const std::vector<std::vector<std::int64_t>>& sources = {});
   /// log p of every word after each row: (rows, V) float32, contiguous, on the CPU.
   torch::Tensor log_probs();
-  /// After log_probs(): what gave the p(token) of one of its rows, whose logarithm is `log_prob`.
+  /// After log_probs(): what gave row's p(token), whose logarithm is `log_prob`.
   CitedToken cite(const Citer& citer, std::int64_t row, std::int64_t token, double log_prob) const {
     return citer.cite(token, log_prob, memory_->store_shares(row, token, log_prob),
                       memory_->ngram_share(row, token, log_prob),
@@ -46,18 +46,11 @@ class Session {
                                        double log_prob) const {
     return memory_->store_shares(row, token, log_prob);
   }
-  /// The token that follows in each row.
-  void advance(const std::vector<std::int64_t>& tokens);
-  /// The same with guesses of what follows that token, as many as room() at most, read in one call
-  /// of the model: log_probs() then has a row after the token and after each guess, text by text,
-  /// and keep() comes before the next call of anything else.
+  /// The token that follows in each row. `guesses` of what follows that, a list a row, are read with it
+  /// in one call of the model, as far as the window has room, where there is a call to make: what was
+  /// read and comes is not read again, what was read in vain is taken back. They change the speed alone.
   void advance(const std::vector<std::int64_t>& tokens,
-               const std::vector<std::vector<std::int64_t>>& guesses);
-  /// Of each row's guesses the first right[i] were right; the others were never read.
-  void keep(const std::vector<std::int64_t>& right);
-  /// How many guesses each row can take with its next token: what the window has room for; none
-  /// where memories carry on more than the text's last place.
-  std::vector<std::int64_t> room() const;
+               const std::vector<std::vector<std::int64_t>>& guesses = {});
   /// How stores were asked since the Session was made.
   SearchCounts searches() const;
   /// Row i becomes what row rows[i] was; any number of rows, and a row may be taken twice.
@@ -82,12 +75,22 @@ class Session {
   struct Fed {
     std::vector<torch::Tensor> f, g;
   };
+  // What the model has read beyond a text's last token: guesses, and what it made of them.
+  struct Ahead {
+    std::vector<std::int64_t> tokens;
+    torch::Tensor f, g;     // (tokens, d)
+    std::int64_t next = 0;  // those before it have come
+    std::int64_t left() const { return std::ssize(tokens) - next; }
+  };
   Fed feed(const std::vector<std::vector<std::int64_t>>& tokens);
   std::int64_t next_piece(Text& text, std::int64_t left, Feed& feed) const;
   void remember(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts);
   void keep_last(const Fed& fed);
   void keep_best();
-  nn::Place last_places() const;
+  bool came(const std::vector<std::int64_t>& tokens);
+  void take_back();
+  std::int64_t room(const Text& text) const;
+  nn::Place last_place() const;
 
   Engine& engine_;
   nn::Model& model_;
@@ -98,9 +101,9 @@ class Session {
   std::optional<StreamMemory> memory_;
   std::optional<FrontedRows> fronted_;
   std::vector<Text> texts_;
-  std::vector<std::int64_t> guessed_;  // guesses of each row that it has read; empty: none
-  torch::Tensor f_, g_;  // (rows, d) of each row's last token, and before it of those to keep() of
-  SearchCounts searches_;  // of memories that were closed
+  std::vector<Ahead> ahead_;  // of each text
+  torch::Tensor f_, g_;       // (rows, d) of each row's last token
+  SearchCounts searches_;     // of memories that were closed
   struct With;
   std::vector<std::unique_ptr<With>> with_;
 };

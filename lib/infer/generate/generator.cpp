@@ -29,9 +29,8 @@ struct Generator::Growing {
   std::int64_t most;  // tokens
   double temperature;
   std::size_t told = 0;                 // bytes of the text that were told
-  std::vector<std::int64_t> span = {};  // what is proposed after its last drawn word
-  std::int64_t taken = 0;               // of the span
-  std::int64_t guesses = 0, right = 0;  // of the span: what the model has read beyond the last word
+  std::vector<std::int64_t> span = {};  // what its last drawn word proposes next
+  std::int64_t trust = 1;  // how many guesses the model reads ahead: as many as came lately
 };
 
 Generator::Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
@@ -248,73 +247,48 @@ void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::
   Draw draw(options_.draw);
   while (!texts.empty()) {
     const torch::Tensor log_p = session_->log_probs();
-    std::vector<std::int64_t> tokens, going_on, right;
+    std::vector<std::int64_t> tokens, going_on;
+    std::vector<std::vector<std::int64_t>> guesses;
     std::vector<Growing> rest;
-    std::int64_t place = 0;  // row of log_p
+    count(texts.size(), watch);
     for (std::size_t i = 0; i < texts.size(); ++i) {
       auto& text = texts[i];
-      const auto guesses = text.guesses;
-      const auto next = grow(text, log_p, place, draw, watch);
-      place += 1 + guesses;
-      right.push_back(text.right);
+      const auto row = static_cast<std::int64_t>(i);
+      const auto next = grow(text, row, row_of(log_p, row), draw, watch);
       if (!next) continue;
       tokens.push_back(*next);
-      going_on.push_back(static_cast<std::int64_t>(i));
+      const auto ahead = std::min(text.trust, std::ssize(text.span));
+      guesses.emplace_back(text.span.begin(), text.span.begin() + ahead);
+      going_on.push_back(row);
       rest.push_back(std::move(text));
     }
-    session_->keep(right);
     texts = std::move(rest);
     if (texts.empty()) break;
     session_->select(going_on);
-    advance(texts, tokens);
+    session_->advance(tokens, guesses);
   }
 }
 
-// What the model reads next of each text: its last word, and of its span what there is room for.
-void Generator::advance(std::vector<Growing>& texts, const std::vector<std::int64_t>& tokens) {
-  if (options_.spans.longest == 0) return session_->advance(tokens);
-  const auto room = session_->room();
-  std::vector<std::vector<std::int64_t>> guesses;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    auto& text = texts[i];
-    text.guesses = std::min(room[i], std::ssize(text.span) - text.taken);
-    const auto from = text.span.begin() + text.taken;
-    guesses.emplace_back(from, from + text.guesses);
-  }
-  session_->advance(tokens, guesses);
-}
-
-// Takes the words that are known from row `place` of log_p on, where the text's guesses begin: as
-// many of these as are right, then one more. That one is still to be read; none: the text is finished.
-std::optional<std::int64_t> Generator::grow(Growing& text, const torch::Tensor& log_p,
-                                            std::int64_t place, Draw& draw,
+// One more word of the text in a row: of its span, or drawn. None: it ends the text.
+std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row,
+                                            std::span<const float> log_p, Draw& draw,
                                             const GeneratorWatch& watch) {
-  text.right = 0;
-  for (;; ++place) {
-    const auto row = row_of(log_p, place);
-    const bool spanned =
-        text.taken < std::ssize(text.span) &&
-        agrees(options_.spans, row, text.span[static_cast<std::size_t>(text.taken)]);
-    const auto token = spanned ? text.span[static_cast<std::size_t>(text.taken)]
-                               : draw.at(text.temperature)(row, text.rng);
-    const auto log_prob = static_cast<double>(row[static_cast<std::size_t>(token)]);
-    if (spanned) ++text.taken, ++text.sample.spans.back().taken;
-    if (!take(text, place, token, log_prob, watch)) return std::nullopt;
-    if (!spanned) propose(text, place, token, log_prob);
-    if (!spanned || text.right == text.guesses) return token;
-    ++text.right;
-  }
-}
-
-// One more word of a text, to which row `place` gave its probability; false: it ends the text.
-bool Generator::take(Growing& text, std::int64_t place, std::int64_t token, double log_prob,
-                     const GeneratorWatch& watch) {
+  const bool spanned = !text.span.empty() && agrees(options_.spans, log_p, text.span.front());
+  const auto token = spanned ? text.span.front() : draw.at(text.temperature)(log_p, text.rng);
+  const auto log_prob = static_cast<double>(log_p[static_cast<std::size_t>(token)]);
   auto& sample = text.sample;
-  count(1, watch);
-  note_passages(place, sample);
+  note_passages(row, sample);
   sample.tokens.push_back(token);
   sample.log_prob += log_prob;
-  if (citer_) sample.cited.push_back(session_->cite(*citer_, place, token, log_prob));
+  if (citer_) sample.cited.push_back(session_->cite(*citer_, row, token, log_prob));
+  if (spanned) {
+    text.span.erase(text.span.begin());
+    ++sample.spans.back().taken;
+    text.trust = std::min(text.trust + 1, options_.spans.longest);
+  } else if (options_.spans.longest > 0) {
+    if (!text.span.empty()) text.trust = (text.trust + 1) / 2;
+    propose(text, row, token, log_prob);
+  }
   auto finish = ends(text.text, text.decoder, token);
   if (!finish && std::ssize(sample.tokens) == text.most) finish = Finish::length;
   const auto known = finish ? text.text.text().size() : text.text.settled();
@@ -322,7 +296,7 @@ bool Generator::take(Growing& text, std::int64_t place, std::int64_t token, doub
     watch.piece(sample.prompt, sample.sample,
                 std::string_view(text.text.text()).substr(text.told, known - text.told));
   text.told = std::max(text.told, known);
-  if (!finish) return true;
+  if (!finish) return token;
   sample.finish = *finish;
   sample.text = text.text.text();
   for (auto& span : sample.spans) {
@@ -332,21 +306,20 @@ bool Generator::take(Growing& text, std::int64_t place, std::int64_t token, doub
       decoder.push(static_cast<std::uint32_t>(*at), span.text);
   }
   if (watch.finished) watch.finished(sample);
-  return false;
+  return std::nullopt;
 }
 
 // The span that begins with a word that was drawn, if any does.
-void Generator::propose(Growing& text, std::int64_t place, std::int64_t token, double log_prob) {
-  text.span.clear(), text.taken = 0;
-  if (options_.spans.longest == 0) return;
+void Generator::propose(Growing& text, std::int64_t row, std::int64_t token, double log_prob) {
+  text.span.clear();
   auto& sample = text.sample;
-  const auto shares = session_->store_shares(place, token, log_prob);
+  const auto shares = session_->store_shares(row, token, log_prob);
   auto span = propose_span(options_.spans, *stores_, shares, text.most - std::ssize(sample.tokens));
   if (!span) return;
   text.span = std::move(span->rest);
-  const auto& [store, row, share] = span->from;
+  const auto& [store, place, share] = span->from;
   const auto& of = (*stores_)[static_cast<std::size_t>(store)];
-  sample.spans.push_back({of.name(), of.context(row, 0).document, row, share,
+  sample.spans.push_back({of.name(), of.context(place, 0).document, place, share,
                           std::ssize(sample.tokens) - 1, std::ssize(text.span)});
 }
 

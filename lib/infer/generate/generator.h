@@ -90,12 +90,9 @@ class Generator {
   text::StreamDecoder decoder_after(const Start& start) const;
   void draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
             const GeneratorWatch& watch);
-  void advance(std::vector<Growing>& texts, const std::vector<std::int64_t>& tokens);
-  std::optional<std::int64_t> grow(Growing& text, const torch::Tensor& log_p, std::int64_t place,
+  std::optional<std::int64_t> grow(Growing& text, std::int64_t row, std::span<const float> log_p,
                                    Draw& draw, const GeneratorWatch& watch);
-  bool take(Growing& text, std::int64_t place, std::int64_t token, double log_prob,
-            const GeneratorWatch& watch);
-  void propose(Growing& text, std::int64_t place, std::int64_t token, double log_prob);
+  void propose(Growing& text, std::int64_t row, std::int64_t token, double log_prob);
   void search(const std::vector<Start>& starts, const GeneratorWatch& watch);
   void cite(const std::vector<Start>& starts, std::vector<Sample>& samples);
   // log p of the tokenizer's words; a model may have more, which pad its head and are no text.

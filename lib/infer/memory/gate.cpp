@@ -28,6 +28,7 @@ const std::vector<GateKind>& gate_kinds() {
       {"cache", "--cache-lambda", {"mass"}},
       {"datastore", "--datastore-lambda", {"nearest", "spread", "agree", "distinct"}},
       {"ngrams", "--ngrams-lambda", {"length", "one", "count"}},
+      {"with", "--with", {"own-entropy", "own-top", "own-log-top"}},
   };
   return kinds;
 }

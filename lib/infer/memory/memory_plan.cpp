@@ -72,12 +72,16 @@ void plan_gates(MemoryPlan& plan, const MemoryOptions& options, bool with_stores
     gates.sources.push_back("datastore");
   }
   if (options.ngrams.any() && options.ngrams.lambda.gated()) gates.sources.push_back("ngrams");
+  const std::int64_t with = plan.with.gated();
+  if (with >= 0) gates.sources.push_back("with");
   if (gates.threshold > 0 && with_stores && !gates.has("datastore"))
     fail(Code::usage, "--datastore-threshold: it asks a gate; add --datastore-lambda gate");
   if (gates.gate.rows.empty()) return;
   if (gates.any()) gates.expect_fitted();
   if (gates.has("cache")) plan.cache_lambda = gates.gate.find("cache")->constants[0];
   if (gates.has("datastore")) plan.stores.lambda = gates.gate.find("datastore")->constants[0];
+  if (gates.has("with"))
+    plan.with.shares[static_cast<std::size_t>(with)].lambda = gates.gate.find("with")->constants[0];
   if (gates.has("ngrams")) plan.ngrams.lambda = gates.gate.find("ngrams")->constants;
 }
 

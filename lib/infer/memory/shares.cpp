@@ -48,6 +48,8 @@ Shares gated_shares(const MemoryPlan& plan, const GateInputs& inputs) {
     const Tensor row = log_shares.select(1, static_cast<std::int64_t>(i) + 1);
     if (gates.sources[i] == "cache") shares.cache.log_rows = row;
     if (gates.sources[i] == "datastore") shares.stores.log_rows = row;
+    if (gates.sources[i] == "with")
+      shares.with[static_cast<std::size_t>(plan.with.gated())].log_rows = row;
     if (gates.sources[i] == "ngrams") {
       shares.ngrams = row.exp();
       left = torch::log1p(-shares.ngrams);

@@ -90,6 +90,7 @@ GateInputs gate_inputs(const Parts& parts, std::int64_t theta) {
   inputs.confidence = gates.confidence;
   if (gates.cache_mass.defined()) inputs.own["cache"] = gates.cache_mass[theta].unsqueeze(1);
   if (gates.stores.defined()) inputs.own["datastore"] = gates.stores;
+  if (gates.with.defined()) inputs.own["with"] = gates.with;
   if (parts.ngrams.bucket.defined()) {
     inputs.own["ngrams"] = parts.ngrams.features;
     inputs.bucket = parts.ngrams.bucket;
@@ -323,6 +324,8 @@ Shares StreamMemory::shares(const Words& words, const Tensor& cache_mass) {
   inputs.confidence = confidence_of(words.log_prob);
   if (cache_mass.defined()) inputs.own["cache"] = cache_mass;
   if (plan_.stores.interpolated()) inputs.own["datastore"] = gate_features_of(found_);
+  if (const auto with = plan_.with.gated(); with >= 0)
+    inputs.own["with"] = confidence_of(with_[static_cast<std::size_t>(with)]);
   if (ngrams_) {
     std::vector<double> features;
     std::vector<std::int64_t> buckets;

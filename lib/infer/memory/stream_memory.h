@@ -48,6 +48,7 @@ struct GateSights {
   torch::Tensor confidence;  ///< (R, kConfidence)
   torch::Tensor stores;      ///< (R, 4), at the first nprobe; undefined: not used
   torch::Tensor cache_mass;  ///< (n_thetas, R), the same
+  torch::Tensor with;        ///< (R, kConfidence) of the further model with a gate, the same
 };
 
 /// log p of each of R targets by each source, float64 on the CPU; -inf where p is 0. The first
@@ -134,11 +135,6 @@ class StreamMemory {
   void select(const torch::Tensor& rows);
   /// A stream ends: nothing is remembered.
   void clear();
-  /// Whether log_probs() may be asked for several places of a row: nothing depends on the tokens
-  /// between them.
-  bool takes_guesses() const {
-    return !remembers() && !ngrams_.has_value() && plan_.stores.follow == 0;
-  }
   /// How log_probs() asked the stores.
   const SearchCounts& searches() const { return searches_; }
   /// False: append() does nothing.

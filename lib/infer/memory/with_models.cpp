@@ -36,6 +36,12 @@ double WithPlan::sum() const {
   return sum;
 }
 
+std::int64_t WithPlan::gated() const {
+  const auto found =
+      std::find_if(shares.begin(), shares.end(), [](const auto& share) { return share.gated; });
+  return found == shares.end() ? -1 : found - shares.begin();
+}
+
 torch::Tensor WithPlan::mix(const torch::Tensor& log_prob) const {
   std::vector<double> weights;
   for (const auto& share : shares) weights.push_back(share.lambda / sum());

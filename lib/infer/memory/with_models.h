@@ -2,6 +2,7 @@
 // Further models in a mixture: what each gives a word is its own softmax, after the same text as far
 // as its windows go.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ struct WithPlan {
 
   bool any() const { return !shares.empty(); }
   double sum() const;  ///< of the shares
+  /// The number of the one whose share a gate gives; -1: none.
+  std::int64_t gated() const;
   /// log p of the models together, by their shares: (R) of (models, R).
   torch::Tensor mix(const torch::Tensor& log_prob) const;
 };

@@ -12,16 +12,17 @@ namespace infer {
 struct WithShare {
   std::string folder;
   double lambda = 0;
+  bool gated = false;  ///< a gate gives it: lambda is its constant
 };
 
 struct WithOptions {
-  std::vector<std::string> models;  ///< FOLDER, FOLDER:auto or FOLDER:0.3
+  std::vector<std::string> models;  ///< FOLDER, FOLDER:auto, FOLDER:gate or FOLDER:0.3
   void fields(core::FieldList& f);
 
   bool any() const { return !models.empty(); }
-  /// Those of auto, which is meant where nothing is said, and the model itself share what the others
-  /// leave alike. Throws Error{usage} for a share that is not at least 0, and for shares that are not
-  /// below 1 together.
+  /// Those of auto, which is meant where nothing is said, those of a gate and the model itself share
+  /// what the others leave alike. Throws Error{usage} for a share that is not at least 0, for shares
+  /// that are not below 1 together, and for two gates.
   std::vector<WithShare> shares() const;
 };
 

@@ -37,9 +37,10 @@ Tensor log_p_of(const Parts& parts, const MemoryPlan& plan, const Shares& rest_s
   bool ngrams = false;
   for (const auto& name : sources) {
     ngrams |= name == "ngrams";
-    const Tensor& own = name == "cache"       ? cache
-                        : name == "datastore" ? stores
-                                              : parts.ngrams.log_prob;
+    const Tensor own = name == "cache"       ? cache
+                       : name == "datastore" ? stores
+                       : name == "with"      ? parts.with[plan.with.gated()]
+                                             : parts.ngrams.log_prob;
     all.push_back(torch::where(own.isnan(), joint, own));
   }
   if (parts.ngrams.bucket.defined() && !ngrams)
@@ -87,6 +88,7 @@ void GateSamples::add(const Parts& parts) {
                                        grid(parts.with),
                                        as_columns(parts.gates.confidence, n),
                                        as_columns(parts.gates.stores, n),
+                                       as_columns(parts.gates.with, n),
                                        grid(parts.ngrams.log_prob),
                                        grid(parts.ngrams.bucket),
                                        as_columns(parts.ngrams.features, n)};
@@ -133,6 +135,7 @@ Parts GateSamples::at(std::int64_t temperature, std::int64_t theta,
   if (const Tensor with = piece(); with.defined()) parts.with = with.t();
   parts.gates.confidence = piece();
   parts.gates.stores = piece();
+  parts.gates.with = piece();
   parts.ngrams.log_prob = piece();
   parts.ngrams.bucket = piece();
   parts.ngrams.features = piece();
@@ -152,8 +155,12 @@ GatesFitted fit_gates(const Parts& parts, const MemoryPlan& plan) {
   for (const auto& name : sources) {
     if (name == "cache") shares.cache.constant = 0;
     if (name == "datastore") shares.stores.constant = 0;
+    double with = 0;
+    if (name == "with")
+      std::swap(with, shares.with[static_cast<std::size_t>(plan.with.gated())].constant);
     const auto constants = name == "cache"       ? std::vector<double>{plan.cache_lambda}
                            : name == "datastore" ? std::vector<double>{plan.stores.lambda}
+                           : name == "with"      ? std::vector<double>{with}
                                                  : plan.ngrams.lambda;
     gate.rows.push_back(row_of(name, constants, 0));
   }

@@ -100,7 +100,7 @@ std::string signature(const core::Digest& data, const core::Digest& model,
   }
   if (memory.with.any()) {
     std::vector<std::string> models;
-    std::vector<double> shares;
+    std::vector<std::string> shares;
     for (const auto& with : memory.with.models) {
       const auto plan = plan_windows(with->windows, *with->loaded.model, with->loaded.facts);
       models.push_back(windows.pairs
@@ -108,7 +108,8 @@ std::string signature(const core::Digest& data, const core::Digest& model,
                            : fmt::format("{}@{}/{}{}", short_fingerprint(with->loaded.fingerprint),
                                          plan.window, plan.stride, plan.carried ? "/carry" : ""));
     }
-    for (const auto& share : memory.with.shares) shares.push_back(share.lambda);
+    for (const auto& share : memory.with.shares)
+      shares.push_back(share.gated ? "gate" : fmt::format("{}", share.lambda));
     add("with", fmt::format("{}", fmt::join(models, "+")));
     add("with-lambda", fmt::format("{}", fmt::join(shares, "+")));
   }

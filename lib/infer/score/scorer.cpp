@@ -387,7 +387,10 @@ class Walk {
     scored.parts = memory_.score(head, window, found);
     if (!found.empty()) scored.found = &found[0];
     const std::int64_t tokens = span.length - span.first_scored;
-    if (with_) scored.parts.with = with_->at(scored.first, tokens);
+    if (with_) {
+      scored.parts.with = with_->at(scored.first, tokens);
+      scored.parts.gates.with = with_->confidence();
+    }
     totals_.tokens += static_cast<std::uint64_t>(span.counted);
     if (mixed_) {
       scored.log_prob = mix(scored.parts, plan_);

@@ -10,13 +10,14 @@
 
 #include "infer/memory/memory_plan.h"
 #include "infer/score/scorer.h"
+#include "infer/score/share_search.h"
 #include "infer/windows/window_plan.h"
 
 namespace infer {
 
 /// What to choose on, and the points to try. Empty points: the defaults: kTemperatureSteps times the temperature before tuning,
-/// kThetaSteps times 1 / sqrt(d_model), kLambdas (kNgramLambdas), kStoreTemperatureSteps times the stores'
-/// temperature before tuning and 1 (Khandelwal et al. 2020), the stores' nprobe.
+/// kThetaSteps times 1 / sqrt(d_model), kStoreTemperatureSteps times the stores' temperature before tuning and 1
+/// (Khandelwal et al. 2020), the stores' nprobe; of shares none, but the best of all.
 struct TuneOptions {
   std::string data;    ///< the validation shard; empty: nothing is tuned
   std::string output;  ///< a file for what was chosen, as options; empty: none
@@ -35,20 +36,6 @@ inline const std::vector<double> kTemperatureSteps = {0.5,  0.7, 0.8,  0.9, 1,  
 inline const std::vector<double> kThetaSteps = {0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 4, 8};
 inline const std::vector<double> kStoreTemperatureSteps = {0.0125, 0.025, 0.05, 0.1, 0.2, 0.35,
                                                            0.5,    0.7,   1,    1.5, 2,   4};
-inline const std::vector<double> kLambdas = {0,    0.01, 0.02, 0.05, 0.1, 0.15, 0.2,
-                                             0.25, 0.3,  0.4,  0.5,  0.6, 0.7,  0.8};
-/// Of n-grams: a long suffix that one token only has followed says nearly all.
-inline const std::vector<double> kNgramLambdas = {0,   0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3,
-                                                  0.4, 0.5,  0.6,  0.7,  0.8, 0.9,  0.95};
-
-/// One point of the grid and its loss, nats a token.
-struct TunePoint {
-  std::int64_t nprobe;
-  double temperature, theta, store_temperature;
-  double memory_lambda, cache_lambda, store_lambda;
-  double loss;
-  std::vector<double> with_lambdas;  ///< of the further models
-};
 
 struct Tuned {
   MemoryPlan memory;              ///< with the best values and tuned_on
@@ -65,11 +52,11 @@ struct Tuned {
   std::string summary() const;
 };
 
-/// Every combination of what `memory` uses: the temperature of what is joined, the shares of what
-/// is interpolated and of further models, theta, the stores' temperature and nprobe; with each of them the best share of
-/// n-grams for each bucket. The model goes over the data once
-/// and the stores are searched once for each nprobe; sums are kept, no scores. Throws Error{usage}
-/// if `memory` has nothing to tune, and as score().
+/// Every combination of what `memory` uses: the temperature of what is joined, theta, the stores'
+/// temperature and nprobe; with each of them the shares of what is interpolated, of further models and,
+/// for each bucket, of n-grams: the best, or every combination of options.lambdas (share_search.h).
+/// The model goes over the data once and the stores are searched once for each nprobe. Throws
+/// Error{usage} if `memory` has nothing to tune, and as score().
 Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
            const MemoryPlan& memory, const TuneOptions& options, torch::Device device,
            const std::function<void(std::uint64_t)>& progress = {});

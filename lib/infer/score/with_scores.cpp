@@ -15,23 +15,27 @@ using torch::Tensor;
 
 class WithScores::Walk {
  public:
-  Walk(std::shared_ptr<const WithModel> with, const shard::Dataset& data)
+  // `gated`: how sure the model is is asked for too.
+  Walk(std::shared_ptr<const WithModel> with, const shard::Dataset& data, bool gated)
       : with_(std::move(with)),
+        gated_(gated),
         model_(*with_->loaded.model),
         data_(data),
         windows_(plan_windows(with_->windows, model_, with_->loaded.facts, data)),
         batches_(windows_, data) {}
 
+  // log p (n, 1), and behind it the confidence where it is asked for.
   Tensor at(std::uint64_t first, std::int64_t n) {
     if (!begun_) skip_to(first);
     const std::uint64_t end = first + static_cast<std::uint64_t>(n);
-    const Tensor found = torch::full({n}, NAN, torch::kFloat64);
+    const Tensor found =
+        torch::full({n, gated_ ? 1 + std::ssize(kConfidence) : 1}, NAN, torch::kFloat64);
     while (!done_ && (blocks_.empty() || blocks_.back().end() < end)) forward();
     for (const Block& block : blocks_) {
       const std::uint64_t from = std::max(first, block.first), to = std::min(end, block.end());
       if (from < to)
         found.slice(0, offset(first, from), offset(first, to))
-            .copy_(block.log_prob.slice(0, offset(block.first, from), offset(block.first, to)));
+            .copy_(block.rows.slice(0, offset(block.first, from), offset(block.first, to)));
     }
     while (!blocks_.empty() && blocks_.front().end() <= end) blocks_.pop_front();
     return found;
@@ -41,8 +45,8 @@ class WithScores::Walk {
   // Elements that follow each other.
   struct Block {
     std::uint64_t first;
-    Tensor log_prob;
-    std::uint64_t end() const { return first + static_cast<std::uint64_t>(log_prob.size(0)); }
+    Tensor rows;  // as of at()
+    std::uint64_t end() const { return first + static_cast<std::uint64_t>(rows.size(0)); }
   };
 
   static std::int64_t offset(std::uint64_t from, std::uint64_t to) {
@@ -69,19 +73,23 @@ class WithScores::Walk {
     const Tensor weight = model_.head->weights().at(0);
     const auto batch = batch_of(spans, data_, windows_, model_.vocabulary).to(weight.device());
     const auto hidden = forward_windows(model_, windows_, batch, spans[0], state_);
-    const auto rows =
-        head_rows(*model_.head, scored_rows(hidden.f, spans), scored_rows(batch.targets, spans));
-    const Tensor log_prob = rows.log_prob.to(torch::kCPU, torch::kFloat64);
+    const auto rows = (gated_ ? confident_rows : head_rows)(
+        *model_.head, scored_rows(hidden.f, spans), scored_rows(batch.targets, spans), kBlockBytes);
+    Tensor all = rows.log_prob.to(torch::kCPU, torch::kFloat64).unsqueeze(1);
+    if (gated_) all = torch::cat({all, rows.confidence.to(all.options())}, 1);
     std::int64_t begin = 0;
     for (const Span& span : spans) {
       const std::int64_t n = span.length - span.first_scored;
       blocks_.push_back({span.target + static_cast<std::uint64_t>(span.first_scored),
-                         log_prob.slice(0, begin, begin + n)});
+                         all.slice(0, begin, begin + n)});
       begin += n;
     }
   }
 
+  static constexpr std::int64_t kBlockBytes = 64 << 20;
+
   std::shared_ptr<const WithModel> with_;
+  bool gated_;
   nn::Model& model_;
   const shard::Dataset& data_;
   WindowPlan windows_;
@@ -91,8 +99,9 @@ class WithScores::Walk {
   bool begun_ = false, done_ = false;
 };
 
-WithScores::WithScores(const WithPlan& plan, const shard::Dataset& data) {
-  for (const auto& model : plan.models) walks_.push_back(std::make_unique<Walk>(model, data));
+WithScores::WithScores(const WithPlan& plan, const shard::Dataset& data) : gated_(plan.gated()) {
+  for (const auto& model : plan.models)
+    walks_.push_back(std::make_unique<Walk>(model, data, std::ssize(walks_) == gated_));
 }
 
 WithScores::~WithScores() = default;
@@ -100,7 +109,11 @@ WithScores::~WithScores() = default;
 Tensor WithScores::at(std::uint64_t first, std::int64_t n) {
   const torch::NoGradGuard no_gradient;
   std::vector<Tensor> found;
-  for (const auto& walk : walks_) found.push_back(walk->at(first, n));
+  for (const auto& walk : walks_) {
+    const Tensor rows = walk->at(first, n);
+    if (std::ssize(found) == gated_) confidence_ = rows.slice(1, 1);
+    found.push_back(rows.select(1, 0));
+  }
   return torch::stack(found);
 }
 

@@ -23,10 +23,15 @@ class WithScores {
   /// NaN where its windows do not score one. Elements are asked for in their order; the first of them
   /// may stand anywhere. Throws Error{bad_data} for a token outside a model's vocabulary.
   torch::Tensor at(std::uint64_t first, std::int64_t n);
+  /// Of the last at(): how sure the model with a gate was, (n, kConfidence), NaN in the same places;
+  /// undefined: there is none.
+  const torch::Tensor& confidence() const { return confidence_; }
 
  private:
   class Walk;
   std::vector<std::unique_ptr<Walk>> walks_;
+  std::int64_t gated_;
+  torch::Tensor confidence_;
 };
 
 }  // namespace infer

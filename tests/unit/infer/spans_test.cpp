@@ -181,7 +181,7 @@ DOCTEST_TEST_CASE("texts with spans are those of a plain loop, token for token")
           }
           tokens += std::ssize(sample.tokens);
         }
-        DOCTEST_CHECK(searches.made >= tokens);  // of guesses that were wrong too
+        DOCTEST_CHECK(searches.made == tokens);
       }
     }
     DOCTEST_CHECK(right > 0);
@@ -212,7 +212,7 @@ DOCTEST_TEST_CASE(
           std::int64_t proposed = 0, taken = 0;
           for (const auto& [key, sample] : of.write()) {
             DOCTEST_CHECK(with.at(key).tokens == sample.tokens);
-            DOCTEST_CHECK(with.at(key).log_prob == doctest::Approx(sample.log_prob).epsilon(1e-5));
+            DOCTEST_CHECK(with.at(key).log_prob == doctest::Approx(sample.log_prob).epsilon(1e-4));
             for (const auto& span : with.at(key).spans)
               proposed += span.proposed, taken += span.taken;
           }

@@ -66,8 +66,18 @@ DOCTEST_TEST_CASE("shares: given, or alike of what is left; a folder may have a 
   options.models = infer::with_texts(shares);
   DOCTEST_CHECK(options.shares()[3].folder == "d:e");
   DOCTEST_CHECK(options.shares()[3].lambda == shares[3].lambda);
-  for (const std::vector<std::string>& wrong :
-       {std::vector<std::string>{"a:1"}, {"a:-0.1"}, {"a:nan"}, {":0.2"}, {"a:0.5", "b:0.5"}}) {
+  options.models = {"a:gate", "b:0.4"};
+  const auto gated = options.shares();
+  DOCTEST_CHECK(gated[0].gated);
+  DOCTEST_CHECK(!gated[1].gated);
+  DOCTEST_CHECK(gated[0].lambda == doctest::Approx(0.3));
+  DOCTEST_CHECK(infer::with_texts(gated) == options.models);
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"a:1"},
+                                                {"a:-0.1"},
+                                                {"a:nan"},
+                                                {":0.2"},
+                                                {"a:0.5", "b:0.5"},
+                                                {"a:gate", "b:gate"}}) {
     options.models = wrong;
     DOCTEST_CHECK(thrown([&] { options.shares(); }).code == 64);
   }
@@ -238,4 +248,87 @@ DOCTEST_TEST_CASE("tuning finds the best shares of a grid, by trying each") {
   DOCTEST_CHECK(tuned.best.loss == doctest::Approx(best).epsilon(1e-12));
   DOCTEST_CHECK(infer::score(model, of.shard.data(), windows, tuned.memory, torch::kCPU).loss() ==
                 doctest::Approx(best).epsilon(1e-12));
+}
+
+DOCTEST_TEST_CASE("a gate gives a further model its share, in windows and token by token") {
+  const torch::NoGradGuard no_gradient;
+  nn::Model model = tiny::model_of("transformer");
+  const tiny::Text text = tiny::text_of({60});
+  const tiny::Shard shard(text);
+  const auto windows = tiny::windows_of(96, 96);
+  infer::MemoryPlan plan;
+  plan.with = {{{"lstm", 0.2, true}, {"transformer", 0.35}},
+               {with_of("lstm", 96, 96), with_of("transformer", 96, 96, "alibi")}};
+  plan.gates.sources = {"with"};
+  const std::vector<double> weights = {0.2, -1, 0.1, -0.3, 0.7, 0.05};
+  plan.gates.gate.rows = {{"with", {0.2}, 0.3, weights}};
+  const auto alone = [&](nn::Model& of) {
+    infer::ModuleEngine engine(of, torch::kCPU);
+    infer::Session session(engine, of, 96, {}, torch::kCPU);
+    std::vector<Tensor> rows;
+    for (const auto token : text.documents[0]) {
+      if (rows.empty()) {
+        session.start({{token}});
+      } else {
+        session.advance({token});
+      }
+      rows.push_back(session.log_probs()[0].to(torch::kFloat64));
+    }
+    return rows;
+  };
+  const auto own = alone(model), lstm = alone(*plan.with.models[0]->loaded.model),
+             other = alone(*plan.with.models[1]->loaded.model);
+  const auto sure = [](const Tensor& log_p) {
+    double entropy = 0, top = 0;
+    for (std::int64_t w = 0; w < log_p.size(0); ++w) {
+      const double l = log_p[w].item<double>();
+      entropy -= std::exp(l) * l, top = std::max(top, std::exp(l));
+    }
+    return std::vector<double>{entropy, top, std::log(top)};
+  };
+  const Tensor scored = tiny::log_probs(model, shard.data(), windows, plan);
+  infer::ModuleEngine engine(model, torch::kCPU);
+  infer::Session session(engine, model, 96, plan, torch::kCPU);
+  session.start({{text.documents[0][0]}});
+  double least = 1, most = 0;
+  for (std::size_t i = 0; i + 1 < own.size(); ++i) {
+    auto x = sure(own[i]);
+    for (const double more : sure(lstm[i])) x.push_back(more);
+    double z = std::log(0.2 / 0.8) + 0.3;
+    for (std::size_t j = 0; j < x.size(); ++j) z += weights[j] * x[j];
+    const double share = 1 / (1 + std::exp(-z));
+    least = std::min(least, share), most = std::max(most, share);
+    const Tensor expected = mixed({{(1 - share) * 0.45 / 0.8, own[i]},
+                                   {(1 - share) * 0.35 / 0.8, other[i]},
+                                   {share, lstm[i]}});
+    const auto next = static_cast<std::int64_t>(text.documents[0][i + 1]);
+    DOCTEST_CHECK(tiny::largest_difference(session.log_probs()[0], expected) < 1e-5);
+    DOCTEST_CHECK(std::abs(scored[static_cast<std::int64_t>(i)].item<double>() -
+                           expected[next].item<double>()) < 1e-5);
+    session.advance({next});
+  }
+  DOCTEST_CHECK(most - least > 0.01);
+}
+
+DOCTEST_TEST_CASE(
+    "a further model's gate is fitted, no worse than its best constant, and reads back") {
+  Case of;
+  const auto windows = tiny::windows_of(32, 32);
+  auto options = tiny::memory_of("none");
+  options.with.models = {"lstm:gate", "transformer:0.3"};
+  auto plan = infer::plan_memory(options, windows, of.model);
+  DOCTEST_CHECK(plan.gates.sources == std::vector<std::string>{"with"});
+  plan.with.models = of.plan.models;
+  const auto tuned = infer::tune(of.model, of.shard.data(), windows, plan, {}, torch::kCPU);
+  DOCTEST_REQUIRE(tuned.gates.has_value());
+  DOCTEST_CHECK(tuned.gates->second <= tuned.gates->first);
+  DOCTEST_CHECK(tuned.gates->first == doctest::Approx(tuned.best.loss).epsilon(1e-4));
+  const auto totals = infer::score(of.model, of.shard.data(), windows, tuned.memory, torch::kCPU);
+  DOCTEST_CHECK(totals.loss() == doctest::Approx(tuned.gates->second).epsilon(1e-5));
+  const auto settled = infer::settled(options, tuned.memory);
+  DOCTEST_CHECK(settled.with.models[0] == "lstm:gate");
+  auto again = infer::plan_memory(settled, windows, of.model);
+  again.with.models = of.plan.models;
+  DOCTEST_CHECK(infer::score(of.model, of.shard.data(), windows, again, torch::kCPU).loss() ==
+                doctest::Approx(totals.loss()).epsilon(1e-9));
 }

@@ -1,0 +1,179 @@
+#include "infer/score/share_fit.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "infer/memory/ngram_options.h"
+
+namespace infer {
+namespace {
+
+using torch::Tensor;
+using ShareNumbers = std::vector<double>;
+
+constexpr double kLeastMixed = 1e-300;  // keeps the logarithm of a p that underflowed finite
+constexpr double kShareGap = 1e-9;      // nats
+constexpr int kShareSteps = 100, kShareSweeps = 1000, kShareHalvings = 40, kShareTurns = 100;
+
+Tensor numbers_tensor(const ShareNumbers& values) { return torch::tensor(values, torch::kFloat64); }
+
+double loss_of(const Tensor& mixed) {
+  return -mixed.clamp_min(kLeastMixed).log().mean().item<double>();
+}
+
+// (R): each target's p under shares of the sources.
+Tensor mix(const Tensor& p, const ShareNumbers& shares) { return p.t().mv(numbers_tensor(shares)); }
+
+// min 1/2 x'Hx + b'x over x >= 0, one number after the other. H (S, S), row after row.
+void descend(const ShareNumbers& curvature, const ShareNumbers& linear, ShareNumbers& x) {
+  const std::size_t n = x.size();
+  for (int sweep = 0; sweep < kShareSweeps; ++sweep) {
+    double moved = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      double slope = linear[i];
+      for (std::size_t j = 0; j < n; ++j) slope += curvature[i * n + j] * x[j];
+      const double own = std::max(curvature[i * n + i], kLeastMixed);
+      const double next = std::max(0.0, x[i] - slope / own);
+      moved = std::max(moved, std::abs(next - x[i]));
+      x[i] = next;
+    }
+    if (moved < 1e-15) return;
+  }
+}
+
+// -mean log(x p) + sum x: its least value over x >= 0 has the sum 1, so that it needs no such rule.
+double free_loss(const Tensor& p, const ShareNumbers& x) {
+  double sum = 0;
+  for (const double one : x) sum += one;
+  return loss_of(mix(p, x)) + sum;
+}
+
+// Shares of (S, R) from `at` on.
+void fit_simplex(const Tensor& p, ShareNumbers& at) {
+  const auto n = at.size();
+  const auto targets = static_cast<double>(p.size(1));
+  for (int step = 0; step < kShareSteps && n > 1; ++step) {
+    const Tensor ratio = p / mix(p, at).clamp_min(kLeastMixed);
+    const Tensor gains = ratio.mean(1), products = ratio.mm(ratio.t()) / targets;
+    const ShareNumbers gain(gains.const_data_ptr<double>(), gains.const_data_ptr<double>() + n);
+    // The loss is convex: no shares are better than these by more than this.
+    if (*std::max_element(gain.begin(), gain.end()) - 1 <= kShareGap) return;
+    const ShareNumbers curvature(products.const_data_ptr<double>(),
+                                 products.const_data_ptr<double>() + n * n);
+    ShareNumbers linear(n), aim = at;
+    double slope = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      linear[i] = 1 - gain[i];
+      for (std::size_t j = 0; j < n; ++j) linear[i] -= curvature[i * n + j] * at[j];
+    }
+    descend(curvature, linear, aim);
+    for (std::size_t i = 0; i < n; ++i) slope += (1 - gain[i]) * (aim[i] - at[i]);
+    const double value = free_loss(p, at);
+    ShareNumbers next(n);
+    bool lower = false;
+    double length = 1;
+    for (int halving = 0; halving < kShareHalvings && !lower; ++halving, length /= 2) {
+      for (std::size_t i = 0; i < n; ++i) next[i] = at[i] + length * (aim[i] - at[i]);
+      lower = free_loss(p, next) < value + 0.1 * length * slope;
+    }
+    if (!lower) return;  // rounding is all that is left
+    double sum = 0;
+    for (const double one : next) sum += one;
+    for (std::size_t i = 0; i < n; ++i) at[i] = next[i] / sum;
+  }
+}
+
+// Of each bucket the share x that makes sum log(rest + x (ngrams - rest)) largest: Newton between
+// bounds that close in on the place where the slope is 0.
+void fit_buckets(const ShareProblem& problem, const Tensor& rest, ShareNumbers& at) {
+  const Tensor more = problem.ngrams - rest;
+  const auto buckets = at.size();
+  ShareNumbers low(buckets, -1), high(buckets, 2);  // beyond what a share may be: not looked at yet
+  for (int step = 0; step < kShareSteps; ++step) {
+    ShareNumbers shares = at;
+    shares.push_back(0);
+    const Tensor share = numbers_tensor(shares).index_select(0, problem.bucket);
+    const Tensor ratio = more / (rest + share * more).clamp_min(kLeastMixed);
+    const Tensor zeros = torch::zeros({kNgramBuckets + 1}, torch::kFloat64);
+    const Tensor slopes = zeros.index_add(0, problem.bucket, ratio);
+    const Tensor curvatures = zeros.index_add(0, problem.bucket, ratio.square());
+    double moved = 0;
+    for (std::size_t b = 0; b < buckets; ++b) {
+      const double slope = slopes.const_data_ptr<double>()[b];
+      const double curvature = curvatures.const_data_ptr<double>()[b];
+      (slope > 0 ? low : high)[b] = at[b];
+      double next = curvature > 0 ? at[b] + slope / curvature : at[b];
+      if (next <= 0 && low[b] < 0) {
+        next = 0;
+      } else if (next >= kMostNgramShare && high[b] > 1) {
+        next = kMostNgramShare;
+      } else if (next < low[b] || next > high[b]) {
+        next = (std::max(low[b], 0.0) + std::min(high[b], kMostNgramShare)) / 2;
+      }
+      moved = std::max(moved, std::abs(next - at[b]));
+      at[b] = next;
+    }
+    if (moved < 1e-9) return;
+  }
+}
+
+// (R): what n-grams get of each target.
+Tensor ngram_shares(const ShareProblem& problem, const ShareNumbers& ngrams) {
+  ShareNumbers shares = ngrams;
+  shares.push_back(0);
+  return numbers_tensor(shares).index_select(0, problem.bucket);
+}
+
+}  // namespace
+
+double share_loss(const ShareProblem& problem, const FittedShares& shares) {
+  Tensor mixed = mix(problem.p, shares.shares);
+  if (problem.ngrams.defined())
+    mixed = mixed + ngram_shares(problem, shares.ngrams) * (problem.ngrams - mixed);
+  return loss_of(mixed);
+}
+
+FittedShares fit_shares(const ShareProblem& problem, const FittedShares& start) {
+  const std::int64_t sources = problem.p.size(0);
+  const bool ngrams = problem.ngrams.defined();
+  // p_joint's least share is a part of every other source, so that these are free from 0 to 1.
+  const Tensor p = kLeastJointShare * problem.p[0] + (1 - kLeastJointShare) * problem.p;
+  FittedShares fitted = start;
+  ShareNumbers& at = fitted.shares;
+  if (at.empty()) at.assign(static_cast<std::size_t>(sources), 1.0 / static_cast<double>(sources));
+  if (!start.shares.empty())
+    for (double& share : at)
+      share =
+          std::max(0.0, share - (&share == at.data()) * kLeastJointShare) / (1 - kLeastJointShare);
+  if (ngrams && fitted.ngrams.empty()) fitted.ngrams.assign(kNgramBuckets, kMostNgramShare / 2);
+  const auto whole = [&] {
+    FittedShares shares = fitted;
+    for (double& share : shares.shares) share *= 1 - kLeastJointShare;
+    shares.shares[0] += kLeastJointShare;
+    return shares;
+  };
+  double last = HUGE_VAL;
+  for (int turn = 0; turn < kShareTurns; ++turn) {
+    if (ngrams) fit_buckets(problem, mix(p, at), fitted.ngrams);
+    if (!ngrams) {
+      fit_simplex(p, at);
+      break;
+    }
+    const Tensor share = ngram_shares(problem, fitted.ngrams);
+    fit_simplex(p * (1 - share) + problem.ngrams * share, at);
+    const double loss = share_loss(problem, whole());
+    if (sources == 1 || last - loss < kShareGap) break;
+    last = loss;
+  }
+  fitted = whole();
+  if (ngrams) {
+    const Tensor used = torch::bincount(problem.bucket, {}, kNgramBuckets + 1);
+    for (std::int64_t b = 0; b < kNgramBuckets; ++b)
+      if (const auto at = static_cast<std::size_t>(b); used[b].item<std::int64_t>() == 0)
+        fitted.ngrams[at] = b % kNgramLengthBuckets > 0 ? fitted.ngrams[at - 1] : 0;
+  }
+  fitted.loss = share_loss(problem, fitted);
+  return fitted;
+}
+
+}  // namespace infer

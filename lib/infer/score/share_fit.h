@@ -1,0 +1,38 @@
+#pragma once
+// Shares of a mixture under which a text is most probable: its log-likelihood is concave in them.
+
+#include <vector>
+
+#include "nn/base/torch.h"
+
+namespace infer {
+
+/// What the sources gave R targets.
+struct ShareProblem {
+  torch::Tensor p;            ///< (S, R) float64, p_joint's first
+  torch::Tensor ngrams = {};  ///< (R) float64: n-grams' p, mixed into all of it; undefined: none
+  torch::Tensor bucket =
+      {};  ///< (R) int64: of the n-grams' share; kNgramBuckets where they know nothing
+};
+
+struct FittedShares {
+  std::vector<double> shares;  ///< (S), they sum to 1
+  /// Of each bucket; where no target is of it that of the next shorter suffixes. Empty: no n-grams.
+  std::vector<double> ngrams;
+  double loss = 0;  ///< nats a token
+};
+
+inline constexpr double kLeastJointShare =
+    1e-3;  ///< p_joint keeps that: what no other has seen may come
+inline constexpr double kMostNgramShare = 0.95;  ///< a bucket may have few targets
+
+/// The best shares, in float64, within kLeastJointShare and kMostNgramShare: Newton's steps with the
+/// curvature of the sum over all targets, under shares >= 0 (as mixsqp, Kim et al. 2020), until no
+/// shares can be better by 1e-9 nats, which the gradient tells; n-grams' shares in turn with them.
+/// Goes on from `start`, if it has shares.
+FittedShares fit_shares(const ShareProblem& problem, const FittedShares& start = {});
+
+/// Nats a token of given shares.
+double share_loss(const ShareProblem& problem, const FittedShares& shares);
+
+}  // namespace infer

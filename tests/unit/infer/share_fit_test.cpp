@@ -1,0 +1,194 @@
+// The best shares of a mixture, beside expectation and maximisation in plain loops, thousands of
+// times over, and beside lists of shares.
+#include "infer/score/share_fit.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/rng.h"
+#include "infer/memory/ngram_options.h"
+#include "infer/memory/stores.h"
+#include "infer/score/share_search.h"
+#include "infer/score/tune.h"
+#include "store_of_keys.h"
+#include "tiny.h"
+
+namespace {
+
+using torch::Tensor;
+using Rows = std::vector<std::vector<double>>;
+
+// Probabilities of sources that are right now and then, some never better than others.
+Rows sources_of(std::size_t n, std::size_t targets, std::uint64_t seed) {
+  core::Rng rng(seed);
+  Rows p(n);
+  for (std::size_t s = 0; s < n; ++s)
+    for (std::size_t r = 0; r < targets; ++r)
+      p[s].push_back(s > 0 && rng.uniform() < 0.3
+                         ? 0
+                         : std::pow(rng.uniform(), 1 + 2.0 * static_cast<double>(s)));
+  if (n > 3) p[3] = p[1];  // a source twice
+  return p;
+}
+
+Tensor tensor_of(const Rows& rows) {
+  std::vector<Tensor> all;
+  for (const auto& row : rows) all.push_back(torch::tensor(row, torch::kFloat64));
+  return torch::stack(all);
+}
+
+// Each turn gives every source the share that it had of all probability: never worse than before.
+infer::FittedShares plain(const Rows& p, const std::vector<double>& ngrams,
+                          const std::vector<std::int64_t>& bucket, int turns) {
+  const std::size_t n = p.size(), targets = p[0].size();
+  infer::FittedShares at;
+  at.shares.assign(n, 1.0 / static_cast<double>(n));
+  if (!ngrams.empty()) at.ngrams.assign(infer::kNgramBuckets, 0.5);
+  for (int turn = 0; turn <= turns; ++turn) {
+    std::vector<double> gave(n, 0), gave_ngrams(infer::kNgramBuckets + 1, 0), of(gave_ngrams);
+    at.loss = 0;
+    for (std::size_t r = 0; r < targets; ++r) {
+      double rest = 0;
+      for (std::size_t s = 0; s < n; ++s) rest += at.shares[s] * p[s][r];
+      const auto b = ngrams.empty() ? 0 : static_cast<std::size_t>(bucket[r]);
+      const bool known = !ngrams.empty() && bucket[r] < infer::kNgramBuckets;
+      const double share = known ? at.ngrams[b] : 0, own = known ? ngrams[r] : 0;
+      const double all = (1 - share) * rest + share * own;
+      at.loss -= std::log(all) / static_cast<double>(targets);
+      of[b] += 1, gave_ngrams[b] += share * own / all;
+      for (std::size_t s = 0; s < n; ++s) gave[s] += (1 - share) * at.shares[s] * p[s][r] / all;
+    }
+    if (turn == turns) break;
+    double sum = 0;
+    for (const double one : gave) sum += one;
+    for (std::size_t s = 0; s < n; ++s) at.shares[s] = gave[s] / sum;
+    for (std::size_t b = 0; b < at.ngrams.size(); ++b)
+      if (of[b] > 0) at.ngrams[b] = gave_ngrams[b] / of[b];
+  }
+  return at;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("shares are the best of all, whatever the sources") {
+  at::set_num_threads(1);
+  for (const std::size_t n : {1, 2, 3, 5})
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      const Rows p = sources_of(n, 400, seed);
+      const auto expected = plain(p, {}, {}, 20000);
+      const infer::ShareProblem problem{tensor_of(p)};
+      const auto fitted = infer::fit_shares(problem);
+      DOCTEST_CHECK(std::abs(fitted.loss - expected.loss) < 1e-6);
+      DOCTEST_CHECK(fitted.loss == infer::share_loss(problem, fitted));
+      double sum = 0;
+      for (const double share : fitted.shares) {
+        DOCTEST_CHECK(share >= 0);
+        sum += share;
+      }
+      DOCTEST_CHECK(std::abs(sum - 1) < 1e-12);
+      // Two that give the same may share as they like.
+      for (std::size_t s = 0; n <= 3 && s < n; ++s)
+        DOCTEST_CHECK(std::abs(fitted.shares[s] - expected.shares[s]) < 1e-3);
+      const auto again = infer::fit_shares(problem, fitted);
+      DOCTEST_CHECK(std::abs(again.loss - fitted.loss) < 1e-9);
+    }
+}
+
+DOCTEST_TEST_CASE("the vocabulary keeps a little where others are always better") {
+  Rows p = sources_of(2, 300, 5);
+  for (std::size_t r = 0; r < 300; ++r) p[1][r] = std::min(1.0, p[0][r] + 0.1);
+  const auto fitted = infer::fit_shares({tensor_of(p)});
+  DOCTEST_CHECK(fitted.shares[0] == doctest::Approx(infer::kLeastJointShare).epsilon(1e-6));
+}
+
+DOCTEST_TEST_CASE("n-grams get of each bucket the share that is best beside the others'") {
+  at::set_num_threads(1);
+  for (const std::size_t n : {1, 3})
+    for (const std::uint64_t seed : {1, 2}) {
+      core::Rng rng(seed + 10);
+      const Rows p = sources_of(n, 600, seed);
+      std::vector<double> ngrams;
+      std::vector<std::int64_t> bucket;
+      for (std::size_t r = 0; r < 600; ++r) {
+        // Of the buckets some are empty, some useless, some nearly always right.
+        const std::int64_t kind = static_cast<std::int64_t>(rng.below(6));
+        bucket.push_back(kind == 5 ? infer::kNgramBuckets : kind == 4 ? 12 : 1 + kind);
+        ngrams.push_back(kind == 0                                          ? 0
+                         : rng.uniform() < 0.15 * static_cast<double>(kind) ? 0.9
+                                                                            : 0.01);
+      }
+      const auto expected = plain(p, ngrams, bucket, 20000);
+      infer::ShareProblem problem{tensor_of(p), torch::tensor(ngrams, torch::kFloat64),
+                                  torch::tensor(bucket, torch::kInt64)};
+      const auto fitted = infer::fit_shares(problem);
+      DOCTEST_CHECK(std::abs(fitted.loss - expected.loss) < 1e-6);
+      DOCTEST_CHECK(fitted.ngrams[1] == doctest::Approx(0));
+      for (const std::size_t b : {2, 3, 4, 12})
+        DOCTEST_CHECK(std::abs(fitted.ngrams[b] - expected.ngrams[b]) < 2e-3);
+      DOCTEST_CHECK(fitted.ngrams[5] == fitted.ngrams[4]);  // as the next shorter one
+      DOCTEST_CHECK(fitted.ngrams[0] == 0);
+      DOCTEST_CHECK(fitted.ngrams[10] == 0);
+    }
+}
+
+DOCTEST_TEST_CASE("tuned shares are no worse than a full list of them, and give what is said") {
+  nn::Model model = tiny::model_of("transformer", "learned", 23, torch::kFloat64);
+  const tiny::Shard shard(tiny::text_of({150, 70}));
+  const tiny::StoreFolder folder;
+  tiny::make_store(folder / "s", tiny::entries_of(500, model.architecture->d_key(), 23, 1), 23);
+  auto asked = tiny::memory_of("local");
+  asked.combine = "interpolate", asked.cache = 40;
+  asked.stores.folders = {folder / "s"}, asked.stores.k = 60;
+  const auto windows = tiny::windows_of(16, 8);
+  const auto memory = infer::plan_memory(
+      asked, windows, model, {},
+      std::make_shared<const infer::Stores>(asked.stores.folders, "m", "t", "model",
+                                            model.architecture->d_key(), 23));
+  infer::TuneOptions grid;
+  grid.temperatures = {0.7, 1.4}, grid.thetas = {0.03, 0.3}, grid.store_temperatures = {1, 4};
+  auto listed = grid;
+  listed.lambdas = {0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8};
+  const auto best = infer::tune(model, shard.data(), windows, memory, grid, torch::kCPU);
+  const auto of_list = infer::tune(model, shard.data(), windows, memory, listed, torch::kCPU);
+  DOCTEST_CHECK(best.points.size() == 8);
+  DOCTEST_CHECK(best.best.loss <= of_list.best.loss + 1e-9);
+  // At each choice of temperatures, too.
+  const auto each = of_list.points.size() / 8;
+  for (std::size_t i = 0; i < of_list.points.size(); ++i)
+    DOCTEST_CHECK(best.points[i / each].loss <= of_list.points[i].loss + 1e-9);
+  const auto again = infer::score(model, shard.data(), windows, best.memory, torch::kCPU);
+  DOCTEST_CHECK(std::abs(again.loss() - best.best.loss) < 1e-9);
+  for (const auto& edge : best.edges) DOCTEST_CHECK(edge.find("--tune-lambdas") == edge.npos);
+}
+
+DOCTEST_TEST_CASE("of a text that is too long every second, fourth ... token is kept") {
+  infer::MemoryPlan memory;
+  memory.cache = 1;
+  infer::MemoryGrid grid;
+  grid.fill(memory);
+  core::Rng rng(3);
+  std::vector<double> joint, cache;
+  for (int i = 0; i < 1000; ++i)
+    joint.push_back(std::log(rng.uniform())), cache.push_back(std::log(rng.uniform()));
+  const auto shares = [&](std::size_t every, std::int64_t bytes) {
+    const auto search = infer::search_all_shares(memory, grid, bytes);
+    std::vector<double> j, c;
+    for (std::size_t i = 0; i < joint.size(); i += every)
+      j.push_back(joint[i]), c.push_back(cache[i]);
+    for (std::size_t begin = 0; begin < j.size(); begin += 50) {
+      infer::Parts parts;
+      const auto n = static_cast<std::int64_t>(std::min<std::size_t>(50, j.size() - begin));
+      parts.head = torch::tensor(j, torch::kFloat64).narrow(0, static_cast<std::int64_t>(begin), n);
+      parts.joint = parts.head.view({1, 1, n});
+      parts.cache = torch::tensor(c, torch::kFloat64)
+                        .narrow(0, static_cast<std::int64_t>(begin), n)
+                        .view({1, n});
+      search->add(parts);
+    }
+    return search->points(j.size())[0].cache_lambda;
+  };
+  DOCTEST_CHECK(shares(1, 1000 * 8) == shares(2, 1 << 20));
+  DOCTEST_CHECK(shares(1, 500 * 8) == shares(4, 1 << 20));
+  DOCTEST_CHECK(shares(1, 1000 * 8) != shares(1, 1 << 20));
+}
