@@ -56,7 +56,7 @@ cross() { # ARCH MEMORY: a model, its store, and every test memory
   local model=$1-$2 data=shard batches=(--segment 32 --batch 4) flags words
   [ "$1" != encoder-decoder ] || data=pairs batches=(--batch-tokens 280)
   train -q -j 1 --arch "$1" --layers 1 --d-model 16 --heads 2 "${batches[@]}" --steps 6 --lr 5e-3 --plain-warmup 1 \
-    --memory "$2" "train.$data.zst" -o "$model"
+    --short-term 8 --long-term-delay 5 --long-term-delay-most 9 --memory "$2" "train.$data.zst" -o "$model"
   build-datastore -q -j 1 -m "$model" --index exact "train.$data.zst" -o "$model.store" >/dev/null
   for flags in "${tests[@]}"; do
     [[ $data != pairs || $flags != *--retrieve* ]] || continue # pairs have no windows
