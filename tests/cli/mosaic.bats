@@ -82,3 +82,27 @@ record() { # FLAG...: of the mosaic
   [ "$(probe lambda -m "$data/mosaic" --json | jq -s length)" -eq 8 ]
   run -64 probe lambda -m "$data/transformer"
 }
+
+@test "both versions train in bfloat16, to nearly the same loss" {
+  for arch in mosaic mosaic2; do
+    for precision in float32 bfloat16; do
+      train -q -j 1 --arch $arch --layers 1 --d-model 16 --heads 2 --segment 32 --batch 4 --steps 10 --log-every 10 --dropout 0 \
+        --short-term 8 --long-term-delay 4 --long-term-delay-most 9 --precision $precision -o $arch-$precision "$data/train.shard.zst"
+    done
+    jq -e -s '((.[0].loss / .[1].loss - 1) | fabs) < 0.02' $arch-*/metrics.jsonl
+  done
+}
+
+@test "mosaic2: what its memories hold changes a text's loss; what they cannot hold is refused" {
+  train -q -j 1 --arch mosaic2 --layers 1 --d-model 16 --heads 2 --segment 32 --batch 4 --steps 20 --lr 5e-3 -o model \
+    --short-term 8 --long-term-delay 4 --long-term-delay-most 9 "$data/train.shard.zst"
+  [ "$(model info --json model | jq -c '.options | [.short_term, .long_term_delay, .long_term_delay_most]')" = '[8,4,9]' ]
+  local by_window streamed
+  by_window=$(eval-ppl -q -j 1 -m model --window 4096 --stride 4096 --json "$data/valid.shard.zst" | jq .loss)
+  streamed=$(eval-ppl -q -j 1 -m model --window 4096 --stride 37 --carry on --json "$data/valid.shard.zst" | jq .loss)
+  awk -v a="$by_window" -v b="$streamed" 'BEGIN { exit !(a - b < 1e-4 && b - a < 1e-4) }'
+  run -64 --separate-stderr train --arch mosaic2 --long-term-delay 9 --long-term-delay-most 8 -o never "$data/train.shard.zst"
+  # shellcheck disable=SC2154  # stderr is bats'
+  [ "$stderr" = "train: --long-term-delay-most: 8 is less than long-term-delay 9" ]
+  [ ! -e never ]
+}

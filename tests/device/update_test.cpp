@@ -58,6 +58,7 @@ std::shared_ptr<nn::Model> model_of(const Case& test, const train::Job& job) {
   options.gla = test.gla;
   options.layer_memory.layer_memory = "10";
   options.shape.attention_dropout = 0.1;
+  options.mosaic2 = {.short_term = 4, .delay = 2, .most_delay = 5};
   if (test.adaptive) {
     options.vocabulary.cutoffs = {10, 20};
     options.vocabulary.tail_dropout = 0.1;

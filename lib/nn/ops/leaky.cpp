@@ -170,6 +170,12 @@ class ValuesFunction : public torch::autograd::Function<ValuesFunction> {
   }
 };
 
+/// Whether the loops on the CPU take it: not in bfloat16.
+bool loops_take(const Tensor& x) {
+  return in_host_memory(x) &&
+         (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64);
+}
+
 /// (heads) -> (d), each head's number for all its channels.
 Tensor spread(const Tensor& by_head, std::int64_t d) {
   return by_head.repeat_interleave(d / by_head.size(0));
@@ -202,7 +208,7 @@ Tensor normalised(const Tensor& x, const Tensor& scale) {
 
 LeakyKeys leaky_keys(const Tensor& x, const Tensor& decay, const Tensor& scale,
                      const Tensor& before, bool want_sums) {
-  if (in_host_memory(x) || cuda_kernels(x) != nullptr) {
+  if (loops_take(x) || cuda_kernels(x) != nullptr) {
     const auto out = KeysFunction::apply(x, decay, scale,
                                          before.defined() ? before : x.new_empty({0}), want_sums);
     return {out[0], want_sums ? out[1] : Tensor()};
@@ -212,7 +218,7 @@ LeakyKeys leaky_keys(const Tensor& x, const Tensor& decay, const Tensor& scale,
 }
 
 Tensor mixed_values(const Tensor& x, const Tensor& mix, const Tensor& scale) {
-  if (in_host_memory(x)) return ValuesFunction::apply(x, mix, scale);
+  if (loops_take(x)) return ValuesFunction::apply(x, mix, scale);
   const auto steps = x.size(1) - 1;
   const auto share = spread(mix, x.size(2));
   return normalised(x.narrow(1, 0, steps) * share + x.narrow(1, 1, steps) * (1 - share), scale);

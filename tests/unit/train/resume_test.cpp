@@ -52,6 +52,7 @@ Job job_of(const Case& test, const data::Folder& folder) {
   Job job = tiny::job(folder);
   job.model.arch = test.arch;
   job.model.transformer.positions = test.positions;
+  job.model.mosaic2 = {.short_term = 4, .delay = 2, .most_delay = 6};
   job.recipe.batches.batches = test.batches;
   job.recipe.objective.memory = test.memory;
   job.recipe.batches.accumulate = 2;
