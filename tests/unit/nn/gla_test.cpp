@@ -208,17 +208,14 @@ DOCTEST_TEST_CASE("gla's fused recurrence equals the plain loop, values and grad
 }
 
 DOCTEST_TEST_CASE("gla equals its formulas in values and gradients, over calls of any length") {
-  for (const auto& [update, decay, convolution] :
-       std::vector<std::tuple<std::string, std::string, std::int64_t>>{{"sum", "gated", 4},
-                                                                       {"sum", "fixed", 4},
-                                                                       {"sum", "none", 4},
-                                                                       {"delta", "gated", 4},
-                                                                       {"delta", "none", 3},
-                                                                       {"delta", "gated", 1}}) {
-    DOCTEST_CAPTURE(update);
-    DOCTEST_CAPTURE(decay);
+  const std::vector<nn::GlaOptions> kinds = {{"sum", "gated", 4},  {"sum", "fixed", 4},
+                                             {"sum", "none", 4},   {"delta", "gated", 4},
+                                             {"delta", "none", 3}, {"delta", "gated", 1}};
+  for (const auto& kind : kinds) {
+    DOCTEST_CAPTURE(kind.update);
+    DOCTEST_CAPTURE(kind.decay);
     auto options = properties::small_options("gla");
-    options.gla = {update, decay, convolution};
+    options.gla = kind;
     const auto model = strong_model(options);
     plain::Weights weights;
     for (const auto& [name, weight] : model->named_weights()) weights[name] = weight;
