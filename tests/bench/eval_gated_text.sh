@@ -23,8 +23,8 @@ cd "$work"
 zstdcat "$data/wikitext-2/train.txt.zst" | sed -n "1,${GATED_LINES:-\$}p" >train.txt
 # mixed PART: articles and novels, 25 lines of each in turn.
 mixed() {
-  zstdcat "$data/wikitext-2/$1.txt.zst" | grep -v '^ *$' | head -n 400 >articles
-  zstdcat "$data/novels/$1.jsonl.zst" | jq -r .text | grep -v '^ *$' | head -n 2500 | tail -n 1000 >novels
+  zstdcat "$data/wikitext-2/$1.txt.zst" | grep -v '^ *$' | sed -n 1,400p >articles
+  zstdcat "$data/novels/$1.jsonl.zst" | jq -r .text | grep -v '^ *$' | sed -n 1501,2500p >novels
   awk 'BEGIN {
     while ((a = getline article <"articles") > 0) {
       print article

@@ -11,8 +11,8 @@
 
 namespace infer {
 
-std::optional<Span> propose_span(const SpanOptions& options, const Stores& stores,
-                                 std::span<const StoreShare> shares, std::int64_t room) {
+std::optional<StoreSpan> propose_span(const SpanOptions& options, const Stores& stores,
+                                      std::span<const StoreShare> shares, std::int64_t room) {
   room = std::min(room, options.longest);
   double sum = 0;
   const StoreShare* best = nullptr;
@@ -32,7 +32,7 @@ std::optional<Span> propose_span(const SpanOptions& options, const Stores& store
   std::vector<float> scores(rows.size());
   std::vector<std::int32_t> labels(rows.size());
   store.score(any, rows, scores, labels);
-  return Span{*best, {labels.begin(), labels.end()}};
+  return StoreSpan{*best, {labels.begin(), labels.end()}};
 }
 
 core::OrderedJson to_json(const std::vector<TakenSpan>& spans) {

@@ -16,7 +16,7 @@
 namespace infer {
 
 /// A stretch of a store: the entry whose label was drawn, and the labels of the rows after it.
-struct Span {
+struct StoreSpan {
   StoreShare from = {};
   std::vector<std::int64_t> rest;  ///< as many as are proposed
 };
@@ -35,8 +35,8 @@ struct TakenSpan {
 /// Of the entries that gave a drawn word its probability (`shares` of it) the one that gave most is
 /// where the span begins: of all stored places it has the highest joint probability with the word.
 /// None where all together gave less than options.share, or nothing follows. At most `room` tokens.
-std::optional<Span> propose_span(const SpanOptions& options, const Stores& stores,
-                                 std::span<const StoreShare> shares, std::int64_t room);
+std::optional<StoreSpan> propose_span(const SpanOptions& options, const Stores& stores,
+                                      std::span<const StoreShare> shares, std::int64_t room);
 
 /// Of those of which something was taken: [{"token", "tokens" (the drawn word among them), "text",
 /// "store", "document", "row", "share"}].
