@@ -4,18 +4,24 @@
 ci.induction = 400
 ci.induction.test = 100
 ci.induction.model = --d-model 32 --heads 2 --steps 40 --batch 16
+ci.induction.mosaic2 = --d-ff 64
 small.induction = 20000
 small.induction.test = 1000
 small.induction.model = --d-model 64 --heads 4 --steps 1500 --batch 32
+small.induction.mosaic2 = --d-ff 128
 paper.induction = 200000
 paper.induction.test = 2000
 paper.induction.model = --d-model 128 --heads 8 --steps 10000 --batch 64
+paper.induction.mosaic2 = --d-ff 256
 induction.recipe = --segment 64 --batches documents --dropout 0 --lr 2e-3 --weight-decay 0.1 --seed 1
 
-induction.models = mosaic-1 transformer-1 transformer-2 rope-1 rope-2 gla-1 gla-2 delta-1 delta-2 retnet-1 retnet-2
+induction.models = mosaic-1 mosaic2-1 transformer-1 transformer-2 rope-1 rope-2 gla-1 gla-2 delta-1 delta-2 retnet-1 retnet-2
 induction.layers = $(lastword $(subst -, ,$(1)))
 arch.rope = transformer --positions rope
-induction.arch = $(call arch_of,$(firstword $(subst -, ,$(1))))
+induction.name = $(firstword $(subst -, ,$(1)))
+# As many parameters as the others, and memories that share the 64 tokens of a sequence.
+induction.mosaic2 = $($(SCALE).induction.mosaic2) --short-term 16 --long-term-delay 8 --long-term-delay-most 16
+induction.arch = $(strip $(call arch_of,$(induction.name)) $(induction.$(induction.name)))
 
 $(OUT)/induction.train.shard.zst: | $(OUT)
 	gen-induction -q -n $($(SCALE).induction) -o $@

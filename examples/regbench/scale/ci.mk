@@ -9,3 +9,5 @@ valids = 10
 optimiser = --batch 8 --epochs 2 --lr 2e-3
 all.models = --d-model 16 --heads 2 --layers 1 --dropout 0
 $(foreach a,$(archs),$(eval shape.$(a) = $(all.models)))
+# As many parameters as the others: two memories beside each other, and gated networks of half the width.
+shape.mosaic2 = $(all.models) --d-ff 32

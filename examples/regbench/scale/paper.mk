@@ -18,3 +18,5 @@ all.models = --d-model $(D_MODEL) --heads $(HEADS) --layers $(LAYERS) --dropout 
 $(foreach a,$(archs),$(eval shape.$(a) = $(all.models)))
 # The first values that the authors' mosaic has.
 shape.mosaic = $(all.models) --init fan-in --no-scale-embedding
+# As many parameters as the others: two memories beside each other, and gated networks of half the width.
+shape.mosaic2 = $(all.models) --d-ff $(shell expr 2 \* $(D_MODEL)) --init depth --no-scale-embedding
