@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "nn/kernels/dropout_stream.h"
+#include "plain_kept.h"
 #include "properties.h"
 
 namespace {
@@ -17,23 +17,12 @@ struct Sizes {
   std::int64_t rows, heads, queries, slots, width;
 };
 
-// What stays, (rows, heads, queries, slots), as factors.
 Tensor kept_of(const Sizes& s, double p, std::uint64_t seed) {
-  const nn::DropoutStream stream(p, seed);
-  const auto kept = torch::empty({s.rows * s.heads, s.queries, s.slots}, torch::kFloat64);
-  auto at = kept.accessor<double, 3>();
-  for (std::int64_t head = 0; head < s.rows * s.heads; ++head)
-    for (std::int64_t query = 0; query < s.queries; ++query) {
-      const auto row =
-          stream.row(static_cast<std::uint64_t>(head), static_cast<std::uint64_t>(query));
-      for (std::int64_t slot = 0; slot < s.slots; ++slot)
-        at[head][query][slot] = row.drops(static_cast<std::uint32_t>(slot)) ? 0 : 1 / (1 - p);
-    }
-  return kept.view({s.rows, s.heads, s.queries, s.slots});
+  return plain::kept(s.rows, s.heads, s.queries, s.slots, nn::DropoutStream(p, seed));
 }
 
-Tensor plain(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-             const nn::DropoutAttend& o) {
+Tensor attend_whole(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                    const nn::DropoutAttend& o) {
   const Sizes s{q.size(0), q.size(1), q.size(2), k.size(2), q.size(3)};
   auto scores = o.scale * torch::matmul(q, k.transpose(2, 3));
   if (mask.defined()) scores = scores + mask.to(torch::kFloat64);
@@ -63,7 +52,7 @@ std::vector<Tensor> results(Way way, const Sizes& s, const Tensor& mask, const n
 
 void check(const Sizes& s, const Tensor& mask, const nn::DropoutAttend& o) {
   const auto got = results(nn::dropout_attend, s, mask, o, torch::kFloat32);
-  const auto want = results(plain, s, mask, o, torch::kFloat64);
+  const auto want = results(attend_whole, s, mask, o, torch::kFloat64);
   for (std::size_t i = 0; i < want.size(); ++i) {
     DOCTEST_CAPTURE(i);
     DOCTEST_CAPTURE(s.queries);
@@ -77,6 +66,16 @@ void check(const Sizes& s, const Tensor& mask, const nn::DropoutAttend& o) {
 
 const std::vector<Sizes> kSizes = {{1, 1, 1, 1, 16},   {2, 3, 7, 7, 5},     {1, 2, 48, 48, 64},
                                    {2, 1, 49, 97, 16}, {1, 2, 130, 403, 8}, {1, 1, 801, 801, 33}};
+
+// A model in float32 whose attention counts.
+std::shared_ptr<nn::Model> attending(const nn::ModelOptions& options) {
+  const torch::NoGradGuard no_gradient;
+  auto model = properties::strong_model(options);
+  model->to(torch::kFloat32);
+  for (const auto& item : model->named_parameters())
+    if (item.key().find("rezero") != std::string::npos) item.value().fill_(0.7);
+  return model;
+}
 
 double share_of(const Tensor& x) { return x.to(torch::kFloat64).mean().item<double>(); }
 
@@ -179,4 +178,47 @@ DOCTEST_TEST_CASE("attention with dropout: a seed says all, whatever the number 
   torch::manual_seed(4);
   DOCTEST_CHECK(first == nn::draw_seed());
   DOCTEST_CHECK(first != second);
+}
+
+DOCTEST_TEST_CASE("layers with dropout in attention go in tiles to the same result") {
+  for (const std::string arch : {"transformer", "mosaic", "srupp"})
+    for (const std::int64_t d : {8, 64}) {
+      auto options = properties::small_options(arch);
+      options.shape.d_model = d;
+      options.shape.attention_dropout = 1e-12;  // in effect none, but not zero
+      const auto model = attending(options);
+      const auto real = properties::random_ids(7, 21);
+      auto padded = properties::random_ids(7, 22);
+      padded[0] = padded[1] = properties::kPad;
+      for (const auto& rows : {std::vector{real, properties::random_ids(7, 23)},
+                               std::vector{real, padded}, std::vector(8, real)}) {
+        const auto batch = properties::batch_of(rows);
+        const auto run = [&] { return model->architecture->forward(batch, nullptr).f; };
+        model->eval();
+        const auto expected = run();
+        model->train();
+        DOCTEST_CAPTURE(arch);
+        DOCTEST_CAPTURE(d);
+        DOCTEST_CHECK(gap(run(), expected) < 1e-4);
+      }
+    }
+}
+
+DOCTEST_TEST_CASE("layers draw another mask each call, and the same from the same generator") {
+  for (const std::string arch : {"transformer", "mosaic", "srupp"}) {
+    auto options = properties::small_options(arch);
+    options.shape.d_model = 64;
+    options.shape.attention_dropout = 0.3;
+    const auto model = attending(options);
+    model->train();
+    const auto batch = properties::batch_of(std::vector(4, properties::random_ids(9, 24)));
+    const auto run = [&] { return model->architecture->forward(batch, nullptr).f; };
+    torch::manual_seed(8);
+    const auto first = run(), second = run();
+    DOCTEST_CAPTURE(arch);
+    DOCTEST_CHECK(!first.equal(second));
+    DOCTEST_CHECK(!first[0].equal(first[1]));
+    torch::manual_seed(8);
+    DOCTEST_CHECK(first.equal(run()));
+  }
 }
