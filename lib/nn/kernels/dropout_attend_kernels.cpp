@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/kernels/dropout_rows.h"
 #include "nn/kernels/row_math.h"
 #include "nn/kernels/thin_product.h"
 
@@ -44,34 +45,6 @@ void unpack(const float* x, Into into, const MatrixOut& out) {
     } else {
       std::copy_n(x, out.columns, out.row(i));
     }
-  }
-}
-
-// x becomes e^(x - max), or 0 where dropped; returns the sum of all, dropped or not.
-float exponentiate_dropping(float* x, std::int64_t n, float max, const DropoutStream::Row& stream,
-                            std::int64_t first) {
-  const auto base = static_cast<std::uint32_t>(first);
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float e = vec::exp(x[i] - max);
-    sum += e;
-    x[i] = stream.drops(base + static_cast<std::uint32_t>(i)) ? 0.0f : e;
-  }
-  return sum;
-}
-
-// p comes as scores and becomes what the values were weighted with; d comes as the gradient of that
-// and becomes that of the scores. `kept`: 1 / (1 - share); `dot`: output . its gradient.
-void backward_dropping(float* p, float* d, std::int64_t n, float log_sum, float dot, float kept,
-                       const DropoutStream::Row& stream, std::int64_t first) {
-  const auto base = static_cast<std::uint32_t>(first);
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float weight = vec::exp(p[i] - log_sum);
-    const float factor = stream.drops(base + static_cast<std::uint32_t>(i)) ? 0.0f : kept;
-    p[i] = weight * factor;
-    d[i] = weight * (d[i] * factor - dot);
   }
 }
 
@@ -138,8 +111,8 @@ void DropoutAttention::forward(const Inputs& in, const MatrixOut& o, float* log_
           vec::scale(out, width, shrink);
           most = top;
         }
-        const auto stream = stream_.row(in.head, static_cast<std::uint64_t>(query));
-        total += exponentiate_dropping(row, n, most, stream, slot);
+        total += vec::exponentiate_dropping(row, n, most,
+                                            vec::row_dropout(stream_, in.head, query, slot));
         std::fill(row + n, row + b.seen, 0.0f);
       }
       // (rows, seen) (seen, width) -> (rows, width)
@@ -149,7 +122,7 @@ void DropoutAttention::forward(const Inputs& in, const MatrixOut& o, float* log_
   }
   for (std::int64_t i = 0; i < shape_.queries; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    vec::scale(o.row(i), width, stream_.scale() / sum_[at]);
+    vec::scale(o.row(i), width, 1 / sum_[at]);
     log_sums[i] = max_[at] + std::log(sum_[at]);
   }
 }
@@ -179,9 +152,9 @@ void DropoutAttention::backward(const Inputs& in, const float* log_sums, const G
       for (std::int64_t i = 0; i < b.rows; ++i) {
         const std::int64_t query = b.begin + i, n = seen(tile, query);
         float *const p = scores_.data() + i * stride_, *const d = d_scores_.data() + i * stride_;
-        backward_dropping(p, d, n, log_sums[query], dots_[static_cast<std::size_t>(query)],
-                          stream_.scale(), stream_.row(in.head, static_cast<std::uint64_t>(query)),
-                          slot);
+        vec::softmax_backward_dropping(p, d, n, log_sums[query],
+                                       dots_[static_cast<std::size_t>(query)], 1,
+                                       vec::row_dropout(stream_, in.head, query, slot));
         std::fill(p + n, p + b.seen, 0.0f);
         std::fill(d + n, d + b.seen, 0.0f);
       }

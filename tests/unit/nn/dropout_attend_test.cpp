@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "nn/ops/relative_attend.h"
 #include "plain_kept.h"
 #include "properties.h"
 
@@ -180,8 +181,45 @@ DOCTEST_TEST_CASE("attention with dropout: a seed says all, whatever the number 
   DOCTEST_CHECK(first != second);
 }
 
+DOCTEST_TEST_CASE("relative attention with dropout in blocks is that of whole matrices") {
+  const std::int64_t rows = 2, heads = 3, steps = 70, slots = 150, width = 5;
+  for (const std::int64_t before : {-1, 40}) {
+    torch::manual_seed(6);
+    std::vector<Tensor> exact, rounded;
+    for (const auto& shape : std::vector<std::vector<std::int64_t>>{{rows, steps, heads, width},
+                                                                    {rows, steps, heads, width},
+                                                                    {rows, slots, 2, heads, width},
+                                                                    {slots, heads, width}}) {
+      exact.push_back(torch::randn(shape, torch::kFloat64).set_requires_grad(true));
+      rounded.push_back(exact.back().detach().to(torch::kFloat32).set_requires_grad(true));
+    }
+    const auto first = torch::tensor({0, 30}, torch::kInt64);
+    const auto got = nn::relative_attend_blocks(rounded[0], rounded[1], rounded[2], rounded[3],
+                                                first, before, 0.4, 0.25, 17);
+    const auto distance = (torch::arange(steps).unsqueeze(1) + slots - steps -
+                           torch::arange(slots).unsqueeze(0));  // (T, S)
+    const auto r = exact[3].index({(slots - 1 - distance).clamp(0, slots - 1)});
+    auto scores = torch::einsum("bthw,bshw->bhts", {exact[0], exact[2].select(2, 0)}) +
+                  torch::einsum("bthw,tshw->bhts", {exact[1], r});
+    auto hidden = (distance < 0).unsqueeze(0) |
+                  (torch::arange(slots).view({1, 1, slots}) < first.view({rows, 1, 1}));
+    if (before >= 0) hidden = hidden | (distance > before).unsqueeze(0);
+    scores = (0.4 * scores).masked_fill(hidden.unsqueeze(1), -1e300);
+    const auto weights =
+        scores.softmax(-1) * plain::kept(rows, heads, steps, slots, nn::DropoutStream(0.25, 17));
+    const auto want = torch::einsum("bhts,bshw->bthw", {weights, exact[2].select(2, 1)});
+    DOCTEST_CAPTURE(before);
+    DOCTEST_CHECK(gap(got.detach().to(torch::kFloat64), want.detach()) < 1e-5);
+    const auto direction = torch::randn(want.sizes(), torch::kFloat64);
+    const auto d_want = torch::autograd::grad({(want * direction).sum()}, exact);
+    const auto d_got = torch::autograd::grad({(got * direction).sum()}, rounded);
+    for (std::size_t i = 0; i < exact.size(); ++i)
+      DOCTEST_CHECK(gap(d_got[i].to(torch::kFloat64), d_want[i]) < 2e-5);
+  }
+}
+
 DOCTEST_TEST_CASE("layers with dropout in attention go in tiles to the same result") {
-  for (const std::string arch : {"transformer", "mosaic", "srupp"})
+  for (const std::string arch : {"transformer", "mosaic", "srupp", "transformer-xl"})
     for (const std::int64_t d : {8, 64}) {
       auto options = properties::small_options(arch);
       options.shape.d_model = d;
@@ -205,7 +243,7 @@ DOCTEST_TEST_CASE("layers with dropout in attention go in tiles to the same resu
 }
 
 DOCTEST_TEST_CASE("layers draw another mask each call, and the same from the same generator") {
-  for (const std::string arch : {"transformer", "mosaic", "srupp"}) {
+  for (const std::string arch : {"transformer", "mosaic", "srupp", "transformer-xl"}) {
     auto options = properties::small_options(arch);
     options.shape.d_model = 64;
     options.shape.attention_dropout = 0.3;
