@@ -1,14 +1,19 @@
 // mosaic/unit-T and mosaic/step-T: a contextual memory unit beside the attention layer of its width
 // (q, k, v, o; no biases), forward and backward; and a training step of a mosaic beside that of its
 // GPT-2 twin with the same parameters, on the twin's fused blocks and on its plain modules. Turn by
-// turn, best of several. Also the memory of a unit against the block's length, and what dropout on
-// the weights costs.
+// turn, best of several. Also the memory of a unit against the block's length.
+//
+// dropout/WHAT-T: what dropout on attention's weights costs, forward and backward: the memory unit,
+// the attention layer, a step of the GPT-2 twin's block, and the operation alone, each beside itself
+// without, and the operation beside torch's own with dropout. Seconds of processor time, the ratio
+// of medians; and the lowest and the highest ratio of a round.
 //
 // usage: bench_mosaic [unit] [step] [dropout]; prints JSON lines
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,7 +23,9 @@
 #include "nn/arch/mosaic_units.h"
 #include "nn/base/runtime.h"
 #include "nn/layers/attention.h"
+#include "nn/layers/block.h"
 #include "nn/memory/joint_loss.h"
+#include "nn/ops/dropout_attend.h"
 
 namespace {
 
@@ -84,7 +91,7 @@ std::function<void()> attention_pass(std::shared_ptr<nn::Attention> layer, Tenso
 }
 
 std::function<void()> unit_pass(std::shared_ptr<nn::ContextualUnit> unit, Tensor x,
-                                const nn::Batch& batch, bool drops) {
+                                const nn::Batch& batch) {
   {
     const torch::NoGradGuard no_grad;
     initialise(*unit);
@@ -98,28 +105,23 @@ std::function<void()> unit_pass(std::shared_ptr<nn::ContextualUnit> unit, Tensor
     nn::MosaicCall call;
     call.cache = &cache;
     call.causal = true;
-    if (drops)
-      call.mask = nn::make_sight(cache, nn::Positions::none, kHeads, 1,
-                                 x.options().requires_grad(false), true)
-                      .mask;
     unit->forward(x, call, "c").sum().backward();
   };
 }
 
-void bench_units(double dropout, int turns) {
+void bench_units() {
   for (const std::int64_t steps : {512, 2048}) {
     const auto batch = batch_of(4096 / steps, steps);
     const auto x = torch::randn({4096 / steps, steps, kWidth}).requires_grad_();
-    const auto none = shape(1, 0), dropping = shape(1, dropout);
+    const auto none = shape(1, 0);
     nn::TransformerOptions unbiased;
     unbiased.bias = false;
-    std::vector<std::function<void()>> runs{
-        unit_pass(std::make_shared<nn::ContextualUnit>(dropping), x, batch, dropout > 0),
-        dropout > 0 ? unit_pass(std::make_shared<nn::ContextualUnit>(none), x, batch, false)
-                    : attention_pass(std::make_shared<nn::Attention>(none, unbiased), x, batch)};
-    const auto best = race(runs, turns);
-    print("mosaic/unit-" + std::to_string(steps) + (dropout > 0 ? " dropout .05" : ""), best[0],
-          dropout > 0 ? "without dropout" : "attention layer, d 768, 12 heads", best[1]);
+    const auto best =
+        race({unit_pass(std::make_shared<nn::ContextualUnit>(none), x, batch),
+              attention_pass(std::make_shared<nn::Attention>(none, unbiased), x, batch)},
+             5);
+    print("mosaic/unit-" + std::to_string(steps), best[0], "attention layer, d 768, 12 heads",
+          best[1]);
   }
 }
 
@@ -154,6 +156,82 @@ void bench_steps() {
   }
 }
 
+/// Processor time of `rounds` runs of both, turn by turn; prints the medians.
+void compare(const std::string& name, const std::function<void()>& run, const std::string& peer,
+             const std::function<void()>& other, std::size_t rounds) {
+  const auto spent = [](const std::function<void()>& f) {
+    const auto begin = std::clock();
+    f();
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  run(), other();
+  std::vector<double> ours, theirs, ratios;
+  for (std::size_t i = 0; i < rounds; ++i) {
+    ours.push_back(spent(run));
+    theirs.push_back(spent(other));
+    ratios.push_back(theirs.back() / ours.back());
+  }
+  for (auto* const x : {&ours, &theirs, &ratios}) std::sort(x->begin(), x->end());
+  const auto middle = rounds / 2;
+  std::printf(
+      "{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"s\",\"peer\":\"%s\",\"peer_value\":%.6g,"
+      "\"ratio\":%.4g,\"best_ratio\":%.4g,\"lowest\":%.4g,\"highest\":%.4g,\"rounds\":%zu}\n",
+      name.c_str(), ours[middle], peer.c_str(), theirs[middle], theirs[middle] / ours[middle],
+      theirs[0] / ours[0], ratios.front(), ratios.back(), rounds);
+  std::fflush(stdout);
+}
+
+/// One attention, forward and backward, of (B, 12, T, 64).
+std::function<void()> operation(std::int64_t steps, bool ours, double dropout) {
+  std::vector<Tensor> in;
+  for (int i = 0; i < 3; ++i)
+    in.push_back(torch::randn({4096 / steps, steps, kHeads, 64}).transpose(1, 2).requires_grad_());
+  return [=] {
+    const auto out =
+        ours ? nn::dropout_attend(in[0], in[1], in[2], {}, {0.125, true, dropout, nn::draw_seed()})
+             : torch::scaled_dot_product_attention(in[0], in[1], in[2], {}, dropout, true);
+    torch::autograd::grad({out.sum()}, in);
+  };
+}
+
+std::function<void()> block_pass(const nn::ShapeOptions& of, Tensor x, const nn::Batch& batch) {
+  const auto block = std::make_shared<nn::Block>(of, nn::TransformerOptions(), false);
+  {
+    const torch::NoGradGuard no_grad;
+    initialise(*block);
+  }
+  return [=] {
+    nn::KvCache cache(batch, nullptr);
+    nn::Sight sight;
+    sight.causal = true;
+    block->forward(x, sight, cache, "h", {}, nullptr).sum().backward();
+  };
+}
+
+void bench_dropout(std::size_t rounds) {
+  const auto none = shape(1, 0), dropping = shape(1, .05);
+  const nn::TransformerOptions gpt2;
+  for (const std::int64_t steps : {512, 2048}) {
+    const auto at = "-" + std::to_string(steps);
+    const auto batch = batch_of(4096 / steps, steps);
+    const auto x = torch::randn({4096 / steps, steps, kWidth}).requires_grad_();
+    const auto unit = [&](const nn::ShapeOptions& of) {
+      return unit_pass(std::make_shared<nn::ContextualUnit>(of), x, batch);
+    };
+    const auto layer = [&](const nn::ShapeOptions& of) {
+      return attention_pass(std::make_shared<nn::Attention>(of, gpt2), x, batch);
+    };
+    compare("dropout/unit" + at, unit(dropping), "without", unit(none), rounds);
+    compare("dropout/attention" + at, layer(dropping), "without", layer(none), rounds);
+    compare("dropout/block" + at, block_pass(dropping, x, batch), "without",
+            block_pass(none, x, batch), rounds);
+    compare("dropout/operation" + at, operation(steps, true, .05), "torch's without dropout",
+            operation(steps, false, 0), rounds);
+    compare("dropout/operation" + at, operation(steps, true, .05), "torch's with dropout",
+            operation(steps, false, .05), rounds);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -161,8 +239,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> parts(argv + 1, argv + argc);
   if (parts.empty()) parts = {"unit", "step", "dropout"};
   for (const auto& part : parts) {
-    if (part == "unit") bench_units(0, 5);
-    if (part == "dropout") bench_units(.05, 2);
+    if (part == "unit") bench_units();
+    if (part == "dropout") bench_dropout(7);
     if (part == "step") bench_steps();
   }
 }

@@ -17,7 +17,7 @@ setup_file() {
 
 setup() {
   data=$BATS_FILE_TMPDIR
-  tiny=(--layers 2 --d-model 16 --heads 2 --segment 32 --batch 4 --lr 0.01 --steps 4 --log-every 1 --dropout 0.1 -q -j 1)
+  tiny=(--layers 2 --d-model 16 --heads 2 --segment 32 --batch 4 --lr 0.01 --steps 4 --log-every 1 --dropout 0.1 --attention-dropout 0.1 -q -j 1)
   cd "$BATS_TEST_TMPDIR"
 }
 

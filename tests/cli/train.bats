@@ -77,7 +77,7 @@ assert loss[0] > 4.3 and loss[-1] < 3.9, loss'
 }
 
 @test "SIGTERM saves and exits 75; the same command goes on to the same bytes, then has nothing to do" {
-  local command=(train "${tiny[@]}" --steps 100 --log-every 1 --batches columns --positions alibi --dropout 0.1)
+  local command=(train "${tiny[@]}" --steps 100 --log-every 1 --batches columns --positions alibi --dropout 0.1 --attention-dropout 0.1)
   "${command[@]}" -o whole "$data/train.shard.zst"
   stops_at TERM parts "${command[@]}" -o parts "$data/train.shard.zst"
   [ ! -e parts/model.safetensors ]

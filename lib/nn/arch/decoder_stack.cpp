@@ -17,8 +17,7 @@ Hidden DecoderStack::decode(const Batch& batch, KvCache& cache,
     ids = ids.masked_fill(upload(cache.real().logical_not(), ids.device()), 0);
   auto x = stack_.add_positions(wte_->forward(ids), cache.before());
   x = dropped(x, shape.dropout, is_training());
-  const bool drops = is_training() && shape.attention_dropout > 0;
-  auto sights = stack_.sights(cache, x.options().requires_grad(false), drops);
+  auto sights = stack_.sights(cache, x.options().requires_grad(false));
   for (auto& sight : sights) sight.watch = watch;
   torch::Tensor g;
   x = stack_.forward(x, sights, cache, sources, &g);

@@ -46,9 +46,8 @@ Hidden Mosaic::forward(const Batch& batch, State* state) {
   } else {
     cache.emplace(rows.slots(), state);  // resets fresh rows
     call.cache = &*cache;
-    const bool drops = is_training() && shape_.attention_dropout > 0;
     const auto floats = wte_->parameters()[0].options().requires_grad(false);
-    const auto sight = make_sight(*cache, Positions::none, shape_.heads, 0, floats, drops);
+    const auto sight = make_sight(*cache, Positions::none, shape_.heads, 0, floats);
     call.mask = sight.mask;
     call.causal = sight.causal && batch.steps() > 1;
     if (!rows.opening() && !rows.pairs().all().item<bool>())

@@ -4,7 +4,9 @@
 
 #include <cmath>
 
+#include "nn/layers/attention.h"
 #include "nn/ops/bounded_slots.h"
+#include "nn/ops/dropout_attend.h"
 #include "nn/ops/leaky.h"
 #include "nn/ops/slot_attention.h"
 
@@ -47,8 +49,14 @@ Tensor smooth(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m
     if (mask.defined()) added = mask;
     return at::scaled_dot_product_attention(q, k, v, added, 0.0, causal, /*scale=*/1.0);
   }
+  if (dropout_attend_fits(q, k, v, mask))
+    return dropout_attend(q, k, v, mask, {/*scale=*/1, causal, dropout, draw_seed()});
   auto scores = torch::matmul(q, k.transpose(-2, -1));
   if (mask.defined()) scores = scores + mask;
+  if (causal) {
+    const auto seen = torch::ones({q.size(2), k.size(2)}, q.options().dtype(torch::kBool)).tril();
+    scores = scores.masked_fill(seen.logical_not(), kHidden);
+  }
   return torch::matmul(torch::dropout(scores.softmax(-1), dropout, true), v);
 }
 

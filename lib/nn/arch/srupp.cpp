@@ -75,7 +75,7 @@ torch::Tensor SruppLayer::attend(const torch::Tensor& q, const torch::Tensor& ke
   const auto queries = q.reshape({rows, steps, heads_, width / heads_}).transpose(1, 2);
   const double dropout = is_training() ? attention_dropout_ : 0.0;
   Sight mask;
-  mask.causal = sight.causal_only() && slots == steps && dropout == 0;
+  mask.causal = sight.causal_only() && slots == steps;
   if (!mask.causal) {
     const auto hidden = sight.hidden(steps, slots, q.device());
     mask.mask = torch::zeros(hidden.sizes(), q.options().requires_grad(false))

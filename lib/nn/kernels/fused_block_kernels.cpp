@@ -145,7 +145,11 @@ SequenceKernel::SequenceKernel(const SequenceShape& s)
     : shape_(s),
       attention_(s.steps, s.scale),
       normed_(static_cast<std::size_t>(s.steps * s.width)),
-      wide_(static_cast<std::size_t>(std::min(kChunk, s.steps) * s.inner)) {}
+      wide_(static_cast<std::size_t>(std::min(kChunk, s.steps) * s.inner)) {
+  if (s.attention_dropout > 0)
+    dropping_.emplace(DropoutAttendShape{s.steps, s.steps, s.head_width, s.scale, /*causal=*/true},
+                      DropoutStream(s.attention_dropout, s.seed));
+}
 
 template <class Float>
 MatrixOf<Float> SequenceKernel::query_of(Float* qkv, std::int64_t h) const {
@@ -165,6 +169,14 @@ MatrixOf<Float> SequenceKernel::value_of(Float* qkv, std::int64_t h) const {
 template <class Float>
 MatrixOf<Float> SequenceKernel::head_of(Float* attended, std::int64_t h) const {
   return {attended + h * shape_.head_width, shape_.steps, shape_.head_width, shape_.d_query()};
+}
+
+// What the h-th head of a row reads where weights are dropped.
+DropoutAttention::Inputs SequenceKernel::dropping(const float* qkv, std::uint64_t row,
+                                                  std::int64_t h) const {
+  DropoutAttention::Inputs in{query_of(qkv, h), key_of(qkv, h), value_of(qkv, h)};
+  in.head = row * static_cast<std::uint64_t>(shape_.heads) + static_cast<std::uint64_t>(h);
+  return in;
 }
 
 // Queries and keys, which lie side by side; or back, their gradients.
@@ -237,9 +249,16 @@ void SequenceKernel::attend(const SequenceInput& in, const Weights& w, const Seq
   normalise({in.x, t, d}, w.norm1, w.norm1_bias, normed);
   affine(normed, {w.qkv, d_all, d}, w.qkv_bias, qkv);
   turn(in, saved.qkv, false);
-  for (std::int64_t h = 0; h < shape_.heads; ++h)
-    attention_.forward({query_of(saved.qkv, h), key_of(saved.qkv, h), value_of(saved.qkv, h)},
-                       head_of(saved.attended, h), saved.log_sums + h * t);
+  for (std::int64_t h = 0; h < shape_.heads; ++h) {
+    const MatrixOut out = head_of(saved.attended, h);
+    float* const log_sums = saved.log_sums + h * t;
+    if (dropping_) {
+      dropping_->forward(dropping(saved.qkv, in.row, h), out, log_sums);
+    } else {
+      attention_.forward({query_of(saved.qkv, h), key_of(saved.qkv, h), value_of(saved.qkv, h)},
+                         out, log_sums);
+    }
+  }
   affine(Matrix(saved.attended, t, d_query), {w.project, d, d_query}, w.project_bias, middle);
   const Dropout keep(shape_.dropout, shape_.seed, in.row, kAttentionSite);
   add_residual(in.x, t * d, 0, shape_.dropout, keep, saved.middle);
@@ -320,12 +339,20 @@ void SequenceKernel::attend_backward(const SequenceInput& in, const Weights& w,
   affine_weights_backward(attended, d_projected, {d.project, width, d_query}, d.project_bias);
   product(d_projected, Matrix(w.project, width, d_query), d_attended);
 
-  for (std::int64_t h = 0; h < shape_.heads; ++h)
-    attention_.backward(
-        {query_of(saved.qkv, h), key_of(saved.qkv, h), value_of(saved.qkv, h)},
-        saved.log_sums + h * t,
-        {head_of(saved.attended, h), head_of(d_attended.data, h), query_of(d_qkv.data, h),
-         key_of(d_qkv.data, h), value_of(d_qkv.data, h), h % group == 0 ? Into::fresh : Into::sum});
+  for (std::int64_t h = 0; h < shape_.heads; ++h) {
+    const float* const log_sums = saved.log_sums + h * t;
+    const Matrix out = head_of(saved.attended, h), d_head = head_of(d_attended.data, h);
+    const MatrixOut dq = query_of(d_qkv.data, h), dk = key_of(d_qkv.data, h),
+                    dv = value_of(d_qkv.data, h);
+    const Into keys = h % group == 0 ? Into::fresh : Into::sum;
+    if (dropping_) {
+      dropping_->backward(dropping(saved.qkv, in.row, h), log_sums,
+                          {out, d_head, dq, dk, dv, keys});
+    } else {
+      attention_.backward({query_of(saved.qkv, h), key_of(saved.qkv, h), value_of(saved.qkv, h)},
+                          log_sums, {out, d_head, dq, dk, dv, keys});
+    }
+  }
   turn(in, d_qkv.data, true);
 
   normalise(x, w.norm1, w.norm1_bias, normed);

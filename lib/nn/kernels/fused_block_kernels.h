@@ -2,9 +2,11 @@
 // The arithmetic of nn::fused_block for one sequence, on raw float32 memory. See fused_block.h.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "nn/kernels/attention_kernels.h"
+#include "nn/kernels/dropout_attend_kernels.h"
 
 namespace nn {
 
@@ -24,6 +26,7 @@ struct SequenceShape {
   InnerActivation activation;
   float epsilon;
   float dropout;
+  double attention_dropout;
   std::uint64_t seed;
 
   std::int64_t d_query() const { return heads * head_width; }
@@ -90,6 +93,7 @@ class SequenceKernel {
   void activate(const Matrix& hidden, const MatrixOut& active) const;
   void activate_backward(const Matrix& hidden, const MatrixOut& active, const MatrixOut& d) const;
   /// q, k and v of the h-th head of queries, or their gradients: each (T, head_width).
+  DropoutAttention::Inputs dropping(const float* qkv, std::uint64_t row, std::int64_t h) const;
   template <class Float>
   MatrixOf<Float> query_of(Float* qkv, std::int64_t h) const;
   template <class Float>
@@ -101,11 +105,12 @@ class SequenceKernel {
 
   SequenceShape shape_;
   CausalAttention attention_;
-  std::vector<float> normed_, d_normed_;  // (T, d)
-  std::vector<float> d_attended_;         // (T, d_query)
-  std::vector<float> wide_;               // (rows of a chunk, inner)
-  std::vector<float> d_wide_;             // (rows of a chunk, expanded)
-  std::vector<float> d_qkv_;              // (T, d_all)
+  std::optional<DropoutAttention> dropping_;  // in its place where weights are dropped
+  std::vector<float> normed_, d_normed_;      // (T, d)
+  std::vector<float> d_attended_;             // (T, d_query)
+  std::vector<float> wide_;                   // (rows of a chunk, inner)
+  std::vector<float> d_wide_;                 // (rows of a chunk, expanded)
+  std::vector<float> d_qkv_;                  // (T, d_all)
 };
 
 }  // namespace nn

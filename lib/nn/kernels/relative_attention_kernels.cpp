@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "nn/kernels/dropout_rows.h"
 #include "nn/kernels/gemm.h"
 #include "nn/kernels/row_math.h"
 
@@ -72,7 +73,11 @@ void RelativeHead::forward(const RelativeInputs& in, const MatrixOut& out, float
     const MatrixOut weights(scores_.data(), b.rows, n);
     for (std::int64_t a = 0; a < b.rows; ++a) {
       const Range seen = seen_by(b, a);
-      log_sums[begin + a] = vec::softmax(weights.row(a) + seen.begin, seen.size());
+      float* const row = weights.row(a) + seen.begin;
+      log_sums[begin + a] = vec::softmax(row, seen.size());
+      if (shape_.dropout.share() > 0)
+        vec::drop(row, seen.size(),
+                  vec::row_dropout(shape_.dropout, shape_.head, begin + a, b.low + seen.begin));
       clear_outside(weights.row(a), seen.begin, seen.end, n);
     }
     product(weights, in.v.block(b.low, n), out.block(begin, b.rows));  // (rows, n) (n, width)
@@ -95,8 +100,14 @@ void RelativeHead::backward(const RelativeInputs& in, const float* log_sums,
     for (std::int64_t a = 0; a < b.rows; ++a) {
       const Range seen = seen_by(b, a);
       const float dot = vec::dot(out.row(a), d_out.row(a), out.columns);
-      vec::softmax_backward(p.row(a) + seen.begin, d.row(a) + seen.begin, seen.size(),
-                            log_sums[begin + a], dot, shape_.scale);
+      float *const p_row = p.row(a) + seen.begin, *const d_row = d.row(a) + seen.begin;
+      if (shape_.dropout.share() > 0) {
+        vec::softmax_backward_dropping(
+            p_row, d_row, seen.size(), log_sums[begin + a], dot, shape_.scale,
+            vec::row_dropout(shape_.dropout, shape_.head, begin + a, b.low + seen.begin));
+      } else {
+        vec::softmax_backward(p_row, d_row, seen.size(), log_sums[begin + a], dot, shape_.scale);
+      }
       std::copy_n(d.row(a) + seen.begin, seen.size(), d_askew.row(a) + b.rows - 1 - a + seen.begin);
       clear_outside(p.row(a), seen.begin, seen.end, n);
       clear_outside(d.row(a), seen.begin, seen.end, n);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "nn/kernels/dropout_stream.h"
 #include "nn/kernels/gemm.h"
 
 namespace nn {
@@ -14,6 +15,8 @@ namespace nn {
 struct RelativeShape {
   std::int64_t queries, slots, width, first, before;
   float scale;
+  DropoutStream dropout{0, 0};  // of weights, by the index of their slot
+  std::uint64_t head = 0;       // its number in the stream
 };
 
 /// Of one head, float32.

@@ -4,9 +4,12 @@
 #include <cmath>
 
 #include "nn/kernels/row_math.h"
+#include "nn/kernels/thin_product.h"
 
 namespace nn {
 namespace {
+
+using thin::kLanes, thin::multiply, thin::padded_to_lanes, thin::transpose;
 
 // Two tiles of scores and the slots' keys, values and gradients fit into a megabyte at width 64;
 // whole numbers of kRowsAtOnce.
@@ -16,77 +19,6 @@ std::int64_t tile_of(std::int64_t slots) {
   const auto tiles = (slots + kMostSlots - 1) / kMostSlots;
   return (slots + tiles - 1) / tiles;
 }
-
-// Products whose inner or outer dimension is a head's width are too thin for the BLAS, which packs
-// both sides each time. Here B is read in place, kRowsAtOnce rows of C stay in registers.
-using Lanes = vec::Floats;
-constexpr int kLanes = vec::kFloats;
-constexpr int kVectors = kLanes == 16 ? 4 : 2;
-constexpr int kRowsAtOnce = kLanes == 16 ? 6 : 4;
-
-struct Strided {
-  const float* at;
-  std::int64_t row, column;
-};
-
-/// R rows and V vectors of C (+)= A B over `depth`.
-template <int R, int V>
-void panel(const Strided& a, const float* b, std::int64_t b_row, std::int64_t depth, bool add,
-           float* c, std::int64_t c_row) {
-  Lanes sum[R][V];
-#pragma GCC unroll 8
-  for (int i = 0; i < R; ++i)
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v)
-      sum[i][v] = add ? *reinterpret_cast<const Lanes*>(c + i * c_row + v * kLanes) : Lanes{};
-  for (std::int64_t k = 0; k < depth; ++k) {
-    Lanes row[V];
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v)
-      row[v] = *reinterpret_cast<const Lanes*>(b + k * b_row + v * kLanes);
-#pragma GCC unroll 8
-    for (int i = 0; i < R; ++i) {
-      const float x = a.at[i * a.row + k * a.column];
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) sum[i][v] += x * row[v];
-    }
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < R; ++i)
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) *reinterpret_cast<Lanes*>(c + i * c_row + v * kLanes) = sum[i][v];
-}
-
-template <int V>
-void columns(std::int64_t m, Strided a, const float* b, std::int64_t b_row, std::int64_t depth,
-             bool add, float* c, std::int64_t c_row) {
-  std::int64_t i = 0;
-  const auto from = [&](std::int64_t row) { return Strided{a.at + row * a.row, a.row, a.column}; };
-  for (; i + kRowsAtOnce <= m; i += kRowsAtOnce)
-    panel<kRowsAtOnce, V>(from(i), b, b_row, depth, add, c + i * c_row, c_row);
-  for (; i + 2 <= m; i += 2) panel<2, V>(from(i), b, b_row, depth, add, c + i * c_row, c_row);
-  if (i < m) panel<1, V>(from(i), b, b_row, depth, add, c + i * c_row, c_row);
-}
-
-/// C (m, n) (+)= A (m, depth) B (depth, n); n is a multiple of kLanes.
-void multiply(std::int64_t m, std::int64_t n, std::int64_t depth, const Strided& a, const float* b,
-              std::int64_t b_row, bool add, float* c, std::int64_t c_row) {
-  std::int64_t j = 0;
-  for (; j + kVectors * kLanes <= n; j += kVectors * kLanes)
-    columns<kVectors>(m, a, b + j, b_row, depth, add, c + j, c_row);
-  for (; j < n; j += kLanes) columns<1>(m, a, b + j, b_row, depth, add, c + j, c_row);
-}
-
-/// rows (n, width) -> (width, padded), zero beyond n.
-void transpose(const float* rows, std::int64_t n, std::int64_t width, std::int64_t padded,
-               float* out) {
-  for (std::int64_t c = 0; c < width; ++c) {
-    for (std::int64_t j = 0; j < n; ++j) out[c * padded + j] = rows[j * width + c];
-    std::fill(out + c * padded + n, out + (c + 1) * padded, 0.0f);
-  }
-}
-
-std::int64_t padded_to_lanes(std::int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 }  // namespace
 

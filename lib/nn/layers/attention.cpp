@@ -6,18 +6,19 @@
 
 #include "nn/base/cuda.h"
 #include "nn/base/upload.h"
+#include "nn/ops/dropout_attend.h"
 
 namespace nn {
 
 Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t window,
-                 const torch::TensorOptions& options, bool materialise) {
+                 const torch::TensorOptions& options) {
   Sight sight;
   const auto slots = cache.slots(), steps = cache.before().size(1), earlier = slots - steps;
   const bool narrow = window > 0 && window < slots;
   sight.causal = cache.all_valid() && earlier == 0;
   const bool sees_all = cache.all_valid() && steps == 1;
   const bool plain = positions != Positions::alibi && !narrow;
-  if (plain && (sight.causal || sees_all) && !materialise) return sight;
+  if (plain && (sight.causal || sees_all)) return sight;
 
   const auto device = options.device();
   const auto numbers = torch::TensorOptions(torch::kInt64).device(device);
@@ -55,7 +56,7 @@ torch::Tensor Scores::operator()(const torch::Tensor& q, const torch::Tensor& k)
 
 torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                      const Sight& sight, double dropout, const Scores& by) {
-  // The CPU's fused attention has no dropout; it would take another path, with other numbers.
+  // The CPU's fused attention has no dropout.
   if (by.cap == 0 && (dropout == 0 || !in_host_memory(q))) {
     std::optional<torch::Tensor> mask;
     if (sight.mask.defined()) mask = sight.mask;
@@ -64,6 +65,9 @@ torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch
     return at::scaled_dot_product_attention(q, k, v, mask, dropout, sight.causal && q.size(2) > 1,
                                             scale);
   }
+  if (by.cap == 0 && dropout_attend_fits(q, k, v, sight.mask))
+    return dropout_attend(q, k, v, sight.mask,
+                          {by.scale_of(q.size(-1)), sight.causal, dropout, draw_seed()});
   auto scores = by(q, k);
   if (sight.mask.defined()) {
     scores = scores + sight.mask;

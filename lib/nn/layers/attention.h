@@ -28,10 +28,9 @@ inline constexpr double kHidden = -1e30;
 
 /// Real tokens see themselves and the valid slots before them, of `window` tokens (0: any number)
 /// the last; padding sees itself alone, and nobody sees it. `options`: type and device of the
-/// queries. With `materialise` the mask is made even where it could be left out. Rotations are the
-/// caller's.
+/// queries. Rotations are the caller's.
 Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t window,
-                 const torch::TensorOptions& options, bool materialise);
+                 const torch::TensorOptions& options);
 
 /// What becomes of products of queries and keys.
 struct Scores {

@@ -1,11 +1,7 @@
 #include "nn/layers/block.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-
-#include <algorithm>
-#include <mutex>
-
 #include "core/error.h"
+#include "nn/ops/dropout_attend.h"
 
 namespace nn {
 
@@ -43,7 +39,8 @@ Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool 
       activation_(parse_activation(options.activation)),
       heads_(head_shape(shape, options)),
       dropout_(shape.dropout),
-      inner_dropout_(std::max(shape.attention_dropout, shape.activation_dropout)) {
+      attention_dropout_(shape.attention_dropout),
+      activation_dropout_(shape.activation_dropout) {
   const auto kind = parse_norm_kind(options.norm_kind);
   const bool gated = options.feed_forward == "gated";
   rms_ = kind != NormKind::layer;
@@ -108,7 +105,9 @@ torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KvCache& cache
 bool Block::fuses(const torch::Tensor& x, const Sight& sight, const KvCache& cache,
                   const SourceView& source) const {
   const bool plain_attention = sight.causal && !sight.mask.defined() && sight.watch == nullptr;
-  const bool drops_inside = is_training() && inner_dropout_ > 0;
+  const bool drops_inside =
+      is_training() &&
+      (activation_dropout_ > 0 || (attention_dropout_ > 0 && !fused_block_drops(heads_.width)));
   return plain_ && plain_attention && source.entries == nullptr && !cache.keeps() &&
          !drops_inside && fused_block_fits(x);
 }
@@ -137,11 +136,10 @@ torch::Tensor Block::forward_fused(const torch::Tensor& x, const Sight& sight,
   shape.rms = rms_;
   if (sight.rotation) shape.cos = sight.rotation->cos, shape.sin = sight.rotation->sin;
   shape.norm_epsilon = ln_1_->epsilon();
-  if (is_training() && dropout_ > 0) {
+  if (is_training() && (dropout_ > 0 || attention_dropout_ > 0)) {
     shape.residual_dropout = dropout_;
-    auto generator = at::detail::getDefaultCPUGenerator();
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    shape.seed = at::check_generator<at::CPUGeneratorImpl>(generator)->random64();
+    shape.attention_dropout = attention_dropout_;
+    shape.seed = draw_seed();
   }
   const BlockOutput out = fused_block(x, weights(), shape, ffn_input != nullptr);
   if (ffn_input != nullptr) *ffn_input = out.ffn_input;

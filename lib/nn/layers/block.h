@@ -86,9 +86,7 @@ class Block : public torch::nn::Module {
   Activation activation_;
   HeadShape heads_;
   bool rms_;
-  double dropout_;
-  /// The larger of those on attention weights and inside the feed-forward network.
-  double inner_dropout_;
+  double dropout_, attention_dropout_, activation_dropout_;
   std::shared_ptr<LayerNorm> ln_1_, ln_1_out_, ln_x_, ln_2_, ln_2_out_;
   std::shared_ptr<Attention> attn_;
   std::shared_ptr<CrossAttention> cross_;

@@ -48,8 +48,8 @@ std::optional<Rotation> BlockStack::rotation(const torch::Tensor& before, std::i
                   options);
 }
 
-std::vector<Sight> BlockStack::sights(const KvCache& cache, const torch::TensorOptions& options,
-                                      bool materialise) const {
+std::vector<Sight> BlockStack::sights(const KvCache& cache,
+                                      const torch::TensorOptions& options) const {
   const auto turned = rotation(cache.before(), 0, options);  // but for layers with their own angles
   std::map<std::int64_t, Sight> of_window;
   std::vector<Sight> sights;
@@ -58,7 +58,7 @@ std::vector<Sight> BlockStack::sights(const KvCache& cache, const torch::TensorO
   for (const auto window : windows) {
     auto [made, fresh] = of_window.try_emplace(window);
     if (fresh) {
-      made->second = make_sight(cache, positions_, shape_.heads, window, options, materialise);
+      made->second = make_sight(cache, positions_, shape_.heads, window, options);
       made->second.rotation =
           turns_locally(options_.rope, window) ? rotation(cache.before(), window, options) : turned;
     }

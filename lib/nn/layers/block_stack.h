@@ -33,8 +33,7 @@ class BlockStack {
   torch::Tensor forward(torch::Tensor x, const std::vector<Sight>& sights, KvCache& cache,
                         const std::vector<SourceView>& sources, torch::Tensor* ffn_input) const;
   /// What the queries of a causal call see, in queries' type and device; see make_sight.
-  std::vector<Sight> sights(const KvCache& cache, const torch::TensorOptions& options,
-                            bool materialise) const;
+  std::vector<Sight> sights(const KvCache& cache, const torch::TensorOptions& options) const;
   /// Rotary positions: how these tokens turn in layers of that window (0: none); else nothing.
   std::optional<Rotation> rotation(const torch::Tensor& before, std::int64_t window,
                                    const torch::TensorOptions& options) const;

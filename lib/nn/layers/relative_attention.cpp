@@ -6,6 +6,7 @@
 
 #include "nn/base/cuda.h"
 #include "nn/layers/attention.h"
+#include "nn/ops/dropout_attend.h"
 #include "nn/ops/relative_attend.h"
 
 namespace nn {
@@ -66,9 +67,10 @@ torch::Tensor relative_attend(const torch::Tensor& content, const torch::Tensor&
                               const KeySight& sight, double dropout) {
   const double scale = 1 / std::sqrt(static_cast<double>(content.size(3)));
   const bool fits = in_host_memory(content) && content.scalar_type() == torch::kFloat32 &&
-                    kv.scalar_type() == torch::kFloat32 && dropout == 0;
+                    kv.scalar_type() == torch::kFloat32;
   if (fits)
-    return relative_attend_blocks(content, position, kv, r, sight.first, sight.before, scale);
+    return relative_attend_blocks(content, position, kv, r, sight.first, sight.before, scale,
+                                  dropout, dropout > 0 ? draw_seed() : 0);
   if (in_host_memory(content)) return attend_whole(content, position, kv, r, sight, scale, dropout);
   return attend_biased(content, position, kv, r, sight, scale, dropout);
 }

@@ -84,6 +84,7 @@ SequenceShape shape_of(const Tensor& x, const std::vector<std::int64_t>& n,
           static_cast<InnerActivation>(n[7]),
           static_cast<float>(reals[1]),
           static_cast<float>(reals[2]),
+          reals[3],
           static_cast<std::uint64_t>(n[8])};
 }
 
@@ -120,7 +121,8 @@ class FusedBlock : public torch::autograd::Function<FusedBlock> {
     if (turns.cos.defined()) context->saved_data["cos"] = turns.cos;
     if (turns.sin.defined()) context->saved_data["sin"] = turns.sin;
     context->saved_data["shape"] = numbers_of(shape);
-    context->saved_data["reals"] = std::vector<double>{shape.scale, shape.epsilon, shape.dropout};
+    context->saved_data["reals"] =
+        std::vector<double>{shape.scale, shape.epsilon, shape.dropout, shape.attention_dropout};
     return want_ffn_input ? variable_list{y, ffn_input} : variable_list{y};
   }
 
@@ -187,6 +189,10 @@ bool fused_block_fits(const Tensor& x) {
          !at::autocast::is_autocast_enabled(torch::kCPU);
 }
 
+bool fused_block_drops(std::int64_t head_width) {
+  return head_width % DropoutAttention::kWidths == 0;
+}
+
 BlockOutput fused_block(const Tensor& x, const BlockWeights& weights, const BlockShape& shape,
                         bool want_ffn_input) {
   const Turns turns{shape.cos, shape.sin};
@@ -203,6 +209,7 @@ BlockOutput fused_block(const Tensor& x, const BlockWeights& weights, const Bloc
                                shape.activation,
                                static_cast<float>(shape.norm_epsilon),
                                static_cast<float>(shape.residual_dropout),
+                               shape.attention_dropout,
                                shape.seed};
   WeightList list = list_of(weights);
   for (Tensor& weight : list)

@@ -27,13 +27,16 @@ struct BlockShape {
   bool rms = false;            ///< RMS norms, else layer norms
   double norm_epsilon = 1e-5;
   torch::Tensor cos, sin;  ///< (B or 1, 1, T, rotated / 2) of rotary positions; undefined: none
-  double residual_dropout = 0;  ///< after the projection and after the FFN
-  std::uint64_t seed = 0;       ///< of this call's dropout masks
+  double residual_dropout = 0;   ///< after the projection and after the FFN
+  double attention_dropout = 0;  ///< on attention's weights
+  std::uint64_t seed = 0;        ///< of this call's dropout masks
 };
 
 /// True if fused_block computes what the modules would: CPU, float32 (products too: no autocast),
 /// contiguous, at least one sequence a thread.
 bool fused_block_fits(const torch::Tensor& x);
+/// Whether it has dropout on the weights of heads of this width.
+bool fused_block_drops(std::int64_t head_width);
 
 struct BlockOutput {
   torch::Tensor y;          ///< (B, T, d)

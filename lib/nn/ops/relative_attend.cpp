@@ -28,18 +28,31 @@ RelativeInputs inputs_of(const Tensor& content, const Tensor& position, const Te
           in_head(r.unsqueeze(0), 0, head)};
 }
 
+// What does not differ between heads.
+struct InBlocksOptions {
+  std::int64_t before;
+  double scale, dropout;
+  std::uint64_t seed;
+};
+
 // f(row, head, kernel) for all heads of all rows.
 template <class F>
-void each_head(const Tensor& content, const Tensor& kv, const Tensor& first, std::int64_t before,
-               double scale, F f) {
+void each_head(const Tensor& content, const Tensor& kv, const Tensor& first,
+               const InBlocksOptions& options, F f) {
   const auto heads = content.size(2);
-  RelativeShape shape{content.size(1),          kv.size(1), content.size(3), 0, before,
-                      static_cast<float>(scale)};
+  const RelativeShape shape{content.size(1),
+                            kv.size(1),
+                            content.size(3),
+                            0,
+                            options.before,
+                            static_cast<float>(options.scale),
+                            DropoutStream(options.dropout, options.seed)};
   const auto* const begins = first.numel() > 0 ? first.const_data_ptr<std::int64_t>() : nullptr;
   at::parallel_for(0, content.size(0) * heads, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       auto own = shape;
       own.first = begins == nullptr ? 0 : begins[i / heads];
+      own.head = static_cast<std::uint64_t>(i);
       RelativeHead kernel(own);
       f(i / heads, i % heads, kernel);
     }
@@ -49,12 +62,12 @@ void each_head(const Tensor& content, const Tensor& kv, const Tensor& first, std
 class InBlocks : public torch::autograd::Function<InBlocks> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& content, const Tensor& position,
-                        const Tensor& kv, const Tensor& r, const Tensor& first, std::int64_t before,
-                        double scale) {
+                        const Tensor& kv, const Tensor& r, const Tensor& first,
+                        const InBlocksOptions& options) {
     const auto rows = content.size(0), steps = content.size(1), heads = content.size(2);
     const Tensor out = torch::empty_like(content);
     const Tensor log_sums = torch::empty({rows, heads, steps}, content.options());
-    each_head(content, kv, first, before, scale,
+    each_head(content, kv, first, options,
               [&](std::int64_t row, std::int64_t head, RelativeHead& kernel) {
                 kernel.forward(inputs_of(content, position, kv, r, row, head),
                                out_head(out, row, head),
@@ -62,8 +75,9 @@ class InBlocks : public torch::autograd::Function<InBlocks> {
               });
     context->save_for_backward({content, position, kv, r, first, out});
     context->saved_data["log_sums"] = log_sums;
-    context->saved_data["before"] = before;
-    context->saved_data["scale"] = scale;
+    context->saved_data["before"] = options.before;
+    context->saved_data["reals"] = std::vector<double>{options.scale, options.dropout};
+    context->saved_data["seed"] = static_cast<std::int64_t>(options.seed);
     return out;
   }
 
@@ -77,8 +91,10 @@ class InBlocks : public torch::autograd::Function<InBlocks> {
                  d_kv = torch::empty_like(kv);
     // A copy for each row, added up in their order.
     const Tensor d_r = torch::empty({kv.size(0), r.size(0), r.size(1), r.size(2)}, r.options());
-    each_head(content, kv, first, context->saved_data["before"].toInt(),
-              context->saved_data["scale"].toDouble(),
+    const auto reals = context->saved_data["reals"].toDoubleVector();
+    const InBlocksOptions options{context->saved_data["before"].toInt(), reals[0], reals[1],
+                                  static_cast<std::uint64_t>(context->saved_data["seed"].toInt())};
+    each_head(content, kv, first, options,
               [&](std::int64_t row, std::int64_t head, RelativeHead& kernel) {
                 kernel.backward(inputs_of(content, position, kv, r, row, head),
                                 log_sums.const_data_ptr<float>() + (row * heads + head) * steps,
@@ -88,7 +104,7 @@ class InBlocks : public torch::autograd::Function<InBlocks> {
                                  out_head(d_kv.select(2, 1), row, head), out_head(d_r, row, head)});
               });
     context->saved_data.erase("log_sums");
-    return {d_content, d_position, d_kv, d_r.sum(0), Tensor(), Tensor(), Tensor()};
+    return {d_content, d_position, d_kv, d_r.sum(0), Tensor(), Tensor()};
   }
 };
 
@@ -96,11 +112,11 @@ class InBlocks : public torch::autograd::Function<InBlocks> {
 
 torch::Tensor relative_attend_blocks(const torch::Tensor& content, const torch::Tensor& position,
                                      const torch::Tensor& kv, const torch::Tensor& r,
-                                     const torch::Tensor& first, std::int64_t before,
-                                     double scale) {
+                                     const torch::Tensor& first, std::int64_t before, double scale,
+                                     double dropout, std::uint64_t seed) {
   return InBlocks::apply(content.contiguous(), position.contiguous(), kv.contiguous(),
-                         r.contiguous(), first.defined() ? first : torch::empty({0}), before,
-                         scale);
+                         r.contiguous(), first.defined() ? first : torch::empty({0}),
+                         InBlocksOptions{before, scale, dropout, seed});
 }
 
 }  // namespace nn

@@ -7,6 +7,7 @@
 
 #include "nn/base/torch.h"
 #include "nn/ops/fused_block.h"
+#include "plain_kept.h"
 
 namespace {
 
@@ -18,7 +19,9 @@ struct Form {
   nn::HeadShape heads{3, 3, 8, 0};
   bool bias = true, gated = false, rms = false;
   nn::InnerActivation activation = nn::InnerActivation::gelu;
+  double attention_dropout = 0;
 };
+constexpr std::uint64_t kSeed = 0x1234567890abcdefu;  // of attention's dropout
 
 std::vector<Tensor> weights_of(const Form& form) {
   const auto matrix = [](std::int64_t out, std::int64_t in) {
@@ -54,6 +57,8 @@ nn::BlockShape shape_of(const Form& form, const Tensor& angles) {
   shape.activation = form.activation;
   shape.gated = form.gated;
   shape.rms = form.rms;
+  shape.attention_dropout = form.attention_dropout;
+  shape.seed = kSeed;
   if (form.heads.rotated > 0) {
     shape.cos = angles.cos().to(torch::kFloat32);
     shape.sin = angles.sin().to(torch::kFloat32);
@@ -62,7 +67,7 @@ nn::BlockShape shape_of(const Form& form, const Tensor& angles) {
 }
 
 // (y, FFN input), in double.
-std::pair<Tensor, Tensor> plain(const Tensor& x, const std::vector<Tensor>& w, const Form& form,
+std::pair<Tensor, Tensor> whole(const Tensor& x, const std::vector<Tensor>& w, const Form& form,
                                 const Tensor& angles) {
   const auto [heads, kv_heads, width, rotated] = form.heads;
   const std::int64_t rows = x.size(0), t = x.size(1), d = x.size(2);
@@ -88,7 +93,10 @@ std::pair<Tensor, Tensor> plain(const Tensor& x, const std::vector<Tensor>& w, c
   const Tensor v = split(qkv[2], kv_heads).repeat_interleave(heads / kv_heads, 1);
   Tensor scores = q.matmul(k.transpose(2, 3)) / std::sqrt(double(width));
   scores = scores.masked_fill(torch::ones({t, t}, torch::kBool).triu(1), -1e30);
-  const Tensor attended = scores.softmax(3).matmul(v).transpose(1, 2).reshape({rows, t, -1});
+  const Tensor kept =
+      plain::kept(rows, heads, t, t, nn::DropoutStream(form.attention_dropout, kSeed));
+  const Tensor attended =
+      (scores.softmax(3) * kept).matmul(v).transpose(1, 2).reshape({rows, t, -1});
   const Tensor middle = x + torch::linear(attended, w[4], w[5]);
   const Tensor input = norm(middle, w[6], w[7]);
   const Tensor hidden = torch::linear(input, w[8], w[9]);
@@ -133,6 +141,11 @@ DOCTEST_TEST_CASE("the fused block equals the plain one in values and gradients"
     forms.push_back(llama);
     change(forms.back());
   }
+  for (const std::int64_t kv_heads : {4, 2}) {
+    forms.push_back(llama);
+    forms.back().heads = {4, kv_heads, 16, 4};
+    forms.back().attention_dropout = 0.25;
+  }
   for (const std::int64_t steps : {2, 63, 64, 200}) {
     for (const Form& form : forms) {
       DOCTEST_CAPTURE(steps);
@@ -150,7 +163,7 @@ DOCTEST_TEST_CASE("the fused block equals the plain one in values and gradients"
       const Tensor a = torch::randn({rows, steps, form.d}), b = torch::randn({rows, steps, form.d});
       const auto angles = angles_of(form, steps == 64 ? 1 : rows, steps);
       const auto fused = nn::fused_block(x, named(w), shape_of(form, angles), true);
-      const auto [y, input] = plain(x64, w64, form, angles);
+      const auto [y, input] = whole(x64, w64, form, angles);
       DOCTEST_CHECK(relative(fused.y.detach(), y.detach()) < 1e-5);
       DOCTEST_CHECK(relative(fused.ffn_input.detach(), input.detach()) < 1e-5);
       ((fused.y * a).sum() + (fused.ffn_input * b).sum()).backward();

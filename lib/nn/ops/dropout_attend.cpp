@@ -1,0 +1,134 @@
+#include "nn/ops/dropout_attend.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <mutex>
+
+#include "nn/base/cuda.h"
+#include "nn/kernels/dropout_attend_kernels.h"
+
+namespace nn {
+namespace {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// One head of one row of (B, heads, n, width), whose last dimension is dense: (n, width).
+template <class Float>
+MatrixOf<Float> head_from(Float* data, const Tensor& t, std::int64_t row, std::int64_t head) {
+  return {data + row * t.stride(0) + head * t.stride(1), t.size(2), t.size(3), t.stride(2)};
+}
+Matrix read_head(const Tensor& t, std::int64_t row, std::int64_t head) {
+  return head_from(t.const_data_ptr<float>(), t, row, head);
+}
+MatrixOut write_head(const Tensor& t, std::int64_t row, std::int64_t head) {
+  return head_from(t.data_ptr<float>(), t, row, head);
+}
+
+// Like x (B, heads, n, width), in memory (B, n, heads, width): what the layers around make and take.
+Tensor room_like(const Tensor& x) {
+  return torch::empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.options()).transpose(1, 2);
+}
+
+Tensor dense_rows(const Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); }
+
+// f(row, head, kernel, inputs) for all heads of all rows; an empty mask is none.
+template <class F>
+void each_head_dropping(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                        const DropoutAttend& o, F f) {
+  const DropoutAttendShape shape{q.size(2), k.size(2), q.size(3), static_cast<float>(o.scale),
+                                 o.causal};
+  const DropoutStream stream(o.dropout, o.seed);
+  const auto heads = q.size(1);
+  at::parallel_for(0, q.size(0) * heads, 1, [&](std::int64_t begin, std::int64_t end) {
+    DropoutAttention kernel(shape, stream);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto row = i / heads, head = i % heads;
+      DropoutAttention::Inputs in{read_head(q, row, head), read_head(k, row, head),
+                                  read_head(v, row, head)};
+      in.head = static_cast<std::uint64_t>(i);
+      if (mask.dim() == 4) {
+        in.mask = mask.const_data_ptr<float>() + row * mask.stride(0) + head * mask.stride(1);
+        in.mask_row = mask.stride(2);
+      }
+      f(row, head, kernel, in);
+    }
+  });
+}
+
+class DroppingAttend : public torch::autograd::Function<DroppingAttend> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
+                        const Tensor& mask, const DropoutAttend& options) {
+    const auto heads = q.size(1), steps = q.size(2);
+    const Tensor o = room_like(q), log_sums = torch::empty({q.size(0), heads, steps}, q.options());
+    each_head_dropping(q, k, v, mask, options,
+                       [&](auto row, auto head, auto& kernel, const auto& in) {
+                         kernel.forward(in, write_head(o, row, head),
+                                        log_sums.data_ptr<float>() + (row * heads + head) * steps);
+                       });
+    context->save_for_backward({q, k, v, mask, o});
+    context->saved_data["log_sums"] = log_sums;
+    context->saved_data["causal"] = options.causal;
+    context->saved_data["reals"] = std::vector<double>{options.scale, options.dropout};
+    context->saved_data["seed"] = static_cast<std::int64_t>(options.seed);
+    return o;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto s = context->get_saved_variables();
+    const Tensor &q = s[0], &k = s[1], &v = s[2], &mask = s[3], &o = s[4];
+    auto& data = context->saved_data;
+    const Tensor log_sums = data["log_sums"].toTensor(), d_o = dense_rows(gradients[0]);
+    const auto reals = data["reals"].toDoubleVector();
+    const DropoutAttend options{reals[0], data["causal"].toBool(), reals[1],
+                                static_cast<std::uint64_t>(data["seed"].toInt())};
+    const auto heads = q.size(1), steps = q.size(2);
+    const Tensor dq = room_like(q), dk = room_like(k), dv = room_like(v);
+    each_head_dropping(
+        q, k, v, mask, options, [&](auto row, auto head, auto& kernel, const auto& in) {
+          kernel.backward(
+              in, log_sums.const_data_ptr<float>() + (row * heads + head) * steps,
+              {read_head(o, row, head), read_head(d_o, row, head), write_head(dq, row, head),
+               write_head(dk, row, head), write_head(dv, row, head)});
+        });
+    data.erase("log_sums");
+    return {dq, dk, dv, Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+std::uint64_t draw_seed() {
+  auto generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  return at::check_generator<at::CPUGeneratorImpl>(generator)->random64();
+}
+
+bool dropout_attend_fits(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
+  const auto fits = [](const Tensor& x) {
+    return in_host_memory(x) && x.scalar_type() == torch::kFloat32;
+  };
+  return fits(q) && fits(k) && fits(v) && q.size(0) == k.size(0) && k.size(2) > 0 &&
+         (!mask.defined() || (fits(mask) && mask.dim() == 4 && !mask.requires_grad()));
+}
+
+Tensor dropout_attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                      const DropoutAttend& options) {
+  const auto width = q.size(3),
+             spare = (DropoutAttention::kWidths - width % DropoutAttention::kWidths) %
+                     DropoutAttention::kWidths;
+  const auto whole = [spare](const Tensor& x) {
+    return spare > 0 ? torch::constant_pad_nd(x, {0, spare}) : dense_rows(x);
+  };
+  Tensor added = torch::empty({0}, q.options().requires_grad(false));
+  if (mask.defined()) {
+    const auto dense = dense_rows(mask.expand({-1, -1, -1, k.size(2)}));
+    added = dense.expand({q.size(0), q.size(1), q.size(2), k.size(2)});
+  }
+  const Tensor o = DroppingAttend::apply(whole(q), whole(k), whole(v), added, options);
+  return spare > 0 ? o.narrow(3, 0, width) : o;
+}
+
+}  // namespace nn
