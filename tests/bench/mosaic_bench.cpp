@@ -3,10 +3,10 @@
 // GPT-2 twin with the same parameters, on the twin's fused blocks and on its plain modules. Turn by
 // turn, best of several. Also the memory of a unit against the block's length.
 //
-// dropout/WHAT-T: what dropout on attention's weights costs, forward and backward: the memory unit,
-// the attention layer, a block of the GPT-2 twin and relative attention, each beside itself without;
-// the operation alone beside torch's own without and with dropout. Seconds of processor time, the ratio
-// of medians; and the lowest and the highest ratio of a round.
+// dropout/WHAT-T: what dropout on attention's weights costs, forward and backward: both memory
+// units, the attention layer, a block of the GPT-2 twin and relative attention, each beside itself
+// without; the operation alone beside torch's own without and with dropout. Seconds of processor
+// time, the ratio of medians; and the lowest and the highest ratio of a round.
 //
 // usage: bench_mosaic [unit] [step] [dropout]; prints JSON lines
 
@@ -208,6 +208,15 @@ std::function<void()> relative(std::int64_t steps, double dropout) {
   };
 }
 
+std::function<void()> persistent_pass(const nn::ShapeOptions& of, Tensor x) {
+  const auto unit = std::make_shared<nn::PersistentUnit>(of, 2048);
+  {
+    const torch::NoGradGuard no_grad;
+    initialise(*unit);
+  }
+  return [=] { unit->forward(x, nn::MosaicCall(), "p").sum().backward(); };
+}
+
 std::function<void()> block_pass(const nn::ShapeOptions& of, Tensor x, const nn::Batch& batch) {
   const auto block = std::make_shared<nn::Block>(of, nn::TransformerOptions(), false);
   {
@@ -236,6 +245,8 @@ void bench_dropout(std::size_t rounds) {
       return attention_pass(std::make_shared<nn::Attention>(of, gpt2), x, batch);
     };
     compare("dropout/unit" + at, unit(dropping), "without", unit(none), rounds);
+    compare("dropout/persistent" + at, persistent_pass(dropping, x), "without",
+            persistent_pass(none, x), rounds);
     compare("dropout/attention" + at, layer(dropping), "without", layer(none), rounds);
     compare("dropout/block" + at, block_pass(dropping, x, batch), "without",
             block_pass(none, x, batch), rounds);
