@@ -3,10 +3,10 @@
 // GPT-2 twin with the same parameters, on the twin's fused blocks and on its plain modules. Turn by
 // turn, best of several. Also the memory of a unit against the block's length.
 //
-// dropout/WHAT-T: what dropout on attention's weights costs, forward and backward: the memory unit,
-// the attention layer, a step of the GPT-2 twin's block, and the operation alone, each beside itself
-// without, and the operation beside torch's own with dropout. Seconds of processor time, the ratio
-// of medians; and the lowest and the highest ratio of a round.
+// dropout/WHAT-T: what dropout on attention's weights costs, forward and backward: both memory
+// units, the attention layer, a block of the GPT-2 twin and relative attention, each beside itself
+// without; the operation alone beside torch's own without and with dropout. Seconds of processor
+// time, the ratio of medians; and the lowest and the highest ratio of a round.
 //
 // usage: bench_mosaic [unit] [step] [dropout]; prints JSON lines
 
@@ -24,6 +24,7 @@
 #include "nn/base/runtime.h"
 #include "nn/layers/attention.h"
 #include "nn/layers/block.h"
+#include "nn/layers/relative_attention.h"
 #include "nn/memory/joint_loss.h"
 #include "nn/ops/dropout_attend.h"
 
@@ -194,6 +195,28 @@ std::function<void()> operation(std::int64_t steps, bool ours, double dropout) {
   };
 }
 
+/// The same with relative positions.
+std::function<void()> relative(std::int64_t steps, double dropout) {
+  const auto rows = 4096 / steps;
+  std::vector<Tensor> in{
+      torch::randn({rows, steps, kHeads, 64}), torch::randn({rows, steps, kHeads, 64}),
+      torch::randn({rows, steps, 2, kHeads, 64}), torch::randn({steps, kHeads, 64})};
+  for (auto& x : in) x.requires_grad_();
+  return [=] {
+    const auto out = nn::relative_attend(in[0], in[1], in[2], in[3], nn::KeySight(), dropout);
+    torch::autograd::grad({out.sum()}, in);
+  };
+}
+
+std::function<void()> persistent_pass(const nn::ShapeOptions& of, Tensor x) {
+  const auto unit = std::make_shared<nn::PersistentUnit>(of, 2048);
+  {
+    const torch::NoGradGuard no_grad;
+    initialise(*unit);
+  }
+  return [=] { unit->forward(x, nn::MosaicCall(), "p").sum().backward(); };
+}
+
 std::function<void()> block_pass(const nn::ShapeOptions& of, Tensor x, const nn::Batch& batch) {
   const auto block = std::make_shared<nn::Block>(of, nn::TransformerOptions(), false);
   {
@@ -222,9 +245,12 @@ void bench_dropout(std::size_t rounds) {
       return attention_pass(std::make_shared<nn::Attention>(of, gpt2), x, batch);
     };
     compare("dropout/unit" + at, unit(dropping), "without", unit(none), rounds);
+    compare("dropout/persistent" + at, persistent_pass(dropping, x), "without",
+            persistent_pass(none, x), rounds);
     compare("dropout/attention" + at, layer(dropping), "without", layer(none), rounds);
     compare("dropout/block" + at, block_pass(dropping, x, batch), "without",
             block_pass(none, x, batch), rounds);
+    compare("dropout/relative" + at, relative(steps, .05), "without", relative(steps, 0), rounds);
     compare("dropout/operation" + at, operation(steps, true, .05), "torch's without dropout",
             operation(steps, false, 0), rounds);
     compare("dropout/operation" + at, operation(steps, true, .05), "torch's with dropout",

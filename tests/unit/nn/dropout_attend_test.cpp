@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "nn/base/cuda.h"
 #include "nn/ops/relative_attend.h"
 #include "plain_kept.h"
 #include "properties.h"
@@ -68,11 +69,11 @@ void check(const Sizes& s, const Tensor& mask, const nn::DropoutAttend& o) {
 const std::vector<Sizes> kSizes = {{1, 1, 1, 1, 16},   {2, 3, 7, 7, 5},     {1, 2, 48, 48, 64},
                                    {2, 1, 49, 97, 16}, {1, 2, 130, 403, 8}, {1, 1, 801, 801, 33}};
 
-// A model in float32 whose attention counts.
-std::shared_ptr<nn::Model> attending(const nn::ModelOptions& options) {
+// A model whose attention counts.
+std::shared_ptr<nn::Model> attending(const nn::ModelOptions& options, torch::ScalarType type) {
   const torch::NoGradGuard no_gradient;
   auto model = properties::strong_model(options);
-  model->to(torch::kFloat32);
+  model->to(type);
   for (const auto& item : model->named_parameters())
     if (item.key().find("rezero") != std::string::npos) item.value().fill_(0.7);
   return model;
@@ -218,28 +219,39 @@ DOCTEST_TEST_CASE("relative attention with dropout in blocks is that of whole ma
   }
 }
 
-DOCTEST_TEST_CASE("layers with dropout in attention go in tiles to the same result") {
+DOCTEST_TEST_CASE(
+    "layers with dropout in attention: the same result in tiles, whole, on a device") {
+  struct Way {
+    torch::ScalarType type;
+    bool device;
+    double close;
+  };
   for (const std::string arch : {"transformer", "mosaic", "srupp", "transformer-xl"})
-    for (const std::int64_t d : {8, 64}) {
-      auto options = properties::small_options(arch);
-      options.shape.d_model = d;
-      options.shape.attention_dropout = 1e-12;  // in effect none, but not zero
-      const auto model = attending(options);
-      const auto real = properties::random_ids(7, 21);
-      auto padded = properties::random_ids(7, 22);
-      padded[0] = padded[1] = properties::kPad;
-      for (const auto& rows : {std::vector{real, properties::random_ids(7, 23)},
-                               std::vector{real, padded}, std::vector(8, real)}) {
-        const auto batch = properties::batch_of(rows);
-        const auto run = [&] { return model->architecture->forward(batch, nullptr).f; };
-        model->eval();
-        const auto expected = run();
-        model->train();
-        DOCTEST_CAPTURE(arch);
-        DOCTEST_CAPTURE(d);
-        DOCTEST_CHECK(gap(run(), expected) < 1e-4);
+    for (const Way& way : {Way{torch::kFloat32, false, 1e-4}, Way{torch::kFloat64, false, 1e-10},
+                           Way{torch::kFloat64, true, 1e-10}})
+      for (const std::int64_t d : {8, 64}) {
+        auto options = properties::small_options(arch);
+        options.shape.d_model = d;
+        options.shape.attention_dropout = 1e-12;  // in effect none, but not zero
+        const auto model = attending(options, way.type);
+        const auto real = properties::random_ids(7, 21);
+        auto padded = properties::random_ids(7, 22);
+        padded[0] = padded[1] = properties::kPad;
+        for (const auto& rows : {std::vector{real, properties::random_ids(7, 23)},
+                                 std::vector{real, padded}, std::vector(8, real)}) {
+          const auto batch = properties::batch_of(rows);
+          model->eval();
+          const auto expected = model->architecture->forward(batch, nullptr).f;
+          model->train();
+          std::optional<nn::AsDevice> device;
+          if (way.device) device.emplace();
+          const auto got = model->architecture->forward(batch, nullptr).f;
+          DOCTEST_CAPTURE(arch);
+          DOCTEST_CAPTURE(d);
+          DOCTEST_CAPTURE(way.device);
+          DOCTEST_CHECK(gap(got, expected) < way.close);
+        }
       }
-    }
 }
 
 DOCTEST_TEST_CASE("layers draw another mask each call, and the same from the same generator") {
@@ -247,7 +259,7 @@ DOCTEST_TEST_CASE("layers draw another mask each call, and the same from the sam
     auto options = properties::small_options(arch);
     options.shape.d_model = 64;
     options.shape.attention_dropout = 0.3;
-    const auto model = attending(options);
+    const auto model = attending(options, torch::kFloat32);
     model->train();
     const auto batch = properties::batch_of(std::vector(4, properties::random_ids(9, 24)));
     const auto run = [&] { return model->architecture->forward(batch, nullptr).f; };
