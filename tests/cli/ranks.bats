@@ -82,8 +82,8 @@ near() {
     local name=$1 size=$2
     shift 2
     rm -rf one "$name"
-    train "${tiny[@]}" --dropout 0 "$@" -o one "$data/train.shard.zst"
-    together "$size" train "${tiny[@]}" --dropout 0 "$@" --memory-ranks 2 -o "$name" "$data/train.shard.zst"
+    train "${tiny[@]}" --dropout 0 --attention-dropout 0 "$@" -o one "$data/train.shard.zst"
+    together "$size" train "${tiny[@]}" --dropout 0 --attention-dropout 0 "$@" --memory-ranks 2 -o "$name" "$data/train.shard.zst"
     all_end 0
     near one "$name"
   }
@@ -91,9 +91,9 @@ near() {
   share_memory order 2 --batches order --order "$data/order.shard.zst" --memory local,ext --drop-local 0.5 --plain-warmup 1
   share_memory teams 4 --batches runs --accumulate 2 --memory long --plain-warmup 0 --cutoffs 64,128
   # The gradient of the own rank's losses alone is another one, and the memory of rows that are not shared another memory.
-  together 2 train "${tiny[@]}" --dropout 0 --memory long --plain-warmup 0 --memory-ranks 2 -o whole "$data/train.shard.zst"
+  together 2 train "${tiny[@]}" --dropout 0 --attention-dropout 0 --memory long --plain-warmup 0 --memory-ranks 2 -o whole "$data/train.shard.zst"
   all_end 0
-  together 2 train "${tiny[@]}" --dropout 0 --memory long --plain-warmup 0 --memory-ranks 2 --memory-gradient own -o own "$data/train.shard.zst"
+  together 2 train "${tiny[@]}" --dropout 0 --attention-dropout 0 --memory long --plain-warmup 0 --memory-ranks 2 --memory-gradient own -o own "$data/train.shard.zst"
   all_end 0
   [ "$(head -n 1 own/metrics.jsonl | jq .loss)" = "$(head -n 1 whole/metrics.jsonl | jq .loss)" ]
   run ! near whole own
