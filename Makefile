@@ -83,11 +83,12 @@ check: tests
 	@tools/check
 
 # The unit and program tests once more, on the kernels and the matrix products of a processor without AVX-512: what holds
-# on one machine alone is seen here. Only the kernels are compiled anew.
+# on one machine alone is seen here. Only the kernels are compiled anew. CHECKS=unit leaves the programs out.
+CHECKS ?= unit cli
 check-avx2: BUILD := build-avx2
 check-avx2: CMAKE_ARGS += -DTESSERA_ARCH=x86-64-v3
 check-avx2: tests
-	@MKL_ENABLE_INSTRUCTIONS=AVX2 tools/check unit cli
+	@MKL_ENABLE_INSTRUCTIONS=AVX2 tools/check $(CHECKS)
 
 # The CUDA kernels, run on the CPU, under the sanitizers: ThreadSanitizer takes each of a kernel's threads for one of its
 # own, and must find what is planted.
