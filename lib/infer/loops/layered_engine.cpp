@@ -19,14 +19,30 @@ LayeredEngine::LayeredEngine(nn::Model& model, LayeredModel layered, Precision p
 void LayeredEngine::open(std::int64_t rows) {
   lengths_.assign(static_cast<std::size_t>(rows), 0);
   marked_.reset();
+  rows_ = rows;
   for (auto& step : layered_.steps) step.part->open(rows);
 }
 
-void LayeredEngine::select(const std::vector<std::int64_t>& rows) {
+// Row i becomes what row rows[i] was, those that mark() kept among them.
+void LayeredEngine::choose(const std::vector<std::int64_t>& rows) {
   std::vector<std::int64_t> lengths;
   for (const auto row : rows) lengths.push_back(lengths_[static_cast<std::size_t>(row)]);
   lengths_ = std::move(lengths);
   for (auto& step : layered_.steps) step.part->select(rows);
+}
+
+void LayeredEngine::select(const std::vector<std::int64_t>& rows) {
+  auto all = rows;
+  if (marked_) {
+    std::vector<Feed> feeds;
+    for (const auto row : rows) {
+      all.push_back(rows_ + row);
+      if (!marked_->empty()) feeds.push_back((*marked_)[static_cast<std::size_t>(row)]);
+    }
+    *marked_ = std::move(feeds);
+  }
+  choose(all);
+  rows_ = std::ssize(rows);
 }
 
 void LayeredEngine::forget(std::int64_t keep) {
@@ -34,21 +50,19 @@ void LayeredEngine::forget(std::int64_t keep) {
 }
 
 void LayeredEngine::mark() {
-  const auto rows = std::ssize(lengths_);
   std::vector<std::int64_t> twice;
-  for (std::int64_t i = 0; i < 2 * rows; ++i) twice.push_back(i % rows);
-  select(twice);
+  for (std::int64_t i = 0; i < 2 * rows_; ++i) twice.push_back(i % rows_);
+  choose(twice);
   marked_.emplace();
 }
 
 void LayeredEngine::take_back(const std::vector<std::int64_t>& tokens) {
   auto feeds = std::move(*marked_);
   marked_.reset();
-  const auto rows = std::ssize(tokens);
   const bool any = std::ranges::any_of(tokens, [](auto n) { return n > 0; });
   std::vector<std::int64_t> kept;
-  for (std::int64_t i = 0; i < rows; ++i) kept.push_back(any ? rows + i : i);
-  select(kept);
+  for (std::int64_t i = 0; i < rows_; ++i) kept.push_back(any ? rows_ + i : i);
+  choose(kept);
   if (!any) return;
   for (std::size_t i = 0; i < feeds.size(); ++i)
     feeds[i].tokens.resize(feeds[i].tokens.size() - static_cast<std::size_t>(tokens[i]));

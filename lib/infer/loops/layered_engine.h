@@ -54,6 +54,7 @@ class LayeredEngine : public Engine {
  private:
   static constexpr std::int64_t kChunk = 48;  // tokens that go through the layers together
 
+  void choose(const std::vector<std::int64_t>& rows);
   void prepare(const std::vector<std::int64_t>& ids);
   void run(float* f, float* g);
   void steps(TeamShare share, float* f, float* g);
@@ -62,7 +63,8 @@ class LayeredEngine : public Engine {
   LayeredModel layered_;
   std::int64_t d_;
   std::shared_ptr<nn::Head> head_;
-  std::vector<std::int64_t> lengths_;        // tokens a row has been fed since it was fresh
+  std::vector<std::int64_t> lengths_;  // tokens a row has been fed since it was fresh
+  std::int64_t rows_ = 0;              // behind them, from mark() on, stand those that it kept
   std::optional<std::vector<Feed>> marked_;  // of the call after mark(); rows stand there twice
   Chunk chunk_;
   torch::Tensor embedded_;    // (n, d)

@@ -86,6 +86,9 @@ std::unique_ptr<infer::Engine> loops_of(nn::Model& model, infer::Precision preci
 // Embedded by torch's products, whose last bits depend on how many rows there are.
 bool adaptive(const nn::Model& model) { return !model.options.vocabulary.cutoffs.empty(); }
 
+// What a layer with a memory sees depends on where a call begins.
+bool whole_calls(const nn::Model& model) { return nn::arch_facts(model.options.arch).layer_memory; }
+
 }  // namespace
 
 DOCTEST_TEST_CASE("the loops of each architecture give what its modules give") {
@@ -109,7 +112,8 @@ DOCTEST_TEST_CASE("loops see as far as the model's layers are told to see") {
   }
 }
 
-DOCTEST_TEST_CASE("what a row gets from loops does not depend on what stands beside it") {
+DOCTEST_TEST_CASE(
+    "what a row gets from loops depends on neither what stands beside it nor how it is fed") {
   const torch::NoGradGuard no_gradient;
   for (const auto& [name, change] : variants())
     for (const auto precision : {infer::Precision::float32, infer::Precision::int8}) {
@@ -132,6 +136,14 @@ DOCTEST_TEST_CASE("what a row gets from loops does not depend on what stands bes
         const auto alone = engine->feed({text});
         DOCTEST_CHECK(torch::equal(alone.f, together.f.narrow(0, begin, alone.f.size(0))));
         DOCTEST_CHECK(torch::equal(alone.g, together.g.narrow(0, begin, alone.g.size(0))));
+        engine->open(1);
+        for (std::size_t i = 0; i < text.tokens.size(); ++i) {
+          const auto one = engine->feed({{{text.tokens[i]}}});
+          const auto at = static_cast<std::int64_t>(i);
+          if (whole_calls(model)) break;
+          DOCTEST_REQUIRE(torch::equal(one.f[0], alone.f[at]));
+          DOCTEST_REQUIRE(torch::equal(one.g[0], alone.g[at]));
+        }
         begin += alone.f.size(0);
       }
     }
@@ -171,22 +183,40 @@ DOCTEST_TEST_CASE("what loops take back they were never fed") {
     DOCTEST_CAPTURE(name);
     nn::Model model = engine_model(change, 37);
     if (adaptive(model)) continue;
-    const auto engine = loops_of(model, infer::Precision::float32);
-    const std::vector<infer::Feed> past{{{1, 2, 3, 4, 5, 6, 7}}, {{8, 9, 10}}},
-        guesses{{{11, 12, 13}}, {{14, 15}}}, right{{{11}}, {{14, 15}}}, next{{{16}}, {{17}}};
-    for (const bool any : {true, false}) {
-      engine->open(2);
-      engine->feed(past);
-      engine->feed(any ? right : guesses);
-      const auto expected = engine->feed(next);
-      engine->open(2);
-      engine->feed(past);
-      engine->mark();
-      engine->feed(guesses);
-      engine->take_back(any ? std::vector<std::int64_t>{2, 0} : std::vector<std::int64_t>{0, 0});
-      const auto got = engine->feed(next);
-      DOCTEST_CHECK(torch::equal(got.f, expected.f));
-      DOCTEST_CHECK(torch::equal(got.g, expected.g));
+    const auto guessing = loops_of(model, infer::Precision::float32),
+               plain = loops_of(model, infer::Precision::float32);
+    core::Rng rng(4);
+    constexpr std::size_t kRows = 5;
+    guessing->open(kRows), plain->open(kRows);
+    for (int call = 0; call < 12; ++call) {
+      std::vector<infer::Feed> guesses(kRows), right;
+      std::vector<std::int64_t> wrong;
+      for (auto& feed : guesses) {
+        for (auto n = 1 + rng.below(12); n > 0; --n)
+          feed.tokens.push_back(static_cast<std::int64_t>(rng.below(37)));
+        wrong.push_back(call % 4 == 3 ? 0
+                                      : static_cast<std::int64_t>(rng.below(feed.tokens.size())));
+        right.push_back(feed);
+        right.back().tokens.resize(feed.tokens.size() - static_cast<std::size_t>(wrong.back()));
+      }
+      guessing->mark();
+      const auto got = guessing->feed(guesses), expected = plain->feed(right);
+      if (call % 3 == 1) {  // rows change places while something may still be taken back
+        const std::vector<std::int64_t> places{4, 0, 2, 1, 3};
+        guessing->select(places), plain->select(places);
+        auto moved = wrong;
+        for (std::size_t row = 0; row < kRows; ++row)
+          moved[row] = wrong[static_cast<std::size_t>(places[row])];
+        wrong = moved;
+      }
+      if (call % 4 != 3) guessing->take_back(wrong);
+      std::int64_t at = 0, from = 0;
+      for (std::size_t row = 0; row < kRows; ++row) {
+        const auto n = std::ssize(right[row].tokens);
+        DOCTEST_REQUIRE(torch::equal(got.f.narrow(0, from, n), expected.f.narrow(0, at, n)));
+        DOCTEST_REQUIRE(torch::equal(got.g.narrow(0, from, n), expected.g.narrow(0, at, n)));
+        at += n, from += std::ssize(guesses[row].tokens);
+      }
     }
   }
 }
