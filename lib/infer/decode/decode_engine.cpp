@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "infer/decode/chosen_rows.h"
+
 namespace infer {
 
 void ModuleEngine::open(std::int64_t rows) {
@@ -55,16 +57,12 @@ nn::Hidden ModuleEngine::feed(const std::vector<Feed>& feeds) {
 }
 
 void ModuleEngine::select(const std::vector<std::int64_t>& rows) {
-  const auto take = [&](auto& all) {
-    auto from = std::move(all);
-    all.clear();
-    for (const auto row : rows) all.push_back(from[static_cast<std::size_t>(row)]);
-  };
   state_.select(torch::tensor(rows, torch::kInt64));
-  take(fed_);
+  fed_ = chosen(fed_, rows);
   if (marked_) {
     marked_->state.select(torch::tensor(rows, torch::kInt64));
-    take(marked_->fed), take(marked_->feeds);
+    marked_->fed = chosen(marked_->fed, rows);
+    marked_->feeds = chosen(marked_->feeds, rows);
   }
   rows_ = static_cast<std::int64_t>(rows.size());
 }

@@ -145,6 +145,11 @@ float max_of(const float* x, std::int64_t n) {
   return nan != 0 ? std::nanf("") : max;
 }
 
+void softmax(float* x, std::int64_t n) {
+  const auto share = static_cast<float>(1 / exp_weights(x, n, max_of(x, n), 1, x));
+  nn::vec::scale(x, n, share);
+}
+
 float log_softmax(float* x, std::int64_t n) {
   constexpr std::int64_t kBlock = 1024;
   const float max = max_of(x, n);

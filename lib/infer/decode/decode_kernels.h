@@ -15,6 +15,9 @@ double exp_weights(const float* x, std::int64_t n, float max, float scale, float
 /// The largest of n > 0 values; NaN if one of them is.
 float max_of(const float* x, std::int64_t n);
 
+/// x[0..n) becomes its softmax.
+void softmax(float* x, std::int64_t n);
+
 /// Subtracts the log-sum-exp of x[0..n) from each and returns it.
 float log_softmax(float* x, std::int64_t n);
 

@@ -1,12 +1,10 @@
 #include "infer/decode/paged_rows.h"
 
+#include "infer/decode/chosen_rows.h"
+
 namespace infer {
 
-void PagedRows::select(const std::vector<std::int64_t>& rows) {
-  std::vector<Row> chosen;
-  for (const auto row : rows) chosen.push_back(rows_[static_cast<std::size_t>(row)]);
-  rows_ = std::move(chosen);
-}
+void PagedRows::select(const std::vector<std::int64_t>& rows) { rows_ = chosen(rows_, rows); }
 
 std::int64_t PagedRows::append(std::size_t row) {
   Row& to = rows_[row];
@@ -31,6 +29,10 @@ void PagedRows::take_back(std::size_t row, std::int64_t tokens) {
   Row& of = rows_[row];
   of.end -= tokens;
   of.pages.resize(static_cast<std::size_t>((of.end + kPageTokens - 1) / kPageTokens));
+}
+
+void PagedRows::forget(std::int64_t keep) {
+  for (std::size_t row = 0; row < rows_.size(); ++row) drop(row, rows_[row].end - keep);
 }
 
 void PagedRows::drop(std::size_t row, std::int64_t first) {

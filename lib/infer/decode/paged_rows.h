@@ -19,6 +19,7 @@ class PagedRows {
   PagedRows(std::int64_t parts, std::int64_t width) : parts_(parts), width_(width) {}
 
   std::size_t size() const { return rows_.size(); }
+  std::int64_t width() const { return width_; }
   void open(std::int64_t rows) { rows_.assign(static_cast<std::size_t>(rows), {}); }
   void clear(std::size_t row) { rows_[row] = {}; }
   /// Row i becomes what row rows[i] was.
@@ -29,6 +30,8 @@ class PagedRows {
   void take_back(std::size_t row, std::int64_t tokens);
   /// Tokens before number `first` are forgotten.
   void drop(std::size_t row, std::int64_t first);
+  /// Every row holds at most its `keep` newest tokens.
+  void forget(std::int64_t keep);
 
   std::int64_t begin(std::size_t row) const { return rows_[row].begin; }  ///< first token held
   std::int64_t end(std::size_t row) const { return rows_[row].end; }

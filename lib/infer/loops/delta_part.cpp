@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "infer/decode/chosen_rows.h"
 #include "infer/loops/recurrence_kernels.h"
 #include "nn/arch/gla_mixers.h"
 
@@ -34,11 +35,7 @@ void DeltaPart::clear(std::size_t row) {
     std::fill(of->begin(), of->end(), 0.0f);
 }
 
-void DeltaPart::select(const std::vector<std::int64_t>& rows) {
-  std::vector<Kept> chosen;
-  for (const auto row : rows) chosen.push_back(kept_[static_cast<std::size_t>(row)]);
-  kept_ = std::move(chosen);
-}
+void DeltaPart::select(const std::vector<std::int64_t>& rows) { kept_ = chosen(kept_, rows); }
 
 void DeltaPart::prepare(const Chunk& chunk) {
   parts_.fit(chunk.n, 3 * d_);
@@ -52,9 +49,7 @@ void DeltaPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::
   in_.multiply(x.data, n, x.stride, share, parts_.data(), parts_.stride());
   gates_.multiply(x.data, n, x.stride, share, gated_.data(), gated_.stride());
 #pragma omp barrier
-  const auto tasks = std::ssize(chunk.runs) * heads_;
-  for (auto task = share.begin(tasks); task < share.end(tasks); ++task)
-    head(chunk.runs[static_cast<std::size_t>(task / heads_)], task % heads_);
+  chunk.each_head(share, heads_, [&](const Run& run, std::int64_t h) { head(run, h); });
 #pragma omp barrier
   project_.multiply(read_.data(), n, read_.stride(), share, y, ldy);
 }
@@ -71,10 +66,12 @@ void DeltaPart::head(const Run& run, std::int64_t head) {
   for (auto i = run.begin; i < run.begin + run.count; ++i) {
     float *const in = parts_.row(i), *const mixed = mixed_.row(i);
     for (const auto& [at, n] : {q, k, v}) {
-      std::copy_n(in + at, n, mixed + at);
-      if (taps_ > 1)
+      if (taps_ > 1) {
         short_convolution(in + at, filters_ + at, taps_, 2 * d_, n, kept.past.data() + at,
                           mixed + at);
+      } else {
+        std::copy_n(in + at, n, mixed + at);
+      }
       silu(mixed + at, n);
     }
     for (const auto& [at, n] : {q, k})

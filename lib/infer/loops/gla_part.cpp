@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "infer/decode/chosen_rows.h"
 #include "infer/loops/recurrence_kernels.h"
 #include "nn/arch/gla_mixers.h"
 
@@ -20,7 +21,7 @@ GlaPart::GlaPart(const DecodeWeights& weights, const std::string& name, std::int
       in_(weights.affine(name + ".c_in", 3 * d, d)),
       project_(weights.affine(name + ".c_proj", d, d)),
       norm_(weights.norm(name + ".norm", d_value_, norm_epsilon)) {
-  if (decay_ == Decay::fixed) angles_ = nn::rope_frequencies({}, d_key_);
+  if (decay_ == Decay::fixed) by_place_.frequency = nn::rope_frequencies({}, d_key_);
   if (decay_ != Decay::gated) return;
   gate_down_ = weights.affine(name + ".gate_down", nn::kGlaGateRank, d);
   gate_up_ = weights.affine(name + ".gate_up", d / 2, nn::kGlaGateRank);
@@ -33,27 +34,18 @@ void GlaPart::open(std::int64_t rows) {
 
 void GlaPart::clear(std::size_t row) { std::fill(states_[row].begin(), states_[row].end(), 0.0f); }
 
-void GlaPart::select(const std::vector<std::int64_t>& rows) {
-  std::vector<std::vector<float>> chosen;
-  for (const auto row : rows) chosen.push_back(states_[static_cast<std::size_t>(row)]);
-  states_ = std::move(chosen);
-}
+void GlaPart::select(const std::vector<std::int64_t>& rows) { states_ = chosen(states_, rows); }
 
 void GlaPart::prepare(const Chunk& chunk) {
   parts_.fit(chunk.n, 3 * d_);
   low_.fit(chunk.n, padded(nn::kGlaGateRank));
   decays_.fit(chunk.n, d_ / 2);
   read_.fit(chunk.n, padded(d_));
-  if (angles_.empty()) return;
   turns_.fit(chunk.n, d_key_);
+  if (decay_ != Decay::fixed) return;
   for (const auto& run : chunk.runs)
     for (std::int64_t i = 0; i < run.count; ++i)
-      for (std::int64_t pair = 0; pair < d_key_ / 2; ++pair) {
-        const double angle =
-            static_cast<double>(run.position + i) * angles_[static_cast<std::size_t>(pair)];
-        turns_.row(run.begin + i)[pair] = static_cast<float>(std::cos(angle));
-        turns_.row(run.begin + i)[d_key_ / 2 + pair] = static_cast<float>(std::sin(angle));
-      }
+      by_place_.at(run.position + i, turns_.row(run.begin + i));
 }
 
 void GlaPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) {
@@ -65,9 +57,7 @@ void GlaPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::in
     gate_up_.multiply(low_.data(), n, low_.stride(), share, decays_.data(), decays_.stride());
   }
 #pragma omp barrier
-  const auto tasks = std::ssize(chunk.runs) * heads_;
-  for (auto task = share.begin(tasks); task < share.end(tasks); ++task)
-    head(chunk.runs[static_cast<std::size_t>(task / heads_)], task % heads_);
+  chunk.each_head(share, heads_, [&](const Run& run, std::int64_t h) { head(run, h); });
 #pragma omp barrier
   project_.multiply(read_.data(), n, read_.stride(), share, y, ldy);
 }
@@ -89,7 +79,7 @@ void GlaPart::head(const Run& run, std::int64_t head) {
     } else {
       std::fill_n(decay, d_key_, decay_ == Decay::fixed ? fixed : 1.0f);
     }
-    if (!angles_.empty())
+    if (decay_ == Decay::fixed)
       for (float* const turned : {q, k})
         turn_pairs(turns_.row(i), turns_.row(i) + d_key_ / 2, d_key_ / 2, turned);
     gla_step(q, k, decay, v, d_key_, d_value_, scale, state, out);

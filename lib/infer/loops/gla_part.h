@@ -5,6 +5,7 @@
 
 #include "infer/decode/decode_weights.h"
 #include "infer/loops/part.h"
+#include "infer/loops/turns.h"
 
 namespace infer {
 
@@ -27,7 +28,7 @@ class GlaPart : public Part {
   enum class Decay { gated, fixed, none };
   std::int64_t d_, heads_, d_key_, d_value_;  // the last two of a head
   Decay decay_;
-  std::vector<double> angles_;  // fixed: of a place, for each pair of channels
+  Turns by_place_;  // of queries and keys, where decays are fixed
   Affine in_, gate_down_, gate_up_, project_;
   LayerNormed norm_;
   std::vector<std::vector<float>> states_;  // (heads, d_key, d_value)

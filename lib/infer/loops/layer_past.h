@@ -9,6 +9,16 @@
 
 namespace infer {
 
+/// Slots for a chunk's tokens. The most tokens that one of its rows holds then.
+inline std::int64_t append(PagedRows& rows, const Chunk& chunk) {
+  std::int64_t longest = 0;
+  for (const auto& run : chunk.runs) {
+    for (std::int64_t i = 0; i < run.count; ++i) rows.append(run.row);
+    longest = std::max(longest, rows.end(run.row) - rows.begin(run.row));
+  }
+  return longest;
+}
+
 /// A call sees `length` tokens before its first and all of its own up to the query; with
 /// `same_length` a query sees no more than `length` before it.
 struct LayerPast {
@@ -21,13 +31,8 @@ struct LayerPast {
   }
   /// Slots for a chunk's tokens; what no later token sees goes. The longest sight of a query.
   std::int64_t extend(PagedRows& rows, const Chunk& chunk) const {
-    std::int64_t longest = 0;
-    for (const auto& run : chunk.runs) {
-      rows.drop(run.row, run.call - length);
-      for (std::int64_t i = 0; i < run.count; ++i) rows.append(run.row);
-      longest = std::max(longest, rows.end(run.row) - rows.begin(run.row));
-    }
-    return longest;
+    for (const auto& run : chunk.runs) rows.drop(run.row, run.call - length);
+    return append(rows, chunk);
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "infer/decode/chosen_rows.h"
 #include "infer/decode/decode_head.h"
 #include "nn/layers/embedding.h"
 
@@ -25,9 +26,7 @@ void LayeredEngine::open(std::int64_t rows) {
 
 // Row i becomes what row rows[i] was, those that mark() kept among them.
 void LayeredEngine::choose(const std::vector<std::int64_t>& rows) {
-  std::vector<std::int64_t> lengths;
-  for (const auto row : rows) lengths.push_back(lengths_[static_cast<std::size_t>(row)]);
-  lengths_ = std::move(lengths);
+  lengths_ = chosen(lengths_, rows);
   for (auto& step : layered_.steps) step.part->select(rows);
 }
 

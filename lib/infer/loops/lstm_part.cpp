@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "infer/decode/chosen_rows.h"
 #include "infer/loops/recurrence_kernels.h"
 
 namespace infer {
@@ -26,11 +27,7 @@ void LstmPart::clear(std::size_t row) {
   for (auto* const of : {&cells_[row].h, &cells_[row].c}) std::fill(of->begin(), of->end(), 0.0f);
 }
 
-void LstmPart::select(const std::vector<std::int64_t>& rows) {
-  std::vector<Cells> chosen;
-  for (const auto row : rows) chosen.push_back(cells_[static_cast<std::size_t>(row)]);
-  cells_ = std::move(chosen);
-}
+void LstmPart::select(const std::vector<std::int64_t>& rows) { cells_ = chosen(cells_, rows); }
 
 void LstmPart::prepare(const Chunk& chunk) {
   const auto runs = std::ssize(chunk.runs);

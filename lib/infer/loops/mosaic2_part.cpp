@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "infer/decode/chosen_rows.h"
+#include "infer/loops/layer_past.h"
 #include "infer/loops/recurrence_kernels.h"
 
 namespace infer {
@@ -25,8 +27,8 @@ Mosaic2Part::Mosaic2Part(DecodeWeights& weights, const std::string& name, std::i
                                         number(".value_scale"), number(".mix")});
     for (std::int64_t h = 0; h < heads; ++h) {
       const auto of = [h](const torch::Tensor& numbers) { return numbers[h].item<float>(); };
-      of_head_.push_back({&memory == memories ? &near_ : &far_, of(used.beta_0), of(used.beta_1),
-                          of(used.alpha), of(used.value_scale), of(used.mix)});
+      of_head_.push_back(
+          {of(used.beta_0), of(used.beta_1), of(used.alpha), of(used.value_scale), of(used.mix)});
     }
   }
 }
@@ -45,22 +47,14 @@ void Mosaic2Part::clear(std::size_t row) {
 }
 
 void Mosaic2Part::select(const std::vector<std::int64_t>& rows) {
-  std::vector<Kept> chosen;
-  for (const auto row : rows) chosen.push_back(kept_[static_cast<std::size_t>(row)]);
-  kept_ = std::move(chosen);
+  kept_ = chosen(kept_, rows);
   pairs_.select(rows);
 }
 
-void Mosaic2Part::forget(std::int64_t keep) {
-  for (std::size_t row = 0; row < pairs_.size(); ++row) pairs_.drop(row, pairs_.end(row) - keep);
-}
+void Mosaic2Part::forget(std::int64_t keep) { pairs_.forget(keep); }
 
 void Mosaic2Part::prepare(const Chunk& chunk) {
-  std::int64_t longest = 0;
-  for (const auto& run : chunk.runs) {
-    for (std::int64_t i = 0; i < run.count; ++i) pairs_.append(run.row);
-    longest = std::max(longest, pairs_.end(run.row) - pairs_.begin(run.row));
-  }
+  const auto longest = append(pairs_, chunk);
   mapped_.fit(chunk.n, 4 * d_);
   gated_.fit(chunk.n, 4 * heads_);
   read_.fit(chunk.n, padded(2 * d_));
@@ -71,9 +65,8 @@ void Mosaic2Part::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std
   maps_.multiply(x.data, chunk.n, x.stride, share, mapped_.data(), mapped_.stride());
   gates_.multiply(x.data, chunk.n, x.stride, share, gated_.data(), gated_.stride());
 #pragma omp barrier
-  const auto all = 2 * heads_, tasks = std::ssize(chunk.runs) * all;
-  for (auto task = share.begin(tasks); task < share.end(tasks); ++task)
-    head(chunk.runs[static_cast<std::size_t>(task / all)], task % all, scores_.of(share.thread));
+  chunk.each_head(share, 2 * heads_,
+                  [&](const Run& run, std::int64_t h) { head(run, h, scores_.of(share.thread)); });
 #pragma omp barrier
   project_.multiply(read_.data(), chunk.n, read_.stride(), share, y, ldy);
 }
@@ -84,6 +77,7 @@ void Mosaic2Part::head(const Run& run, std::int64_t head, float* scores) {
   Kept& kept = kept_[run.row];
   const auto memory = head / heads_, own = head % heads_, at = head * width_;
   float *const key = kept.key.data() + at, *const value = kept.value.data() + at;
+  const nn::PairReach& reach = memory == 0 ? near_ : far_;
   const auto oldest = pairs_.begin(run.row) + 1;
   for (auto i = run.begin; i < run.begin + run.count; ++i) {
     const float* const in = mapped_.row(i) + memory * 2 * d_ + own * width_;
@@ -99,17 +93,17 @@ void Mosaic2Part::head(const Run& run, std::int64_t head, float* scores) {
     gated_key(in, width_, gates[0], -std::abs(gates[heads_]), kept.levels.data() + head,
               kept.sums.data() + at, key);
     std::copy_n(next, width_, value);
-    const auto farthest = of.reach->farthest;
-    const auto begin = farthest > 0 ? std::max(oldest, position - farthest + 1) : oldest;
-    const auto end = position + 2 - of.reach->nearest;  // behind the newest pair in reach
+    const auto begin =
+        reach.farthest > 0 ? std::max(oldest, position - reach.farthest + 1) : oldest;
+    const auto end = position + 2 - reach.nearest;  // behind the newest pair in reach
     if (begin >= end) {
       std::fill_n(out, width_, 0.0f);
       continue;
     }
     const Seen seen{run.row, begin, end, at, width_};
     const float beta = of.beta_1 * std::pow(static_cast<float>(end - begin), of.alpha) + of.beta_0;
-    paged_scores(pairs_, seen, 2 * d_, key, beta, scores);
-    paged_values(pairs_, seen, 2 * d_, scores, out);
+    paged_scores(pairs_, seen, key, beta, scores);
+    paged_values(pairs_, seen, scores, out);
   }
 }
 

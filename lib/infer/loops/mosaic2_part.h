@@ -31,7 +31,6 @@ class Mosaic2Part : public Part {
     std::vector<float> sums, levels, key, value;  // (2 d), (2 heads), (2 d), (2 d)
   };
   struct Head {
-    const nn::PairReach* reach;
     float beta_0, beta_1, alpha, value_scale, mix;  // as they are used
   };
   void head(const Run& run, std::int64_t head, float* scores);

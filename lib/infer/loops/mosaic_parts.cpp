@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "infer/decode/chosen_rows.h"
+#include "infer/loops/layer_past.h"
 #include "infer/loops/recurrence_kernels.h"
 
 namespace infer {
@@ -13,13 +15,6 @@ UnitFactors factors_of(DecodeWeights& weights, const std::string& name, std::int
                                weights.tensor(name + ".value_scale", {heads})};
   const auto used = nn::used_scalars(stored);
   return {weights.kept(used.decay), weights.kept(used.key_scale), weights.kept(used.value_scale)};
-}
-
-template <class T>
-std::vector<T> chosen(const std::vector<T>& all, const std::vector<std::int64_t>& rows) {
-  std::vector<T> out;
-  for (const auto row : rows) out.push_back(all[static_cast<std::size_t>(row)]);
-  return out;
 }
 
 }  // namespace
@@ -52,16 +47,10 @@ void ContextualPart::select(const std::vector<std::int64_t>& rows) {
   pairs_.select(rows);
 }
 
-void ContextualPart::forget(std::int64_t keep) {
-  for (std::size_t row = 0; row < pairs_.size(); ++row) pairs_.drop(row, pairs_.end(row) - keep);
-}
+void ContextualPart::forget(std::int64_t keep) { pairs_.forget(keep); }
 
 void ContextualPart::prepare(const Chunk& chunk) {
-  std::int64_t longest = 0;
-  for (const auto& run : chunk.runs) {
-    for (std::int64_t i = 0; i < run.count; ++i) pairs_.append(run.row);
-    longest = std::max(longest, pairs_.end(run.row) - pairs_.begin(run.row));
-  }
+  const auto longest = append(pairs_, chunk);
   mapped_.fit(chunk.n, 2 * d_);
   read_.fit(chunk.n, padded(d_));
   scores_.fit(chunk.threads, longest);
@@ -70,10 +59,8 @@ void ContextualPart::prepare(const Chunk& chunk) {
 void ContextualPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) {
   maps_.multiply(x.data, chunk.n, x.stride, share, mapped_.data(), mapped_.stride());
 #pragma omp barrier
-  const auto tasks = std::ssize(chunk.runs) * heads_;
-  for (auto task = share.begin(tasks); task < share.end(tasks); ++task)
-    head(chunk.runs[static_cast<std::size_t>(task / heads_)], task % heads_,
-         scores_.of(share.thread));
+  chunk.each_head(share, heads_,
+                  [&](const Run& run, std::int64_t h) { head(run, h, scores_.of(share.thread)); });
 #pragma omp barrier
   project_.multiply(read_.data(), chunk.n, read_.stride(), share, y, ldy);
 }
@@ -102,8 +89,8 @@ void ContextualPart::head(const Run& run, std::int64_t head, float* scores) {
       continue;
     }
     const Seen seen{run.row, oldest, position + 1, at, width_};
-    paged_scores(pairs_, seen, d_, key, 1, scores);
-    paged_values(pairs_, seen, d_, scores, out);
+    paged_scores(pairs_, seen, key, 1, scores);
+    paged_values(pairs_, seen, scores, out);
   }
 }
 

@@ -14,29 +14,26 @@ struct Seen {
   std::size_t row;
   std::int64_t begin, end;     ///< tokens [begin, end); not empty
   std::int64_t offset, width;  ///< of the head
+  std::int64_t part = 0;       ///< of the slots has the keys, the next the values
 };
 
-/// Keys are part 0, values part 1, `stride` floats apart. Writes the head's scores, scale q . k, to
-/// scores[0, end - begin).
-inline void paged_scores(const PagedRows& rows, const Seen& seen, std::int64_t stride,
-                         const float* q, float scale, float* scores) {
+/// Writes the head's scores, scale q . k, to scores[0, end - begin).
+inline void paged_scores(const PagedRows& rows, const Seen& seen, const float* q, float scale,
+                         float* scores) {
   PagedRows::each_piece(seen.begin, seen.end, [&](std::int64_t first, std::int64_t n) {
-    attention_scores(q, rows.slot(seen.row, first, 0) + seen.offset, stride, n, seen.width, scale,
-                     scores + first - seen.begin);
+    attention_scores(q, rows.slot(seen.row, first, seen.part) + seen.offset, rows.width(), n,
+                     seen.width, scale, scores + first - seen.begin);
   });
 }
 
 /// out (width) = softmax(scores) values; scores become the weights.
-inline void paged_values(const PagedRows& rows, const Seen& seen, std::int64_t stride,
-                         float* scores, float* out) {
-  const auto held = seen.end - seen.begin;
-  const auto total = exp_weights(scores, held, max_of(scores, held), 1, scores);
-  const auto share = static_cast<float>(1 / total);
-  for (std::int64_t i = 0; i < held; ++i) scores[i] *= share;
+inline void paged_values(const PagedRows& rows, const Seen& seen, float* scores, float* out) {
+  softmax(scores, seen.end - seen.begin);
   std::fill_n(out, seen.width, 0.0f);
   PagedRows::each_piece(seen.begin, seen.end, [&](std::int64_t first, std::int64_t n) {
-    add_weighted(scores + first - seen.begin, rows.slot(seen.row, first, 1) + seen.offset, stride,
-                 n, seen.width, out);
+    add_weighted(scores + first - seen.begin,
+                 rows.slot(seen.row, first, seen.part + 1) + seen.offset, rows.width(), n,
+                 seen.width, out);
   });
 }
 

@@ -21,6 +21,14 @@ struct Chunk {
   std::int64_t n = 0;
   std::vector<Run> runs;
   std::int64_t threads = 1;
+
+  /// body(run, head) for a thread's share of all heads of all runs.
+  template <class Body>
+  void each_head(TeamShare share, std::int64_t heads, const Body& body) const {
+    const auto tasks = static_cast<std::int64_t>(runs.size()) * heads;
+    for (auto task = share.begin(tasks); task < share.end(tasks); ++task)
+      body(runs[static_cast<std::size_t>(task / heads)], task % heads);
+  }
 };
 
 /// n rows of floats.

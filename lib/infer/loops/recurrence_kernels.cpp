@@ -150,9 +150,6 @@ void add_scaled(const float* x, const float* z, float factor, std::int64_t n, fl
   for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] + factor * z[i];
 }
 
-void scale(float factor, std::int64_t n, float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) y[i] *= factor;
-}
+void scale(float factor, std::int64_t n, float* y) { nn::vec::scale(y, n, factor); }
 
 }  // namespace infer

@@ -40,10 +40,9 @@ void RelativePart::prepare(const Chunk& chunk) {
 void RelativePart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) {
   in_.multiply(x.data, chunk.n, x.stride, share, made_.data(), made_.stride());
 #pragma omp barrier
-  const auto tasks = std::ssize(chunk.runs) * heads_;
-  for (auto task = share.begin(tasks); task < share.end(tasks); ++task)
-    attend(chunk.runs[static_cast<std::size_t>(task / heads_)], task % heads_,
-           scores_.of(share.thread));
+  chunk.each_head(share, heads_, [&](const Run& run, std::int64_t h) {
+    attend(run, h, scores_.of(share.thread));
+  });
 #pragma omp barrier
   project_.multiply(read_.data(), chunk.n, read_.stride(), share, y, ldy);
 }
@@ -63,11 +62,11 @@ void RelativePart::attend(const Run& run, std::int64_t head, float* scores) {
     add_scaled(made, position_ + at, 1, width_, by_position);
     const Seen seen{run.row, past_.oldest(run, position), position + 1, at, width_};
     const auto held = seen.end - seen.begin;
-    paged_scores(slots_, seen, d_, by_content, scale, scores);
+    paged_scores(slots_, seen, by_content, scale, scores);
     attention_scores(by_position, distances + (distances_.size(0) - held) * d_, d_, held, width_,
                      scale, scores + held);
     add(scores + held, held, scores);
-    paged_values(slots_, seen, d_, scores, read_.row(place) + at);
+    paged_values(slots_, seen, scores, read_.row(place) + at);
   }
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "infer/decode/chosen_rows.h"
+
 namespace infer {
 
 SruppPart::SruppPart(DecodeWeights& weights, const std::string& name,
@@ -40,9 +42,7 @@ void SruppPart::clear(std::size_t row) {
 }
 
 void SruppPart::select(const std::vector<std::int64_t>& rows) {
-  std::vector<std::vector<float>> chosen;
-  for (const auto row : rows) chosen.push_back(cells_[static_cast<std::size_t>(row)]);
-  cells_ = std::move(chosen);
+  cells_ = chosen(cells_, rows);
   slots_.select(rows);
 }
 
@@ -62,10 +62,9 @@ void SruppPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::
   if (attends_) {
     keys_values_.multiply(asked_.data(), n, asked_.stride(), share, made_.data(), made_.stride());
 #pragma omp barrier
-    const auto tasks = std::ssize(chunk.runs) * heads_;
-    for (auto task = share.begin(tasks); task < share.end(tasks); ++task)
-      attend(chunk.runs[static_cast<std::size_t>(task / heads_)], task % heads_,
-             scores_.of(share.thread));
+    chunk.each_head(share, heads_, [&](const Run& run, std::int64_t h) {
+      attend(run, h, scores_.of(share.thread));
+    });
 #pragma omp barrier
   }
   for (auto i = share.begin(n); i < share.end(n); ++i) {
@@ -91,8 +90,8 @@ void SruppPart::attend(const Run& run, std::int64_t head, float* scores) {
     std::copy_n(made, width, slots_.slot(run.row, position, 0) + at);
     std::copy_n(made + width_, width, slots_.slot(run.row, position, 1) + at);
     const Seen seen{run.row, past_.oldest(run, position), position + 1, at, width};
-    paged_scores(slots_, seen, width_, asked_.row(run.begin + i) + at, scale, scores);
-    paged_values(slots_, seen, width_, scores, read_.row(run.begin + i) + at);
+    paged_scores(slots_, seen, asked_.row(run.begin + i) + at, scale, scores);
+    paged_values(slots_, seen, scores, read_.row(run.begin + i) + at);
   }
 }
 

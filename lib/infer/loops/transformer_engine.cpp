@@ -8,9 +8,11 @@
 #include <limits>
 
 #include "core/error.h"
+#include "infer/decode/chosen_rows.h"
 #include "infer/decode/decode_head.h"
 #include "infer/decode/packed_weights.h"
 #include "infer/loops/activate.h"
+#include "infer/loops/paged_attention.h"
 #include "nn/arch/decoder_stack.h"
 #include "nn/base/arch_facts.h"
 
@@ -134,14 +136,10 @@ void TransformerEngine::open(std::int64_t rows) {
 
 void TransformerEngine::select(const std::vector<std::int64_t>& rows) {
   slots_.select(rows);
-  std::vector<std::shared_ptr<const Source>> chosen;
-  for (const auto row : rows) chosen.push_back(sources_[static_cast<std::size_t>(row)]);
-  sources_ = std::move(chosen);
+  sources_ = chosen(sources_, rows);
 }
 
-void TransformerEngine::forget(std::int64_t keep) {
-  for (std::size_t row = 0; row < slots_.size(); ++row) slots_.drop(row, slots_.end(row) - keep);
-}
+void TransformerEngine::forget(std::int64_t keep) { slots_.forget(keep); }
 
 void TransformerEngine::take_back(const std::vector<std::int64_t>& tokens) {
   for (std::size_t row = 0; row < slots_.size(); ++row) slots_.take_back(row, tokens[row]);
@@ -217,12 +215,7 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
   float* cos = work_.turns.data();
   for (const auto& turns : turns_)
     for (std::int64_t i = 0; i < n; ++i, cos += 2 * pairs) {
-      const auto position = static_cast<double>(tokens[static_cast<std::size_t>(i)].position);
-      for (std::int64_t pair = 0; pair < pairs; ++pair) {
-        const double angle = position * turns.frequency[static_cast<std::size_t>(pair)];
-        cos[pair] = static_cast<float>(turns.length * std::cos(angle));
-        cos[pairs + pair] = static_cast<float>(turns.length * std::sin(angle));
-      }
+      turns.at(tokens[static_cast<std::size_t>(i)].position, cos);
     }
   for (std::int64_t i = 0; i < n; ++i) {
     float* const x = work_.x.data() + i * work_.stride;
@@ -382,33 +375,20 @@ void TransformerEngine::remember(std::int64_t index, const Token& token, std::si
 // up to the token's own.
 void TransformerEngine::attend(const Token& token, std::size_t layer, std::int64_t head,
                                const float* q, float* out, std::vector<float>& scores) const {
-  const auto width = heads_.width, stride = heads_.d_key();
-  const auto from = head / (heads_.heads / heads_.kv_heads) * width;
   const auto window = layers_[layer].window;
   const auto oldest =
       std::max(slots_.begin(token.row), window > token.position ? 0 : token.position + 1 - window);
-  const auto each_piece = [&](const auto& body) {
-    PagedRows::each_piece(oldest, token.position + 1, body);
-  };
-  const auto held = token.position + 1 - oldest;
-  each_piece([&](std::int64_t begin, std::int64_t n) {
-    float* const to = scores.data() + begin - oldest;
-    attention_scores(q, slot(token.row, begin, layer, 0) + from, stride, n, width, scale_, to);
-    if (cap_ > 0) soft_cap(to, n, cap_);
-    if (slopes_.empty()) return;
-    for (std::int64_t i = 0; i < n; ++i)
-      to[i] -=
-          slopes_[static_cast<std::size_t>(head)] * static_cast<float>(token.position - begin - i);
-  });
-  const auto total =
-      exp_weights(scores.data(), held, max_of(scores.data(), held), 1, scores.data());
-  const auto share = static_cast<float>(1 / total);
-  for (std::int64_t i = 0; i < held; ++i) scores[static_cast<std::size_t>(i)] *= share;
-  std::fill_n(out, width, 0.0f);
-  each_piece([&](std::int64_t begin, std::int64_t n) {
-    add_weighted(scores.data() + begin - oldest, slot(token.row, begin, layer, 1) + from, stride, n,
-                 width, out);
-  });
+  const Seen seen{token.row,          oldest,
+                  token.position + 1, head / (heads_.heads / heads_.kv_heads) * heads_.width,
+                  heads_.width,       static_cast<std::int64_t>(2 * layer)};
+  const auto held = seen.end - seen.begin;
+  paged_scores(slots_, seen, q, scale_, scores.data());
+  if (cap_ > 0) soft_cap(scores.data(), held, cap_);
+  if (!slopes_.empty())
+    for (std::int64_t i = 0; i < held; ++i)
+      scores[static_cast<std::size_t>(i)] -=
+          slopes_[static_cast<std::size_t>(head)] * static_cast<float>(token.position - oldest - i);
+  paged_values(slots_, seen, scores.data(), out);
 }
 
 }  // namespace infer

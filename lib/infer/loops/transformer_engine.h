@@ -16,6 +16,7 @@
 #include "infer/decode/decode_weights.h"
 #include "infer/decode/paged_rows.h"
 #include "infer/decode/team_share.h"
+#include "infer/loops/turns.h"
 #include "nn/layers/block.h"
 #include "nn/layers/layers.h"
 #include "nn/layers/positions.h"
@@ -137,10 +138,6 @@ class TransformerEngine : public Engine {
   torch::Tensor position_table_;  // learned: (context, d)
   std::vector<float> slopes_;     // alibi: (heads)
   // Rotary positions of the layers with a window, if they differ, behind those of the others.
-  struct Turns {
-    std::vector<double> frequency;  // of each pair
-    double length = 1;              // what turned vectors are multiplied by
-  };
   std::vector<Turns> turns_;
   float scale_, cap_;  // of scores
   std::shared_ptr<nn::Head> head_;

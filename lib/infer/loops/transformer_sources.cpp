@@ -81,9 +81,7 @@ void TransformerEngine::attend_source(const Source& source, std::size_t layer, s
   const float* const values = keys + n * d_;
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
   attention_scores(q, keys, d_, n, width, scale, scores.data());
-  const auto total = exp_weights(scores.data(), n, max_of(scores.data(), n), 1, scores.data());
-  const auto share = static_cast<float>(1 / total);
-  for (std::int64_t i = 0; i < n; ++i) scores[static_cast<std::size_t>(i)] *= share;
+  softmax(scores.data(), n);
   std::fill_n(out, width, 0.0f);
   add_weighted(scores.data(), values, d_, n, width, out);
 }
