@@ -1,14 +1,19 @@
 // mosaic/unit-T and mosaic/step-T: a contextual memory unit beside the attention layer of its width
 // (q, k, v, o; no biases), forward and backward; and a training step of a mosaic beside that of its
-// GPT-2 twin with the same parameters, on the twin's fused blocks and on its plain modules. Turn by
-// turn, best of several. Also the memory of a unit against the block's length.
+// GPT-2 twin with the same parameters, on the twin's fused blocks and on its plain modules, without
+// dropout and with 0.05 on attention's weights.
+//
+// attention/operation-T: attention alone in tiles of our own beside torch's, forward and backward, and
+// forward.
 //
 // dropout/WHAT-T: what dropout on attention's weights costs, forward and backward: both memory
 // units, the attention layer, a block of the GPT-2 twin and relative attention, each beside itself
-// without; the operation alone beside torch's own without and with dropout. Seconds of processor
-// time, the ratio of medians; and the lowest and the highest ratio of a round.
+// without; the operation alone beside torch's own without and with dropout.
 //
-// usage: bench_mosaic [unit] [step] [dropout]; prints JSON lines
+// Turn by turn. Seconds of processor time, the ratio of medians, the lowest and the highest ratio of
+// a round; and the ratio of medians by the clock.
+//
+// usage: bench_mosaic [unit] [step] [attention] [dropout]; prints JSON lines
 
 #include <algorithm>
 #include <chrono>
@@ -18,7 +23,6 @@
 #include <string>
 #include <vector>
 
-#include "measured.h"
 #include "nn/arch/model.h"
 #include "nn/arch/mosaic_units.h"
 #include "nn/base/runtime.h"
@@ -26,7 +30,7 @@
 #include "nn/layers/block.h"
 #include "nn/layers/relative_attention.h"
 #include "nn/memory/joint_loss.h"
-#include "nn/ops/dropout_attend.h"
+#include "nn/ops/tiled_attend.h"
 
 namespace {
 
@@ -61,16 +65,35 @@ double seconds(const std::function<void()>& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Best of `turns`, one after the other in each turn.
-std::vector<double> race(const std::vector<std::function<void()>>& runs, int turns) {
-  std::vector<double> best(runs.size(), 1e9);
-  for (int turn = 0; turn < turns; ++turn)
-    for (std::size_t i = 0; i < runs.size(); ++i) best[i] = std::min(best[i], seconds(runs[i]));
-  return best;
-}
+/// Seconds of rounds in order, of one or of two side by side.
+struct Rounds {
+  std::vector<double> seconds;
+  void add(double s) { seconds.insert(std::upper_bound(seconds.begin(), seconds.end(), s), s); }
+  double middle() const { return seconds[seconds.size() / 2]; }
+};
 
-void print(const std::string& name, double value, const std::string& peer, double other) {
-  bench::print(name, value, "s", peer, other, other / value);
+/// `rounds` runs of both, turn by turn; prints the medians.
+void compare(const std::string& name, const std::function<void()>& run, const std::string& peer,
+             const std::function<void()>& other, std::size_t rounds) {
+  run(), other();
+  Rounds ours, theirs, ratios, clock, their_clock;
+  const auto measure = [](const std::function<void()>& f, Rounds& processor, Rounds& by_clock) {
+    const auto begin = std::clock();
+    by_clock.add(seconds(f));
+    const auto spent = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    processor.add(spent);
+    return spent;
+  };
+  for (std::size_t i = 0; i < rounds; ++i) {
+    const double own = measure(run, ours, clock);
+    ratios.add(measure(other, theirs, their_clock) / own);
+  }
+  std::printf(
+      "{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"s\",\"peer\":\"%s\",\"peer_value\":%.6g,"
+      "\"ratio\":%.4g,\"lowest\":%.4g,\"highest\":%.4g,\"clock_ratio\":%.4g,\"rounds\":%zu}\n",
+      name.c_str(), ours.middle(), peer.c_str(), theirs.middle(), theirs.middle() / ours.middle(),
+      ratios.seconds.front(), ratios.seconds.back(), their_clock.middle() / clock.middle(), rounds);
+  std::fflush(stdout);
 }
 
 void initialise(torch::nn::Module& module) {
@@ -110,19 +133,17 @@ std::function<void()> unit_pass(std::shared_ptr<nn::ContextualUnit> unit, Tensor
   };
 }
 
-void bench_units() {
+void bench_units(std::size_t rounds) {
   for (const std::int64_t steps : {512, 2048}) {
     const auto batch = batch_of(4096 / steps, steps);
     const auto x = torch::randn({4096 / steps, steps, kWidth}).requires_grad_();
     const auto none = shape(1, 0);
     nn::TransformerOptions unbiased;
     unbiased.bias = false;
-    const auto best =
-        race({unit_pass(std::make_shared<nn::ContextualUnit>(none), x, batch),
-              attention_pass(std::make_shared<nn::Attention>(none, unbiased), x, batch)},
-             5);
-    print("mosaic/unit-" + std::to_string(steps), best[0], "attention layer, d 768, 12 heads",
-          best[1]);
+    compare("mosaic/unit-" + std::to_string(steps),
+            unit_pass(std::make_shared<nn::ContextualUnit>(none), x, batch),
+            "attention layer, d 768, 12 heads",
+            attention_pass(std::make_shared<nn::Attention>(none, unbiased), x, batch), rounds);
   }
 }
 
@@ -136,63 +157,51 @@ std::function<void()> step(std::shared_ptr<nn::Model> model, const nn::Batch& ba
   };
 }
 
-void bench_steps() {
-  nn::ModelOptions mosaic;
-  mosaic.arch = "mosaic";
-  mosaic.shape = shape(2, 0);
-  nn::ModelOptions twin = mosaic, plain = mosaic;
-  twin.arch = plain.arch = "transformer";
-  twin.transformer.bias = plain.transformer.bias = false;
-  twin.transformer.context = plain.transformer.context = 2048;
-  plain.transformer.activation = "gelu-exact";  // which the fused block does not know
-  for (const std::int64_t steps : {512, 2048}) {
-    const auto batch = batch_of(4096 / steps, steps);
-    std::vector<std::function<void()>> runs;
-    for (const auto* const options : {&mosaic, &twin, &plain})
-      runs.push_back(step(std::make_shared<nn::Model>(*options, kVocabulary), batch));
-    const auto best = race(runs, 3);
-    const auto name = "mosaic/step-" + std::to_string(steps);
-    print(name, best[0], "GPT-2 twin, fused blocks", best[1]);
-    print(name, best[0], "GPT-2 twin, modules", best[2]);
+void bench_steps(std::size_t rounds) {
+  for (const double dropout : {0.0, 0.05}) {
+    nn::ModelOptions mosaic;
+    mosaic.arch = "mosaic";
+    mosaic.shape = shape(2, dropout);
+    nn::ModelOptions twin = mosaic;
+    twin.arch = "transformer";
+    twin.transformer.bias = false;
+    twin.transformer.context = 2048;
+    nn::ModelOptions plain = twin;
+    plain.transformer.activation = "gelu-exact";  // which the fused block does not know
+    for (const std::int64_t steps : {512, 2048}) {
+      const auto batch = batch_of(4096 / steps, steps);
+      const auto of = [&](const nn::ModelOptions& options) {
+        return step(std::make_shared<nn::Model>(options, kVocabulary), batch);
+      };
+      const auto name =
+          "mosaic/step-" + std::to_string(steps) + (dropout > 0 ? ", dropout .05" : "");
+      compare(name, of(mosaic), "GPT-2 twin, fused blocks", of(twin), rounds);
+      compare(name, of(mosaic), "GPT-2 twin, modules", of(plain), rounds);
+    }
   }
 }
 
-/// Processor time of `rounds` runs of both, turn by turn; prints the medians.
-void compare(const std::string& name, const std::function<void()>& run, const std::string& peer,
-             const std::function<void()>& other, std::size_t rounds) {
-  const auto spent = [](const std::function<void()>& f) {
-    const auto begin = std::clock();
-    f();
-    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-  };
-  run(), other();
-  std::vector<double> ours, theirs, ratios;
-  for (std::size_t i = 0; i < rounds; ++i) {
-    ours.push_back(spent(run));
-    theirs.push_back(spent(other));
-    ratios.push_back(theirs.back() / ours.back());
-  }
-  for (auto* const x : {&ours, &theirs, &ratios}) std::sort(x->begin(), x->end());
-  const auto middle = rounds / 2;
-  std::printf(
-      "{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"s\",\"peer\":\"%s\",\"peer_value\":%.6g,"
-      "\"ratio\":%.4g,\"best_ratio\":%.4g,\"lowest\":%.4g,\"highest\":%.4g,\"rounds\":%zu}\n",
-      name.c_str(), ours[middle], peer.c_str(), theirs[middle], theirs[middle] / ours[middle],
-      theirs[0] / ours[0], ratios.front(), ratios.back(), rounds);
-  std::fflush(stdout);
-}
-
-/// One attention, forward and backward, of (B, 12, T, 64).
-std::function<void()> operation(std::int64_t steps, bool ours, double dropout) {
+/// One attention, forward and, where asked, backward, of (B, 12, T, 64).
+std::function<void()> operation(std::int64_t steps, bool ours, double dropout,
+                                bool backward = true) {
   std::vector<Tensor> in;
   for (int i = 0; i < 3; ++i)
     in.push_back(torch::randn({4096 / steps, steps, kHeads, 64}).transpose(1, 2).requires_grad_());
   return [=] {
     const auto out =
-        ours ? nn::dropout_attend(in[0], in[1], in[2], {}, {0.125, true, dropout, nn::draw_seed()})
+        ours ? nn::tiled_attend(in[0], in[1], in[2], {}, {0.125, true, dropout, nn::draw_seed()})
              : torch::scaled_dot_product_attention(in[0], in[1], in[2], {}, dropout, true);
-    torch::autograd::grad({out.sum()}, in);
+    if (backward) torch::autograd::grad({out.sum()}, in);
   };
+}
+
+void bench_attention(std::size_t rounds) {
+  for (const std::int64_t steps : {64, 512, 2048}) {
+    const auto name = "attention/operation-" + std::to_string(steps);
+    compare(name, operation(steps, true, 0), "torch's", operation(steps, false, 0), rounds);
+    compare(name + ", forward", operation(steps, true, 0, false), "torch's",
+            operation(steps, false, 0, false), rounds);
+  }
 }
 
 /// The same with relative positions.
@@ -263,10 +272,11 @@ void bench_dropout(std::size_t rounds) {
 int main(int argc, char** argv) {
   nn::start(2, 1);
   std::vector<std::string> parts(argv + 1, argv + argc);
-  if (parts.empty()) parts = {"unit", "step", "dropout"};
+  if (parts.empty()) parts = {"unit", "step", "attention", "dropout"};
   for (const auto& part : parts) {
-    if (part == "unit") bench_units();
+    if (part == "unit") bench_units(7);
+    if (part == "step") bench_steps(7);
+    if (part == "attention") bench_attention(7);
     if (part == "dropout") bench_dropout(7);
-    if (part == "step") bench_steps();
   }
 }

@@ -1,12 +1,9 @@
 #include "nn/arch/mosaic_units.h"
 
-#include <ATen/ops/scaled_dot_product_attention.h>
-
 #include <cmath>
 
 #include "nn/layers/attention.h"
 #include "nn/ops/bounded_slots.h"
-#include "nn/ops/dropout_attend.h"
 #include "nn/ops/leaky.h"
 #include "nn/ops/slot_attention.h"
 
@@ -17,6 +14,7 @@ using torch::Tensor;
 
 constexpr double kFaster = 10;       // scalars are stored divided by it
 constexpr double kMostLogScale = 5;  // of keys
+constexpr Scores kUnscaled{1, 0};
 
 Tensor decay_of(const Tensor& stored) { return (-(stored * kFaster).abs()).exp(); }
 Tensor key_scale_of(const Tensor& stored) {
@@ -39,25 +37,6 @@ void fill(const UnitScalars& scalars) {
 /// (B, T, d) -> (B, heads, T, d / heads), a view.
 Tensor by_head(const Tensor& x, std::int64_t heads) {
   return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
-}
-
-/// softmax(q k^T + mask) v without a scale, dropout on the weights.
-Tensor smooth(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool causal,
-              double dropout) {
-  if (dropout == 0) {
-    std::optional<Tensor> added;
-    if (mask.defined()) added = mask;
-    return at::scaled_dot_product_attention(q, k, v, added, 0.0, causal, /*scale=*/1.0);
-  }
-  if (dropout_attend_fits(q, k, v, mask))
-    return dropout_attend(q, k, v, mask, {/*scale=*/1, causal, dropout, draw_seed()});
-  auto scores = torch::matmul(q, k.transpose(-2, -1));
-  if (mask.defined()) scores = scores + mask;
-  if (causal) {
-    const auto seen = torch::ones({q.size(2), k.size(2)}, q.options().dtype(torch::kBool)).tril();
-    scores = scores.masked_fill(seen.logical_not(), kHidden);
-  }
-  return torch::matmul(torch::dropout(scores.softmax(-1), dropout, true), v);
 }
 
 }  // namespace
@@ -139,13 +118,16 @@ Tensor ContextualUnit::read(const Tensor& keys, const Tensor& pair_keys, const T
     const auto last = asking.narrow(2, asking.size(2) - 1, 1);
     (*call.watch)(last_weights(last.matmul(k.transpose(-2, -1)), call.mask));
   }
+  Sight sight;
+  sight.mask = call.mask;
+  sight.causal = call.causal;
   if (!call.opening) {
-    const auto y = smooth(by_head(keys, heads_), k, v, call.mask, call.causal, dropout);
+    const auto y = attend(by_head(keys, heads_), k, v, sight, dropout, kUnscaled);
     const auto merged = y.transpose(1, 2).reshape({rows, steps, d});
     return call.sees.defined() ? merged * call.sees.to(merged.scalar_type()) : merged;
   }
   const auto queries = by_head(keys.narrow(1, 1, steps - 1), heads_);
-  const auto y = smooth(queries, k, v, call.mask, call.causal, dropout);
+  const auto y = attend(queries, k, v, sight, dropout, kUnscaled);
   return torch::cat({first(), y.transpose(1, 2).reshape({rows, steps - 1, d})}, 1);
 }
 
@@ -200,7 +182,8 @@ Tensor PersistentUnit::forward(const Tensor& x, const MosaicCall& call, const st
     y = attend_slots(made.keys, memory_keys_, memory_values_);
   } else {  // all rows share the slots: one long row of queries
     const auto queries = by_head(made.keys.view({1, rows * steps, d}), heads_);
-    y = smooth(queries, memory_keys_.unsqueeze(0), memory_values_.unsqueeze(0), {}, false, dropout)
+    y = attend(queries, memory_keys_.unsqueeze(0), memory_values_.unsqueeze(0), {}, dropout,
+               kUnscaled)
             .transpose(1, 2)
             .reshape({rows, steps, d});
   }

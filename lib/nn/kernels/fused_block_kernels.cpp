@@ -143,13 +143,10 @@ void activate_row_backward(const float* h, std::int64_t inner, bool gated, float
 
 SequenceKernel::SequenceKernel(const SequenceShape& s)
     : shape_(s),
-      attention_(s.steps, s.scale),
+      attention_({s.steps, s.steps, s.head_width, s.scale, /*causal=*/true},
+                 DropoutStream(s.attention_dropout, s.seed)),
       normed_(static_cast<std::size_t>(s.steps * s.width)),
-      wide_(static_cast<std::size_t>(std::min(kChunk, s.steps) * s.inner)) {
-  if (s.attention_dropout > 0)
-    dropping_.emplace(DropoutAttendShape{s.steps, s.steps, s.head_width, s.scale, /*causal=*/true},
-                      DropoutStream(s.attention_dropout, s.seed));
-}
+      wide_(static_cast<std::size_t>(std::min(kChunk, s.steps) * s.inner)) {}
 
 template <class Float>
 MatrixOf<Float> SequenceKernel::query_of(Float* qkv, std::int64_t h) const {
@@ -171,10 +168,9 @@ MatrixOf<Float> SequenceKernel::head_of(Float* attended, std::int64_t h) const {
   return {attended + h * shape_.head_width, shape_.steps, shape_.head_width, shape_.d_query()};
 }
 
-// What the h-th head of a row reads where weights are dropped.
-DropoutAttention::Inputs SequenceKernel::dropping(const float* qkv, std::uint64_t row,
-                                                  std::int64_t h) const {
-  DropoutAttention::Inputs in{query_of(qkv, h), key_of(qkv, h), value_of(qkv, h)};
+TiledAttention::Inputs SequenceKernel::inputs(const float* qkv, std::uint64_t row,
+                                              std::int64_t h) const {
+  TiledAttention::Inputs in{query_of(qkv, h), key_of(qkv, h), value_of(qkv, h)};
   in.head = row * static_cast<std::uint64_t>(shape_.heads) + static_cast<std::uint64_t>(h);
   return in;
 }
@@ -249,16 +245,9 @@ void SequenceKernel::attend(const SequenceInput& in, const Weights& w, const Seq
   normalise({in.x, t, d}, w.norm1, w.norm1_bias, normed);
   affine(normed, {w.qkv, d_all, d}, w.qkv_bias, qkv);
   turn(in, saved.qkv, false);
-  for (std::int64_t h = 0; h < shape_.heads; ++h) {
-    const MatrixOut out = head_of(saved.attended, h);
-    float* const log_sums = saved.log_sums + h * t;
-    if (dropping_) {
-      dropping_->forward(dropping(saved.qkv, in.row, h), out, log_sums);
-    } else {
-      attention_.forward({query_of(saved.qkv, h), key_of(saved.qkv, h), value_of(saved.qkv, h)},
-                         out, log_sums);
-    }
-  }
+  for (std::int64_t h = 0; h < shape_.heads; ++h)
+    attention_.forward(inputs(saved.qkv, in.row, h), head_of(saved.attended, h),
+                       saved.log_sums + h * t);
   affine(Matrix(saved.attended, t, d_query), {w.project, d, d_query}, w.project_bias, middle);
   const Dropout keep(shape_.dropout, shape_.seed, in.row, kAttentionSite);
   add_residual(in.x, t * d, 0, shape_.dropout, keep, saved.middle);
@@ -345,13 +334,7 @@ void SequenceKernel::attend_backward(const SequenceInput& in, const Weights& w,
     const MatrixOut dq = query_of(d_qkv.data, h), dk = key_of(d_qkv.data, h),
                     dv = value_of(d_qkv.data, h);
     const Into keys = h % group == 0 ? Into::fresh : Into::sum;
-    if (dropping_) {
-      dropping_->backward(dropping(saved.qkv, in.row, h), log_sums,
-                          {out, d_head, dq, dk, dv, keys});
-    } else {
-      attention_.backward({query_of(saved.qkv, h), key_of(saved.qkv, h), value_of(saved.qkv, h)},
-                          log_sums, {out, d_head, dq, dk, dv, keys});
-    }
+    attention_.backward(inputs(saved.qkv, in.row, h), log_sums, {out, d_head, dq, dk, dv, keys});
   }
   turn(in, d_qkv.data, true);
 

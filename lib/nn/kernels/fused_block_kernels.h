@@ -2,11 +2,9 @@
 // The arithmetic of nn::fused_block for one sequence, on raw float32 memory. See fused_block.h.
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
-#include "nn/kernels/attention_kernels.h"
-#include "nn/kernels/dropout_attend_kernels.h"
+#include "nn/kernels/tiled_attention_kernels.h"
 
 namespace nn {
 
@@ -92,8 +90,9 @@ class SequenceKernel {
                           const MatrixOut& dx, float* d_weight, float* d_bias) const;
   void activate(const Matrix& hidden, const MatrixOut& active) const;
   void activate_backward(const Matrix& hidden, const MatrixOut& active, const MatrixOut& d) const;
+  /// What the h-th head of a row reads.
+  TiledAttention::Inputs inputs(const float* qkv, std::uint64_t row, std::int64_t h) const;
   /// q, k and v of the h-th head of queries, or their gradients: each (T, head_width).
-  DropoutAttention::Inputs dropping(const float* qkv, std::uint64_t row, std::int64_t h) const;
   template <class Float>
   MatrixOf<Float> query_of(Float* qkv, std::int64_t h) const;
   template <class Float>
@@ -104,13 +103,12 @@ class SequenceKernel {
   MatrixOf<Float> head_of(Float* attended, std::int64_t h) const;
 
   SequenceShape shape_;
-  CausalAttention attention_;
-  std::optional<DropoutAttention> dropping_;  // in its place where weights are dropped
-  std::vector<float> normed_, d_normed_;      // (T, d)
-  std::vector<float> d_attended_;             // (T, d_query)
-  std::vector<float> wide_;                   // (rows of a chunk, inner)
-  std::vector<float> d_wide_;                 // (rows of a chunk, expanded)
-  std::vector<float> d_qkv_;                  // (T, d_all)
+  TiledAttention attention_;
+  std::vector<float> normed_, d_normed_;  // (T, d)
+  std::vector<float> d_attended_;         // (T, d_query)
+  std::vector<float> wide_;               // (rows of a chunk, inner)
+  std::vector<float> d_wide_;             // (rows of a chunk, expanded)
+  std::vector<float> d_qkv_;              // (T, d_all)
 };
 
 }  // namespace nn

@@ -6,9 +6,15 @@
 
 #include "nn/base/cuda.h"
 #include "nn/base/upload.h"
-#include "nn/ops/dropout_attend.h"
+#include "nn/ops/tiled_attend.h"
 
 namespace nn {
+namespace {
+
+// Queries from which on turning the keys for tiles pays, where nothing is learned.
+constexpr std::int64_t kWorthTiles = 16;
+
+}  // namespace
 
 Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t window,
                  const torch::TensorOptions& options) {
@@ -56,7 +62,15 @@ torch::Tensor Scores::operator()(const torch::Tensor& q, const torch::Tensor& k)
 
 torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                      const Sight& sight, double dropout, const Scores& by) {
-  // The CPU's fused attention has no dropout.
+  const bool learns = torch::GradMode::is_enabled() &&
+                      (q.requires_grad() || k.requires_grad() || v.requires_grad());
+  const bool tiles = learns || dropout > 0 || q.size(2) >= kWorthTiles;
+  if (by.cap == 0 && tiles && tiled_attend_fits(q, k, v, sight.mask)) {
+    return tiled_attend(
+        q, k, v, sight.mask,
+        {by.scale_of(q.size(-1)), sight.causal, dropout, dropout > 0 ? draw_seed() : 0});
+  }
+  // The CPU's of torch has no dropout.
   if (by.cap == 0 && (dropout == 0 || !in_host_memory(q))) {
     std::optional<torch::Tensor> mask;
     if (sight.mask.defined()) mask = sight.mask;
@@ -65,9 +79,6 @@ torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch
     return at::scaled_dot_product_attention(q, k, v, mask, dropout, sight.causal && q.size(2) > 1,
                                             scale);
   }
-  if (by.cap == 0 && dropout_attend_fits(q, k, v, sight.mask))
-    return dropout_attend(q, k, v, sight.mask,
-                          {by.scale_of(q.size(-1)), sight.causal, dropout, draw_seed()});
   auto scores = by(q, k);
   if (sight.mask.defined()) {
     scores = scores + sight.mask;

@@ -1,7 +1,7 @@
 #include "nn/layers/block.h"
 
 #include "core/error.h"
-#include "nn/ops/dropout_attend.h"
+#include "nn/ops/tiled_attend.h"
 
 namespace nn {
 
@@ -105,9 +105,7 @@ torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KvCache& cache
 bool Block::fuses(const torch::Tensor& x, const Sight& sight, const KvCache& cache,
                   const SourceView& source) const {
   const bool plain_attention = sight.causal && !sight.mask.defined() && sight.watch == nullptr;
-  const bool drops_inside =
-      is_training() &&
-      (activation_dropout_ > 0 || (attention_dropout_ > 0 && !fused_block_drops(heads_.width)));
+  const bool drops_inside = is_training() && activation_dropout_ > 0;
   return plain_ && plain_attention && source.entries == nullptr && !cache.keeps() &&
          !drops_inside && fused_block_fits(x);
 }

@@ -6,8 +6,8 @@
 
 #include "nn/base/cuda.h"
 #include "nn/layers/attention.h"
-#include "nn/ops/dropout_attend.h"
 #include "nn/ops/relative_attend.h"
+#include "nn/ops/tiled_attend.h"
 
 namespace nn {
 namespace {

@@ -189,10 +189,6 @@ bool fused_block_fits(const Tensor& x) {
          !at::autocast::is_autocast_enabled(torch::kCPU);
 }
 
-bool fused_block_drops(std::int64_t head_width) {
-  return head_width % DropoutAttention::kWidths == 0;
-}
-
 BlockOutput fused_block(const Tensor& x, const BlockWeights& weights, const BlockShape& shape,
                         bool want_ffn_input) {
   const Turns turns{shape.cos, shape.sin};

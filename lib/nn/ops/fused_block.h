@@ -35,8 +35,6 @@ struct BlockShape {
 /// True if fused_block computes what the modules would: CPU, float32 (products too: no autocast),
 /// contiguous, at least one sequence a thread.
 bool fused_block_fits(const torch::Tensor& x);
-/// Whether it has dropout on the weights of heads of this width.
-bool fused_block_drops(std::int64_t head_width);
 
 struct BlockOutput {
   torch::Tensor y;          ///< (B, T, d)

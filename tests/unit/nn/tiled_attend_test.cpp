@@ -1,7 +1,7 @@
 // Attention with dropout in tiles against the whole matrix in float64, and the stream that says
 // which weights stay.
 
-#include "nn/ops/dropout_attend.h"
+#include "nn/ops/tiled_attend.h"
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ Tensor kept_of(const Sizes& s, double p, std::uint64_t seed) {
 }
 
 Tensor attend_whole(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                    const nn::DropoutAttend& o) {
+                    const nn::TiledAttend& o) {
   const Sizes s{q.size(0), q.size(1), q.size(2), k.size(2), q.size(3)};
   auto scores = o.scale * torch::matmul(q, k.transpose(2, 3));
   if (mask.defined()) scores = scores + mask.to(torch::kFloat64);
@@ -35,10 +35,10 @@ Tensor attend_whole(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
 }
 
 using Way = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                       const nn::DropoutAttend&);
+                       const nn::TiledAttend&);
 
 // Output and the gradients of q, k, v.
-std::vector<Tensor> results(Way way, const Sizes& s, const Tensor& mask, const nn::DropoutAttend& o,
+std::vector<Tensor> results(Way way, const Sizes& s, const Tensor& mask, const nn::TiledAttend& o,
                             torch::ScalarType type) {
   torch::manual_seed(3);
   std::vector<Tensor> in;
@@ -52,8 +52,8 @@ std::vector<Tensor> results(Way way, const Sizes& s, const Tensor& mask, const n
   return all;
 }
 
-void check(const Sizes& s, const Tensor& mask, const nn::DropoutAttend& o) {
-  const auto got = results(nn::dropout_attend, s, mask, o, torch::kFloat32);
+void check(const Sizes& s, const Tensor& mask, const nn::TiledAttend& o) {
+  const auto got = results(nn::tiled_attend, s, mask, o, torch::kFloat32);
   const auto want = results(attend_whole, s, mask, o, torch::kFloat64);
   for (std::size_t i = 0; i < want.size(); ++i) {
     DOCTEST_CAPTURE(i);
@@ -112,7 +112,7 @@ DOCTEST_TEST_CASE("without a share to drop it is torch's attention") {
   torch::manual_seed(1);
   const auto q = torch::randn({2, 3, 50, 16}), k = torch::randn({2, 3, 50, 16}),
              v = torch::randn({2, 3, 50, 16});
-  const auto got = nn::dropout_attend(q, k, v, {}, {0.25, true, 0, 9});
+  const auto got = nn::tiled_attend(q, k, v, {}, {0.25, true, 0, 9});
   DOCTEST_CHECK(gap(got, torch::scaled_dot_product_attention(q, k, v, {}, 0.0, true)) < 1e-5);
 }
 
@@ -163,18 +163,18 @@ DOCTEST_TEST_CASE("dropout's stream drops a share that is exact to 2^-32") {
 
 DOCTEST_TEST_CASE("attention with dropout: a seed says all, whatever the number of threads") {
   const Sizes s{2, 3, 100, 100, 16};
-  const nn::DropoutAttend options{0.25, true, 0.5, 21};
-  const auto once = results(nn::dropout_attend, s, {}, options, torch::kFloat32);
+  const nn::TiledAttend options{0.25, true, 0.5, 21};
+  const auto once = results(nn::tiled_attend, s, {}, options, torch::kFloat32);
   const auto threads = torch::get_num_threads();
   for (const int n : {1, 2, 5}) {
     torch::set_num_threads(n);
-    const auto again = results(nn::dropout_attend, s, {}, options, torch::kFloat32);
+    const auto again = results(nn::tiled_attend, s, {}, options, torch::kFloat32);
     for (std::size_t i = 0; i < once.size(); ++i) DOCTEST_CHECK(once[i].equal(again[i]));
   }
   torch::set_num_threads(threads);
   auto other = options;
   other.seed = 22;
-  DOCTEST_CHECK(!once[0].equal(results(nn::dropout_attend, s, {}, other, torch::kFloat32)[0]));
+  DOCTEST_CHECK(!once[0].equal(results(nn::tiled_attend, s, {}, other, torch::kFloat32)[0]));
   torch::manual_seed(4);
   const auto first = nn::draw_seed(), second = nn::draw_seed();
   torch::manual_seed(4);

@@ -1,11 +1,11 @@
-#include "nn/ops/dropout_attend.h"
+#include "nn/ops/tiled_attend.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <mutex>
 
 #include "nn/base/cuda.h"
-#include "nn/kernels/dropout_attend_kernels.h"
+#include "nn/kernels/tiled_attention_kernels.h"
 
 namespace nn {
 namespace {
@@ -35,18 +35,18 @@ Tensor dense_rows(const Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(
 
 // f(row, head, kernel, inputs) for all heads of all rows; an empty mask is none.
 template <class F>
-void each_head_dropping(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                        const DropoutAttend& o, F f) {
-  const DropoutAttendShape shape{q.size(2), k.size(2), q.size(3), static_cast<float>(o.scale),
-                                 o.causal};
+void each_head(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+               const TiledAttend& o, F f) {
+  const TiledAttentionShape shape{q.size(2), k.size(2), q.size(3), static_cast<float>(o.scale),
+                                  o.causal};
   const DropoutStream stream(o.dropout, o.seed);
   const auto heads = q.size(1);
   at::parallel_for(0, q.size(0) * heads, 1, [&](std::int64_t begin, std::int64_t end) {
-    DropoutAttention kernel(shape, stream);
+    TiledAttention kernel(shape, stream);
     for (std::int64_t i = begin; i < end; ++i) {
       const auto row = i / heads, head = i % heads;
-      DropoutAttention::Inputs in{read_head(q, row, head), read_head(k, row, head),
-                                  read_head(v, row, head)};
+      TiledAttention::Inputs in{read_head(q, row, head), read_head(k, row, head),
+                                read_head(v, row, head)};
       in.head = static_cast<std::uint64_t>(i);
       if (mask.dim() == 4) {
         in.mask = mask.const_data_ptr<float>() + row * mask.stride(0) + head * mask.stride(1);
@@ -57,17 +57,16 @@ void each_head_dropping(const Tensor& q, const Tensor& k, const Tensor& v, const
   });
 }
 
-class DroppingAttend : public torch::autograd::Function<DroppingAttend> {
+class AttendInTiles : public torch::autograd::Function<AttendInTiles> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
-                        const Tensor& mask, const DropoutAttend& options) {
+                        const Tensor& mask, const TiledAttend& options) {
     const auto heads = q.size(1), steps = q.size(2);
     const Tensor o = room_like(q), log_sums = torch::empty({q.size(0), heads, steps}, q.options());
-    each_head_dropping(q, k, v, mask, options,
-                       [&](auto row, auto head, auto& kernel, const auto& in) {
-                         kernel.forward(in, write_head(o, row, head),
-                                        log_sums.data_ptr<float>() + (row * heads + head) * steps);
-                       });
+    each_head(q, k, v, mask, options, [&](auto row, auto head, auto& kernel, const auto& in) {
+      kernel.forward(in, write_head(o, row, head),
+                     log_sums.data_ptr<float>() + (row * heads + head) * steps);
+    });
     context->save_for_backward({q, k, v, mask, o});
     context->saved_data["log_sums"] = log_sums;
     context->saved_data["causal"] = options.causal;
@@ -82,17 +81,16 @@ class DroppingAttend : public torch::autograd::Function<DroppingAttend> {
     auto& data = context->saved_data;
     const Tensor log_sums = data["log_sums"].toTensor(), d_o = dense_rows(gradients[0]);
     const auto reals = data["reals"].toDoubleVector();
-    const DropoutAttend options{reals[0], data["causal"].toBool(), reals[1],
-                                static_cast<std::uint64_t>(data["seed"].toInt())};
+    const TiledAttend options{reals[0], data["causal"].toBool(), reals[1],
+                              static_cast<std::uint64_t>(data["seed"].toInt())};
     const auto heads = q.size(1), steps = q.size(2);
     const Tensor dq = room_like(q), dk = room_like(k), dv = room_like(v);
-    each_head_dropping(
-        q, k, v, mask, options, [&](auto row, auto head, auto& kernel, const auto& in) {
-          kernel.backward(
-              in, log_sums.const_data_ptr<float>() + (row * heads + head) * steps,
-              {read_head(o, row, head), read_head(d_o, row, head), write_head(dq, row, head),
-               write_head(dk, row, head), write_head(dv, row, head)});
-        });
+    each_head(q, k, v, mask, options, [&](auto row, auto head, auto& kernel, const auto& in) {
+      kernel.backward(
+          in, log_sums.const_data_ptr<float>() + (row * heads + head) * steps,
+          {read_head(o, row, head), read_head(d_o, row, head), write_head(dq, row, head),
+           write_head(dk, row, head), write_head(dv, row, head)});
+    });
     data.erase("log_sums");
     return {dq, dk, dv, Tensor(), Tensor()};
   }
@@ -106,7 +104,7 @@ std::uint64_t draw_seed() {
   return at::check_generator<at::CPUGeneratorImpl>(generator)->random64();
 }
 
-bool dropout_attend_fits(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
+bool tiled_attend_fits(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
   const auto fits = [](const Tensor& x) {
     return in_host_memory(x) && x.scalar_type() == torch::kFloat32;
   };
@@ -114,21 +112,14 @@ bool dropout_attend_fits(const Tensor& q, const Tensor& k, const Tensor& v, cons
          (!mask.defined() || (fits(mask) && mask.dim() == 4 && !mask.requires_grad()));
 }
 
-Tensor dropout_attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                      const DropoutAttend& options) {
-  const auto width = q.size(3),
-             spare = (DropoutAttention::kWidths - width % DropoutAttention::kWidths) %
-                     DropoutAttention::kWidths;
-  const auto whole = [spare](const Tensor& x) {
-    return spare > 0 ? torch::constant_pad_nd(x, {0, spare}) : dense_rows(x);
-  };
+Tensor tiled_attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                    const TiledAttend& options) {
   Tensor added = torch::empty({0}, q.options().requires_grad(false));
   if (mask.defined()) {
     const auto dense = dense_rows(mask.expand({-1, -1, -1, k.size(2)}));
     added = dense.expand({q.size(0), q.size(1), q.size(2), k.size(2)});
   }
-  const Tensor o = DroppingAttend::apply(whole(q), whole(k), whole(v), added, options);
-  return spare > 0 ? o.narrow(3, 0, width) : o;
+  return AttendInTiles::apply(dense_rows(q), dense_rows(k), dense_rows(v), added, options);
 }
 
 }  // namespace nn

@@ -1,6 +1,6 @@
 #pragma once
-// Attention of one head of one sequence with dropout on its weights, on the CPU, forward and
-// backward, in tiles of queries x slots that stay in the second-level cache.
+// Attention of one head of one sequence, with dropout on its weights or without, on the CPU, forward
+// and backward, in tiles of queries x slots that stay in the second-level cache.
 
 #include <cstdint>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace nn {
 
 /// T queries, S slots. Where causal, S >= T and query i sees the slots up to its own, S - T + i.
-struct DropoutAttendShape {
+struct TiledAttentionShape {
   std::int64_t queries, slots, width;
   float scale;  ///< of products of queries and keys
   bool causal;
@@ -19,11 +19,9 @@ struct DropoutAttendShape {
 
 /// o = dropout(softmax(scale q k^T + mask)) v. No (T, S) matrix: the backward pass computes the
 /// weights again. Not thread safe: one a thread.
-class DropoutAttention {
+class TiledAttention {
  public:
-  /// Heads' widths are multiples of this.
-  static constexpr std::int64_t kWidths = 16;
-  DropoutAttention(const DropoutAttendShape& shape, const DropoutStream& stream);
+  TiledAttention(const TiledAttentionShape& shape, const DropoutStream& stream);
 
   struct Inputs {
     Matrix q;     // (T, width)
@@ -59,14 +57,16 @@ class DropoutAttention {
   std::int64_t seen(const Tile& tile, std::int64_t query) const;
   void score(const Inputs& in, const Tile& tile, const Block& block);
 
-  DropoutAttendShape shape_;
+  TiledAttentionShape shape_;
   DropoutStream stream_;
+  std::int64_t wide_;                               // a head's width, padded to whole lanes
   std::int64_t stride_;                             // of a tile's rows of scores
   std::vector<float> scores_, d_scores_;            // (rows of a block, slots of a tile)
-  std::vector<float> queries_, d_o_;                // (rows of a block, width): scaled queries
+  std::vector<float> queries_, d_o_;                // (rows of a block, wide): scaled queries
   std::vector<float> turned_keys_, turned_values_;  // (width, slots of a tile)
-  std::vector<float> keys_, values_;                // (slots of a tile, width)
+  std::vector<float> keys_, values_;                // (slots of a tile, wide)
   std::vector<float> dk_, dv_;                      // the same
+  std::vector<float> out_;                          // (T, wide): o, or dq
   std::vector<float> max_, sum_, dots_;             // (T)
 };
 
