@@ -2,7 +2,7 @@
 # eval/gated-text: tokens a second of evaluation with a datastore that a gate leaves out where it gives little, beside the best
 # constant share and a search for every token; on text of which a half is like the store (articles) and a half is not
 # (novels), so that the gate has something to find out: eval_gated's keys and words are random, no store helps there
-# and to search nothing costs nothing. The gate's threshold is the largest of a few at which the loss of the
+# and to search nothing costs nothing. The gate's threshold is the largest at which the loss of the
 # validation text is no higher than the constant's; the losses on the test text are said on stderr. Turn by turn; the
 # medians of three rounds are compared.
 #
@@ -49,13 +49,14 @@ evaluate() { # NAME CONFIG DATA FLAG...
 }
 no_higher() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a <= b) }'; }
 
+# The largest threshold at which the validation text loses nothing, by halves.
 evaluate valid constant.conf valid.shard.zst
 bound=$(member loss <valid.json)
-threshold=0
-for try in 0.02 0.05 0.1 0.15 0.2 0.3 0.4; do
-  evaluate valid gate.conf valid.shard.zst --datastore-threshold "$try"
-  no_higher "$(member loss <valid.json)" "$bound" || break
-  threshold=$try
+threshold=0 above=1
+for _ in 1 2 3 4 5 6 7; do
+  middle=$(awk -v a="$threshold" -v b="$above" 'BEGIN { print (a + b) / 2 }')
+  evaluate valid gate.conf valid.shard.zst --datastore-threshold "$middle"
+  if no_higher "$(member loss <valid.json)" "$bound"; then threshold=$middle; else above=$middle; fi
 done
 for _ in 1 2 3; do
   evaluate constant constant.conf test.shard.zst

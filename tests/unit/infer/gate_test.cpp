@@ -329,3 +329,16 @@ DOCTEST_TEST_CASE("a gate that is not fitted, or for others, is refused") {
   of.plan.gates.gate.rows.pop_back();
   DOCTEST_CHECK(code() == 64);
 }
+
+DOCTEST_TEST_CASE("a model's confidence in float32 is that of float64") {
+  torch::manual_seed(4);
+  for (const std::int64_t words : {1, 17, 4096, 9001}) {
+    Tensor scores = 4 * torch::randn({5, words});
+    if (words > 1) scores.slice(1, words / 2, words / 2 + 1).fill_(-HUGE_VALF);
+    const Tensor log_probs = scores.log_softmax(1);
+    const Tensor got = infer::confidence_of(log_probs),
+                 want = infer::confidence_of(log_probs.to(torch::kFloat64));
+    DOCTEST_CAPTURE(words);
+    DOCTEST_CHECK(torch::allclose(got, want, 1e-5, 1e-6));
+  }
+}

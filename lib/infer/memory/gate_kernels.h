@@ -1,0 +1,15 @@
+#pragma once
+// The arithmetic of infer::confidence_of on raw float32 memory.
+
+#include <cstdint>
+
+namespace infer {
+
+/// Of a row of log-probabilities, -inf where a word cannot be.
+struct RowConfidence {
+  double entropy;  ///< nats
+  double top;      ///< the highest log-probability
+};
+RowConfidence row_confidence(const float* log_probs, std::int64_t words);
+
+}  // namespace infer
