@@ -82,6 +82,11 @@ tables() {
   [ "$(awk -F '\t' '$4 == "valid"' "$BATS_TEST_TMPDIR/out/regbench.tsv" | wc -l)" -gt 0 ]
 }
 
+@test "ruler" {
+  runs ruler all plan
+  tables table.tsv
+}
+
 @test "three-moons" {
   runs three-moons all
   [ -s "$BATS_TEST_TMPDIR/out/record.tsv" ]

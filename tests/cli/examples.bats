@@ -110,7 +110,7 @@ EOF
   mkdir "$parsers"
   for program in "$BIN"/*; do program_that_only_parses "${program##*/}"; done
   ln -s /bin/true "$parsers/sacrebleu"
-  for example in babistories long-range-memory memory-decoder mosaic-slots regbench three-moons translation trime wikitext-2; do
+  for example in babistories long-range-memory memory-decoder mosaic-slots regbench ruler three-moons translation trime wikitext-2; do
     scale=paper
     [ -e "$root/examples/$example/scale/paper.mk" ] || grep -q '^paper\.' "$root/examples/$example/Makefile" || scale=small
     SCALE=$scale what_runs "$example" all >commands
