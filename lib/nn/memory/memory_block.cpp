@@ -5,6 +5,7 @@
 #include "nn/base/cuda.h"
 #include "nn/base/upload.h"
 #include "nn/memory/visibility.h"
+#include "nn/ops/entry_products.h"
 
 namespace nn {
 namespace {
@@ -26,7 +27,7 @@ double scale_of(const MemoryRule& rule, std::int64_t width) {
 
 // (R, M) scores; for l2 with the scale applied, for ip without.
 Tensor products(const Tensor& queries, const Tensor& keys, Metric metric, double scale) {
-  Tensor scores = torch::mm(queries, keys.t());
+  Tensor scores = entry_products(queries, keys);
   if (metric == Metric::ip) return scores;
   scores.mul_(2 * scale);
   scores.sub_(queries.square().sum(1, /*keepdim=*/true).mul_(scale));
@@ -190,7 +191,7 @@ void MemoryBlock::sum_there(Part& part) {
                  "seen_exponentiate");
 }
 
-// exp_scores becomes dL/d (q.k) for ip.
+// exp_scores becomes dL/d (q.k).
 void MemoryBlock::backward_masked(const Part& part, Span& span, const Tensor& every,
                                   const Tensor& matching) const {
   const Tensor all = every.slice(0, part.begin, part.end).unsqueeze(1),
@@ -221,9 +222,9 @@ void MemoryBlock::backward_there(const Part& part, Span& span, const Tensor& eve
 
 Tensor MemoryBlock::backward(const Tensor& d_all, const Tensor& d_positive, Tensor& d_keys) {
   Tensor d_queries = torch::zeros_like(queries_);
-  const Tensor every = share(d_all, sum_all_).mul_(scale_).contiguous(),
-               matching = share(d_positive, sum_positive_).mul_(scale_).contiguous();
-  const double sign = rule_.metric == Metric::ip ? 1 : 2;
+  const double slope = rule_.metric == Metric::ip ? scale_ : 2 * scale_;
+  const Tensor every = share(d_all, sum_all_).mul_(slope).contiguous(),
+               matching = share(d_positive, sum_positive_).mul_(slope).contiguous();
   for (auto& part : parts_) {
     const Tensor queries = queries_.slice(0, part.begin, part.end);
     Tensor d_part = d_queries.slice(0, part.begin, part.end);
@@ -236,12 +237,12 @@ Tensor MemoryBlock::backward(const Tensor& d_all, const Tensor& d_positive, Tens
         backward_masked(part, span, every, matching);
       const Tensor& d = span.exp_scores;
       const Tensor keys = entries_.keys.slice(0, span.begin, span.end);
-      d_part.addmm_(d, keys, 1, sign);
-      if (rule_.metric == Metric::l2) d_part.sub_(queries * d.sum(1, true), sign);
+      add_query_gradient(d, keys, d_part);
+      if (rule_.metric == Metric::l2) d_part.sub_(queries * d.sum(1, true));
       if (!rule_.gradient) continue;
       Tensor d_span = d_keys.slice(0, span.begin, span.end);
-      d_span.addmm_(d.t(), queries, 1, sign);
-      if (rule_.metric == Metric::l2) d_span.sub_(keys * d.sum(0).unsqueeze(1), sign);
+      add_entry_gradient(d, queries, d_span);
+      if (rule_.metric == Metric::l2) d_span.sub_(keys * d.sum(0).unsqueeze(1));
     }
   }
   return d_queries;
