@@ -29,12 +29,16 @@ struct Folder {
   ~Folder() { fs::remove_all(path); }
 };
 
+struct Walked {
+  Tensor keys, labels;
+};
+
 // All keys and labels, walked through.
-infer::EntryBlock walk_all(nn::Model& model, const shard::Dataset& data,
-                           const infer::WindowPlan& windows) {
+Walked walk_all(nn::Model& model, const shard::Dataset& data, const infer::WindowPlan& windows) {
   infer::WindowWalk walk(model, data, windows, torch::kCPU);
   std::vector<Tensor> keys, labels;
-  while (const auto block = walk.next()) {
+  while (auto block = walk.next()) {
+    block->arrive();
     keys.push_back(block->keys);
     labels.push_back(block->labels);
   }
@@ -187,7 +191,8 @@ DOCTEST_TEST_CASE(
   infer::PairWalk walk(model, *pairs.data, 16, torch::kCPU);
   std::vector<Tensor> keys, labels, wanted;
   std::vector<std::int64_t> tokens, first;
-  while (const auto block = walk.next()) {
+  while (auto block = walk.next()) {
+    block->arrive();
     keys.push_back(block->keys);
     labels.push_back(block->labels);
   }
@@ -248,7 +253,8 @@ DOCTEST_TEST_CASE(
       return std::make_unique<infer::WindowWalk>(model, shard.data(), windows, torch::kCPU);
     };
     std::vector<Tensor> keys, labels;
-    for (const auto all = walk(); const auto block = all->next();) {
+    for (const auto all = walk(); auto block = all->next();) {
+      block->arrive();
       keys.push_back(block->keys);
       labels.push_back(block->labels);
     }
@@ -265,8 +271,9 @@ DOCTEST_TEST_CASE(
         DOCTEST_CHECK(range.begin == at);
         if (range.begin > 0) own->go_on(range.begin, {});
         while (at < range.end) {
-          const auto block = own->next();
+          auto block = own->next();
           DOCTEST_REQUIRE(block.has_value());
+          block->arrive();
           const auto n = block->labels.size(0), from = static_cast<std::int64_t>(at);
           DOCTEST_CHECK(torch::equal(block->keys, all_keys.narrow(0, from, n)));
           DOCTEST_CHECK(torch::equal(block->labels, all_labels.narrow(0, from, n)));
