@@ -8,10 +8,12 @@
 #include "infer/keys/store_build.h"
 #include "infer/memory/stores.h"
 #include "infer/score/scorer.h"
+#include "infer/windows/pairs.h"
 #include "nn/base/arch_facts.h"
 #include "nn/base/cuda.h"
 #include "store/datastore.h"
 #include "unit/infer/store_of_keys.h"
+#include "unit/infer/tiny_pairs.h"
 
 namespace {
 
@@ -22,9 +24,22 @@ constexpr std::int64_t kWords = 23;
 struct Case {
   std::string memory = "none";
   std::int64_t cache = 0;
-  bool stores = false, carried = false, kernels = false;
+  bool stores = false, carried = false, kernels = false, adaptive = false;
   std::string combine = "joint";
 };
+
+// In float64, of which there are no kernels: a figure that differs is not rounding.
+nn::Model model_of(const std::string& arch, const Case& c) {
+  const auto type = c.kernels ? torch::kFloat32 : torch::kFloat64;
+  nn::Model model = tiny::model_of(arch, "sinusoidal", kWords, type);
+  if (!c.adaptive) return model;
+  nn::ModelOptions options = model.options;
+  options.vocabulary.cutoffs = {5, 12};
+  nn::Model other(options, kWords);
+  other.to(type);
+  other.eval();
+  return other;
+}
 
 struct Result {
   Tensor log_probs;
@@ -41,12 +56,13 @@ class Scoring {
                        {"l2", "exact", name});
   }
 
-  // In float64, of which there are no kernels: a figure that differs is not rounding.
   Result run(const Case& c, torch::Device device) const {
-    nn::Model model =
-        tiny::model_of(arch_, "sinusoidal", kWords, c.kernels ? torch::kFloat32 : torch::kFloat64);
+    nn::Model model = model_of(arch_, c);
     model.to(device);
-    auto windows = tiny::windows_of(16, 8, c.carried);
+    const bool pairs = nn::arch_facts(arch_).reads_source;
+    const auto& data = pairs ? *pairs_.data : text_.data();
+    auto windows =
+        pairs ? infer::pair_windows(data, model, 64) : tiny::windows_of(16, 8, c.carried);
     windows.batch_tokens = 64;
     infer::MemoryOptions memory = tiny::memory_of(c.memory);
     if (c.memory == "local,long") memory.long_reach = "33";
@@ -61,10 +77,15 @@ class Scoring {
     Result result;
     std::vector<Tensor> blocks;
     infer::Watch watch;
-    watch.scored = [&](const infer::Scored& scored) { blocks.push_back(scored.log_prob); };
+    std::uint64_t last = 0;
+    watch.scored = [&](const infer::Scored& scored) {
+      DOCTEST_CHECK(scored.first >= last);
+      last = scored.first;
+      blocks.push_back(scored.log_prob);
+    };
     watch.progress = [&](std::uint64_t) { ++result.batches; };
     pretend::take_waits();
-    infer::score(model, shard_.data(), windows, plan, device, watch);
+    infer::score(model, data, windows, plan, device, watch);
     result.waits = pretend::take_waits();
     result.log_probs = torch::cat(blocks);
     return result;
@@ -72,7 +93,8 @@ class Scoring {
 
  private:
   std::string arch_;
-  tiny::Shard shard_{tiny::text_of({150, 41}, kWords)};
+  tiny::Shard text_{tiny::text_of({150, 41}, kWords)};
+  tiny::Pairs pairs_;
   tiny::StoreFolder folder_;
 };
 
@@ -83,6 +105,7 @@ DOCTEST_TEST_CASE("a text is scored on a device as on the CPU, with a wait a bat
                                    {.memory = "local"},
                                    {.memory = "local,long"},
                                    {.memory = "local,long", .kernels = true},
+                                   {.memory = "local", .adaptive = true},
                                    {.memory = "local,long", .cache = 20, .combine = "interpolate"},
                                    {.memory = "local", .stores = true, .combine = "both"},
                                    {.stores = true},
@@ -90,7 +113,6 @@ DOCTEST_TEST_CASE("a text is scored on a device as on the CPU, with a wait a bat
   static const nn::CudaKernels emulated = nn::linked_cuda_kernels();
   const auto device = pretend::device();
   for (const auto& arch : nn::architecture_names()) {
-    if (nn::arch_facts(arch).reads_source) continue;
     const Scoring scoring(arch);
     for (const Case& c : cases) {
       if ((c.carried && arch != "lstm") || (c.kernels && arch != "transformer")) continue;
@@ -98,6 +120,7 @@ DOCTEST_TEST_CASE("a text is scored on a device as on the CPU, with a wait a bat
       DOCTEST_CAPTURE(c.memory);
       DOCTEST_CAPTURE(c.stores);
       DOCTEST_CAPTURE(c.kernels);
+      DOCTEST_CAPTURE(c.adaptive);
       const Result here = scoring.run(c, torch::kCPU);
       const nn::AsDevice as(c.kernels ? &emulated : nullptr, device.type());
       const Result there = scoring.run(c, device);
