@@ -40,12 +40,23 @@ void note_wait(const std::string& what) {
   g_waits.push_back(what);
 }
 
+class Inside {
+ public:
+  Inside() { ++t_inside; }
+  ~Inside() { --t_inside; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+};
+
+// Blocks of the pinned allocator, which is the only one that remembers them.
+std::set<const void*> g_pinned;
+
 // Copies to pinned memory that are under way: nothing has arrived until an event behind them is waited
 // for, or all of the device.
 struct Late {
   Tensor to, from;
 };
-std::vector<Late> g_late;
+std::vector<Late> g_late;                // goes before g_pinned, which its blocks are in
 std::size_t g_arrived = 0, g_asked = 0;  // counted over all
 
 void arrive(std::size_t before) {
@@ -61,17 +72,6 @@ void arrive(std::size_t before) {
   for (const auto& [to, from] : now) to.copy_(from);
 }
 void arrive_all() { arrive(g_asked); }
-
-class Inside {
- public:
-  Inside() { ++t_inside; }
-  ~Inside() { --t_inside; }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-};
-
-// Blocks of the pinned allocator, which is the only one that remembers them.
-std::set<const void*> g_pinned;
 
 void free_block(void* block) { std::free(block); }
 void free_pinned(void* block) {
