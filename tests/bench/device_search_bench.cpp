@@ -84,7 +84,7 @@ int run(int argc, char** argv) {
   const auto room = infer::device_room(device);
   for (const bool stay : {true, false}) {
     const infer::DeviceSearch there(keys, width, store::Metric::ip, device,
-                                    {stay ? room.keys : 0, room.blocks});
+                                    {stay ? room.keys : 0, room.blocks, 0});
     if (stay && there.resident_bytes() == 0) continue;
     if (!agree(problem.search(there, compared), expected)) {
       std::fprintf(stderr, "bench_device_search: the device finds other scores than the loops\n");

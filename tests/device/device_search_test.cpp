@@ -109,7 +109,7 @@ DOCTEST_TEST_CASE("exact search on a device finds what the CPU finds, in its ord
             DOCTEST_CAPTURE(stay);
             DOCTEST_CAPTURE(blocks);
             const infer::DeviceSearch there(problem.keys, problem.width, metric, device,
-                                            {stay ? kAllKeys : 0, blocks});
+                                            {stay ? kAllKeys : 0, blocks, 0});
             DOCTEST_CHECK((there.resident_bytes() > 0) == (stay && shape.rows > 0));
             DOCTEST_CHECK((search(there, problem) == expected));
           }
@@ -122,7 +122,7 @@ DOCTEST_TEST_CASE("scores of any numbers are the CPU's to rounding") {
   for (const Metric metric : {Metric::ip, Metric::l2}) {
     const Found expected = search(store::ExactSearch(problem.keys, problem.width, metric), problem);
     const infer::DeviceSearch there(problem.keys, problem.width, metric, pretend::device(),
-                                    {0, 30'000});
+                                    {0, 30'000, 0});
     const Found found = search(there, problem);
     for (std::size_t i = 0; i < found.ids.size(); ++i)
       DOCTEST_REQUIRE(found.scores[i] ==
@@ -166,6 +166,17 @@ DOCTEST_TEST_CASE("a search waits for its result, and keys that come for it two 
   DOCTEST_CHECK(std::count(waits.begin(), waits.end(), "copy to the host") == 1);
   DOCTEST_CHECK(std::count(waits.begin(), waits.end(), "an event") == 4);
   DOCTEST_CHECK(waits.size() == 5);
+}
+
+DOCTEST_TEST_CASE("a few queries do not have the keys come") {
+  for (const std::int64_t n : {31, 32}) {
+    const Problem problem(200, 8, n, 20);
+    const infer::DeviceSearch there(problem.keys, problem.width, Metric::ip, pretend::device(),
+                                    {0});
+    pretend::take_copies();
+    DOCTEST_CHECK((search(there, problem) == plain(problem, Metric::ip)));
+    DOCTEST_CHECK((pretend::take_copies().all == 0) == (n < 32));
+  }
 }
 
 DOCTEST_TEST_CASE("several stores on a device are one, and a text does not see its own entries") {

@@ -17,7 +17,8 @@ using torch::Tensor;
 constexpr std::int64_t kGroup = 16;  // rows
 constexpr std::int64_t kHitsBytes = 1
                                     << 30;  // of the queries that keys are looked at for in one go
-constexpr std::int64_t kBytesPerRow = 40;   // that is looked at: its score, its number, as a hit
+constexpr std::int64_t kBytesPerScore = 6;  // with those of groups
+constexpr std::int64_t kBytesPerRow = 64;   // that is looked at: its number, its hit on the way
 constexpr std::int64_t kLowHalf = 0xffffffff;  // the numbers of rows, so that the smaller is more
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
@@ -81,7 +82,9 @@ DeviceSearch::DeviceSearch(std::span<const store::Half> keys, std::int64_t width
                              {std::ssize(keys) / width, width}, torch::kFloat16)),
       metric_(metric),
       device_(device),
-      block_bytes_(room.blocks) {
+      block_bytes_(room.blocks),
+      few_(room.few),
+      here_(keys, width, metric) {
   const std::int64_t fit = block_bytes_ / (8 * width);  // half of it, as float32
   block_rows_ = std::max<std::int64_t>(1, fit / kGroup) * kGroup;
   if (std::ssize(keys) * 2 > room.keys) return;
@@ -120,8 +123,8 @@ Tensor DeviceSearch::best(const Tensor& queries, std::int64_t k) const {
   Tensor hits = torch::full({n, k}, no_hit(), queries.options().dtype(torch::kInt64));
   for_each_block([&](std::int64_t first, const Tensor& keys) {
     const std::int64_t rows = keys.size(0), looked_at = std::min(k * kGroup, rows) + k;
-    const std::int64_t step =
-        std::max<std::int64_t>(1, block_bytes_ / 2 / (rows * 4 + looked_at * kBytesPerRow));
+    const std::int64_t step = std::max<std::int64_t>(
+        1, block_bytes_ / 2 / (rows * kBytesPerScore + looked_at * kBytesPerRow));
     const Tensor wide = keys.to(torch::kFloat32);
     const Tensor half_norms =
         metric_ == store::Metric::l2 ? wide.square().sum(1).div_(2) : Tensor();
@@ -134,10 +137,11 @@ Tensor DeviceSearch::best(const Tensor& queries, std::int64_t k) const {
   return std::get<0>(hits.sort(1, /*descending=*/true));
 }
 
-void DeviceSearch::search(std::span<const float> queries, std::int64_t k, std::int64_t /*threads*/,
+void DeviceSearch::search(std::span<const float> queries, std::int64_t k, std::int64_t threads,
                           std::span<std::int64_t> ids, std::span<float> scores) const {
-  const torch::NoGradGuard no_gradient;
   const std::int64_t width = keys_.size(1), n = std::ssize(queries) / width;
+  if (!there_.defined() && n < few_) return here_.search(queries, k, threads, ids, scores);
+  const torch::NoGradGuard no_gradient;
   const std::int64_t step = std::max<std::int64_t>(1, kHitsBytes / (8 * k));
   for (std::int64_t begin = 0; begin < n; begin += step) {
     const std::int64_t end = std::min(begin + step, n);

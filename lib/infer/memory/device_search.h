@@ -12,14 +12,17 @@
 
 #include "nn/base/torch.h"
 #include "store/datastore.h"
+#include "store/exact_search.h"
 #include "store/key_search.h"
 
 namespace infer {
 
 /// What a search may take of a device's memory, in bytes.
 struct DeviceRoom {
-  std::int64_t keys;  ///< a store's, which stay there; larger ones come anew for each search
+  std::int64_t keys;  ///< a store's, which stay there; larger ones come for each search
   std::int64_t blocks = 1LL << 30;  ///< of keys and scores that are worked on
+  /// Fewer queries do not have keys come: the processors read them faster.
+  std::int64_t few = 32;
 };
 /// Half of what the device has for keys, and a little for blocks; all it takes where it is not known
 /// what it has.
@@ -48,7 +51,8 @@ class DeviceSearch : public store::KeySearch {
   torch::Tensor there_;  // the same on the device; undefined: there is no room
   store::Metric metric_;
   torch::Device device_;
-  std::int64_t block_bytes_, block_rows_;
+  std::int64_t block_bytes_, block_rows_, few_;
+  store::ExactSearch here_;
 };
 
 /// The store's keys are looked at on the device from now on, unless it has an index; what stays there is
