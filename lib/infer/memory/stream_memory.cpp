@@ -295,7 +295,7 @@ Tensor StreamMemory::log_probs(nn::Head& head, const Window& window, std::int64_
     const Tensor queries = keys.slice(0, begin);
     const nn::MemoryRule rule = rule_of(source);
     const nn::Entries own{keys, window.targets.slice(0, 0, end), window.place.slice(0, end)};
-    const Tensor masses = nn::memory_log_masses(queries, place, own, rule, words);
+    Tensor masses = nn::memory_log_masses(queries, place, own, rule, words);
     const nn::Entries older = before(source, window);
     if (older.size() == 0) return masses;
     return torch::logaddexp(masses, nn::memory_log_masses(queries, place, older, rule, words));
