@@ -38,6 +38,7 @@ cuda: BUILD := build-cuda
 cuda: CMAKE_ARGS += -DTESSERA_CUDA=ON
 cuda: export LIBTORCH := $(or $(LIBTORCH),$(CURDIR)/.deps/cuda/torch)
 cuda: $(if $(LIBTORCH),,setup-cuda) all
+	@$(ninja) bench_device_search
 
 setup-cuda:
 	@tools/setup cuda
@@ -55,6 +56,7 @@ gpu-pack: BUILD := build-gpu
 gpu-pack: CMAKE_ARGS += -DTESSERA_CUDA=ON -DTESSERA_ARCH=x86-64-v3
 gpu-pack: export LIBTORCH := $(or $(LIBTORCH),$(CURDIR)/.deps/cuda/torch)
 gpu-pack: $(if $(LIBTORCH),,setup-cuda) tests
+	@$(ninja) bench_device_search
 	@tools/gpu-pack
 
 html: all

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "store/builder.h"
+#include "store/exact_search.h"
 
 namespace store {
 namespace {
@@ -82,7 +83,7 @@ void Datastore::open_files(bool with_index) {
   if (core::hash128(std::as_bytes(first)).hex() != m.documents_hash)
     fail(Code::bad_data, "{}/{}: damaged: its hash is another", folder_, m.documents_file);
   expect_documents(first, m.rows, folder_ + "/" + m.documents_file);
-  exact_.emplace(keys(), width(), m.metric);
+  exact_ = std::make_unique<const ExactSearch>(keys(), width(), m.metric);
   if (m.exact() || !with_index) return;
   const core::MappedFile file(folder_ + "/" + m.index_file);
   if (core::hash128(file.bytes()).hex() != m.index_hash)

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "store/exact_search.h"
 #include "store/index.h"
+#include "store/key_search.h"
 #include "store/manifest.h"
 #include "store/npy.h"
 #include "store/projection.h"
@@ -27,6 +27,9 @@ class Datastore : public Store {
   explicit Datastore(const std::string& folder) : Datastore(folder, true) {}
   /// The same, but as an exact store, whatever its index.
   static Datastore without_index(const std::string& folder) { return {folder, false}; }
+
+  /// Who looks at all keys from now on, in place of this machine's processors. Before any search.
+  void look_by(std::unique_ptr<const KeySearch> search) { exact_ = std::move(search); }
 
   const std::string& name() const override { return folder_; }
   const Manifest& manifest() const override { return manifest_; }
@@ -62,7 +65,7 @@ class Datastore : public Store {
   Manifest manifest_;
   NpyArray keys_, values_, documents_, places_, weights_;
   Projection projection_;  // of queries, where keys were projected
-  std::optional<ExactSearch> exact_;
+  std::unique_ptr<const KeySearch> exact_;
   std::unique_ptr<Index> index_;
 };
 

@@ -13,23 +13,21 @@
 #include <vector>
 
 #include "store/half.h"
+#include "store/key_search.h"
 #include "store/manifest.h"
 
 namespace store {
 
-/// keys (N, width), row after row, N below 2^32; they must outlive it. Thread safe.
-class ExactSearch {
+/// keys (N, width), row after row, N below 2^32; they must outlive it.
+class ExactSearch : public KeySearch {
  public:
   /// Throws Error{unavailable} for 2^32 rows or more.
   ExactSearch(std::span<const Half> keys, std::int64_t width, Metric metric);
 
-  /// queries (n, width) -> ids and scores (n, k): the nearest first, of equal scores the smaller
-  /// row; where the store has fewer than k, id -1 and score -infinity. Products are sums in
-  /// float32; -|q - k|^2 is 2 (q.k - |k|^2 / 2) - |q|^2, off by about 1e-6 of its parts. `threads`
-  /// 0: one a processor. Memory: 32 bytes for each of min(n, 4096) * k, a share of the keys sampled
-  /// (at most 65,536 of them) and what of the keys the system keeps.
+  /// Memory: 32 bytes for each of min(n, 4096) * k, a share of the keys sampled (at most 65,536 of
+  /// them) and what of the keys the system keeps.
   void search(std::span<const float> queries, std::int64_t k, std::int64_t threads,
-              std::span<std::int64_t> ids, std::span<float> scores) const;
+              std::span<std::int64_t> ids, std::span<float> scores) const override;
 
  private:
   void search_batch(std::span<const float> queries, std::size_t k, std::size_t threads,

@@ -14,6 +14,7 @@ unpacked() {
   cp "$root"/tools/gpu-check "$root"/tools/gpu-bench tessera/tools/
   cp "$root"/tests/bench/gpu_step_peer.py tessera/tests/bench/
   ln -s "$BIN"/* tessera/bin/
+  ln -s "$(dirname "$BIN")/bench" tessera/bench
 }
 
 @test "without a GPU gpu-check and gpu-bench end with one line and 69" {
@@ -32,7 +33,7 @@ unpacked() {
   unpacked
   export GPU_CHECK_DEVICE=cpu GPU_CHECK_ARCHITECTURES='transformer gla'
   run --separate-stderr -0 tessera/tools/gpu-check
-  [ "$(grep -c ' ok ' <<<"$output")" -eq 2 ] && [ "$(grep -cE '^(transformer|gla) ' <<<"$output")" -eq 6 ]
+  [ "$(grep -c ' ok ' <<<"$output")" -eq 3 ] && [ "$(grep -cE '^(transformer|gla) ' <<<"$output")" -eq 6 ]
   rm tessera/bin/eval-ppl
   printf '%s\n' '#!/bin/sh' 'while [ "$1" != -o ]; do shift; done' 'echo "{\"loss\":$$}" >"$2"' >tessera/bin/eval-ppl
   chmod +x tessera/bin/eval-ppl
@@ -44,6 +45,11 @@ unpacked() {
   unpacked
   GPU_BENCH_DEVICE=cpu GPU_BENCH_SHAPE=tiny run --separate-stderr -0 tessera/tools/gpu-bench
   [[ $output == *"train/gpt2-small/local,long"*tokens/s*"sample/gpt2-small"* ]] || { echo "$output" && return 1; }
+  if [ -x tessera/bench/bench_device_search ]; then
+    [[ $output == *"search/20000/resident"*"search/20000/streamed"* ]] || { echo "$output" && return 1; }
+  else
+    [[ $stderr == *"no figure of exact search"* ]]
+  fi
   python3 - tessera/bench-gpu.jsonl <<'PY'
 import json, sys
 figures = [json.loads(line) for line in open(sys.argv[1])]

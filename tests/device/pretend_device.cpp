@@ -51,6 +51,28 @@ class Inside {
 // Blocks of the pinned allocator, which is the only one that remembers them.
 std::set<const void*> g_pinned;
 
+// Copies to pinned memory that are under way: nothing has arrived until an event behind them is waited
+// for, or all of the device.
+struct Late {
+  Tensor to, from;
+};
+std::vector<Late> g_late;                // goes before g_pinned, which its blocks are in
+std::size_t g_arrived = 0, g_asked = 0;  // counted over all
+
+void arrive(std::size_t before) {
+  std::vector<Late> now;
+  {
+    const std::lock_guard lock(g_mutex);
+    while (g_arrived < before) {
+      now.push_back(g_late[0]);
+      g_late.erase(g_late.begin());
+      ++g_arrived;
+    }
+  }
+  for (const auto& [to, from] : now) to.copy_(from);
+}
+void arrive_all() { arrive(g_asked); }
+
 void free_block(void* block) { std::free(block); }
 void free_pinned(void* block) {
   {
@@ -113,14 +135,23 @@ struct Guard : c10::impl::DeviceGuardImplInterface {
   }
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }
   void record(void** event, const c10::Stream&, c10::DeviceIndex, c10::EventFlag) const override {
-    *event = &g_mutex;  // anything but null
+    *event = reinterpret_cast<void*>(1 + g_asked);  // anything but null
   }
   void block(void*, const c10::Stream&) const override {}
   bool queryEvent(void*) const override { return true; }
-  void synchronizeEvent(void*) const override { note_wait("an event"); }
+  void synchronizeEvent(void* event) const override {
+    note_wait("an event");
+    arrive(reinterpret_cast<std::size_t>(event) - 1);
+  }
   bool queryStream(const c10::Stream&) const override { return true; }
-  void synchronizeStream(const c10::Stream&) const override { note_wait("a stream"); }
-  void synchronizeDevice(c10::DeviceIndex) const override { note_wait("the device"); }
+  void synchronizeStream(const c10::Stream&) const override {
+    note_wait("a stream");
+    arrive_all();
+  }
+  void synchronizeDevice(c10::DeviceIndex) const override {
+    note_wait("the device");
+    arrive_all();
+  }
 
  private:
   static c10::Stream stream(c10::StreamId id) {
@@ -147,8 +178,16 @@ Tensor as_cpu(const Tensor& x) {
 }
 
 Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
+  if (to.is_cpu() && non_blocking && t_inside == 0 && to.is_pinned()) {
+    std::memset(to.data_ptr(), 0xff, to.nbytes());  // no number, until it has arrived
+    const std::lock_guard lock(g_mutex);
+    g_late.push_back({to, as_cpu(from).clone()});
+    ++g_asked;
+    return to;
+  }
   if (to.is_cpu()) {
     note_wait("copy to the host");
+    if (t_inside == 0) arrive_all();
   } else if (from.is_cpu() && t_inside == 0) {
     if (!non_blocking || (from.numel() > 0 && !from.is_pinned()))
       note_wait(non_blocking ? "copy from memory that is not pinned" : "copy that is waited for");

@@ -1,7 +1,8 @@
 #pragma once
 // A device where there is none: for LibTorch one as CUDA is, with streams and pinned memory, whose
 // operators are the CPU's on copies. What is not on it is another device's, so that mixing them is
-// an error, and everything that the host would wait for is seen.
+// an error, and everything that the host would wait for is seen. What is copied to pinned memory without
+// waiting is no number there until an event behind it is waited for, or all of the device.
 
 #include <string>
 #include <vector>

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "nn/base/upload.h"
 
 namespace infer {
 namespace {
@@ -26,6 +27,18 @@ std::uint64_t entries_in(const std::vector<Span>& spans) {
 }
 
 }  // namespace
+
+EntryBlock::EntryBlock(Tensor labels_, const Tensor& keys_, const Tensor& log_probs_)
+    : labels(std::move(labels_)),
+      coming_(log_probs_.defined() ? std::vector<Tensor>{keys_, log_probs_}
+                                   : std::vector<Tensor>{keys_},
+              torch::kFloat32) {}
+
+void EntryBlock::arrive() {
+  const auto come = coming_.get();
+  keys = come[0];
+  if (come.size() > 1) log_probs = come[1];
+}
 
 std::vector<std::int64_t> EntryRange::documents(std::vector<std::int64_t> first) const {
   const auto from = static_cast<std::int64_t>(begin), to = static_cast<std::int64_t>(end);
@@ -58,8 +71,8 @@ Tensor EntryWalk::log_probs(const Tensor& f, const Tensor& labels) const {
   for (std::int64_t begin = 0; begin < f.size(0); begin += step) {
     const auto end = std::min(begin + step, f.size(0));
     const Tensor some = labels.slice(0, begin, end);
-    parts.push_back(head.block(f.slice(0, begin, end), {some.to(f.device()), some}, false)
-                        ->log_prob.to(torch::kCPU, torch::kFloat32));
+    parts.push_back(
+        head.block(f.slice(0, begin, end), {nn::upload(some, f.device()), some}, false)->log_prob);
   }
   return torch::cat(parts);
 }
@@ -110,9 +123,8 @@ std::optional<EntryBlock> WindowWalk::next() {
     labels.push_back(host.targets[row].slice(0, spans[i].first_scored, spans[i].length));
   }
   const Tensor all = torch::cat(labels);
-  return EntryBlock{torch::cat(keys).to(torch::kCPU, torch::kFloat32).contiguous(),
-                    all.to(torch::kInt32),
-                    asks_log_probs_ ? log_probs(torch::cat(hidden), all) : Tensor()};
+  return EntryBlock(all.to(torch::kInt32), torch::cat(keys),
+                    asks_log_probs_ ? log_probs(torch::cat(hidden), all) : Tensor());
 }
 
 std::uint64_t WindowWalk::count() const {

@@ -9,6 +9,7 @@
 #include "infer/windows/window_batches.h"
 #include "infer/windows/window_plan.h"
 #include "nn/arch/model.h"
+#include "nn/base/download.h"
 #include "nn/base/state.h"
 #include "nn/base/torch.h"
 #include "shard/dataset.h"
@@ -17,11 +18,19 @@ namespace infer {
 
 /// Entries in the order of the stream: the key of a position and the token that follows it.
 struct EntryBlock {
-  torch::Tensor keys;    ///< (R, d_key) float32, CPU, contiguous: Hidden::g
   torch::Tensor labels;  ///< (R) int32, CPU
+  torch::Tensor keys;    ///< (R, d_key) float32, CPU, contiguous: Hidden::g
   /// (R) float32, CPU: log-probability that the model alone gives the label; undefined unless the
   /// walk was asked for it.
   torch::Tensor log_probs = {};
+
+  /// Keys and log_probs (undefined: none) that are on their way from where the model is.
+  EntryBlock(torch::Tensor labels, const torch::Tensor& keys, const torch::Tensor& log_probs);
+  /// Waits for them; before that they are undefined here.
+  void arrive();
+
+ private:
+  nn::Download coming_;
 };
 
 /// Some consecutive entries of a walk, [begin, end).
@@ -41,8 +50,8 @@ class EntryWalk {
   EntryWalk(const EntryWalk&) = delete;
   EntryWalk& operator=(const EntryWalk&) = delete;
 
-  /// The next entries; none at the end. Throws Error{bad_data} for a token outside the model's
-  /// vocabulary.
+  /// The next entries, of which the labels have arrived; none at the end. Throws Error{bad_data} for a
+  /// token outside the model's vocabulary.
   virtual std::optional<EntryBlock> next() = 0;
   /// Goes to where a walk stood that had given `entries` in whole blocks; `state` is its state().
   /// Throws Error{bad_data} if no block ends there.
@@ -64,7 +73,7 @@ class EntryWalk {
   explicit EntryWalk(nn::Model& model);
   /// Entries of each of the groups that stand or fall together.
   virtual std::vector<std::uint64_t> group_sizes() const = 0;
-  /// f (R, d_model), labels (R) int64 on the CPU -> (R) float32 on the CPU; undefined unless asked.
+  /// f (R, d_model), labels (R) int64 on the CPU -> (R) where f is; undefined unless asked.
   torch::Tensor log_probs(const torch::Tensor& f, const torch::Tensor& labels) const;
   nn::Model& model_;
   nn::State state_;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <span>
 
 #include "core/error.h"
@@ -26,11 +27,11 @@ void commit(store::Builder& builder, const EntryWalk& walk, const std::string& f
   if (walk.carried()) model::remove_checkpoints(folder, static_cast<std::int64_t>(entries));
 }
 
-void add(store::Builder& builder, const EntryBlock& block, std::span<const std::int64_t> places) {
-  builder.add(
-      {block.keys.const_data_ptr<float>(), static_cast<std::size_t>(block.keys.numel())},
-      {block.labels.const_data_ptr<std::int32_t>(), static_cast<std::size_t>(block.labels.size(0))},
-      places);
+void add(store::Builder& builder, const torch::Tensor& keys, const torch::Tensor& labels,
+         std::span<const std::int64_t> places) {
+  builder.add({keys.const_data_ptr<float>(), static_cast<std::size_t>(keys.numel())},
+              {labels.const_data_ptr<std::int32_t>(), static_cast<std::size_t>(labels.size(0))},
+              places);
 }
 
 // Those of a block, whose first entry is number `first`, to whose label the model gives no more.
@@ -39,7 +40,7 @@ void add_unknown(store::Builder& builder, const EntryBlock& block, std::uint64_t
   const torch::Tensor rows =
       (block.log_probs.to(torch::kFloat64) <= std::log(most_known)).nonzero().squeeze(1);
   const torch::Tensor places = rows + static_cast<std::int64_t>(first);
-  add(builder, {block.keys.index_select(0, rows), block.labels.index_select(0, rows)},
+  add(builder, block.keys.index_select(0, rows), block.labels.index_select(0, rows),
       {places.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(places.numel())});
 }
 
@@ -61,23 +62,35 @@ bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& rang
   if (range.begin + entries > 0) walk.go_on(range.begin + entries, std::move(state));
   auto last = Clock::now();
   bool stopped = false;
-  while (!stopped && entries < range.size()) {
-    const auto block = walk.next();
-    if (!block) break;
-    const auto n = static_cast<std::size_t>(block->labels.size(0));
+  std::uint64_t walked = entries;
+  std::optional<EntryBlock> coming;
+  const auto arrive = [&] {
+    if (!coming) return;
+    coming->arrive();
     if (some)
-      add_unknown(builder, *block, entries, most_known);
+      add_unknown(builder, *coming, entries, most_known);
     else
-      add(builder, *block, {});
-    entries += n;
+      add(builder, coming->keys, coming->labels, {});
+    entries += static_cast<std::uint64_t>(coming->labels.size(0));
+    coming.reset();
     if (watch.progress) watch.progress(entries);
+  };
+  while (!stopped && walked < range.size()) {
+    auto block = walk.next();
+    if (!block) break;
+    walked += static_cast<std::uint64_t>(block->labels.size(0));
+    arrive();  // while a device computes this one
+    coming = std::move(block);
+    if (device.is_cpu()) arrive();
     stopped = watch.stop && watch.stop();
     if (std::chrono::duration<double>(Clock::now() - last).count() > watch.commit_every_s) {
+      arrive();  // the walk's State is that behind it
       commit(builder, walk, folder, entries);
       committed = entries;
       last = Clock::now();
     }
   }
+  arrive();
   if (entries > committed) commit(builder, walk, folder, entries);
   return !stopped;
 }

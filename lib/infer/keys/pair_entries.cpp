@@ -83,35 +83,26 @@ std::optional<EntryBlock> PairWalk::next() {
   std::iota(pairs.begin(), pairs.end(), next_pair_);
   next_pair_ += std::ssize(pairs);
   const auto& documents = data_.documents();
-  std::vector<std::int64_t> first(pairs.size());  // of each pair's entries in the block
-  std::int64_t rows = 0;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    first[i] = rows;
-    rows += length_of(documents, pairs[i]);
-  }
   auto by_length = pairs;
   std::stable_sort(by_length.begin(), by_length.end(), [&](std::int64_t a, std::int64_t b) {
     return length_of(documents, a) < length_of(documents, b);
   });
-  EntryBlock block{torch::empty({rows, model_.architecture->d_key()}, torch::kFloat32),
-                   torch::empty({rows}, torch::kInt32),
-                   asks_log_probs_ ? torch::empty({rows}, torch::kFloat32) : Tensor()};
+  std::vector<Tensor> keys(pairs.size()), labels(pairs.size()),
+      known(pairs.size());  // of each pair
   for (const auto& group : group_pairs(documents, by_length, batch_tokens_)) {
     const nn::Batch batch = read_pairs(data_, group);
     expect_vocabulary(batch, model_.vocabulary, data_.name());
     const nn::Hidden hidden = model_.architecture->forward(batch.to(device_), nullptr);
-    const Tensor g = hidden.g.to(torch::kCPU, torch::kFloat32);
     for (std::size_t i = 0; i < group.size(); ++i) {
       const auto row = static_cast<std::int64_t>(i), n = length_of(documents, group[i]);
-      const auto at = first[static_cast<std::size_t>(group[i] - pairs[0])];
-      block.keys.narrow(0, at, n).copy_(g[row].narrow(0, 0, n));
-      const Tensor labels = batch.targets[row].narrow(0, 0, n);
-      block.labels.narrow(0, at, n).copy_(labels);
-      if (asks_log_probs_)
-        block.log_probs.narrow(0, at, n).copy_(log_probs(hidden.f[row].narrow(0, 0, n), labels));
+      const auto at = static_cast<std::size_t>(group[i] - pairs[0]);
+      keys[at] = hidden.g[row].narrow(0, 0, n);
+      labels[at] = batch.targets[row].narrow(0, 0, n);
+      if (asks_log_probs_) known[at] = log_probs(hidden.f[row].narrow(0, 0, n), labels[at]);
     }
   }
-  return block;
+  return EntryBlock(torch::cat(labels).to(torch::kInt32), torch::cat(keys),
+                    asks_log_probs_ ? torch::cat(known) : Tensor());
 }
 
 std::uint64_t PairWalk::count() const {

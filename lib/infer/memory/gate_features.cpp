@@ -36,7 +36,7 @@ Tensor confidence_of(const Tensor& log_probs) {
   const Tensor p = log_probs.exp();
   const Tensor entropy = -(p * log_probs.clamp_min(kFinite)).sum(1);
   const Tensor top = log_probs.amax(1);
-  return torch::stack({entropy, top.exp(), top}, 1).to(torch::kCPU, torch::kFloat64);
+  return torch::stack({entropy, top.exp(), top}, 1).to(torch::kFloat64);
 }
 
 Tensor gate_features_of(const Neighbours& found) {

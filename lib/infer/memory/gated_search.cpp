@@ -46,7 +46,7 @@ Neighbours follow_all(const MemoryPlan& plan, const Tensor& queries, const Tenso
 Tensor allowed_searches(const MemoryPlan& plan, const Tensor& confidence) {
   if (!plan.gates.skips()) return {};
   plan.gates.expect_fitted();
-  return search_shares(plan.gates.gate, confidence) >= plan.gates.threshold;
+  return search_shares(plan.gates.gate, confidence.cpu()) >= plan.gates.threshold;
 }
 
 Searched search_stores(const MemoryPlan& plan, const Tensor& queries, const Tensor& confidence,

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/json.h"
-#include "store/datastore.h"
 
 namespace infer {
 namespace {
@@ -165,12 +164,12 @@ std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folde
   group->together([&] {
     if (folders.empty())
       fail(Code::usage, "--datastore-ranks: each rank has stores of its own; give --datastore");
-    for (const auto& folder : folders) {
-      own.push_back(std::make_unique<store::Datastore>(folder));
-      if (own.back()->manifest().weighted())
+    own = open_each(folders, loaded.model->head->weights().at(0));
+    for (const auto& store : own) {
+      if (store->manifest().weighted())
         fail(Code::usage, "{}: its entries were merged with --prune; ranks do not share such",
-             folder);
-      described.push_back(describe(*own.back()));
+             store->name());
+      described.push_back(describe(*store));
     }
   });
   std::vector<std::unique_ptr<const store::Store>> stores;

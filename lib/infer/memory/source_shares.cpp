@@ -34,9 +34,9 @@ std::vector<std::string> source_names(const MemoryPlan& plan) {
   return names;
 }
 
-StreamMemory::Masses StreamMemory::masses_of_rows(const Source& source, const nn::MemoryRule& rule,
-                                                  const Tensor& of_window, const Window& window,
-                                                  std::int64_t begin, std::int64_t end) const {
+Masses StreamMemory::masses_of_rows(const Source& source, const nn::MemoryRule& rule,
+                                    const Tensor& of_window, const Window& window,
+                                    std::int64_t begin, std::int64_t end) const {
   const Tensor keys = of_window.slice(0, 0, end).to(dtype_);
   const nn::Place place = window.place.slice(begin, end);
   const Tensor targets = window.targets.slice(0, begin, end);

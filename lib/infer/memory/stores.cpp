@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "core/error.h"
+#include "infer/memory/device_search.h"
+#include "nn/base/cuda.h"
 #include "store/datastore.h"
 
 namespace infer {
@@ -48,12 +50,6 @@ Tensor both_weights(const Neighbours& a, const Neighbours& b) {
   return torch::cat({of(a), of(b)}, 1);
 }
 
-std::vector<std::unique_ptr<const store::Store>> open_all(const std::vector<std::string>& folders) {
-  std::vector<std::unique_ptr<const store::Store>> stores;
-  for (const auto& folder : folders) stores.push_back(std::make_unique<store::Datastore>(folder));
-  return stores;
-}
-
 void expect_together(const store::Store& a, const store::Store& b) {
   if (a.metric() != b.metric())
     fail(Code::usage, "{} scores by {}, {} by {}; stores that answer together need one metric",
@@ -67,10 +63,22 @@ void expect_together(const store::Store& a, const store::Store& b) {
 
 }  // namespace
 
+std::vector<std::unique_ptr<const store::Store>> open_each(const std::vector<std::string>& folders,
+                                                           const Tensor& like) {
+  DeviceRoom room = device_room(like.device());
+  std::vector<std::unique_ptr<const store::Store>> stores;
+  for (const auto& folder : folders) {
+    auto store = std::make_unique<store::Datastore>(folder);
+    if (!nn::in_host_memory(like)) search_on(*store, like.device(), room);
+    stores.push_back(std::move(store));
+  }
+  return stores;
+}
+
 Stores::Stores(const std::vector<std::string>& folders, const std::string& model,
                const std::string& tokenizer, const std::string& name, std::int64_t width,
                std::int64_t vocabulary)
-    : Stores(open_all(folders), model, tokenizer, name, width, vocabulary) {}
+    : Stores(open_each(folders, torch::empty({0})), model, tokenizer, name, width, vocabulary) {}
 
 Stores::Stores(std::vector<std::unique_ptr<const store::Store>> stores, const std::string& model,
                const std::string& tokenizer, const std::string& name, std::int64_t width,
@@ -184,7 +192,8 @@ bool Stores::hold(const std::string& data) const {
 std::shared_ptr<const Stores> open_stores(const std::vector<std::string>& folders,
                                           const model::Loaded& loaded) {
   if (folders.empty()) return nullptr;
-  return std::make_shared<const Stores>(open_all(folders), loaded);
+  return std::make_shared<const Stores>(open_each(folders, loaded.model->head->weights().at(0)),
+                                        loaded);
 }
 
 }  // namespace infer

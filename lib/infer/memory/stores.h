@@ -63,6 +63,10 @@ class Stores {
   std::int64_t width_, vocabulary_;
 };
 
+/// Opens each folder. Of an exact store the keys are looked at on the device of `like`, a model's weight.
+std::vector<std::unique_ptr<const store::Store>> open_each(const std::vector<std::string>& folders,
+                                                           const torch::Tensor& like);
+
 /// Opens the folders for the model; null if there are none. Throws as Stores does.
 std::shared_ptr<const Stores> open_stores(const std::vector<std::string>& folders,
                                           const model::Loaded& loaded);

@@ -51,7 +51,7 @@ Tensor mix_by(const Shares& shares, const Parts& parts, const std::vector<double
 
 }  // namespace
 
-HeadRows head_rows(nn::Head& head, const Tensor& f, const Tensor& targets,
+HeadRows head_rows(nn::Head& head, const Tensor& f, const nn::Targets& targets,
                    std::int64_t block_bytes) {
   const std::int64_t rows = f.size(0);
   const std::int64_t block =
@@ -59,7 +59,7 @@ HeadRows head_rows(nn::Head& head, const Tensor& f, const Tensor& targets,
   std::vector<Tensor> log_prob, log_z;
   for (std::int64_t begin = 0; begin < rows; begin += block) {
     const std::int64_t end = std::min(begin + block, rows);
-    const auto made = head.block(f.slice(0, begin, end), targets.slice(0, begin, end), false);
+    const auto made = head.block(f.slice(0, begin, end), targets.slice(begin, end), false);
     log_prob.push_back(made->log_prob);
     log_z.push_back(made->log_z);
   }
@@ -67,7 +67,7 @@ HeadRows head_rows(nn::Head& head, const Tensor& f, const Tensor& targets,
   return {torch::cat(log_prob), torch::cat(log_z)};
 }
 
-HeadRows confident_rows(nn::Head& head, const Tensor& f, const Tensor& targets,
+HeadRows confident_rows(nn::Head& head, const Tensor& f, const nn::Targets& targets,
                         std::int64_t block_bytes) {
   const std::int64_t rows = f.size(0);
   const std::int64_t block =
@@ -77,7 +77,7 @@ HeadRows confident_rows(nn::Head& head, const Tensor& f, const Tensor& targets,
     const std::int64_t end = std::min(begin + block, rows);
     Tensor z;
     const Tensor words = head.log_probs(f.slice(0, begin, end), &z);
-    log_prob.push_back(words.gather(1, targets.slice(0, begin, end).unsqueeze(1)).squeeze(1));
+    log_prob.push_back(words.gather(1, targets.there.slice(0, begin, end).unsqueeze(1)).squeeze(1));
     log_z.push_back(z);
     confidence.push_back(confidence_of(words));
   }
@@ -158,8 +158,7 @@ nn::Entries StreamMemory::before(const Source& source, const Window& window) con
   return source.ring->view(std::max<std::int64_t>(0, newest - first + 1));
 }
 
-StreamMemory::Masses StreamMemory::masses(const Source& source, const Tensor& keys,
-                                          const Window& window) const {
+Masses StreamMemory::masses(const Source& source, const Tensor& keys, const Window& window) const {
   std::vector<nn::Entries> places{{keys, window.targets, window.place}};
   const nn::Entries older = before(source, window);
   if (older.size() > 0) places.push_back(older);
@@ -182,7 +181,7 @@ StreamMemory::Masses StreamMemory::masses(const Source& source, const Tensor& ke
     all.push_back(sum.all);
     positive.push_back(sum.positive);
   }
-  return {exact(torch::cat(all, 1)), exact(torch::cat(positive, 1))};
+  return {torch::cat(all, 1), torch::cat(positive, 1)};
 }
 
 std::vector<double> StreamMemory::joint_divisors() const {
@@ -193,42 +192,53 @@ std::vector<double> StreamMemory::joint_divisors() const {
 
 // (n_nprobes, n_temperatures, R): the head with local and long, the stores, or all of them in one
 // sum.
-Tensor StreamMemory::joined(const HeadRows& head, const Tensor& targets,
-                            const std::optional<Masses>& context,
+Tensor StreamMemory::joined(const HeadRows& head, const Tensor& targets, const Masses& context,
                             const std::vector<Neighbours>& found) const {
-  const Tensor log_prob = exact(head.log_prob), log_z = exact(head.log_z);
+  const Tensor &log_prob = head.log_prob, &log_z = head.log_z;
   const auto temperatures = static_cast<std::int64_t>(grid_.temperatures.size());
   const auto nprobes = static_cast<std::int64_t>(grid_.nprobes.size());
   const std::vector<std::int64_t> grid = {nprobes, temperatures, log_prob.size(0)};
   if (!plan_.stores.joined()) {
     const Tensor joint =
-        context ? nn::join({log_prob, log_z, context->all, context->positive}) : log_prob;
+        context.any() ? nn::join({log_prob, log_z, context.all, context.positive}) : log_prob;
     return joint.expand(grid);
   }
   std::vector<Tensor> joint;
   for (const auto& neighbours : found) {
     StoreMasses seen = store_masses(neighbours, targets, joint_divisors());
-    if (context) {
-      seen.all = torch::logaddexp(seen.all, context->all);
-      seen.positive = torch::logaddexp(seen.positive, context->positive);
+    if (context.any()) {
+      seen.all = torch::logaddexp(seen.all, context.all);
+      seen.positive = torch::logaddexp(seen.positive, context.positive);
     }
     joint.push_back(nn::join({log_prob, log_z, seen.all, seen.positive}));
   }
   return torch::stack(joint);
 }
 
-Parts StreamMemory::score(const HeadRows& head, const Window& window,
-                          const std::vector<Neighbours>& found) {
-  const Tensor targets = window.targets.slice(0, window.first_scored).to(torch::kCPU);
-  Parts parts;
-  parts.head = exact(head.log_prob);
-  std::optional<Masses> context;
-  if (context_) context = masses(*context_, window.g.to(dtype_), window);
-  if (plan_.interpolated() && context) {
-    parts.memory = alone(context->positive, context->all);
-    context.reset();
+Recalled StreamMemory::recall(const Window& window, const Tensor& targets) {
+  Recalled recalled;
+  if (context_) recalled.context = masses(*context_, window.g.to(dtype_), window);
+  if (cache_) recalled.cache = masses(*cache_, window.f.to(dtype_), window);
+  if (ngrams_) {
+    ngrams_->read(0, window.before);
+    recalled.ngrams = ngrams_->score(targets);
   }
-  parts.joint = joined(head, targets, context, found);
+  if (!remembers()) return recalled;
+  const std::int64_t rows = window.targets.size(0);
+  const std::int64_t first = window.first_new.value_or(window.first_scored);
+  append(window.f.slice(0, first), window.g.slice(0, first), window.targets.slice(0, first),
+         window.place.slice(first, rows));
+  return recalled;
+}
+
+Parts StreamMemory::score(const HeadRows& head, const Tensor& targets, const Recalled& recalled,
+                          const std::vector<Neighbours>& found) const {
+  Parts parts;
+  parts.head = head.log_prob;
+  parts.ngrams = recalled.ngrams;
+  const Masses& context = recalled.context;
+  if (plan_.interpolated() && context_) parts.memory = alone(context.positive, context.all);
+  parts.joint = joined(head, targets, plan_.interpolated() ? Masses{} : context, found);
   if (plan_.stores.interpolated()) {
     std::vector<Tensor> stores;
     for (const auto& neighbours : found) {
@@ -237,25 +247,12 @@ Parts StreamMemory::score(const HeadRows& head, const Window& window,
     }
     parts.stores = torch::stack(stores);
   }
-  if (ngrams_) {
-    ngrams_->read(0, window.before);
-    parts.ngrams = ngrams_->score(targets);
-  }
-  if (plan_.gates.any()) {
-    parts.gates.confidence = head.confidence;
-    if (plan_.stores.interpolated()) parts.gates.stores = gate_features_of(found[0]);
-  }
-  if (!remembers()) return parts;
-  if (cache_) {
-    const Masses seen = masses(*cache_, window.f.to(dtype_), window);
-    parts.cache = alone(seen.positive, seen.all);
-    if (plan_.gates.any())
-      parts.gates.cache_mass = seen.all.masked_fill(seen.all < nn::kUnseen / 2, NAN);
-  }
-  const std::int64_t rows = window.targets.size(0);
-  const std::int64_t first = window.first_new.value_or(window.first_scored);
-  append(window.f.slice(0, first), window.g.slice(0, first), window.targets.slice(0, first),
-         window.place.slice(first, rows));
+  const Masses& cache = recalled.cache;
+  if (cache_) parts.cache = alone(cache.positive, cache.all);
+  if (!plan_.gates.any()) return parts;
+  parts.gates.confidence = head.confidence;
+  if (plan_.stores.interpolated()) parts.gates.stores = gate_features_of(found[0]);
+  if (cache_) parts.gates.cache_mass = cache.all.masked_fill(cache.all < nn::kUnseen / 2, NAN);
   return parts;
 }
 
@@ -298,7 +295,7 @@ Tensor StreamMemory::log_probs(nn::Head& head, const Window& window, std::int64_
     const Tensor queries = keys.slice(0, begin);
     const nn::MemoryRule rule = rule_of(source);
     const nn::Entries own{keys, window.targets.slice(0, 0, end), window.place.slice(0, end)};
-    const Tensor masses = nn::memory_log_masses(queries, place, own, rule, words);
+    Tensor masses = nn::memory_log_masses(queries, place, own, rule, words);
     const nn::Entries older = before(source, window);
     if (older.size() == 0) return masses;
     return torch::logaddexp(masses, nn::memory_log_masses(queries, place, older, rule, words));
@@ -321,11 +318,11 @@ StreamMemory::Words StreamMemory::words_of(nn::Head& head, const Tensor& f) cons
 Shares StreamMemory::shares(const Words& words, const Tensor& cache_mass) {
   if (!plan_.gates.any()) return constant_shares(plan_);
   GateInputs inputs;
-  inputs.confidence = confidence_of(words.log_prob);
+  inputs.confidence = exact(confidence_of(words.log_prob));
   if (cache_mass.defined()) inputs.own["cache"] = cache_mass;
   if (plan_.stores.interpolated()) inputs.own["datastore"] = gate_features_of(found_);
   if (const auto with = plan_.with.gated(); with >= 0)
-    inputs.own["with"] = confidence_of(with_[static_cast<std::size_t>(with)]);
+    inputs.own["with"] = exact(confidence_of(with_[static_cast<std::size_t>(with)]));
   if (ngrams_) {
     std::vector<double> features;
     std::vector<std::int64_t> buckets;

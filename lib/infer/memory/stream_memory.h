@@ -24,10 +24,10 @@ struct HeadRows {
   torch::Tensor confidence = {};  ///< (R, kConfidence), where gates ask for it
 };
 /// In blocks of about `block_bytes`, without gradient. f (R, d), targets (R).
-HeadRows head_rows(nn::Head& head, const torch::Tensor& f, const torch::Tensor& targets,
+HeadRows head_rows(nn::Head& head, const torch::Tensor& f, const nn::Targets& targets,
                    std::int64_t block_bytes = 64 << 20);
 /// The same with the confidence, from whole rows.
-HeadRows confident_rows(nn::Head& head, const torch::Tensor& f, const torch::Tensor& targets,
+HeadRows confident_rows(nn::Head& head, const torch::Tensor& f, const nn::Targets& targets,
                         std::int64_t block_bytes = 64 << 20);
 
 /// Consecutive positions of one stream: a whole window, of which rows from `first_scored` on are
@@ -41,6 +41,20 @@ struct Window {
   std::optional<std::int64_t> first_new = {};
   /// Tokens of the stream before the first target that is scored, which n-grams have not read yet.
   std::vector<std::int64_t> before = {};
+};
+
+/// Log-masses of entries that R rows see, (n, R) at n temperatures.
+struct Masses {
+  torch::Tensor all, positive;
+  bool any() const { return all.defined(); }
+};
+
+/// What a stream's memories had for the R scored rows of a window, where the rows are; undefined: not
+/// used.
+struct Recalled {
+  Masses context;  ///< local and long together
+  Masses cache;
+  NgramScores ngrams;  ///< on the CPU
 };
 
 /// What gates see of R targets, float64 on the CPU; see GateInputs.
@@ -94,11 +108,14 @@ class StreamMemory {
   StreamMemory(const MemoryPlan& plan, std::int64_t window, bool streaming, const nn::Model& model,
                std::int64_t rows = 1, MemoryGrid grid = {});
 
-  /// The parts of the scored rows of a window (of one stream); the new ones are then remembered. `head` has
-  /// their rows, T - first_scored, and so has each of `found`: what the stores gave for them, one
-  /// for each nprobe of the grid; empty if no store takes part.
-  Parts score(const HeadRows& head, const Window& window,
-              const std::vector<Neighbours>& found = {});
+  /// What there is for the scored rows of a window (of one stream), whose targets these are, (R) on the
+  /// CPU; the new rows are then remembered. The host waits for nothing.
+  Recalled recall(const Window& window, const torch::Tensor& targets);
+  /// The parts of these rows. What the head gave for them and what was recalled are float64 on the CPU.
+  /// `found`: what the stores gave for them, one for each nprobe of the grid; empty if no store takes
+  /// part.
+  Parts score(const HeadRows& head, const torch::Tensor& targets, const Recalled& recalled,
+              const std::vector<Neighbours>& found) const;
 
   /// log p of every word, by all sources together: f (R, d_model), g (R, d_key) and their place
   /// (R), positions whose labels are not known yet. The stores are searched here. `with`: what each
@@ -156,10 +173,7 @@ class StreamMemory {
     std::optional<nn::EntryRing> ring;  // none: nothing outside the window is ever seen
     std::vector<double> temperatures;   // at least one
   };
-  // Masses (n_temperatures, R) of entries in the ring and in the window together.
-  struct Masses {
-    torch::Tensor all, positive;
-  };
+  // Of entries in the ring and in the window together.
   Masses masses(const Source& source, const torch::Tensor& keys, const Window& window) const;
   // What the ring holds of the positions before a window.
   nn::Entries before(const Source& source, const Window& window) const;
@@ -173,8 +187,7 @@ class StreamMemory {
   // Of the head's words, for which the stores gave found_ and n-grams contexts_.
   torch::Tensor mixture(const Words& words, const WordMasses& masses);
   Shares shares(const Words& words, const torch::Tensor& cache_mass);
-  torch::Tensor joined(const HeadRows& head, const torch::Tensor& targets,
-                       const std::optional<Masses>& context,
+  torch::Tensor joined(const HeadRows& head, const torch::Tensor& targets, const Masses& context,
                        const std::vector<Neighbours>& found) const;
   std::vector<double> joint_divisors() const;
 

@@ -17,6 +17,7 @@
 #include "infer/windows/fronted_windows.h"
 #include "infer/windows/window_batches.h"
 #include "infer/windows/windows.h"
+#include "nn/base/download.h"
 
 namespace infer {
 namespace {
@@ -102,16 +103,38 @@ struct Forwarded {
   std::vector<Span> spans;
   nn::Batch host, batch;
   nn::Hidden hidden;
-  HeadRows head;                 // of the new rows of all spans
-  std::future<Searched> search;  // of the same rows
-  bool own = true;               // of the part; else they are only remembered
+  HeadRows head;                   // of the new rows of all spans
+  std::future<Searched> search;    // of the same rows
+  std::vector<Recalled> recalled;  // of each span
+  nn::Download come;               // results(), on their way to the host
+  bool own = true;                 // of the part; else they are only remembered
+
+  /// What was computed where the model is, in the order of the download.
+  std::vector<Tensor*> results() {
+    std::vector<Tensor*> all{&head.log_prob, &head.log_z, &head.confidence};
+    for (Recalled& of : recalled)
+      for (Masses* const seen : {&of.context, &of.cache})
+        all.insert(all.end(), {&seen->all, &seen->positive});
+    std::erase_if(all, [](const Tensor* tensor) { return !tensor->defined(); });
+    return all;
+  }
+  void send() {
+    std::vector<Tensor> all;
+    for (const Tensor* const tensor : results()) all.push_back(*tensor);
+    come = nn::Download(all, torch::kFloat64);
+  }
+  void receive() {
+    const auto all = come.get();
+    auto tensor = all.begin();
+    for (Tensor* const result : results()) *result = *tensor++;
+  }
 };
 
 // Of windows that several passages were put in front of: the mixture of what each of them gives, with
 // the log-sum-exp of the first.
-HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const Tensor& targets,
+HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const nn::Targets& targets,
                     const FrontedBatch& fronted, const std::vector<Span>& spans) {
-  std::vector<Tensor> f, labels;
+  std::vector<Tensor> f, labels, host_labels;
   std::int64_t first = 0;
   for (std::size_t row = 0, last = 0; row < fronted.window.size(); ++row) {
     const auto window = static_cast<std::size_t>(fronted.window[row]);
@@ -121,9 +144,11 @@ HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const Tensor& targ
     const std::int64_t before = fronted.before[row];
     f.push_back(hidden.f[static_cast<std::int64_t>(row)].slice(0, before + span.first_scored,
                                                                before + span.length));
-    labels.push_back(targets.slice(0, first, first + span.length - span.first_scored));
+    const auto own = targets.slice(first, first + span.length - span.first_scored);
+    labels.push_back(own.there), host_labels.push_back(own.host);
   }
-  const HeadRows all = head_rows(head, torch::cat(f), torch::cat(labels));
+  const HeadRows all =
+      head_rows(head, torch::cat(f), {torch::cat(labels), torch::cat(host_labels)});
   std::vector<Tensor> log_prob, log_z;
   std::int64_t begin = 0;
   for (std::size_t row = 0; row < fronted.window.size();) {
@@ -178,9 +203,12 @@ class Walk {
       if (batch->group >= end) break;
       if (number++ < first) continue;
       pass(forward(std::move(batch->spans), batch->group >= begin));
-      if (sorted_ && batch->last) give_kept();
+      if (sorted_ && batch->last) {
+        score_waiting();
+        give_kept();
+      }
     }
-    if (auto last = std::exchange(waiting_, std::nullopt)) score(*last);
+    score_waiting();
     count_text(totals_, data_, windows_);
     totals_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -216,17 +244,29 @@ class Walk {
     } else {
       done.hidden = forward_windows(model_, windows_, done.batch, done.spans[0], state_);
     }
-    if (!own) return done;
+    if (!own) {
+      for (std::size_t i = 0; i < done.spans.size(); ++i)
+        remember(done, static_cast<std::int64_t>(i));
+      return done;
+    }
     const GatePlan& gates = plan_.gates;
     const Tensor queries = scored_rows(done.hidden.g, done.spans);
     if (plan_.stores.any() && !gates.skips()) done.search = search(queries, {}, stretches_of(done));
     const auto rows = gates.any() ? confident_rows : head_rows;
     if (!done.head.log_prob.defined())
-      done.head = rows(*model_.head, scored_rows(done.hidden.f, done.spans),
-                       scored_rows(done.batch.targets, done.spans), kHeadBytes);
+      done.head =
+          rows(*model_.head, scored_rows(done.hidden.f, done.spans), targets_of(done), kHeadBytes);
     if (plan_.stores.any() && gates.skips())
       done.search = search(queries, done.head.confidence, stretches_of(done));
+    for (std::size_t i = 0; i < done.spans.size(); ++i)
+      done.recalled.push_back(recall(done, static_cast<std::int64_t>(i)));
+    done.send();
     return done;
+  }
+
+  static nn::Targets targets_of(const Forwarded& done) {
+    return {scored_rows(done.batch.targets, done.spans),
+            scored_rows(done.host.targets, done.spans)};
   }
 
   std::vector<Fronts> find_fronts(std::vector<Span>& spans, bool own) {
@@ -245,8 +285,7 @@ class Walk {
     const nn::Hidden hidden = model_.architecture->forward(fronted.batch.to(device_), nullptr);
     done.hidden = behind_fronts(hidden, fronted, lengths);
     if (done.own && windows_.retrieve.mix > 1)
-      done.head = mixed_rows(*model_.head, hidden, scored_rows(done.batch.targets, done.spans),
-                             fronted, done.spans);
+      done.head = mixed_rows(*model_.head, hidden, targets_of(done), fronted, done.spans);
   }
 
   // Each window is one.
@@ -265,9 +304,10 @@ class Walk {
     });
   }
 
-  // Where a search is under way, the memories of these windows wait until the next went forward.
+  // Where a search is under way, or a device computes, these windows wait until the next went forward.
   void pass(Forwarded done) {
-    if (!done.search.valid()) {
+    if (!done.own) return;
+    if (!done.search.valid() && device_.is_cpu()) {
       score(done);
       return;
     }
@@ -275,13 +315,13 @@ class Walk {
     if (before) score(*before);
   }
 
-  // The memories, in the order of the stream.
+  void score_waiting() {
+    if (auto last = std::exchange(waiting_, std::nullopt)) score(*last);
+  }
+
+  // In the order of the stream.
   void score(Forwarded& done) {
-    if (!done.own) {
-      for (std::size_t i = 0; i < done.spans.size(); ++i)
-        remember(done, static_cast<std::int64_t>(i));
-      return;
-    }
+    done.receive();
     std::vector<Neighbours> found;
     if (done.search.valid()) {
       Searched searched = done.search.get();
@@ -376,15 +416,28 @@ class Walk {
                    window.place.slice(span.first_new, span.length));
   }
 
-  void score(const Forwarded& done, std::int64_t row, const HeadRows& head,
-             const std::vector<Neighbours>& found) {
+  // What the memories have for a window, which they then remember.
+  Recalled recall(const Forwarded& done, std::int64_t row) {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
     if (span.fresh) memory_.clear();
     Window window = window_of(done, row);
     if (plan_.ngrams.any()) window.before = before(done, row);
+    return memory_.recall(window, scored_targets(done, row));
+  }
+
+  static Tensor scored_targets(const Forwarded& done, std::int64_t row) {
+    const Span& span = done.spans[static_cast<std::size_t>(row)];
+    return done.host.targets[row].slice(0, span.first_scored, span.length);
+  }
+
+  void score(const Forwarded& done, std::int64_t row, const HeadRows& head,
+             const std::vector<Neighbours>& found) {
+    const Span& span = done.spans[static_cast<std::size_t>(row)];
     Scored scored;
     scored.first = span.target + static_cast<std::uint64_t>(span.first_scored);
-    scored.parts = memory_.score(head, window, found);
+    scored.targets = scored_targets(done, row);
+    scored.parts =
+        memory_.score(head, scored.targets, done.recalled[static_cast<std::size_t>(row)], found);
     if (!found.empty()) scored.found = &found[0];
     const std::int64_t tokens = span.length - span.first_scored;
     if (with_) {
@@ -402,7 +455,6 @@ class Walk {
       if (watch_.added) watch_.added(nats);
     }
     if (watch_.scored) {
-      scored.targets = done.host.targets[row].slice(0, span.first_scored, span.length);
       if (sorted_) {
         kept_.push_back(std::move(scored));
       } else {

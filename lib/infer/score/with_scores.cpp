@@ -71,12 +71,15 @@ class WithScores::Walk {
     if (done_) return;
     const auto& spans = next->spans;
     const Tensor weight = model_.head->weights().at(0);
-    const auto batch = batch_of(spans, data_, windows_, model_.vocabulary).to(weight.device());
+    const auto host = batch_of(spans, data_, windows_, model_.vocabulary);
+    const auto batch = host.to(weight.device());
     const auto hidden = forward_windows(model_, windows_, batch, spans[0], state_);
     const auto rows = (gated_ ? confident_rows : head_rows)(
-        *model_.head, scored_rows(hidden.f, spans), scored_rows(batch.targets, spans), kBlockBytes);
-    Tensor all = rows.log_prob.to(torch::kCPU, torch::kFloat64).unsqueeze(1);
-    if (gated_) all = torch::cat({all, rows.confidence.to(all.options())}, 1);
+        *model_.head, scored_rows(hidden.f, spans),
+        {scored_rows(batch.targets, spans), scored_rows(host.targets, spans)}, kBlockBytes);
+    Tensor all = rows.log_prob.to(torch::kFloat64).unsqueeze(1);
+    if (gated_) all = torch::cat({all, rows.confidence}, 1);
+    all = all.cpu();
     std::int64_t begin = 0;
     for (const Span& span : spans) {
       const std::int64_t n = span.length - span.first_scored;

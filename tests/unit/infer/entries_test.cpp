@@ -13,6 +13,7 @@
 #include "infer/windows/pairs.h"
 #include "store/datastore.h"
 #include "tiny.h"
+#include "tiny_pairs.h"
 
 namespace {
 
@@ -29,12 +30,16 @@ struct Folder {
   ~Folder() { fs::remove_all(path); }
 };
 
+struct Walked {
+  Tensor keys, labels;
+};
+
 // All keys and labels, walked through.
-infer::EntryBlock walk_all(nn::Model& model, const shard::Dataset& data,
-                           const infer::WindowPlan& windows) {
+Walked walk_all(nn::Model& model, const shard::Dataset& data, const infer::WindowPlan& windows) {
   infer::WindowWalk walk(model, data, windows, torch::kCPU);
   std::vector<Tensor> keys, labels;
-  while (const auto block = walk.next()) {
+  while (auto block = walk.next()) {
+    block->arrive();
     keys.push_back(block->keys);
     labels.push_back(block->labels);
   }
@@ -81,33 +86,6 @@ store::Manifest build(nn::Model& model, const shard::Dataset& data, const std::s
     return manifest;
   }
 }
-
-/// Pairs of random words that end with 0, in a file that goes with it.
-struct Pairs {
-  Folder folder;
-  std::vector<std::vector<std::int64_t>> sides;
-  std::unique_ptr<shard::Dataset> data;
-  Pairs() {
-    core::Rng rng(5);
-    shard::Header header;
-    header.kind = shard::Kind::pairs;
-    header.dtype = shard::dtype_for(23);
-    header.vocabulary = 23;
-    core::Output out(folder.path / "pairs");
-    shard::Writer writer(out, header);
-    for (int i = 0; i < 60; ++i) {
-      std::vector<std::uint64_t> side(1 + rng.below(12));
-      for (auto& token : side) token = 1 + rng.below(22);
-      side.back() = 0;
-      sides.emplace_back(side.begin(), side.end());
-      writer.write(std::span(side));
-      writer.end_document(1, 1);
-    }
-    writer.finish();
-    out.commit();
-    data = std::make_unique<shard::Dataset>(std::vector<std::string>{folder.path / "pairs"});
-  }
-};
 
 std::map<std::string, std::string> contents(const fs::path& folder) {
   std::map<std::string, std::string> files;
@@ -183,11 +161,12 @@ DOCTEST_TEST_CASE(
 DOCTEST_TEST_CASE(
     "an entry of a pair is the decoder's key beside its source, and the token that followed") {
   nn::Model model = tiny::model_of("encoder-decoder", "sinusoidal");
-  const Pairs pairs;
+  const tiny::Pairs pairs;
   infer::PairWalk walk(model, *pairs.data, 16, torch::kCPU);
   std::vector<Tensor> keys, labels, wanted;
   std::vector<std::int64_t> tokens, first;
-  while (const auto block = walk.next()) {
+  while (auto block = walk.next()) {
+    block->arrive();
     keys.push_back(block->keys);
     labels.push_back(block->labels);
   }
@@ -215,7 +194,7 @@ DOCTEST_TEST_CASE(
 DOCTEST_TEST_CASE(
     "a store of pairs that was stopped after every block has the bytes of one that was not") {
   nn::Model model = tiny::model_of("encoder-decoder", "sinusoidal");
-  const Pairs pairs;
+  const tiny::Pairs pairs;
   const Folder whole, stopped;
   const auto make = [&] {
     return std::make_unique<infer::PairWalk>(model, *pairs.data, 16, torch::kCPU);
@@ -234,7 +213,7 @@ DOCTEST_TEST_CASE(
 
 DOCTEST_TEST_CASE(
     "the entries of all parts are those of the whole, to the bit, and in their order") {
-  const Pairs pairs;
+  const tiny::Pairs pairs;
   const tiny::Shard shard(tiny::text_of({150, 1, 60, 33}));
   for (const std::string kind : {"windows", "carried", "documents", "carried documents", "pairs"}) {
     nn::Model model = kind == "pairs" ? tiny::model_of("encoder-decoder", "sinusoidal")
@@ -248,7 +227,8 @@ DOCTEST_TEST_CASE(
       return std::make_unique<infer::WindowWalk>(model, shard.data(), windows, torch::kCPU);
     };
     std::vector<Tensor> keys, labels;
-    for (const auto all = walk(); const auto block = all->next();) {
+    for (const auto all = walk(); auto block = all->next();) {
+      block->arrive();
       keys.push_back(block->keys);
       labels.push_back(block->labels);
     }
@@ -265,8 +245,9 @@ DOCTEST_TEST_CASE(
         DOCTEST_CHECK(range.begin == at);
         if (range.begin > 0) own->go_on(range.begin, {});
         while (at < range.end) {
-          const auto block = own->next();
+          auto block = own->next();
           DOCTEST_REQUIRE(block.has_value());
+          block->arrive();
           const auto n = block->labels.size(0), from = static_cast<std::int64_t>(at);
           DOCTEST_CHECK(torch::equal(block->keys, all_keys.narrow(0, from, n)));
           DOCTEST_CHECK(torch::equal(block->labels, all_labels.narrow(0, from, n)));
