@@ -12,7 +12,7 @@
 #include "cli/watched.h"
 #include "core/error.h"
 #include "core/io.h"
-#include "infer/memory/store_search.h"
+#include "infer/stores/store_search.h"
 #include "nn/base/runtime.h"
 #include "store/care.h"
 #include "store/merge.h"

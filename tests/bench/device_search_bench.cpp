@@ -15,7 +15,7 @@
 
 #include "core/error.h"
 #include "core/rng.h"
-#include "infer/memory/device_search.h"
+#include "infer/stores/device_search.h"
 #include "measured.h"
 #include "nn/base/runtime.h"
 #include "store/exact_search.h"

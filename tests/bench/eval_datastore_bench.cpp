@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "infer/memory/stores.h"
 #include "infer/score/scorer.h"
+#include "infer/stores/stores.h"
 #include "nn/base/runtime.h"
 #include "random_store.h"
 

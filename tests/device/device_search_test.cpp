@@ -1,6 +1,6 @@
 // Exact search by torch's operators, on the CPU and on a device that sees what is waited for, against
 // the loops of the CPU and against a sort of all scores.
-#include "infer/memory/device_search.h"
+#include "infer/stores/device_search.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 
 #include "core/rng.h"
 #include "device/pretend_device.h"
-#include "infer/memory/stores.h"
+#include "infer/stores/stores.h"
 #include "store/exact_search.h"
 #include "unit/infer/store_of_keys.h"
 

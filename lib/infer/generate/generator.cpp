@@ -6,7 +6,7 @@
 #include "infer/decode/decode_check.h"
 #include "infer/generate/generator_stop.h"
 #include "infer/loops/make_engine.h"
-#include "infer/memory/stores.h"
+#include "infer/stores/stores.h"
 #include "infer/windows/begin.h"
 #include "nn/base/arch_facts.h"
 #include "text/formats/tokenizer_json.h"

@@ -10,8 +10,8 @@
 
 #include "core/json.h"
 #include "infer/generate/generator_options.h"
-#include "infer/memory/neighbours.h"
-#include "infer/memory/stores.h"
+#include "infer/stores/neighbours.h"
+#include "infer/stores/stores.h"
 
 namespace infer {
 

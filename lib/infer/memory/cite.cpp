@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "core/error.h"
-#include "infer/memory/stores.h"
+#include "infer/stores/stores.h"
 #include "task/token_scores.h"
 
 namespace infer {

@@ -10,7 +10,7 @@
 
 #include "core/json.h"
 #include "infer/memory/memory_plan.h"
-#include "infer/memory/neighbours.h"
+#include "infer/stores/neighbours.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace infer {

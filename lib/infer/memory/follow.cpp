@@ -1,6 +1,6 @@
 #include "infer/memory/follow.h"
 
-#include "infer/memory/stores.h"
+#include "infer/stores/stores.h"
 
 namespace infer {
 

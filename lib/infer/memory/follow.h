@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "infer/memory/memory_plan.h"
-#include "infer/memory/neighbours.h"
+#include "infer/stores/neighbours.h"
 
 namespace infer {
 

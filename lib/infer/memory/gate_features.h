@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "infer/memory/neighbours.h"
 #include "infer/memory/ngram_memory.h"
+#include "infer/stores/neighbours.h"
 #include "nn/base/torch.h"
 
 namespace infer {

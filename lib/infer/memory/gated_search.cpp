@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "infer/memory/stores.h"
+#include "infer/stores/stores.h"
 
 namespace infer {
 namespace {

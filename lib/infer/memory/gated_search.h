@@ -6,7 +6,7 @@
 
 #include "infer/memory/follow.h"
 #include "infer/memory/memory_plan.h"
-#include "infer/memory/neighbours.h"
+#include "infer/stores/neighbours.h"
 
 namespace infer {
 

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/units.h"
-#include "infer/memory/stores.h"
+#include "infer/stores/stores.h"
 #include "model/test_temperature.h"
 
 namespace infer {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "infer/memory/stores.h"
 #include "infer/memory/stream_memory.h"
+#include "infer/stores/stores.h"
 #include "nn/memory/memory_block.h"
 
 namespace infer {

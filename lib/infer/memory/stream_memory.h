@@ -8,9 +8,9 @@
 
 #include "infer/memory/follow.h"
 #include "infer/memory/memory_plan.h"
-#include "infer/memory/neighbours.h"
 #include "infer/memory/ngram_memory.h"
 #include "infer/memory/shares.h"
+#include "infer/stores/neighbours.h"
 #include "nn/base/head.h"
 #include "nn/base/memory_rule.h"
 #include "nn/base/torch.h"

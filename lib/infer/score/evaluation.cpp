@@ -1,8 +1,8 @@
 #include "infer/score/evaluation.h"
 
 #include "core/error.h"
-#include "infer/memory/stores.h"
 #include "infer/score/report.h"
+#include "infer/stores/stores.h"
 #include "nn/base/arch_facts.h"
 
 namespace infer {

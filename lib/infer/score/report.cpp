@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "core/build_info.h"
-#include "infer/memory/stores.h"
+#include "infer/stores/stores.h"
 #include "text/pack/passage_index.h"
 
 namespace infer {

@@ -1,7 +1,7 @@
 #include "infer/score/score_together.h"
 
 #include "core/error.h"
-#include "infer/memory/shared_stores.h"
+#include "infer/stores/shared_stores.h"
 #include "ranks/agreement.h"
 #include "ranks/rank_options.h"
 

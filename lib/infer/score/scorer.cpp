@@ -11,9 +11,9 @@
 
 #include "core/error.h"
 #include "infer/memory/gated_search.h"
-#include "infer/memory/stores.h"
 #include "infer/score/window_forward.h"
 #include "infer/score/with_scores.h"
+#include "infer/stores/stores.h"
 #include "infer/windows/fronted_windows.h"
 #include "infer/windows/window_batches.h"
 #include "infer/windows/windows.h"

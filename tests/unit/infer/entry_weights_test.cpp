@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "infer/memory/neighbours.h"
+#include "infer/stores/neighbours.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "infer/memory/stores.h"
 #include "infer/score/scorer.h"
+#include "infer/stores/stores.h"
 #include "nn/base/torch.h"
 #include "store_of_keys.h"
 #include "tiny.h"

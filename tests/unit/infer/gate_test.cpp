@@ -8,9 +8,9 @@
 #include <set>
 
 #include "infer/memory/gate_features.h"
-#include "infer/memory/stores.h"
 #include "infer/score/scorer.h"
 #include "infer/score/tune.h"
+#include "infer/stores/stores.h"
 #include "infer/windows/windows.h"
 #include "ngrams/ngrams_builder.h"
 #include "nn/base/torch.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "infer/memory/memory_options.h"
-#include "infer/memory/stores.h"
+#include "infer/stores/stores.h"
 #include "nn/base/arch_facts.h"
 #include "plain_scores.h"
 #include "store_of_keys.h"

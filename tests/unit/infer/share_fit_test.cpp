@@ -8,9 +8,9 @@
 
 #include "core/rng.h"
 #include "infer/memory/ngram_options.h"
-#include "infer/memory/stores.h"
 #include "infer/score/share_search.h"
 #include "infer/score/tune.h"
+#include "infer/stores/stores.h"
 #include "store_of_keys.h"
 #include "tiny.h"
 

@@ -1,5 +1,5 @@
 // Datastores at test time, against plain loops over every entry.
-#include "infer/memory/stores.h"
+#include "infer/stores/stores.h"
 
 #include <doctest/doctest.h>
 

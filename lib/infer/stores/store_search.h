@@ -8,7 +8,7 @@
 
 #include "core/json.h"
 #include "core/options.h"
-#include "infer/memory/context_key.h"
+#include "infer/stores/context_key.h"
 #include "nn/base/runtime.h"
 #include "store/datastore.h"
 #include "text/tokenizer/text_or_ids.h"

@@ -1,4 +1,4 @@
-#include "infer/memory/context_key.h"
+#include "infer/stores/context_key.h"
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "infer/memory/stores.h"
+#include "infer/stores/stores.h"
 #include "ranks/group.h"
 
 namespace infer {

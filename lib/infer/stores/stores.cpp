@@ -1,4 +1,4 @@
-#include "infer/memory/stores.h"
+#include "infer/stores/stores.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "infer/memory/device_search.h"
+#include "infer/stores/device_search.h"
 #include "nn/base/cuda.h"
 #include "store/datastore.h"
 

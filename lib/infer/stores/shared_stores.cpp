@@ -1,4 +1,4 @@
-#include "infer/memory/shared_stores.h"
+#include "infer/stores/shared_stores.h"
 
 #include <fmt/format.h>
 

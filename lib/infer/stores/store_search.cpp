@@ -1,4 +1,4 @@
-#include "infer/memory/store_search.h"
+#include "infer/stores/store_search.h"
 
 #include "core/error.h"
 #include "core/io.h"

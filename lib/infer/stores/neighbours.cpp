@@ -1,4 +1,4 @@
-#include "infer/memory/neighbours.h"
+#include "infer/stores/neighbours.h"
 
 #include <limits>
 #include <vector>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "infer/memory/neighbours.h"
+#include "infer/stores/neighbours.h"
 #include "model/folder.h"
 #include "nn/base/torch.h"
 #include "store/store.h"

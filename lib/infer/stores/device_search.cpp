@@ -1,4 +1,4 @@
-#include "infer/memory/device_search.h"
+#include "infer/stores/device_search.h"
 
 #include <algorithm>
 #include <bit>
