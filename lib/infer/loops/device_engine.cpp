@@ -23,11 +23,15 @@ bool DeviceEngine::fits(const nn::Model& model, torch::Device device) {
          !nn::arch_facts(model.options.arch).reads_source;
 }
 
-DeviceEngine::DeviceEngine(nn::Model& model, torch::Device device)
-    : model_(model), decoder_(*decoder_of(model)), device_(device), ring_(kLeast) {}
+DeviceEngine::DeviceEngine(nn::Model& model, torch::Device device, bool record)
+    : model_(model),
+      decoder_(*decoder_of(model)),
+      device_(device),
+      ring_(kLeast),
+      token_(device, record) {}
 
 void DeviceEngine::open(std::int64_t rows) {
-  if (rows != std::ssize(rows_)) ring_ = nn::KvRing(kLeast);
+  if (rows != std::ssize(rows_)) ring_ = nn::KvRing(kLeast), token_.reset();
   rows_.assign(static_cast<std::size_t>(rows), {});
 }
 
@@ -38,7 +42,8 @@ nn::Hidden DeviceEngine::feed(const std::vector<Feed>& feeds) {
   for (std::size_t row = 0; row < feeds.size(); ++row)
     if (feeds[row].fresh) rows_[row] = {};
   make_room(steps);
-  const nn::Hidden all = run(nn::upload(numbers(feeds, steps), device_));
+  const auto told = numbers(feeds, steps);
+  const nn::Hidden all = steps == 1 ? run_token(told) : run(nn::upload(told, device_));
   std::vector<std::int64_t> real;
   for (std::int64_t row = 0; row < std::ssize(feeds); ++row)
     for (std::int64_t t = 0; t < std::ssize(feeds[static_cast<std::size_t>(row)].tokens); ++t)
@@ -57,6 +62,7 @@ void DeviceEngine::make_room(std::int64_t steps) {
   }
   if (needed <= slots) return;
   while (slots < needed) slots *= 2;
+  token_.reset();
   ring_.grow(slots, nn::upload(torch::tensor(last, torch::kInt64).unsqueeze(1), device_));
 }
 
@@ -93,7 +99,19 @@ nn::Hidden DeviceEngine::run(const torch::Tensor& numbers) {
   return decoder_.decode(part(0, steps), ring_);
 }
 
+nn::Hidden DeviceEngine::run_token(const torch::Tensor& numbers) {
+  const auto told = nn::upload(numbers, device_);
+  if (now_.defined() && now_.sizes() == told.sizes()) {
+    now_.copy_(told);
+  } else {
+    now_ = told;
+  }
+  token_.run([this] { next_ = run(now_); });
+  return next_;
+}
+
 void DeviceEngine::select(const std::vector<std::int64_t>& rows) {
+  if (rows.size() != rows_.size()) token_.reset();
   rows_ = chosen(rows_, rows);
   ring_.select(nn::upload(torch::tensor(rows, torch::kInt64), device_));
 }

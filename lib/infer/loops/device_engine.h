@@ -7,6 +7,7 @@
 
 #include "infer/decode/decode_engine.h"
 #include "nn/arch/decoder_stack.h"
+#include "nn/base/fixed_sequence.h"
 #include "nn/layers/kv_ring.h"
 
 namespace infer {
@@ -16,7 +17,9 @@ class DeviceEngine : public Engine {
  public:
   /// A transformer, not an encoder-decoder, on a device.
   static bool fits(const nn::Model& model, torch::Device device);
-  DeviceEngine(nn::Model& model, torch::Device device);
+  /// `record`: a token of each row is recorded and started as one (nn::FixedSequence) until rows or
+  /// rings are others.
+  DeviceEngine(nn::Model& model, torch::Device device, bool record = true);
 
   void open(std::int64_t rows) override;
   /// Throws Error{bad_data} where learned positions run out.
@@ -26,6 +29,7 @@ class DeviceEngine : public Engine {
   bool takes_back() const override { return true; }
   void take_back(const std::vector<std::int64_t>& tokens) override;
   nn::Head& head() override { return *model_.head; }
+  bool recorded() const { return token_.recorded(); }
 
  private:
   struct Row {
@@ -35,12 +39,16 @@ class DeviceEngine : public Engine {
   void make_room(std::int64_t steps);
   torch::Tensor numbers(const std::vector<Feed>& feeds, std::int64_t steps);
   nn::Hidden run(const torch::Tensor& numbers);
+  nn::Hidden run_token(const torch::Tensor& numbers);
 
   nn::Model& model_;
   nn::DecoderStack& decoder_;
   torch::Device device_;
   std::vector<Row> rows_;
   nn::KvRing ring_;
+  nn::FixedSequence token_;  // a token of each row: from now_ to next_
+  torch::Tensor now_;
+  nn::Hidden next_;
 };
 
 }  // namespace infer

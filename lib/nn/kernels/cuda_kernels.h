@@ -11,10 +11,19 @@
 
 namespace nn {
 
+/// Recordings of what is started on a device (CUDA graphs). They throw where CUDA refuses.
+struct GraphCalls {
+  void* (*begin)(int device);   ///< from here on it is recorded and not done
+  void (*end)(void* graph);     ///< up to here
+  void (*replay)(void* graph);  ///< in LibTorch's current stream
+  void (*free)(void* graph);    ///< before end() too
+};
+
 struct CudaKernels {
   const char* build;                   ///< version and revision; the program's own
   void* (*stream)(int device);         ///< LibTorch's current stream there, a cudaStream_t
   std::int64_t (*memory)(int device);  ///< bytes that it has, 0 if that is not known
+  GraphCalls graphs;                   ///< null where nothing can be recorded
   decltype(&leaky_keys_forward_cuda) leaky_keys_forward;
   decltype(&leaky_keys_backward_cuda) leaky_keys_backward;
   decltype(&adam_cuda) adam;
@@ -33,6 +42,7 @@ inline CudaKernels linked_cuda_kernels() {
   return {.build = nullptr,
           .stream = nullptr,
           .memory = nullptr,
+          .graphs = {},
           .leaky_keys_forward = leaky_keys_forward_cuda,
           .leaky_keys_backward = leaky_keys_backward_cuda,
           .adam = adam_cuda,
