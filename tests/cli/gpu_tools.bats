@@ -30,9 +30,9 @@ unpacked() {
 
 @test "gpu-check agrees with itself on the CPU, and says where a device does not" {
   unpacked
-  export GPU_CHECK_DEVICE=cpu GPU_CHECK_ARCHITECTURES='transformer gla'
+  export GPU_CHECK_DEVICE=cpu GPU_CHECK_ARCHITECTURES='transformer gla-delta'
   run --separate-stderr -0 tessera/tools/gpu-check
-  [ "$(grep -c ' ok ' <<<"$output")" -eq 2 ] && [ "$(grep -cE '^(transformer|gla) ' <<<"$output")" -eq 6 ]
+  [ "$(grep -c ' ok ' <<<"$output")" -eq 4 ] && [ "$(grep -cE '^(transformer|gla-delta) ' <<<"$output")" -eq 6 ]
   rm tessera/bin/eval-ppl
   printf '%s\n' '#!/bin/sh' 'while [ "$1" != -o ]; do shift; done' 'echo "{\"loss\":$$}" >"$2"' >tessera/bin/eval-ppl
   chmod +x tessera/bin/eval-ppl
@@ -43,11 +43,11 @@ unpacked() {
 @test "gpu-bench writes a line a figure" {
   unpacked
   GPU_BENCH_DEVICE=cpu GPU_BENCH_SHAPE=tiny run --separate-stderr -0 tessera/tools/gpu-bench
-  [[ $output == *"train/gpt2-small/local,long"*tokens/s*"sample/gpt2-small"* ]] || { echo "$output" && return 1; }
+  [[ $output == *"train/gpt2-small/local,long"*tokens/s*"train/mosaic-small"*"xl/4-long"*"sample/gpt2-small/64/eager"* ]] || { echo "$output" && return 1; }
   python3 - tessera/bench-gpu.jsonl <<'PY'
 import json, sys
 figures = [json.loads(line) for line in open(sys.argv[1])]
-assert len(figures) >= 9 and all(f["value"] > 0 and set(f) == {"name", "value", "unit", "peer", "peer_value", "ratio"} for f in figures), figures
+assert len(figures) >= 17 and all(f["value"] > 0 and set(f) == {"name", "value", "unit", "peer", "peer_value", "ratio"} for f in figures), figures
 PY
 }
 
