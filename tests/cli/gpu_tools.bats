@@ -10,7 +10,8 @@ setup() {
 
 # unpacked: the folder tessera, as gpu-pack's tarball has it, of links to the programs.
 unpacked() {
-  mkdir -p tessera/bin tessera/tools tessera/tests/bench
+  mkdir -p tessera/bin tessera/tools tessera/tests/bench tessera/examples
+  cp -r "$root/examples/shapes" tessera/examples/
   cp "$root"/tools/gpu-check "$root"/tools/gpu-bench tessera/tools/
   cp "$root"/tests/bench/gpu_step_peer.py tessera/tests/bench/
   ln -s "$BIN"/* tessera/bin/
