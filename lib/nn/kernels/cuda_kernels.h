@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "nn/kernels/gated_keys_kernels.h"
 #include "nn/kernels/leaky_kernels.h"
 #include "nn/kernels/memory_kernels.h"
 #include "nn/kernels/optimiser_kernels.h"
@@ -24,6 +25,8 @@ struct CudaKernels {
   void* (*stream)(int device);         ///< LibTorch's current stream there, a cudaStream_t
   std::int64_t (*memory)(int device);  ///< bytes that it has, 0 if that is not known
   GraphCalls graphs;                   ///< null where nothing can be recorded
+  decltype(&gated_keys_forward_cuda) gated_keys_forward;
+  decltype(&gated_keys_backward_cuda) gated_keys_backward;
   decltype(&leaky_keys_forward_cuda) leaky_keys_forward;
   decltype(&leaky_keys_backward_cuda) leaky_keys_backward;
   decltype(&adam_cuda) adam;
@@ -43,6 +46,8 @@ inline CudaKernels linked_cuda_kernels() {
           .stream = nullptr,
           .memory = nullptr,
           .graphs = {},
+          .gated_keys_forward = gated_keys_forward_cuda,
+          .gated_keys_backward = gated_keys_backward_cuda,
           .leaky_keys_forward = leaky_keys_forward_cuda,
           .leaky_keys_backward = leaky_keys_backward_cuda,
           .adam = adam_cuda,

@@ -18,6 +18,19 @@ torch::Tensor slopes_of(Positions positions, std::int64_t heads,
   return upload(alibi_slopes(heads).view({1, heads, 1, 1}), options.device());
 }
 
+// (B, heads, 1, …), one query a head, as (B, kv_heads, group, …): those that read the same keys are rows
+// of one product, and no key is copied for each.
+torch::Tensor by_keys(const torch::Tensor& x, const HeadShape& heads) {
+  return x.reshape({x.size(0), heads.kv_heads, heads.heads / heads.kv_heads, x.size(3)});
+}
+
+Sight by_keys(const Sight& sight, const HeadShape& heads) {
+  Sight grouped;  // the one query is the newest
+  grouped.mask = sight.mask;
+  if (sight.mask.defined() && sight.mask.size(1) > 1) grouped.mask = by_keys(sight.mask, heads);
+  return grouped;
+}
+
 }  // namespace
 
 Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t window,
@@ -139,7 +152,13 @@ torch::Tensor Attention::forward(const torch::Tensor& x, const Sight& sight, Key
   }
   k = cache.extend(name + ".k", k);
   auto v = cache.extend(name + ".v", split(parts[2], nullptr));
-  if (const auto group = heads_.heads / heads_.kv_heads; group > 1) {
+  const auto group = heads_.heads / heads_.kv_heads;
+  const bool decodes = q.size(2) == 1 && !is_training() && sight.watch == nullptr;
+  if (group > 1 && decodes) {
+    const auto out = attend(by_keys(q, heads_), k, v, by_keys(sight, heads_), 0, scores_);
+    return c_proj_->forward(out.reshape({x.size(0), 1, heads_.d_query()}));
+  }
+  if (group > 1) {
     k = k.repeat_interleave(group, 1);
     v = v.repeat_interleave(group, 1);
   }
