@@ -70,7 +70,7 @@ void DeviceEngine::make_room(std::int64_t steps) {
 // oldest position. The rows hold the tokens from here on.
 torch::Tensor DeviceEngine::numbers(const std::vector<Feed>& feeds, std::int64_t steps) {
   const auto context = decoder_.context();
-  const auto all = torch::zeros({std::ssize(feeds), 3 * steps + 2}, torch::kInt64);
+  auto all = torch::zeros({std::ssize(feeds), 3 * steps + 2}, torch::kInt64);
   auto* ids = all.data_ptr<std::int64_t>();
   for (std::size_t i = 0; i < feeds.size(); ++i, ids += 3 * steps + 2) {
     const auto& tokens = feeds[i].tokens;
