@@ -176,7 +176,7 @@ torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro, cons
     return differentiate(of, micro, rows, rule(step, micro.index), own, &g);
   };
   if (is_fixed(step, rows, batch)) return fixed_->run(batch, work);
-  const auto loss = work(batch);
+  auto loss = work(batch);
   own.previous.append(g, batch);
   if (carries_state_) {
     own.state.detach();
@@ -258,8 +258,10 @@ void Learner::put(model::Checkpoint& checkpoint) const {
     const nn::State& first = of(lanes_[0]);
     nn::State state;
     state.counts = first.counts;
-    for (const auto& [name, tensor] : first.tensors)
+    for (const auto& entry : first.tensors) {
+      const auto& name = entry.first;
       state.tensors[name] = gather([&](const Lane& lane) { return of(lane).tensors.at(name); });
+    }
     checkpoint.put_state(part, state);
   };
   put("state", [](const Lane& lane) -> const nn::State& { return lane.state; });
