@@ -117,7 +117,8 @@ function(tessera_plugin)
   target_include_directories(tessera_cuda PRIVATE ${CMAKE_SOURCE_DIR}/lib)
   target_compile_options(tessera_cuda PRIVATE -fvisibility=hidden "SHELL:-idirafter ${TORCH_ROOT}/include"
     "SHELL:-idirafter ${cuda_top}/include")
-  target_link_libraries(tessera_cuda PRIVATE ${TORCH_ROOT}/lib/libc10_cuda.so libtorch::c10 ${TESSERA_CUDART})
+  target_link_libraries(tessera_cuda PRIVATE ${TESSERA_TORCH_CUDA} ${TORCH_ROOT}/lib/libc10_cuda.so libtorch::torch_cpu
+    libtorch::c10 ${TESSERA_CUDART})
   # Where programs look: cmake/Torch.cmake.
   set_target_properties(tessera_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/tessera
     JOB_POOL_COMPILE torch)

@@ -15,6 +15,7 @@
 #include "infer/generate/generator.h"
 #include "infer/generate/sample_all.h"
 #include "infer/windows/layer_reach.h"
+#include "nn/base/fixed_sequence.h"
 #include "nn/base/runtime.h"
 
 namespace {
@@ -27,6 +28,7 @@ struct Options {
   infer::LayerReachOptions reach;
   infer::MemoryOptions memory;
   nn::DeviceOptions compute;
+  nn::GraphOptions graph;
   void fields(core::FieldList& f) {
     auto& folder = f("model", model, "folder of the model");
     folder.short_name = 'm', folder.required = true;
@@ -40,6 +42,7 @@ struct Options {
     generator.retrieve.fields(f);
     memory.fields(f);
     compute.fields(f);
+    graph.fields(f);
   }
 };
 
@@ -63,7 +66,8 @@ int write_samples(const Options& options, const cli::Context& context) {
   const auto device = nn::device(options.compute.device);
   auto prompts = options.prompts.open(context.given);
   settings.seed = static_cast<std::uint64_t>(context.seed);
-  infer::Generator generator(load(options, device), settings, options.memory, device);
+  infer::Generator generator(load(options, device), settings, options.memory, device,
+                             options.graph.on());
 
   core::Output out(context.output);
   std::optional<core::Output> report;

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "forecast/forecast_course.h"
+#include "nn/base/fixed_sequence.h"
 #include "nn/base/runtime.h"
 #include "ranks/rank_options.h"
 #include "train/plan.h"
@@ -27,6 +28,7 @@ struct Options {
   forecast::LossOptions loss;
   train::KeepOptions keep;
   nn::DeviceOptions compute;
+  nn::GraphOptions graph;
   ranks::RankOptions ranks;
   bool plan = false, sbatch = false;
   std::vector<std::string> files;
@@ -39,6 +41,7 @@ struct Options {
     f("plan", plan, "print what the run would take, and end");
     f("sbatch", sbatch, "--plan, as options of Slurm's sbatch");
     compute.fields(f);
+    graph.fields(f);
     ranks.fields(f);
   }
 };
@@ -58,6 +61,7 @@ std::unique_ptr<train::Course> course_of(
     return forecast::prepare({std::move(job), options.loss.beta});
   }
   job.device = nn::device(options.compute.device);
+  job.record = options.graph.on();
   return std::make_unique<train::TokenCourse>(train::prepare(job), group);
 }
 

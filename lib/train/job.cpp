@@ -123,6 +123,7 @@ Run prepare(const Job& job) {
   run.validation = job.validation;
   run.seed = job.seed;
   run.device = job.device;
+  run.record = job.record;
   run.data = std::make_unique<shard::Dataset>(job.shards);
   shard::expect_kind(run.data->header(), {shard::Kind::tokens, shard::Kind::pairs},
                      run.data->name());

@@ -39,6 +39,7 @@ struct Job {
   ValidationOptions validation;
   std::uint64_t seed = 1;
   torch::Device device = torch::kCPU;
+  bool record = true;  ///< see nn::FixedSequence
   /// Of the model, the recipe and what is read; the others have no flags here.
   void fields(core::FieldList& f);
 };
@@ -55,6 +56,7 @@ struct Run {
   std::string tokenizer;
   std::uint64_t seed = 1;
   torch::Device device = torch::kCPU;
+  bool record = true;
   core::OrderedJson facts;   ///< for model::save: memory, segment, training
   core::OrderedJson config;  ///< config.json as it stands before the model is there
   FileNames files;           ///< of the fingerprints in it

@@ -89,7 +89,8 @@ MicroBatch rows_of_batch(const MicroBatch& micro, std::int64_t begin, std::int64
 }  // namespace
 
 Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries,
-                 std::uint64_t seed, torch::Device device, std::shared_ptr<ranks::Group> group)
+                 std::uint64_t seed, torch::Device device, std::shared_ptr<ranks::Group> group,
+                 bool record)
     : model_(std::move(model)),
       recipe_(recipe),
       group_(std::move(group)),
@@ -112,6 +113,10 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
   model_->to(device_);
   model_->train();
   optimiser_ = make_optimiser(recipe.optimiser, model_->named_weights());
+  const bool alike = !carries && team_.size() == 1 && !memory_.ext;
+  if (record && alike && nn::graph_calls(device_) != nullptr &&
+      FixedMicroBatch::fits(model_->options))
+    fixed_ = std::make_unique<FixedMicroBatch>(optimiser_->weights(), device_);
 }
 
 nn::MemoryRule Learner::rule(std::int64_t step, std::int64_t micro_batch) const {
@@ -166,28 +171,46 @@ torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro, cons
   const nn::Batch batch = rows.batch.to(device_);
   // All rows of columns begin together.
   if (own.previous.size() > 0 && batch.fresh.any().item<bool>()) own.previous.clear();
-  nn::Hidden hidden;
-  {
-    const Autocast autocast(bfloat16_, device_);
-    hidden = model_->architecture->forward(batch, carries_state_ ? &own.state : nullptr);
-  }
-  const auto f = hidden.f.to(torch::kFloat32), g = hidden.g.to(torch::kFloat32);
-  const double smoothing = recipe_.objective.label_smoothing;
-  const auto memory = rule(step, micro.index);
-  const auto loss =
-      rows.teachers.any() ? nn::target_loss(f, batch, *model_->head, rows.teachers,
-                                            recipe_.objective.targets_share, loss_work_)
-      : smoothing > 0     ? nn::smoothed_loss(f, batch, *model_->head, smoothing, loss_work_)
-                          : nn::joint_loss(f, g, batch, *model_->head, memory,
-                                       memory.any() ? entries(own, g, batch, micro) : nn::Entries{},
-                                           loss_work_);
-  loss.backward();
+  torch::Tensor g;
+  const auto work = [&](const nn::Batch& of) {
+    return differentiate(of, micro, rows, rule(step, micro.index), own, &g);
+  };
+  if (is_fixed(step, rows, batch)) return fixed_->run(batch, work);
+  auto loss = work(batch);
   own.previous.append(g, batch);
   if (carries_state_) {
     own.state.detach();
     if (model_->architecture->carry() == nn::Carry::forget)
       model_->architecture->forget(own.state, recipe_.batches.segment);
   }
+  return loss;
+}
+
+// The rule is another one from the end of the warm-up on.
+bool Learner::is_fixed(std::int64_t step, const MicroBatch& rows, const nn::Batch& batch) {
+  return fixed_ && !rows.teachers.any() && (step >= plain_steps_ || !memory_.any()) &&
+         fixed_->takes(batch);
+}
+
+torch::Tensor Learner::differentiate(const nn::Batch& batch, const MicroBatch& micro,
+                                     const MicroBatch& rows, const nn::MemoryRule& rule, Lane& lane,
+                                     torch::Tensor* g) {
+  nn::Hidden hidden;
+  {
+    const Autocast autocast(bfloat16_, device_);
+    hidden = model_->architecture->forward(batch, carries_state_ ? &lane.state : nullptr);
+  }
+  const auto f = hidden.f.to(torch::kFloat32);
+  *g = hidden.g.to(torch::kFloat32);
+  const double smoothing = recipe_.objective.label_smoothing;
+  const auto loss =
+      rows.teachers.any() ? nn::target_loss(f, batch, *model_->head, rows.teachers,
+                                            recipe_.objective.targets_share, loss_work_)
+      : smoothing > 0     ? nn::smoothed_loss(f, batch, *model_->head, smoothing, loss_work_)
+                          : nn::joint_loss(f, *g, batch, *model_->head, rule,
+                                       rule.any() ? entries(lane, *g, batch, micro) : nn::Entries{},
+                                           loss_work_);
+  loss.backward();
   return loss.detach().to(torch::kFloat64);
 }
 
@@ -235,8 +258,10 @@ void Learner::put(model::Checkpoint& checkpoint) const {
     const nn::State& first = of(lanes_[0]);
     nn::State state;
     state.counts = first.counts;
-    for (const auto& [name, tensor] : first.tensors)
+    for (const auto& entry : first.tensors) {
+      const auto& name = entry.first;
       state.tensors[name] = gather([&](const Lane& lane) { return of(lane).tensors.at(name); });
+    }
     checkpoint.put_state(part, state);
   };
   put("state", [](const Lane& lane) -> const nn::State& { return lane.state; });

@@ -15,6 +15,7 @@
 #include "ranks/group.h"
 #include "ranks/team.h"
 #include "train/batches.h"
+#include "train/fixed_micro_batch.h"
 #include "train/optimiser.h"
 #include "train/schedule.h"
 #include "train/train_options.h"
@@ -34,9 +35,11 @@ namespace train {
 class Learner {
  public:
   /// `recipe` resolved. `carries`: rows of consecutive micro-batches continue each other. Moves the
-  /// model to `device`. Throws Error{usage} if the processes cannot have equal shares.
+  /// model to `device`; there micro-batches that are alike are recorded with `record`
+  /// (fixed_micro_batch.h). Throws Error{usage} if the processes cannot have equal shares.
   Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries, std::uint64_t seed,
-          torch::Device device, std::shared_ptr<ranks::Group> group = ranks::Group::alone());
+          torch::Device device, std::shared_ptr<ranks::Group> group = ranks::Group::alone(),
+          bool record = true);
 
   /// Which of an update's micro-batches this process takes: of rows that carry on some of every one,
   /// else whole ones, the same for all of a team.
@@ -54,6 +57,7 @@ class Learner {
   nn::MemoryRule rule(std::int64_t step, std::int64_t micro_batch) const;
 
   nn::Model& model() { return *model_; }
+  bool recorded() const { return fixed_ && fixed_->recorded(); }
   torch::Device device() const { return device_; }
 
  private:
@@ -67,6 +71,12 @@ class Learner {
   // `own`: the own_rows of `micro`.
   torch::Tensor backward(std::int64_t step, const MicroBatch& micro, const MicroBatch& own,
                          std::int64_t lane);
+  // Forward, loss and backward of a batch on the device; g goes to what `g` points to.
+  torch::Tensor differentiate(const nn::Batch& batch, const MicroBatch& micro,
+                              const MicroBatch& rows, const nn::MemoryRule& rule, Lane& lane,
+                              torch::Tensor* g);
+  // Whether it is computed as others were.
+  bool is_fixed(std::int64_t step, const MicroBatch& rows, const nn::Batch& batch);
   // The memory of a lane's rows, whose keys are `g`: their own tokens, then earlier segments; or
   // the tokens of all that the team has of the micro-batch.
   nn::Entries entries(const Lane& lane, const torch::Tensor& g, const nn::Batch& batch,
@@ -89,6 +99,7 @@ class Learner {
   nn::MemoryRule memory_;
   Schedule schedule_;
   std::unique_ptr<Optimiser> optimiser_;
+  std::unique_ptr<FixedMicroBatch> fixed_;  // null: none can be
   std::int64_t first_lane_;
   std::vector<Lane> lanes_;  // of this process
 };

@@ -10,7 +10,8 @@ setup() {
 
 # unpacked: the folder tessera, as gpu-pack's tarball has it, of links to the programs.
 unpacked() {
-  mkdir -p tessera/bin tessera/tools tessera/tests/bench
+  mkdir -p tessera/bin tessera/tools tessera/tests/bench tessera/examples
+  cp -r "$root/examples/shapes" tessera/examples/
   cp "$root"/tools/gpu-check "$root"/tools/gpu-bench tessera/tools/
   cp "$root"/tests/bench/gpu_step_peer.py tessera/tests/bench/
   ln -s "$BIN"/* tessera/bin/
@@ -31,9 +32,9 @@ unpacked() {
 
 @test "gpu-check agrees with itself on the CPU, and says where a device does not" {
   unpacked
-  export GPU_CHECK_DEVICE=cpu GPU_CHECK_ARCHITECTURES='transformer gla'
+  export GPU_CHECK_DEVICE=cpu GPU_CHECK_ARCHITECTURES='transformer gla-delta'
   run --separate-stderr -0 tessera/tools/gpu-check
-  [ "$(grep -c ' ok ' <<<"$output")" -eq 3 ] && [ "$(grep -cE '^(transformer|gla) ' <<<"$output")" -eq 6 ]
+  [ "$(grep -c ' ok ' <<<"$output")" -eq 5 ] && [ "$(grep -cE '^(transformer|gla-delta) ' <<<"$output")" -eq 6 ]
   rm tessera/bin/eval-ppl
   printf '%s\n' '#!/bin/sh' 'while [ "$1" != -o ]; do shift; done' 'echo "{\"loss\":$$}" >"$2"' >tessera/bin/eval-ppl
   chmod +x tessera/bin/eval-ppl
@@ -44,7 +45,7 @@ unpacked() {
 @test "gpu-bench writes a line a figure" {
   unpacked
   GPU_BENCH_DEVICE=cpu GPU_BENCH_SHAPE=tiny run --separate-stderr -0 tessera/tools/gpu-bench
-  [[ $output == *"train/gpt2-small/local,long"*tokens/s*"sample/gpt2-small"* ]] || { echo "$output" && return 1; }
+  [[ $output == *"train/gpt2-small/local,long"*tokens/s*"train/mosaic-small"*"xl/4-long"*"sample/gpt2-small/64/eager"* ]] || { echo "$output" && return 1; }
   if [ -x tessera/bench/bench_device_search ]; then
     [[ $output == *"search/20000/resident"*"search/20000/streamed"* ]] || { echo "$output" && return 1; }
   else
@@ -53,7 +54,7 @@ unpacked() {
   python3 - tessera/bench-gpu.jsonl <<'PY'
 import json, sys
 figures = [json.loads(line) for line in open(sys.argv[1])]
-assert len(figures) >= 9 and all(f["value"] > 0 and set(f) == {"name", "value", "unit", "peer", "peer_value", "ratio"} for f in figures), figures
+assert len(figures) >= 17 and all(f["value"] > 0 and set(f) == {"name", "value", "unit", "peer", "peer_value", "ratio"} for f in figures), figures
 PY
 }
 

@@ -34,8 +34,22 @@ thread_local int t_inside =
     0;  // an operator of the CPU's, whose copies are the device's own affair
 thread_local c10::StreamId t_stream = 0;
 
+// What graphs() records.
+struct Recording {
+  std::vector<std::function<void()>> work;
+  bool done = true;  // by the recording itself
+};
+std::atomic<Recording*> g_recording{nullptr};
+
+void note_work(std::function<void()> work) {
+  if (t_inside > 0 || g_recording == nullptr) return;
+  const std::lock_guard lock(g_mutex);
+  g_recording.load()->work.push_back(std::move(work));
+}
+
 void note_wait(const std::string& what) {
   if (t_inside > 0) return;
+  TORCH_CHECK(g_recording == nullptr, what, " cannot be recorded");
   const std::lock_guard lock(g_mutex);
   g_waits.push_back(what);
 }
@@ -74,6 +88,12 @@ void arrive(std::size_t before) {
 void arrive_all() { arrive(g_asked); }
 
 void free_block(void* block) { std::free(block); }
+// What is recorded uses its memory again.
+void keep_block(void* block) {
+  static std::vector<void*> kept;
+  const std::lock_guard lock(g_mutex);
+  kept.push_back(block);
+}
 void free_pinned(void* block) {
   {
     const std::lock_guard lock(g_mutex);
@@ -91,7 +111,8 @@ class Memory : public c10::Allocator {
       const std::lock_guard lock(g_mutex);
       g_pinned.insert(block);
     }
-    return {block, block, release_, device_};
+    return {block, block, release_ == free_block && g_recording != nullptr ? keep_block : release_,
+            device_};
   }
   c10::DeleterFnPtr raw_deleter() const override { return release_; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
@@ -195,7 +216,13 @@ Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
     ++g_copies.all;
     g_copies.beside += t_stream != 0;
   }
-  if (from.numel() > 0) as_cpu(to).copy_(as_cpu(from).expand_as(to));
+  TORCH_CHECK(!from.is_cpu() || t_inside > 0 || g_recording == nullptr,
+              "a copy from the host cannot be recorded");
+  const auto copy = [from, to] {
+    if (from.numel() > 0) as_cpu(to).copy_(as_cpu(from).expand_as(to));
+  };
+  note_work(copy);
+  copy();
   return to;
 }
 
@@ -246,13 +273,32 @@ void expect_deterministic(const std::string& name, const torch::jit::Stack& inpu
     at::globalContext().alertNotDeterministic(name);
 }
 
+// What an operator made goes where it made it before.
+void put_again(const c10::IValue& from, const c10::IValue& to) {
+  if (to.isTensor()) {
+    const Tensor &made = from.toTensor(), &there = to.toTensor();
+    if (there.defined() && made.data_ptr() != there.data_ptr()) as_cpu(there).copy_(as_cpu(made));
+  } else if (to.isTensorList()) {
+    const auto made = from.toTensorVector(), there = to.toTensorVector();
+    for (std::size_t i = 0; i < made.size(); ++i) put_again(made[i], there[i]);
+  }
+}
+
 void on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto& name = op.schema().name();
   const auto inputs = torch::jit::last(*stack, op.schema().arguments().size()).vec();
   expect_deterministic(name, inputs);
   if (must_wait(name, inputs)) note_wait(name);
-  const Inside inside;
-  at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
+  {
+    const Inside inside;
+    at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
+  }
+  if (g_recording == nullptr) return;
+  note_work([op, inputs, made = torch::jit::last(*stack, op.schema().returns().size()).vec()] {
+    auto again = inputs;
+    at::native::cpu_fallback(op, &again, /*error_on_views=*/true);
+    for (std::size_t i = 0; i < made.size(); ++i) put_again(again[i], made[i]);
+  });
 }
 
 void record_stream(Tensor&, at::Stream) {}
@@ -304,6 +350,29 @@ std::vector<std::string> take_waits() {
 Copies take_copies() {
   const std::lock_guard lock(g_mutex);
   return std::exchange(g_copies, {});
+}
+
+void note_kernel(std::function<void()> kernel) { note_work(std::move(kernel)); }
+
+nn::GraphCalls graphs() {
+  nn::GraphCalls calls;
+  calls.begin = [](int) -> void* {
+    TORCH_CHECK(g_recording == nullptr, "something is being recorded");
+    g_recording = new Recording;
+    return g_recording;
+  };
+  calls.end = [](void*) { g_recording = nullptr; };
+  calls.replay = [](void* recording) {
+    auto& all = *static_cast<Recording*>(recording);
+    if (std::exchange(all.done, false)) return;
+    const Inside inside;
+    for (const auto& work : all.work) work();
+  };
+  calls.free = [](void* recording) {
+    if (g_recording == recording) g_recording = nullptr;
+    delete static_cast<Recording*>(recording);
+  };
+  return calls;
 }
 
 }  // namespace pretend

@@ -4,10 +4,12 @@
 // an error, and everything that the host would wait for is seen. What is copied to pinned memory without
 // waiting is no number there until an event behind it is waited for, or all of the device.
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "nn/base/torch.h"
+#include "nn/kernels/cuda_kernels.h"
 
 namespace pretend {
 
@@ -26,5 +28,13 @@ struct Copies {
   int all = 0, beside = 0;
 };
 Copies take_copies();
+
+/// Records what is started on the device from begin() to end(), in all threads, and does it again on the
+/// same memory: replay(). It is done while it is recorded too, which is the first replay. What CUDA could
+/// not record is an error: a wait, and a copy from the host, which has its memory for itself later on.
+nn::GraphCalls graphs();
+
+/// Part of what graphs() records: a kernel that LibTorch knows nothing of.
+void note_kernel(std::function<void()> kernel);
 
 }  // namespace pretend

@@ -154,7 +154,7 @@ DOCTEST_TEST_CASE("nor does one of a gla, whatever it adds and keeps") {
 }
 
 DOCTEST_TEST_CASE("nor does one by kernels") {
-  for (const std::string arch : {"transformer", "srupp", "mosaic"})
+  for (const std::string arch : {"transformer", "srupp", "mosaic", "mosaic2"})
     check({.arch = arch, .memory = "local,long", .adaptive = true, .kernels = true});
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "infer/loops/make_engine.h"
+#include "nn/base/upload.h"
 
 namespace infer {
 namespace {
@@ -21,8 +22,8 @@ std::int64_t size_of(const std::vector<std::int64_t>& tokens) {
 
 // A further model, whose rows are the same texts; it remembers nothing but its State.
 struct Session::With {
-  With(const WithModel& with, torch::Device device, Precision precision)
-      : engine(make_engine(*with.loaded.model, device, precision)),
+  With(const WithModel& with, torch::Device device, Precision precision, bool record)
+      : engine(make_engine(*with.loaded.model, device, precision, record)),
         session(*engine, *with.loaded.model, window_of(with), {}, device) {}
   static std::int64_t window_of(const WithModel& with) {
     return plan_windows(with.windows, *with.loaded.model, with.loaded.facts).window;
@@ -32,7 +33,8 @@ struct Session::With {
 };
 
 Session::Session(Engine& engine, nn::Model& model, std::int64_t window, const MemoryPlan& memory,
-                 torch::Device device, Precision precision, const RetrievePlan& retrieve)
+                 torch::Device device, Precision precision, const RetrievePlan& retrieve,
+                 bool record)
     : engine_(engine),
       model_(model),
       window_(window),
@@ -40,7 +42,7 @@ Session::Session(Engine& engine, nn::Model& model, std::int64_t window, const Me
       device_(device),
       carry_(model.architecture->carry()) {
   for (const auto& with : memory.with.models)
-    with_.push_back(std::make_unique<With>(*with, device, precision));
+    with_.push_back(std::make_unique<With>(*with, device, precision, record));
   if (retrieve.any()) fronted_.emplace(engine, retrieve, window);
 }
 
@@ -165,7 +167,7 @@ void Session::remember(const Fed& fed, const std::vector<std::vector<std::int64_
     put(position, torch::arange(known));
     put(run, torch::full({known}, row, torch::kInt64));
   }
-  memory_->append(f.flatten(0, 1), g.flatten(0, 1), labels.flatten().to(device_),
+  memory_->append(f.flatten(0, 1), g.flatten(0, 1), nn::upload(labels.flatten(), device_),
                   nn::Place{run, torch::zeros_like(run), position}.flatten());
 }
 
@@ -258,7 +260,8 @@ void Session::take_back() {
 void Session::advance(const std::vector<std::int64_t>& tokens,
                       const std::vector<std::vector<std::int64_t>>& guesses) {
   if (memory_->remembers())
-    memory_->append(f_, g_, torch::tensor(tokens, torch::kInt64).to(device_), last_place());
+    memory_->append(f_, g_, nn::upload(torch::tensor(tokens, torch::kInt64), device_),
+                    last_place());
   for (std::int64_t row = 0; row < rows(); ++row)
     memory_->read(row, {&tokens[static_cast<std::size_t>(row)], 1});
   for (const auto& with : with_) with->session.advance(tokens, guesses);
@@ -296,8 +299,8 @@ void Session::select(const std::vector<std::int64_t>& rows) {
   }
   const Tensor index = torch::tensor(rows, torch::kInt64);
   memory_->select(index);
-  f_ = f_.index_select(0, index.to(f_.device()));
-  g_ = g_.index_select(0, index.to(g_.device()));
+  f_ = f_.index_select(0, nn::upload(index, f_.device()));
+  g_ = g_.index_select(0, nn::upload(index, g_.device()));
   std::vector<Text> texts;
   std::vector<Ahead> ahead;
   for (const auto row : rows) {

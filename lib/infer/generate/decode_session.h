@@ -22,10 +22,10 @@ namespace infer {
 class Session {
  public:
   /// `window` tokens. Engine and model must outlive it. Further models are decoded beside it, with
-  /// weights of this precision. Memories take no part where several passages are mixed.
+  /// weights of this precision, recorded as make_engine() says. Memories take no part where several passages are mixed.
   Session(Engine& engine, nn::Model& model, std::int64_t window, const MemoryPlan& memory,
           torch::Device device, Precision precision = Precision::float32,
-          const RetrievePlan& retrieve = {});
+          const RetrievePlan& retrieve = {}, bool record = true);
   ~Session();
 
   /// One row for each prompt, none of them empty. Where the architecture forgets, a prompt longer

@@ -34,7 +34,7 @@ struct Generator::Growing {
 };
 
 Generator::Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
-                     torch::Device device)
+                     torch::Device device, bool record)
     : loaded_(std::move(loaded)), options_(std::move(options)), device_(device) {
   options_.check();
   if (loaded_.tokenizer.empty())
@@ -66,7 +66,7 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   open_with(memories.with, loaded_, windows, device);
   window_ = plan.window;
   const Precision precision = parse_precision(options_.weights);
-  engine_ = make_engine(*loaded_.model, device, precision);
+  engine_ = make_engine(*loaded_.model, device, precision, record);
   if (options_.cite) citer_.emplace(memories, tokenizer_, options_.cite_most);
   if (reads && options_.retrieve.any())
     core::fail(Code::usage, "--retrieve: a translation reads its source; leave it out");
@@ -74,7 +74,8 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   stores_ = memories.stores.opened;
   if (options_.spans.longest > 0 && stores_ == nullptr)
     core::fail(Code::usage, "--spans: there is nothing to take them from; add --datastore");
-  session_.emplace(*engine_, *loaded_.model, window_, memories, device, precision, retrieve);
+  session_.emplace(*engine_, *loaded_.model, window_, memories, device, precision, retrieve,
+                   record);
   if (retrieve.mix > 1 && StreamMemory(memories, window_, true, *loaded_.model).any())
     core::fail(
         Code::usage,

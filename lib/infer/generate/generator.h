@@ -56,10 +56,10 @@ struct GeneratorWatch {
 /// elsewhere as far as sums of floats do not depend on the size of a batch). Not thread safe.
 class Generator {
  public:
-  /// Keeps the model. Throws Error{usage} for options that contradict themselves or the model,
+  /// Keeps the model. `record`: see make_engine(). Throws Error{usage} for options that contradict themselves or the model,
   /// Error{bad_data} for a model without a tokenizer, Error{unavailable}.
   Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
-            torch::Device device);
+            torch::Device device, bool record = true);
 
   /// Continues prompts, which are numbered from where the last call ended. An empty prompt stands
   /// for the token after which documents start. Throws Error{usage} if there is none. With

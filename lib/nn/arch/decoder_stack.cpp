@@ -11,18 +11,32 @@ DecoderStack::DecoderStack(const ModelOptions& options, std::int64_t vocabulary)
 
 Hidden DecoderStack::decode(const Batch& batch, KvCache& cache,
                             const std::vector<SourceView>& sources, const AttentionWatch* watch) {
-  const ShapeOptions& shape = stack_.shape();
   auto ids = batch.inputs;
   if (!cache.all_valid())
     ids = ids.masked_fill(upload(cache.real().logical_not(), ids.device()), 0);
-  auto x = stack_.add_positions(wte_->forward(ids), cache.before());
-  x = dropped(x, shape.dropout, is_training());
+  const auto x = embedded(ids, cache.before());
   auto sights = stack_.sights(cache, x.options().requires_grad(false));
   for (auto& sight : sights) sight.watch = watch;
+  return through_blocks(x, sights, cache, sources);
+}
+
+Hidden DecoderStack::decode(const torch::Tensor& ids, KvRing& ring) {
+  const auto x = embedded(ids, ring.place().position);
+  return through_blocks(x, stack_.sights(ring, x.options()), ring, {});
+}
+
+torch::Tensor DecoderStack::embedded(const torch::Tensor& ids, const torch::Tensor& before) {
+  const auto x = stack_.add_positions(wte_->forward(ids), before);
+  return dropped(x, stack_.shape().dropout, is_training());
+}
+
+Hidden DecoderStack::through_blocks(const torch::Tensor& x, const std::vector<Sight>& sights,
+                                    KeyValues& cache, const std::vector<SourceView>& sources) {
+  const ShapeOptions& shape = stack_.shape();
   torch::Tensor g;
-  x = stack_.forward(x, sights, cache, sources, &g);
-  if (shape.memory_key == "output") g = x;
-  return {dropped(x, shape.head_dropout, is_training()), g};
+  const auto y = stack_.forward(x, sights, cache, sources, &g);
+  if (shape.memory_key == "output") g = y;
+  return {dropped(y, shape.head_dropout, is_training()), g};
 }
 
 }  // namespace nn

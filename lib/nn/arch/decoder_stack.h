@@ -9,6 +9,7 @@
 #include "nn/base/model_options.h"
 #include "nn/layers/block_stack.h"
 #include "nn/layers/kv_cache.h"
+#include "nn/layers/kv_ring.h"
 
 namespace nn {
 
@@ -24,6 +25,9 @@ class DecoderStack : public Architecture {
   void forget(State& state, std::int64_t keep) override { KvCache::forget(state, keep); }
   std::shared_ptr<Embedding> embedding() override { return wte_; }
   const BlockStack& stack() const { return stack_; }
+  /// One call of ids (B, T) whose keys and values go into a ring, all of it where the ids are: without
+  /// sources, and not in training.
+  Hidden decode(const torch::Tensor& ids, KvRing& ring);
 
  protected:
   /// Registers wte and the positions. Throws Error{bad_config} naming the option.
@@ -37,6 +41,10 @@ class DecoderStack : public Architecture {
   std::shared_ptr<Embedding> wte_;
 
  private:
+  torch::Tensor embedded(const torch::Tensor& ids, const torch::Tensor& before);
+  Hidden through_blocks(const torch::Tensor& x, const std::vector<Sight>& sights, KeyValues& cache,
+                        const std::vector<SourceView>& sources);
+
   BlockStack stack_;
 };
 

@@ -26,6 +26,10 @@ void* open_library(const char* name, const char* meaning) {
              why != nullptr ? why : name);
 }
 
+const CudaKernels* kernels_of(torch::Device device) {
+  return device.is_cuda() || device.type() == g_as_device ? g_kernels : nullptr;
+}
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
@@ -55,8 +59,12 @@ bool has_nvidia_driver() {
 }
 
 const CudaKernels* cuda_kernels(const torch::Tensor& x) {
-  if (x.scalar_type() != torch::kFloat32) return nullptr;
-  return x.is_cuda() || x.device().type() == g_as_device ? g_kernels : nullptr;
+  return x.scalar_type() == torch::kFloat32 ? kernels_of(x.device()) : nullptr;
+}
+
+const GraphCalls* graph_calls(torch::Device device) {
+  const CudaKernels* const kernels = kernels_of(device);
+  return kernels != nullptr && kernels->graphs.begin != nullptr ? &kernels->graphs : nullptr;
 }
 
 void* cuda_stream(const torch::Tensor& x) {

@@ -27,6 +27,9 @@ void* cuda_stream(const torch::Tensor& x);
 /// Throws Error{unavailable} if a launch failed.
 void check_launch(int error, const char* kernel);
 
+/// What a device records with; null where there is nothing that can.
+const GraphCalls* graph_calls(torch::Device device);
+
 /// Bytes of memory that a GPU has; 0 for the CPU, and where it is not known.
 std::int64_t device_memory(torch::Device device);
 

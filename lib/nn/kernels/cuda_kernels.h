@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "nn/kernels/gated_keys_kernels.h"
 #include "nn/kernels/leaky_kernels.h"
 #include "nn/kernels/memory_kernels.h"
 #include "nn/kernels/optimiser_kernels.h"
@@ -11,10 +12,21 @@
 
 namespace nn {
 
+/// Recordings of what is started on a device (CUDA graphs). They throw where CUDA refuses.
+struct GraphCalls {
+  void* (*begin)(int device);   ///< from here on it is recorded and not done
+  void (*end)(void* graph);     ///< up to here
+  void (*replay)(void* graph);  ///< in LibTorch's current stream
+  void (*free)(void* graph);    ///< before end() too
+};
+
 struct CudaKernels {
   const char* build;                   ///< version and revision; the program's own
   void* (*stream)(int device);         ///< LibTorch's current stream there, a cudaStream_t
   std::int64_t (*memory)(int device);  ///< bytes that it has, 0 if that is not known
+  GraphCalls graphs;                   ///< null where nothing can be recorded
+  decltype(&gated_keys_forward_cuda) gated_keys_forward;
+  decltype(&gated_keys_backward_cuda) gated_keys_backward;
   decltype(&leaky_keys_forward_cuda) leaky_keys_forward;
   decltype(&leaky_keys_backward_cuda) leaky_keys_backward;
   decltype(&adam_cuda) adam;
@@ -33,6 +45,9 @@ inline CudaKernels linked_cuda_kernels() {
   return {.build = nullptr,
           .stream = nullptr,
           .memory = nullptr,
+          .graphs = {},
+          .gated_keys_forward = gated_keys_forward_cuda,
+          .gated_keys_backward = gated_keys_backward_cuda,
           .leaky_keys_forward = leaky_keys_forward_cuda,
           .leaky_keys_backward = leaky_keys_backward_cuda,
           .adam = adam_cuda,

@@ -1,6 +1,6 @@
 #pragma once
-// Loops over time of Memory Mosaics v2's keys on the CPU, sequence by sequence, vectorised over
-// channels. See ops/gated_keys.h for the formulas.
+// Loops over time of Memory Mosaics v2's keys: on the CPU sequence by sequence, vectorised over
+// channels, and their CUDA twins. See ops/gated_keys.h for the formulas.
 
 #include <cstdint>
 
@@ -40,5 +40,12 @@ void gated_keys_forward_cpu(const GatedInputs<Real>& in, const GatedOutputs<Real
 template <class Real>
 void gated_keys_backward_cpu(const GatedInputs<Real>& in, const GatedOutputs<Real>& made,
                              const GatedGradients<Real>& g, std::int64_t begin, std::int64_t end);
+
+/// All sequences, pointers being the device's. `stream` is a cudaStream_t. Return a cudaError_t, 0 if the
+/// launches went well.
+int gated_keys_forward_cuda(const GatedInputs<float>& in, const GatedOutputs<float>& out,
+                            void* stream);
+int gated_keys_backward_cuda(const GatedInputs<float>& in, const GatedOutputs<float>& made,
+                             const GatedGradients<float>& g, void* stream);
 
 }  // namespace nn

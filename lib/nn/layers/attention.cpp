@@ -14,6 +14,26 @@ namespace {
 // Queries from which on turning the keys for tiles pays, where nothing is learned.
 constexpr std::int64_t kWorthTiles = 16;
 
+// (1, heads, 1, 1) float64 where the options' device is; undefined without ALiBi.
+torch::Tensor slopes_of(Positions positions, std::int64_t heads,
+                        const torch::TensorOptions& options) {
+  if (positions != Positions::alibi) return {};
+  return upload(alibi_slopes(heads).view({1, heads, 1, 1}), options.device());
+}
+
+// (B, heads, 1, …), one query a head, as (B, kv_heads, group, …): those that read the same keys are rows
+// of one product, and no key is copied for each.
+torch::Tensor by_keys(const torch::Tensor& x, const HeadShape& heads) {
+  return x.reshape({x.size(0), heads.kv_heads, heads.heads / heads.kv_heads, x.size(3)});
+}
+
+Sight by_keys(const Sight& sight, const HeadShape& heads) {
+  Sight grouped;  // the one query is the newest
+  grouped.mask = sight.mask;
+  if (sight.mask.defined() && sight.mask.size(1) > 1) grouped.mask = by_keys(sight.mask, heads);
+  return grouped;
+}
+
 }  // namespace
 
 Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t window,
@@ -40,14 +60,28 @@ Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, 
     if (cache.all_valid()) distance = distance.narrow(0, 0, 1);
   }
   if (narrow) visible = visible & (distance < window);
-  visible = visible.unsqueeze(1);  // (B or 1, 1, T, S)
-  auto mask = torch::zeros(visible.sizes(), options);
-  if (positions == Positions::alibi) {
-    const auto slopes = upload(-alibi_slopes(heads).view({1, heads, 1, 1}), device);
-    mask = (slopes * distance.unsqueeze(1)).to(options.dtype());
-  }
-  sight.mask = mask.masked_fill_(visible.logical_not(), kHidden);
+  sight.mask = sight_mask(visible, slopes_of(positions, heads, options), distance, options);
   sight.causal = false;
+  return sight;
+}
+
+torch::Tensor sight_mask(const torch::Tensor& visible, const torch::Tensor& slopes,
+                         const torch::Tensor& distance, const torch::TensorOptions& options) {
+  const auto hidden = visible.logical_not().unsqueeze(1);  // (B or 1, 1, T, S)
+  const auto mask = slopes.defined() ? (-slopes * distance.unsqueeze(1)).to(options.dtype())
+                                     : torch::zeros(hidden.sizes(), options);
+  return mask.masked_fill(hidden, kHidden);
+}
+
+Sight make_sight(const KvRing& ring, Positions positions, std::int64_t heads, std::int64_t window,
+                 const torch::TensorOptions& options) {
+  const auto& place = ring.place();
+  const auto held = ring.held().unsqueeze(1);                // (B, 1, C)
+  const auto distance = place.position.unsqueeze(2) - held;  // (B, T, C)
+  auto visible = (held >= place.first.unsqueeze(2)) & (distance >= 0);
+  if (window > 0) visible = visible & (distance < window);
+  Sight sight;
+  sight.mask = sight_mask(visible, slopes_of(positions, heads, options), distance, options);
   return sight;
 }
 
@@ -115,7 +149,7 @@ torch::Tensor Attention::split(const torch::Tensor& y, const LayerNorm* norm) co
   return norm != nullptr && norm_of_heads_ ? norm->forward(heads) : heads;
 }
 
-torch::Tensor Attention::forward(const torch::Tensor& x, const Sight& sight, KvCache& cache,
+torch::Tensor Attention::forward(const torch::Tensor& x, const Sight& sight, KeyValues& cache,
                                  const std::string& name) {
   const auto parts =
       c_attn_->forward(x).split_with_sizes({heads_.d_query(), heads_.d_key(), heads_.d_key()}, 2);
@@ -126,7 +160,13 @@ torch::Tensor Attention::forward(const torch::Tensor& x, const Sight& sight, KvC
   }
   k = cache.extend(name + ".k", k);
   auto v = cache.extend(name + ".v", split(parts[2], nullptr));
-  if (const auto group = heads_.heads / heads_.kv_heads; group > 1) {
+  const auto group = heads_.heads / heads_.kv_heads;
+  const bool decodes = q.size(2) == 1 && !is_training() && sight.watch == nullptr;
+  if (group > 1 && decodes) {
+    const auto out = attend(by_keys(q, heads_), k, v, by_keys(sight, heads_), 0, scores_);
+    return c_proj_->forward(out.reshape({x.size(0), 1, heads_.d_query()}));
+  }
+  if (group > 1) {
     k = k.repeat_interleave(group, 1);
     v = v.repeat_interleave(group, 1);
   }

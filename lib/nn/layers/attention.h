@@ -9,6 +9,7 @@
 #include "nn/base/attention_watch.h"
 #include "nn/base/torch.h"
 #include "nn/layers/kv_cache.h"
+#include "nn/layers/kv_ring.h"
 #include "nn/layers/layers.h"
 #include "nn/layers/positions.h"
 
@@ -32,6 +33,15 @@ inline constexpr double kHidden = -1e30;
 Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t window,
                  const torch::TensorOptions& options);
 
+/// The same of tokens whose keys lie in a ring, from numbers on its device alone.
+Sight make_sight(const KvRing& ring, Positions positions, std::int64_t heads, std::int64_t window,
+                 const torch::TensorOptions& options);
+
+/// The mask of `visible` (B or 1, T, S) pairs. With `slopes` (1, heads, 1, 1) of ALiBi, what is
+/// visible gets minus them times its `distance`, broadcast to the same.
+torch::Tensor sight_mask(const torch::Tensor& visible, const torch::Tensor& slopes,
+                         const torch::Tensor& distance, const torch::TensorOptions& options);
+
 /// What becomes of products of queries and keys.
 struct Scores {
   double scale = 0;  ///< 0: 1 / sqrt(width)
@@ -53,7 +63,7 @@ class Attention : public torch::nn::Module {
  public:
   Attention(const ShapeOptions& shape, const TransformerOptions& options);
   /// `name` is the prefix of this layer's keys and values in the State.
-  torch::Tensor forward(const torch::Tensor& x, const Sight& sight, KvCache& cache,
+  torch::Tensor forward(const torch::Tensor& x, const Sight& sight, KeyValues& cache,
                         const std::string& name);
   const Linear& c_attn() const { return *c_attn_; }
   const Linear& c_proj() const { return *c_proj_; }

@@ -78,7 +78,7 @@ torch::Tensor Block::out(const LayerNorm& norm, const std::shared_ptr<LayerNorm>
   return dropped(normed, dropout_, is_training());
 }
 
-torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KvCache& cache,
+torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KeyValues& cache,
                              const std::string& name, const SourceView& source,
                              torch::Tensor* ffn_input) {
   if (fuses(x, sight, cache, source)) return forward_fused(x, sight, ffn_input);
@@ -102,7 +102,7 @@ torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KvCache& cache
 }
 
 // A block that could read a source, but has none before it, is as any other.
-bool Block::fuses(const torch::Tensor& x, const Sight& sight, const KvCache& cache,
+bool Block::fuses(const torch::Tensor& x, const Sight& sight, const KeyValues& cache,
                   const SourceView& source) const {
   const bool plain_attention = sight.causal && !sight.mask.defined() && sight.watch == nullptr;
   const bool drops_inside = is_training() && activation_dropout_ > 0;

@@ -52,7 +52,7 @@ class Block : public torch::nn::Module {
  public:
   Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source);
   /// x (B, T, d); `ffn_input`, if not null, receives what mlp reads (B, T, d).
-  torch::Tensor forward(torch::Tensor x, const Sight& sight, KvCache& cache,
+  torch::Tensor forward(torch::Tensor x, const Sight& sight, KeyValues& cache,
                         const std::string& name, const SourceView& source,
                         torch::Tensor* ffn_input);
 
@@ -70,7 +70,7 @@ class Block : public torch::nn::Module {
 
  private:
   /// The one place where the fused block is chosen over the modules, which stay its reference.
-  bool fuses(const torch::Tensor& x, const Sight& sight, const KvCache& cache,
+  bool fuses(const torch::Tensor& x, const Sight& sight, const KeyValues& cache,
              const SourceView& source) const;
   torch::Tensor forward_fused(const torch::Tensor& x, const Sight& sight,
                               torch::Tensor* ffn_input) const;

@@ -50,7 +50,18 @@ std::optional<Rotation> BlockStack::rotation(const torch::Tensor& before, std::i
 
 std::vector<Sight> BlockStack::sights(const KvCache& cache,
                                       const torch::TensorOptions& options) const {
-  const auto turned = rotation(cache.before(), 0, options);  // but for layers with their own angles
+  return sights_of(cache, cache.before(), options);
+}
+
+std::vector<Sight> BlockStack::sights(const KvRing& ring,
+                                      const torch::TensorOptions& options) const {
+  return sights_of(ring, ring.place().position, options);
+}
+
+template <class Cache>
+std::vector<Sight> BlockStack::sights_of(const Cache& cache, const torch::Tensor& before,
+                                         const torch::TensorOptions& options) const {
+  const auto turned = rotation(before, 0, options);  // but for layers with their own angles
   std::map<std::int64_t, Sight> of_window;
   std::vector<Sight> sights;
   auto windows = options_.attention_window;
@@ -60,15 +71,15 @@ std::vector<Sight> BlockStack::sights(const KvCache& cache,
     if (fresh) {
       made->second = make_sight(cache, positions_, shape_.heads, window, options);
       made->second.rotation =
-          turns_locally(options_.rope, window) ? rotation(cache.before(), window, options) : turned;
+          turns_locally(options_.rope, window) ? rotation(before, window, options) : turned;
     }
     sights.push_back(made->second);
   }
   return sights;
 }
 
-torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Sight>& sights, KvCache& cache,
-                                  const std::vector<SourceView>& sources,
+torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Sight>& sights,
+                                  KeyValues& cache, const std::vector<SourceView>& sources,
                                   torch::Tensor* ffn_input) const {
   for (std::size_t i = 0; i < blocks_.size(); ++i)
     x = blocks_[i]->forward(x, sights[i % sights.size()], cache, name(i),

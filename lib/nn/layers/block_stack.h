@@ -30,10 +30,12 @@ class BlockStack {
   /// x (B, T, d) through all blocks and the last norm. `sources`: empty, or one a block.
   /// `ffn_input`, if not null, receives what the last feed-forward network reads (B, T, d).
   /// `sights`: block i has number i modulo their count.
-  torch::Tensor forward(torch::Tensor x, const std::vector<Sight>& sights, KvCache& cache,
+  torch::Tensor forward(torch::Tensor x, const std::vector<Sight>& sights, KeyValues& cache,
                         const std::vector<SourceView>& sources, torch::Tensor* ffn_input) const;
   /// What the queries of a causal call see, in queries' type and device; see make_sight.
   std::vector<Sight> sights(const KvCache& cache, const torch::TensorOptions& options) const;
+  /// The same of a call whose keys lie in a ring.
+  std::vector<Sight> sights(const KvRing& ring, const torch::TensorOptions& options) const;
   /// Rotary positions: how these tokens turn in layers of that window (0: none); else nothing.
   std::optional<Rotation> rotation(const torch::Tensor& before, std::int64_t window,
                                    const torch::TensorOptions& options) const;
@@ -56,6 +58,11 @@ class BlockStack {
   const LayerNorm* final_norm() const { return ln_f_.get(); }
 
  private:
+  /// Of a KvCache or a KvRing, whose tokens stand at `before`.
+  template <class Cache>
+  std::vector<Sight> sights_of(const Cache& cache, const torch::Tensor& before,
+                               const torch::TensorOptions& options) const;
+
   ShapeOptions shape_;
   TransformerOptions options_;
   Positions positions_;

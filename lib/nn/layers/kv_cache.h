@@ -20,20 +20,28 @@
 
 namespace nn {
 
-class KvCache {
+/// Where attention leaves a call's keys and values, and finds those of earlier ones.
+class KeyValues {
+ public:
+  virtual ~KeyValues() = default;
+  /// Takes fresh (B, heads, T, width); returns all S slots: (B, heads, S, width). Once a name and call.
+  virtual torch::Tensor extend(const std::string& name, const torch::Tensor& fresh) = 0;
+  virtual bool keeps() const = 0;  ///< something is carried from call to call
+};
+
+class KvCache : public KeyValues {
  public:
   /// Resets the batch's fresh rows and makes room for its T tokens. `state` may be null: nothing is
   /// kept. Throws Error{bad_data}, the State untouched, if a row would exceed `context` tokens.
   KvCache(const Batch& batch, State* state, std::optional<std::int64_t> context = std::nullopt);
 
-  /// Appends fresh (B, heads, T, width); returns all S slots in use: (B, heads, S, width). Once a
-  /// name and call.
-  torch::Tensor extend(const std::string& name, const torch::Tensor& fresh);
+  /// Appends; returns the slots in use.
+  torch::Tensor extend(const std::string& name, const torch::Tensor& fresh) override;
 
   /// Drops the oldest tokens so that at most `keep` remain a row.
   static void forget(State& state, std::int64_t keep);
 
-  bool keeps() const { return state_ != nullptr; }         ///< a State is carried
+  bool keeps() const override { return state_ != nullptr; }
   std::int64_t slots() const { return length_ + steps_; }  ///< S
   bool all_valid() const { return all_valid_; }            ///< no padding in any slot of any row
   /// Real tokens of the row before each of the batch's tokens since it was fresh: (B, T) int64 on

@@ -22,8 +22,9 @@ Positions parse_positions(const std::string& name) {
 torch::Tensor sinusoids(const torch::Tensor& positions, std::int64_t d) {
   const auto half = d / 2;
   const auto step = half > 1 ? std::log(10000.0) / static_cast<double>(half - 1) : 0.0;
-  const auto frequency = torch::arange(half, torch::kFloat64).mul(-step).exp();
-  const auto angle = positions.cpu().to(torch::kFloat64).unsqueeze(-1) * frequency;
+  const auto numbers = torch::TensorOptions(torch::kFloat64).device(positions.device());
+  const auto frequency = torch::arange(half, numbers).mul(-step).exp();
+  const auto angle = positions.to(torch::kFloat64).unsqueeze(-1) * frequency;
   const auto table = torch::cat({angle.sin(), angle.cos()}, -1);
   return d % 2 == 0 ? table : torch::constant_pad_nd(table, {0, 1});
 }
@@ -76,8 +77,9 @@ double rope_length(const RopeOptions& rope) {
 
 Rotation::Rotation(const torch::Tensor& positions, std::int64_t d, const RopeOptions& rope,
                    const torch::TensorOptions& options) {
-  const auto angle = positions.cpu().to(torch::kFloat64).unsqueeze(-1) *
-                     torch::tensor(rope_frequencies(rope, d), torch::kFloat64);
+  const auto frequencies = torch::tensor(rope_frequencies(rope, d), torch::kFloat64);
+  const auto angle =
+      positions.to(torch::kFloat64).unsqueeze(-1) * upload(frequencies, positions.device());
   const double length = rope_length(rope);
   cos = upload(angle.cos().mul_(length), options).unsqueeze(1);
   sin = upload(angle.sin().mul_(length), options).unsqueeze(1);

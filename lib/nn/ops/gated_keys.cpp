@@ -37,13 +37,19 @@ class GatedKeysFunction : public torch::autograd::Function<GatedKeysFunction> {
     const auto number = [&] { return torch::empty(gate.sizes(), gate.options()); };
     const Tensor norms = number(), level = number(), own = number(), kept = number();
     const Tensor made[] = {keys, norms, level, own, kept};
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "gated_keys", [&] {
-      const GatedInputs<scalar_t> in = inputs<scalar_t>(x, gate, decay, sums, levels);
-      const auto out = outputs<scalar_t>(made);
-      at::parallel_for(0, x.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
-        gated_keys_forward_cpu(in, out, begin, end);
+    if (const auto* const cuda = cuda_kernels(x)) {
+      check_launch(cuda->gated_keys_forward(inputs<float>(x, gate, decay, sums, levels),
+                                            outputs<float>(made), cuda_stream(x)),
+                   "gated_keys_forward");
+    } else {
+      AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "gated_keys", [&] {
+        const GatedInputs<scalar_t> in = inputs<scalar_t>(x, gate, decay, sums, levels);
+        const auto out = outputs<scalar_t>(made);
+        at::parallel_for(0, x.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
+          gated_keys_forward_cpu(in, out, begin, end);
+        });
       });
-    });
+    }
     context->save_for_backward({x, sums, keys, norms, own, kept});
     context->mark_non_differentiable({level});
     if (!want_sums) return {keys, level};
@@ -59,16 +65,22 @@ class GatedKeysFunction : public torch::autograd::Function<GatedKeysFunction> {
     const Tensor dx = torch::empty(x.sizes(), x.options()), d_gate = torch::empty_like(norms),
                  d_decay = torch::empty_like(norms), d_before = torch::empty_like(sums);
     const Tensor made[] = {kept[2], norms, Tensor(), kept[4], kept[5]};
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "gated_keys_backward", [&] {
-      const auto in = inputs<scalar_t>(x, norms, {}, sums, {});
-      const auto out = outputs<scalar_t>(made);
-      const GatedGradients<scalar_t> g{data<scalar_t>(d_keys),  data<scalar_t>(d_sums),
-                                       data<scalar_t>(dx),      data<scalar_t>(d_gate),
-                                       data<scalar_t>(d_decay), data<scalar_t>(d_before)};
-      at::parallel_for(0, x.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
-        gated_keys_backward_cpu(in, out, g, begin, end);
+    const Tensor gradients[] = {d_keys, d_sums, dx, d_gate, d_decay, d_before};
+    if (const auto* const cuda = cuda_kernels(x)) {
+      check_launch(
+          cuda->gated_keys_backward(inputs<float>(x, norms, {}, sums, {}), outputs<float>(made),
+                                    gradients_of<float>(gradients), cuda_stream(x)),
+          "gated_keys_backward");
+    } else {
+      AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "gated_keys_backward", [&] {
+        const auto in = inputs<scalar_t>(x, norms, {}, sums, {});
+        const auto out = outputs<scalar_t>(made);
+        const auto g = gradients_of<scalar_t>(gradients);
+        at::parallel_for(0, x.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
+          gated_keys_backward_cpu(in, out, g, begin, end);
+        });
       });
-    });
+    }
     return {dx, d_gate, d_decay, d_before, Tensor(), Tensor()};
   }
 
@@ -82,6 +94,12 @@ class GatedKeysFunction : public torch::autograd::Function<GatedKeysFunction> {
   static GatedOutputs<Real> outputs(const Tensor (&made)[5]) {
     return {data<Real>(made[0]), data<Real>(made[1]), data<Real>(made[2]), data<Real>(made[3]),
             data<Real>(made[4])};
+  }
+  // of: d_keys, d_sums, dx, d_gate, d_decay, d_before.
+  template <class Real>
+  static GatedGradients<Real> gradients_of(const Tensor (&of)[6]) {
+    return {data<Real>(of[0]), data<Real>(of[1]), data<Real>(of[2]),
+            data<Real>(of[3]), data<Real>(of[4]), data<Real>(of[5])};
   }
   // gate, or a tensor of its sizes where only these count.
   template <class Real>
@@ -108,8 +126,8 @@ Tensor running_sums(Tensor x) {
 GatedKeys gated_keys(const Tensor& x, const Tensor& gate, const Tensor& decay,
                      const GatedSums& before, bool want_sums) {
   const auto type = x.scalar_type();
-  if (!in_host_memory(x) || gate.scalar_type() != type ||
-      (type != torch::kFloat32 && type != torch::kFloat64))
+  const bool loops = in_host_memory(x) && (type == torch::kFloat32 || type == torch::kFloat64);
+  if (gate.scalar_type() != type || (!loops && cuda_kernels(x) == nullptr))
     return gated_keys_chunks(x, gate, decay, before, want_sums);
   const auto in = carried_in(x, gate, before);
   const auto out =

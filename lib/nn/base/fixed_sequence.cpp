@@ -1,0 +1,47 @@
+#include "nn/base/fixed_sequence.h"
+
+#include <algorithm>
+#include <exception>
+
+namespace nn {
+
+void GraphOptions::fields(core::FieldList& f) {
+  f("cuda-graph", cuda_graph, "on a GPU: what is the same each time is recorded and started as one",
+    {"on", "off"});
+}
+
+void FixedSequence::run(const std::function<void()>& work) {
+  const GraphCalls* const calls = record_ ? graph_calls(device_) : nullptr;
+  if (calls == nullptr) return work();
+  if (runs_ < kWarmUp) {
+    ++runs_;
+    const SameUploads same(uploads_, /*complete=*/false);
+    return work();
+  }
+  if (!recorded()) record(*calls, work);
+  if (!recorded()) return work();
+  calls->replay(recording_.get());
+}
+
+// What is wrong with work that fails here shows where it runs as it comes.
+void FixedSequence::record(const GraphCalls& calls, const std::function<void()>& work) {
+  try {
+    const std::shared_ptr<void> recording(calls.begin(std::max<int>(0, device_.index())),
+                                          calls.free);
+    const SameUploads same(uploads_, /*complete=*/true);
+    work();
+    calls.end(recording.get());
+    recording_ = recording;
+  } catch (const std::exception&) {
+    record_ = false;
+    uploads_.clear();
+  }
+}
+
+void FixedSequence::reset() {
+  recording_.reset();
+  uploads_.clear();
+  runs_ = 0;
+}
+
+}  // namespace nn

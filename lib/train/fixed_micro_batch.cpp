@@ -1,0 +1,78 @@
+#include "train/fixed_micro_batch.h"
+
+#include <map>
+
+namespace train {
+namespace {
+
+// The same places with numbers that do not tell which batch of the data it is: runs and segments by
+// their order, positions from the first of their run.
+nn::Place own_numbers(const nn::Place& place) {
+  const auto ranks = [](const torch::Tensor& ids) {
+    return std::get<1>(at::_unique(ids, /*sorted=*/true, /*return_inverse=*/true));
+  };
+  const auto run = ranks(place.run);
+  const auto first = torch::full({run.numel()}, INT64_MAX, torch::kInt64)
+                         .scatter_reduce(0, run.flatten(), place.position.flatten(), "amin");
+  return {run, ranks(place.segment), place.position - first.index({run})};
+}
+
+bool same(const nn::Place& a, const nn::Place& b) {
+  return torch::equal(a.run, b.run) && torch::equal(a.segment, b.segment) &&
+         torch::equal(a.position, b.position);
+}
+
+bool like(const torch::Tensor& a, const torch::Tensor& b) {
+  return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type();
+}
+
+torch::Tensor& gradient_of(const torch::Tensor& weight) {
+  return torch::Tensor(weight).mutable_grad();
+}
+
+}  // namespace
+
+bool FixedMicroBatch::fits(const nn::ModelOptions& options) {
+  const auto& shape = options.shape;
+  return options.arch == "transformer" && options.vocabulary.cutoffs.empty() &&
+         shape.dropout == 0 && shape.attention_dropout == 0 && shape.activation_dropout == 0 &&
+         shape.head_dropout == 0;
+}
+
+bool FixedMicroBatch::takes(const nn::Batch& batch) {
+  if (!batch.dense() || batch.source.defined()) return false;
+  const auto place = own_numbers(batch.place);
+  if (!batch_.inputs.defined()) {
+    batch_ = batch;
+    batch_.place = place;
+    for (auto* each : {&batch_.inputs, &batch_.targets, &batch_.weight})
+      *each = torch::empty_like(*each);
+    batch_.host_targets = batch_.host_weight = torch::Tensor();
+  }
+  return like(batch.inputs, batch_.inputs) && like(batch.weight, batch_.weight) &&
+         same(place, batch_.place);
+}
+
+torch::Tensor FixedMicroBatch::run(const nn::Batch& batch, const Work& work) {
+  batch_.inputs.copy_(batch.inputs);
+  batch_.targets.copy_(batch.targets);
+  batch_.weight.copy_(batch.weight);
+  std::vector<torch::Tensor> before;
+  for (const auto& [name, weight] : weights_) before.push_back(gradient_of(weight));
+  sequence_.run([&] {
+    for (const auto& [name, weight] : weights_) gradient_of(weight).reset();
+    result_ = work(batch_);
+    gradients_.clear();
+    for (const auto& [name, weight] : weights_) gradients_.push_back(gradient_of(weight));
+  });
+  const torch::NoGradGuard no_gradient;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    auto& gradient = gradient_of(weights_[i].second);
+    gradient = before[i];
+    if (!gradients_[i].defined()) continue;
+    gradient = gradient.defined() ? gradient.add_(gradients_[i]) : gradients_[i].clone();
+  }
+  return result_.clone();
+}
+
+}  // namespace train

@@ -1,0 +1,87 @@
+// Decoding on a device that sees what is waited for, and what would be recorded.
+
+#include <doctest/doctest.h>
+
+#include "core/rng.h"
+#include "device/recording.h"
+#include "infer/generate/decode_session.h"
+#include "infer/loops/device_engine.h"
+#include "infer/loops/transformer_engine.h"
+#include "unit/infer/engines.h"
+#include "unit/infer/transformers.h"
+
+namespace {
+
+constexpr std::int64_t kWords = 37;
+
+// Twice the same model: here and on the device.
+struct Models {
+  nn::Model here, there;
+  explicit Models(const std::function<void(nn::ModelOptions&)>& change)
+      : here(engine_model(change, kWords)), there(engine_model(change, kWords)) {
+    there.to(pretend::device());
+  }
+};
+
+// A token a row, then a piece, a selection, tokens again.
+std::vector<std::vector<infer::Feed>> calls(std::size_t rows) {
+  core::Rng rng(3);
+  std::vector<std::vector<infer::Feed>> all;
+  for (int call = 0; call < 80; ++call) {
+    auto& feeds = all.emplace_back(rows);
+    for (auto& feed : feeds)
+      for (int i = 0; i < (call % 40 == 0 ? 5 : 1); ++i)
+        feed.tokens.push_back(static_cast<std::int64_t>(rng.below(kWords)));
+  }
+  return all;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE(
+    "a token decoded on a device is waited for by nobody, and recorded and started as one") {
+  const nn::CudaKernels kernels = pretend::recording_kernels();
+  const auto device = pretend::device();
+  const nn::AsDevice as(&kernels, device.type());
+  for (const auto& [name, change] : transformer_variants()) {
+    DOCTEST_CAPTURE(name);
+    Models models(change);
+    if (nn::arch_facts(models.here.options.arch).reads_source) continue;
+    infer::TransformerEngine loops(models.here, infer::Precision::float32);
+    infer::DeviceEngine engine(models.there, device);
+    const bool forgets = models.here.architecture->carry() == nn::Carry::forget;
+    loops.open(3);
+    engine.open(3);
+    int call = 0, recorded = 0;
+    for (const auto& feeds : calls(3)) {
+      const auto expected = loops.feed(feeds);
+      pretend::take_waits();
+      const auto got = engine.feed(feeds);
+      DOCTEST_CHECK(pretend::take_waits().empty());
+      DOCTEST_REQUIRE(difference(expected.f, got.f.cpu()) <
+                      1e-5 * expected.f.abs().max().item<double>());
+      recorded += engine.recorded() ? 1 : 0;
+      if (++call % 30 == 0)
+        for (infer::Engine* each : std::vector<infer::Engine*>{&loops, &engine})
+          each->select({2, 0, 1});
+      if (forgets && call > 50)
+        for (infer::Engine* each : std::vector<infer::Engine*>{&loops, &engine}) each->forget(20);
+    }
+    DOCTEST_CHECK(recorded > 60);
+  }
+}
+
+DOCTEST_TEST_CASE("of a text on a device nothing is waited for but what comes next") {
+  const auto device = pretend::device();
+  const nn::AsDevice as(nullptr, device.type());
+  Models models([](nn::ModelOptions&) {});
+  infer::DeviceEngine engine(models.there, device);
+  infer::Session session(engine, models.there, 64, {}, device);
+  session.start({{1, 2, 3}, {4, 5}});
+  pretend::take_waits();
+  for (int i = 0; i < 10; ++i) {
+    const auto best = session.log_probs().argmax(1);
+    session.advance({best[0].item<std::int64_t>(), best[1].item<std::int64_t>()});
+    DOCTEST_CHECK((pretend::take_waits() == std::vector<std::string>{"copy to the host"}));
+  }
+}

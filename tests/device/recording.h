@@ -1,0 +1,34 @@
+#pragma once
+// A table of kernels with which the pretended device records what it is told.
+
+#include "device/pretend_device.h"
+#include "nn/base/cuda.h"
+
+namespace pretend {
+
+template <class F>
+struct Noted;
+template <class... Arguments>
+struct Noted<int (*)(Arguments...)> {
+  template <int (*Kernel)(Arguments...)>
+  static int run(Arguments... arguments) {
+    note_kernel([=] { Kernel(arguments...); });
+    return Kernel(arguments...);
+  }
+};
+
+/// The emulated ones, as part of what graphs() records.
+inline nn::CudaKernels recording_kernels() {
+  nn::CudaKernels kernels = nn::linked_cuda_kernels();
+  kernels.graphs = graphs();
+  kernels.row_softmax = Noted<decltype(kernels.row_softmax)>::run<nn::row_softmax_cuda>;
+  kernels.seen_tiles = Noted<decltype(kernels.seen_tiles)>::run<nn::seen_tiles_cuda>;
+  kernels.seen_raise = Noted<decltype(kernels.seen_raise)>::run<nn::seen_raise_cuda>;
+  kernels.seen_exponentiate =
+      Noted<decltype(kernels.seen_exponentiate)>::run<nn::seen_exponentiate_cuda>;
+  kernels.seen_differentiate =
+      Noted<decltype(kernels.seen_differentiate)>::run<nn::seen_differentiate_cuda>;
+  return kernels;
+}
+
+}  // namespace pretend
