@@ -108,6 +108,8 @@ DOCTEST_TEST_CASE("windows of each protocol lie where its program's loop puts th
 }
 
 DOCTEST_TEST_CASE("memories see under a protocol what they see in the same windows without one") {
+  // Windows of other lengths multiply in another order: some roundings of the largest scores, which are about 40.
+  const double rounding = 3e-5;
   nn::Model model = tiny::model_of("transformer");
   const tiny::Shard shard(tiny::text_of({75}));
   auto memory = tiny::memory_of("local,long", 20);
@@ -118,7 +120,7 @@ DOCTEST_TEST_CASE("memories see under a protocol what they see in the same windo
   const auto equal = [&](const infer::WindowPlan& a, const infer::WindowPlan& b) {
     const auto x = scores(a), y = scores(b);
     DOCTEST_REQUIRE(x.numel() == y.numel());
-    DOCTEST_CHECK(tiny::largest_difference(x, y) < 1e-5);
+    DOCTEST_CHECK(tiny::largest_difference(x, y) < rounding);
   };
   equal(plan_of("hf", 17, 5), tiny::windows_of(16, 5));
   equal(plan_of("fairseq", 16, 16), tiny::windows_of(16, 16));
@@ -130,7 +132,7 @@ DOCTEST_TEST_CASE("memories see under a protocol what they see in the same windo
   DOCTEST_REQUIRE(halves.numel() == 4 * 8);
   for (std::int64_t i = 0; i < 4; ++i)
     DOCTEST_CHECK(tiny::largest_difference(halves.slice(0, i * 8, (i + 1) * 8),
-                                           whole.slice(0, i * 17 + 9, (i + 1) * 17)) < 1e-5);
+                                           whole.slice(0, i * 17 + 9, (i + 1) * 17)) < rounding);
 }
 
 DOCTEST_TEST_CASE("a protocol chooses what was left open, and options that are given win") {

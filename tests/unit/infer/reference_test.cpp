@@ -67,7 +67,7 @@ DOCTEST_TEST_CASE("memories equal the plain double loop, float64") {
 }
 
 DOCTEST_TEST_CASE("memories equal the plain double loop, float32") {
-  agree_with_plain(torch::kFloat32, 2e-5);
+  agree_with_plain(torch::kFloat32, 5e-5);  // some roundings of scores of about 40
 }
 
 DOCTEST_TEST_CASE("windows in one forward or one by one: the same scores") {
