@@ -3,8 +3,9 @@
 # constant share and a search for every token; on text of which a half is like the store (articles) and a half is not
 # (novels), so that the gate has something to find out: eval_gated's keys and words are random, no store helps there
 # and to search nothing costs nothing. The gate's threshold is the largest at which the loss of the
-# validation text is no higher than the constant's; the losses on the test text are said on stderr. Turn by turn; the
-# medians of three rounds are compared.
+# validation text is no higher than the constant's; the losses on the test text are said on stderr. eval/gated-follow: the same
+# gate, and rows after a neighbour that was right are followed instead of a search (--follow 1), with a threshold of
+# its own. Turn by turn; the medians of three rounds are compared.
 #
 # TESSERA_DATA holds wikitext-2/{train,valid,test}.txt.zst and novels/{valid,test}.jsonl.zst. GATED_LINES [all] of the training
 # text make the store (all: 2.7 M keys), GATED_STEPS [600] train the model. Half an hour and 3 GB at /tmp.
@@ -39,7 +40,7 @@ for part in train valid test; do tokenize -q -t tokenizer.json "$part.txt" -o "$
 train -q --layers 4 --d-model 256 --heads 4 --segment 256 --batch 8 --steps "${GATED_STEPS:-600}" --lr 2e-3 --dropout 0.1 -o model train.shard.zst
 build-datastore -q -m model --window 256 --stride 128 -o store train.shard.zst >/dev/null
 
-near=(-q --datastore store --combine interpolate --k 256 --nprobe 32)
+near=(-q --datastore store --combine interpolate --k 1024 --nprobe 32)
 eval-ppl "${near[@]}" -m model --window 256 --stride 128 --tune valid.shard.zst -o constant.conf
 eval-ppl "${near[@]}" -m model --window 256 --stride 128 --datastore-lambda gate --tune valid.shard.zst -o gate.conf
 evaluate() { # NAME CONFIG DATA FLAG...
@@ -49,19 +50,29 @@ evaluate() { # NAME CONFIG DATA FLAG...
 }
 no_higher() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a <= b) }'; }
 
-# The largest threshold at which the validation text loses nothing, by halves.
 evaluate valid constant.conf valid.shard.zst
 bound=$(member loss <valid.json)
-threshold=0 above=1
-for _ in 1 2 3 4 5 6 7; do
-  middle=$(awk -v a="$threshold" -v b="$above" 'BEGIN { print (a + b) / 2 }')
-  evaluate valid gate.conf valid.shard.zst --datastore-threshold "$middle"
-  if no_higher "$(member loss <valid.json)" "$bound"; then threshold=$middle; else above=$middle; fi
-done
+# largest_threshold FLAG...: at which the validation text loses nothing beside the constant, by halves.
+largest_threshold() {
+  local threshold=0 above=1 middle
+  for _ in 1 2 3 4 5 6 7; do
+    middle=$(awk -v a="$threshold" -v b="$above" 'BEGIN { print (a + b) / 2 }')
+    evaluate valid gate.conf valid.shard.zst --datastore-threshold "$middle" "$@"
+    if no_higher "$(member loss <valid.json)" "$bound"; then threshold=$middle; else above=$middle; fi
+  done
+  echo "$threshold"
+}
+gated=(--datastore-threshold "$(largest_threshold)")
+followed=(--follow 1 --datastore-threshold "$(largest_threshold --follow 1)")
 for _ in 1 2 3; do
   evaluate constant constant.conf test.shard.zst
-  evaluate gate gate.conf test.shard.zst --datastore-threshold "$threshold"
-  for name in constant gate; do member tokens_per_s <"$name.time" >>"$name.speed"; done
+  evaluate gated gate.conf test.shard.zst "${gated[@]}"
+  evaluate followed gate.conf test.shard.zst "${followed[@]}"
+  for name in constant gated followed; do member tokens_per_s <"$name.time" >>"$name.speed"; done
 done
-echo "eval/gated-text: loss $(member loss <gate.json) at threshold $threshold, $(grep -o '"searches":{[^}]*}' gate.json); $(member loss <constant.json) with a search for each" >&2
-figure eval/gated-text tokens/s "$(median <gate.speed)" "a constant share, a search a token" "$(median <constant.speed)"
+said() { echo "eval/gated-text: loss $(member loss <"$1.json") with $2, $(grep -o '"searches":{[^}]*}' "$1.json")" >&2; }
+said gated "${gated[*]}"
+said followed "${followed[*]}"
+echo "eval/gated-text: loss $(member loss <constant.json) with a constant share, a search for each" >&2
+figure eval/gated-text tokens/s "$(median <gated.speed)" "a constant share, a search a token" "$(median <constant.speed)"
+figure eval/gated-follow tokens/s "$(median <followed.speed)" "a constant share, a search a token" "$(median <constant.speed)"

@@ -25,13 +25,15 @@ Neighbours find(const MemoryPlan& plan, const Tensor& queries, const Tensor& all
                 SearchCounts& counts) {
   const StorePlan& stores = plan.stores;
   const std::int64_t n = queries.size(0);
-  std::vector<std::int64_t> searched;
-  std::vector<std::pair<std::int64_t, const Pointers*>> followed;
+  const bool* const may = allowed.defined() ? allowed.const_data_ptr<bool>() : nullptr;
+  std::vector<std::int64_t> searched, followed;
+  std::vector<std::span<const StoreRow>> pointed;
   for (std::int64_t i = 0; i < n; ++i) {
     const Pointers* const at = pointers.empty() ? nullptr : &pointers[static_cast<std::size_t>(i)];
     if (stores.follow > 0 && at != nullptr && std::ssize(at->rows) >= stores.follow) {
-      followed.emplace_back(i, at);
-    } else if (!allowed.defined() || allowed[i].item<bool>()) {
+      followed.push_back(i);
+      pointed.emplace_back(at->rows);
+    } else if (may == nullptr || may[i]) {
       searched.push_back(i);
     }
   }
@@ -42,13 +44,13 @@ Neighbours find(const MemoryPlan& plan, const Tensor& queries, const Tensor& all
   counts.skipped += n - std::ssize(searched) - std::ssize(followed);
   if (std::ssize(searched) == n) return search(queries);
   Neighbours found = no_neighbours(n, stores.k);
-  if (!searched.empty()) {
-    const Tensor rows = torch::tensor(searched, torch::kInt64);
-    put_neighbours(found, rows, search(queries.index_select(0, rows.to(queries.device()))));
-  }
-  for (const auto& [i, at] : followed)
-    put_neighbours(found, torch::tensor({i}, torch::kInt64),
-                   stores.opened->at(queries[i], at->rows, stores.k));
+  const auto put = [&](const std::vector<std::int64_t>& which, const auto& found_of) {
+    if (which.empty()) return;
+    const Tensor rows = torch::tensor(which, torch::kInt64);
+    put_neighbours(found, rows, found_of(queries.index_select(0, rows.to(queries.device()))));
+  };
+  put(searched, search);
+  put(followed, [&](const Tensor& rows) { return stores.opened->at(rows, pointed, stores.k); });
   return found;
 }
 

@@ -57,6 +57,10 @@ void put_neighbours(Neighbours& to, const Tensor& rows, const Neighbours& from) 
   to.labels.index_copy_(0, rows, from.labels);
   to.rows.index_copy_(0, rows, from.rows);
   to.stores.index_copy_(0, rows, from.stores);
+  if (!from.log_weights.defined() && !to.log_weights.defined()) return;
+  if (!to.log_weights.defined()) to.log_weights = torch::zeros_like(to.scores);
+  to.log_weights.index_copy_(
+      0, rows, from.log_weights.defined() ? from.log_weights : torch::zeros_like(from.scores));
 }
 
 StoreMasses store_masses(const Neighbours& found, const Tensor& targets,

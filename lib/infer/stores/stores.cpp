@@ -153,27 +153,40 @@ Neighbours Stores::search(const Tensor& queries, std::int64_t k, std::int64_t np
   return best(all, k);
 }
 
-Neighbours Stores::at(const Tensor& query, std::span<const StoreRow> rows, std::int64_t k) const {
+Neighbours Stores::at(const Tensor& queries, std::span<const std::span<const StoreRow>> rows,
+                      std::int64_t k) const {
   const torch::NoGradGuard no_gradient;
-  const Tensor key = query.to(torch::kCPU, torch::kFloat32).contiguous();
-  const std::span<const float> numbers(key.const_data_ptr<float>(),
-                                       static_cast<std::size_t>(width_));
-  const auto n = std::max<std::int64_t>(k, std::ssize(rows));
-  Neighbours all = {torch::full({1, n}, kNothing, torch::kFloat32),
-                    torch::full({1, n}, -1, torch::kInt64), torch::full({1, n}, -1, torch::kInt64),
-                    torch::full({1, n}, -1, torch::kInt64)};
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    float score = 0;
-    std::int32_t label = 0;
-    const store::Store& store = *stores_[static_cast<std::size_t>(rows[i].store)];
-    store.score(numbers, {&rows[i].row, 1}, {&score, 1}, {&label, 1});
-    if (label < 0 || label >= vocabulary_)
-      fail(Code::bad_data, "{}: damaged: row {} has the label {} of {}", store.name(), rows[i].row,
-           label, vocabulary_);
-    all.scores.data_ptr<float>()[i] = score;
-    all.labels.data_ptr<std::int64_t>()[i] = label;
-    all.rows.data_ptr<std::int64_t>()[i] = rows[i].row;
-    all.stores.data_ptr<std::int64_t>()[i] = rows[i].store;
+  const Tensor numbers = queries.to(torch::kCPU, torch::kFloat32).contiguous();
+  const auto width = static_cast<std::size_t>(width_);
+  std::size_t most = static_cast<std::size_t>(k);
+  for (const auto& some : rows) most = std::max(most, some.size());
+  const auto n = std::ssize(rows);
+  Neighbours all = no_neighbours(n, static_cast<std::int64_t>(most));
+  std::vector<std::int64_t> ids;
+  std::vector<std::int32_t> labels(most);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto some = rows[static_cast<std::size_t>(i)];
+    const std::span query(numbers.const_data_ptr<float>() + i * width_, width);
+    auto* score = all.scores.data_ptr<float>() + i * all.scores.size(1);
+    auto* label = all.labels.data_ptr<std::int64_t>() + i * all.labels.size(1);
+    auto* row = all.rows.data_ptr<std::int64_t>() + i * all.rows.size(1);
+    auto* of = all.stores.data_ptr<std::int64_t>() + i * all.stores.size(1);
+    // Rows of one store that stand together are scored together.
+    for (std::size_t begin = 0, end = 0; begin < some.size(); begin = end) {
+      ids.clear();
+      for (; end < some.size() && some[end].store == some[begin].store; ++end) {
+        ids.push_back(some[end].row);
+        row[end] = some[end].row, of[end] = some[end].store;
+      }
+      const store::Store& store = *stores_[static_cast<std::size_t>(some[begin].store)];
+      store.score(query, ids, {score + begin, ids.size()}, std::span(labels).first(ids.size()));
+      for (std::size_t j = begin; j < end; ++j) {
+        label[j] = labels[j - begin];
+        if (label[j] < 0 || label[j] >= vocabulary_)
+          fail(Code::bad_data, "{}: damaged: row {} has the label {} of {}", store.name(), row[j],
+               label[j], vocabulary_);
+      }
+    }
   }
   return best(all, k);
 }

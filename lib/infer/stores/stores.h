@@ -41,8 +41,10 @@ class Stores {
   Neighbours search(const torch::Tensor& queries, std::int64_t k, std::int64_t nprobe, bool rescore,
                     const std::string& own = {}) const;
 
-  /// Of these entries the best k, by exact scores: (1, k), as search() has it. query (width).
-  Neighbours at(const torch::Tensor& query, std::span<const StoreRow> rows, std::int64_t k) const;
+  /// Of the entries rows[i] the best k for query i of queries (R, width), by exact scores: (R, k), as
+  /// search() has it.
+  Neighbours at(const torch::Tensor& queries, std::span<const std::span<const StoreRow>> rows,
+                std::int64_t k) const;
 
   std::size_t size() const { return stores_.size(); }
   const store::Store& operator[](std::size_t i) const { return *stores_[i]; }

@@ -77,3 +77,29 @@ DOCTEST_TEST_CASE("weights go with their entries where rows are taken") {
   DOCTEST_CHECK(torch::allclose(some.logits(2), some.scores / 2 + some.log_weights));
   DOCTEST_CHECK_FALSE(all.repeated.slice(0, 1).log_weights.defined());
 }
+
+DOCTEST_TEST_CASE("weights go with their entries where some rows were searched") {
+  const Found all = found();
+  const auto put = [](const infer::Neighbours& first, const infer::Neighbours& second) {
+    auto some = infer::no_neighbours(kRows, kFound);
+    infer::put_neighbours(some, torch::tensor({4, 1}, torch::kInt64), first);
+    infer::put_neighbours(some, torch::tensor({2}, torch::kInt64), second);
+    return some;
+  };
+  auto plain = all.weighted.slice(0, 2);
+  plain.log_weights = Tensor();
+  for (const bool weighted_first : {true, false}) {
+    const auto some = weighted_first ? put(all.weighted.slice(0, 2), plain.slice(0, 1))
+                                     : put(plain, all.weighted.slice(0, 1));
+    DOCTEST_REQUIRE(some.log_weights.defined());
+    const auto is = [&](std::int64_t row, const Tensor& expected) {
+      DOCTEST_CHECK(torch::equal(some.log_weights[row], expected));
+    };
+    const Tensor none = torch::zeros({kFound});
+    is(4, weighted_first ? all.weighted.log_weights[0] : none);
+    is(1, weighted_first ? all.weighted.log_weights[1] : none);
+    is(2, weighted_first ? none : all.weighted.log_weights[0]);
+    is(0, none);
+  }
+  DOCTEST_CHECK_FALSE(put(plain, plain.slice(0, 1)).log_weights.defined());
+}
