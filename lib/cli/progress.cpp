@@ -28,8 +28,7 @@ Progress::Progress(const Context& context, std::string what, std::string unit, s
       total_(total),
       terminal_(::isatty(STDERR_FILENO)),
       quiet_(context.quiet),
-      start_(Clock::now()),
-      last_(start_) {}
+      last_(Clock::now()) {}
 
 Progress::~Progress() {
   if (drawn_ && terminal_) to_stderr("\r\033[K");
@@ -38,33 +37,33 @@ Progress::~Progress() {
 void Progress::update(std::uint64_t done, const std::string& note) {
   if (quiet_) return;
   const auto now = Clock::now();
+  if (!first_) first_.emplace(done, now);
   if (now - last_ <
       (terminal_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(60'000)))
     return;
   last_ = now;
   drawn_ = true;
-  const std::string text = line(done, note, now);
+  const auto& [before, start] = *first_;
+  const std::string text = progress_line(
+      what_, unit_,
+      {done, total_, done - before, std::chrono::duration<double>(now - start).count()}, note);
   to_stderr(terminal_ ? "\r\033[K" + text : text + "\n");
 }
 
-std::string Progress::line(std::uint64_t done, const std::string& note,
-                           Clock::time_point now) const {
-  const double seconds = std::max(1e-9, std::chrono::duration<double>(now - start_).count());
-  const double rate = static_cast<double>(done) / seconds;
-  const bool bytes = unit_ == "bytes";
-  std::string text = fmt::format("{}: ", what_);
-  const auto amount = [&](double n) {
-    return bytes ? core::format_bytes(n) : fmt::format("{:.0f} {}", n, unit_);
-  };
-  text += amount(static_cast<double>(done));
-  if (total_ > 0)
-    text +=
-        fmt::format(" ({:.0f} %)", 100.0 * static_cast<double>(done) / static_cast<double>(total_));
-  text += bytes ? fmt::format(", {}/s", core::format_bytes(rate))
-                : fmt::format(", {:.1f} {}/s", rate, unit_);
-  if (total_ > done && rate > 0)
-    text +=
-        fmt::format(", {} left", core::format_duration(static_cast<double>(total_ - done) / rate));
+std::string progress_line(std::string_view what, std::string_view unit, const Pace& pace,
+                          const std::string& note) {
+  const auto done = static_cast<double>(pace.done), total = static_cast<double>(pace.total);
+  const bool bytes = unit == "bytes";
+  std::string text = bytes ? fmt::format("{}: {}", what, core::format_bytes(done))
+                           : fmt::format("{}: {:.0f} {}", what, done, unit);
+  if (pace.total > 0) text += fmt::format(" ({:.0f} %)", 100 * done / total);
+  if (pace.made > 0 && pace.seconds > 0) {
+    const double rate = static_cast<double>(pace.made) / pace.seconds;
+    text += bytes ? fmt::format(", {}/s", core::format_bytes(rate))
+                  : fmt::format(", {:.1f} {}/s", rate, unit);
+    if (total > done)
+      text += fmt::format(", {} left", core::format_duration((total - done) / rate));
+  }
   return note.empty() ? text : text + ", " + note;
 }
 

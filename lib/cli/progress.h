@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/run.h"
@@ -13,16 +15,26 @@
 
 namespace cli {
 
+/// How far something is: `made` of what is done was made here, in so many seconds; the rest was there before.
+struct Pace {
+  std::uint64_t done, total, made;  ///< total 0: unknown
+  double seconds;
+};
+/// "training: 300 updates (30 %), 10.0 updates/s, 1:10 left, loss 3.21"; no rate where nothing was made yet.
+/// Of the unit "bytes" as KiB, MiB...
+std::string progress_line(std::string_view what, std::string_view unit, const Pace& pace,
+                          const std::string& note = {});
+
 /// A line on stderr with rate and time left: redrawn at most 5 times a second on a terminal, one
 /// line a minute elsewhere, nothing with -q. Erased when it ends.
 class Progress {
  public:
-  /// `total` 0: unknown. `unit` names what is counted ("tokens", "bytes": bytes are printed as KiB,
-  /// MiB...).
+  /// `total` 0: unknown. `unit` names what is counted ("tokens").
   Progress(const Context& context, std::string what, std::string unit, std::uint64_t total = 0);
   ~Progress();
   void set_total(std::uint64_t total) { total_ = total; }
-  /// `done` so far; `note` is appended ("loss 3.21").
+  /// `done` so far; `note` is appended ("loss 3.21"). The rate is that since the first call, of which the rest
+  /// may have been there before.
   void update(std::uint64_t done, const std::string& note = {});
   /// update(done), for what counts as it works; the Progress must outlive it.
   std::function<void(std::uint64_t)> counter() {
@@ -38,11 +50,11 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::string line(std::uint64_t done, const std::string& note, Clock::time_point now) const;
   std::string what_, unit_;
   std::uint64_t total_;
   bool terminal_, quiet_, drawn_ = false;
-  Clock::time_point start_, last_;
+  Clock::time_point last_;
+  std::optional<std::pair<std::uint64_t, Clock::time_point>> first_;
 };
 
 /// To stderr, as it is. What cannot be written there (closed, a full disk) is lost without an
