@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "nn/kernels/delta_scan_kernels.h"
 #include "nn/kernels/gated_keys_kernels.h"
 #include "nn/kernels/leaky_kernels.h"
 #include "nn/kernels/memory_kernels.h"
@@ -25,6 +26,8 @@ struct CudaKernels {
   void* (*stream)(int device);         ///< LibTorch's current stream there, a cudaStream_t
   std::int64_t (*memory)(int device);  ///< bytes that it has, 0 if that is not known
   GraphCalls graphs;                   ///< null where nothing can be recorded
+  decltype(&delta_forward_cuda) delta_forward;
+  decltype(&delta_backward_cuda) delta_backward;
   decltype(&gated_keys_forward_cuda) gated_keys_forward;
   decltype(&gated_keys_backward_cuda) gated_keys_backward;
   decltype(&leaky_keys_forward_cuda) leaky_keys_forward;
@@ -46,6 +49,8 @@ inline CudaKernels linked_cuda_kernels() {
           .stream = nullptr,
           .memory = nullptr,
           .graphs = {},
+          .delta_forward = delta_forward_cuda,
+          .delta_backward = delta_backward_cuda,
           .gated_keys_forward = gated_keys_forward_cuda,
           .gated_keys_backward = gated_keys_backward_cuda,
           .leaky_keys_forward = leaky_keys_forward_cuda,
