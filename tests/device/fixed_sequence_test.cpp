@@ -42,6 +42,27 @@ DOCTEST_TEST_CASE("a sequence is the host's work at first, then the device's alo
   DOCTEST_CHECK(runs == nn::FixedSequence::kWarmUp + 2);
 }
 
+DOCTEST_TEST_CASE("masks are drawn anew each time, as the seed says that stands then") {
+  const Pretended there;
+  nn::FixedSequence sequence(there.device);
+  const auto x = there.on(torch::ones({50}));
+  const auto drop = [&] { return torch::dropout(x, 0.5, true) + torch::dropout(x, 0.5, true); };
+  torch::Tensor mask;
+  const auto recorded = [&] {
+    sequence.run([&] { mask = drop(); });
+    return mask.cpu();
+  };
+  for (const std::uint64_t seed : {1, 2, 3, 2}) {
+    torch::manual_seed(seed);
+    const auto first = recorded(), second = recorded();
+    torch::manual_seed(seed);
+    DOCTEST_CHECK(torch::equal(first, drop().cpu()));
+    DOCTEST_CHECK(torch::equal(second, drop().cpu()));
+    DOCTEST_CHECK_FALSE(torch::equal(first, second));
+  }
+  DOCTEST_CHECK(sequence.recorded());
+}
+
 DOCTEST_TEST_CASE("what waits, is told something new, or fails runs as it comes") {
   const Pretended there;
   const auto x = there.on(torch::ones({3}));
