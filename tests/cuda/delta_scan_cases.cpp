@@ -172,13 +172,13 @@ double delta_gap(const Shape& size, float length, float strength) {
 }  // namespace
 
 std::vector<KernelCase> delta_scan_cases() {
-  return {{"delta rule 2 x 70 x 3 x 5 x 37",
+  return {{"delta rule 2 x 70 x 1 x 5 x 37",
            [] {
-             return delta_gap({2, 70, 3, 5, 37}, 1, 0.5F);
+             return delta_gap({2, 70, 1, 5, 37}, 1, 0.5F);
            }},
           {"delta rule, keys of 40",
            [] {
-             return delta_gap({1, 33, 2, 40, 6}, 1, 0);
+             return delta_gap({1, 33, 2, 40, 35}, 1, 0);
            }},
           {"delta rule, one of each",
            [] {
