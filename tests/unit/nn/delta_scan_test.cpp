@@ -107,13 +107,17 @@ DOCTEST_TEST_CASE("the delta rule by a device's kernels: heads and rows among ot
 }
 
 DOCTEST_TEST_CASE("one key again and again: the matrix has its last value, in float32 too") {
-  for (const auto scan : {nn::delta_scan, nn::delta_scan_chunks, nn::delta_scan_plain}) {
+  const auto check = [](Scan scan) {
     const std::int64_t steps = 200;
     const auto v = torch::randn({1, steps, 1, 4});
     const auto k = torch::full({1, steps, 1, 4}, 0.5), one = torch::ones({1, steps, 1});
     const auto out = scan({k, k, v, one, torch::zeros_like(one), torch::randn({1, 1, 4, 4})});
     DOCTEST_CHECK(gap(out.o, v) < 1e-4);
-  }
+  };
+  for (const auto scan : {nn::delta_scan, nn::delta_scan_chunks, nn::delta_scan_plain}) check(scan);
+  const nn::CudaKernels kernels = nn::linked_cuda_kernels();
+  const nn::AsDevice device(&kernels);
+  check(nn::delta_scan);
 }
 
 DOCTEST_TEST_CASE("a step of the delta rule is one of gradient descent on what its key gives") {
