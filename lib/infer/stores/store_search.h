@@ -36,8 +36,8 @@ struct NearEntries {
 class StoreSearch {
  public:
   /// Loads the model to `device` and opens the store, whose keys are looked at there if it has no
-  /// index. Throws Error{bad_data} for a store of another model or
-  /// tokenizer, and as model::load(), store::Datastore and windows_of().
+  /// index. Throws Error{bad_data} for a store of another model or tokenizer, and as model::load(),
+  /// store::Datastore and windows_of().
   StoreSearch(const StoreSearchOptions& options, torch::Device device);
   /// Texts and tokens are ids where the model has no tokenizer. Throws as TextOrIds and
   /// context_key().

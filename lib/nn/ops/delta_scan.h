@@ -26,8 +26,8 @@ struct DeltaOutput {
 
 /// Differentiable in all of them. A step with beta = 0 and log_decay = 0 changes nothing. In float32
 /// at least, in chunks, with a backward of its own that keeps nothing but the inputs: on the CPU a
-/// head of a row a thread, on a GPU by the plug-in's kernels, which take a float for each of a matrix
-/// and chunk of 32 steps meanwhile, twice; elsewhere delta_scan_chunks.
+/// head of a row a thread; on a GPU by the plug-in's kernels, whose backward has the states between
+/// all chunks and their gradients in memory while it runs; elsewhere delta_scan_chunks.
 DeltaOutput delta_scan(const DeltaInput& in);
 
 /// The same in torch's operators, in chunks of 64 steps, a triangular system and a state a chunk;
