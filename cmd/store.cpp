@@ -47,7 +47,7 @@ int info(const Options<>& options, const cli::Context& context) {
 
 int search(const infer::StoreSearchOptions& options, const cli::Context& context) {
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
-  infer::StoreSearch search(options);
+  infer::StoreSearch search(options, nn::device(options.compute.device));
   core::Output out(context.output);
   search.find_all([&](const infer::NearEntries& found) {
     out.write(cli::format_parts(context, found.report, found.parts));

@@ -33,10 +33,7 @@ torch::Tensor& gradient_of(const torch::Tensor& weight) {
 }  // namespace
 
 bool FixedMicroBatch::fits(const nn::ModelOptions& options) {
-  const auto& shape = options.shape;
-  return options.arch == "transformer" && options.vocabulary.cutoffs.empty() &&
-         shape.dropout == 0 && shape.attention_dropout == 0 && shape.activation_dropout == 0 &&
-         shape.head_dropout == 0;
+  return options.arch == "transformer" && options.vocabulary.cutoffs.empty();
 }
 
 bool FixedMicroBatch::takes(const nn::Batch& batch) {

@@ -22,7 +22,7 @@ class FixedMicroBatch {
   using Work = std::function<torch::Tensor(const nn::Batch& batch)>;
 
   /// Whether nothing in such a model's update is the host's to decide or to draw: a transformer with one
-  /// softmax and without dropout.
+  /// softmax. What its dropout drops is drawn on the device, anew each time (nn::GraphCalls).
   static bool fits(const nn::ModelOptions& options);
 
   FixedMicroBatch(const NamedWeights& weights, torch::Device device)

@@ -45,7 +45,7 @@ unpacked() {
 @test "gpu-bench writes a line a figure" {
   unpacked
   GPU_BENCH_DEVICE=cpu GPU_BENCH_SHAPE=tiny run --separate-stderr -0 tessera/tools/gpu-bench
-  [[ $output == *"train/gpt2-small/local,long"*tokens/s*"train/mosaic-small"*"xl/4-long"*"sample/gpt2-small/64/eager"* ]] || { echo "$output" && return 1; }
+  [[ $output == *"train/gpt2-small/local,long"*tokens/s*"train/gpt2-small/dropout"*"train/mosaic-small"*"train/gla-delta"*"xl/4-long"*"sample/gpt2-small/64/eager"* ]] || { echo "$output" && return 1; }
   if [ -x tessera/bench/bench_device_search ]; then
     [[ $output == *"search/20000/resident"*"search/20000/streamed"* ]] || { echo "$output" && return 1; }
   else
@@ -54,7 +54,7 @@ unpacked() {
   python3 - tessera/bench-gpu.jsonl <<'PY'
 import json, sys
 figures = [json.loads(line) for line in open(sys.argv[1])]
-assert len(figures) >= 17 and all(f["value"] > 0 and set(f) == {"name", "value", "unit", "peer", "peer_value", "ratio"} for f in figures), figures
+assert len(figures) >= 20 and all(f["value"] > 0 and set(f) == {"name", "value", "unit", "peer", "peer_value", "ratio"} for f in figures), figures
 PY
 }
 

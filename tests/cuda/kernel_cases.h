@@ -14,6 +14,7 @@ struct KernelCase {
   std::function<double()> run;
 };
 
+std::vector<KernelCase> delta_scan_cases();
 std::vector<KernelCase> gated_keys_cases();
 std::vector<KernelCase> leaky_cases();
 std::vector<KernelCase> memory_cases();

@@ -42,9 +42,30 @@ DOCTEST_TEST_CASE("a sequence is the host's work at first, then the device's alo
   DOCTEST_CHECK(runs == nn::FixedSequence::kWarmUp + 2);
 }
 
+DOCTEST_TEST_CASE("masks are drawn anew each time, as the seed says that stands then") {
+  const Pretended there;
+  nn::FixedSequence sequence(there.device);
+  const auto x = there.on(torch::ones({50}));
+  const auto drop = [&] { return torch::dropout(x, 0.5, true) + torch::dropout(x, 0.5, true); };
+  torch::Tensor mask;
+  const auto recorded = [&] {
+    sequence.run([&] { mask = drop(); });
+    return mask.cpu();
+  };
+  for (const std::uint64_t seed : {1, 2, 3, 2}) {
+    torch::manual_seed(seed);
+    const auto first = recorded(), second = recorded();
+    torch::manual_seed(seed);
+    DOCTEST_CHECK(torch::equal(first, drop().cpu()));
+    DOCTEST_CHECK(torch::equal(second, drop().cpu()));
+    DOCTEST_CHECK_FALSE(torch::equal(first, second));
+  }
+  DOCTEST_CHECK(sequence.recorded());
+}
+
 DOCTEST_TEST_CASE("what waits, is told something new, or fails runs as it comes") {
   const Pretended there;
-  const auto x = there.on(torch::ones({3}));
+  const auto x = there.on(torch::ones({30}));
   int i = 0;
   const auto runs = [&](const std::function<void()>& work) {
     nn::FixedSequence sequence(there.device);
@@ -55,7 +76,15 @@ DOCTEST_TEST_CASE("what waits, is told something new, or fails runs as it comes"
   DOCTEST_CHECK_FALSE(runs([&] { x.sum().item<float>(); }));
   DOCTEST_CHECK_FALSE(runs([&] { x.gt(0).nonzero(); }));
   DOCTEST_CHECK_FALSE(runs([&] { there.on(torch::full({2}, i)); }));
-  DOCTEST_CHECK_FALSE(runs([&] { x.copy_(torch::ones({3}).pin_memory(), true); }));
+  DOCTEST_CHECK_FALSE(runs([&] { x.copy_(torch::ones({30}).pin_memory(), true); }));
+  nn::FixedSequence waiting(there.device);
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {  // what was not recorded has drawn nothing
+    torch::Tensor mask;
+    torch::manual_seed(seed);
+    waiting.run([&] { mask = torch::dropout(x, 0.5, true), x.sum().item<float>(); });
+    torch::manual_seed(seed);
+    DOCTEST_CHECK(torch::equal(mask, torch::dropout(x, 0.5, true)));
+  }
   nn::FixedSequence broken(there.device), off(there.device, /*record=*/false);
   const auto fail = [&] {
     if (i > 1) throw std::runtime_error("no more");

@@ -38,6 +38,8 @@ thread_local c10::StreamId t_stream = 0;
 struct Recording {
   std::vector<std::function<void()>> work;
   bool done = true;  // by the recording itself
+  // Draws from then on are the first replay's; where there is none nothing was drawn.
+  Tensor generator = at::globalContext().defaultGenerator(torch::kCPU).get_state();
 };
 std::atomic<Recording*> g_recording{nullptr};
 
@@ -369,8 +371,12 @@ nn::GraphCalls graphs() {
     for (const auto& work : all.work) work();
   };
   calls.free = [](void* recording) {
-    if (g_recording == recording) g_recording = nullptr;
-    delete static_cast<Recording*>(recording);
+    auto* const own = static_cast<Recording*>(recording);
+    if (g_recording == own) {
+      g_recording = nullptr;
+      at::Generator(at::globalContext().defaultGenerator(torch::kCPU)).set_state(own->generator);
+    }
+    delete own;
   };
   return calls;
 }

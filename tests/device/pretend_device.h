@@ -30,7 +30,8 @@ struct Copies {
 Copies take_copies();
 
 /// Records what is started on the device from begin() to end(), in all threads, and does it again on the
-/// same memory: replay(). It is done while it is recorded too, which is the first replay. What CUDA could
+/// same memory: replay(). It is done while it is recorded too, which is the first replay. What is
+/// drawn is drawn anew, from LibTorch's generator as it stands then. What CUDA could
 /// not record is an error: a wait, and a copy from the host, which has its memory for itself later on.
 nn::GraphCalls graphs();
 

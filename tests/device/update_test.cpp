@@ -156,6 +156,7 @@ DOCTEST_TEST_CASE("nor does one of a gla, whatever it adds and keeps") {
 DOCTEST_TEST_CASE("nor does one by kernels") {
   for (const std::string arch : {"transformer", "srupp", "mosaic", "mosaic2"})
     check({.arch = arch, .memory = "local,long", .adaptive = true, .kernels = true});
+  check({.arch = "gla", .memory = "none", .kernels = true, .gla = {"delta", "gated", 4}});
 }
 
 DOCTEST_TEST_CASE("--deterministic is for a device alone, and every update can be so") {

@@ -3,6 +3,8 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "core/line_reader.h"
+#include "infer/stores/device_search.h"
+#include "nn/base/cuda.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace infer {
@@ -38,15 +40,18 @@ void StoreSearchOptions::fields(core::FieldList& f) {
   compute.fields(f);
 }
 
-StoreSearch::StoreSearch(const StoreSearchOptions& options)
+StoreSearch::StoreSearch(const StoreSearchOptions& options, torch::Device device)
     : options_(options),
-      device_(nn::device(options.compute.device)),
-      loaded_(load_model(options, device_)),
+      device_(device),
+      loaded_(load_model(options, device)),
       store_(options.store),
       words_(model_tokenizer(loaded_), options.model),
       windows_(windows_of(store_, loaded_)) {
   store_.expect_model(loaded_.fingerprint.hex(), model::tokenizer_fingerprint(loaded_.tokenizer),
                       options.model);
+  if (nn::in_host_memory(loaded_.model->head->weights().at(0))) return;
+  DeviceRoom room = device_room(device);
+  search_on(store_, device, room);
 }
 
 NearEntries StoreSearch::find(const std::string& context) {

@@ -35,9 +35,10 @@ struct NearEntries {
 /// Not thread safe.
 class StoreSearch {
  public:
-  /// Loads the model and opens the store. Throws Error{bad_data} for a store of another model or
-  /// tokenizer, and as model::load(), store::Datastore and windows_of().
-  explicit StoreSearch(const StoreSearchOptions& options);
+  /// Loads the model to `device` and opens the store, whose keys are looked at there if it has no
+  /// index. Throws Error{bad_data} for a store of another model or tokenizer, and as model::load(),
+  /// store::Datastore and windows_of().
+  StoreSearch(const StoreSearchOptions& options, torch::Device device);
   /// Texts and tokens are ids where the model has no tokenizer. Throws as TextOrIds and
   /// context_key().
   NearEntries find(const std::string& context);

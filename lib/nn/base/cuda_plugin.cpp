@@ -2,12 +2,14 @@
 // only file that sees CUDA's headers and LibTorch's; no part of lib/nn (cmake/Cuda.cmake).
 
 #include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime.h>
 
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "nn/kernels/cuda_kernels.h"
@@ -27,8 +29,20 @@ std::int64_t memory(int device) {
              : 0;
 }
 
+// The generator's state in another place: where a recording fails, that of some LibTorches goes on
+// taking what is drawn for a part of it.
+void renew_generator(c10::DeviceIndex device) {
+  at::Generator own = at::cuda::detail::getDefaultCUDAGenerator(device),
+                fresh = at::cuda::detail::createCUDAGenerator(device);
+  const std::lock_guard lock(own.mutex());
+  fresh.set_current_seed(own.current_seed());
+  fresh.set_offset(own.get_offset());
+  own.graphsafe_set_state(fresh);
+}
+
 // Of what is started in a stream of its own, since the default one cannot be recorded. Other threads
-// go on with theirs: a copy of the next batch, say.
+// go on with theirs: a copy of the next batch, say. What is drawn is recorded by LibTorch, with the
+// device's generator: its seed and offset are read anew by each replay.
 class Graph {
  public:
   explicit Graph(int device) {
@@ -42,16 +56,21 @@ class Graph {
     open_ = true;
   }
   ~Graph() {
+    if (!open_) return;
     try {
-      if (open_) graph_.capture_end();
+      graph_.capture_end();
     } catch (const c10::Error&) {  // it failed before: nothing is to be kept of it
+    }
+    try {
+      renew_generator(inside_->current_device().index());
+    } catch (const c10::Error&) {  // nor can it be used again
     }
   }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
   void end() {
-    open_ = false;
     graph_.capture_end();
+    open_ = false;
     inside_.reset();
   }
   void replay() { graph_.replay(); }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "nn/kernels/delta_scan_kernels.h"
 #include "nn/kernels/gated_keys_kernels.h"
 #include "nn/kernels/leaky_kernels.h"
 #include "nn/kernels/memory_kernels.h"
@@ -12,7 +13,9 @@
 
 namespace nn {
 
-/// Recordings of what is started on a device (CUDA graphs). They throw where CUDA refuses.
+/// Recordings of what is started on a device (CUDA graphs). They throw where CUDA refuses. What is drawn
+/// goes on from the seed and offset that LibTorch's generator of the device has at each replay: masks
+/// are those that the same operators would draw then. It is not to be seeded while it is recorded.
 struct GraphCalls {
   void* (*begin)(int device);   ///< from here on it is recorded and not done
   void (*end)(void* graph);     ///< up to here
@@ -25,6 +28,8 @@ struct CudaKernels {
   void* (*stream)(int device);         ///< LibTorch's current stream there, a cudaStream_t
   std::int64_t (*memory)(int device);  ///< bytes that it has, 0 if that is not known
   GraphCalls graphs;                   ///< null where nothing can be recorded
+  decltype(&delta_forward_cuda) delta_forward;
+  decltype(&delta_backward_cuda) delta_backward;
   decltype(&gated_keys_forward_cuda) gated_keys_forward;
   decltype(&gated_keys_backward_cuda) gated_keys_backward;
   decltype(&leaky_keys_forward_cuda) leaky_keys_forward;
@@ -46,6 +51,8 @@ inline CudaKernels linked_cuda_kernels() {
           .stream = nullptr,
           .memory = nullptr,
           .graphs = {},
+          .delta_forward = delta_forward_cuda,
+          .delta_backward = delta_backward_cuda,
           .gated_keys_forward = gated_keys_forward_cuda,
           .gated_keys_backward = gated_keys_backward_cuda,
           .leaky_keys_forward = leaky_keys_forward_cuda,

@@ -32,6 +32,48 @@ DeltaHead<Float> delta_head_of(const variable_list& in, std::int64_t row, std::i
           part_of<Float>(log_decay, row, head)};
 }
 
+DeltaInputs inputs_of(const variable_list& in) {
+  const auto data = [&](std::size_t i) { return in[i].const_data_ptr<float>(); };
+  return {in[0].size(0), in[0].size(1), in[0].size(2), in[0].size(3), in[2].size(3),
+          data(0),       data(1),       data(2),       data(3),       data(4)};
+}
+
+Tensor squares_for(const DeltaInputs& in, const Tensor& like) {
+  return torch::empty({delta_squares(in)}, like.options());
+}
+
+void forward_on(const CudaKernels& cuda, const variable_list& in, const Tensor& state,
+                const Tensor& o) {
+  const auto inputs = inputs_of(in);
+  const auto squares = squares_for(inputs, o);
+  check_launch(cuda.delta_forward(inputs, squares.data_ptr<float>(), state.data_ptr<float>(),
+                                  o.data_ptr<float>(), cuda_stream(o)),
+               "delta_forward");
+}
+
+// out: as DeltaScan::backward's. Returns the first state's gradient.
+Tensor backward_on(const CudaKernels& cuda, const variable_list& in, const Tensor& d_o,
+                   const Tensor& d_state, const variable_list& out) {
+  const auto inputs = inputs_of(in);
+  const Tensor &v = in[2], &start = in[5], squares = squares_for(inputs, v);
+  const auto places = inputs.chunks() + 1;
+  const Tensor states = torch::empty(
+                   {start.size(0), start.size(1), places, start.size(2), start.size(3)},
+                   start.options()),
+               d_states = torch::empty_like(states), z = torch::empty_like(v),
+               d_u = torch::empty_like(v);
+  states.select(2, 0).copy_(start);
+  d_states.select(2, places - 1).copy_(d_state);
+  const auto data = [](const Tensor& x) { return x.data_ptr<float>(); };
+  check_launch(
+      cuda.delta_backward(
+          inputs, {data(squares), data(states), data(d_states), data(z), data(d_u)},
+          {data(d_o), data(out[0]), data(out[1]), data(out[2]), data(out[3]), data(out[4])},
+          cuda_stream(v)),
+      "delta_backward");
+  return d_states.select(2, 0).contiguous();
+}
+
 class DeltaScan : public torch::autograd::Function<DeltaScan> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& q, const Tensor& k,
@@ -39,13 +81,17 @@ class DeltaScan : public torch::autograd::Function<DeltaScan> {
                                const Tensor& start) {
     const variable_list in = {q, k, v, beta, log_decay, start};
     const Tensor state = start.clone(), o = torch::empty_like(v);
+    context->save_for_backward(in);
+    if (const auto* const cuda = cuda_kernels(q)) {
+      forward_on(*cuda, in, state, o);
+      return {o, state};
+    }
     AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "delta_scan", [&] {
       each_head(q, [&](std::int64_t row, std::int64_t head) {
         delta_forward(delta_head_of<scalar_t>(in, row, head), matrix_of<scalar_t>(state, row, head),
                       part_of<scalar_t>(o, row, head));
       });
     });
-    context->save_for_backward(in);
     return {o, state};
   }
 
@@ -54,10 +100,14 @@ class DeltaScan : public torch::autograd::Function<DeltaScan> {
     const Tensor &q = in[0], &v = in[2], &start = in[5];
     const Tensor d_o = gradients[0].defined() ? gradients[0].contiguous() : torch::zeros_like(v),
                  d_start = gradients[1].defined() ? gradients[1].clone(at::MemoryFormat::Contiguous)
-                                                  : torch::zeros_like(start),
-                 state = start.clone();
+                                                  : torch::zeros_like(start);
     variable_list out;  // of q, k, v, beta, log_decay
     for (std::size_t i = 0; i < 5; ++i) out.push_back(torch::empty_like(in[i]));
+    if (const auto* const cuda = cuda_kernels(q)) {
+      out.push_back(backward_on(*cuda, in, d_o, d_start, out));
+      return out;
+    }
+    const Tensor state = start.clone();
     AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "delta_scan", [&] {
       each_head(q, [&](std::int64_t row, std::int64_t head) {
         const auto part = [&](const Tensor& x) { return part_of<scalar_t>(x, row, head); };
@@ -76,11 +126,11 @@ class DeltaScan : public torch::autograd::Function<DeltaScan> {
 }  // namespace
 
 DeltaOutput delta_scan(const DeltaInput& in) {
-  const auto type = in.q.scalar_type();
-  if (!in_host_memory(in.q) || (type != torch::kFloat32 && type != torch::kFloat64))
-    return delta_scan_chunks(in);
+  const auto type = in.q.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
   const auto whole = [&](const Tensor& x) { return x.to(type).contiguous(); };
-  const auto out = DeltaScan::apply(whole(in.q), whole(in.k), whole(in.v), whole(in.beta),
+  const Tensor q = whole(in.q);
+  if (!in_host_memory(q) && cuda_kernels(q) == nullptr) return delta_scan_chunks(in);
+  const auto out = DeltaScan::apply(q, whole(in.k), whole(in.v), whole(in.beta),
                                     whole(in.log_decay), whole(in.start));
   return {out[0], out[1]};
 }

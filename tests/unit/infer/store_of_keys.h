@@ -55,7 +55,7 @@ inline void make_store(const std::string& folder, const std::vector<Stored>& ent
   plan.index = kind.index, plan.metric = store::metric_from(kind.metric, "test");
   plan.width = static_cast<std::uint64_t>(entries.at(0).key.numel());
   plan.vocabulary = static_cast<std::uint64_t>(vocabulary);
-  plan.windows["window"] = 8;
+  plan.windows["window"] = 8, plan.windows["stride"] = 8, plan.windows["carry"] = "off";
   std::vector<float> keys;
   std::vector<std::int32_t> labels;
   for (const Stored& entry : entries) {

@@ -1,4 +1,5 @@
-// The gated delta rule: chunks on the CPU and in torch's operators against the loop over steps.
+// The gated delta rule: chunks on the CPU, in torch's operators and by a device's kernels, which run
+// emulated, against the loop over steps.
 
 #include "nn/ops/delta_scan.h"
 
@@ -90,14 +91,33 @@ DOCTEST_TEST_CASE("the delta rule in float32") {
     }
 }
 
+DOCTEST_TEST_CASE("the delta rule by a device's kernels: heads and rows among others, no steps") {
+  const nn::CudaKernels kernels = nn::linked_cuda_kernels();
+  const nn::AsDevice device(&kernels);
+  for (const auto& sizes : std::vector<Sizes>{{1, 1, 1}, {33, 5, 7}, {70, 4, 34}}) {
+    DOCTEST_CAPTURE(sizes.steps);
+    auto in = steps_of(sizes, 0.5, torch::kFloat32);
+    check_scan(nn::delta_scan, in, 2e-4);
+    // As it comes out of a layer: heads before steps in memory.
+    in.v = in.v.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_();
+    check_scan(nn::delta_scan, in, 2e-4);
+  }
+  const auto in = steps_of({0, 3, 2}, 0.5, torch::kFloat32);
+  DOCTEST_CHECK(torch::equal(nn::delta_scan(in).state, in.start));
+}
+
 DOCTEST_TEST_CASE("one key again and again: the matrix has its last value, in float32 too") {
-  for (const auto scan : {nn::delta_scan, nn::delta_scan_chunks, nn::delta_scan_plain}) {
+  const auto check = [](Scan scan) {
     const std::int64_t steps = 200;
     const auto v = torch::randn({1, steps, 1, 4});
     const auto k = torch::full({1, steps, 1, 4}, 0.5), one = torch::ones({1, steps, 1});
     const auto out = scan({k, k, v, one, torch::zeros_like(one), torch::randn({1, 1, 4, 4})});
     DOCTEST_CHECK(gap(out.o, v) < 1e-4);
-  }
+  };
+  for (const auto scan : {nn::delta_scan, nn::delta_scan_chunks, nn::delta_scan_plain}) check(scan);
+  const nn::CudaKernels kernels = nn::linked_cuda_kernels();
+  const nn::AsDevice device(&kernels);
+  check(nn::delta_scan);
 }
 
 DOCTEST_TEST_CASE("a step of the delta rule is one of gradient descent on what its key gives") {
