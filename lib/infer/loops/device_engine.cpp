@@ -47,7 +47,11 @@ nn::Hidden DeviceEngine::feed(const std::vector<Feed>& feeds) {
   start_rows(feeds);
   make_room(steps);
   const auto told = numbers(feeds, steps);
-  const nn::Hidden all = steps == 1 ? run_token(told) : run(nn::upload(told, device_));
+  const bool full = std::ranges::all_of(
+      feeds, [&](const auto& feed) { return std::ssize(feed.tokens) == steps; });
+  const nn::Hidden all =
+      full && steps == 1 ? run_token(told) : run(nn::upload(told, device_), full);
+  if (model_.architecture->carry() == nn::Carry::constant) forget(0);
   if (std::exchange(moved_, false)) token_.reset();
   std::vector<std::int64_t> real;
   for (std::int64_t row = 0; row < std::ssize(feeds); ++row)
@@ -120,11 +124,11 @@ torch::Tensor DeviceEngine::numbers(const std::vector<Feed>& feeds, std::int64_t
   return all;
 }
 
-nn::Hidden DeviceEngine::run(const torch::Tensor& numbers) {
+nn::Hidden DeviceEngine::run(const torch::Tensor& numbers, bool full) {
   const auto steps = (numbers.size(1) - kNumbers) / 3;
   const auto part = [&](std::int64_t i, std::int64_t n) { return numbers.narrow(1, i * steps, n); };
   const auto of_row = numbers.narrow(1, 3 * steps, kNumbers).split(1, 1);
-  ring_.place({part(1, steps), part(2, steps), of_row[0], of_row[1], of_row[2]});
+  ring_.place({part(1, steps), part(2, steps), of_row[0], of_row[1], of_row[2], full});
   auto kept = kept_.given();
   const auto made = decoder_.decode(part(0, steps), ring_, kept);
   keep(kept);
@@ -140,7 +144,7 @@ nn::Hidden DeviceEngine::run_token(const torch::Tensor& numbers) {
   } else {
     now_ = told;
   }
-  token_.run([this] { next_ = run(now_); });
+  token_.run([this] { next_ = run(now_, /*full=*/true); });
   return next_;
 }
 

@@ -50,7 +50,7 @@ class DeviceEngine : public Engine {
   void start_rows(const std::vector<Feed>& feeds);
   void make_room(std::int64_t steps);
   torch::Tensor numbers(const std::vector<Feed>& feeds, std::int64_t steps);
-  nn::Hidden run(const torch::Tensor& numbers);
+  nn::Hidden run(const torch::Tensor& numbers, bool full);
   nn::Hidden run_token(const torch::Tensor& numbers);
   void keep(const nn::State& made);
 

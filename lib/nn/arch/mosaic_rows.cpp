@@ -78,6 +78,7 @@ MosaicCall call_in_ring(KvRing& ring, State& state) {
   call.state = &state;
   call.cache = &ring;
   call.opening = false;
+  if (place.full) return call;
   call.last = (place.count - 1).clamp_min(0).squeeze(1);
   call.none = place.count.eq(0);
   return call;
