@@ -87,7 +87,7 @@ DOCTEST_TEST_CASE(
     DOCTEST_CHECK(recorded > 60);
     ++tried;
   }
-  DOCTEST_CHECK(tried == 30);
+  DOCTEST_CHECK(tried == 33);
 }
 
 DOCTEST_TEST_CASE("of a text on a device nothing is waited for but what comes next") {

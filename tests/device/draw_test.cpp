@@ -76,7 +76,7 @@ DOCTEST_TEST_CASE("what a memory adds is drawn from on a device too") {
   const auto device = pretend::device();
   const nn::AsDevice as(nullptr, device.type());
   const auto options = options_of(1, 20, 0.9);
-  for (const char* const arch : {"transformer", "gla"})
+  for (const char* const arch : {"transformer", "transformer-xl", "gla", "mosaic2"})
     expect_same(texts_on(torch::kCPU, options, arch, "local"),
                 texts_on(device, options, arch, "local"));
 }

@@ -25,6 +25,8 @@ namespace nn {
 class LayerPast {
  public:
   virtual ~LayerPast() = default;
+  /// How many slots extend will put before x.
+  virtual std::int64_t remembered(const std::string& name, std::int64_t length) const = 0;
   /// x (B, T, d), what layer `name` reads -> (B, C + T, d): what it read before, then x. Of both
   /// together the newest `length` are kept. Once a name and call; d is always the same.
   virtual torch::Tensor extend(const std::string& name, const torch::Tensor& x,
@@ -39,6 +41,9 @@ class LayerPast {
 class FixedLayerPast : public LayerPast {
  public:
   FixedLayerPast(const RingPlace& place, State& kept) : place_(place), kept_(kept) {}
+  std::int64_t remembered(const std::string& /*name*/, std::int64_t length) const override {
+    return length;
+  }
   torch::Tensor extend(const std::string& name, const torch::Tensor& x,
                        std::int64_t length) override;
   torch::Tensor first_valid(std::int64_t remembered) const override;
@@ -53,8 +58,7 @@ class LayerMemory : public RealFirst, public LayerPast {
   /// Resets the batch's fresh rows. `state` may be null: nothing is kept.
   LayerMemory(const Batch& batch, State* state);
 
-  /// How many slots extend will put before x.
-  std::int64_t remembered(const std::string& name, std::int64_t length) const;
+  std::int64_t remembered(const std::string& name, std::int64_t length) const override;
   /// x is packed.
   torch::Tensor extend(const std::string& name, const torch::Tensor& x,
                        std::int64_t length) override;

@@ -60,7 +60,7 @@ DOCTEST_TEST_CASE("rings give what the CPU's loops give, for every kind of model
     expect_modules(model, rings);
     ++tried;
   }
-  DOCTEST_CHECK(tried == 30);
+  DOCTEST_CHECK(tried == 33);
 }
 
 DOCTEST_TEST_CASE("rings end where learned positions do") {
