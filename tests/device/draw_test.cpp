@@ -34,7 +34,7 @@ Drawn texts_on(torch::Device device, const infer::GeneratorOptions& options,
   watch.progress = [&](std::uint64_t) { drawn.waits.push_back(pretend::take_waits()); };
   auto prompts =
       infer::PromptReader(std::vector<std::string>{"The cat sat on", "a", "12 34"}).next(3);
-  prompts[1].temperature = 0;
+  if (!options.searches()) prompts[1].temperature = 0;
   generator.run(prompts, watch);
   return drawn;
 }
@@ -70,6 +70,16 @@ DOCTEST_TEST_CASE(
     for (std::size_t step = 1; step < there.waits.size(); ++step)
       DOCTEST_CHECK((there.waits[step] == std::vector<std::string>{"an event"}));
   }
+}
+
+DOCTEST_TEST_CASE("a beam finds on a device what it finds on the CPU") {
+  const nn::CudaKernels kernels = pretend::recording_kernels();
+  const auto device = pretend::device();
+  const nn::AsDevice as(&kernels, device.type());
+  auto options = options_of(1, 0, 1);
+  options.beam = 3;
+  for (const char* const arch : {"transformer", "gla", "mosaic", "srupp"})
+    expect_same(texts_on(torch::kCPU, options, arch), texts_on(device, options, arch));
 }
 
 DOCTEST_TEST_CASE("what a memory adds is drawn from on a device too") {

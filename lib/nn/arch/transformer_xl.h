@@ -11,6 +11,7 @@
 #include "nn/layers/block.h"
 #include "nn/layers/layer_memory.h"
 #include "nn/layers/relative_attention.h"
+#include "nn/layers/ring_decoder.h"
 
 namespace nn {
 
