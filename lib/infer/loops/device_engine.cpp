@@ -130,7 +130,7 @@ nn::Hidden DeviceEngine::run(const torch::Tensor& numbers, bool full) {
   const auto of_row = numbers.narrow(1, 3 * steps, kNumbers).split(1, 1);
   ring_.place({part(1, steps), part(2, steps), of_row[0], of_row[1], of_row[2], full});
   auto kept = kept_.given();
-  const auto made = decoder_.decode(part(0, steps), ring_, kept);
+  auto made = decoder_.decode(part(0, steps), ring_, kept);
   keep(kept);
   return made;
 }

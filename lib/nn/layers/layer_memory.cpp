@@ -65,7 +65,7 @@ torch::Tensor FixedLayerPast::extend(const std::string& name, const torch::Tenso
   if (length == 0) return x;
   auto& memory = kept_.tensors[name + ".memory"];
   if (!memory.defined()) memory = torch::zeros({x.size(0), length, x.size(2)}, x.options());
-  const auto all = torch::cat({memory, x}, 1);
+  auto all = torch::cat({memory, x}, 1);
   memory =
       place_.full ? all.narrow(1, x.size(1), length) : slots(all, place_.count.squeeze(1), length);
   return all;
