@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "nn/base/upload.h"
+#include "nn/layers/embedding.h"
 
 namespace nn {
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "nn/base/upload.h"
+#include "nn/layers/embedding.h"
 #include "nn/layers/layer_memory_lengths.h"
 #include "nn/layers/option_checks.h"
 
