@@ -6,8 +6,9 @@
 #include "device/recording.h"
 #include "infer/generate/decode_session.h"
 #include "infer/loops/device_engine.h"
-#include "infer/loops/transformer_engine.h"
+#include "infer/loops/make_engine.h"
 #include "unit/infer/engines.h"
+#include "unit/infer/layered_variants.h"
 #include "unit/infer/transformers.h"
 
 namespace {
@@ -24,15 +25,28 @@ struct Models {
 };
 
 // A token a row, then a piece, a selection, tokens again.
-std::vector<std::vector<infer::Feed>> calls(std::size_t rows) {
+std::vector<std::vector<infer::Feed>> calls(std::size_t rows, bool sources) {
   core::Rng rng(3);
+  const auto words = [&](std::size_t n) {
+    std::vector<std::int64_t> drawn;
+    for (std::size_t i = 0; i < n; ++i)
+      drawn.push_back(static_cast<std::int64_t>(rng.below(kWords)));
+    return drawn;
+  };
   std::vector<std::vector<infer::Feed>> all;
-  for (int call = 0; call < 80; ++call) {
+  for (std::size_t call = 0; call < 80; ++call) {
     auto& feeds = all.emplace_back(rows);
-    for (auto& feed : feeds)
-      for (int i = 0; i < (call % 40 == 0 ? 5 : 1); ++i)
-        feed.tokens.push_back(static_cast<std::int64_t>(rng.below(kWords)));
+    for (std::size_t row = 0; row < rows; ++row) {
+      feeds[row].tokens = words(call % 40 == 0 ? 5 + row : 1);
+      if (sources && call == 0) feeds[row].source = words(4 + 3 * row);
+    }
   }
+  return all;
+}
+
+std::vector<std::pair<const char*, std::function<void(nn::ModelOptions&)>>> all_variants() {
+  auto all = transformer_variants();
+  for (const auto& other : layered_variants()) all.push_back(other);
   return all;
 }
 
@@ -43,18 +57,20 @@ DOCTEST_TEST_CASE(
   const nn::CudaKernels kernels = pretend::recording_kernels();
   const auto device = pretend::device();
   const nn::AsDevice as(&kernels, device.type());
-  for (const auto& [name, change] : transformer_variants()) {
+  int tried = 0;
+  for (const auto& [name, change] : all_variants()) {
     DOCTEST_CAPTURE(name);
     Models models(change);
-    if (nn::arch_facts(models.here.options.arch).reads_source) continue;
-    infer::TransformerEngine loops(models.here, infer::Precision::float32);
+    if (!infer::DeviceEngine::fits(models.there, device)) continue;
+    const auto loops = infer::make_engine(models.here, torch::kCPU, infer::Precision::float32);
     infer::DeviceEngine engine(models.there, device);
-    const bool forgets = models.here.architecture->carry() == nn::Carry::forget;
-    loops.open(3);
+    const bool forgets = models.here.architecture->carry() == nn::Carry::forget,
+               reads = nn::arch_facts(models.here.options.arch).reads_source;
+    loops->open(3);
     engine.open(3);
     int call = 0, recorded = 0;
-    for (const auto& feeds : calls(3)) {
-      const auto expected = loops.feed(feeds);
+    for (const auto& feeds : calls(3, reads)) {
+      const auto expected = loops->feed(feeds);
       pretend::take_waits();
       const auto got = engine.feed(feeds);
       DOCTEST_CHECK(pretend::take_waits().empty());
@@ -62,13 +78,16 @@ DOCTEST_TEST_CASE(
                       1e-5 * expected.f.abs().max().item<double>());
       recorded += engine.recorded() ? 1 : 0;
       if (++call % 30 == 0)
-        for (infer::Engine* each : std::vector<infer::Engine*>{&loops, &engine})
+        for (infer::Engine* each : std::vector<infer::Engine*>{loops.get(), &engine})
           each->select({2, 0, 1});
       if (forgets && call > 50)
-        for (infer::Engine* each : std::vector<infer::Engine*>{&loops, &engine}) each->forget(20);
+        for (infer::Engine* each : std::vector<infer::Engine*>{loops.get(), &engine})
+          each->forget(20);
     }
     DOCTEST_CHECK(recorded > 60);
+    ++tried;
   }
+  DOCTEST_CHECK(tried == 33);
 }
 
 DOCTEST_TEST_CASE("of a text on a device nothing is waited for but what comes next") {

@@ -21,6 +21,11 @@ struct Noted<int (*)(Arguments...)> {
 inline nn::CudaKernels recording_kernels() {
   nn::CudaKernels kernels = nn::linked_cuda_kernels();
   kernels.graphs = graphs();
+  kernels.leaky_keys_forward =
+      Noted<decltype(kernels.leaky_keys_forward)>::run<nn::leaky_keys_forward_cuda>;
+  kernels.gated_keys_forward =
+      Noted<decltype(kernels.gated_keys_forward)>::run<nn::gated_keys_forward_cuda>;
+  kernels.sru_forward = Noted<decltype(kernels.sru_forward)>::run<nn::sru_forward_cuda>;
   kernels.row_softmax = Noted<decltype(kernels.row_softmax)>::run<nn::row_softmax_cuda>;
   kernels.seen_tiles = Noted<decltype(kernels.seen_tiles)>::run<nn::seen_tiles_cuda>;
   kernels.seen_raise = Noted<decltype(kernels.seen_raise)>::run<nn::seen_raise_cuda>;

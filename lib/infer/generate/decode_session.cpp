@@ -197,7 +197,7 @@ nn::Place Session::last_place() const {
   return {run, torch::zeros_like(run), torch::tensor(positions, torch::kInt64)};
 }
 
-Tensor Session::log_probs() {
+Tensor Session::log_probs_there() {
   const torch::NoGradGuard no_gradient;
   std::vector<Tensor> with;
   for (const auto& other : with_) with.push_back(other->session.log_probs());
@@ -205,7 +205,7 @@ Tensor Session::log_probs() {
                           ? memory_->log_probs(engine_.head(), f_, g_, last_place(), with)
                       : fronted_ ? fronted_->log_probs(engine_.head())
                                  : engine_.head().log_probs(f_, nullptr);
-  return rows.to(torch::kCPU, torch::kFloat32).contiguous();
+  return rows.to(torch::kFloat32).contiguous();
 }
 
 SearchCounts Session::searches() const {

@@ -33,8 +33,10 @@ class Session {
   /// `sources`, if there are any, are what an encoder reads: one for each prompt.
   void start(const std::vector<std::vector<std::int64_t>>& prompts,
              const std::vector<std::vector<std::int64_t>>& sources = {});
-  /// log p of every word after each row: (rows, V) float32, contiguous, on the CPU.
-  torch::Tensor log_probs();
+  /// log p of every word after each row: (rows, V) float32, contiguous, where the model is.
+  torch::Tensor log_probs_there();
+  /// The same on the CPU.
+  torch::Tensor log_probs() { return log_probs_there().cpu(); }
   /// After log_probs(): what gave row's p(token), whose logarithm is `log_prob`.
   CitedToken cite(const Citer& citer, std::int64_t row, std::int64_t token, double log_prob) const {
     return citer.cite(token, log_prob, memory_->store_shares(row, token, log_prob),

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "infer/decode/decode_check.h"
+#include "infer/generate/device_draw.h"
 #include "infer/generate/generator_stop.h"
 #include "infer/loops/make_engine.h"
 #include "infer/stores/stores.h"
@@ -31,6 +32,12 @@ struct Generator::Growing {
   std::size_t told = 0;                 // bytes of the text that were told
   std::vector<std::int64_t> span = {};  // what its last drawn word proposes next
   std::int64_t trust = 1;  // how many guesses the model reads ahead: as many as came lately
+};
+
+// A word that follows.
+struct Generator::Word {
+  DrawnWord drawn;
+  bool spanned = false;  // it is the next one of the text's span
 };
 
 Generator::Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
@@ -247,7 +254,7 @@ void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::
   session_->select(rows);
   Draw draw(options_.draw);
   while (!texts.empty()) {
-    const torch::Tensor log_p = session_->log_probs();
+    const auto words = next_words(texts, draw);
     std::vector<std::int64_t> tokens, going_on;
     std::vector<std::vector<std::int64_t>> guesses;
     std::vector<Growing> rest;
@@ -255,7 +262,7 @@ void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::
     for (std::size_t i = 0; i < texts.size(); ++i) {
       auto& text = texts[i];
       const auto row = static_cast<std::int64_t>(i);
-      const auto next = grow(text, row, row_of(log_p, row), draw, watch);
+      const auto next = grow(text, row, words[i], watch);
       if (!next) continue;
       tokens.push_back(*next);
       const auto ahead = std::min(text.trust, std::ssize(text.span));
@@ -270,19 +277,41 @@ void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::
   }
 }
 
-// One more word of the text in a row: of its span, or drawn. None: it ends the text.
-std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row,
-                                            std::span<const float> log_p, Draw& draw,
+// Of each text, a row each: of its span, or drawn. Spans look at whole rows, which are the host's then.
+std::vector<Generator::Word> Generator::next_words(std::vector<Growing>& texts, Draw& draw) {
+  std::vector<Word> words;
+  const torch::Tensor there = session_->log_probs_there();
+  if (!there.is_cpu() && options_.spans.longest == 0) {
+    std::vector<RowDraw> rows;
+    for (auto& text : texts)
+      rows.push_back({text.temperature, text.temperature > 0 ? text.rng.uniform() : 0});
+    const auto size = static_cast<std::int64_t>(tokenizer_->size());
+    for (const auto& word : draw_there(options_.draw, there.narrow(1, 0, size), rows))
+      words.push_back({word});
+    return words;
+  }
+  const torch::Tensor rows = there.cpu();
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    auto& text = texts[i];
+    const auto log_p = row_of(rows, static_cast<std::int64_t>(i));
+    const bool spanned = !text.span.empty() && agrees(options_.spans, log_p, text.span.front());
+    const auto token = spanned ? text.span.front() : draw.at(text.temperature)(log_p, text.rng);
+    words.push_back(
+        {{token, static_cast<double>(log_p[static_cast<std::size_t>(token)])}, spanned});
+  }
+  return words;
+}
+
+// The text in a row takes a word. None: it ends the text.
+std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row, const Word& word,
                                             const GeneratorWatch& watch) {
-  const bool spanned = !text.span.empty() && agrees(options_.spans, log_p, text.span.front());
-  const auto token = spanned ? text.span.front() : draw.at(text.temperature)(log_p, text.rng);
-  const auto log_prob = static_cast<double>(log_p[static_cast<std::size_t>(token)]);
+  const auto [token, log_prob] = word.drawn;
   auto& sample = text.sample;
   note_passages(row, sample);
   sample.tokens.push_back(token);
   sample.log_prob += log_prob;
   if (citer_) sample.cited.push_back(session_->cite(*citer_, row, token, log_prob));
-  if (spanned) {
+  if (word.spanned) {
     text.span.erase(text.span.begin());
     ++sample.spans.back().taken;
     text.trust = std::min(text.trust + 1, options_.spans.longest);

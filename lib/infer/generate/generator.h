@@ -83,6 +83,7 @@ class Generator {
 
  private:
   struct Growing;
+  struct Word;
   struct Search;
   void set_own(Start& start, const Prompt& prompt) const;
   std::vector<Start> starts_of(const std::vector<Prompt>& prompts, const GeneratorWatch& watch);
@@ -90,8 +91,9 @@ class Generator {
   text::StreamDecoder decoder_after(const Start& start) const;
   void draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
             const GeneratorWatch& watch);
-  std::optional<std::int64_t> grow(Growing& text, std::int64_t row, std::span<const float> log_p,
-                                   Draw& draw, const GeneratorWatch& watch);
+  std::vector<Word> next_words(std::vector<Growing>& texts, Draw& draw);
+  std::optional<std::int64_t> grow(Growing& text, std::int64_t row, const Word& word,
+                                   const GeneratorWatch& watch);
   void propose(Growing& text, std::int64_t row, std::int64_t token, double log_prob);
   void search(const std::vector<Start>& starts, const GeneratorWatch& watch);
   void cite(const std::vector<Start>& starts, std::vector<Sample>& samples);

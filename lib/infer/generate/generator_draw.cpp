@@ -15,12 +15,16 @@ constexpr std::int64_t kFirstNucleus = 64;  // words looked at first for top_p
 
 }  // namespace
 
-std::int64_t best_word(std::span<const float> log_p) {
-  const float best =
-      log_p.empty() ? std::nanf("") : max_of(log_p.data(), static_cast<std::int64_t>(log_p.size()));
+void expect_numbers(double best) {
   if (!std::isfinite(best))
     core::fail(core::Code::bad_data,
                "the model's log-probabilities are not finite; its weights may be damaged");
+}
+
+std::int64_t best_word(std::span<const float> log_p) {
+  const float best =
+      log_p.empty() ? std::nanf("") : max_of(log_p.data(), static_cast<std::int64_t>(log_p.size()));
+  expect_numbers(static_cast<double>(best));
   return std::find(log_p.begin(), log_p.end(), best) - log_p.begin();
 }
 

@@ -37,6 +37,9 @@ class Draw {
   double total_ = 0;
 };
 
+/// Throws Error{bad_data} if the highest of a model's log-probabilities is not finite.
+void expect_numbers(double best);
+
 /// The word with the highest log-probability, of equals the lowest id; throws as Draw does.
 std::int64_t best_word(std::span<const float> log_p);
 

@@ -1,10 +1,10 @@
 #include "infer/loops/device_engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "infer/decode/chosen_rows.h"
-#include "nn/base/arch_facts.h"
 #include "nn/base/upload.h"
 
 namespace infer {
@@ -12,15 +12,17 @@ namespace {
 
 constexpr std::int64_t kLeast = 64;  // slots
 
-nn::DecoderStack* decoder_of(const nn::Model& model) {
-  return dynamic_cast<nn::DecoderStack*>(model.architecture.get());
+constexpr std::int64_t kNumbers = 3;  // of a row, beside those of its tokens
+
+nn::RingDecoder* decoder_of(const nn::Model& model) {
+  auto* const decoder = dynamic_cast<nn::RingDecoder*>(model.architecture.get());
+  return decoder != nullptr && decoder->in_rings() ? decoder : nullptr;
 }
 
 }  // namespace
 
 bool DeviceEngine::fits(const nn::Model& model, torch::Device device) {
-  return !device.is_cpu() && decoder_of(model) != nullptr &&
-         !nn::arch_facts(model.options.arch).reads_source;
+  return !device.is_cpu() && decoder_of(model) != nullptr;
 }
 
 DeviceEngine::DeviceEngine(nn::Model& model, torch::Device device, bool record)
@@ -31,25 +33,55 @@ DeviceEngine::DeviceEngine(nn::Model& model, torch::Device device, bool record)
       token_(device, record) {}
 
 void DeviceEngine::open(std::int64_t rows) {
-  if (rows != std::ssize(rows_)) ring_ = nn::KvRing(kLeast), token_.reset();
+  if (rows != std::ssize(rows_)) ring_ = nn::KvRing(kLeast), kept_ = {}, token_.reset();
   rows_.assign(static_cast<std::size_t>(rows), {});
+  marked_.reset();
+  unused_ = true;
 }
 
 nn::Hidden DeviceEngine::feed(const std::vector<Feed>& feeds) {
   const torch::NoGradGuard no_gradient;
+  if (marked_) marked_->feeds = feeds;
   std::int64_t steps = 1;
   for (const auto& feed : feeds) steps = std::max(steps, std::ssize(feed.tokens));
-  for (std::size_t row = 0; row < feeds.size(); ++row)
-    if (feeds[row].fresh) rows_[row] = {};
+  start_rows(feeds);
   make_room(steps);
   const auto told = numbers(feeds, steps);
-  const nn::Hidden all = steps == 1 ? run_token(told) : run(nn::upload(told, device_));
+  const bool full = std::ranges::all_of(
+      feeds, [&](const auto& feed) { return std::ssize(feed.tokens) == steps; });
+  const nn::Hidden all =
+      full && steps == 1 ? run_token(told) : run(nn::upload(told, device_), full);
+  if (model_.architecture->carry() == nn::Carry::constant) forget(0);
+  if (std::exchange(moved_, false)) token_.reset();
   std::vector<std::int64_t> real;
   for (std::int64_t row = 0; row < std::ssize(feeds); ++row)
     for (std::int64_t t = 0; t < std::ssize(feeds[static_cast<std::size_t>(row)].tokens); ++t)
       real.push_back(row * steps + t);
   const auto index = nn::upload(torch::tensor(real, torch::kInt64), device_);
   return {all.f.flatten(0, 1).index_select(0, index), all.g.flatten(0, 1).index_select(0, index)};
+}
+
+void DeviceEngine::start_rows(const std::vector<Feed>& feeds) {
+  const bool all = std::exchange(unused_, false);
+  const auto rows = std::ssize(feeds);
+  auto fresh = torch::zeros({rows}, torch::kBool);
+  bool* const begins = fresh.data_ptr<bool>();
+  std::int64_t longest = 0;
+  for (std::size_t row = 0; row < feeds.size(); ++row) {
+    longest = std::max(longest, std::ssize(feeds[row].source));
+    begins[row] = all || feeds[row].fresh;
+    if (begins[row]) rows_[row] = {};
+  }
+  kept_.reset(fresh);
+  if (longest == 0) return;
+  auto source = torch::full({rows, longest}, -1, torch::kInt64);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto& words = feeds[static_cast<std::size_t>(row)].source;
+    std::copy(words.begin(), words.end(), source[row].data_ptr<std::int64_t>());
+  }
+  auto made = kept_.given();
+  decoder_.read_sources(source, fresh, made);
+  keep(made);
 }
 
 // Slots for so many tokens more of every row.
@@ -66,13 +98,13 @@ void DeviceEngine::make_room(std::int64_t steps) {
   ring_.grow(slots, nn::upload(torch::tensor(last, torch::kInt64).unsqueeze(1), device_));
 }
 
-// What the device is told of a call, (B, 3 T + 2) int64: ids, positions, slots, the row's newest and
-// oldest position. The rows hold the tokens from here on.
+// What the device is told of a call, (B, 3 T + 3) int64: ids, positions, slots, the row's newest and
+// oldest position, its tokens of the call. The rows hold the tokens from here on.
 torch::Tensor DeviceEngine::numbers(const std::vector<Feed>& feeds, std::int64_t steps) {
-  const auto context = decoder_.context();
-  auto all = torch::zeros({std::ssize(feeds), 3 * steps + 2}, torch::kInt64);
+  const auto context = model_.architecture->context();
+  auto all = torch::zeros({std::ssize(feeds), 3 * steps + kNumbers}, torch::kInt64);
   auto* ids = all.data_ptr<std::int64_t>();
-  for (std::size_t i = 0; i < feeds.size(); ++i, ids += 3 * steps + 2) {
+  for (std::size_t i = 0; i < feeds.size(); ++i, ids += 3 * steps + kNumbers) {
     const auto& tokens = feeds[i].tokens;
     Row& row = rows_[i];
     auto *const positions = ids + steps, *const slots = positions + steps;
@@ -87,17 +119,23 @@ torch::Tensor DeviceEngine::numbers(const std::vector<Feed>& feeds, std::int64_t
     row.end += std::ssize(tokens);
     slots[steps] = row.end - 1;
     slots[steps + 1] = row.begin;
+    slots[steps + 2] = std::ssize(tokens);
   }
   return all;
 }
 
-nn::Hidden DeviceEngine::run(const torch::Tensor& numbers) {
-  const auto steps = (numbers.size(1) - 2) / 3;
+nn::Hidden DeviceEngine::run(const torch::Tensor& numbers, bool full) {
+  const auto steps = (numbers.size(1) - kNumbers) / 3;
   const auto part = [&](std::int64_t i, std::int64_t n) { return numbers.narrow(1, i * steps, n); };
-  const auto ends = numbers.narrow(1, 3 * steps, 2).split(1, 1);
-  ring_.place({part(1, steps), part(2, steps), ends[0], ends[1]});
-  return decoder_.decode(part(0, steps), ring_);
+  const auto of_row = numbers.narrow(1, 3 * steps, kNumbers).split(1, 1);
+  ring_.place({part(1, steps), part(2, steps), of_row[0], of_row[1], of_row[2], full});
+  auto kept = kept_.given();
+  auto made = decoder_.decode(part(0, steps), ring_, kept);
+  keep(kept);
+  return made;
 }
+
+void DeviceEngine::keep(const nn::State& made) { moved_ |= !kept_.take(made); }
 
 nn::Hidden DeviceEngine::run_token(const torch::Tensor& numbers) {
   const auto told = nn::upload(numbers, device_);
@@ -106,22 +144,48 @@ nn::Hidden DeviceEngine::run_token(const torch::Tensor& numbers) {
   } else {
     now_ = told;
   }
-  token_.run([this] { next_ = run(now_); });
+  token_.run([this] { next_ = run(now_, /*full=*/true); });
   return next_;
 }
 
 void DeviceEngine::select(const std::vector<std::int64_t>& rows) {
-  if (rows.size() != rows_.size()) token_.reset();
+  const auto index = torch::tensor(rows, torch::kInt64);
+  const bool stayed = kept_.select(index);
+  if (rows.size() != rows_.size() || !stayed) token_.reset();
   rows_ = chosen(rows_, rows);
-  ring_.select(nn::upload(torch::tensor(rows, torch::kInt64), device_));
+  ring_.select(nn::upload(index, device_));
+  if (!marked_) return;
+  marked_->rows = chosen(marked_->rows, rows);
+  marked_->kept.select(index);
+  if (!marked_->feeds.empty()) marked_->feeds = chosen(marked_->feeds, rows);
 }
 
 void DeviceEngine::forget(std::int64_t keep) {
   for (auto& row : rows_) row.begin = std::max(row.begin, row.end - keep);
 }
 
+void DeviceEngine::mark() {
+  if (!decoder_.carries()) return;
+  marked_ = {unused_, rows_, kept_.given(), {}};
+  for (auto& [name, tensor] : marked_->kept.tensors) tensor = tensor.clone();
+}
+
 void DeviceEngine::take_back(const std::vector<std::int64_t>& tokens) {
-  for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i].end -= tokens[i];
+  if (!decoder_.carries()) {
+    for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i].end -= tokens[i];
+    return;
+  }
+  auto marked = std::move(*marked_);
+  marked_.reset();
+  if (std::ranges::all_of(tokens, [](auto n) { return n == 0; })) return;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    auto& fed = marked.feeds[i].tokens;
+    fed.resize(fed.size() - static_cast<std::size_t>(tokens[i]));
+  }
+  unused_ = marked.unused;
+  rows_ = std::move(marked.rows);
+  keep(marked.kept);
+  feed(marked.feeds);
 }
 
 }  // namespace infer

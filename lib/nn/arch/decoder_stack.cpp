@@ -20,9 +20,14 @@ Hidden DecoderStack::decode(const Batch& batch, KvCache& cache,
   return through_blocks(x, sights, cache, sources);
 }
 
-Hidden DecoderStack::decode(const torch::Tensor& ids, KvRing& ring) {
+Hidden DecoderStack::decode(const torch::Tensor& ids, KvRing& ring, State& /*kept*/) {
+  return decode(ids, ring, std::vector<SourceView>{});
+}
+
+Hidden DecoderStack::decode(const torch::Tensor& ids, KvRing& ring,
+                            const std::vector<SourceView>& sources) {
   const auto x = embedded(ids, ring.place().position);
-  return through_blocks(x, stack_.sights(ring, x.options()), ring, {});
+  return through_blocks(x, stack_.sights(ring, x.options()), ring, sources);
 }
 
 torch::Tensor DecoderStack::embedded(const torch::Tensor& ids, const torch::Tensor& before) {

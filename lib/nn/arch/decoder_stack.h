@@ -9,14 +9,14 @@
 #include "nn/base/model_options.h"
 #include "nn/layers/block_stack.h"
 #include "nn/layers/kv_cache.h"
-#include "nn/layers/kv_ring.h"
+#include "nn/layers/ring_decoder.h"
 
 namespace nn {
 
 /// Submodules: wte, and those of the BlockStack. A token's position is the number of its row's real
 /// tokens before it since the row was fresh. g is what the last feed-forward network reads (after
 /// its norm), or f: --memory-key.
-class DecoderStack : public Architecture {
+class DecoderStack : public Architecture, public RingDecoder {
  public:
   std::int64_t d_model() const override { return stack_.shape().d_model; }
   std::int64_t d_key() const override { return stack_.shape().d_model; }
@@ -25,9 +25,7 @@ class DecoderStack : public Architecture {
   void forget(State& state, std::int64_t keep) override { KvCache::forget(state, keep); }
   std::shared_ptr<Embedding> embedding() override { return wte_; }
   const BlockStack& stack() const { return stack_; }
-  /// One call of ids (B, T) whose keys and values go into a ring, all of it where the ids are: without
-  /// sources, and not in training.
-  Hidden decode(const torch::Tensor& ids, KvRing& ring);
+  Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
 
  protected:
   /// Registers wte and the positions. Throws Error{bad_config} naming the option.
@@ -37,6 +35,7 @@ class DecoderStack : public Architecture {
   /// The batch's tokens through embedding and stack. `sources`: empty, or one a block.
   Hidden decode(const Batch& batch, KvCache& cache, const std::vector<SourceView>& sources,
                 const AttentionWatch* watch);
+  Hidden decode(const torch::Tensor& ids, KvRing& ring, const std::vector<SourceView>& sources);
 
   std::shared_ptr<Embedding> wte_;
 

@@ -84,19 +84,44 @@ Hidden EncoderDecoder::forward(const Batch& batch, State* state) {
   if (sources.has("source")) sources.tensors["source"] = sources.tensors["source"].cpu();
   read_source(all, sources);
 
-  if (!sources.has("source")) return decode(batch, cache, {}, nullptr);
-  const auto& real = sources.tensors["source"];
+  return with_sources(sources, [&](const std::vector<SourceView>& views) {
+    return DecoderStack::decode(batch, cache, views, nullptr);
+  });
+}
+
+template <class Decode>
+Hidden EncoderDecoder::with_sources(const State& sources, const Decode& decode) const {
+  if (!sources.has("source")) return decode({});
+  const auto& real = sources.tensors.at("source");
   const auto options = wte_->tables[0].options().requires_grad(false);
   const Sight sight = sight_of_real(real, options);
   const auto present = upload(real.any(1), options).view({-1, 1, 1});
   std::vector<SourceEntries> entries;
   for (std::size_t i = 0; i < stack().blocks().size(); ++i) {
     const std::string name = BlockStack::name(i) + ".cross.";
-    entries.push_back({sources.tensors[name + "k"], sources.tensors[name + "v"]});
+    entries.push_back({sources.tensors.at(name + "k"), sources.tensors.at(name + "v")});
   }
   std::vector<SourceView> views;
   for (const auto& of_block : entries) views.push_back({&of_block, &sight, present});
-  return decode(batch, cache, views, nullptr);
+  return decode(views);
+}
+
+Hidden EncoderDecoder::decode(const torch::Tensor& ids, KvRing& ring, State& kept) {
+  return with_sources(kept, [&](const std::vector<SourceView>& views) {
+    return DecoderStack::decode(ids, ring, views);
+  });
+}
+
+void EncoderDecoder::read_sources(const torch::Tensor& source, const torch::Tensor& fresh,
+                                  State& kept) {
+  const auto device = wte_->tables[0].device();
+  Batch batch;
+  batch.inputs = batch.host_source = source;
+  batch.source = upload(source, device);
+  batch.fresh = fresh;
+  if (kept.has("source")) kept.tensors["source"] = kept.tensors["source"].cpu();
+  read_source(batch, kept);
+  if (kept.has("source")) kept.tensors["source"] = upload(kept.tensors["source"], device);
 }
 
 }  // namespace nn

@@ -22,12 +22,18 @@ class EncoderDecoder : public DecoderStack {
 
   /// Throws Error{bad_data} where learned positions run out on either side.
   Hidden forward(const Batch& batch, State* state) override;
+  /// As forward() keeps it, "source" where the rest is.
+  Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
+  void read_sources(const torch::Tensor& source, const torch::Tensor& fresh, State& kept) override;
   /// Of each layer, what cross-attention reads of the sources (B, S) int64, -1 is padding.
   std::vector<SourceEntries> source_entries(const torch::Tensor& source);
 
  private:
   std::vector<SourceEntries> entries_of(const torch::Tensor& source, const torch::Tensor& real);
   void read_source(const Batch& batch, State& sources);
+  /// decode(what each block sees of the sources that a State keeps).
+  template <class Decode>
+  Hidden with_sources(const State& sources, const Decode& decode) const;
 
   std::shared_ptr<SourceEncoder> encoder_;
 };

@@ -49,20 +49,33 @@ Hidden Gla::forward(const Batch& batch, State* state) {
   const RealFirst rows(batch);
   GlaCall call;
   call.state = state;
-  const auto drop = [&](const torch::Tensor& y) {
-    return dropped(y, shape_.dropout, is_training());
-  };
-  auto x = drop(wte_->forward(rows.packed_ids(batch)));
-  if (!rows.dense()) {
-    call.count = rows.count();
-    const auto real = torch::arange(batch.steps()) < call.count.unsqueeze(1);
-    call.real = upload(real.unsqueeze(2), x.device()).to(x.scalar_type());
-  }
+  if (!rows.dense()) call.count = rows.count();
   if (state != nullptr && state->has("h.0.state")) {
     if (state->tensors["h.0.state"].size(0) != batch.rows())
       core::fail(core::Code::bug, "a State of {} rows cannot go on with a batch of {} rows",
                  state->tensors["h.0.state"].size(0), batch.rows());
     state->reset(batch.fresh);
+  }
+  const auto made = run(rows.packed_ids(batch), call);
+  return {rows.unpack(made.f), rows.unpack(made.g)};
+}
+
+Hidden Gla::decode(const torch::Tensor& ids, KvRing& ring, State& kept) {
+  GlaCall call;
+  call.state = &kept;
+  if (!ring.place().full) call.count = ring.place().count.squeeze(1);
+  return run(ids, call);
+}
+
+Hidden Gla::run(const torch::Tensor& ids, const GlaCall& rows) {
+  const auto drop = [&](const torch::Tensor& y) {
+    return dropped(y, shape_.dropout, is_training());
+  };
+  auto call = rows;
+  auto x = drop(wte_->forward(ids));
+  if (call.count.defined()) {
+    const auto real = torch::arange(ids.size(1), call.count.options()) < call.count.unsqueeze(1);
+    call.real = upload(real.unsqueeze(2), x.device()).to(x.scalar_type());
   }
   torch::Tensor g;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -73,7 +86,7 @@ Hidden Gla::forward(const Batch& batch, State* state) {
   }
   x = ln_f_->forward(x);
   if (shape_.memory_key == "output") g = x;
-  return {rows.unpack(dropped(x, shape_.head_dropout, is_training())), rows.unpack(g)};
+  return {dropped(x, shape_.head_dropout, is_training()), g};
 }
 
 }  // namespace nn

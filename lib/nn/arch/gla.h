@@ -9,23 +9,28 @@
 #include "nn/base/model_options.h"
 #include "nn/layers/block.h"
 #include "nn/layers/layers.h"
+#include "nn/layers/ring_decoder.h"
 
 namespace nn {
 
 /// Layers x += mixer(ln_1(x)); x += mlp(ln_2(x)), a last norm; the mixer is what --gla-update and
 /// --gla-decay name. The feed-forward networks and norms are the transformer's. g is the input of
 /// the last mlp, or the output. State: "h.0.state", ...; see gla_mixers.h.
-class Gla : public Architecture {
+class Gla : public Architecture, public RingDecoder {
  public:
   Gla(const ModelOptions& options, std::int64_t vocabulary);
 
   Hidden forward(const Batch& batch, State* state) override;
+  bool carries() const override { return true; }
+  Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   std::int64_t d_model() const override { return shape_.d_model; }
   std::int64_t d_key() const override { return shape_.d_model; }
   Carry carry() const override { return Carry::constant; }
   std::shared_ptr<Embedding> embedding() override { return wte_; }
 
  private:
+  Hidden run(const torch::Tensor& ids, const GlaCall& call);
+
   struct Layer {
     std::shared_ptr<LayerNorm> ln_1, ln_2;
     std::shared_ptr<GlaMixer> mixer;

@@ -19,8 +19,8 @@ inline constexpr std::int64_t kGlaGateRank = 16;
 /// One call, as all layers see it: rows of T tokens, the real ones first.
 struct GlaCall {
   State* state = nullptr;  ///< null: nothing is carried
-  torch::Tensor real;      ///< (B, T, 1): 0 at padding; undefined: none is
-  torch::Tensor count;     ///< (B) int64, on the CPU: real tokens; undefined: T
+  torch::Tensor count;     ///< (B) int64: real tokens; undefined: T
+  torch::Tensor real;      ///< (B, T, 1), follows from it: 0 at padding; undefined: none is
   /// What State holds under `name`, or undefined.
   torch::Tensor carried(const std::string& name) const;
   void carry(const std::string& name, const torch::Tensor& value) const;

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "nn/base/upload.h"
+#include "nn/layers/embedding.h"
 
 namespace nn {
 
@@ -31,24 +32,36 @@ Hidden Lstm::forward(const Batch& batch, State* state) {
   const auto device = batch.inputs.device();
   const auto ids =
       dense ? batch.inputs : batch.inputs.masked_fill(upload(real.logical_not(), device), 0);
-  auto x = dropped(wte_->forward(ids), shape_.dropout, is_training());
-
-  torch::Tensor h, c;  // (layers, B, width)
   if (state != nullptr && state->has("h")) {
     if (state->tensors["h"].size(0) != batch.rows())
       core::fail(core::Code::bug, "a State of {} rows cannot go on with a batch of {} rows",
                  state->tensors["h"].size(0), batch.rows());
     state->reset(batch.fresh);
-    h = state->tensors["h"].transpose(0, 1).contiguous();
-    c = state->tensors["c"].transpose(0, 1).contiguous();
-  } else {
-    h = torch::zeros({shape_.layers, batch.rows(), width_}, x.options().requires_grad(false));
-    c = torch::zeros_like(h);
   }
   // Padding behind a row's tokens changes only cells, which nobody reads where none are kept.
   const bool behind = state == nullptr &&
                       !(real.slice(1, 1) & real.slice(1, 0, -1).logical_not()).any().item<bool>();
-  x = dense || behind ? run(x, h, c) : run_masked(x, upload(real, device), h, c);
+  return advance(ids, dense || behind ? torch::Tensor() : upload(real, device), state);
+}
+
+Hidden Lstm::decode(const torch::Tensor& ids, KvRing& ring, State& kept) {
+  const auto& count = ring.place().count;
+  const auto real =
+      ring.place().full ? torch::Tensor() : torch::arange(ids.size(1), count.options()) < count;
+  return advance(ids, real, &kept);
+}
+
+Hidden Lstm::advance(const torch::Tensor& ids, const torch::Tensor& real, State* state) {
+  auto x = dropped(wte_->forward(ids), shape_.dropout, is_training());
+  torch::Tensor h, c;  // (layers, B, width)
+  if (state != nullptr && state->has("h")) {
+    h = state->tensors["h"].transpose(0, 1).contiguous();
+    c = state->tensors["c"].transpose(0, 1).contiguous();
+  } else {
+    h = torch::zeros({shape_.layers, ids.size(0), width_}, x.options().requires_grad(false));
+    c = torch::zeros_like(h);
+  }
+  x = real.defined() ? run_masked(x, real, h, c) : run(x, h, c);
   if (state != nullptr) {
     state->tensors["h"] = h.transpose(0, 1).contiguous();
     state->tensors["c"] = c.transpose(0, 1).contiguous();

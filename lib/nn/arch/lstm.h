@@ -7,6 +7,7 @@
 #include "nn/base/architecture.h"
 #include "nn/base/model_options.h"
 #include "nn/layers/layers.h"
+#include "nn/layers/ring_decoder.h"
 
 namespace nn {
 
@@ -14,17 +15,21 @@ namespace nn {
 /// width is not d_model, a projection to it. g is the output. Weights are named as torch's:
 /// weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0. State: "h" and "c", (B, layers,
 /// d_recurrent).
-class Lstm : public Architecture {
+class Lstm : public Architecture, public RingDecoder {
  public:
   Lstm(const ModelOptions& options, std::int64_t vocabulary);
 
   Hidden forward(const Batch& batch, State* state) override;
+  bool carries() const override { return true; }
+  Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   std::int64_t d_model() const override { return shape_.d_model; }
   std::int64_t d_key() const override { return shape_.d_model; }
   Carry carry() const override { return Carry::constant; }
   std::shared_ptr<Embedding> embedding() override { return wte_; }
 
  private:
+  /// `real` (B, T) bool, where the ids are: which tokens change cells; undefined: all.
+  Hidden advance(const torch::Tensor& ids, const torch::Tensor& real, State* state);
   torch::Tensor run(const torch::Tensor& x, torch::Tensor& h, torch::Tensor& c);
   torch::Tensor run_masked(const torch::Tensor& x, const torch::Tensor& real, torch::Tensor& h,
                            torch::Tensor& c);

@@ -57,6 +57,14 @@ Hidden Mosaic::forward(const Batch& batch, State* state) {
   return rows.in_order(run(rows.ids(), call));
 }
 
+Hidden Mosaic::decode(const Tensor& ids, KvRing& ring, State& kept) {
+  auto call = call_in_ring(ring, kept);
+  const auto floats = wte_->parameters()[0].options().requires_grad(false);
+  call.mask = make_sight(ring, Positions::none, shape_.heads, 0, floats).mask;
+  call.sees = sees_pairs(ring);
+  return run(ids, call);
+}
+
 Hidden Mosaic::run(const Tensor& ids, const MosaicCall& call) {
   const auto drop = [&](const Tensor& x) { return dropped(x, shape_.dropout, is_training()); };
   auto x = wte_->forward(ids);  // without dropout, as the authors have it

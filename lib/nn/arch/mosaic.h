@@ -8,6 +8,7 @@
 #include "nn/arch/mosaic_units.h"
 #include "nn/base/architecture.h"
 #include "nn/base/attention_watch.h"
+#include "nn/layers/ring_decoder.h"
 
 namespace nn {
 
@@ -16,7 +17,7 @@ namespace nn {
 /// output: --memory-key. State: "started" (B) bool on the CPU, the cache of pairs, and what the
 /// units keep. A watcher (nn/attention_watch.h) is told of the contextual units: key s is that of
 /// the pair of tokens s and s + 1.
-class Mosaic : public Architecture, public WatchedAttention {
+class Mosaic : public Architecture, public WatchedAttention, public RingDecoder {
  public:
   static constexpr double kNormEpsilon = 1e-5;
 
@@ -24,6 +25,9 @@ class Mosaic : public Architecture, public WatchedAttention {
   Mosaic(const ModelOptions& options, std::int64_t vocabulary);
 
   Hidden forward(const Batch& batch, State* state) override;
+  bool in_rings() const override { return bound_.slots == 0; }
+  bool carries() const override { return true; }
+  Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   std::int64_t d_model() const override { return shape_.d_model; }
   std::int64_t d_key() const override { return shape_.d_model; }
   /// With bounded memories the State does not grow.

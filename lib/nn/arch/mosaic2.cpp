@@ -54,6 +54,14 @@ Hidden Mosaic2::forward(const Batch& batch, State* state) {
   return rows.in_order(run(rows.ids(), call, near, far));
 }
 
+Hidden Mosaic2::decode(const Tensor& ids, KvRing& ring, State& kept) {
+  const auto call = call_in_ring(ring, kept);
+  const auto floats = wte_->parameters()[0].options().requires_grad(false);
+  const auto near = make_pair_sight(ring, {.nearest = 1, .farthest = options_.short_term}, floats),
+             far = make_pair_sight(ring, {.nearest = options_.delay, .farthest = 0}, floats);
+  return run(ids, call, near, far);
+}
+
 Hidden Mosaic2::run(const Tensor& ids, const MosaicCall& call, const PairSight& near,
                     const PairSight& far) {
   const auto drop = [&](const Tensor& x) { return dropped(x, shape_.dropout, is_training()); };

@@ -9,6 +9,7 @@
 #include "nn/arch/mosaic2_units.h"
 #include "nn/base/architecture.h"
 #include "nn/layers/block.h"
+#include "nn/layers/ring_decoder.h"
 
 namespace nn {
 
@@ -27,7 +28,7 @@ namespace nn {
 /// it compares with. g is what mlp reads, or ln_f's output: --memory-key. State: "started" (B) bool
 /// on the CPU, the cache of pairs, and what the memories keep: a token's worth grows the State until
 /// it forgets.
-class Mosaic2 : public Architecture {
+class Mosaic2 : public Architecture, public RingDecoder {
  public:
   static constexpr double kNormEpsilon = 1e-5;
 
@@ -35,6 +36,8 @@ class Mosaic2 : public Architecture {
   Mosaic2(const ModelOptions& options, std::int64_t vocabulary);
 
   Hidden forward(const Batch& batch, State* state) override;
+  bool carries() const override { return true; }
+  Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   std::int64_t d_model() const override { return shape_.d_model; }
   std::int64_t d_key() const override { return shape_.d_model; }
   Carry carry() const override { return Carry::forget; }

@@ -26,6 +26,24 @@ Tensor counted_up(std::int64_t n, const torch::TensorOptions& floats) {
   return torch::arange(1, n + 1, floats).view({1, n, 1});
 }
 
+/// Whether a pair so far from a query is in reach.
+Tensor in_reach(const Tensor& distance, const PairReach& reach) {
+  const auto visible = distance >= reach.nearest - 1;
+  return reach.farthest > 0 ? visible & (distance < reach.farthest) : visible;
+}
+
+/// Of what is visible (B or 1, T, S) and what is not.
+PairSight masked(const Tensor& visible, const torch::TensorOptions& queries) {
+  PairSight made;
+  made.slots = visible.size(2);
+  made.sight.mask = torch::zeros(visible.sizes(), queries)
+                        .masked_fill_(visible.logical_not(), kHidden)
+                        .unsqueeze(1);
+  made.counts = visible.sum(2, /*keepdim=*/true).to(of_counts(queries).dtype());
+  made.sees = made.counts.clamp_max(1);
+  return made;
+}
+
 /// Every pair in reach is told apart from the others by a mask.
 PairSight masked_sight(const KvCache& cache, const PairReach& reach,
                        const torch::TensorOptions& queries) {
@@ -33,19 +51,11 @@ PairSight masked_sight(const KvCache& cache, const PairReach& reach,
   auto distance = upload(cache.before(), device).unsqueeze(2) -
                   upload(cache.position(), device).unsqueeze(1);  // (B or 1, T, S)
   if (cache.all_valid()) distance = distance.narrow(0, 0, 1);
-  auto visible = distance >= reach.nearest - 1;
-  if (reach.farthest > 0) visible = visible & (distance < reach.farthest);
+  auto visible = in_reach(distance, reach);
   if (!cache.all_valid())  // a token that completes no pair sees none
     visible = visible & upload(cache.valid(), device).unsqueeze(1) &
               upload(cache.real(), device).unsqueeze(2);
-  PairSight made;
-  made.slots = cache.slots();
-  made.sight.mask = torch::zeros(visible.sizes(), queries)
-                        .masked_fill_(visible.logical_not(), kHidden)
-                        .unsqueeze(1);
-  made.counts = visible.sum(2, /*keepdim=*/true).to(of_counts(queries).dtype());
-  made.sees = made.counts.clamp_max(1);
-  return made;
+  return masked(visible, queries);
 }
 
 }  // namespace
@@ -75,6 +85,14 @@ PairSight make_pair_sight(const KvCache& cache, const PairReach& reach, std::int
     return made;
   }
   return masked_sight(cache, reach, queries);
+}
+
+PairSight make_pair_sight(const KvRing& ring, const PairReach& reach,
+                          const torch::TensorOptions& queries) {
+  const auto& place = ring.place();
+  const auto held = ring.held().unsqueeze(1);  // (B, 1, C)
+  const auto seen = held >= place.first.unsqueeze(2);
+  return masked(seen & in_reach(place.position.unsqueeze(2) - held, reach), queries);
 }
 
 MemoryNumbers used_numbers(const MemoryNumbers& stored) {

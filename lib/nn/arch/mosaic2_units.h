@@ -33,6 +33,10 @@ struct PairSight {
 PairSight make_pair_sight(const KvCache& cache, const PairReach& reach, std::int64_t tokens,
                           bool opening, const torch::TensorOptions& queries);
 
+/// The same where pairs lie in a ring; see call_in_ring().
+PairSight make_pair_sight(const KvRing& ring, const PairReach& reach,
+                          const torch::TensorOptions& queries);
+
 /// Numbers of a memory, a head each; see GatedMemory.
 struct MemoryNumbers {
   torch::Tensor beta_0, beta_1, alpha, value_scale, mix;  ///< (heads)

@@ -70,4 +70,23 @@ Hidden MosaicRows::in_order(const Hidden& hidden) const {
           hidden.g.gather(1, back.expand_as(hidden.g))};
 }
 
+MosaicCall call_in_ring(KvRing& ring, State& state) {
+  auto place = ring.place();
+  place.first = place.first + 1;  // the oldest token completes a pair that is gone, or none
+  ring.place(place);
+  MosaicCall call;
+  call.state = &state;
+  call.cache = &ring;
+  call.opening = false;
+  if (place.full) return call;
+  call.last = (place.count - 1).clamp_min(0).squeeze(1);
+  call.none = place.count.eq(0);
+  return call;
+}
+
+Tensor sees_pairs(const KvRing& ring) {
+  const auto& place = ring.place();
+  return (place.position >= place.first).unsqueeze(2);
+}
+
 }  // namespace nn

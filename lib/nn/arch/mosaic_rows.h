@@ -4,6 +4,7 @@
 
 #include "nn/arch/mosaic_units.h"
 #include "nn/base/architecture.h"
+#include "nn/layers/kv_ring.h"
 
 namespace nn {
 
@@ -32,5 +33,11 @@ class MosaicRows {
   torch::Tensor last_, none_;
   bool opening_;
 };
+
+/// Of tokens that go on, whose pairs lie in a ring: the pair that a token completes has its slot, and
+/// place().first becomes that of the oldest pair that is seen.
+MosaicCall call_in_ring(KvRing& ring, State& state);
+/// (B, T, 1) bool: whether a query has a pair to see, but for how near it is.
+torch::Tensor sees_pairs(const KvRing& ring);
 
 }  // namespace nn

@@ -19,8 +19,8 @@ namespace nn {
 /// A pair is a token's key with the value that the next token completes. A pair gets the slot of
 /// the token that completes it, so that a query sees the slots up to its own.
 struct MosaicCall {
-  State* state = nullptr;    ///< null: nothing is carried
-  KvCache* cache = nullptr;  ///< of the pairs; null where bounded
+  State* state = nullptr;      ///< null: nothing is carried
+  KeyValues* cache = nullptr;  ///< of the pairs; null where bounded
   SlotBound bound;
   torch::Tensor pairs;  ///< (B, T) bool, on the CPU: where a token completes one; if bounded
   const AttentionWatch* watch = nullptr;

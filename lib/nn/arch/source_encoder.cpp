@@ -11,7 +11,7 @@ SourceEncoder::SourceEncoder(const ModelOptions& options) : stack_(options) {
 
 Sight sight_of_real(const torch::Tensor& real, const torch::TensorOptions& options) {
   Sight sight;
-  if (real.all().item<bool>()) return sight;
+  if (real.is_cpu() && real.all().item<bool>()) return sight;
   sight.mask = torch::zeros(real.sizes(), options)
                    .masked_fill_(upload(real.logical_not(), options.device()), kHidden)
                    .unsqueeze(1)

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "nn/layers/attention.h"
+#include "nn/layers/embedding.h"
 #include "nn/layers/layer_memory_lengths.h"
 
 namespace nn {
@@ -125,13 +126,25 @@ std::int64_t Srupp::d_key() const {
 
 Hidden Srupp::forward(const Batch& batch, State* state) {
   LayerMemory memory(batch, state);
-  auto x = dropped(wte_->forward(memory.packed_ids(batch)), shape_.dropout, is_training());
+  const auto steps = memory.dense() ? torch::Tensor() : memory.count();
+  const auto made = run(memory.packed_ids(batch), memory, steps, state);
+  return {memory.unpack(made.f), memory.unpack(made.g)};
+}
+
+Hidden Srupp::decode(const torch::Tensor& ids, KvRing& ring, State& kept) {
+  const auto& place = ring.place();
+  FixedLayerPast past(place, kept);
+  return run(ids, past, place.full ? torch::Tensor() : place.count.squeeze(1).contiguous(), &kept);
+}
+
+Hidden Srupp::run(const torch::Tensor& ids, LayerPast& memory, const torch::Tensor& steps,
+                  State* state) {
+  auto x = dropped(wte_->forward(ids), shape_.dropout, is_training());
   const auto count = std::ssize(layers_);
   const auto options = x.options().requires_grad(false);
   auto before = state != nullptr && state->has("cells")
                     ? state->tensors["cells"]
                     : torch::zeros({x.size(0), count, shape_.d_model}, options);
-  const auto steps = memory.dense() ? torch::Tensor() : memory.count();
   const auto n = x.size(1);
   const bool keep_keys = !is_training() && !torch::GradMode::is_enabled();
   std::vector<torch::Tensor> after;
@@ -159,7 +172,7 @@ Hidden Srupp::forward(const Batch& batch, State* state) {
   }
   if (state != nullptr) state->tensors["cells"] = torch::stack(after, 1);
   if (shape_.memory_key == "output") g = x;
-  return {memory.unpack(dropped(x, shape_.head_dropout, is_training())), memory.unpack(g)};
+  return {dropped(x, shape_.head_dropout, is_training()), g};
 }
 
 void Srupp::set_reach(const LayerReach& reach) {

@@ -10,6 +10,7 @@
 #include "nn/layers/key_sight.h"
 #include "nn/layers/layer_memory.h"
 #include "nn/layers/layers.h"
+#include "nn/layers/ring_decoder.h"
 #include "nn/ops/sru_scan.h"
 
 namespace nn {
@@ -53,12 +54,14 @@ class SruppLayer : public torch::nn::Module, public OwnFirstValues {
 /// (evaluation mode without gradient), keys and values (B, length, 2 width). A State is of one
 /// kind. g is the last layer's z, or f: --memory-key. The biases' first values (--forget-bias,
 /// --highway-bias) are added to the parameters, which start at 0.
-class Srupp : public Architecture {
+class Srupp : public Architecture, public RingDecoder {
  public:
   /// Throws Error{bad_config} naming the option.
   Srupp(const ModelOptions& options, std::int64_t vocabulary);
 
   Hidden forward(const Batch& batch, State* state) override;
+  bool carries() const override { return true; }
+  Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   std::int64_t d_model() const override { return shape_.d_model; }
   std::int64_t d_key() const override;
   Carry carry() const override { return Carry::constant; }
@@ -69,6 +72,9 @@ class Srupp : public Architecture {
   std::shared_ptr<Embedding> embedding() override { return wte_; }
 
  private:
+  /// steps as sru_scan's.
+  Hidden run(const torch::Tensor& ids, LayerPast& past, const torch::Tensor& steps, State* state);
+
   ShapeOptions shape_;
   std::int64_t width_;  // of the attention
   std::vector<std::int64_t> lengths_;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "nn/base/upload.h"
+#include "nn/layers/embedding.h"
 #include "nn/layers/layer_memory_lengths.h"
 #include "nn/layers/option_checks.h"
 
@@ -65,17 +66,29 @@ TransformerXl::TransformerXl(const ModelOptions& options, std::int64_t vocabular
 
 Hidden TransformerXl::forward(const Batch& batch, State* state) {
   LayerMemory memory(batch, state);
-  auto x = dropped(wte_->forward(memory.packed_ids(batch)), shape_.dropout, is_training());
+  const auto made = run(memory.packed_ids(batch), memory);
+  return {memory.unpack(made.f), memory.unpack(made.g)};
+}
+
+Hidden TransformerXl::decode(const torch::Tensor& ids, KvRing& ring, State& kept) {
+  FixedLayerPast past(ring.place(), kept);
+  return run(ids, past);
+}
+
+Hidden TransformerXl::run(const torch::Tensor& ids, LayerPast& memory) {
+  auto x = dropped(wte_->forward(ids), shape_.dropout, is_training());
   const auto options = x.options().requires_grad(false);
   const auto steps = x.size(1);
+  const bool keep_keys = !is_training() && !torch::GradMode::is_enabled();
 
   const auto name = [](std::size_t layer) { return "h." + std::to_string(layer); };
-  std::int64_t most = 0;
-  for (std::size_t i = 0; i < blocks_.size(); ++i)
-    most = std::max(most, memory.remembered(name(i), lengths_[i]));
-  // Of the layer that remembers most; the others take the last rows.
-  const auto far = dropped(distances(most + steps, options), shape_.dropout, is_training());
-  const bool keep_keys = !is_training() && !torch::GradMode::is_enabled();
+  torch::Tensor far;  // of the layer that remembers most; the others take the last rows
+  if (!keep_keys) {
+    std::int64_t most = 0;
+    for (std::size_t i = 0; i < blocks_.size(); ++i)
+      most = std::max(most, memory.remembered(name(i), lengths_[i]));
+    far = dropped(distances(most + steps, options), shape_.dropout, is_training());
+  }
   torch::Tensor g;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     auto& block = *blocks_[i];
@@ -97,16 +110,17 @@ Hidden TransformerXl::forward(const Batch& batch, State* state) {
   }
   if (ln_f_) x = ln_f_->forward(x);
   if (shape_.memory_key == "output") g = x;
-  return {memory.unpack(dropped(x, shape_.head_dropout, is_training())), memory.unpack(g)};
+  return {dropped(x, shape_.head_dropout, is_training()), g};
 }
 
 torch::Tensor TransformerXl::distances(std::int64_t slots, const torch::TensorOptions& options) {
-  if (!table_.defined() || table_.size(0) < slots || table_.scalar_type() != options.dtype() ||
-      table_.device() != options.device()) {
+  const bool other = !table_.defined() || table_.scalar_type() != options.dtype() ||
+                     table_.device() != options.device();
+  if (other) positions_.assign(blocks_.size(), {});
+  if (other || table_.size(0) < slots) {
     // Room to grow, since a text may come token by token.
     const auto room = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(slots)));
     table_ = upload(distance_vectors(room, clamp_, shape_.d_model), options);
-    positions_.assign(blocks_.size(), torch::Tensor());
   }
   return table_.narrow(0, table_.size(0) - slots, slots);
 }
@@ -114,9 +128,9 @@ torch::Tensor TransformerXl::distances(std::int64_t slots, const torch::TensorOp
 torch::Tensor TransformerXl::kept_positions(std::size_t layer, std::int64_t slots,
                                             const torch::TensorOptions& options) {
   const auto room = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(slots)));
-  auto& kept = positions_[layer];
-  if (!kept.defined() || kept.size(0) < slots)
-    kept = blocks_[layer]->positions(distances(room, options));
+  const auto table = distances(room, options);
+  auto& kept = positions_[layer][room];
+  if (!kept.defined()) kept = blocks_[layer]->positions(table);
   return kept.narrow(0, kept.size(0) - slots, slots);
 }
 

@@ -3,6 +3,7 @@
 // positions, and a memory of a length of its own for each layer (Rae & Razavi 2020).
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "nn/layers/block.h"
 #include "nn/layers/layer_memory.h"
 #include "nn/layers/relative_attention.h"
+#include "nn/layers/ring_decoder.h"
 
 namespace nn {
 
@@ -46,12 +48,14 @@ class XlBlock : public torch::nn::Module {
 /// length, d) of inputs, so that gradient reaches the matrices that read them; where weights stay
 /// as they are (evaluation mode without gradient) keys and values instead, (B, length, 2 d), made
 /// once a token, and the positions are projected once. A State is of one kind.
-class TransformerXl : public Architecture {
+class TransformerXl : public Architecture, public RingDecoder {
  public:
   /// Throws Error{bad_config} naming the option.
   TransformerXl(const ModelOptions& options, std::int64_t vocabulary);
 
   Hidden forward(const Batch& batch, State* state) override;
+  bool carries() const override { return true; }
+  Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   std::int64_t d_model() const override { return shape_.d_model; }
   std::int64_t d_key() const override { return shape_.d_model; }
   Carry carry() const override { return Carry::constant; }
@@ -63,6 +67,7 @@ class TransformerXl : public Architecture {
   void train(bool on = true) override;
 
  private:
+  Hidden run(const torch::Tensor& ids, LayerPast& past);
   torch::Tensor distances(std::int64_t slots, const torch::TensorOptions& options);
   torch::Tensor kept_positions(std::size_t layer, std::int64_t slots,
                                const torch::TensorOptions& options);
@@ -75,8 +80,10 @@ class TransformerXl : public Architecture {
   std::shared_ptr<PositionBiases> biases_;
   std::vector<std::shared_ptr<XlBlock>> blocks_;
   std::shared_ptr<LayerNorm> ln_f_;
-  torch::Tensor table_;                   // of distances; the nearest are its last rows
-  std::vector<torch::Tensor> positions_;  // of table_, a layer, the last rows; or undefined
+  torch::Tensor table_;  // of distances; the nearest are its last rows
+  // Of each layer, by the number of rows they were made for, of which the last are taken. None goes
+  // while weights stay, since what is recorded finds them where they are.
+  std::vector<std::map<std::int64_t, torch::Tensor>> positions_;
 };
 
 }  // namespace nn

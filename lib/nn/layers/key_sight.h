@@ -8,7 +8,7 @@ namespace nn {
 /// Which of the S keys the last T, the queries, see. Query i stands at slot S - T + i, and sees
 /// itself and the slots before it, but none before either bound. Its own slot is always seen.
 struct KeySight {
-  torch::Tensor first;       ///< (B) int64 on the CPU: the row's first slot; undefined: 0
+  torch::Tensor first;       ///< (B) int64: the row's first slot; undefined: 0
   std::int64_t before = -1;  ///< most slots before its own; -1: no bound
 
   /// Nothing is hidden but what comes later.

@@ -18,6 +18,8 @@ struct RingPlace {
   torch::Tensor slot;      ///< (B, T): where they are kept, those of a row one behind the other
   torch::Tensor last;   ///< (B, 1): position of the row's newest token, this call's too; -1: none
   torch::Tensor first;  ///< (B, 1): of the oldest one that is seen
+  torch::Tensor count;  ///< (B, 1): the row's tokens of this call, those before its padding
+  bool full = false;    ///< known beforehand: every row has T
 };
 
 /// C slots a row: the token at position p lies in slot p mod C. C must be at least what a row holds before

@@ -10,7 +10,7 @@ namespace {
 
 // Slots [begin[b], begin[b] + n) of each row of x (B, S, d); those before 0 are slot 0.
 torch::Tensor slots(const torch::Tensor& x, const torch::Tensor& begin, std::int64_t n) {
-  auto at = (begin.unsqueeze(1) + torch::arange(n)).clamp_min(0);
+  auto at = (begin.unsqueeze(1) + torch::arange(n, begin.options())).clamp_min(0);
   at = upload(at, x.device()).unsqueeze(2).expand({x.size(0), n, x.size(2)});
   return x.gather(1, at);
 }
@@ -58,6 +58,22 @@ torch::Tensor LayerMemory::extend(const std::string& name, const torch::Tensor& 
 torch::Tensor LayerMemory::first_valid(std::int64_t remembered) const {
   const auto first = (remembered - seen_).clamp_min(0);
   return first.any().item<bool>() ? first : torch::Tensor();
+}
+
+torch::Tensor FixedLayerPast::extend(const std::string& name, const torch::Tensor& x,
+                                     std::int64_t length) {
+  if (length == 0) return x;
+  auto& memory = kept_.tensors[name + ".memory"];
+  if (!memory.defined()) memory = torch::zeros({x.size(0), length, x.size(2)}, x.options());
+  auto all = torch::cat({memory, x}, 1);
+  memory =
+      place_.full ? all.narrow(1, x.size(1), length) : slots(all, place_.count.squeeze(1), length);
+  return all;
+}
+
+torch::Tensor FixedLayerPast::first_valid(std::int64_t remembered) const {
+  const auto seen = place_.last + 1 - place_.count;  // (B, 1): before this call
+  return (remembered - seen).clamp_min(0).squeeze(1);
 }
 
 }  // namespace nn

@@ -16,23 +16,54 @@
 #include "nn/base/batch.h"
 #include "nn/base/state.h"
 #include "nn/base/torch.h"
+#include "nn/layers/kv_ring.h"
 #include "nn/layers/real_first.h"
 
 namespace nn {
 
-class LayerMemory : public RealFirst {
+/// What layers remember of a call and of those before it.
+class LayerPast {
+ public:
+  virtual ~LayerPast() = default;
+  /// How many slots extend will put before x.
+  virtual std::int64_t remembered(const std::string& name, std::int64_t length) const = 0;
+  /// x (B, T, d), what layer `name` reads -> (B, C + T, d): what it read before, then x. Of both
+  /// together the newest `length` are kept. Once a name and call; d is always the same.
+  virtual torch::Tensor extend(const std::string& name, const torch::Tensor& x,
+                               std::int64_t length) = 0;
+  /// The first of C remembered slots that means something, in each row: (B) int64; undefined if all do
+  /// in all rows.
+  virtual torch::Tensor first_valid(std::int64_t remembered) const = 0;
+};
+
+/// The same of rows whose texts grow by as many operators on as much memory each time: C is the length
+/// from the first call on, and nothing is on the CPU. `kept` has NAME + ".memory" alone.
+class FixedLayerPast : public LayerPast {
+ public:
+  FixedLayerPast(const RingPlace& place, State& kept) : place_(place), kept_(kept) {}
+  std::int64_t remembered(const std::string& /*name*/, std::int64_t length) const override {
+    return length;
+  }
+  torch::Tensor extend(const std::string& name, const torch::Tensor& x,
+                       std::int64_t length) override;
+  torch::Tensor first_valid(std::int64_t remembered) const override;
+
+ private:
+  const RingPlace& place_;
+  State& kept_;
+};
+
+class LayerMemory : public RealFirst, public LayerPast {
  public:
   /// Resets the batch's fresh rows. `state` may be null: nothing is kept.
   LayerMemory(const Batch& batch, State* state);
 
-  /// How many slots extend will put before x.
-  std::int64_t remembered(const std::string& name, std::int64_t length) const;
-  /// x (B, T, d) packed, what layer `name` reads -> (B, C + T, d): what it read before, then x. Of
-  /// both together the newest `length` are kept. Once a name and call; d is always the same.
-  torch::Tensor extend(const std::string& name, const torch::Tensor& x, std::int64_t length);
-  /// The first of C remembered slots that means something, in each row: (B) int64 on the CPU;
-  /// undefined if all do in all rows.
-  torch::Tensor first_valid(std::int64_t remembered) const;
+  std::int64_t remembered(const std::string& name, std::int64_t length) const override;
+  /// x is packed.
+  torch::Tensor extend(const std::string& name, const torch::Tensor& x,
+                       std::int64_t length) override;
+  /// On the CPU.
+  torch::Tensor first_valid(std::int64_t remembered) const override;
 
  private:
   State* state_;

@@ -23,7 +23,7 @@ torch::Tensor ShortConvolution::forward(const torch::Tensor& x, torch::Tensor& p
   const auto y = swish_convolution(x, past, weight_);
   const auto all = [&] { return torch::cat({past.to(x.scalar_type()), x}, 1); };
   if (count.defined()) {
-    const auto at = upload(count.unsqueeze(1) + torch::arange(kept), x.device());
+    const auto at = upload(count.unsqueeze(1) + torch::arange(kept, count.options()), x.device());
     past = all().gather(1, at.unsqueeze(2).expand({rows, kept, width}));
   } else {
     past = steps < kept ? all().narrow(1, steps, kept).clone()

@@ -73,7 +73,7 @@ class GlaScan : public torch::autograd::Function<GlaScan> {
 GlaOutput gla_scan(const GlaInput& in) {
   const auto type = in.q.scalar_type();
   if (!in_host_memory(in.q) || (type != torch::kFloat32 && type != torch::kFloat64))
-    return gla_scan_chunks(in);
+    return in.q.size(1) == 1 ? gla_scan_plain(in) : gla_scan_chunks(in);
   const auto out = GlaScan::apply(in.q.contiguous(), in.k.contiguous(), in.log_decay.contiguous(),
                                   in.v.contiguous(), in.start.to(type).contiguous());
   return {out[0], out[1]};

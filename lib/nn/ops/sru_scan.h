@@ -22,7 +22,7 @@ struct SruOutput {
 };
 
 /// gates (B, T, 3 d): u0, u1, u2; x (B, T, d); start (B, d): c before the first step; dropout (B,
-/// d) or undefined. Row b runs for steps[b] (B) int64 on the CPU, all T where undefined; what h
+/// d) or undefined. Row b runs for steps[b] (B) int64, all T where undefined; what h
 /// holds behind them is finite and has no gradient. Differentiable in all but dropout. On the CPU
 /// one pass over the steps, its own backward, a row and a range of channels a thread; in float32 on
 /// a GPU the same in a kernel; elsewhere sru_scan_plain.

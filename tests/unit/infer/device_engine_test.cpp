@@ -1,11 +1,12 @@
-// A transformer decoded in rings, as on a device, beside the loops of the CPU and the modules.
+// Models decoded in rings, as on a device, beside the loops of the CPU and the modules.
 #include "infer/loops/device_engine.h"
 
 #include <doctest/doctest.h>
 
 #include "core/error.h"
 #include "engines.h"
-#include "infer/loops/transformer_engine.h"
+#include "infer/loops/make_engine.h"
+#include "layered_variants.h"
 #include "nn/base/cuda.h"
 #include "transformers.h"
 
@@ -13,12 +14,13 @@ namespace {
 
 // Rows fed at random, some of it taken back, rows chosen, the oldest forgotten.
 void expect_same(nn::Model& model, infer::Engine& expected, infer::Engine& got) {
-  const bool forgets = model.architecture->carry() == nn::Carry::forget;
+  const bool forgets = model.architecture->carry() == nn::Carry::forget,
+             reads = nn::arch_facts(model.options.arch).reads_source;
   core::Rng rng(9);
   std::size_t rows = 3;
   for (auto* engine : {&expected, &got}) engine->open(3);
   for (int call = 0; call < 24; ++call) {
-    const auto feeds = random_feeds(rng, rows, call % 3 == 0 ? 20 : 1, 37, false);
+    const auto feeds = random_feeds(rng, rows, call % 3 == 0 ? 20 : 1, 37, reads);
     std::vector<std::int64_t> back;
     for (const auto& feed : feeds)
       back.push_back(static_cast<std::int64_t>(rng.below(feed.tokens.size() + 1)));
@@ -42,18 +44,23 @@ void expect_same(nn::Model& model, infer::Engine& expected, infer::Engine& got) 
 
 }  // namespace
 
-DOCTEST_TEST_CASE("rings give what the CPU's loops give, for every kind of transformer") {
+DOCTEST_TEST_CASE("rings give what the CPU's loops give, for every kind of model that has them") {
   const torch::NoGradGuard no_gradient;
-  for (const auto& [name, change] : transformer_variants()) {
+  auto variants = transformer_variants();
+  for (const auto& other : layered_variants()) variants.push_back(other);
+  int tried = 0;
+  for (const auto& [name, change] : variants) {
     DOCTEST_CAPTURE(name);
     nn::Model model = engine_model(change, 37);
-    if (nn::arch_facts(model.options.arch).reads_source) continue;
-    infer::TransformerEngine loops(model, infer::Precision::float32);
+    if (dynamic_cast<nn::RingDecoder*>(model.architecture.get()) == nullptr) continue;
+    const auto loops = infer::make_engine(model, torch::kCPU, infer::Precision::float32);
     const nn::AsDevice as;
     infer::DeviceEngine rings(model, torch::kCPU);
-    expect_same(model, loops, rings);
+    expect_same(model, *loops, rings);
     expect_modules(model, rings);
+    ++tried;
   }
+  DOCTEST_CHECK(tried == 33);
 }
 
 DOCTEST_TEST_CASE("rings end where learned positions do") {
