@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "cli/run.h"
 #include "core/error.h"
+#include "core/given.h"
 #include "core/io.h"
 #include "core/launcher.h"
 #include "infer/score/evaluation.h"
@@ -119,6 +120,10 @@ int eval_ppl(const Options& options, const cli::Context& context) {
     core::fail(core::Code::usage, "--model is missing; see --help");
   options.reports.check(context.output);
   options.tune.check(options.files);
+  if (options.tune.alone(options.files)) {
+    infer::ReportOptions reports;
+    core::leave_out("tune", "no FILE is scored", core::list_fields(reports), context.given);
+  }
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   if (options.ranks.any()) return evaluate_together(options, context);
   infer::Evaluation evaluation(options.evaluation, context.given);

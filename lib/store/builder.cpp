@@ -190,7 +190,7 @@ Builder::Builder(std::string folder, Plan plan, bool append)
     const bool same = plan_.width == base_.query_width() && plan_.metric == base_.metric &&
                       (plan_.index.empty() || plan_.index == base_.index || base_.rows == 0) &&
                       (plan_.reduction.pca == pca || (append_ && plan_.reduction.pca == 0)) &&
-                      (plan_.reduction.merge_neighbours > 0) == base_.weighted();
+                      plan_.reduction.merge_neighbours == base_.merge_neighbours;
     if (!append_ && (!complete_ || !same))
       fail(Code::usage, "{}: there is a store of other data or options; --append adds to it",
            folder_);

@@ -110,8 +110,10 @@ OrderedJson to_json(const Manifest& m) {
   json["files"]["keys"] = m.keys_file, json["files"]["values"] = m.values_file;
   json["files"]["documents"] = m.documents_file, json["files"]["index"] = m.index_file;
   if (!m.whole()) json["files"]["places"] = m.places_file, json["places_hash"] = m.places_hash;
-  if (m.weighted())
+  if (m.weighted()) {
     json["files"]["weights"] = m.weights_file, json["weights_hash"] = m.weights_hash;
+    json["merge_neighbours"] = m.merge_neighbours;
+  }
   if (m.projected()) {
     json["files"]["projection"] = m.projection_file, json["projection_hash"] = m.projection_hash;
     json["model_width"] = m.model_width;
@@ -154,6 +156,8 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
   if (reduced && files.contains("weights")) {
     m.weights_file = file_name(files, "weights", ".npy", origin);
     m.weights_hash = core::get<std::string>(json, "weights_hash", origin);
+    if (json.contains("merge_neighbours"))
+      m.merge_neighbours = core::get<std::uint64_t>(json, "merge_neighbours", origin);
   }
   if (reduced && files.contains("projection")) {
     m.projection_file = file_name(files, "projection", ".npy", origin);

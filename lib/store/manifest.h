@@ -72,14 +72,15 @@ struct Manifest {
   std::string documents_hash, index_hash;  ///< XXH3-128 of the files' bytes; of none: empty
   std::string keys_file = "keys.npy", values_file = "values.npy";
   std::string documents_file = "documents.npy";
-  std::string index_file;         ///< empty: exact
-  std::string places_file;        ///< of a store that leaves positions out; empty: it has all
-  std::string places_hash;        ///< XXH3-128 of its elements
-  std::string weights_file;       ///< how many entries each row stands for; empty: one each
-  std::string weights_hash;       ///< XXH3-128 of its elements
-  std::string projection_file;    ///< what made the keys of the model's; empty: they are these
-  std::string projection_hash;    ///< XXH3-128 of its elements
-  std::uint64_t model_width = 0;  ///< of the model's keys, where they are others
+  std::string index_file;              ///< empty: exact
+  std::string places_file;             ///< of a store that leaves positions out; empty: it has all
+  std::string places_hash;             ///< XXH3-128 of its elements
+  std::string weights_file;            ///< how many entries each row stands for; empty: one each
+  std::string weights_hash;            ///< XXH3-128 of its elements
+  std::uint64_t merge_neighbours = 0;  ///< where rows have weights: --prune merge:K
+  std::string projection_file;         ///< what made the keys of the model's; empty: they are these
+  std::string projection_hash;         ///< XXH3-128 of its elements
+  std::uint64_t model_width = 0;       ///< of the model's keys, where they are others
   Recall recall;
   std::vector<Source> sources;
   std::vector<Receipt> removed;

@@ -191,6 +191,7 @@ void reduce(const std::string& folder, const Reduction& reduction, Manifest& man
                              reduction.merge_neighbours, watch);
   }
   keep(folder, weights, manifest, first_rows);
+  manifest.merge_neighbours = reduction.merge_neighbours;
 }
 
 }  // namespace store

@@ -24,6 +24,9 @@ struct Stretch {
 Stretch stretch_of(const Datastore& store, const shard::Dataset& data) {
   const std::string text = data.fingerprint().hex();
   const Manifest& manifest = store.manifest();
+  if (!manifest.whole() || manifest.projected() || manifest.weighted())
+    fail(Code::usage, "{}: without every key as the model gave it; targets are of every token",
+         store.name());
   if (!manifest.removed.empty())
     fail(Code::bad_data, "{}: documents were removed from it; build one of the whole text",
          store.name());

@@ -2,8 +2,8 @@
 # eval/gated-text: tokens a second of evaluation with a datastore that a gate leaves out where it gives little, beside the best
 # constant share and a search for every token; on text of which a half is like the store (articles) and a half is not
 # (novels), so that the gate has something to find out: eval_gated's keys and words are random, no store helps there
-# and to search nothing costs nothing. The gate's threshold is the largest at which the loss of the
-# validation text is no higher than the constant's; the losses on the test text are said on stderr. eval/gated-follow: the same
+# and to search nothing costs nothing. The gate's threshold is a twentieth below the largest at
+# which the loss of the validation text is no higher than the constant's; the losses on the test text are said on stderr. eval/gated-follow: the same
 # gate, and rows after a neighbour that was right are followed instead of a search (--follow 1), with a threshold of
 # its own. Turn by turn; the medians of three rounds are compared.
 #
@@ -52,18 +52,18 @@ no_higher() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a <= b) }'; }
 
 evaluate valid constant.conf valid.shard.zst
 bound=$(member loss <valid.json)
-# largest_threshold FLAG...: at which the validation text loses nothing beside the constant, by halves.
-largest_threshold() {
+# threshold FLAG...: a twentieth below the largest at which the validation text loses nothing beside the constant, by halves.
+threshold() {
   local threshold=0 above=1 middle
   for _ in 1 2 3 4 5 6 7; do
     middle=$(awk -v a="$threshold" -v b="$above" 'BEGIN { print (a + b) / 2 }')
     evaluate valid gate.conf valid.shard.zst --datastore-threshold "$middle" "$@"
     if no_higher "$(member loss <valid.json)" "$bound"; then threshold=$middle; else above=$middle; fi
   done
-  echo "$threshold"
+  awk -v threshold="$threshold" 'BEGIN { print 0.95 * threshold }'
 }
-gated=(--datastore-threshold "$(largest_threshold)")
-followed=(--follow 1 --datastore-threshold "$(largest_threshold --follow 1)")
+gated=(--datastore-threshold "$(threshold)")
+followed=(--follow 1 --datastore-threshold "$(threshold --follow 1)")
 for _ in 1 2 3; do
   evaluate constant constant.conf test.shard.zst
   evaluate gated gate.conf test.shard.zst "${gated[@]}"

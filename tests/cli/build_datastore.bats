@@ -267,6 +267,11 @@ END
   run --separate-stderr store remove --document 1 s
   [ "$status" -eq 64 ]
   [[ "$stderr" == *"its entries were merged with --prune"* ]]
+  build-datastore -q -j 1 -m model --batch-tokens 64 --prune merge:4 a.shard.zst -o s
+  for other in merge:2 none; do
+    run -64 build-datastore -q -j 1 -m model --batch-tokens 64 --prune $other a.shard.zst -o s
+    [[ $output == *"there is a store of other data or options"* ]]
+  done
   run -64 build-datastore -q -m model --append s b.shard.zst
   run -64 build-datastore -q -m model --prune merge:0 a.shard.zst -o u
   run -64 build-datastore -q -m model --prune merge --part 1/2 a.shard.zst -o u

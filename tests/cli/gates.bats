@@ -112,3 +112,23 @@ EOF
     refused 64 "its rows cannot be followed" eval-ppl -q -m model --datastore "$store" --combine interpolate --k 20 --follow 1 test.shard.zst
   done
 }
+
+@test "parts together report gates and searches as one process does" {
+  for more in "" "--datastore-threshold 0.2" "--follow 1"; do
+    # shellcheck disable=SC2086
+    eval-ppl -q -m model --config store.conf --batch-tokens 64 $more --json test.shard.zst >whole
+    for part in 1 2 3; do
+      # shellcheck disable=SC2086
+      eval-ppl -q -m model --config store.conf --batch-tokens 64 $more --part $part/3 -o part.$part test.shard.zst
+    done
+    eval-ppl -q --sum --json part.3 part.1 part.2 >sum
+    grep -q '"searches"' whole
+    cmp whole sum
+  done
+}
+
+@test "reports of a text that is not scored are refused" {
+  refused 64 "--tune: no FILE is scored; leave --per-token out" eval-ppl -q -m model --tune valid.shard.zst --per-token scores
+  refused 64 "leave --retrieve-log out" eval-ppl -q -m model --part 1/2 --retrieve-log hits test.shard.zst
+  [ ! -e scores ]
+}

@@ -75,3 +75,13 @@ END
   refused 64 "--targets: is for a softmax without --cutoffs" train -q --cutoffs 100 --targets targets.shard.zst train.shard.zst -o x
   refused 66 nothing build-targets --datastore nothing train.shard.zst -o x.shard.zst
 }
+
+@test "a store without every key as the model gave it gives no targets" {
+  for how in "--keys pca:4" "--prune merge" "--skip-known 0.0025"; do
+    # shellcheck disable=SC2086
+    build-datastore -q -m model --index exact $how train.shard.zst -o reduced >/dev/null
+    refused 64 "without every key as the model gave it" build-targets -q --datastore reduced --k 16 train.shard.zst -o none.shard.zst
+    [ ! -e none.shard.zst ]
+    rm -r reduced
+  done
+}

@@ -76,13 +76,18 @@ PartRecord Evaluation::score_part(const shard::Dataset& data, core::Part part,
   Watch watch;
   watch.part = part;
   watch.cut = [&](auto begin, auto end, auto of) { record.groups = {begin, end, of}; };
-  watch.added = [&](double nats) { record.nats.push_back(nats); };
+  watch.added = [&](double nats, double constant_nats) {
+    record.nats.push_back(nats);
+    if (memory_.gates.any()) record.constant_nats.push_back(constant_nats);
+  };
   watch.progress = progress;
   const auto totals = score(data, watch);
   if (memory_.stores.any()) memory_.stores.opened->finish();
   record.tokens = totals.tokens;
   record.bytes = totals.bytes;
   record.words = totals.words;
+  record.searches = totals.searches;
+  record.gates = totals.gates;
   return record;
 }
 

@@ -11,9 +11,24 @@
 #include "infer/score/report.h"
 
 namespace infer {
+namespace {
 
 using core::Code;
 using core::fail;
+
+void add_gates(Totals& totals, const PartRecord& record) {
+  if (record.searches) {
+    if (!totals.searches) totals.searches.emplace();
+    totals.searches->add(*record.searches);
+  }
+  if (!record.gates) return;
+  if (!totals.gates) totals.gates.emplace();
+  for (const double nats : record.constant_nats) totals.gates->constant_nats += nats;
+  totals.gates->worse += record.gates->worse;
+  totals.gates->compared = record.gates->compared;
+}
+
+}  // namespace
 
 void PartOptions::fields(core::FieldList& f) {
   f.group("Parts");
@@ -27,8 +42,9 @@ void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
   if (datastore_ranks && !ranks) fail(Code::usage, "--datastore-ranks: goes with --ranks launcher");
   if (!any() && !ranks) return;
   const char* const mine = sum ? "sum" : ranks ? "ranks" : "part";
-  core::leave_out(mine, "gives the figures alone",
-                  {"tune", "per-token", "by", "retrieval-at", "fail-above", "timings"}, given);
+  core::leave_out(
+      mine, "gives the figures alone",
+      {"tune", "per-token", "by", "retrieval-at", "retrieve-log", "fail-above", "timings"}, given);
   if (sum) {
     EvaluationOptions theirs;
     core::leave_out(mine, "of parts that are there", core::list_fields(theirs), given);
@@ -41,10 +57,16 @@ void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
 }
 
 std::string to_text(const PartRecord& record) {
-  const core::OrderedJson line{{"part", record.part.index + 1}, {"parts", record.part.count},
-                               {"groups", record.groups},       {"signature", record.signature},
-                               {"tokens", record.tokens},       {"bytes", record.bytes},
-                               {"words", record.words},         {"nats", record.nats}};
+  core::OrderedJson line{{"part", record.part.index + 1}, {"parts", record.part.count},
+                         {"groups", record.groups},       {"signature", record.signature},
+                         {"tokens", record.tokens},       {"bytes", record.bytes},
+                         {"words", record.words},         {"nats", record.nats}};
+  if (const auto& searches = record.searches)
+    line["searches"] = {searches->made, searches->followed, searches->skipped};
+  if (const auto& gates = record.gates) {
+    line["worse"] = gates->worse, line["compared"] = gates->compared;
+    line["constant_nats"] = record.constant_nats;
+  }
   return core::dump(core::sealed(line)) + "\n";
 }
 
@@ -60,6 +82,16 @@ PartRecord parse_part(const std::string& text, const std::string& origin) {
   record.bytes = core::get<double>(line, "bytes", origin);
   record.words = core::get<double>(line, "words", origin);
   record.nats = core::get<std::vector<double>>(line, "nats", origin);
+  if (line.contains("searches")) {
+    const auto counts = core::get<std::array<std::int64_t, 3>>(line, "searches", origin);
+    record.searches = SearchCounts{counts[0], counts[1], counts[2]};
+  }
+  if (line.contains("worse")) {
+    record.gates.emplace();
+    record.gates->worse = core::get<std::uint64_t>(line, "worse", origin);
+    record.gates->compared = core::get<bool>(line, "compared", origin);
+    record.constant_nats = core::get<std::vector<double>>(line, "constant_nats", origin);
+  }
   if (record.part.index < 0 || record.part.index >= record.part.count)
     fail(Code::bad_data, "{}: is part {} of {}", origin, record.part.index + 1, record.part.count);
   return record;
@@ -101,6 +133,7 @@ PartsSum sum_parts(const std::vector<NamedLine>& lines) {
     begin = record.groups[1];
     for (const double nats : record.nats) sum.totals.nats += nats;
     sum.totals.tokens += record.tokens;
+    add_gates(sum.totals, record);
   }
   sum.totals.bytes = last.bytes;
   sum.totals.words = last.words;

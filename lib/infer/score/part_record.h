@@ -2,6 +2,7 @@
 // What one part of an evaluation found, as a file of one JSON line, and the sum of all parts.
 
 #include <array>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,7 +15,8 @@
 namespace infer {
 
 /// {"part": 1, "parts": 8, "groups": [begin, end, of], "signature": "...", "tokens": N, "bytes": X,
-/// "words": X, "nats": [...], "hash": XXH3-128 of the line without it}
+/// "words": X, "nats": [...], "hash": XXH3-128 of the line without it}; where a part says them "searches":
+/// [made, followed, skipped], "worse": N, "compared": true, "constant_nats": [...]
 struct PartRecord {
   core::Part part;
   std::array<std::int64_t, 3> groups = {};  ///< of windows that share a forward: see Watch::cut
@@ -22,6 +24,9 @@ struct PartRecord {
   std::uint64_t tokens = 0;                 ///< of the part
   double bytes = 0, words = 0;              ///< of all parts together
   std::vector<double> nats;  ///< of each window, in the order in which one process adds them
+  std::vector<double> constant_nats = {};     ///< of each window too, where there are gates
+  std::optional<SearchCounts> searches = {};  ///< of the part
+  std::optional<GateTotals> gates = {};       ///< the same; constant_nats are the windows'
 };
 
 /// Which part is scored, or that all are added up.

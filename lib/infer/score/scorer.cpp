@@ -395,16 +395,18 @@ class Walk {
     return *totals_.gates;
   }
 
-  // The same tokens at constant shares.
-  void compare(const Scored& scored, const Span& span) {
+  // The nats of the same tokens at constant shares, where these are known.
+  double compare(const Scored& scored, const Span& span) {
     GateTotals& gates = gate_totals();
     gates.compared = !plan_.gates.skips();
-    if (!gates.compared) return;
+    if (!gates.compared) return 0;
     const Tensor constant = mix_constant(scored.parts, plan_);
     const auto counted = static_cast<double>(span.counted);
-    gates.constant_nats -= constant.mean().item<double>() * counted;
+    const double nats = -constant.mean().item<double>() * counted;
+    gates.constant_nats += nats;
     const double worse = (scored.log_prob < constant).to(torch::kFloat64).mean().item<double>();
     gates.worse += static_cast<std::uint64_t>(std::llround(worse * counted));
+    return nats;
   }
 
   void remember(const Forwarded& done, std::int64_t row) {
@@ -451,8 +453,8 @@ class Walk {
       if (span.counted != tokens)
         nats *= static_cast<double>(span.counted) / static_cast<double>(tokens);
       totals_.nats += nats;
-      if (plan_.gates.any()) compare(scored, span);
-      if (watch_.added) watch_.added(nats);
+      const double constant_nats = plan_.gates.any() ? compare(scored, span) : 0;
+      if (watch_.added) watch_.added(nats, constant_nats);
     }
     if (watch_.scored) {
       if (sorted_) {

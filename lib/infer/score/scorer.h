@@ -39,7 +39,9 @@ struct Watch {
   std::function<void(const Scored&)> scored = {};           ///< each block
   std::function<void(std::uint64_t tokens)> progress = {};  ///< tokens so far; may throw to stop
   std::function<void(const Retrieved&)> retrieved = {};     ///< each window's, in their order
-  std::function<void(double nats)> added = {};  ///< each window's, in the order of the sum
+  /// Each window's, in the order of the sums: its nats, and those at the best constant shares where gates
+  /// are compared with these, else 0.
+  std::function<void(double nats, double constant_nats)> added = {};
   /// The groups that are scored; of the others those just before them, as far back as memories reach,
   /// are remembered.
   core::Part part = {};

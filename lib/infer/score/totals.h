@@ -13,8 +13,6 @@ struct GateTotals {
   double constant_nats = 0;  ///< of the same mixture at the best constant shares
   std::uint64_t worse = 0;   ///< tokens that are less probable than with those
   bool compared = false;     ///< both are known: no search was left out
-  std::uint64_t searches = 0,
-                skipped = 0;  ///< of stores, a token each; with stores that have a gate
 };
 
 /// Sums over scored tokens. Bytes and words are those of the source text: a document counts with
