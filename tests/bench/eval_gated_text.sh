@@ -2,9 +2,9 @@
 # eval/gated-text: tokens a second of evaluation with a datastore that a gate leaves out where it gives little, beside the best
 # constant share and a search for every token; on text of which a half is like the store (articles) and a half is not
 # (novels), so that the gate has something to find out: eval_gated's keys and words are random, no store helps there
-# and to search nothing costs nothing. The gate's threshold is a twentieth below the largest at
-# which the loss of the validation text is no higher than the constant's; the losses on the test text are said on stderr. eval/gated-follow: the same
-# gate, and rows after a neighbour that was right are followed instead of a search (--follow 1), with a threshold of
+# and to search nothing costs nothing. The gate's threshold is a twentieth below the largest at which the loss of the
+# validation text is no higher than the constant's; the losses on the test text are said on stderr. eval/gated-follow: the
+# same gate, and rows after a neighbour that was right are followed instead of a search (--follow 1), with a threshold of
 # its own. Turn by turn; the medians of three rounds are compared.
 #
 # TESSERA_DATA holds wikitext-2/{train,valid,test}.txt.zst and novels/{valid,test}.jsonl.zst. GATED_LINES [all] of the training
