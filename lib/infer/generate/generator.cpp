@@ -68,9 +68,10 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
     sources_.emplace(options_.translation, tokenizer_, context, loaded_.folder);
     if (windows.window == 0) windows.window = context.value_or(kBoundless);
   }
+  auto with = open_with(memory.with, loaded_, options_.reach, windows, device);
   const WindowPlan plan = plan_windows(windows, *loaded_.model, loaded_.facts);
   MemoryPlan memories = plan_memory(memory, plan, loaded_);
-  open_with(memories.with, loaded_, windows, device);
+  memories.with.models = std::move(with);
   window_ = plan.window;
   const Precision precision = parse_precision(options_.weights);
   engine_ = make_engine(*loaded_.model, device, precision, record);

@@ -60,12 +60,15 @@ WindowOptions windows_for(const nn::Model& model, WindowOptions options) {
   return options;
 }
 
-void open_with(WithPlan& plan, const model::Loaded& loaded, const WindowOptions& windows,
-               torch::Device device, std::optional<torch::Dtype> dtype) {
+std::vector<std::shared_ptr<const WithModel>> open_with(
+    const WithOptions& options, const model::Loaded& loaded, const LayerReachOptions& reach,
+    const WindowOptions& windows, torch::Device device, std::optional<torch::Dtype> dtype) {
   const auto reads_source = [](const model::Loaded& of) {
     return nn::arch_facts(of.model->options.arch).reads_source;
   };
-  for (const auto& share : plan.shares) {
+  std::vector<std::shared_ptr<WithModel>> opened;
+  std::vector<nn::Model*> models = {loaded.model.get()};
+  for (const auto& share : options.shares()) {
     auto with = std::make_shared<WithModel>();
     with->loaded = model::load(share.folder, device, dtype);
     expect_same_tokens(with->loaded, loaded);
@@ -73,9 +76,12 @@ void open_with(WithPlan& plan, const model::Loaded& loaded, const WindowOptions&
       fail(Code::usage, "--with {}: of it and {} one reads pairs and one does not", share.folder,
            loaded.folder);
     with->loaded.model->eval();
-    with->windows = windows_for(*with->loaded.model, windows);
-    plan.models.push_back(std::move(with));
+    models.push_back(with->loaded.model.get());
+    opened.push_back(std::move(with));
   }
+  reach.apply(models);
+  for (const auto& with : opened) with->windows = windows_for(*with->loaded.model, windows);
+  return {opened.begin(), opened.end()};
 }
 
 torch::Tensor with_rows(const torch::Tensor& log_probs, std::int64_t words,
