@@ -105,10 +105,15 @@ EOF
   [ -s followed ]
 }
 
-@test "a store that has not every key as the model gave it cannot be followed" {
+@test "a store that has not every key as the model gave it cannot be followed, which is said before anything else" {
   build-datastore -q -m model --index exact --skip-known 0.5 -o known train.shard.zst >/dev/null
   build-datastore -q -m model --index exact --keys pca:4 -o narrow train.shard.zst >/dev/null
   for store in known narrow; do
-    refused 64 "its rows cannot be followed" eval-ppl -q -m model --datastore "$store" --combine interpolate --k 20 --follow 1 test.shard.zst
+    local flags=(-q -m model --datastore "$store" --combine interpolate --k 20)
+    # So many pointers, or so short a text, that there would be nothing to follow.
+    refused 64 "its rows cannot be followed" eval-ppl "${flags[@]}" --follow 1000 test.shard.zst
+    refused 64 "its rows cannot be followed" score "${flags[@]}" -t bytes --follow 1000 text
+    refused 64 "its rows cannot be followed" sample "${flags[@]}" -t bytes --follow 1000 --prompt The
+    refused 64 "its rows cannot be followed" sample "${flags[@]}" -t bytes --spans 2 --max-tokens 1 --prompt The
   done
 }

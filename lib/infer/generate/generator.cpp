@@ -82,6 +82,7 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   stores_ = memories.stores.opened;
   if (options_.spans.longest > 0 && stores_ == nullptr)
     core::fail(Code::usage, "--spans: there is nothing to take them from; add --datastore");
+  if (options_.spans.longest > 0) stores_->expect_followable();
   session_.emplace(*engine_, *loaded_.model, window_, memories, device, precision, retrieve,
                    record);
   if (retrieve.mix > 1 && StreamMemory(memories, window_, true, *loaded_.model).any())

@@ -191,6 +191,10 @@ Neighbours Stores::at(const Tensor& queries, std::span<const std::span<const Sto
   return best(all, k);
 }
 
+void Stores::expect_followable() const {
+  for (const auto& store : stores_) store->expect_followable();
+}
+
 std::string Stores::signature() const {
   std::vector<std::string> names;
   for (const auto& store : stores_) names.push_back(store->fingerprint().substr(0, 12));

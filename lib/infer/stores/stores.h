@@ -46,6 +46,8 @@ class Stores {
   Neighbours at(const torch::Tensor& queries, std::span<const std::span<const StoreRow>> rows,
                 std::int64_t k) const;
 
+  /// Throws Error{usage} for the first whose rows cannot be followed.
+  void expect_followable() const;
   std::size_t size() const { return stores_.size(); }
   const store::Store& operator[](std::size_t i) const { return *stores_[i]; }
   std::int64_t width() const { return width_; }
