@@ -70,6 +70,14 @@ EOF
   done
 }
 
+@test "--tune says that its figures are without --datastore-threshold" {
+  local flags=(-m model --datastore store --combine interpolate --k 20 --datastore-lambda gate --tune valid.shard.zst -o /dev/null)
+  run --separate-stderr eval-ppl "${flags[@]}" --datastore-threshold 0.8
+  [[ $stderr == *"without --datastore-threshold 0.8"* ]]
+  run --separate-stderr eval-ppl "${flags[@]}"
+  [[ $stderr == *"with gates"* && $stderr != *"without --datastore-threshold"* ]]
+}
+
 @test "sample and score read the file; without gates they say what to do" {
   sample -q -m model -t bytes --config all.conf --temperature 0 --max-tokens 20 --prompt "The cat" >with
   [ -s with ]
