@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "infer/windows/window_plan.h"
 #include "nn/base/arch_facts.h"
 
 namespace infer {
@@ -26,6 +27,20 @@ void expect_same_tokens(const model::Loaded& with, const model::Loaded& loaded) 
   if ((own.empty() || theirs.empty()) && with.model->vocabulary != loaded.model->vocabulary)
     fail(Code::bad_data, "--with {}: a vocabulary of {}, but {} has one of {}", with.folder,
          with.model->vocabulary, loaded.folder, loaded.model->vocabulary);
+}
+
+// A protocol that leaves tokens out leaves out others in windows of another length.
+void expect_same_layout(const WithModel& with, const model::Loaded& loaded,
+                        const WindowOptions& windows) {
+  const auto theirs = plan_windows(with.windows, *with.loaded.model, with.loaded.facts);
+  const auto own = plan_windows(windows, *loaded.model, loaded.facts);
+  if ((own.layout.whole_only || own.layout.second_half) && theirs.window != own.window)
+    fail(
+        Code::usage,
+        "--with {}: windows of {}, those of {} are of {}, where --protocol {} scores other tokens; "
+        "give --window {}",
+        with.loaded.folder, theirs.window, loaded.folder, own.window, own.protocol,
+        std::min(theirs.window, own.window));
 }
 
 }  // namespace
@@ -80,7 +95,10 @@ std::vector<std::shared_ptr<const WithModel>> open_with(
     opened.push_back(std::move(with));
   }
   reach.apply(models);
-  for (const auto& with : opened) with->windows = windows_for(*with->loaded.model, windows);
+  for (const auto& with : opened) {
+    with->windows = windows_for(*with->loaded.model, windows);
+    if (!reads_source(loaded)) expect_same_layout(*with, loaded, windows);
+  }
   return {opened.begin(), opened.end()};
 }
 

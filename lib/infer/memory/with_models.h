@@ -41,8 +41,9 @@ WindowOptions windows_for(const nn::Model& model, WindowOptions options);
 
 /// Opens the models of `options` beside `loaded`, and sets how far layers look back in all of them:
 /// before windows are planned. Throws Error{bad_data} naming both fingerprints for one with another
-/// tokenizer, Error{usage} for one that reads a source where the other does not, and as
-/// model::load() and LayerReachOptions::apply() do.
+/// tokenizer, Error{usage} for one that reads a source where the other does not and for one whose
+/// windows leave out other tokens (--protocol llama.cpp), and as model::load(), plan_windows() and
+/// LayerReachOptions::apply() do.
 std::vector<std::shared_ptr<const WithModel>> open_with(
     const WithOptions& options, const model::Loaded& loaded, const LayerReachOptions& reach,
     const WindowOptions& windows, torch::Device device,
