@@ -88,7 +88,8 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   if (retrieve.mix > 1 && StreamMemory(memories, window_, true, *loaded_.model).any())
     core::fail(
         Code::usage,
-        "--retrieve-mix {}: memories take no part where passages are mixed; give --memory none",
+        "--retrieve-mix {}: memories, datastores, n-grams and further models take no part where "
+        "passages are mixed; leave them out, with --memory none",
         retrieve.mix);
 }
 
