@@ -113,6 +113,14 @@ EOF
   [ -s followed ]
 }
 
+@test "l2 distances of shortened and of whole keys are not compared" {
+  build-datastore -q -m model --index exact --metric l2 --keys pca:4 -o short train.shard.zst >/dev/null
+  for metric in l2 ip; do build-datastore -q -m model --index exact --metric "$metric" -o "$metric" valid.shard.zst >/dev/null; done
+  build-datastore -q -m model --index exact --metric ip --keys pca:4 -o short_ip train.shard.zst >/dev/null
+  refused 64 "l2 distances that are compared are of as many" eval-ppl -q -m model --datastore short --datastore l2 --combine interpolate --k 20 test.shard.zst
+  eval-ppl -q -m model --datastore short_ip --datastore ip --combine interpolate --k 20 test.shard.zst -o /dev/null
+}
+
 @test "a store that has not every key as the model gave it cannot be followed, which is said before anything else" {
   build-datastore -q -m model --index exact --skip-known 0.5 -o known train.shard.zst >/dev/null
   build-datastore -q -m model --index exact --keys pca:4 -o narrow train.shard.zst >/dev/null
