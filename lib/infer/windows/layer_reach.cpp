@@ -1,7 +1,6 @@
 #include "infer/windows/layer_reach.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "core/error.h"
 
@@ -13,7 +12,7 @@ using core::Error;
 
 // What the first of them says where none has such memory.
 void set_where_it_is(const std::vector<nn::Model*>& models, const auto& set) {
-  std::optional<Error> refused;
+  std::string refused;
   bool taken = false;
   for (nn::Model* const model : models) {
     try {
@@ -21,10 +20,10 @@ void set_where_it_is(const std::vector<nn::Model*>& models, const auto& set) {
       taken = true;
     } catch (const Error& error) {
       if (error.code() != Code::usage) core::fail(Code::usage, "{}", error.what());
-      if (!refused) refused = error;
+      if (refused.empty()) refused = error.what();
     }
   }
-  if (!taken && refused) throw *refused;
+  if (!taken) core::fail(Code::usage, "{}", refused);
 }
 
 }  // namespace
