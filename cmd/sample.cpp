@@ -14,7 +14,6 @@
 #include "core/io.h"
 #include "infer/generate/generator.h"
 #include "infer/generate/sample_all.h"
-#include "infer/windows/layer_reach.h"
 #include "nn/base/fixed_sequence.h"
 #include "nn/base/runtime.h"
 
@@ -25,7 +24,6 @@ struct Options {
   infer::PromptOptions prompts;
   infer::OutputOptions output;
   infer::GeneratorOptions generator;
-  infer::LayerReachOptions reach;
   infer::MemoryOptions memory;
   nn::DeviceOptions compute;
   nn::GraphOptions graph;
@@ -38,7 +36,7 @@ struct Options {
     output.fields(f);
     f("report", report, "a file for the figures of the run: speed, searches, spans");
     generator.fields(f);
-    reach.fields(f);
+    generator.reach.fields(f);
     generator.retrieve.fields(f);
     memory.fields(f);
     compute.fields(f);
@@ -51,7 +49,6 @@ model::Loaded load(const Options& options, torch::Device device) {
   const bool wide = options.generator.weights == "float32";
   auto loaded =
       model::load(options.model, device, wide ? std::optional(torch::kFloat32) : std::nullopt);
-  options.reach.apply(*loaded.model);
   model::give_tokenizer(loaded, options.tokenizer);
   return loaded;
 }

@@ -106,10 +106,14 @@ RowContext Datastore::context(std::int64_t row, std::int64_t most) const {
   return {document, {before.begin(), before.end()}};
 }
 
-std::int64_t Datastore::after(std::int64_t row) const {
+void Datastore::expect_followable() const {
   if (!manifest_.whole() || manifest_.projected())
     fail(Code::usage, "{}: without every key as the model gave it; its rows cannot be followed",
          folder_);
+}
+
+std::int64_t Datastore::after(std::int64_t row) const {
+  expect_followable();
   const auto first = documents();
   const std::int64_t next = row + 1;
   if (next >= size() || std::binary_search(first.begin(), first.end(), next)) return -1;

@@ -35,6 +35,7 @@ class Datastore : public Store {
   const Manifest& manifest() const override { return manifest_; }
   Hits search(std::span<const float> queries, const SearchOptions& options = {}) const override;
   RowContext context(std::int64_t row, std::int64_t most) const override;
+  void expect_followable() const override;
   std::int64_t after(std::int64_t row) const override;
   void score(std::span<const float> query, std::span<const std::int64_t> rows,
              std::span<float> scores, std::span<std::int32_t> labels) const override;

@@ -4,13 +4,18 @@
 
 namespace store {
 
-std::int64_t Store::after(std::int64_t /*row*/) const {
+void Store::expect_followable() const {
   core::fail(core::Code::usage, "{}: its rows are elsewhere; they cannot be followed", name());
+}
+
+std::int64_t Store::after(std::int64_t /*row*/) const {
+  expect_followable();
+  return -1;
 }
 
 void Store::score(std::span<const float> /*query*/, std::span<const std::int64_t> /*rows*/,
                   std::span<float> /*scores*/, std::span<std::int32_t> /*labels*/) const {
-  core::fail(core::Code::usage, "{}: its rows are elsewhere; they cannot be followed", name());
+  expect_followable();
 }
 
 void Store::expect_model(const std::string& model, const std::string& tokenizer,

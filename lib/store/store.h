@@ -54,6 +54,8 @@ class Store {
   /// Of a row that a search found, with at most `most` labels before it.
   virtual RowContext context(std::int64_t row, std::int64_t most) const = 0;
 
+  /// Throws Error{usage} where after() and score() would.
+  virtual void expect_followable() const;
   /// The row after this one, of the same document; -1: there is none.
   virtual std::int64_t after(std::int64_t row) const;
   /// Exact scores and labels of rows, for a query (width). Throws Error{bad_data} for a query that is

@@ -70,6 +70,14 @@ EOF
   done
 }
 
+@test "--tune says that its figures are without --datastore-threshold" {
+  local flags=(-m model --datastore store --combine interpolate --k 20 --datastore-lambda gate --tune valid.shard.zst -o /dev/null)
+  run --separate-stderr eval-ppl "${flags[@]}" --datastore-threshold 0.8
+  [[ $stderr == *"without --datastore-threshold 0.8"* ]]
+  run --separate-stderr eval-ppl "${flags[@]}"
+  [[ $stderr == *"with gates"* && $stderr != *"without --datastore-threshold"* ]]
+}
+
 @test "sample and score read the file; without gates they say what to do" {
   sample -q -m model -t bytes --config all.conf --temperature 0 --max-tokens 20 --prompt "The cat" >with
   [ -s with ]
@@ -105,11 +113,24 @@ EOF
   [ -s followed ]
 }
 
-@test "a store that has not every key as the model gave it cannot be followed" {
+@test "l2 distances of shortened and of whole keys are not compared" {
+  build-datastore -q -m model --index exact --metric l2 --keys pca:4 -o short train.shard.zst >/dev/null
+  for metric in l2 ip; do build-datastore -q -m model --index exact --metric "$metric" -o "$metric" valid.shard.zst >/dev/null; done
+  build-datastore -q -m model --index exact --metric ip --keys pca:4 -o short_ip train.shard.zst >/dev/null
+  refused 64 "l2 distances that are compared are of as many" eval-ppl -q -m model --datastore short --datastore l2 --combine interpolate --k 20 test.shard.zst
+  eval-ppl -q -m model --datastore short_ip --datastore ip --combine interpolate --k 20 test.shard.zst -o /dev/null
+}
+
+@test "a store that has not every key as the model gave it cannot be followed, which is said before anything else" {
   build-datastore -q -m model --index exact --skip-known 0.5 -o known train.shard.zst >/dev/null
   build-datastore -q -m model --index exact --keys pca:4 -o narrow train.shard.zst >/dev/null
   for store in known narrow; do
-    refused 64 "its rows cannot be followed" eval-ppl -q -m model --datastore "$store" --combine interpolate --k 20 --follow 1 test.shard.zst
+    local flags=(-q -m model --datastore "$store" --combine interpolate --k 20)
+    # So many pointers, or so short a text, that there would be nothing to follow.
+    refused 64 "its rows cannot be followed" eval-ppl "${flags[@]}" --follow 1000 test.shard.zst
+    refused 64 "its rows cannot be followed" score "${flags[@]}" -t bytes --follow 1000 text
+    refused 64 "its rows cannot be followed" sample "${flags[@]}" -t bytes --follow 1000 --prompt The
+    refused 64 "its rows cannot be followed" sample "${flags[@]}" -t bytes --spans 2 --max-tokens 1 --prompt The
   done
 }
 

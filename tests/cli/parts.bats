@@ -124,6 +124,9 @@ ranks_add_up() {
   together 2 "${each[@]}" "${flags[@]}" --k 300 --json --stride 8 --datastore-ranks test.shard.zst -o shared.json
   all_end 0
   cmp whole.json shared.json
+  together 2 "${each[@]}" "${flags[@]}" --follow 1000 --datastore-ranks test.shard.zst
+  all_end 64
+  grep -q 'its rows are elsewhere' said.0 && grep -q 'its rows are elsewhere' said.1
   run -64 eval-ppl "${flags[@]}" --datastore r0/store --datastore-ranks test.shard.zst
   [[ $output == *"--datastore-ranks: goes with --ranks launcher"* ]]
   together 2 eval-ppl "${flags[@]}" --datastore-ranks test.shard.zst

@@ -65,6 +65,14 @@ END
   [[ $(eval-ppl -m lstm --with model test.shard.zst --json | field signature) == *@64/64'|with-lambda:0.5|'* ]]
 }
 
+@test "where a protocol leaves tokens out, further models score the same ones" {
+  refused 64 "give --window 64" eval-ppl -m lstm --protocol llama.cpp --with model:0.5 test.shard.zst
+  eval-ppl -q -m lstm --protocol llama.cpp --window 64 --with model:0.5 --per-token halves.tsv test.shard.zst -o /dev/null
+  [ "$(wc -l <halves.tsv)" -gt 300 ]
+  ! cut -f "$(head -n 1 halves.tsv | tr '\t' '\n' | grep -nx with | cut -d : -f 1)" halves.tsv | grep -x -e - || false
+  eval-ppl -q -m lstm --protocol hf --with model:0.5 test.shard.zst -o /dev/null
+}
+
 @test "one mixture with cache, datastore and n-grams; parts add up to the bytes of the whole" {
   local all=(-m model --window 32 --stride 16 --cache 40 --cache-lambda 0.1 --datastore store --combine interpolate --k 8
     --datastore-lambda 0.2 --ngrams ngrams --ngrams-lambda 0.15 --with other:0.25 --with lstm:0.05 --batch-tokens 96)

@@ -79,7 +79,6 @@ Answerer::Answerer(const AnswererOptions& options)
   if (options_.retrieve.any() && options_.retrieve.mix > 1)
     fail(Code::usage, "--retrieve-mix {}: score puts one passage before a text; leave it out",
          options_.retrieve.mix);
-  options_.reach.apply(*loaded_.model);
   model::give_tokenizer(loaded_, options_.tokenizer);
   if (loaded_.tokenizer.empty())
     fail(Code::bad_data, "{}: no tokenizer in it to read a text with; give --tokenizer",
@@ -96,6 +95,8 @@ Answerer::Answerer(const AnswererOptions& options)
   const Protocol* const protocol = find_protocol(windows.protocol);
   if (protocol != nullptr && windows.begin == "auto" && empty_.empty())
     empty_ = {*open_beginning(protocol, tokenizer_.get(), loaded_.folder)};
+  auto with = open_with(options_.memory.with, loaded_, options_.reach, windows, device_,
+                        nn::dtype(options_.compute.precision));
   windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
   if (windows.begin_of == "window") {
     if (empty_.empty())
@@ -104,7 +105,7 @@ Answerer::Answerer(const AnswererOptions& options)
     windows_.window_token = empty_[0];
   }
   memory_ = plan_memory(options_.memory, windows_, loaded_);
-  open_with(memory_.with, loaded_, windows, device_, nn::dtype(options_.compute.precision));
+  memory_.with.models = std::move(with);
   plan_retrieval(options_.retrieve, windows_.window, loaded_).put_into(windows_);
   if (memory_.stores.combine == "released")
     fail(Code::usage,

@@ -68,9 +68,10 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
     sources_.emplace(options_.translation, tokenizer_, context, loaded_.folder);
     if (windows.window == 0) windows.window = context.value_or(kBoundless);
   }
+  auto with = open_with(memory.with, loaded_, options_.reach, windows, device);
   const WindowPlan plan = plan_windows(windows, *loaded_.model, loaded_.facts);
   MemoryPlan memories = plan_memory(memory, plan, loaded_);
-  open_with(memories.with, loaded_, windows, device);
+  memories.with.models = std::move(with);
   window_ = plan.window;
   const Precision precision = parse_precision(options_.weights);
   engine_ = make_engine(*loaded_.model, device, precision, record);
@@ -81,12 +82,14 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   stores_ = memories.stores.opened;
   if (options_.spans.longest > 0 && stores_ == nullptr)
     core::fail(Code::usage, "--spans: there is nothing to take them from; add --datastore");
+  if (options_.spans.longest > 0) stores_->expect_followable();
   session_.emplace(*engine_, *loaded_.model, window_, memories, device, precision, retrieve,
                    record);
   if (retrieve.mix > 1 && StreamMemory(memories, window_, true, *loaded_.model).any())
     core::fail(
         Code::usage,
-        "--retrieve-mix {}: memories take no part where passages are mixed; give --memory none",
+        "--retrieve-mix {}: memories, datastores, n-grams and further models take no part where "
+        "passages are mixed; leave them out, with --memory none",
         retrieve.mix);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/options.h"
+#include "infer/windows/layer_reach.h"
 #include "infer/windows/retrieve_options.h"
 
 namespace infer {
@@ -58,6 +59,7 @@ struct GeneratorOptions {
   std::int64_t cite_most = 3;  ///< contexts of a token
   SpanOptions spans;
   TranslationOptions translation;
+  LayerReachOptions reach;
   RetrieveOptions retrieve;
   std::uint64_t seed = 1;  ///< no flag of its own: --seed
   void fields(core::FieldList& f);

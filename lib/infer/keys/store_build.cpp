@@ -104,7 +104,7 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
       device_(nn::device(options.compute.device)),
       loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision))),
       data_(files) {
-  options.reach.apply(*loaded_.model);
+  options.reach.apply({loaded_.model.get()});
   shard::expect_kind(data_.header(), {shard::Kind::tokens, shard::Kind::pairs}, data_.name());
   if (data_.header().kind == shard::Kind::pairs) refuse_windows_of_pairs(given);
   model::check_tokenizer(loaded_, data_.header(), data_.name());

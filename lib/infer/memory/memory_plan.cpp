@@ -127,6 +127,11 @@ MemoryPlan plan_unopened(const MemoryOptions& options, const WindowPlan& windows
   return plan;
 }
 
+void give_stores(MemoryPlan& plan, std::shared_ptr<const Stores> opened) {
+  plan.stores.opened = std::move(opened);
+  if (plan.stores.any() && plan.stores.follow > 0) plan.stores.opened->expect_followable();
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
@@ -135,7 +140,7 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
   if (options.stores.any() && !opened)
     fail(Code::bug, "the stores of {} are not open", options.stores.folders[0]);
   MemoryPlan plan = plan_unopened(options, windows, model, facts, opened != nullptr);
-  plan.stores.opened = std::move(opened);
+  give_stores(plan, std::move(opened));
   return plan;
 }
 
@@ -144,7 +149,7 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
   MemoryPlan plan =
       plan_unopened(options, windows, *loaded.model, loaded.facts, options.stores.any());
   const auto& folders = options.stores.folders;
-  plan.stores.opened = open ? open(folders, loaded) : open_stores(folders, loaded);
+  give_stores(plan, open ? open(folders, loaded) : open_stores(folders, loaded));
   plan.ngrams.index = open_ngrams(options.ngrams.folders, loaded);
   return plan;
 }

@@ -53,7 +53,7 @@ struct MemoryPlan {
 /// `windows` are those of the text: they say how long a segment is where the model does not.
 /// `opened`: the stores of options.stores.folders; n-grams are not opened, nor further models (see
 /// open_with()). Throws Error{usage} for what contradicts itself
-/// or the model.
+/// or the model, and for stores that are to be followed and cannot be.
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
                        const nn::Model& model, const model::TrainingFacts& facts = {},
                        std::shared_ptr<const Stores> opened = nullptr);

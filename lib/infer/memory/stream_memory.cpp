@@ -464,8 +464,7 @@ void StreamMemory::select(const Tensor& rows) {
   for (std::int64_t i = 0; i < rows.size(0) && !pointers_.empty(); ++i)
     pointers.push_back(pointers_[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
   pointers_ = std::move(pointers);
-  const auto take = [&](Tensor& of) { of = of.index_select(0, rows); };
-  take(found_.scores), take(found_.labels), take(found_.rows), take(found_.stores);
+  found_ = found_.select(rows);
 }
 
 void StreamMemory::clear() {

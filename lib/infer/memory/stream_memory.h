@@ -76,6 +76,7 @@ struct Parts {
   NgramScores ngrams;    ///< undefined: not used
   torch::Tensor with;    ///< (models, R), NaN where a further model has none; undefined: not used
   GateSights gates;      ///< undefined: there are no gates
+  torch::Tensor weight = {};  ///< (R): for how many tokens each counts; undefined: for one
 };
 /// At one of the thetas.
 GateInputs gate_inputs(const Parts& parts, std::int64_t theta = 0);

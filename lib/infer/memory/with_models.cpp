@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "infer/windows/window_plan.h"
 #include "nn/base/arch_facts.h"
 
 namespace infer {
@@ -26,6 +27,20 @@ void expect_same_tokens(const model::Loaded& with, const model::Loaded& loaded) 
   if ((own.empty() || theirs.empty()) && with.model->vocabulary != loaded.model->vocabulary)
     fail(Code::bad_data, "--with {}: a vocabulary of {}, but {} has one of {}", with.folder,
          with.model->vocabulary, loaded.folder, loaded.model->vocabulary);
+}
+
+// A protocol that leaves tokens out leaves out others in windows of another length.
+void expect_same_layout(const WithModel& with, const model::Loaded& loaded,
+                        const WindowOptions& windows) {
+  const auto theirs = plan_windows(with.windows, *with.loaded.model, with.loaded.facts);
+  const auto own = plan_windows(windows, *loaded.model, loaded.facts);
+  if ((own.layout.whole_only || own.layout.second_half) && theirs.window != own.window)
+    fail(
+        Code::usage,
+        "--with {}: windows of {}, those of {} are of {}, where --protocol {} scores other tokens; "
+        "give --window {}",
+        with.loaded.folder, theirs.window, loaded.folder, own.window, own.protocol,
+        std::min(theirs.window, own.window));
 }
 
 }  // namespace
@@ -60,12 +75,15 @@ WindowOptions windows_for(const nn::Model& model, WindowOptions options) {
   return options;
 }
 
-void open_with(WithPlan& plan, const model::Loaded& loaded, const WindowOptions& windows,
-               torch::Device device, std::optional<torch::Dtype> dtype) {
+std::vector<std::shared_ptr<const WithModel>> open_with(
+    const WithOptions& options, const model::Loaded& loaded, const LayerReachOptions& reach,
+    const WindowOptions& windows, torch::Device device, std::optional<torch::Dtype> dtype) {
   const auto reads_source = [](const model::Loaded& of) {
     return nn::arch_facts(of.model->options.arch).reads_source;
   };
-  for (const auto& share : plan.shares) {
+  std::vector<std::shared_ptr<WithModel>> opened;
+  std::vector<nn::Model*> models = {loaded.model.get()};
+  for (const auto& share : options.shares()) {
     auto with = std::make_shared<WithModel>();
     with->loaded = model::load(share.folder, device, dtype);
     expect_same_tokens(with->loaded, loaded);
@@ -73,9 +91,15 @@ void open_with(WithPlan& plan, const model::Loaded& loaded, const WindowOptions&
       fail(Code::usage, "--with {}: of it and {} one reads pairs and one does not", share.folder,
            loaded.folder);
     with->loaded.model->eval();
-    with->windows = windows_for(*with->loaded.model, windows);
-    plan.models.push_back(std::move(with));
+    models.push_back(with->loaded.model.get());
+    opened.push_back(std::move(with));
   }
+  reach.apply(models);
+  for (const auto& with : opened) {
+    with->windows = windows_for(*with->loaded.model, windows);
+    if (!reads_source(loaded)) expect_same_layout(*with, loaded, windows);
+  }
+  return {opened.begin(), opened.end()};
 }
 
 torch::Tensor with_rows(const torch::Tensor& log_probs, std::int64_t words,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "infer/memory/with_options.h"
+#include "infer/windows/layer_reach.h"
 #include "infer/windows/window_options.h"
 #include "model/folder.h"
 #include "nn/base/torch.h"
@@ -38,11 +39,15 @@ struct WithPlan {
 /// and State is only carried where it can be.
 WindowOptions windows_for(const nn::Model& model, WindowOptions options);
 
-/// Opens the models of `plan` beside `loaded`. Throws Error{bad_data} naming both fingerprints for
-/// one with another tokenizer, Error{usage} for one that reads a source where the other does not, and
-/// as model::load() does.
-void open_with(WithPlan& plan, const model::Loaded& loaded, const WindowOptions& windows,
-               torch::Device device, std::optional<torch::Dtype> dtype = torch::kFloat32);
+/// Opens the models of `options` beside `loaded`, and sets how far layers look back in all of them:
+/// before windows are planned. Throws Error{bad_data} naming both fingerprints for one with another
+/// tokenizer, Error{usage} for one that reads a source where the other does not and for one whose
+/// windows leave out other tokens (--protocol llama.cpp), and as model::load(), plan_windows() and
+/// LayerReachOptions::apply() do.
+std::vector<std::shared_ptr<const WithModel>> open_with(
+    const WithOptions& options, const model::Loaded& loaded, const LayerReachOptions& reach,
+    const WindowOptions& windows, torch::Device device,
+    std::optional<torch::Dtype> dtype = torch::kFloat32);
 
 /// Rows of log-probabilities (R, V) as those of a head of `words` words, in the form of `like`: a
 /// word that the model has not has probability 0.

@@ -26,11 +26,11 @@ Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::str
     core::fail(core::Code::usage, "--retrieve: pairs of sentences have no windows");
   options_.windows.settle(given);
   options_.retrieve.settle(options_.windows);
-  options_.reach.apply(*loaded_.model);
+  auto with = open_with(options_.memory.with, loaded_, options_.reach, options_.windows, device_,
+                        nn::dtype(options_.compute.precision));
   const auto windows = plan_windows(options_.windows, *loaded_.model, loaded_.facts);
   memory_ = plan_memory(options_.memory, windows, loaded_, open);
-  open_with(memory_.with, loaded_, options_.windows, device_,
-            nn::dtype(options_.compute.precision));
+  memory_.with.models = std::move(with);
   retrieve_ = plan_retrieval(options_.retrieve, windows.window, loaded_);
   check_retrieval(retrieve_, memory_);
 }

@@ -14,7 +14,8 @@ struct GateProblem {
   torch::Tensor log_p;    ///< (N, 1 + S): of the target; where p is 0, -inf
   torch::Tensor offsets;  ///< (N, S): scores without any features; -inf: no share
   std::vector<torch::Tensor>
-      features;  ///< of each source (N, its own); NaN: only the offset counts
+      features;               ///< of each source (N, its own); NaN: only the offset counts
+  torch::Tensor weight = {};  ///< (N, 1): how much each counts, 1 on average; undefined: 1
 };
 
 /// The mean over tokens of -log sum_k softmax(z)_k p_k, z_0 = 0 and z_s = offset + bias_s + w_s x_s,

@@ -48,6 +48,11 @@ Tensor log_p_of(const Parts& parts, const MemoryPlan& plan, const Shares& rest_s
   return torch::stack(all, 1);
 }
 
+// (R, 1), 1 on average.
+Tensor even(const Tensor& weight) {
+  return weight.defined() ? (weight / weight.mean()).unsqueeze(1) : weight;
+}
+
 GateRow row_of(const std::string& source, std::vector<double> constants, std::int64_t weights) {
   return {source, std::move(constants), 0,
           std::vector<double>(static_cast<std::size_t>(weights), 0)};
@@ -69,6 +74,7 @@ GateRow fit_search(const Parts& parts, const MemoryPlan& plan, const GateInputs&
   problem.log_p = log_p_of(parts, plan, shares, {"datastore"});
   problem.offsets = gate_offsets(one, one.rows[0], inputs).unsqueeze(1);
   problem.features = {inputs.confidence};
+  problem.weight = even(parts.weight);
   take(one.rows[0], fit_gate(problem).rows[0]);
   return one.rows[0];
 }
@@ -91,7 +97,8 @@ void GateSamples::add(const Parts& parts) {
                                        as_columns(parts.gates.with, n),
                                        grid(parts.ngrams.log_prob),
                                        grid(parts.ngrams.bucket),
-                                       as_columns(parts.ngrams.features, n)};
+                                       as_columns(parts.ngrams.features, n),
+                                       grid(parts.weight)};
   const Tensor rows = torch::cat(columns, 1).to(torch::kFloat32).contiguous();
   columns_.clear();
   for (const auto& tensor : columns) columns_.push_back(tensor.size(1));
@@ -139,6 +146,7 @@ Parts GateSamples::at(std::int64_t temperature, std::int64_t theta,
   parts.ngrams.log_prob = piece();
   parts.ngrams.bucket = piece();
   parts.ngrams.features = piece();
+  if (const Tensor weight = piece(); weight.defined()) parts.weight = weight.squeeze(1);
   if (parts.ngrams.bucket.defined()) {
     parts.ngrams.log_prob = parts.ngrams.log_prob.squeeze(1);
     parts.ngrams.bucket = parts.ngrams.bucket.squeeze(1).to(torch::kInt64);
@@ -173,6 +181,7 @@ GatesFitted fit_gates(const Parts& parts, const MemoryPlan& plan) {
     problem.features.push_back(gate_features(row, inputs));
   }
   problem.offsets = torch::stack(offsets, 1);
+  problem.weight = even(parts.weight);
   const FittedGate best = fit_gate(problem);
   for (std::size_t i = 0; i < gate.rows.size(); ++i) take(gate.rows[i], best.rows[i]);
   if (plan.gates.has("datastore")) gate.search = fit_search(parts, plan, inputs);

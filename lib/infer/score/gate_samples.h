@@ -26,7 +26,8 @@ class GateSamples {
   std::int64_t most_bytes_;
   std::int64_t width_ = 1;  // numbers of a token
   // How many of each: joint and memory, cache and its mass, stores, further models, confidence,
-  // features of stores and of the model with a gate, n-grams with their bucket and features.
+  // features of stores and of the model with a gate, n-grams with their bucket and features, the
+  // weight.
   std::vector<std::int64_t> columns_;
   std::vector<float> rows_;
   std::uint64_t stride_ = 1, next_ = 0;

@@ -446,6 +446,10 @@ class Walk {
       scored.parts.with = with_->at(scored.first, tokens);
       scored.parts.gates.with = with_->confidence();
     }
+    if (windows_.layout.one_less)
+      scored.parts.weight =
+          torch::full({tokens}, static_cast<double>(span.counted) / static_cast<double>(tokens),
+                      torch::kFloat64);
     totals_.tokens += static_cast<std::uint64_t>(span.counted);
     if (mixed_) {
       scored.log_prob = mix(scored.parts, plan_);

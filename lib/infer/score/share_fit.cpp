@@ -17,8 +17,12 @@ constexpr int kShareSteps = 100, kShareSweeps = 1000, kShareHalvings = 40, kShar
 
 Tensor numbers_tensor(const ShareNumbers& values) { return torch::tensor(values, torch::kFloat64); }
 
-double loss_of(const Tensor& mixed) {
-  return -mixed.clamp_min(kLeastMixed).log().mean().item<double>();
+Tensor weighted(const Tensor& values, const Tensor& weight) {
+  return weight.defined() ? values * weight : values;
+}
+
+double loss_of(const Tensor& mixed, const Tensor& weight) {
+  return -weighted(mixed.clamp_min(kLeastMixed).log(), weight).mean().item<double>();
 }
 
 // (R): each target's p under shares of the sources.
@@ -42,19 +46,20 @@ void descend(const ShareNumbers& curvature, const ShareNumbers& linear, ShareNum
 }
 
 // -mean log(x p) + sum x: its least value over x >= 0 has the sum 1, so that it needs no such rule.
-double free_loss(const Tensor& p, const ShareNumbers& x) {
+double free_loss(const Tensor& p, const Tensor& weight, const ShareNumbers& x) {
   double sum = 0;
   for (const double one : x) sum += one;
-  return loss_of(mix(p, x)) + sum;
+  return loss_of(mix(p, x), weight) + sum;
 }
 
 // Shares of (S, R) from `at` on.
-void fit_simplex(const Tensor& p, ShareNumbers& at) {
+void fit_simplex(const Tensor& p, const Tensor& weight, ShareNumbers& at) {
   const auto n = at.size();
   const auto targets = static_cast<double>(p.size(1));
   for (int step = 0; step < kShareSteps && n > 1; ++step) {
     const Tensor ratio = p / mix(p, at).clamp_min(kLeastMixed);
-    const Tensor gains = ratio.mean(1), products = ratio.mm(ratio.t()) / targets;
+    const Tensor counted = weighted(ratio, weight);
+    const Tensor gains = counted.mean(1), products = counted.mm(ratio.t()) / targets;
     const ShareNumbers gain(gains.const_data_ptr<double>(), gains.const_data_ptr<double>() + n);
     // The loss is convex: no shares are better than these by more than this.
     if (*std::max_element(gain.begin(), gain.end()) - 1 <= kShareGap) return;
@@ -68,13 +73,13 @@ void fit_simplex(const Tensor& p, ShareNumbers& at) {
     }
     descend(curvature, linear, aim);
     for (std::size_t i = 0; i < n; ++i) slope += (1 - gain[i]) * (aim[i] - at[i]);
-    const double value = free_loss(p, at);
+    const double value = free_loss(p, weight, at);
     ShareNumbers next(n);
     bool lower = false;
     double length = 1;
     for (int halving = 0; halving < kShareHalvings && !lower; ++halving, length /= 2) {
       for (std::size_t i = 0; i < n; ++i) next[i] = at[i] + length * (aim[i] - at[i]);
-      lower = free_loss(p, next) < value + 0.1 * length * slope;
+      lower = free_loss(p, weight, next) < value + 0.1 * length * slope;
     }
     if (!lower) return;  // rounding is all that is left
     double sum = 0;
@@ -95,8 +100,10 @@ void fit_buckets(const ShareProblem& problem, const Tensor& rest, ShareNumbers& 
     const Tensor share = numbers_tensor(shares).index_select(0, problem.bucket);
     const Tensor ratio = more / (rest + share * more).clamp_min(kLeastMixed);
     const Tensor zeros = torch::zeros({kNgramBuckets + 1}, torch::kFloat64);
-    const Tensor slopes = zeros.index_add(0, problem.bucket, ratio);
-    const Tensor curvatures = zeros.index_add(0, problem.bucket, ratio.square());
+    const auto sums = [&](const Tensor& values) {
+      return zeros.index_add(0, problem.bucket, weighted(values, problem.weight));
+    };
+    const Tensor slopes = sums(ratio), curvatures = sums(ratio.square());
     double moved = 0;
     for (std::size_t b = 0; b < buckets; ++b) {
       const double slope = slopes.const_data_ptr<double>()[b];
@@ -130,7 +137,7 @@ double share_loss(const ShareProblem& problem, const FittedShares& shares) {
   Tensor mixed = mix(problem.p, shares.shares);
   if (problem.ngrams.defined())
     mixed = mixed + ngram_shares(problem, shares.ngrams) * (problem.ngrams - mixed);
-  return loss_of(mixed);
+  return loss_of(mixed, problem.weight);
 }
 
 FittedShares fit_shares(const ShareProblem& problem, const FittedShares& start) {
@@ -156,11 +163,11 @@ FittedShares fit_shares(const ShareProblem& problem, const FittedShares& start) 
   for (int turn = 0; turn < kShareTurns; ++turn) {
     if (ngrams) fit_buckets(problem, mix(p, at), fitted.ngrams);
     if (!ngrams) {
-      fit_simplex(p, at);
+      fit_simplex(p, problem.weight, at);
       break;
     }
     const Tensor share = ngram_shares(problem, fitted.ngrams);
-    fit_simplex(p * (1 - share) + problem.ngrams * share, at);
+    fit_simplex(p * (1 - share) + problem.ngrams * share, problem.weight, at);
     const double loss = share_loss(problem, whole());
     if (sources == 1 || last - loss < kShareGap) break;
     last = loss;

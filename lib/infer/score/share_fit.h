@@ -13,6 +13,7 @@ struct ShareProblem {
   torch::Tensor ngrams = {};  ///< (R) float64: n-grams' p, mixed into all of it; undefined: none
   torch::Tensor bucket =
       {};  ///< (R) int64: of the n-grams' share; kNgramBuckets where they know nothing
+  torch::Tensor weight = {};  ///< (R) float64: how much each counts, 1 on average; undefined: 1
 };
 
 struct FittedShares {

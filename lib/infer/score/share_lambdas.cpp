@@ -121,23 +121,27 @@ class LambdaSearch : public ShareSearch {
       for (std::int64_t s = 0; s < nats_.size(3); ++s) {
         if (parts.stores.defined()) sources[3] = probability(parts.stores[n][s], joint);
         const Tensor mixture = shares_.mm(torch::stack(sources));  // (L, R)
-        add(nats_[n][t][i][s], mixture, parts.ngrams);
+        add(nats_[n][t][i][s], mixture, parts);
       }
     }
   }
   // sums (L, B + 1, K), rest (L, R)
-  void add(Tensor sums, const Tensor& rest, const NgramScores& ngrams) const {
+  void add(Tensor sums, const Tensor& rest, const Parts& parts) const {
+    const NgramScores& ngrams = parts.ngrams;
+    const auto log_of = [&](Tensor mixture) {
+      mixture = mixture.clamp_min(kTiny).log_();
+      return parts.weight.defined() ? mixture.mul_(parts.weight) : mixture;
+    };
     if (!ngrams.bucket.defined()) {
-      sums.select(1, kNgramBuckets).select(1, 0).sub_(rest.clamp_min(kTiny).log_().sum(1));
+      sums.select(1, kNgramBuckets).select(1, 0).sub_(log_of(rest).sum(1));
       return;
     }
     const Tensor bucket = torch::where(ngrams.bucket < 0, kNgramBuckets, ngrams.bucket);
     const Tensor p = ngrams.log_prob.exp().nan_to_num(0);
     for (std::size_t k = 0; k < ngram_lambdas_.size(); ++k) {
       const Tensor share = (bucket < kNgramBuckets) * ngram_lambdas_[k];
-      const Tensor mixture = rest * (1 - share) + p * share;
       sums.select(2, static_cast<std::int64_t>(k))
-          .index_add_(1, bucket, mixture.clamp_min_(kTiny).log_(), /*alpha=*/-1);
+          .index_add_(1, bucket, log_of(rest * (1 - share) + p * share), /*alpha=*/-1);
     }
   }
 

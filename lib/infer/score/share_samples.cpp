@@ -34,6 +34,8 @@ class AllSharesSearch : public ShareSearch {
     if (parts.ngrams.bucket.defined())
       rows.push_back(
           torch::where(parts.ngrams.bucket < 0, kNgramBuckets, parts.ngrams.bucket).unsqueeze(0));
+    weighted_ = parts.weight.defined();
+    if (weighted_) rows.push_back(parts.weight.unsqueeze(0));
     const std::int64_t first = (stride_ - seen_ % stride_) % stride_;
     seen_ += n;
     if (first < n) pieces_.push_back(torch::cat(rows).slice(1, first, n, stride_).contiguous());
@@ -109,6 +111,7 @@ class AllSharesSearch : public ShareSearch {
       problem.ngrams = ngrams[0].nan_to_num(0);
       problem.bucket = all[begin].to(torch::kInt64);
     }
+    if (weighted_) problem.weight = all[-1] / all[-1].mean();
     return problem;
   }
 
@@ -124,9 +127,10 @@ class AllSharesSearch : public ShareSearch {
   MemoryGrid grid_;
   std::int64_t models_, most_bytes_;
   std::vector<std::int64_t> rows_;  // of joint, memory, cache, stores, with, n-grams: of a piece
-  std::vector<Tensor> pieces_;      // (rows, tokens) float64: probabilities; last the buckets
-  std::size_t kept_ = 0;            // bytes
+  std::vector<Tensor> pieces_;  // (rows, tokens) float64: probabilities, then buckets and weights
+  std::size_t kept_ = 0;        // bytes
   std::int64_t stride_ = 1, seen_ = 0;
+  bool weighted_ = false;
   std::vector<std::vector<double>> ngrams_;  // of each point
 };
 

@@ -136,6 +136,9 @@ std::string Tuned::summary() const {
   if (gates)
     text += fmt::format("; with gates {:.4f}, on tokens that have {:.4f} without",
                         std::exp(gates->second), std::exp(gates->first));
+  if (memory.gates.skips())
+    text += fmt::format("; with every search, without --datastore-threshold {}",
+                        memory.gates.threshold);
   if (edges.empty()) return text;
   return fmt::format("{}; a better one may lie beyond {}, at the edge of what was tried", text,
                      fmt::join(edges, ", "));

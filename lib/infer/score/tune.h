@@ -48,7 +48,8 @@ struct Tuned {
   /// may lie beyond; but for shares of 0.
   std::vector<std::string> edges;
 
-  /// "perplexity 87.1, the best of 13 points", and the edges.
+  /// "perplexity 87.1, the best of 13 points", and the edges. Figures are those without a threshold
+  /// of searches, which is said where there is one.
   std::string summary() const;
 };
 

@@ -36,6 +36,12 @@ Neighbours Neighbours::slice(std::int64_t begin, std::int64_t end) const {
           log_weights.defined() ? log_weights.slice(0, begin, end) : Tensor()};
 }
 
+Neighbours Neighbours::select(const Tensor& rows) const {
+  const auto take = [&](const Tensor& of) { return of.index_select(0, rows); };
+  return {take(scores), take(labels), take(this->rows), take(stores),
+          log_weights.defined() ? take(log_weights) : Tensor()};
+}
+
 Tensor Neighbours::logits(double divisor) const {
   return log_weights.defined() ? scores / divisor + log_weights : scores / divisor;
 }

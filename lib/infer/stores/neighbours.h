@@ -23,6 +23,8 @@ struct Neighbours {
   /// Scores over a divisor, with the weights.
   torch::Tensor logits(double divisor) const;
   Neighbours slice(std::int64_t begin, std::int64_t end) const;
+  /// Its rows of an index (n) int64.
+  Neighbours select(const torch::Tensor& rows) const;
   /// (R) int64: where the first entry with the label targets[i] stands, from 0; k if nowhere.
   torch::Tensor rank_of(const torch::Tensor& targets) const;
 };

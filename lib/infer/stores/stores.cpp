@@ -54,6 +54,10 @@ void expect_together(const store::Store& a, const store::Store& b) {
   if (a.metric() != b.metric())
     fail(Code::usage, "{} scores by {}, {} by {}; stores that answer together need one metric",
          a.name(), name_of(a.metric()), b.name(), name_of(b.metric()));
+  if (a.metric() == store::Metric::l2 && a.width() != b.width())
+    fail(Code::usage,
+         "{} has keys of {} numbers, {} of {}; l2 distances that are compared are of as many",
+         a.name(), a.width(), b.name(), b.width());
   for (const auto& one : a.manifest().sources)
     for (const auto& other : b.manifest().sources)
       if (store::overlap(one, other))
@@ -189,6 +193,10 @@ Neighbours Stores::at(const Tensor& queries, std::span<const std::span<const Sto
     }
   }
   return best(all, k);
+}
+
+void Stores::expect_followable() const {
+  for (const auto& store : stores_) store->expect_followable();
 }
 
 std::string Stores::signature() const {

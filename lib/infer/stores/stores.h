@@ -19,7 +19,7 @@ class Stores {
  public:
   /// Of this model's keys of this width. Fingerprints (hex) that are empty are not compared;
   /// `name` is the model's, for messages. Throws Error{bad_data} naming both fingerprints for a
-  /// store of another model or tokenizer, Error{usage} for stores of different metrics and for
+  /// store of another model or tokenizer, Error{usage} for stores of different metrics, for l2 keys of different widths and for
   /// two that hold the same text, or parts of it that overlap, whose entries would count twice; and
   /// as store::Datastore does.
   Stores(const std::vector<std::string>& folders, const std::string& model,
@@ -46,6 +46,8 @@ class Stores {
   Neighbours at(const torch::Tensor& queries, std::span<const std::span<const StoreRow>> rows,
                 std::int64_t k) const;
 
+  /// Throws Error{usage} for the first whose rows cannot be followed.
+  void expect_followable() const;
   std::size_t size() const { return stores_.size(); }
   const store::Store& operator[](std::size_t i) const { return *stores_[i]; }
   std::int64_t width() const { return width_; }

@@ -5,6 +5,28 @@
 #include "core/error.h"
 
 namespace infer {
+namespace {
+
+using core::Code;
+using core::Error;
+
+// What the first of them says where none has such memory.
+void set_where_it_is(const std::vector<nn::Model*>& models, const auto& set) {
+  std::string refused;
+  bool taken = false;
+  for (nn::Model* const model : models) {
+    try {
+      set(*model->architecture);
+      taken = true;
+    } catch (const Error& error) {
+      if (error.code() != Code::usage) core::fail(Code::usage, "{}", error.what());
+      if (refused.empty()) refused = error.what();
+    }
+  }
+  if (!taken) core::fail(Code::usage, "{}", refused);
+}
+
+}  // namespace
 
 void LayerReachOptions::fields(core::FieldList& f) {
   f("layer-memory", layer_memory,
@@ -22,17 +44,15 @@ void LayerReachOptions::fields(core::FieldList& f) {
     {"oldest", "lru"});
 }
 
-void LayerReachOptions::apply(nn::Model& model) const {
+void LayerReachOptions::apply(const std::vector<nn::Model*>& models) const {
   if (context_slots == 0 && evict != "oldest")
-    core::fail(core::Code::usage, "--evict {}: it goes with --context-slots", evict);
-  try {
-    if (context_slots > 0) model.architecture->bound_slots({context_slots, evict == "lru"});
-    const nn::LayerReach reach{layer_memory, clamp_length,
-                               same_length == "auto" ? "" : same_length};
-    if (!reach.open()) model.architecture->set_reach(reach);
-  } catch (const core::Error& error) {
-    core::fail(core::Code::usage, "{}", error.what());
-  }
+    core::fail(Code::usage, "--evict {}: it goes with --context-slots", evict);
+  if (context_slots > 0)
+    set_where_it_is(models, [&](auto& of) { of.bound_slots({context_slots, evict == "lru"}); });
+  const nn::LayerReach memory{layer_memory, -1, ""}, clamp{"", clamp_length, ""},
+      same{"", -1, same_length == "auto" ? "" : same_length};
+  for (const auto& one : {memory, clamp, same})
+    if (!one.open()) set_where_it_is(models, [&](auto& of) { of.set_reach(one); });
 }
 
 std::string LayerReachOptions::signature() const {

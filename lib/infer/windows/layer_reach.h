@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/options.h"
 #include "nn/arch/model.h"
@@ -19,8 +20,9 @@ struct LayerReachOptions {
   std::string evict = "oldest";
   void fields(core::FieldList& f);
 
-  /// Throws Error{usage} for a model without such memory or a value that makes no sense.
-  void apply(nn::Model& model) const;
+  /// Each to those of the models that have such memory. Throws Error{usage} for one that none of
+  /// them has and for a value that makes no sense.
+  void apply(const std::vector<nn::Model*>& models) const;
   /// What differs from training, for a figure's signature: "|layer-memory:..." or nothing.
   std::string signature() const;
 };

@@ -76,6 +76,11 @@ DOCTEST_TEST_CASE("weights go with their entries where rows are taken") {
   DOCTEST_CHECK(torch::equal(some.log_weights, all.weighted.log_weights.slice(0, 1, 3)));
   DOCTEST_CHECK(torch::allclose(some.logits(2), some.scores / 2 + some.log_weights));
   DOCTEST_CHECK_FALSE(all.repeated.slice(0, 1).log_weights.defined());
+  const Tensor chosen = torch::tensor({3, 0, 3}, torch::kInt64);
+  const auto taken = all.weighted.select(chosen);
+  DOCTEST_CHECK(torch::equal(taken.log_weights, all.weighted.log_weights.index_select(0, chosen)));
+  DOCTEST_CHECK(torch::equal(taken.rows, all.weighted.rows.index_select(0, chosen)));
+  DOCTEST_CHECK_FALSE(all.repeated.select(chosen).log_weights.defined());
 }
 
 DOCTEST_TEST_CASE("weights go with their entries where some rows were searched") {

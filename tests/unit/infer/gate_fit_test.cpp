@@ -57,7 +57,8 @@ double plain_objective(const infer::GateProblem& problem, const infer::Numbers& 
       all += share;
       mix += share * std::exp(problem.log_p[i][column + 1].item<double>());
     }
-    sum -= std::log(mix / all);
+    const double weight = problem.weight.defined() ? problem.weight[i][0].item<double>() : 1;
+    sum -= weight * std::log(mix / all);
   }
   std::size_t next = 0;
   for (const auto& features : problem.features) {
@@ -72,9 +73,10 @@ double plain_objective(const infer::GateProblem& problem, const infer::Numbers& 
 DOCTEST_TEST_CASE("a gate's objective and its gradient are those of plain loops") {
   for (const auto& features : std::vector<std::vector<std::int64_t>>{{3}, {4, 1}, {3, 5, 2}}) {
     for (const bool holes : {false, true}) {
-      const auto problem = problem_of(60, features, holes);
+      auto problem = problem_of(60, features, holes);
       infer::Numbers at;
       core::Rng rng(3);
+      if (holes) problem.weight = 2 * torch::arange(1, 61, torch::kFloat64).unsqueeze(1) / 61;
       for (const auto n : features)
         for (std::int64_t j = 0; j <= n; ++j) at.push_back(0.3 * rng.normal());
       infer::Numbers gradient(at.size()), unused(at.size());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "infer/score/tune.h"
 #include "infer/windows/windows.h"
 #include "text/formats/tokenizer_json.h"
 #include "tiny.h"
@@ -133,6 +134,27 @@ DOCTEST_TEST_CASE("memories see under a protocol what they see in the same windo
   for (std::int64_t i = 0; i < 4; ++i)
     DOCTEST_CHECK(tiny::largest_difference(halves.slice(0, i * 8, (i + 1) * 8),
                                            whole.slice(0, i * 17 + 9, (i + 1) * 17)) < rounding);
+}
+
+DOCTEST_TEST_CASE("what is tuned under a protocol has the loss that scoring gives it") {
+  nn::Model model = tiny::model_of("transformer");
+  const tiny::Shard shard(tiny::text_of({75, 40}));
+  const auto windows = plan_of("hf", 9, 2);  // windows that score two tokens and count for one
+  auto memory = tiny::memory_of("local");
+  memory.combine = "interpolate", memory.cache = 30;
+  for (const bool gated : {false, true}) {
+    if (gated) *memory.cache_lambda.target() = infer::Share::kGate;
+    const auto plan = infer::plan_memory(memory, windows, model);
+    for (const bool listed : {false, true}) {
+      infer::TuneOptions grid;
+      grid.temperatures = {1}, grid.thetas = {0.1, 0.5};
+      if (listed) grid.lambdas = {0, 0.2, 0.5};
+      const auto tuned = infer::tune(model, shard.data(), windows, plan, grid, torch::kCPU);
+      const auto scored = infer::score(model, shard.data(), windows, tuned.memory, torch::kCPU);
+      DOCTEST_CHECK(tuned.totals.tokens == scored.tokens);
+      DOCTEST_CHECK(std::abs(tuned.totals.loss() - scored.loss()) < (gated ? 1e-5 : 1e-9));
+    }
+  }
 }
 
 DOCTEST_TEST_CASE("a protocol chooses what was left open, and options that are given win") {

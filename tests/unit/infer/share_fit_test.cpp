@@ -32,6 +32,11 @@ Rows sources_of(std::size_t n, std::size_t targets, std::uint64_t seed) {
   return p;
 }
 
+// 1 on average.
+Tensor weights_of(std::int64_t targets) {
+  return 2 * torch::arange(1, targets + 1, torch::kFloat64) / static_cast<double>(targets + 1);
+}
+
 Tensor tensor_of(const Rows& rows) {
   std::vector<Tensor> all;
   for (const auto& row : rows) all.push_back(torch::tensor(row, torch::kFloat64));
@@ -40,7 +45,8 @@ Tensor tensor_of(const Rows& rows) {
 
 // Each turn gives every source the share that it had of all probability: never worse than before.
 infer::FittedShares plain(const Rows& p, const std::vector<double>& ngrams,
-                          const std::vector<std::int64_t>& bucket, int turns) {
+                          const std::vector<std::int64_t>& bucket, int turns,
+                          const Tensor& weight) {
   const std::size_t n = p.size(), targets = p[0].size();
   infer::FittedShares at;
   at.shares.assign(n, 1.0 / static_cast<double>(n));
@@ -55,9 +61,10 @@ infer::FittedShares plain(const Rows& p, const std::vector<double>& ngrams,
       const bool known = !ngrams.empty() && bucket[r] < infer::kNgramBuckets;
       const double share = known ? at.ngrams[b] : 0, own = known ? ngrams[r] : 0;
       const double all = (1 - share) * rest + share * own;
-      at.loss -= std::log(all) / static_cast<double>(targets);
-      of[b] += 1, gave_ngrams[b] += share * own / all;
-      for (std::size_t s = 0; s < n; ++s) gave[s] += (1 - share) * at.shares[s] * p[s][r] / all;
+      const double w = weight.defined() ? weight.const_data_ptr<double>()[r] : 1;
+      at.loss -= w * std::log(all) / static_cast<double>(targets);
+      of[b] += w, gave_ngrams[b] += w * share * own / all;
+      for (std::size_t s = 0; s < n; ++s) gave[s] += w * (1 - share) * at.shares[s] * p[s][r] / all;
     }
     if (turn == turns) break;
     double sum = 0;
@@ -76,8 +83,9 @@ DOCTEST_TEST_CASE("shares are the best of all, whatever the sources") {
   for (const std::size_t n : {1, 2, 3, 5})
     for (const std::uint64_t seed : {1, 2, 3}) {
       const Rows p = sources_of(n, 400, seed);
-      const auto expected = plain(p, {}, {}, 20000);
-      const infer::ShareProblem problem{tensor_of(p)};
+      infer::ShareProblem problem{tensor_of(p)};
+      if (n > 2) problem.weight = weights_of(400);
+      const auto expected = plain(p, {}, {}, 20000, problem.weight);
       const auto fitted = infer::fit_shares(problem);
       DOCTEST_CHECK(std::abs(fitted.loss - expected.loss) < 1e-6);
       DOCTEST_CHECK(fitted.loss == infer::share_loss(problem, fitted));
@@ -118,9 +126,10 @@ DOCTEST_TEST_CASE("n-grams get of each bucket the share that is best beside the 
                          : rng.uniform() < 0.15 * static_cast<double>(kind) ? 0.9
                                                                             : 0.01);
       }
-      const auto expected = plain(p, ngrams, bucket, 20000);
       infer::ShareProblem problem{tensor_of(p), torch::tensor(ngrams, torch::kFloat64),
                                   torch::tensor(bucket, torch::kInt64)};
+      if (seed == 2) problem.weight = weights_of(600);
+      const auto expected = plain(p, ngrams, bucket, 20000, problem.weight);
       const auto fitted = infer::fit_shares(problem);
       DOCTEST_CHECK(std::abs(fitted.loss - expected.loss) < 1e-6);
       DOCTEST_CHECK(fitted.ngrams[1] == doctest::Approx(0));
