@@ -209,6 +209,15 @@ EOF
   run --separate-stderr eval-ppl -m model --datastore own --json test.shard.zst
   [[ $stderr == *"holds this very text"* ]]
   near "$(field perplexity <<<"$output")" "$plain" 1e-9
+  # Its own entries take no places of others'.
+  cp -r a grown
+  build-datastore -q -m model --append grown test.shard.zst
+  for k in 1 8 200; do
+    run -0 --separate-stderr eval-ppl -m model --datastore a --k "$k" --combine interpolate --json test.shard.zst
+    others=$(field perplexity <<<"$output")
+    run -0 --separate-stderr eval-ppl -m model --datastore grown --k "$k" --combine interpolate --json test.shard.zst
+    near "$(field perplexity <<<"$output")" "$others" 1e-9
+  done
 
   eval-ppl -q -m model --datastore a --combine both --k 64 --cache 50 --tune valid.shard.zst -o tuned.conf
   grep -q '^datastore = ' tuned.conf

@@ -36,8 +36,8 @@ class Stores {
   Stores& operator=(const Stores&) = delete;
 
   /// queries (R, width) of any float dtype and device. Without the entries of the text whose data
-  /// have the fingerprint `own` (hex; empty: none): a text that is scored sees other texts only
-  /// (local and long are its own).
+  /// have the fingerprint `own` (hex; empty: none), which take no places: a text that is scored sees
+  /// other texts only (local and long are its own).
   Neighbours search(const torch::Tensor& queries, std::int64_t k, std::int64_t nprobe, bool rescore,
                     const std::string& own = {}) const;
 
@@ -60,7 +60,12 @@ class Stores {
   /// What each store finds.
   virtual std::vector<store::Hits> search_all(std::span<const float> queries,
                                               const store::SearchOptions& options) const;
-  Neighbours neighbours(std::size_t store, store::Hits hits, const std::string& own) const;
+  /// What one of them finds.
+  virtual store::Hits search_one(std::size_t store, std::span<const float> queries,
+                                 const store::SearchOptions& options) const;
+  void hide(std::size_t store, const std::string& own, std::span<const float> queries,
+            store::SearchOptions options, store::Hits& hits) const;
+  Neighbours neighbours(std::size_t store, store::Hits hits) const;
   std::vector<std::unique_ptr<const store::Store>> stores_;
   std::int64_t width_, vocabulary_;
 };

@@ -142,6 +142,42 @@ DOCTEST_TEST_CASE("a text does not see its own entries in a store") {
   DOCTEST_CHECK(tiny::largest_difference(nothing, without) < 1e-9);
 }
 
+DOCTEST_TEST_CASE("hidden entries take no places: the neighbours of a store without them") {
+  const nn::Model model = tiny::model_of("transformer", "learned", kWords);
+  const std::int64_t width = model.architecture->d_key();
+  const auto own = tiny::entries_of(90, width, kWords, 1);
+  auto others = tiny::entries_of(30, width, kWords, 2);
+  const auto more = tiny::entries_of(30, width, kWords, 3);
+  const tiny::StoreFolder folder;
+  for (const char* metric : {"ip", "l2"}) {
+    for (const char* index : {"exact", "IVF2,Flat"}) {
+      const std::string name = std::string(metric) + index;
+      tiny::make_store(folder / name, others, kWords, {metric, index, "others"});
+      tiny::add_to_store(folder / name, own, kWords, {metric, index, "own"});
+      tiny::add_to_store(folder / name, more, kWords, {metric, index, "more"});
+      auto shown = others;
+      shown.insert(shown.end(), more.begin(), more.end());
+      tiny::make_store(folder / (name + " shown"), shown, kWords, {metric, "exact", "shown"});
+      const auto all = open({folder / name}, model);
+      const auto without = open({folder / (name + " shown")}, model);
+      torch::manual_seed(1);
+      const Tensor queries = torch::randn({40, width});
+      for (const std::int64_t k : {1, 5, 31, 60, 100, 200}) {
+        DOCTEST_CAPTURE(name);
+        DOCTEST_CAPTURE(k);
+        const auto found = all->search(queries, k, 2, true, "own");
+        const auto expected = without->search(queries, k, 2, true);
+        const Tensor rows = torch::where(expected.rows >= 30, expected.rows + 90, expected.rows);
+        DOCTEST_CHECK(torch::equal(found.rows, rows));
+        DOCTEST_CHECK(torch::equal(found.labels, expected.labels));
+        DOCTEST_CHECK(torch::allclose(found.scores, expected.scores, 1e-5, 1e-5));
+        const auto none = all->search(queries, k, 2, true, "no text of it");
+        DOCTEST_CHECK(torch::equal(none.rows, all->search(queries, k, 2, true).rows));
+      }
+    }
+  }
+}
+
 DOCTEST_TEST_CASE("each point of a grid with stores is what a run of its own gives") {
   nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
   const tiny::Shard shard(tiny::text_of({90}));
