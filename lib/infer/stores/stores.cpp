@@ -23,14 +23,27 @@ constexpr std::int64_t kMostHits = 1 << 24;  // of a search for more neighbours
 // [begin, end), ascending.
 using RowRanges = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-// Rows of a store that are of a text.
-RowRanges rows_of(const store::Manifest& manifest, const std::string& data) {
+// Rows of a store that are of one of these texts or shards.
+RowRanges rows_of(const store::Manifest& manifest, const shard::Fingerprints& texts) {
   RowRanges found;
+  const auto take = [&](std::int64_t begin, std::uint64_t rows) {
+    if (rows == 0) return;
+    const std::int64_t end = begin + static_cast<std::int64_t>(rows);
+    if (!found.empty() && found.back().second == begin)
+      found.back().second = end;
+    else
+      found.emplace_back(begin, end);
+  };
   std::int64_t begin = 0;
   for (const auto& source : manifest.sources) {
-    const std::int64_t end = begin + static_cast<std::int64_t>(source.rows);
-    if (!data.empty() && source.data == data) found.emplace_back(begin, end);
-    begin = end;
+    std::int64_t of_shard = begin;
+    const bool whole = texts.contains(source.data);
+    if (whole) take(begin, source.rows);
+    for (const auto& shard : source.shards) {
+      if (!whole && texts.contains(shard.data)) take(of_shard, shard.rows);
+      of_shard += static_cast<std::int64_t>(shard.rows);
+    }
+    begin += static_cast<std::int64_t>(source.rows);
   }
   return found;
 }
@@ -41,7 +54,17 @@ std::int64_t size_of(const RowRanges& ranges) {
   return rows;
 }
 
-// Hit number `from` of a search becomes number `to` of another, or of the same.
+// Whether it may have entries of these texts that rows_of() does not tell.
+bool unsure(const store::Manifest& manifest, const shard::Fingerprints& texts) {
+  const auto of_texts = [&](const auto& one) { return texts.contains(one.data); };
+  return std::any_of(manifest.sources.begin(), manifest.sources.end(), [&](const auto& source) {
+    if (of_texts(source)) return false;
+    if (source.shards.empty()) return true;
+    return manifest.weighted() && std::any_of(source.shards.begin(), source.shards.end(), of_texts);
+  });
+}
+
+// Hit i of `from` becomes hit `at` of `to`, which may be the same.
 void put_hit(store::Hits& to, std::size_t at, const store::Hits& from, std::size_t i) {
   to.ids[at] = from.ids[i], to.scores[at] = from.scores[i], to.labels[at] = from.labels[i];
   if (!to.weights.empty()) to.weights[at] = from.weights[i];
@@ -71,6 +94,17 @@ std::vector<std::int64_t> leave_out(const RowRanges& hidden, store::Hits& hits, 
     }
   }
   return lacking;
+}
+
+// Queries (n, width), some of them.
+std::vector<float> chosen(std::span<const float> queries, std::size_t width,
+                          std::span<const std::int64_t> which) {
+  std::vector<float> some;
+  for (const std::int64_t i : which) {
+    const auto query = queries.subspan(static_cast<std::size_t>(i) * width, width);
+    some.insert(some.end(), query.begin(), query.end());
+  }
+  return some;
 }
 
 // The best k of each row; of equals the first stays first.
@@ -173,7 +207,7 @@ store::Hits Stores::search_one(std::size_t store, std::span<const float> queries
 }
 
 // Where hidden rows took places, twice as many neighbours are looked for, and so on.
-void Stores::hide(std::size_t store, const std::string& own, std::span<const float> queries,
+void Stores::hide(std::size_t store, const shard::Fingerprints& own, std::span<const float> queries,
                   store::SearchOptions options, store::Hits& hits) const {
   const RowRanges hidden = rows_of(stores_[store]->manifest(), own);
   if (hidden.empty()) return;
@@ -187,16 +221,11 @@ void Stores::hide(std::size_t store, const std::string& own, std::span<const flo
     std::vector<std::int64_t> still;
     for (std::size_t begin = 0; begin < lacking.size(); begin += step) {
       const auto some = std::span(lacking).subspan(begin, std::min(step, lacking.size() - begin));
-      std::vector<float> asked;
-      for (const std::int64_t i : some) {
-        const auto query = queries.subspan(static_cast<std::size_t>(i) * width, width);
-        asked.insert(asked.end(), query.begin(), query.end());
-      }
-      auto wider = search_one(store, asked, options);
+      auto wider = search_one(store, chosen(queries, width, some), options);
       for (const std::int64_t i : leave_out(hidden, wider, k))
         still.push_back(some[static_cast<std::size_t>(i)]);
       for (std::size_t i = 0; i < some.size(); ++i)
-        for (std::size_t j = 0; j < std::min(each, static_cast<std::size_t>(wider.k)); ++j)
+        for (std::size_t j = 0; j < each; ++j)
           put_hit(hits, static_cast<std::size_t>(some[i]) * each + j, wider,
                   i * static_cast<std::size_t>(wider.k) + j);
     }
@@ -205,7 +234,7 @@ void Stores::hide(std::size_t store, const std::string& own, std::span<const flo
 }
 
 Neighbours Stores::search(const Tensor& queries, std::int64_t k, std::int64_t nprobe, bool rescore,
-                          const std::string& own) const {
+                          const shard::Fingerprints& own) const {
   const torch::NoGradGuard no_gradient;
   const Tensor rows = queries.to(torch::kCPU, torch::kFloat32).contiguous();
   const std::span<const float> numbers(rows.const_data_ptr<float>(),
@@ -214,19 +243,16 @@ Neighbours Stores::search(const Tensor& queries, std::int64_t k, std::int64_t np
   options.k = k, options.nprobe = nprobe, options.rescore = rescore;
   options.threads = at::get_num_threads();
   auto found = search_all(numbers, options);
-  Neighbours all;
-  for (std::size_t i = 0; i < stores_.size(); ++i) {
-    hide(i, own, numbers, options, found[i]);
+  for (std::size_t i = 0; i < stores_.size(); ++i) hide(i, own, numbers, options, found[i]);
+  Neighbours all = neighbours(0, std::move(found[0]));
+  if (stores_.size() == 1) return all;
+  for (std::size_t i = 1; i < stores_.size(); ++i) {
     const Neighbours more = neighbours(i, std::move(found[i]));
-    if (i == 0) {
-      all = more;
-      continue;
-    }
     all = {torch::cat({all.scores, more.scores}, 1), torch::cat({all.labels, more.labels}, 1),
            torch::cat({all.rows, more.rows}, 1), torch::cat({all.stores, more.stores}, 1),
            both_weights(all, more)};
   }
-  return stores_.size() == 1 ? all : best(all, k);
+  return best(all, k);
 }
 
 Neighbours Stores::at(const Tensor& queries, std::span<const std::span<const StoreRow>> rows,
@@ -273,9 +299,16 @@ std::string Stores::signature() const {
   return fmt::format("{}", fmt::join(names, "+"));
 }
 
-bool Stores::hold(const std::string& data) const {
+bool Stores::hold(const shard::Fingerprints& texts) const {
   return std::any_of(stores_.begin(), stores_.end(),
-                     [&](const auto& store) { return !rows_of(store->manifest(), data).empty(); });
+                     [&](const auto& store) { return !rows_of(store->manifest(), texts).empty(); });
+}
+
+std::vector<std::string> Stores::unsure_of(const shard::Fingerprints& own) const {
+  std::vector<std::string> names;
+  for (const auto& store : stores_)
+    if (unsure(store->manifest(), own)) names.push_back(store->name());
+  return names;
 }
 
 std::shared_ptr<const Stores> open_stores(const std::vector<std::string>& folders,

@@ -46,6 +46,7 @@ inline std::vector<Stored> entries_of(std::size_t n, std::int64_t width, std::in
 
 struct StoreKind {
   std::string metric = "ip", index = "exact", data = "text", model = "m", tokenizer = "t";
+  std::vector<std::string> shards = {};  // of data; a document each
 };
 
 inline void fill_store(const std::string& folder, const std::vector<Stored>& entries,
@@ -56,6 +57,7 @@ inline void fill_store(const std::string& folder, const std::vector<Stored>& ent
   plan.width = static_cast<std::uint64_t>(entries.at(0).key.numel());
   plan.vocabulary = static_cast<std::uint64_t>(vocabulary);
   plan.windows["window"] = 8, plan.windows["stride"] = 8, plan.windows["carry"] = "off";
+  for (const auto& shard : kind.shards) plan.shards.push_back({shard, 0, 1});
   std::vector<float> keys;
   std::vector<std::int32_t> labels;
   for (const Stored& entry : entries) {
