@@ -65,10 +65,7 @@ int evaluate(const infer::Evaluation& evaluation, const Options& options,
   const shard::Dataset data = evaluation.open(options.files);
   infer::Reports reports(options.reports, evaluation, data);
   core::Output out(context.output);
-  if (evaluation.stores_hold(data))
-    cli::note(context, "a datastore holds this very text; its entries are left out");
-  if (evaluation.ngrams_hold(data))
-    cli::note(context, "an index of n-grams holds this very text; it is left out");
+  for (const auto& line : evaluation.notes_on(data)) cli::note(context, line);
   const auto totals = [&] {
     cli::Progress progress(context, "scoring", "tokens", data.size());
     return reports.score(progress.counter());

@@ -21,6 +21,14 @@ std::string read_tokenizer(const std::string& folder, const Manifest& manifest) 
   return text;
 }
 
+bool share_text(const Manifest& a, const Manifest& b) {
+  shard::Fingerprints texts = {a.data};
+  for (const auto& shard : a.shards)
+    if (shard.tokens > 0) texts.insert(shard.data);
+  const auto in_a = [&](const auto& one) { return one.tokens > 0 && texts.contains(one.data); };
+  return in_a(b) || std::any_of(b.shards.begin(), b.shards.end(), in_a);
+}
+
 }  // namespace
 
 Folder::Folder(const std::string& path)
@@ -55,6 +63,14 @@ std::uint64_t Folder::document_of(const SortedPart& part, std::uint64_t place) c
   return low;
 }
 
+bool Folder::is_of(const SortedPart& part, const shard::Fingerprints& texts) const {
+  if (texts.contains(manifest_.data)) return true;
+  std::uint64_t end = 0;
+  for (const auto& shard : manifest_.shards)
+    if ((end += shard.tokens) > part.facts().begin) return texts.contains(shard.data);
+  return false;
+}
+
 void Folder::verify() const {
   documents_.expect(manifest_.documents_hash);
   for (const auto& part : parts_) part.verify();
@@ -76,7 +92,7 @@ Index::Index(std::vector<std::shared_ptr<const Folder>> folders) : folders_(std:
         fail(Code::bad_data, "{} has the tokenizer '{}' of {} types, {} '{}' of {}",
              folders_[j]->name(), other.tokenizer, other.vocabulary, folders_[i]->name(),
              own.tokenizer, own.vocabulary);
-      if (own.data == other.data)
+      if (share_text(own, other))
         fail(Code::usage, "{} and {} hold the same text {}; its n-grams would count twice",
              folders_[j]->name(), folders_[i]->name(), own.data);
     }
@@ -93,7 +109,7 @@ std::uint64_t Index::vocabulary() const {
 
 std::uint64_t Index::tokens() const {
   std::uint64_t sum = 0;
-  for (const auto& folder : folders_) sum += folder->manifest().tokens;
+  for (const auto* part : parts_) sum += part->facts().end - part->facts().begin;
   return sum;
 }
 
@@ -176,15 +192,29 @@ std::vector<std::uint32_t> Index::around(const Match& match, std::uint64_t n, st
   return tokens;
 }
 
-bool Index::holds(const std::string& data) const {
-  return std::any_of(folders_.begin(), folders_.end(),
-                     [&](const auto& folder) { return folder->manifest().data == data; });
+bool Index::holds(const shard::Fingerprints& texts) const {
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    if (folders_[folder_of_[i]]->is_of(*parts_[i], texts)) return true;
+  return false;
 }
 
-std::shared_ptr<const Index> Index::without(const std::string& data) const {
-  auto others = folders_;
-  std::erase_if(others, [&](const auto& folder) { return folder->manifest().data == data; });
-  return std::make_shared<const Index>(std::move(others));
+std::shared_ptr<const Index> Index::without(const shard::Fingerprints& texts) const {
+  auto others = std::make_shared<Index>(*this);
+  others->parts_.clear(), others->folder_of_.clear();
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (folders_[folder_of_[i]]->is_of(*parts_[i], texts)) continue;
+    others->parts_.push_back(parts_[i]);
+    others->folder_of_.push_back(folder_of_[i]);
+  }
+  return others;
+}
+
+std::vector<std::string> Index::unsure_of(const shard::Fingerprints& texts) const {
+  std::vector<std::string> names;
+  for (const auto& folder : folders_)
+    if (folder->manifest().shards.empty() && !texts.contains(folder->manifest().data))
+      names.push_back(folder->name());
+  return names;
 }
 
 std::string Index::signature() const {

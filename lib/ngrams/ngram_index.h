@@ -10,6 +10,7 @@
 
 #include "ngrams/ngrams_manifest.h"
 #include "ngrams/sorted_part.h"
+#include "shard/dataset.h"
 
 namespace ngrams {
 
@@ -27,6 +28,8 @@ class Folder {
   const std::vector<SortedPart>& parts() const { return parts_; }
   /// Element of the text at which a document begins.
   std::uint64_t begin_of(std::uint64_t document) const;
+  /// Whether a part is of a text, or a shard, with one of these fingerprints.
+  bool is_of(const SortedPart& part, const shard::Fingerprints& texts) const;
   /// The document that the place of a part's text is of.
   std::uint64_t document_of(const SortedPart& part, std::uint64_t place) const;
   /// Where a document, or what the part has of it, begins in the part's text.
@@ -91,10 +94,12 @@ class Index {
   std::vector<std::uint32_t> around(const Match& match, std::uint64_t n, std::int64_t from,
                                     std::int64_t to) const;
 
-  /// Whether a folder holds the text with this fingerprint.
-  bool holds(const std::string& data) const;
-  /// The folders that do not hold it.
-  std::shared_ptr<const Index> without(const std::string& data) const;
+  /// Whether parts are of a text, or a shard, with one of these fingerprints.
+  bool holds(const shard::Fingerprints& texts) const;
+  /// The parts that are not.
+  std::shared_ptr<const Index> without(const shard::Fingerprints& texts) const;
+  /// Names of the folders of which it may leave too much: made by a version that did not keep shards.
+  std::vector<std::string> unsure_of(const shard::Fingerprints& texts) const;
   /// The beginnings of the texts' fingerprints, with + between them.
   std::string signature() const;
 

@@ -120,7 +120,12 @@ Manifest plan_of(const shard::Dataset& data, const Cut& cut) {
   plan.data = data.fingerprint().hex();
   const auto& tokenizer = data.header().tokenizer;
   if (!tokenizer.empty()) plan.tokenizer = core::hash128(tokenizer).hex();
-  plan.parts = plan_parts(data.documents().end, cut);
+  std::vector<std::uint64_t> documents;
+  for (const auto& file : data.files()) {
+    plan.shards.push_back({file.trailer().fingerprint.hex(), file.size()});
+    documents.push_back(file.content().documents);
+  }
+  plan.parts = plan_parts(data.documents().end, cut, documents);
   return plan;
 }
 
@@ -164,27 +169,32 @@ Cut BuildOptions::cut(std::uint64_t vocabulary, std::int64_t jobs) const {
   return cut;
 }
 
-std::vector<PartFacts> plan_parts(const std::vector<std::uint64_t>& ends, const Cut& cut) {
+std::vector<PartFacts> plan_parts(const std::vector<std::uint64_t>& ends, const Cut& cut,
+                                  const std::vector<std::uint64_t>& shards) {
   std::vector<PartFacts> parts;
-  std::uint64_t begin = 0, document = 0;
-  const std::uint64_t tokens = ends.empty() ? 0 : ends.back();
-  while (begin < tokens) {
-    PartFacts part;
-    part.begin = part.end = begin;
-    part.document = document;
-    while (document < ends.size() &&
-           ends[document] - begin + (document - part.document) + 1 <= cut.elements)
-      part.end = ends[document++];
-    part.until = part.end;
-    part.marks = document - part.document;
-    if (part.end == begin) {  // not even the next one fits
+  std::uint64_t begin = 0, last = 0;
+  for (const std::uint64_t documents : shards.empty() ? std::vector{ends.size()} : shards) {
+    std::uint64_t document = last;
+    last += documents;
+    const std::uint64_t tokens = last == 0 ? 0 : ends[last - 1];
+    while (begin < tokens) {
+      PartFacts part;
+      part.begin = part.end = begin;
       part.document = document;
-      part.end = begin + (cut.elements - cut.overlap - 1);
-      part.until = part.end + cut.overlap;
-      part.marks = 1;
+      while (document < last &&
+             ends[document] - begin + (document - part.document) + 1 <= cut.elements)
+        part.end = ends[document++];
+      part.until = part.end;
+      part.marks = document - part.document;
+      if (part.end == begin) {  // not even the next one fits
+        part.document = document;
+        part.end = begin + (cut.elements - cut.overlap - 1);
+        part.until = part.end + cut.overlap;
+        part.marks = 1;
+      }
+      begin = part.end;
+      parts.push_back(part);
     }
-    begin = part.end;
-    parts.push_back(part);
   }
   return parts;
 }

@@ -30,9 +30,10 @@ struct BuildOptions {
   Cut cut(std::uint64_t vocabulary, std::int64_t jobs) const;
 };
 
-/// The parts of documents that end at these elements, without hashes: whole documents while they
-/// fit; a longer one is cut.
-std::vector<PartFacts> plan_parts(const std::vector<std::uint64_t>& ends, const Cut& cut);
+/// The parts of documents that end at these elements, without hashes: whole documents of a shard
+/// while they fit; a longer one is cut. `shards`: how many documents each has; none: all are of one.
+std::vector<PartFacts> plan_parts(const std::vector<std::uint64_t>& ends, const Cut& cut,
+                                  const std::vector<std::uint64_t>& shards = {});
 
 /// Called with tokens that are sorted and written; may throw to stop.
 using BuildWatch = std::function<void(std::uint64_t tokens)>;

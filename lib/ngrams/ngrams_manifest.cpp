@@ -40,6 +40,21 @@ PartFacts part_from(const Json& json, const Manifest& m, const std::string& orig
   return part;
 }
 
+std::vector<TextShard> shards_from(const Json& json, const Manifest& m, const std::string& origin) {
+  std::vector<TextShard> shards;
+  std::uint64_t end = 0;
+  auto part = m.parts.begin();
+  for (const Json& entry : core::get<std::vector<Json>>(json, "shards", origin)) {
+    shards.push_back({core::get<std::string>(entry, "data", origin),
+                      core::get_at_most(entry, "tokens", m.tokens - end, origin)});
+    end += shards.back().tokens;
+    while (part != m.parts.end() && part->begin < end)
+      if (part++->end > end) fail(Code::bad_data, "{}: a part has tokens of two shards", origin);
+  }
+  if (end != m.tokens) fail(Code::bad_data, "{}: the shards are not the whole text", origin);
+  return shards;
+}
+
 }  // namespace
 
 std::string text_name(std::size_t part) { return fmt::format("text.{}.npy", part); }
@@ -71,6 +86,9 @@ OrderedJson to_json(const Manifest& m) {
                              {"text_hash", part.text_hash},
                              {"suffixes_hash", part.suffixes_hash},
                              {"firsts_hash", part.firsts_hash}});
+  if (!m.shards.empty()) json["shards"] = OrderedJson::array();
+  for (const auto& shard : m.shards)
+    json["shards"].push_back({{"data", shard.data}, {"tokens", shard.tokens}});
   return core::sealed(std::move(json));
 }
 
@@ -95,6 +113,7 @@ Manifest manifest_from(const Json& json, const std::string& origin, bool complet
     end = part.end;
   }
   if (end != m.tokens) fail(Code::bad_data, "{}: the parts are not the whole text", origin);
+  if (json.contains("shards")) m.shards = shards_from(json, m, origin);
   return m;
 }
 

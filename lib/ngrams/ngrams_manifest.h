@@ -33,6 +33,12 @@ struct PartFacts {
   bool done() const { return !text_hash.empty(); }
 };
 
+/// A shard of the text: no part has tokens of two.
+struct TextShard {
+  std::string data;  ///< fingerprint
+  std::uint64_t tokens = 0;
+};
+
 struct Manifest {
   std::uint64_t vocabulary = 0;  ///< types; tokens are below it
   std::uint64_t tokens = 0, documents = 0;
@@ -40,6 +46,7 @@ struct Manifest {
   std::string tokenizer;  ///< fingerprint of its canonical JSON; empty: none
   std::string documents_hash;
   std::vector<PartFacts> parts;
+  std::vector<TextShard> shards;  ///< in order; none: built by a version that did not keep them
 };
 
 inline constexpr const char *kManifestName = "ngrams.json", *kBuildingName = "building.json",

@@ -73,6 +73,12 @@ Dataset::Dataset(const std::vector<std::string>& paths) {
   fingerprint_ = shard::fingerprint(header(), content);
 }
 
+Fingerprints Dataset::fingerprints() const {
+  Fingerprints all = {fingerprint_.hex()};
+  for (const auto& file : files_) all.insert(file.trailer().fingerprint.hex());
+  return all;
+}
+
 std::string Dataset::name() const {
   const std::string& first = files_.front().name();
   return files_.size() == 1 ? first : fmt::format("{} and {} more", first, files_.size() - 1);

@@ -2,6 +2,7 @@
 // Several shards as one.
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "shard/header.h"
 
 namespace shard {
+
+/// Fingerprints, hex.
+using Fingerprints = std::set<std::string>;
 
 /// The shards in the order given, or, where they are all parts of one command (parts.h), in that of
 /// the parts; as if merged (`shard merge`). Thread safe.
@@ -26,6 +30,8 @@ class Dataset {
   const Documents& documents() const { return documents_; }
   /// That of the shard that `shard merge` would make of them.
   core::Digest fingerprint() const { return fingerprint_; }
+  /// That, and those of the shards: by each of them others may know what they have of it.
+  Fingerprints fingerprints() const;
   /// The entries of all shards, each once.
   const std::vector<core::OrderedJson>& provenance() const { return provenance_; }
   /// The first shard's path, and how many more there are: for messages.

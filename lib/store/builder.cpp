@@ -350,6 +350,24 @@ std::vector<std::int64_t> Builder::first_rows(std::span<const std::int64_t> firs
   return found;
 }
 
+// The plan's shards with the rows of their documents. `first`: the first row of each document, of
+// all that were added, up to `end`.
+std::vector<SourceShard> Builder::shards(std::span<const std::int64_t> first,
+                                         std::uint64_t end) const {
+  auto shards = plan_.shards;
+  std::size_t document = 0;
+  const auto row_of = [&] {
+    if (document == 0) return base_.rows;
+    return document < first.size() ? static_cast<std::uint64_t>(first[document]) : end;
+  };
+  for (SourceShard& shard : shards) {
+    const std::uint64_t begin = row_of();
+    document += shard.documents;
+    shard.rows = row_of() - begin;
+  }
+  return shards;
+}
+
 Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch) {
   if (added_ > 0) fail(Code::bug, "rows were added and not committed");
   if (rows() == 0) {  // no other commit() was there
@@ -376,6 +394,7 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch
   auto documents = first_rows(first, manifest);
   if (plan_.reduction.any() && !append_)
     reduce(folder_, plan_.reduction, manifest, documents, watch);
+  manifest.sources.back().shards = shards(documents, manifest.rows);
   if (!append_) {
     manifest.index =
         plan_.index.empty() ? default_index(manifest.rows, manifest.width) : plan_.index;

@@ -41,8 +41,9 @@ struct Plan {
   std::optional<SourcePart> part = {};  ///< of the data that the rows are of
   bool merges = false;                  ///< rows come from stores of parts, not from a model
   Reduction reduction = {};
-  bool leaves_out = false;            ///< not every position has a row: places.npy says which
-  std::string model_name, data_name;  ///< the model's folder and the shards, for messages
+  bool leaves_out = false;               ///< not every position has a row: places.npy says which
+  std::string model_name, data_name;     ///< the model's folder and the shards, for messages
+  std::vector<SourceShard> shards = {};  ///< of the data, without rows
 };
 
 /// Called with what is being done, how much is done and of how much; may throw to stop.
@@ -87,6 +88,7 @@ class Builder {
   void go_on();
   std::vector<std::int64_t> first_rows(std::span<const std::int64_t> first,
                                        const Manifest& manifest) const;
+  std::vector<SourceShard> shards(std::span<const std::int64_t> first, std::uint64_t end) const;
   std::unique_ptr<Index> make_index(const Manifest& manifest, std::span<const Half> keys,
                                     const Watch& watch);
   std::string folder_;

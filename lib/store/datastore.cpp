@@ -15,8 +15,6 @@ namespace {
 using core::Code;
 using core::fail;
 
-constexpr std::int64_t kMostNeighbours = 65'536;
-
 float score_of(Metric metric, const float* query, const float* key, std::int64_t width) {
   float sum = 0;
   for (std::int64_t j = 0; j < width; ++j) {

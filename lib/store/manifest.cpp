@@ -1,5 +1,6 @@
 #include "store/manifest.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "core/error.h"
@@ -46,7 +47,31 @@ OrderedJson to_json(const Source& source) {
   json["data"] = source.data, json["rows"] = source.rows, json["documents"] = source.documents;
   json["windows"] = source.windows;
   if (source.part) json["part"] = to_json(*source.part);
+  if (source.shards.empty()) return json;
+  json["shards"] = OrderedJson::array();
+  for (const SourceShard& shard : source.shards)
+    json["shards"].push_back(
+        {{"data", shard.data}, {"rows", shard.rows}, {"documents", shard.documents}});
   return json;
+}
+
+// Together they are the source.
+std::vector<SourceShard> shards_from(const Json& json, const Source& source,
+                                     const std::string& origin) {
+  std::vector<SourceShard> shards;
+  std::uint64_t rows = 0, documents = 0;
+  for (const Json& entry : core::get<std::vector<Json>>(json, "shards", origin)) {
+    SourceShard shard;
+    shard.data = core::get<std::string>(entry, "data", origin);
+    shard.rows = core::get_at_most(entry, "rows", kMostRows, origin);
+    shard.documents = core::get_at_most(entry, "documents", kMostRows, origin);
+    rows += shard.rows, documents += shard.documents;
+    shards.push_back(std::move(shard));
+  }
+  if (rows != source.rows || documents != source.documents)
+    fail(Code::bad_data, "{}: shards of {} rows in {} documents, a source of {} in {}", origin,
+         rows, documents, source.rows, source.documents);
+  return shards;
 }
 
 std::string file_name(const Json& files, const char* key, const std::string& ending,
@@ -56,6 +81,17 @@ std::string file_name(const Json& files, const char* key, const std::string& end
   if (!none && !is_generation_of(name, key, ending))
     fail(Code::bad_data, "{}: \"{}\" is no name of a store's file", origin, key);
   return name;
+}
+
+// Whether a shard of a, with rows, is b or a shard of it.
+bool share_shard(const Source& a, const Source& b) {
+  return std::any_of(a.shards.begin(), a.shards.end(), [&](const SourceShard& of_a) {
+    return of_a.rows > 0 &&
+           (of_a.data == b.data ||
+            std::any_of(b.shards.begin(), b.shards.end(), [&](const SourceShard& of_b) {
+              return of_b.rows > 0 && of_b.data == of_a.data;
+            }));
+  });
 }
 
 }  // namespace
@@ -79,7 +115,7 @@ std::string Manifest::fingerprint() const {
 }
 
 bool overlap(const Source& a, const Source& b) {
-  if (a.data.empty() || a.data != b.data) return false;
+  if (a.data.empty() || a.data != b.data) return share_shard(a, b) || share_shard(b, a);
   // Rows of other windows are others': they say nothing of where the parts lie.
   if (!a.part || !b.part || a.windows != b.windows) return true;
   return a.part->begin < b.part->end && b.part->begin < a.part->end;
@@ -182,6 +218,7 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
     source.documents = core::get<std::uint64_t>(entry, "documents", origin);
     source.windows = core::get<Json>(entry, "windows", origin);
     if (entry.contains("part")) source.part = part_from(entry["part"], origin);
+    if (entry.contains("shards")) source.shards = shards_from(entry, source, origin);
     m.sources.push_back(std::move(source));
   }
   for (const Json& entry : core::get<std::vector<Json>>(json, "removed", origin)) {

@@ -41,15 +41,23 @@ struct SourcePart {
   bool operator==(const SourcePart&) const = default;
 };
 
+/// What a source has of one shard.
+struct SourceShard {
+  std::string data;  ///< fingerprint
+  std::uint64_t rows = 0, documents = 0;
+};
+
 /// What the keys are of: one entry for each call that added rows.
 struct Source {
   std::string data;  ///< fingerprint of the shards
   std::uint64_t rows = 0, documents = 0;
   core::Json windows;  ///< options that change keys: window, stride, restart, precision
   std::optional<SourcePart> part = {};  ///< none: the whole text
+  std::vector<SourceShard> shards =
+      {};  ///< in order; none: built by a version that did not keep them
 };
 /// Whether entries of the one may be entries of the other: they are of one text, and not of
-/// different parts of it.
+/// different parts of it, or both have entries of one shard.
 bool overlap(const Source& a, const Source& b);
 
 /// A document that was removed; see removal.h.

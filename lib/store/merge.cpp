@@ -88,6 +88,7 @@ Plan plan_of(const Datastore& part, const std::string& index) {
   plan.index = index;
   plan.data = source_of(part).data;
   plan.data_name = "those of " + part.name();
+  plan.shards = source_of(part).shards;
   plan.windows = source_of(part).windows;
   plan.merges = true;
   return plan;

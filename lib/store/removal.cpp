@@ -35,13 +35,25 @@ Range rows_of(const Datastore& store, std::size_t document) {
   return {static_cast<std::size_t>(first[document]), static_cast<std::size_t>(end)};
 }
 
-// The source that a document came with.
-Source& source_of(Manifest& manifest, std::uint64_t document) {
-  for (Source& source : manifest.sources) {
-    if (document < source.documents) return source;
-    document -= source.documents;
+// That of sources, or of shards, of which a document is; null: none. Its number becomes that within.
+template <class Of>
+Of* holder_of(std::vector<Of>& all, std::uint64_t& document) {
+  for (Of& one : all) {
+    if (document < one.documents) return &one;
+    document -= one.documents;
   }
-  fail(Code::bad_data, "{}: its sources have fewer documents than it has", kManifestName);
+  return nullptr;
+}
+
+// Counts a document less in the source that it came with, and in its shard.
+void uncount(Manifest& manifest, const Receipt& receipt) {
+  std::uint64_t document = receipt.document;
+  const auto less = [&](auto& of) { --of.documents, of.rows -= std::min(of.rows, receipt.rows); };
+  Source* const source = holder_of(manifest.sources, document);
+  if (source == nullptr)
+    fail(Code::bad_data, "{}: its sources have fewer documents than it has", kManifestName);
+  if (auto* const shard = holder_of(source->shards, document)) less(*shard);
+  less(*source);
 }
 
 // Copies the rows that stay; gives the manifest their files, number and digest.
@@ -197,10 +209,7 @@ void Removal::remove(const std::vector<std::int64_t>& documents, const Watch& wa
                         core::hash128(std::as_bytes(labels)).hex(), next.generation});
   }
   // From the last on, so that the numbers before it still count.
-  for (std::size_t i = receipts.size(); i-- > 0;) {
-    Source& source = source_of(next, receipts[i].document);
-    --source.documents, source.rows -= std::min(source.rows, receipts[i].rows);
-  }
+  for (std::size_t i = receipts.size(); i-- > 0;) uncount(next, receipts[i]);
   next.removed.insert(next.removed.end(), receipts.begin(), receipts.end());
   write_progress(folder_, Progress::removal(documents, next.generation));
   try {

@@ -11,8 +11,10 @@
 
 namespace store {
 
+inline constexpr std::int64_t kMostNeighbours = 65'536;
+
 struct SearchOptions {
-  std::int64_t k = 1024;     ///< 1 to 65,536
+  std::int64_t k = 1024;     ///< 1 to kMostNeighbours
   std::int64_t nprobe = 32;  ///< inverted lists to look into; exact stores do not use it
   std::int64_t threads = 0;  ///< of exact search; 0: one a processor
   bool rescore = false;      ///< scores of FAISS's hits from the keys themselves, sorted anew

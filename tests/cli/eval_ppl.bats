@@ -209,6 +209,28 @@ EOF
   run --separate-stderr eval-ppl -m model --datastore own --json test.shard.zst
   [[ $stderr == *"holds this very text"* ]]
   near "$(field perplexity <<<"$output")" "$plain" 1e-9
+  # Its own entries take no places of others'.
+  cp -r a grown
+  build-datastore -q -m model --append grown test.shard.zst
+  for k in 1 8 200; do
+    run -0 --separate-stderr eval-ppl -m model --datastore a --k "$k" --combine interpolate --json test.shard.zst
+    others=$(field perplexity <<<"$output")
+    run -0 --separate-stderr eval-ppl -m model --datastore grown --k "$k" --combine interpolate --json test.shard.zst
+    near "$(field perplexity <<<"$output")" "$others" 1e-9
+  done
+  # Nor does it see them where the store was made of it and others in one command, or where it is scored among others.
+  build-datastore -q -m model a.shard.zst test.shard.zst -o both >/dev/null
+  run -0 --separate-stderr eval-ppl -m model --datastore both --k 8 --combine interpolate --json test.shard.zst
+  [[ $stderr == *"holds this very text"* ]]
+  near "$(field perplexity <<<"$output")" "$(eval-ppl -q -m model --datastore a --k 8 --combine interpolate --json test.shard.zst | field perplexity)" 1e-6
+  run -0 --separate-stderr eval-ppl -m model --datastore own --combine interpolate --json test.shard.zst valid.shard.zst
+  [[ $stderr == *"holds this very text, or a FILE of it"* ]]
+  near "$(field perplexity <<<"$output")" "$(eval-ppl -q -m model --json test.shard.zst valid.shard.zst | field perplexity)" 1e-9
+  build-datastore -q -m model --prune merge a.shard.zst test.shard.zst -o pruned >/dev/null
+  run -0 --separate-stderr eval-ppl -m model --datastore pruned --json test.shard.zst
+  [[ $stderr == *"pruned: made without the fingerprint of each FILE, or with --prune"* ]]
+  run -64 eval-ppl -q -m model --datastore both --datastore own valid.shard.zst
+  [[ $output == *"hold the same text"* ]]
 
   eval-ppl -q -m model --datastore a --combine both --k 64 --cache 50 --tune valid.shard.zst -o tuned.conf
   grep -q '^datastore = ' tuned.conf

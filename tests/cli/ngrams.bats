@@ -218,6 +218,14 @@ END
   [ "$status" -eq 0 ]
   [[ $stderr == *"holds this very text"* ]]
   near "$(field loss <<<"$output")" "$(eval-ppl -q -m model --json train.shard.zst | field loss)" 1e-9
+  # Of a text in an index of several, and of several of which one is in the index, as much.
+  build-ngrams -q train.shard.zst test.shard.zst -o both >/dev/null
+  run --separate-stderr eval-ppl -m model --ngrams both --json test.shard.zst
+  [[ $stderr == *"holds this very text"* ]]
+  near "$(field loss <<<"$output")" "$(eval-ppl -q -m model --ngrams index --json test.shard.zst | field loss)" 1e-9
+  run --separate-stderr eval-ppl -m model --ngrams index --json train.shard.zst test.shard.zst
+  [[ $stderr == *"holds this very text, or a FILE of it"* ]]
+  near "$(field loss <<<"$output")" "$(eval-ppl -q -m model --json train.shard.zst test.shard.zst | field loss)" 1e-9
   refused 64 "takes 1 or 20 shares" eval-ppl -m model --ngrams index --ngrams-lambda 0.1,0.2 test.shard.zst
   tokenize -q --learn bpe --vocab-size 300 text -o bpe.json
   tokenize -q -t bpe.json text | build-ngrams -q -o foreign >/dev/null

@@ -127,6 +127,12 @@ ranks_add_up() {
   together 2 "${each[@]}" "${flags[@]}" --follow 1000 --datastore-ranks test.shard.zst
   all_end 64
   grep -q 'its rows are elsewhere' said.0 && grep -q 'its rows are elsewhere' said.1
+  # What one rank hides of the text it looks for again, the others meanwhile for what comes next.
+  build-datastore -q -m model --append r1/store test.shard.zst
+  eval-ppl "${flags[@]}" --json --datastore r0/store --datastore r1/store test.shard.zst -o whole.json
+  together 2 "${each[@]}" "${flags[@]}" --json --datastore-ranks test.shard.zst -o shared.json
+  all_end 0
+  cmp whole.json shared.json
   run -64 eval-ppl "${flags[@]}" --datastore r0/store --datastore-ranks test.shard.zst
   [[ $output == *"--datastore-ranks: goes with --ranks launcher"* ]]
   together 2 eval-ppl "${flags[@]}" --datastore-ranks test.shard.zst

@@ -26,7 +26,7 @@ struct Stream {
   std::vector<std::int64_t> tokens;
   std::vector<std::size_t> ends;
   WindowPlan windows;
-  std::string own;  // the data's fingerprint; empty: no store can hold it
+  shard::Fingerprints own;  // the data's; none: no store can hold it
 };
 
 bool of_shards(const AnnotateOptions& options, const std::vector<std::string>& files) {
@@ -48,8 +48,7 @@ Stream read_shards(const Evaluation& evaluation, const std::vector<std::string>&
     stream.ends.push_back(static_cast<std::size_t>(std::min<std::uint64_t>(end, size)));
     if (end >= size) break;
   }
-  if (evaluation.stores_hold(data) || evaluation.ngrams_hold(data))
-    stream.own = data.fingerprint().hex();
+  stream.own = data.fingerprints();
   return stream;
 }
 

@@ -33,9 +33,9 @@ struct TokenDetails {
 struct TokenWants {
   const Citer* citer = nullptr;  ///< null: no citations
   bool details = false;
-  std::int64_t likely = 0;  ///< words of TokenDetails
-  bool hidden = false;      ///< f, and no scores
-  std::string own = {};     ///< fingerprint of the text, whose entries of stores are left out
+  std::int64_t likely = 0;       ///< words of TokenDetails
+  bool hidden = false;           ///< f, and no scores
+  shard::Fingerprints own = {};  ///< of the text, whose entries of stores are left out
 };
 
 /// Of each scored token, in order.

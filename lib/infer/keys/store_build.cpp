@@ -35,6 +35,10 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
   plan.index = options.index;
   plan.data = data.fingerprint().hex();
   plan.data_name = data.name();
+  // A pair is a document of the store, and two of the shard.
+  const std::uint64_t each = windows.pairs ? 2 : 1;
+  for (const auto& file : data.files())
+    plan.shards.push_back({file.trailer().fingerprint.hex(), 0, file.content().documents / each});
   plan.windows = key_options(options, windows);
   plan.leaves_out = options.skip_known < 1;
   plan.reduction = store::parse_reduction(options.keys, options.prune);

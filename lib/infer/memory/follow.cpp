@@ -21,8 +21,8 @@ void Pointers::advance(const Stores& stores, const Neighbours& found, std::int64
 }
 
 Neighbours find(const MemoryPlan& plan, const Tensor& queries, const Tensor& allowed,
-                std::span<const Pointers> pointers, std::int64_t nprobe, const std::string& own,
-                SearchCounts& counts) {
+                std::span<const Pointers> pointers, std::int64_t nprobe,
+                const shard::Fingerprints& own, SearchCounts& counts) {
   const StorePlan& stores = plan.stores;
   const std::int64_t n = queries.size(0);
   const bool* const may = allowed.defined() ? allowed.const_data_ptr<bool>() : nullptr;

@@ -35,7 +35,7 @@ struct SearchCounts {
 /// exact scores, the best first; else what a search finds, unless `allowed` (R) has it left out.
 /// `allowed` may be undefined: all. Adds to `counts`.
 Neighbours find(const MemoryPlan& plan, const torch::Tensor& queries, const torch::Tensor& allowed,
-                std::span<const Pointers> pointers, std::int64_t nprobe, const std::string& own,
-                SearchCounts& counts);
+                std::span<const Pointers> pointers, std::int64_t nprobe,
+                const shard::Fingerprints& own, SearchCounts& counts);
 
 }  // namespace infer

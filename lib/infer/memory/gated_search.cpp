@@ -11,8 +11,8 @@ using torch::Tensor;
 
 // All stretches side by side: their first tokens, their second tokens ...
 Neighbours follow_all(const MemoryPlan& plan, const Tensor& queries, const Tensor& allowed,
-                      const Stretches& stretches, std::int64_t nprobe, const std::string& own,
-                      SearchCounts& counts) {
+                      const Stretches& stretches, std::int64_t nprobe,
+                      const shard::Fingerprints& own, SearchCounts& counts) {
   const auto& lengths = stretches.lengths;
   const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   Neighbours all = no_neighbours(queries.size(0), plan.stores.k);
@@ -51,7 +51,7 @@ Tensor allowed_searches(const MemoryPlan& plan, const Tensor& confidence) {
 
 Searched search_stores(const MemoryPlan& plan, const Tensor& queries, const Tensor& confidence,
                        const Stretches& stretches, const std::vector<std::int64_t>& nprobes,
-                       const std::string& own) {
+                       const shard::Fingerprints& own) {
   const Tensor allowed = allowed_searches(plan, confidence);
   Searched searched;
   for (const std::int64_t nprobe : nprobes) {

@@ -27,7 +27,8 @@ struct Searched {
 /// Stores::search().
 Searched search_stores(const MemoryPlan& plan, const torch::Tensor& queries,
                        const torch::Tensor& confidence, const Stretches& stretches,
-                       const std::vector<std::int64_t>& nprobes, const std::string& own = {});
+                       const std::vector<std::int64_t>& nprobes,
+                       const shard::Fingerprints& own = {});
 /// (R) bool: whether the plan's gate lets them be searched; undefined: it leaves out none.
 torch::Tensor allowed_searches(const MemoryPlan& plan, const torch::Tensor& confidence);
 

@@ -19,9 +19,9 @@ double log_ratio(std::uint64_t count, std::uint64_t all) {
 
 }  // namespace
 
-NgramPlan NgramPlan::without(const std::string& data) const {
-  if (!any() || !index->holds(data)) return *this;
-  return {index->without(data), lambda};
+NgramPlan NgramPlan::without(const shard::Fingerprints& texts) const {
+  if (!any() || !index->holds(texts)) return *this;
+  return {index->without(texts), lambda};
 }
 
 std::shared_ptr<const ngrams::Index> open_ngrams(const std::vector<std::string>& folders,

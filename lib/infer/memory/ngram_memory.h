@@ -22,8 +22,8 @@ struct NgramPlan {
   std::shared_ptr<const ngrams::Index> index;  ///< null: none take part
   std::vector<double> lambda;                  ///< of each bucket
   bool any() const { return index != nullptr; }
-  /// The same without what holds the text with this fingerprint.
-  NgramPlan without(const std::string& data) const;
+  /// The same without what is of a text, or a shard, with one of these fingerprints.
+  NgramPlan without(const shard::Fingerprints& texts) const;
 };
 
 /// Opens the folders for the model; null if there are none. Throws Error{bad_data} for those of

@@ -1,5 +1,7 @@
 #include "infer/score/evaluation.h"
 
+#include <fmt/ranges.h>
+
 #include "core/error.h"
 #include "infer/score/report.h"
 #include "infer/stores/stores.h"
@@ -97,12 +99,27 @@ std::string Evaluation::signature(const shard::Dataset& data) const {
          options_.reach.signature();
 }
 
-bool Evaluation::stores_hold(const shard::Dataset& data) const {
-  return memory_.stores.any() && memory_.stores.opened->hold(data.fingerprint().hex());
-}
-
-bool Evaluation::ngrams_hold(const shard::Dataset& data) const {
-  return memory_.ngrams.any() && memory_.ngrams.index->holds(data.fingerprint().hex());
+std::vector<std::string> Evaluation::notes_on(const shard::Dataset& data) const {
+  const auto own = data.fingerprints();
+  const char* const what = own.size() > 1 ? "this very text, or a FILE of it" : "this very text";
+  std::vector<std::string> notes, unsure;
+  if (const auto& stores = memory_.stores; stores.any()) {
+    if (stores.opened->hold(own))
+      notes.push_back(fmt::format("a datastore holds {}; its entries are left out", what));
+    unsure = stores.opened->unsure_of(own);
+  }
+  if (const auto& ngrams = memory_.ngrams; ngrams.any()) {
+    if (ngrams.index->holds(own))
+      notes.push_back(fmt::format("an index of n-grams holds {}; it is left out", what));
+    const auto more = ngrams.index->unsure_of(own);
+    unsure.insert(unsure.end(), more.begin(), more.end());
+  }
+  if (!unsure.empty())
+    notes.push_back(fmt::format(
+        "{}: made without the fingerprint of each FILE, or with --prune; what it has of this text "
+        "among others may count",
+        fmt::join(unsure, ", ")));
+  return notes;
 }
 
 }  // namespace infer

@@ -62,10 +62,8 @@ class Evaluation {
                         const std::function<void(std::uint64_t)>& progress) const;
   /// Of a figure of `data`; see infer::signature().
   std::string signature(const shard::Dataset& data) const;
-  /// Whether a store holds this very text, so that its entries are left out.
-  bool stores_hold(const shard::Dataset& data) const;
-  /// Whether an index of n-grams holds it, which is left out then.
-  bool ngrams_hold(const shard::Dataset& data) const;
+  /// What there is to say of stores and indices of n-grams that hold this very text, or may: lines.
+  std::vector<std::string> notes_on(const shard::Dataset& data) const;
   bool retrieves() const { return retrieve_.any(); }
   /// See to_json(Fronts).
   core::OrderedJson describe(const Fronts& fronts) const {

@@ -165,7 +165,7 @@ HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const nn::Targets&
 }
 
 // A text sees n-grams of other texts only.
-MemoryPlan without(MemoryPlan memory, const std::string& own) {
+MemoryPlan without(MemoryPlan memory, const shard::Fingerprints& own) {
   memory.ngrams = memory.ngrams.without(own);
   return memory;
 }
@@ -184,7 +184,7 @@ class Walk {
         mixed_(mixed),
         carried_(windows.carried),
         sorted_(windows.pairs && !memory.stores.any() && !memory.with.any()),
-        own_(data.fingerprint().hex()),
+        own_(data.fingerprints()),
         memory_(without(memory, own_), windows.window, carried_, model, 1, grid),
         nprobes_(grid.nprobes) {
     if (nprobes_.empty()) nprobes_ = {memory.stores.nprobe};
@@ -476,7 +476,7 @@ class Walk {
   torch::Device device_;
   const Watch& watch_;
   bool mixed_, carried_, sorted_;
-  std::string own_;  // the data's fingerprint
+  shard::Fingerprints own_;  // the data's
   StreamMemory memory_;
   std::optional<std::uint64_t> read_;  // by n-grams: elements of the stream up to this
   std::vector<std::int64_t> nprobes_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/error.h"
 #include "core/json.h"
@@ -38,13 +39,18 @@ core::OrderedJson describe(const store::Store& store) {
   return {{"name", store.name()}, {"manifest", store::to_json(store.manifest())}};
 }
 
-// Rows [begin, begin + n) of what each store found, (stores, n, k).
+// What each store found for a rank, from row `begin` on.
+struct Found {
+  std::shared_ptr<const std::vector<store::Hits>> stores;
+  std::int64_t begin = 0;
+};
+
+// The first n rows of it, (stores, n, k).
 template <class T>
-Tensor rows_of(const std::vector<store::Hits>& found, std::vector<T> store::Hits::*what,
-               std::int64_t begin, std::int64_t n) {
+Tensor rows_of(const Found& found, std::vector<T> store::Hits::*what, std::int64_t n) {
   std::vector<Tensor> parts;
-  for (const auto& hits : found)
-    parts.push_back(torch::from_blob(const_cast<T*>((hits.*what).data()) + begin * hits.k,
+  for (const auto& hits : *found.stores)
+    parts.push_back(torch::from_blob(const_cast<T*>((hits.*what).data()) + found.begin * hits.k,
                                      {n, hits.k}, c10::CppTypeToScalarType<T>::value));
   return torch::stack(parts);
 }
@@ -89,9 +95,9 @@ std::vector<store::Hits> SharedStores::search_own(const Tensor& queries,
   return found;
 }
 
-// Everybody's queries go to everybody, each searches its stores for all of them, and what it found for
-// a rank goes back there.
-std::vector<store::Hits> SharedStores::answer(const std::vector<Asked>& asked,
+// Everybody's queries go to everybody, each searches its stores for all of them, together for those
+// who want as many neighbours, and what it found for a rank goes back there.
+std::vector<store::Hits> SharedStores::answer(std::vector<Asked> asked,
                                               std::span<const float> queries) const {
   std::int64_t longest = 0;
   const Asked* first = nullptr;
@@ -99,29 +105,41 @@ std::vector<store::Hits> SharedStores::answer(const std::vector<Asked>& asked,
     if (of.n < 0) continue;
     longest = std::max(longest, of.n);
     if (first == nullptr) first = &of;
-    if (of.options.k != first->options.k || of.options.nprobe != first->options.nprobe ||
-        of.options.rescore != first->options.rescore)
-      fail(Code::usage, "--k, --nprobe, --rescore: ranks that search together need the same");
+    if (of.options.nprobe != first->options.nprobe || of.options.rescore != first->options.rescore)
+      fail(Code::usage, "--nprobe, --rescore: ranks that search together need the same");
   }
-  store::SearchOptions options = first->options;
-  options.threads = at::get_num_threads();
   Tensor padded = torch::zeros({longest, width()});
   std::copy(queries.begin(), queries.end(), padded.data_ptr<float>());
   auto all = group_->gather(padded);
-  for (std::size_t rank = 0; rank < all.size(); ++rank)
-    all[rank] = all[rank].narrow(0, 0, std::max<std::int64_t>(asked[rank].n, 0));
-  const auto found = search_own(torch::cat(all), options);
+  std::map<std::int64_t, std::vector<std::size_t>> ranks_of;  // of k
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (asked[rank].n < 0) asked[rank] = {0, first->options};
+    all[rank] = all[rank].narrow(0, 0, asked[rank].n);
+    ranks_of[asked[rank].options.k].push_back(rank);
+  }
+  std::vector<Found> found(all.size());
+  for (const auto& [k, ranks] : ranks_of) {
+    std::vector<Tensor> together;
+    for (const std::size_t rank : ranks) together.push_back(all[rank]);
+    store::SearchOptions options = first->options;
+    options.k = k, options.threads = at::get_num_threads();
+    const auto hits =
+        std::make_shared<const std::vector<store::Hits>>(search_own(torch::cat(together), options));
+    std::int64_t begin = 0;
+    for (const std::size_t rank : ranks) {
+      found[rank] = {hits, begin};
+      begin += all[rank].size(0);
+    }
+  }
 
   const auto own = static_cast<std::size_t>(group_->rank());
-  const std::int64_t n = std::max<std::int64_t>(asked[own].n, 0);
+  const std::int64_t n = asked[own].n, k = asked[own].options.k;
   // For each rank, from its stores: (stores, n, k).
   const auto come_back = [&](auto what, torch::ScalarType type) {
     std::vector<Tensor> out, in;
-    std::int64_t begin = 0;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      out.push_back(rows_of(found, what, begin, all[rank].size(0)));
-      in.push_back(torch::empty({counts_[rank], n, options.k}, type));
-      begin += all[rank].size(0);
+      out.push_back(rows_of(found[rank], what, all[rank].size(0)));
+      in.push_back(torch::empty({counts_[rank], n, k}, type));
     }
     in[own] = out[own];
     group_->exchange(0, out, in);
@@ -131,14 +149,14 @@ std::vector<store::Hits> SharedStores::answer(const std::vector<Asked>& asked,
                ids = come_back(&store::Hits::ids, torch::kInt64),
                labels = come_back(&store::Hits::labels, torch::kInt32);
   std::vector<store::Hits> hits;
-  const auto each = static_cast<std::size_t>(n * options.k);
+  const auto each = static_cast<std::size_t>(n * k);
   for (std::size_t i = 0; i < size(); ++i) {
     const auto part = [&]<class T>(const Tensor& whole, T /*type*/) {
       const T* const begin = whole.const_data_ptr<T>() + i * each;
       return std::vector<T>(begin, begin + each);
     };
-    hits.push_back({options.k, part(ids, std::int64_t{}), part(scores, float{}),
-                    part(labels, std::int32_t{})});
+    hits.push_back(
+        {k, part(ids, std::int64_t{}), part(scores, float{}), part(labels, std::int32_t{})});
   }
   return hits;
 }
@@ -147,6 +165,11 @@ std::vector<store::Hits> SharedStores::search_all(std::span<const float> queries
                                                   const store::SearchOptions& options) const {
   const std::lock_guard lock(one_);
   return answer(ask(static_cast<std::int64_t>(queries.size()) / width(), options), queries);
+}
+
+store::Hits SharedStores::search_one(std::size_t store, std::span<const float> queries,
+                                     const store::SearchOptions& options) const {
+  return std::move(search_all(queries, options)[store]);
 }
 
 void SharedStores::finish() const {

@@ -30,10 +30,11 @@ class SharedStores : public Stores {
 
   std::vector<store::Hits> search_all(std::span<const float> queries,
                                       const store::SearchOptions& options) const override;
+  store::Hits search_one(std::size_t store, std::span<const float> queries,
+                         const store::SearchOptions& options) const override;
   struct Asked;
   std::vector<Asked> ask(std::int64_t n, const store::SearchOptions& options) const;
-  std::vector<store::Hits> answer(const std::vector<Asked>& asked,
-                                  std::span<const float> queries) const;
+  std::vector<store::Hits> answer(std::vector<Asked> asked, std::span<const float> queries) const;
   std::vector<store::Hits> search_own(const torch::Tensor& queries,
                                       const store::SearchOptions& options) const;
 

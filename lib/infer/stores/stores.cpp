@@ -18,18 +18,93 @@ using core::fail;
 using torch::Tensor;
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
+constexpr std::int64_t kMostHits = 1 << 24;  // of a search for more neighbours
 
-// Rows [begin, end) of a store that are of a text.
-std::vector<std::pair<std::int64_t, std::int64_t>> rows_of(const store::Manifest& manifest,
-                                                           const std::string& data) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> found;
+// [begin, end), ascending.
+using RowRanges = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+// Rows of a store that are of one of these texts or shards.
+RowRanges rows_of(const store::Manifest& manifest, const shard::Fingerprints& texts) {
+  RowRanges found;
+  const auto take = [&](std::int64_t begin, std::uint64_t rows) {
+    if (rows == 0) return;
+    const std::int64_t end = begin + static_cast<std::int64_t>(rows);
+    if (!found.empty() && found.back().second == begin)
+      found.back().second = end;
+    else
+      found.emplace_back(begin, end);
+  };
   std::int64_t begin = 0;
   for (const auto& source : manifest.sources) {
-    const std::int64_t end = begin + static_cast<std::int64_t>(source.rows);
-    if (!data.empty() && source.data == data) found.emplace_back(begin, end);
-    begin = end;
+    std::int64_t of_shard = begin;
+    const bool whole = texts.contains(source.data);
+    if (whole) take(begin, source.rows);
+    for (const auto& shard : source.shards) {
+      if (!whole && texts.contains(shard.data)) take(of_shard, shard.rows);
+      of_shard += static_cast<std::int64_t>(shard.rows);
+    }
+    begin += static_cast<std::int64_t>(source.rows);
   }
   return found;
+}
+
+std::int64_t size_of(const RowRanges& ranges) {
+  std::int64_t rows = 0;
+  for (const auto& [begin, end] : ranges) rows += end - begin;
+  return rows;
+}
+
+// Whether it may have entries of these texts that rows_of() does not tell.
+bool unsure(const store::Manifest& manifest, const shard::Fingerprints& texts) {
+  const auto of_texts = [&](const auto& one) { return texts.contains(one.data); };
+  return std::any_of(manifest.sources.begin(), manifest.sources.end(), [&](const auto& source) {
+    if (of_texts(source)) return false;
+    if (source.shards.empty()) return true;
+    return manifest.weighted() && std::any_of(source.shards.begin(), source.shards.end(), of_texts);
+  });
+}
+
+// Hit i of `from` becomes hit `at` of `to`, which may be the same.
+void put_hit(store::Hits& to, std::size_t at, const store::Hits& from, std::size_t i) {
+  to.ids[at] = from.ids[i], to.scores[at] = from.scores[i], to.labels[at] = from.labels[i];
+  if (!to.weights.empty()) to.weights[at] = from.weights[i];
+}
+
+// Takes hidden rows out of what was found for each query; the others move up. Returns the queries
+// that have fewer than k others, of which a search for more neighbours may find more.
+std::vector<std::int64_t> leave_out(const RowRanges& hidden, store::Hits& hits, std::int64_t k) {
+  const auto shown = [&](std::int64_t row) {
+    return row >= 0 && std::none_of(hidden.begin(), hidden.end(), [row](const auto& range) {
+             return row >= range.first && row < range.second;
+           });
+  };
+  std::vector<std::int64_t> lacking;
+  const auto each = static_cast<std::size_t>(hits.k);
+  for (std::size_t begin = 0; begin < hits.ids.size(); begin += each) {
+    const std::size_t end = begin + each;
+    const bool all_there_is = hits.ids[end - 1] < 0;
+    std::size_t to = begin;
+    for (std::size_t i = begin; i < end; ++i)
+      if (shown(hits.ids[i])) put_hit(hits, to++, hits, i);
+    if (!all_there_is && static_cast<std::int64_t>(to - begin) < k)
+      lacking.push_back(static_cast<std::int64_t>(begin / each));
+    for (; to < end; ++to) {
+      hits.ids[to] = -1, hits.labels[to] = -1, hits.scores[to] = kNothing;
+      if (!hits.weights.empty()) hits.weights[to] = 1;
+    }
+  }
+  return lacking;
+}
+
+// Queries (n, width), some of them.
+std::vector<float> chosen(std::span<const float> queries, std::size_t width,
+                          std::span<const std::int64_t> which) {
+  std::vector<float> some;
+  for (const std::int64_t i : which) {
+    const auto query = queries.subspan(static_cast<std::size_t>(i) * width, width);
+    some.insert(some.end(), query.begin(), query.end());
+  }
+  return some;
 }
 
 // The best k of each row; of equals the first stays first.
@@ -103,20 +178,14 @@ Stores::Stores(std::vector<std::unique_ptr<const store::Store>> stores, const mo
              model::tokenizer_fingerprint(loaded.tokenizer), loaded.folder,
              loaded.model->architecture->d_key(), loaded.model->vocabulary) {}
 
-// What it found, without the entries of the text `own`.
-Neighbours Stores::neighbours(std::size_t store, store::Hits hits, const std::string& own) const {
+Neighbours Stores::neighbours(std::size_t store, store::Hits hits) const {
   const store::Store& datastore = *stores_[store];
   const std::int64_t k = hits.k, n = static_cast<std::int64_t>(hits.ids.size()) / k;
-  const auto hidden = rows_of(datastore.manifest(), own);
-  for (std::size_t i = 0; i < hits.ids.size(); ++i) {
-    for (const auto& [begin, end] : hidden)
-      if (hits.ids[i] >= begin && hits.ids[i] < end)
-        hits.ids[i] = -1, hits.labels[i] = -1, hits.scores[i] = kNothing;
+  for (std::size_t i = 0; i < hits.ids.size(); ++i)
     if (hits.labels[i] < -1 || hits.labels[i] >= vocabulary_ ||
         (hits.labels[i] < 0 && hits.ids[i] >= 0))
       fail(Code::bad_data, "{}: damaged: row {} has the label {} of {}", datastore.name(),
            hits.ids[i], hits.labels[i], vocabulary_);
-  }
   Neighbours found;
   found.scores = torch::from_blob(hits.scores.data(), {n, k}, torch::kFloat32).clone();
   found.labels = torch::from_blob(hits.labels.data(), {n, k}, torch::kInt32).to(torch::kInt64);
@@ -126,7 +195,7 @@ Neighbours Stores::neighbours(std::size_t store, store::Hits hits, const std::st
   if (!hits.weights.empty())
     found.log_weights =
         torch::from_blob(hits.weights.data(), {n, k}, torch::kInt32).to(torch::kFloat32).log_();
-  return hidden.empty() ? found : best(found, k);
+  return found;
 }
 
 std::vector<store::Hits> Stores::search_all(std::span<const float> queries,
@@ -136,8 +205,40 @@ std::vector<store::Hits> Stores::search_all(std::span<const float> queries,
   return found;
 }
 
+store::Hits Stores::search_one(std::size_t store, std::span<const float> queries,
+                               const store::SearchOptions& options) const {
+  return stores_[store]->search(queries, options);
+}
+
+// Where hidden rows took places, twice as many neighbours are looked for, and so on.
+void Stores::hide(std::size_t store, const shard::Fingerprints& own, std::span<const float> queries,
+                  store::SearchOptions options, store::Hits& hits) const {
+  const RowRanges hidden = rows_of(stores_[store]->manifest(), own);
+  if (hidden.empty()) return;
+  const std::int64_t k = std::min(options.k, stores_[store]->size() - size_of(hidden));
+  const std::int64_t most = std::min(k + size_of(hidden), store::kMostNeighbours);
+  const auto width = static_cast<std::size_t>(width_), each = static_cast<std::size_t>(hits.k);
+  auto lacking = leave_out(hidden, hits, k);
+  while (!lacking.empty() && options.k < most) {
+    options.k = std::min(2 * options.k, most);
+    const auto step = static_cast<std::size_t>(std::max<std::int64_t>(1, kMostHits / options.k));
+    std::vector<std::int64_t> still;
+    for (std::size_t begin = 0; begin < lacking.size(); begin += step) {
+      const auto some = std::span(lacking).subspan(begin, std::min(step, lacking.size() - begin));
+      auto wider = search_one(store, chosen(queries, width, some), options);
+      for (const std::int64_t i : leave_out(hidden, wider, k))
+        still.push_back(some[static_cast<std::size_t>(i)]);
+      for (std::size_t i = 0; i < some.size(); ++i)
+        for (std::size_t j = 0; j < each; ++j)
+          put_hit(hits, static_cast<std::size_t>(some[i]) * each + j, wider,
+                  i * static_cast<std::size_t>(wider.k) + j);
+    }
+    lacking = std::move(still);
+  }
+}
+
 Neighbours Stores::search(const Tensor& queries, std::int64_t k, std::int64_t nprobe, bool rescore,
-                          const std::string& own) const {
+                          const shard::Fingerprints& own) const {
   const torch::NoGradGuard no_gradient;
   const Tensor rows = queries.to(torch::kCPU, torch::kFloat32).contiguous();
   const std::span<const float> numbers(rows.const_data_ptr<float>(),
@@ -146,10 +247,11 @@ Neighbours Stores::search(const Tensor& queries, std::int64_t k, std::int64_t np
   options.k = k, options.nprobe = nprobe, options.rescore = rescore;
   options.threads = at::get_num_threads();
   auto found = search_all(numbers, options);
-  Neighbours all = neighbours(0, std::move(found[0]), own);
+  for (std::size_t i = 0; i < stores_.size(); ++i) hide(i, own, numbers, options, found[i]);
+  Neighbours all = neighbours(0, std::move(found[0]));
   if (stores_.size() == 1) return all;
   for (std::size_t i = 1; i < stores_.size(); ++i) {
-    const Neighbours more = neighbours(i, std::move(found[i]), own);
+    const Neighbours more = neighbours(i, std::move(found[i]));
     all = {torch::cat({all.scores, more.scores}, 1), torch::cat({all.labels, more.labels}, 1),
            torch::cat({all.rows, more.rows}, 1), torch::cat({all.stores, more.stores}, 1),
            both_weights(all, more)};
@@ -205,9 +307,16 @@ std::string Stores::signature() const {
   return fmt::format("{}", fmt::join(names, "+"));
 }
 
-bool Stores::hold(const std::string& data) const {
+bool Stores::hold(const shard::Fingerprints& texts) const {
   return std::any_of(stores_.begin(), stores_.end(),
-                     [&](const auto& store) { return !rows_of(store->manifest(), data).empty(); });
+                     [&](const auto& store) { return !rows_of(store->manifest(), texts).empty(); });
+}
+
+std::vector<std::string> Stores::unsure_of(const shard::Fingerprints& own) const {
+  std::vector<std::string> names;
+  for (const auto& store : stores_)
+    if (unsure(store->manifest(), own)) names.push_back(store->name());
+  return names;
 }
 
 std::shared_ptr<const Stores> open_stores(const std::vector<std::string>& folders,

@@ -10,6 +10,7 @@
 #include "infer/stores/neighbours.h"
 #include "model/folder.h"
 #include "nn/base/torch.h"
+#include "shard/dataset.h"
 #include "store/store.h"
 
 namespace infer {
@@ -35,11 +36,11 @@ class Stores {
   Stores(const Stores&) = delete;
   Stores& operator=(const Stores&) = delete;
 
-  /// queries (R, width) of any float dtype and device. Without the entries of the text whose data
-  /// have the fingerprint `own` (hex; empty: none): a text that is scored sees other texts only
-  /// (local and long are its own).
+  /// queries (R, width) of any float dtype and device. Without the entries of the texts
+  /// and shards with the fingerprints `own`, which take no places: a text that is scored sees
+  /// other texts only (local and long are its own).
   Neighbours search(const torch::Tensor& queries, std::int64_t k, std::int64_t nprobe, bool rescore,
-                    const std::string& own = {}) const;
+                    const shard::Fingerprints& own = {}) const;
 
   /// Of the entries rows[i] the best k for query i of queries (R, width), by exact scores: (R, k), as
   /// search() has it.
@@ -53,8 +54,11 @@ class Stores {
   std::int64_t width() const { return width_; }
   /// The beginnings of the stores' fingerprints, with + between them.
   std::string signature() const;
-  /// Whether a store holds that text.
-  bool hold(const std::string& data) const;
+  /// Whether a store has entries of one of these texts or shards.
+  bool hold(const shard::Fingerprints& texts) const;
+  /// Names of the stores of which search() may not leave out all entries of `own`: made by a version
+  /// that did not keep shards, or of entries that were merged with those of other texts.
+  std::vector<std::string> unsure_of(const shard::Fingerprints& own) const;
   /// There are no more queries.
   virtual void finish() const {}
 
@@ -62,7 +66,12 @@ class Stores {
   /// What each store finds.
   virtual std::vector<store::Hits> search_all(std::span<const float> queries,
                                               const store::SearchOptions& options) const;
-  Neighbours neighbours(std::size_t store, store::Hits hits, const std::string& own) const;
+  /// What one of them finds.
+  virtual store::Hits search_one(std::size_t store, std::span<const float> queries,
+                                 const store::SearchOptions& options) const;
+  void hide(std::size_t store, const shard::Fingerprints& own, std::span<const float> queries,
+            store::SearchOptions options, store::Hits& hits) const;
+  Neighbours neighbours(std::size_t store, store::Hits hits) const;
   std::vector<std::unique_ptr<const store::Store>> stores_;
   std::int64_t width_, vocabulary_;
 };

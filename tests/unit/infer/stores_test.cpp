@@ -128,7 +128,7 @@ DOCTEST_TEST_CASE("a text does not see its own entries in a store") {
   const auto windows = tiny::windows_of(16, 5);
   const Case c = {"local", "both", "auto", 0, 100};
   const auto with_own = plan_of(c, model, open({folder / "own", folder / "other"}, model));
-  DOCTEST_CHECK(with_own.stores.opened->hold(own));
+  DOCTEST_CHECK(with_own.stores.opened->hold({own}));
   const Tensor expected =
       torch::tensor(plain_scores(model, text.tokens(), windows, with_own, other), torch::kFloat64);
   const Tensor found = tiny::log_probs(model, shard.data(), windows, with_own);
@@ -140,6 +140,75 @@ DOCTEST_TEST_CASE("a text does not see its own entries in a store") {
   const Tensor without =
       torch::tensor(plain_scores(model, text.tokens(), windows, local), torch::kFloat64);
   DOCTEST_CHECK(tiny::largest_difference(nothing, without) < 1e-9);
+}
+
+DOCTEST_TEST_CASE("hidden entries take no places: the neighbours of a store without them") {
+  const nn::Model model = tiny::model_of("transformer", "learned", kWords);
+  const std::int64_t width = model.architecture->d_key();
+  const auto own = tiny::entries_of(90, width, kWords, 1);
+  auto others = tiny::entries_of(30, width, kWords, 2);
+  const auto more = tiny::entries_of(30, width, kWords, 3);
+  const tiny::StoreFolder folder;
+  for (const char* metric : {"ip", "l2"}) {
+    for (const char* index : {"exact", "IVF2,Flat"}) {
+      const std::string name = std::string(metric) + index;
+      tiny::make_store(folder / name, others, kWords, {metric, index, "others"});
+      tiny::add_to_store(folder / name, own, kWords, {metric, index, "own"});
+      tiny::add_to_store(folder / name, more, kWords, {metric, index, "more"});
+      auto shown = others;
+      shown.insert(shown.end(), more.begin(), more.end());
+      tiny::make_store(folder / (name + " shown"), shown, kWords, {metric, "exact", "shown"});
+      const auto all = open({folder / name}, model);
+      const auto without = open({folder / (name + " shown")}, model);
+      torch::manual_seed(1);
+      const Tensor queries = torch::randn({40, width});
+      for (const std::int64_t k : {1, 5, 31, 60, 100, 200}) {
+        DOCTEST_CAPTURE(name);
+        DOCTEST_CAPTURE(k);
+        const auto found = all->search(queries, k, 2, true, {"own"});
+        const auto expected = without->search(queries, k, 2, true);
+        const Tensor rows = torch::where(expected.rows >= 30, expected.rows + 90, expected.rows);
+        DOCTEST_CHECK(torch::equal(found.rows, rows));
+        DOCTEST_CHECK(torch::equal(found.labels, expected.labels));
+        DOCTEST_CHECK(torch::allclose(found.scores, expected.scores, 1e-5, 1e-5));
+        const auto none = all->search(queries, k, 2, true, {"no text of it"});
+        DOCTEST_CHECK(torch::equal(none.rows, all->search(queries, k, 2, true).rows));
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("of a store of two shards the one that is the text is hidden, and only that") {
+  const nn::Model model = tiny::model_of("transformer", "learned", kWords);
+  const std::int64_t width = model.architecture->d_key();
+  const auto entries = tiny::entries_of(80, width, kWords, 1);
+  const std::vector halves = {std::vector(entries.begin(), entries.begin() + 40),
+                              std::vector(entries.begin() + 40, entries.end())};
+  const tiny::StoreFolder folder;
+  tiny::make_store(folder / "both", entries, kWords, {"ip", "exact", "ab", "m", "t", {"a", "b"}});
+  tiny::make_store(folder / "old", entries, kWords, {"ip", "exact", "ab"});
+  const auto both = open({folder / "both"}, model), old = open({folder / "old"}, model);
+  torch::manual_seed(1);
+  const Tensor queries = torch::randn({20, width});
+  for (const std::size_t hidden : {0U, 1U}) {
+    const std::string name = hidden == 0 ? "a" : "b", other = hidden == 0 ? "b" : "a";
+    tiny::make_store(folder / name, halves[1 - hidden], kWords, {"ip", "exact", other});
+    for (const std::int64_t k : {3, 40, 100}) {
+      const auto found = both->search(queries, k, 1, false, {name, "a text with more in it"});
+      const auto expected = open({folder / name}, model)->search(queries, k, 1, false);
+      DOCTEST_CHECK(torch::equal(found.scores, expected.scores));
+      DOCTEST_CHECK(torch::equal(found.labels, expected.labels));
+    }
+    DOCTEST_CHECK(both->hold({name}));
+    DOCTEST_CHECK(both->unsure_of({name}).empty());
+    // One that does not say what its shards are.
+    DOCTEST_CHECK(!old->hold({name}));
+    DOCTEST_CHECK(old->unsure_of({name}) == std::vector<std::string>{folder / "old"});
+  }
+  const auto nothing = both->search(queries, 9, 1, false, {"a", "b"});
+  DOCTEST_CHECK(nothing.rows.eq(-1).all().item<bool>());
+  DOCTEST_CHECK(old->unsure_of({"ab", "a"}).empty());
+  DOCTEST_CHECK(thrown([&] { open({folder / "both", folder / "a"}, model); }).code == 64);
 }
 
 DOCTEST_TEST_CASE("each point of a grid with stores is what a run of its own gives") {

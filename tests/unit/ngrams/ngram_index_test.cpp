@@ -9,6 +9,7 @@
 #include "ngrams/next_tokens.h"
 #include "ngrams/suffix_follower.h"
 #include "ngrams_folder.h"
+#include "unit/thrown.h"
 
 namespace {
 
@@ -70,6 +71,38 @@ void expect_as_scanned(const ngrams::Index& index, ngrams::NextTokens& next,
 }
 
 }  // namespace
+
+DOCTEST_TEST_CASE("an index of two shards without the one is a scan of the other") {
+  const auto a = ngrams_test::documents_of({300, 0, 500}, 4, 1),
+             b = ngrams_test::documents_of({700, 20}, 4, 2);
+  const ngrams_test::Folder folder;
+  folder.shard("a", a, 4);
+  const auto of_b = folder.shard("b", b, 4).fingerprint().hex();
+  const shard::Dataset both({folder.path / "a.shard.zst", folder.path / "b.shard.zst"});
+  for (const std::uint64_t elements : {1 << 20, 400}) {
+    const std::string path = folder.path / ("index" + std::to_string(elements));
+    ngrams::build(both, path, {elements, 64}, 1);
+    const auto index = std::make_shared<const ngrams::Index>(std::vector<std::string>{path});
+    const auto of_a = index->without({of_b, "another"});
+    DOCTEST_CHECK(index->holds({of_b}));
+    DOCTEST_CHECK(index->unsure_of({of_b}).empty());
+    DOCTEST_CHECK(!of_a->holds({of_b}));
+    DOCTEST_CHECK(of_a->tokens() == 800);
+    DOCTEST_CHECK(index->without(both.fingerprints())->tokens() == 0);
+    ngrams::NextTokens next(of_a, 1000);
+    core::Rng rng(5);
+    for (const std::size_t length : {0, 1, 2, 3, 5, 9, 20})
+      for (const auto* text : {&a[2], &b[0]}) {
+        const auto from = static_cast<std::ptrdiff_t>(rng.below(text->size() - length));
+        const Tokens tokens(text->begin() + from,
+                            text->begin() + from + static_cast<std::ptrdiff_t>(length));
+        expect_as_scanned(*of_a, next, a, tokens);
+      }
+    const std::string alone = folder.path / ("alone" + std::to_string(elements));
+    ngrams::build(shard::Dataset({folder.path / "b.shard.zst"}), alone, {elements, 64}, 1);
+    DOCTEST_CHECK(thrown([&] { ngrams::Index({path, alone}); }).code == 64);
+  }
+}
 
 DOCTEST_TEST_CASE(
     "counts of every length are those of a scan of 100,000 tokens, in several parts") {

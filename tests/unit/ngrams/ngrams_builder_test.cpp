@@ -31,6 +31,37 @@ std::map<std::string, std::string> files_of(const std::string& folder) {
 
 }  // namespace
 
+DOCTEST_TEST_CASE("no part has documents of two shards; each is cut as if it were alone") {
+  core::Rng rng(4);
+  for (int i = 0; i < 300; ++i) {
+    std::vector<std::uint64_t> lengths, shards;
+    std::vector<ngrams::PartFacts> expected;
+    const ngrams::Cut cut{30 + rng.below(100), 1 + rng.below(12)};
+    std::uint64_t tokens = 0;
+    for (std::uint64_t n = 1 + rng.below(4); n > 0; --n) {
+      std::vector<std::uint64_t> own(rng.below(6));
+      for (auto& length : own) length = rng.below(3) == 0 ? 0 : rng.below(150);
+      for (auto part : ngrams::plan_parts(ends_of(own), cut)) {
+        part.begin += tokens, part.end += tokens, part.until += tokens;
+        part.document += lengths.size();
+        expected.push_back(part);
+      }
+      lengths.insert(lengths.end(), own.begin(), own.end());
+      for (const auto length : own) tokens += length;
+      shards.push_back(own.size());
+    }
+    const auto parts = ngrams::plan_parts(ends_of(lengths), cut, shards);
+    DOCTEST_REQUIRE(parts.size() == expected.size());
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      DOCTEST_CHECK(parts[p].begin == expected[p].begin);
+      DOCTEST_CHECK(parts[p].end == expected[p].end);
+      DOCTEST_CHECK(parts[p].until == expected[p].until);
+      DOCTEST_CHECK(parts[p].document == expected[p].document);
+      DOCTEST_CHECK(parts[p].marks == expected[p].marks);
+    }
+  }
+}
+
 DOCTEST_TEST_CASE(
     "parts are the whole text in order, none too large; only what is too long is cut") {
   core::Rng rng(3);

@@ -1,0 +1,117 @@
+// What a source has of each shard, through parts, merging, additions and removals.
+#include "core/sealed_json.h"
+#include "store/merge.h"
+#include "store/removal.h"
+#include "unit/store/store_folder.h"
+#include "unit/thrown.h"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using Counts = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // rows, documents
+
+constexpr std::size_t kRows = 600;
+const std::vector<std::int64_t> kFirst = {0, 50, 200, 200, 450};
+
+// Documents 0 and 1, none, and 2 to 4.
+store::Plan plan_of_shards(const std::string& data = "data") {
+  auto plan = make_plan("exact", data);
+  plan.shards = {{data + " a", 0, 2}, {data + " none", 0, 0}, {data + " b", 0, 3}};
+  return plan;
+}
+
+Counts counts_of(const store::Source& source) {
+  Counts counts;
+  for (const auto& shard : source.shards) counts.emplace_back(shard.rows, shard.documents);
+  return counts;
+}
+
+StoreRows cut(const StoreRows& rows, std::size_t begin, std::size_t end) {
+  return {{rows.keys.begin() + std::ptrdiff_t(begin * kStoreWidth),
+           rows.keys.begin() + std::ptrdiff_t(end * kStoreWidth)},
+          {rows.labels.begin() + std::ptrdiff_t(begin), rows.labels.begin() + std::ptrdiff_t(end)}};
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("a source knows the rows of each shard: built, added, written and read") {
+  const auto rows = random_rows(kRows, 1);
+  const StoreFolder folder;
+  build_store(folder.path, plan_of_shards(), rows, kFirst);
+  build_store(folder.path, plan_of_shards("more"), rows, kFirst, true);
+  const auto there = store::read_manifest(folder.path);
+  DOCTEST_REQUIRE(there.sources.size() == 2);
+  for (const auto& source : there.sources)
+    DOCTEST_CHECK(counts_of(source) == Counts{{200, 2}, {0, 0}, {400, 3}});
+  DOCTEST_CHECK(there.sources[1].shards[2].data == "more b");
+}
+
+DOCTEST_TEST_CASE("parts have what they have of each shard, and merge into the whole") {
+  const auto rows = random_rows(kRows, 2);
+  const StoreFolder folder;
+  const std::vector<std::size_t> ends = {100, 300, kRows};
+  const std::vector<Counts> expected = {
+      {{100, 2}, {0, 0}, {0, 3}}, {{100, 2}, {0, 0}, {100, 3}}, {{0, 2}, {0, 0}, {300, 3}}};
+  std::vector<std::string> paths;
+  std::size_t begin = 0;
+  for (const std::size_t end : ends) {
+    auto plan = plan_of_shards();
+    plan.part = {paths.size() + 1, ends.size(), begin, end};
+    std::vector<std::int64_t> first;
+    for (const std::int64_t row : kFirst)
+      first.push_back(std::clamp(row, std::int64_t(begin), std::int64_t(end)) -
+                      std::int64_t(begin));
+    paths.push_back(folder.path.parent_path() / ("part." + std::to_string(paths.size())));
+    const auto part = build_store(paths.back(), plan, cut(rows, begin, end), first);
+    DOCTEST_CHECK(counts_of(part.sources[0]) == expected[paths.size() - 1]);
+    begin = end;
+  }
+  const auto whole = store::merge(paths, folder.path, "exact");
+  DOCTEST_CHECK(counts_of(whole.sources[0]) == Counts{{200, 2}, {0, 0}, {400, 3}});
+}
+
+DOCTEST_TEST_CASE("what is removed is of no shard any more, and merged entries are counted once") {
+  const auto rows = random_rows(kRows, 3);
+  const StoreFolder folder;
+  build_store(folder.path, plan_of_shards(), rows, kFirst);
+  store::Removal(folder.path, {1, 4}).done();
+  DOCTEST_CHECK(counts_of(store::read_manifest(folder.path).sources[0]) ==
+                Counts{{50, 1}, {0, 0}, {250, 2}});
+
+  const StoreFolder pruned;
+  auto plan = plan_of_shards();
+  plan.reduction.merge_neighbours = 20;
+  const auto manifest = build_store(pruned.path, plan, rows, kFirst);
+  const auto& shards = store::read_manifest(pruned.path).sources[0].shards;
+  DOCTEST_CHECK(manifest.rows < kRows);
+  DOCTEST_CHECK(shards[0].rows + shards[2].rows == manifest.rows);
+}
+
+DOCTEST_TEST_CASE("shards that are not the source are refused") {
+  const auto rows = random_rows(kRows, 4);
+  const StoreFolder folder;
+  const auto manifest = build_store(folder.path, plan_of_shards(), rows, kFirst);
+  const auto code_of = [&](const char* key, std::uint64_t value) {
+    auto json = store::to_json(manifest);
+    json["sources"][0]["shards"][0][key] = value;
+    json.erase("hash");
+    const auto sealed = core::Json::parse(core::dump(core::sealed(json)));
+    return thrown([&] { store::manifest_from(sealed, "store.json"); }).code;
+  };
+  DOCTEST_CHECK(code_of("rows", 200) == 0);
+  DOCTEST_CHECK(code_of("rows", 201) == 65);
+  DOCTEST_CHECK(code_of("documents", 1) == 65);
+}
+
+DOCTEST_TEST_CASE("sources that have entries of one shard overlap") {
+  const store::Source both{"ab", 9, 2, {}, {}, {{"a", 4, 1}, {"b", 5, 1}}};
+  const store::Source one{"b", 5, 1, {}, {}, {{"b", 5, 1}}}, old{"b", 5, 1, {}};
+  const store::Source other{"c", 5, 1, {}, {}, {{"c", 5, 1}, {"b", 0, 0}}};
+  DOCTEST_CHECK(overlap(both, one));
+  DOCTEST_CHECK(overlap(one, both));
+  DOCTEST_CHECK(!overlap(both, other));
+  DOCTEST_CHECK(overlap(one, old));
+  DOCTEST_CHECK(overlap(old, both));
+  DOCTEST_CHECK(overlap(both, old));
+}
