@@ -195,7 +195,7 @@ DOCTEST_TEST_CASE("several stores on a device are one, and a text does not see i
     const auto here = open(torch::empty({0})),
                there = open(torch::empty({0}).to(pretend::device()));
     const Tensor queries = torch::randn({31, kWidth}).mul(16).round().div(16);
-    for (const std::string own : {"", "text 1"})
+    for (const shard::Fingerprints& own : {shard::Fingerprints{}, {"text 1"}})
       for (const std::int64_t k : {1, 50, 300}) {
         pretend::take_waits();
         const auto found = there.search(queries.to(pretend::device()), k, 1, false, own);
