@@ -59,7 +59,7 @@ DOCTEST_TEST_CASE(
   const nn::AsDevice as(&kernels, device.type());
   int tried = 0;
   for (const auto& [name, change] : all_variants()) {
-    DOCTEST_CAPTURE(name);
+    DOCTEST_CAPTURE(std::string(name));
     Models models(change);
     if (!infer::DeviceEngine::fits(models.there, device)) continue;
     const auto loops = infer::make_engine(models.here, torch::kCPU, infer::Precision::float32);

@@ -25,6 +25,7 @@ inline nn::CudaKernels recording_kernels() {
       Noted<decltype(kernels.leaky_keys_forward)>::run<nn::leaky_keys_forward_cuda>;
   kernels.gated_keys_forward =
       Noted<decltype(kernels.gated_keys_forward)>::run<nn::gated_keys_forward_cuda>;
+  kernels.delta_forward = Noted<decltype(kernels.delta_forward)>::run<nn::delta_forward_cuda>;
   kernels.sru_forward = Noted<decltype(kernels.sru_forward)>::run<nn::sru_forward_cuda>;
   kernels.row_softmax = Noted<decltype(kernels.row_softmax)>::run<nn::row_softmax_cuda>;
   kernels.seen_tiles = Noted<decltype(kernels.seen_tiles)>::run<nn::seen_tiles_cuda>;
