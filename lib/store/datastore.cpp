@@ -105,7 +105,7 @@ RowContext Datastore::context(std::int64_t row, std::int64_t most) const {
 }
 
 void Datastore::expect_followable() const {
-  if (!manifest_.whole() || manifest_.projected())
+  if (manifest_.reduced())
     fail(Code::usage, "{}: without every key as the model gave it; its rows cannot be followed",
          folder_);
 }

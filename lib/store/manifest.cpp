@@ -137,8 +137,7 @@ OrderedJson to_json(const Receipt& receipt) {
 
 OrderedJson to_json(const Manifest& m) {
   OrderedJson json;
-  json["format"] = kFormat,
-  json["version"] = m.whole() && !m.projected() && !m.weighted() ? kVersion : kReducedVersion;
+  json["format"] = kFormat, json["version"] = m.reduced() ? kReducedVersion : kVersion;
   json["generation"] = m.generation;
   json["rows"] = m.rows, json["width"] = m.width, json["documents"] = m.documents;
   json["vocabulary"] = m.vocabulary, json["metric"] = name_of(m.metric);

@@ -98,6 +98,8 @@ struct Manifest {
   bool whole() const { return places_file.empty(); }
   bool weighted() const { return !weights_file.empty(); }
   bool projected() const { return !projection_file.empty(); }
+  /// Not every key of the text is there as the model gave it.
+  bool reduced() const { return !whole() || projected() || weighted(); }
   /// Of queries: that of the model's keys.
   std::uint64_t query_width() const { return projected() ? model_width : width; }
   /// XXH3-128 of all that changes what a search finds: rows, their order and documents, model,

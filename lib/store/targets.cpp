@@ -24,7 +24,7 @@ struct Stretch {
 Stretch stretch_of(const Datastore& store, const shard::Dataset& data) {
   const std::string text = data.fingerprint().hex();
   const Manifest& manifest = store.manifest();
-  if (!manifest.whole() || manifest.projected() || manifest.weighted())
+  if (manifest.reduced())
     fail(Code::usage, "{}: without every key as the model gave it; targets are of every token",
          store.name());
   if (!manifest.removed.empty())

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "infer/score/token_weights.h"
+
 namespace infer {
 namespace {
 
@@ -51,10 +53,8 @@ double gate_objective(const GateProblem& problem, const Numbers& at, Numbers& gr
   const Tensor log_shares = torch::stack(scores, 1).log_softmax(1);
   const Tensor parts = log_shares + problem.log_p.clamp_min(kLeastLog);
   const Tensor log_mix = parts.logsumexp(1, /*keepdim=*/true);
-  const auto weighted = [&](const Tensor& values) {
-    return problem.weight.defined() ? values * problem.weight : values;
-  };
-  const Tensor turn = weighted(log_shares.exp() - (parts - log_mix).exp()) / n;  // d loss / d score
+  const Tensor turn =
+      weighted(log_shares.exp() - (parts - log_mix).exp(), problem.weight) / n;  // d loss / d score
   double* to = gradient.data();
   next = at.data();
   for (std::size_t s = 0; s < inputs.size(); ++s) {
@@ -65,7 +65,7 @@ double gate_objective(const GateProblem& problem, const Numbers& at, Numbers& gr
     for (std::int64_t i = 0; i < of_weights.size(0); ++i)
       *to++ = of_weights[i].item<double>() + *next++ / n;
   }
-  return -weighted(log_mix).mean().item<double>() + squares / (2 * n);
+  return -weighted(log_mix, problem.weight).mean().item<double>() + squares / (2 * n);
 }
 
 FittedGate fit_gate(const GateProblem& problem) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "infer/score/token_weights.h"
+
 namespace infer {
 namespace {
 
@@ -49,8 +51,8 @@ Tensor log_p_of(const Parts& parts, const MemoryPlan& plan, const Shares& rest_s
 }
 
 // (R, 1), 1 on average.
-Tensor even(const Tensor& weight) {
-  return weight.defined() ? (weight / weight.mean()).unsqueeze(1) : weight;
+Tensor weight_column(const Tensor& weight) {
+  return weight.defined() ? even(weight).unsqueeze(1) : weight;
 }
 
 GateRow row_of(const std::string& source, std::vector<double> constants, std::int64_t weights) {
@@ -74,7 +76,7 @@ GateRow fit_search(const Parts& parts, const MemoryPlan& plan, const GateInputs&
   problem.log_p = log_p_of(parts, plan, shares, {"datastore"});
   problem.offsets = gate_offsets(one, one.rows[0], inputs).unsqueeze(1);
   problem.features = {inputs.confidence};
-  problem.weight = even(parts.weight);
+  problem.weight = weight_column(parts.weight);
   take(one.rows[0], fit_gate(problem).rows[0]);
   return one.rows[0];
 }
@@ -181,7 +183,7 @@ GatesFitted fit_gates(const Parts& parts, const MemoryPlan& plan) {
     problem.features.push_back(gate_features(row, inputs));
   }
   problem.offsets = torch::stack(offsets, 1);
-  problem.weight = even(parts.weight);
+  problem.weight = weight_column(parts.weight);
   const FittedGate best = fit_gate(problem);
   for (std::size_t i = 0; i < gate.rows.size(); ++i) take(gate.rows[i], best.rows[i]);
   if (plan.gates.has("datastore")) gate.search = fit_search(parts, plan, inputs);

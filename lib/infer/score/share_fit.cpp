@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "infer/memory/ngram_options.h"
+#include "infer/score/token_weights.h"
 
 namespace infer {
 namespace {
@@ -16,10 +17,6 @@ constexpr double kShareGap = 1e-9;      // nats
 constexpr int kShareSteps = 100, kShareSweeps = 1000, kShareHalvings = 40, kShareTurns = 100;
 
 Tensor numbers_tensor(const ShareNumbers& values) { return torch::tensor(values, torch::kFloat64); }
-
-Tensor weighted(const Tensor& values, const Tensor& weight) {
-  return weight.defined() ? values * weight : values;
-}
 
 double loss_of(const Tensor& mixed, const Tensor& weight) {
   return -weighted(mixed.clamp_min(kLeastMixed).log(), weight).mean().item<double>();

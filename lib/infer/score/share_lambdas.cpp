@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "infer/score/share_search.h"
+#include "infer/score/token_weights.h"
 
 namespace infer {
 namespace {
@@ -128,9 +129,8 @@ class LambdaSearch : public ShareSearch {
   // sums (L, B + 1, K), rest (L, R)
   void add(Tensor sums, const Tensor& rest, const Parts& parts) const {
     const NgramScores& ngrams = parts.ngrams;
-    const auto log_of = [&](Tensor mixture) {
-      mixture = mixture.clamp_min(kTiny).log_();
-      return parts.weight.defined() ? mixture.mul_(parts.weight) : mixture;
+    const auto log_of = [&](const Tensor& mixture) {
+      return weighted(mixture.clamp_min(kTiny).log_(), parts.weight);
     };
     if (!ngrams.bucket.defined()) {
       sums.select(1, kNgramBuckets).select(1, 0).sub_(log_of(rest).sum(1));

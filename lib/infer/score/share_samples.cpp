@@ -5,6 +5,7 @@
 
 #include "infer/score/share_fit.h"
 #include "infer/score/share_search.h"
+#include "infer/score/token_weights.h"
 
 namespace infer {
 namespace {
@@ -111,7 +112,7 @@ class AllSharesSearch : public ShareSearch {
       problem.ngrams = ngrams[0].nan_to_num(0);
       problem.bucket = all[begin].to(torch::kInt64);
     }
-    if (weighted_) problem.weight = all[-1] / all[-1].mean();
+    if (weighted_) problem.weight = even(all[-1]);
     return problem;
   }
 

@@ -10,7 +10,6 @@ namespace nn {
 /// again. Without gradient. What is said to have stayed: all of them.
 class FixedState {
  public:
-  bool empty() const { return state_.empty(); }
   /// The same tensors, for a call that puts others in their place.
   State given() const { return state_; }
   /// What a call made of it. Returns whether it stayed.
