@@ -18,7 +18,7 @@ namespace {
 std::atomic<bool> taken = products_pay();
 
 // Below these packing costs more than it saves.
-constexpr std::int64_t kLeastSide = 32, kLeastTerms = 32, kLeastWork = 1 << 18;
+constexpr std::int64_t kLeastSide = 16, kLeastTerms = 16, kLeastWork = 1 << 15;
 // Multiplications that are worth a thread of their own.
 constexpr std::int64_t kWorkOfThread = 1 << 21;
 

@@ -1,6 +1,7 @@
 #include "nn/kernels/sgemm_kernels.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "nn/kernels/vector_math.h"
@@ -38,26 +39,50 @@ void pack(const SgemmFactor& a, std::int64_t rows, std::int64_t depth, float sca
   for (std::int64_t i = 0; i < rows; i += kTileRows, to += kTileRows * depth) {
     const float* const from = a.at + i * a.row;
     const std::int64_t n = std::min(kTileRows, rows - i);
-    if (n < kTileRows) {
-      std::fill(to, to + kTileRows * depth, 0.0f);
-      for (std::int64_t r = 0; r < n; ++r)
-        for (std::int64_t k = 0; k < depth; ++k)
-          to[k * kTileRows + r] = scale * from[r * a.row + k * a.column];
-    } else if (a.row == 1) {
+    if (n < kTileRows) std::fill(to, to + kTileRows * depth, 0.0f);
+    if (n == kTileRows && a.row == 1) {
       for (std::int64_t k = 0; k < depth; ++k)
         for (std::int64_t r = 0; r < kTileRows; ++r)
           to[k * kTileRows + r] = scale * from[r + k * a.column];
     } else {
-      for (std::int64_t r = 0; r < kTileRows; ++r)
+      for (std::int64_t r = 0; r < n; ++r)
         for (std::int64_t k = 0; k < depth; ++k)
-          to[k * kTileRows + r] = scale * from[r * a.row + k];
+          to[k * kTileRows + r] = scale * from[r * a.row + k * a.column];
     }
   }
 }
 
+// Of each two lines of a square that are kStep apart, the halves that change places.
+template <int kStep, std::size_t... kAt>
+void exchange(Lanes& low, Lanes& high, std::index_sequence<kAt...>) {
+  const Lanes x = low, y = high;
+  low = __builtin_shufflevector(x, y, ((kAt & kStep) ? vec::kFloats + kAt - kStep : kAt)...);
+  high = __builtin_shufflevector(x, y, ((kAt & kStep) ? vec::kFloats + kAt : kAt + kStep)...);
+}
+
+template <int kStep>
+void turn(Lanes (&square)[vec::kFloats]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < vec::kFloats; ++i)
+    if ((i & kStep) == 0)
+      exchange<kStep>(square[i], square[i + kStep], std::make_index_sequence<vec::kFloats>());
+  if constexpr (kStep > 1) turn<kStep / 2>(square);
+}
+
+// A square of B that lies turned: column c begins at from + c * stride.
+void turn(const float* from, std::int64_t stride, float* to) {
+  Lanes square[vec::kFloats];
+#pragma GCC unroll 16
+  for (int c = 0; c < vec::kFloats; ++c)
+    square[c] = *reinterpret_cast<const Lanes*>(from + c * stride);
+  turn<vec::kFloats / 2>(square);
+#pragma GCC unroll 16
+  for (int k = 0; k < vec::kFloats; ++k)
+    *reinterpret_cast<Lanes*>(to + k * kTileColumns) = square[k];
+}
+
 // Panels of kTileColumns columns, in each a row after the other; columns that are not there are zero.
 void pack(const SgemmFactor& b, std::int64_t columns, std::int64_t depth, float* to) {
-  constexpr std::int64_t kStrip = 16;  // rows whose lines stay in the first-level cache
   for (std::int64_t j = 0; j < columns; j += kTileColumns, to += kTileColumns * depth) {
     const float* const from = b.at + j * b.column;
     const std::int64_t n = std::min(kTileColumns, columns - j);
@@ -67,50 +92,61 @@ void pack(const SgemmFactor& b, std::int64_t columns, std::int64_t depth, float*
         std::copy_n(from + k * b.row, n, to + k * kTileColumns);
       continue;
     }
-    for (std::int64_t begin = 0; begin < depth; begin += kStrip) {
-      const std::int64_t end = std::min(begin + kStrip, depth);
-      for (std::int64_t c = 0; c < n; ++c)
-        for (std::int64_t k = begin; k < end; ++k)
-          to[k * kTileColumns + c] = from[c * b.column + k];
-    }
+    const std::int64_t squares = depth / vec::kFloats * vec::kFloats,
+                       turned = n / vec::kFloats * vec::kFloats;
+    for (std::int64_t k = 0; k < squares; k += vec::kFloats)
+      for (std::int64_t c = 0; c < turned; c += vec::kFloats)
+        turn(from + c * b.column + k, b.column, to + k * kTileColumns + c);
+    for (std::int64_t c = 0; c < n; ++c)
+      for (std::int64_t k = c < turned ? squares : 0; k < depth; ++k)
+        to[k * kTileColumns + c] = from[c * b.column + k];
   }
 }
 
-// One tile of C from a panel of A and one of B.
-void tile(const float* a, const float* b, std::int64_t depth, bool add, float* c,
-          std::int64_t c_row) {
-  Lanes sum[kTileRows][kVectors] = {};
-  for (std::int64_t k = 0; k < depth; ++k, a += kTileRows, b += kTileColumns) {
-    Lanes row[kVectors];
+// One tile of C: kTileRows lines of A, of which `rows` count, each with an element every `step` floats;
+// and the first kWidth vectors of a panel of B.
+template <int kWidth>
+void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b, std::int64_t depth,
+          bool add, float* c, std::int64_t c_row, std::int64_t rows, std::int64_t columns) {
+  Lanes sum[kTileRows][kWidth] = {};
+  for (std::int64_t k = 0; k < depth; ++k, b += kTileColumns) {
+    Lanes row[kWidth];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v)
-      row[v] = *reinterpret_cast<const Lanes*>(b + v * vec::kFloats);
+    for (int v = 0; v < kWidth; ++v) row[v] = *reinterpret_cast<const Lanes*>(b + v * vec::kFloats);
 #pragma GCC unroll 8
     for (int i = 0; i < kTileRows; ++i) {
-      const float x = a[i];
+      const float x = a[i][k * step];
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sum[i][v] += x * row[v];
+      for (int v = 0; v < kWidth; ++v) sum[i][v] += x * row[v];
     }
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < kTileRows; ++i)
+  for (int i = 0; i < kTileRows; ++i) {
+    if (i == rows) return;
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      Lanes& to = *reinterpret_cast<Lanes*>(c + i * c_row + v * vec::kFloats);
-      to = add ? to + sum[i][v] : sum[i][v];
+    for (int v = 0; v < kWidth; ++v) {
+      float* const to = c + i * c_row + v * vec::kFloats;
+      if (columns >= (v + 1) * vec::kFloats) {
+        Lanes& all = *reinterpret_cast<Lanes*>(to);
+        all = add ? all + sum[i][v] : sum[i][v];
+      } else {
+        for (int j = 0; j < columns - v * vec::kFloats; ++j)
+          to[j] = add ? to[j] + sum[i][v][j] : sum[i][v][j];
+      }
     }
+  }
 }
 
-// The same where C has only `rows` x `columns` of it.
-void edge(const float* a, const float* b, std::int64_t depth, bool add, float* c,
-          std::int64_t c_row, std::int64_t rows, std::int64_t columns) {
-  alignas(64) float room[kTileRows * kTileColumns];
-  tile(a, b, depth, /*add=*/false, room, kTileColumns);
-  for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < columns; ++j) {
-      float& to = c[i * c_row + j];
-      to = add ? to + room[i * kTileColumns + j] : room[i * kTileColumns + j];
-    }
+// As wide as the columns that are there.
+void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b, std::int64_t depth,
+          bool add, float* c, std::int64_t c_row, std::int64_t rows, std::int64_t columns) {
+  if (columns <= vec::kFloats) {
+    tile<1>(a, step, b, depth, add, c, c_row, rows, columns);
+  } else if (columns <= 2 * vec::kFloats) {
+    tile<2>(a, step, b, depth, add, c, c_row, rows, columns);
+  } else {
+    tile<kVectors>(a, step, b, depth, add, c, c_row, rows, columns);
+  }
 }
 
 }  // namespace
@@ -121,8 +157,11 @@ bool sgemm_is_wide() { return kWide; }
 
 void multiply(const SgemmProduct& p) {
   thread_local Room room_a, room_b;
+  // Lines of A that lie in the order of the sums need not be packed.
+  const bool as_it_is = p.scale == 1 && p.a.column == 1;
   const std::int64_t most = std::min(kDepth, p.k);
-  float* const packed_a = room_a.of(whole(std::min(kRows, p.m), kTileRows) * most);
+  float* const packed_a =
+      as_it_is ? nullptr : room_a.of(whole(std::min(kRows, p.m), kTileRows) * most);
   float* const packed_b = room_b.of(whole(std::min(kColumns, p.n), kTileColumns) * most);
   for (std::int64_t j = 0; j < p.n; j += kColumns) {
     const std::int64_t columns = std::min(kColumns, p.n - j);
@@ -132,18 +171,17 @@ void multiply(const SgemmProduct& p) {
       pack({p.b.at + k * p.b.row + j * p.b.column, p.b.row, p.b.column}, columns, depth, packed_b);
       for (std::int64_t i = 0; i < p.m; i += kRows) {
         const std::int64_t rows = std::min(kRows, p.m - i);
-        pack({p.a.at + i * p.a.row + k * p.a.column, p.a.row, p.a.column}, rows, depth, p.scale,
-             packed_a);
+        const float* const from = p.a.at + i * p.a.row + k * p.a.column;
+        if (!as_it_is) pack({from, p.a.row, p.a.column}, rows, depth, p.scale, packed_a);
         for (std::int64_t v = 0; v < columns; v += kTileColumns)
           for (std::int64_t r = 0; r < rows; r += kTileRows) {
-            const float *const a = packed_a + r * depth, *const b = packed_b + v * depth;
-            float* const c = p.c + (i + r) * p.c_row + j + v;
-            if (rows - r >= kTileRows && columns - v >= kTileColumns) {
-              tile(a, b, depth, add, c, p.c_row);
-            } else {
-              edge(a, b, depth, add, c, p.c_row, std::min(kTileRows, rows - r),
-                   std::min(kTileColumns, columns - v));
-            }
+            const std::int64_t n = std::min(kTileRows, rows - r);
+            const float* a[kTileRows];
+            for (std::int64_t q = 0; q < kTileRows; ++q)
+              a[q] =
+                  as_it_is ? from + (r + std::min(q, n - 1)) * p.a.row : packed_a + r * depth + q;
+            tile(a, as_it_is ? 1 : kTileRows, packed_b + v * depth, depth, add,
+                 p.c + (i + r) * p.c_row + j + v, p.c_row, n, std::min(kTileColumns, columns - v));
           }
       }
     }

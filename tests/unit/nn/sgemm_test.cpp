@@ -73,7 +73,7 @@ DOCTEST_TEST_CASE(
     for (const bool turned_a : {false, true})
       for (const bool turned_b : {false, true})
         for (const auto& [scale, keep] :
-             std::vector<std::array<float, 2>>{{1, 0}, {0.5, 1}, {2, 0.5}}) {
+             std::vector<std::array<float, 2>>{{1, 0}, {1, 1}, {0.5, 1}, {2, 0.5}}) {
           const Case c{m, n, k, turned_a, turned_b, scale, keep};
           DOCTEST_CAPTURE(c.name());
           DOCTEST_CHECK((c.found() - c.expected()).abs().max().item<double>() < 1e-5 * k);
