@@ -20,6 +20,7 @@ row = $(eval $(call name_row,$(strip $(1)),$(strip $(2)),$(strip $(3)),$(strip $
 
 knn = --memory none --combine interpolate
 joint = --memory local --combine both
+own = --datastore-combine interpolate
 
 # The main table, each model also with more memory than it was trained with.
 $(call row,vanilla,       plain, vanilla, --memory none)
@@ -33,7 +34,10 @@ $(call row,long,          long,  TrimeLM_long, $(call far,words))
 $(call row,ext-local,     ext,   TrimeLM_ext without store, --memory local)
 $(call row,ext,           ext,   TrimeLM_ext without long, $(joint), ext)
 $(call row,ext-far,       ext,   TrimeLM_ext, $(call far,words) --combine both, ext)
-rows.main = vanilla vanilla-near vanilla-cache knn knn-cache local local-far long ext-local ext ext-far
+# Not in the paper: the store's entries in a distribution of their own alone, none in the softmax.
+$(call row,ext-own,       ext,   TrimeLM_ext without long$(comma) store interpolated, --memory local --combine joint $(own), ext)
+$(call row,ext-far-own,   ext,   TrimeLM_ext$(comma) store interpolated, $(call far,words) --combine joint $(own), ext)
+rows.main = vanilla vanilla-near vanilla-cache knn knn-cache local local-far long ext-local ext ext-far ext-own ext-far-own
 rows.speed = $(rows.main)
 once.vanilla = yes
 
@@ -114,7 +118,7 @@ $(OUT)/row/$(1).json: $(OUT)/data/$(call on_of,$(1)).test.shard.zst $(OUT)/data/
     $(OUT)/model/$(of.$(1))/model.safetensors $(stores.$(1):%=$(OUT)/store/%/store.json)
 	@mkdir -p $$(@D)
 	eval-ppl $(jobs) -m $(OUT)/model/$(of.$(1)) $(call window_of,$(of.$(1))) $(test.$(1)) $(call found,$(stores.$(1))) \
-	  $(if $(once.$(1)),,--tune $(OUT)/data/$(call on_of,$(1)).valid.shard.zst) --json --timings $$(@:.json=.time) -o $$@ $$<
+	  $(if $(once.$(1)),,--tune $(OUT)/data/$(call on_of,$(1)).valid.shard.zst) --json --timings $$(@:.json=.time) --per-token $$(@:.json=.tsv) -o $$@ $$<
 endef
 $(foreach r,$(all_rows),$(eval $(call score,$(r))))
 
@@ -129,6 +133,14 @@ $(OUT)/$(1).tsv: $(rows.$(1):%=$(OUT)/row/%.json)
 $(foreach r,$(rows.$(1)),$(call line,$(r)))
 endef
 $(foreach t,main batching small-model medium-model order gradient segments p bytes domain,$(eval $(call table,$(t))))
+
+# Each pair of the main table's rows by compare-ppl: the ratio of the second's perplexity to the first's.
+$(OUT)/significance.tsv: $(rows.main:%=$(OUT)/row/%.json)
+	@{ printf 'first\tsecond\tratio\tlow\thigh\tp\n'; declare -A title=($(foreach r,$(rows.main),[$(r)]='$(title.$(r))')); \
+	  set -- $(rows.main); while [ $$# -gt 1 ]; do first=$$1; shift; for second; do \
+	    compare-ppl $(jobs) --json -o $@.pair --force $(OUT)/row/$$first.tsv $(OUT)/row/$$second.tsv; \
+	    ./tsv-line "$${title[$$first]}"$$'\t'"$${title[$$second]}" $@.pair perplexity_ratio ratio_low ratio_high p; done; done; } >$@
+	@rm $@.pair
 
 # The speed of evaluation beside the plain model's.
 $(OUT)/speed.tsv: $(rows.main:%=$(OUT)/row/%.json)

@@ -95,7 +95,7 @@ tables() {
 @test "trime" {
   runs trime DATA="$PWD/data" XML="$PWD/novel" BOOKS="$PWD/books" all
   cd "$BATS_TEST_TMPDIR/out"
-  [ "$(wc -l <main.tsv)" -eq 12 ]
+  [ "$(wc -l <main.tsv)" -eq 14 ]
   tables length.tsv speed.tsv retrieval.tsv frequency.tsv
   [ "$(cut -f 1 frequency.tsv | sort -u | wc -l)" -eq 7 ]
   # kNN-LM's stores are of squared distances, TRIME's of products.
