@@ -157,8 +157,9 @@ bool sgemm_is_wide() { return kWide; }
 
 void multiply(const SgemmProduct& p) {
   thread_local Room room_a, room_b;
-  // Lines of A that lie in the order of the sums need not be packed.
-  const bool as_it_is = p.scale == 1 && p.a.column == 1;
+  // A need not be packed where a tile reads lines of it that lie in order, or the same few cache lines
+  // for some tiles that follow each other.
+  const bool as_it_is = p.scale == 1 && (p.a.column == 1 || p.a.column % 16 == 0);
   const std::int64_t most = std::min(kDepth, p.k);
   float* const packed_a =
       as_it_is ? nullptr : room_a.of(whole(std::min(kRows, p.m), kTileRows) * most);
@@ -180,7 +181,7 @@ void multiply(const SgemmProduct& p) {
             for (std::int64_t q = 0; q < kTileRows; ++q)
               a[q] =
                   as_it_is ? from + (r + std::min(q, n - 1)) * p.a.row : packed_a + r * depth + q;
-            tile(a, as_it_is ? 1 : kTileRows, packed_b + v * depth, depth, add,
+            tile(a, as_it_is ? p.a.column : kTileRows, packed_b + v * depth, depth, add,
                  p.c + (i + r) * p.c_row + j + v, p.c_row, n, std::min(kTileColumns, columns - v));
           }
       }

@@ -68,8 +68,13 @@ struct Case {
 DOCTEST_TEST_CASE(
     "products of any shape are those of double precision, and write nothing beside them") {
   const Taken taken(true);
-  for (const auto& [m, n, k] : std::vector<std::array<int, 3>>{
-           {64, 64, 64}, {67, 131, 97}, {385, 65, 41}, {33, 1030, 300}, {200, 527, 513}, {1, 7, 5}})
+  for (const auto& [m, n, k] : std::vector<std::array<int, 3>>{{64, 64, 64},
+                                                               {67, 131, 97},
+                                                               {385, 65, 41},
+                                                               {33, 1030, 300},
+                                                               {200, 527, 513},
+                                                               {160, 40, 70},
+                                                               {1, 7, 5}})
     for (const bool turned_a : {false, true})
       for (const bool turned_b : {false, true})
         for (const auto& [scale, keep] :
