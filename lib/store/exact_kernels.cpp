@@ -57,32 +57,56 @@ void score_tile(const float* panel, const float* keys, std::size_t n, std::size_
   }
 }
 
-inline float sum_of(Floats v) {
-  float sum = 0;
-  for (int i = 0; i < kLanes; ++i) sum += v[i];
-  return sum;
+// Sums over the coordinates of kLanes rows, q.k and |k|^2, with their terms in the order in which
+// score_tile adds them: what a key scores has the same bits in either.
+template <bool kScores, bool kNorms>
+struct RowSums {
+  Floats scores{}, norms{};
+
+  // The first n coordinates of those that were turned.
+  void add(const Floats* coordinates, const float* query, std::size_t n) {
+    for (std::size_t j = 0; j < n; ++j) {
+      const Floats x = coordinates[j];
+      if (kScores) scores += vec::all(query[j]) * x;
+      if (kNorms) norms += x * x;
+    }
+  }
+};
+
+// Of `kLanes` rows from `keys` on, of which n are there. query: unused without kScores.
+template <bool kScores, bool kNorms>
+void sum_rows(const float* query, const Half* keys, std::size_t n, std::size_t width,
+              RowSums<kScores, kNorms>& sums) {
+  const Half* rows[kLanes];
+  for (std::size_t i = 0; i < kLanes; ++i) rows[i] = keys + std::min(i, n - 1) * width;
+  Floats turned[vec::kTurned];
+  const std::size_t rest = width % vec::kTurned;
+  const Half* next = keys + kLanes * width;  // so many rows more
+  for (std::size_t j = 0; j < width - rest; j += vec::kTurned) {
+    for (std::size_t i = 0; i < kLanes / 4; ++i, next += 32) __builtin_prefetch(next);
+    vec::widen_turned(rows, turned);
+    sums.add(turned, kScores ? query + j : nullptr, vec::kTurned);
+    for (const Half*& row : rows) row += vec::kTurned;
+  }
+  if (rest == 0) return;
+  Half last[kLanes][vec::kTurned] = {};
+  for (std::size_t i = 0; i < kLanes; ++i) rows[i] = std::copy_n(rows[i], rest, last[i]) - rest;
+  vec::widen_turned(rows, turned);
+  sums.add(turned, kScores ? query + width - rest : nullptr, rest);
 }
 
 template <bool kL2>
-float score_row(const float* query, const Half* key, std::size_t width) {
-  float score = 0;
-  std::size_t j = 0;
-#if defined(__F16C__)
-  Floats a{}, b{}, norm_a{}, norm_b{};
-  for (; j + 2 * kLanes <= width; j += 2 * kLanes) {
-    const Floats x = vec::widen(key + j), y = vec::widen(key + j + kLanes);
-    a += x * vec::load(query + j);
-    b += y * vec::load(query + j + kLanes);
-    if (kL2) norm_a += x * x, norm_b += y * y;
+void score_lanes(const float* query, const Half* keys, std::size_t n, std::size_t width,
+                 std::uint32_t first_row, float& threshold, Top& top) {
+  RowSums<true, kL2> sums;
+  sum_rows(query, keys, n, width, sums);
+  alignas(64) float scores[kLanes];
+  const Floats result = kL2 ? sums.scores - sums.norms * vec::all(0.5F) : sums.scores;
+  vec::store(scores, result);
+  for (std::uint32_t bits = vec::above(result, vec::all(threshold)); bits != 0; bits &= bits - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(bits));
+    if (i < n && scores[i] > threshold) push(top, threshold, scores[i], first_row + i);
   }
-  score = sum_of(kL2 ? (a + b) - (norm_a + norm_b) * 0.5F : a + b);
-#endif
-  for (; j < width; ++j) {
-    float x = 0;
-    to_float(key + j, std::span(&x, 1));
-    score += x * query[j] - (kL2 ? 0.5F * x * x : 0.0F);
-  }
-  return score;
 }
 
 }  // namespace
@@ -111,14 +135,13 @@ void cut(Top& top, float& threshold) {
 
 void widen_block(const Half* keys, std::size_t n, std::size_t width, float* out,
                  float* half_norms) {
-  const std::size_t stride = stride_of(width);
-  for (std::size_t i = 0; i < n; ++i) {
-    float* row = out + i * stride;
-    to_float(keys + i * width, std::span(row, width));
-    if (half_norms == nullptr) continue;
-    float norm = 0;
-    for (std::size_t j = 0; j < width; ++j) norm += row[j] * row[j];
-    half_norms[i] = norm / 2;
+  for (std::size_t i = 0; i < n; ++i)
+    to_float(keys + i * width, std::span(out + i * stride_of(width), width));
+  if (half_norms == nullptr) return;
+  for (std::size_t i = 0; i < n; i += kLanes) {
+    RowSums<false, true> sums;
+    sum_rows(nullptr, keys + i * width, n - i, width, sums);
+    vec::store(half_norms + i, sums.norms * vec::all(0.5F));
   }
 }
 
@@ -143,12 +166,10 @@ void score_block(const float* panel, const float* keys, std::size_t n, std::size
 
 void score_rows(const float* query, const Half* keys, std::size_t n, std::size_t width, bool l2,
                 std::uint32_t first_row, float& threshold, Top& top) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const Half* key = keys + i * width;
-    const float score =
-        l2 ? score_row<true>(query, key, width) : score_row<false>(query, key, width);
-    if (score > threshold) push(top, threshold, score, first_row + static_cast<std::uint32_t>(i));
-  }
+  const auto score = l2 ? score_lanes<true> : score_lanes<false>;
+  for (std::size_t i = 0; i < n; i += kLanes)
+    score(query, keys + i * width, std::min<std::size_t>(n - i, kLanes), width,
+          first_row + static_cast<std::uint32_t>(i), threshold, top);
 }
 
 }  // namespace store::exact

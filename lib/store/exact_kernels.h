@@ -44,7 +44,7 @@ void pack_panel(const float* queries, std::size_t n, std::size_t width, float* o
 void score_block(const float* panel, const float* keys, std::size_t n, std::size_t width,
                  const float* half_norms, std::uint32_t first_row, float* thresholds, Top* tops);
 
-/// The same for one query and n keys as they lie in the store.
+/// The same for one query and n keys as they lie in the store; the same bits, too.
 void score_rows(const float* query, const Half* keys, std::size_t n, std::size_t width, bool l2,
                 std::uint32_t first_row, float& threshold, Top& top);
 

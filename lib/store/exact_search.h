@@ -5,7 +5,8 @@
 // in registers (exact_kernels.h). The threshold comes from a sample of the keys and rises whenever
 // a query has collected 4 k hits, which are then cut down to the best k. A query for which fewer
 // than k keys pass is searched again without a threshold. Many queries are split over threads; of
-// few queries, the keys are.
+// few queries, the keys are. What a query finds has the same bits in any company, on any number of
+// threads.
 
 #include <cstdint>
 #include <mutex>

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "store/half.h"
+
 #if defined(__AVX2__) || defined(__F16C__)
 #include <immintrin.h>
 #endif
@@ -39,6 +41,55 @@ inline Floats widen(const std::uint16_t* from) {
 #else
   (void)from;
   return Floats{};
+#endif
+}
+
+/// kTurned float16 of each of kLanes rows, turned: to[j][i] is rows[i][j].
+inline constexpr std::size_t kTurned = 8;
+inline void widen_turned(const std::uint16_t* const (&rows)[kLanes], Floats (&to)[kTurned]) {
+#if defined(__AVX2__) && defined(__F16C__)
+  const auto row = [&](int i) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[i]));
+  };
+#if defined(__AVX512F__)
+  // Rows i and i + 8 side by side: unpacking stays within 128 bits.
+  __m256i x[8], y[8];
+  for (int i = 0; i < 8; ++i)
+    x[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(row(i)), row(i + 8), 1);
+  for (int i = 0; i < 4; ++i) {
+    y[2 * i] = _mm256_unpacklo_epi16(x[i], x[i + 4]);
+    y[2 * i + 1] = _mm256_unpackhi_epi16(x[i], x[i + 4]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    x[2 * i] = _mm256_unpacklo_epi16(y[i], y[i + 4]);
+    x[2 * i + 1] = _mm256_unpackhi_epi16(y[i], y[i + 4]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    to[2 * i] = Floats(_mm512_maskz_cvtph_ps(0xffff, _mm256_unpacklo_epi16(x[i], x[i + 4])));
+    to[2 * i + 1] = Floats(_mm512_maskz_cvtph_ps(0xffff, _mm256_unpackhi_epi16(x[i], x[i + 4])));
+  }
+#else
+  __m128i x[8], y[8];
+  for (int i = 0; i < 8; ++i) x[i] = row(i);
+  for (int i = 0; i < 4; ++i) {
+    y[2 * i] = _mm_unpacklo_epi16(x[i], x[i + 4]);
+    y[2 * i + 1] = _mm_unpackhi_epi16(x[i], x[i + 4]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    x[2 * i] = _mm_unpacklo_epi16(y[i], y[i + 4]);
+    x[2 * i + 1] = _mm_unpackhi_epi16(y[i], y[i + 4]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    to[2 * i] = Floats(_mm256_cvtph_ps(_mm_unpacklo_epi16(x[i], x[i + 4])));
+    to[2 * i + 1] = Floats(_mm256_cvtph_ps(_mm_unpackhi_epi16(x[i], x[i + 4])));
+  }
+#endif
+#else
+  for (int i = 0; i < kLanes; ++i) {
+    float row[kTurned];
+    to_float(rows[i], row);
+    for (std::size_t j = 0; j < kTurned; ++j) to[j][i] = row[j];
+  }
 #endif
 }
 

@@ -156,6 +156,21 @@ DOCTEST_TEST_CASE("equal scores come in the order of the rows, however the work 
   }
 }
 
+DOCTEST_TEST_CASE("what a query finds does not depend on the queries beside it, to the last bit") {
+  const auto all = make_problem(700, 40, 75, 20);
+  for (const Metric metric : {Metric::ip, Metric::l2}) {
+    const auto together = search(all, metric, 1);
+    for (const std::int64_t n : {1, 3, 5, 20, 40}) {
+      auto some = all;
+      some.queries.resize(static_cast<std::size_t>(n * all.width));
+      const auto found = search(some, metric, 1);
+      DOCTEST_CAPTURE(n);
+      DOCTEST_CHECK(std::equal(found.ids.begin(), found.ids.end(), together.ids.begin()));
+      DOCTEST_CHECK(std::equal(found.scores.begin(), found.scores.end(), together.scores.begin()));
+    }
+  }
+}
+
 DOCTEST_TEST_CASE("halves: every value goes there and back; floats round to the nearest") {
   for (std::uint32_t bits = 0; bits < 65'536; ++bits) {
     const auto half = static_cast<Half>(bits);
