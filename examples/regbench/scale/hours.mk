@@ -1,5 +1,11 @@
-# Two cores for some hours: the published axis as far down as it goes and below, twenty epochs; otherwise as SCALE=small.
+# Two cores for some hours: the published axis as far down as it goes and below, twenty epochs; otherwise as SCALE=small. LAYERS,
+# HEADS and D_MODEL are another point of the paper's sweep; give it an OUT of its own.
 include scale/small.mk
+LAYERS ?= 2
+HEADS ?= 2
+D_MODEL ?= 64
+all.models = --d-model $(D_MODEL) --heads $(HEADS) --layers $(LAYERS) --dropout 0
+shape.mosaic2 = $(all.models) --d-ff $(shell expr 2 \* $(D_MODEL))
 sizes = 1000 2500 5000
 middle = 1000
 table-4.size = 1000
