@@ -2,7 +2,7 @@
 # validate on, for the loss on what was trained.
 
 end = <|endoftext|>
-print = $(if $(1),$(call text,$(1)),$(error the head of the Makefile says which of STORIES, VALID, ARTICLES and PROMPTS the table needs))
+print = $(if $(1),$(call text,$(1)),$(error the head of the Makefile says which of STORIES, VALID and ARTICLES the table needs))
 form = $(if $(filter %.jsonl %.jsonl.zst,$(1)),jsonl,text)
 # So many bytes. (What is left is read too: a closed pipe is an error.)
 cut = { head -c $(1); cat >/dev/null; }

@@ -22,7 +22,6 @@ setup_file() {
   awk -v RS= '{ gsub("\n", " "); print; print "<|endoftext|>" }' hound >others
   split -b 20000 hound article.
   for article in article.*; do jq -cRs '{text: .}' "$article"; done >articles.jsonl
-  printf 'a\tThe old man\nb\tIt was\nc\tThere\n' >prompts
 }
 
 setup() {
@@ -49,8 +48,8 @@ tables() {
 }
 
 @test "babistories" {
-  runs babistories STORIES="$PWD/stories" VALID="$PWD/others" ARTICLES="$PWD/articles.jsonl" PROMPTS="$PWD/prompts" all plan
-  tables stories.tsv sweep.tsv depth.tsv encyclopaedia.tsv attention.tsv lambda.tsv
+  runs babistories STORIES="$PWD/stories" VALID="$PWD/others" ARTICLES="$PWD/articles.jsonl" all plan
+  tables stories.tsv sweep.tsv depth.tsv continuations.tsv encyclopaedia.tsv attention.tsv lambda.tsv
 }
 
 @test "memory-decoder" {
