@@ -200,6 +200,7 @@ Builder::Builder(std::string folder, Plan plan, bool append)
            base_.query_width(), pca > 0 ? fmt::format(" with --keys pca:{}", pca) : "",
            name_of(base_.metric), base_.index);
     plan_.index = base_.index;
+    if (append_ && !complete_) expect_new_text();
     if (append_ && base_.weighted())
       fail(Code::usage, "{}: its entries were merged with --prune; build it anew with the addition",
            folder_);
@@ -214,6 +215,15 @@ Builder::Builder(std::string folder, Plan plan, bool append)
   }
   if (append_) Datastore{folder_};  // what readers refuse is not added to
   go_on();
+}
+
+void Builder::expect_new_text() const {
+  Source planned{.data = plan_.data, .rows = 1, .windows = plan_.windows, .shards = plan_.shards};
+  for (SourceShard& shard : planned.shards) shard.rows = shard.documents;  // none or some
+  for (const Source& source : base_.sources)
+    if (source.rows > 0 && overlap(planned, source))
+      fail(Code::usage, "{}: it holds text of {} already; its entries would count twice", folder_,
+           plan_.data_name);
 }
 
 Json Builder::plan_json() const {

@@ -54,10 +54,11 @@ class Builder {
  public:
   /// Begins a store in `folder` (made if it is not there), or goes on with one that an equal plan
   /// began. With `append` the rows go behind those of a complete store, of which model, tokenizer,
-  /// width, metric, index and pca must be equal (an empty index and no pca take the store's). Throws Error{usage}
-  /// naming what differs from a plan that was begun, or if there is a store and no `append`,
-  /// Error{bad_data} naming both models or tokenizers, Error{cannot_create} for a folder of other
-  /// things.
+  /// width, metric, index and pca must be equal (an empty index and no pca take the store's).
+  /// Throws Error{usage} naming what differs from a plan that was begun, if there is a store and no
+  /// `append`, or if an addition has text that the store has, beside other text or through other
+  /// windows; Error{bad_data} naming both models or tokenizers; Error{cannot_create} for a folder
+  /// of other things.
   Builder(std::string folder, Plan plan, bool append);
 
   /// The store has these rows already: there is nothing to add or to finish.
@@ -88,6 +89,7 @@ class Builder {
   void go_on();
   std::vector<std::int64_t> first_rows(std::span<const std::int64_t> first,
                                        const Manifest& manifest) const;
+  void expect_new_text() const;
   std::vector<SourceShard> shards(std::span<const std::int64_t> first, std::uint64_t end) const;
   std::unique_ptr<Index> make_index(const Manifest& manifest, std::span<const Half> keys,
                                     const Watch& watch);

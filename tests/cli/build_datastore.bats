@@ -84,6 +84,16 @@ sys.stdout.buffer.write(out)')
   run --separate-stderr build-datastore -m model --append s b.shard.zst
   [ "$status" -eq 0 ]
   [[ "$stderr" == *"nothing to do"* ]]
+  # What it has is not added beside something else, nor through other windows.
+  cp -r s before
+  build-datastore -q -m model a.shard.zst b.shard.zst -o both
+  for what in "-m model --append s a.shard.zst --window 32" "-m model --append both b.shard.zst"; do
+    # shellcheck disable=SC2086  # words
+    run -64 build-datastore $what
+    [[ "$output" == *"it holds text of "[ab]".shard.zst already; its entries would count twice"* ]]
+  done
+  diff -r s before
+  rm -r before both
   run build-datastore -q -m other --append s b.shard.zst
   [ "$status" -eq 65 ]
   model=$(python3 -c 'import json; print(json.load(open("s/store.json"))["model"])')
