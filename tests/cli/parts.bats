@@ -388,9 +388,9 @@ stores() {
   stores 2 "${small[@]}" test.shard.zst
   for delay in 0.1 0.2 0.3 0.4 0.5; do
     # It may be done before that.
-    timeout -s KILL "$delay" build-datastore -q -j 1 "${small[@]}" --part 2/2 --index exact test.shard.zst -o killed.2 >/dev/null ||
+    timeout --foreground -s KILL "$delay" build-datastore -q -j 1 "${small[@]}" --part 2/2 --index exact test.shard.zst -o killed.2 >/dev/null ||
       [ $? -eq 137 ]
-    timeout -s KILL "$delay" build-datastore -q -j 1 --merge store.1 store.2 -o killed >/dev/null || [ $? -eq 137 ]
+    timeout --foreground -s KILL "$delay" build-datastore -q -j 1 --merge store.1 store.2 -o killed >/dev/null || [ $? -eq 137 ]
   done
   build-datastore -q -j 1 "${small[@]}" --part 2/2 --index exact test.shard.zst -o killed.2 >/dev/null
   diff -r store.2 killed.2
