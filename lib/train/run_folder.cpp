@@ -1,18 +1,14 @@
 #include "train/run_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 
 #include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
 #include "core/leftovers.h"
-#include "core/os_error.h"
 #include "model/checkpoint.h"
 #include "model/folder.h"
 #include "ranks/meeting_file.h"
@@ -75,21 +71,11 @@ RunFolder::RunFolder(const std::string& path, Role role)
     : path_(path), made_(role == Role::keeps && !fs::exists(path)) {
   if (role == Role::reads) return;
   core::make_folders(path);
-  fd_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd_ < 0) core::fail_errno(core::Code::cannot_create, path + ": cannot open", errno);
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
-    ::close(fd_);
-    if (error == EWOULDBLOCK)
-      core::fail(core::Code::cannot_create,
-                 "{}: another process trains in it; wait for it, or use another folder", path);
-    core::fail(core::Code::cannot_create, "{}: cannot lock: {}", path, core::error_text(error));
-  }
+  lock_.emplace(path, "another process trains in it; wait for it, or use another folder");
 }
 
 RunFolder::~RunFolder() {
   if (made_) ::rmdir(path_.c_str());  // fails where something is in it
-  if (fd_ >= 0) ::close(fd_);
 }
 
 bool RunFolder::finished() const { return fs::exists(file("model.safetensors")); }

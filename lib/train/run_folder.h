@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/folder_lock.h"
 #include "core/json.h"
 #include "ranks/group.h"
 
@@ -58,7 +60,7 @@ class RunFolder {
 
  private:
   std::string path_;
-  int fd_ = -1;
+  std::optional<core::FolderLock> lock_;
   bool made_ = false;  // by this process; a folder that stayed empty goes again
 };
 

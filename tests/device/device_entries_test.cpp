@@ -105,7 +105,7 @@ DOCTEST_TEST_CASE(
         Case{"encoder-decoder", false, true}, Case{"encoder-decoder", false, true, 0.05}}) {
     DOCTEST_CAPTURE(c.arch);
     DOCTEST_CAPTURE(c.most_known);
-    const tiny::StoreFolder folder;
+    const TemporaryFolder folder;
     const Making making(c);
     making.run(folder / "here", torch::kCPU);
     const auto waits = making.run(folder / "there", device);

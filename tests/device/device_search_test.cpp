@@ -181,7 +181,7 @@ DOCTEST_TEST_CASE("a few queries do not have the keys come") {
 
 DOCTEST_TEST_CASE("several stores on a device are one, and a text does not see its own entries") {
   constexpr std::int64_t kWidth = 12, kWords = 23;
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   for (const char* metric : {"ip", "l2"}) {
     const std::string one = folder / std::string("one-") + metric,
                       two = folder / std::string("two-") + metric;
@@ -209,7 +209,7 @@ DOCTEST_TEST_CASE("several stores on a device are one, and a text does not see i
 }
 
 DOCTEST_TEST_CASE("stores share a device's room; what has an index is not looked at there") {
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   tiny::make_store(folder / "one", tiny::entries_of(100, 4, 9, 1), 9);
   tiny::make_store(folder / "two", tiny::entries_of(100, 4, 9, 2), 9);
   tiny::make_store(folder / "index", tiny::entries_of(400, 4, 9, 3), 9, {"ip", "IVF2,SQ4"});

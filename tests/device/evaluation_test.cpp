@@ -95,7 +95,7 @@ class Scoring {
   std::string arch_;
   tiny::Shard text_{tiny::text_of({150, 41}, kWords)};
   tiny::Pairs pairs_;
-  tiny::StoreFolder folder_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace

@@ -44,7 +44,7 @@ struct Trained {
 
 // Six updates, the fifth one's batches smaller.
 Trained trained(const Case& test, bool record) {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   auto job = tiny::job(folder);
   nn::start(1, 1);
   torch::manual_seed(5);

@@ -53,7 +53,7 @@ class Searched {
   }
 
  private:
-  tiny::StoreFolder folder_;
+  TemporaryFolder folder_;
   infer::StoreSearchOptions options_;
 };
 

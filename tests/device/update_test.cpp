@@ -68,7 +68,7 @@ std::shared_ptr<nn::Model> model_of(const Case& test, const train::Job& job) {
 
 // What two updates waited for, and their losses.
 std::vector<std::string> waits_of(const Case& test) {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   const auto job = tiny::job(folder);
   nn::start(1, 1);
   auto recipe = job.recipe;
@@ -168,7 +168,7 @@ DOCTEST_TEST_CASE("--deterministic is for a device alone, and every update can b
   }
   check({.arch = "gla", .memory = "none"});
   DOCTEST_CHECK_FALSE(on());
-  const data::Folder folder;
+  const TemporaryFolder folder;
   auto job = tiny::job(folder);
   job.recipe.deterministic = true;
   train::resolve_batches(job.recipe);
@@ -179,7 +179,7 @@ DOCTEST_TEST_CASE("--deterministic is for a device alone, and every update can b
 }
 
 DOCTEST_TEST_CASE("a gradient that is not finite is found before its weights are kept") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   tiny::write_text(folder / "text");
   auto job = tiny::job(folder);
   job.device = pretend::device();
@@ -198,7 +198,7 @@ DOCTEST_TEST_CASE("a gradient that is not finite is found before its weights are
 }
 
 DOCTEST_TEST_CASE("micro-batches are on a device before they are asked for, in a stream beside") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   tiny::write_text(folder / "text");
   auto run = train::prepare(tiny::job(folder)), same = train::prepare(tiny::job(folder));
   const auto device = pretend::device();
@@ -231,7 +231,7 @@ DOCTEST_TEST_CASE("stopped on a device and continued: the same bytes") {
       {.arch = "transformer", .memory = "local,long"}};
   for (const auto& test : cases) {
     DOCTEST_CAPTURE(test.arch);
-    const data::Folder folder;
+    const TemporaryFolder folder;
     tiny::write_text(folder / "text");
     auto job = tiny::job(folder);
     job.device = pretend::device();

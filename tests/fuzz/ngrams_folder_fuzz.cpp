@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const FuzzedFolder folder;
   folder.hold(files_of({reinterpret_cast<const char*>(data), size}));
   try {
-    ask(std::make_shared<const ngrams::Index>(std::vector<std::string>{folder.path()}));
+    ask(std::make_shared<const ngrams::Index>(std::vector<std::string>{folder.path}));
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data && error.code() != core::Code::no_input) std::abort();
   }

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -13,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "unit/temporary_folder.h"
 
 using PackedFiles = std::map<std::string, std::string>;
 
@@ -43,26 +44,12 @@ inline void pack(const PackedFiles& files, std::vector<std::byte>& bytes) {
 }
 
 /// One folder for the whole run.
-class FuzzedFolder {
- public:
-  FuzzedFolder() {
-    std::string name = std::filesystem::temp_directory_path() / "folder-fuzz.XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
-  }
-  ~FuzzedFolder() { std::filesystem::remove_all(path_); }
-  FuzzedFolder(const FuzzedFolder&) = delete;
-  FuzzedFolder& operator=(const FuzzedFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
+struct FuzzedFolder : TemporaryFolder {
   /// Has these files and no others.
   void hold(const PackedFiles& files) const {
-    for (const auto& entry : std::filesystem::directory_iterator(path_))
+    for (const auto& entry : std::filesystem::directory_iterator(path))
       std::filesystem::remove(entry.path());
     for (const auto& [name, content] : files)
-      std::ofstream(path_ / name, std::ios::binary) << content;
+      std::ofstream(path / name, std::ios::binary) << content;
   }
-
- private:
-  std::filesystem::path path_;
 };

@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const FuzzedFolder folder;
   folder.hold(files_of({reinterpret_cast<const char*>(data), size}));
   try {
-    search(store::Datastore(folder.path()));
+    search(store::Datastore(folder.path));
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data && error.code() != core::Code::no_input &&
         error.code() != core::Code::unavailable)

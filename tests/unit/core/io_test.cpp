@@ -12,6 +12,7 @@
 #include "core/destination.h"
 #include "core/printable.h"
 #include "core/temporary_file.h"
+#include "unit/temporary_folder.h"
 #include "unit/thrown.h"
 
 #include <doctest/doctest.h>
@@ -20,14 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = fs::temp_directory_path() / "io-test.XXXXXX";
-    DOCTEST_REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
+struct Folder : TemporaryFolder {
   std::size_t files() const {
     return static_cast<std::size_t>(
         std::distance(fs::directory_iterator(path), fs::directory_iterator()));

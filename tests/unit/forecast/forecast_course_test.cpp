@@ -40,7 +40,7 @@ void write_moons(const std::string& path, const std::vector<double>& phases, std
   out.commit();
 }
 
-forecast::Job job_in(const data::Folder& folder) {
+forecast::Job job_in(const TemporaryFolder& folder) {
   write_moons(folder / "moons", {0, 1, 2}, 60);
   write_moons(folder / "valid", {.5}, 50);
   forecast::Job job;
@@ -80,7 +80,7 @@ std::string refusal(const std::string& path, const forecast::Job& job) {
 }  // namespace
 
 DOCTEST_TEST_CASE("vectors: stopped at any update and continued, the same bytes") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   for (const char* optimiser : {"adamw", "nag"}) {
     auto job = job_in(folder);
     job.valid = folder / "valid";
@@ -97,7 +97,7 @@ DOCTEST_TEST_CASE("vectors: stopped at any update and continued, the same bytes"
 }
 
 DOCTEST_TEST_CASE("vectors: checkpoints stay as asked, another configuration is refused by name") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   const auto job = job_in(folder);
   learn(folder / "run", job, -1, {.checkpoint_every = 4, .keep = 2});
   const auto files = tiny::files(folder / "run");
@@ -118,7 +118,7 @@ DOCTEST_TEST_CASE("vectors: checkpoints stay as asked, another configuration is 
 }
 
 DOCTEST_TEST_CASE("vectors: the model is the best by validation, whose loss is that of its maps") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   auto job = job_in(folder);
   job.valid = folder / "valid";
   job.recipe.optimiser.lr = 0.7;  // goes past what is best
@@ -146,7 +146,7 @@ DOCTEST_TEST_CASE("vectors: the model is the best by validation, whose loss is t
 }
 
 DOCTEST_TEST_CASE("vectors: a run goes on from the maps of another") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   auto job = job_in(folder);
   learn(folder / "first", job);
   job.from = folder / "first";
@@ -162,7 +162,7 @@ DOCTEST_TEST_CASE("vectors: a run goes on from the maps of another") {
 }
 
 DOCTEST_TEST_CASE("vectors: a plan counts rows") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   const auto course = forecast::prepare(job_in(folder));
   const auto plan = train::plan(*course, {});
   DOCTEST_CHECK(plan["parameters"].get<std::int64_t>() == 54);

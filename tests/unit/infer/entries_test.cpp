@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 
@@ -14,21 +13,12 @@
 #include "store/datastore.h"
 #include "tiny.h"
 #include "tiny_pairs.h"
+#include "unit/temporary_folder.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using torch::Tensor;
-
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = fs::temp_directory_path() / "entries-test.XXXXXX";
-    DOCTEST_REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-};
 
 struct Walked {
   Tensor keys, labels;
@@ -142,7 +132,7 @@ DOCTEST_TEST_CASE(
     const tiny::Shard shard(tiny::text_of({150, 60}));
     auto windows = tiny::windows_of(16, 8, std::string(arch) == "lstm");
     windows.batch_tokens = 32;
-    const Folder whole, stopped;
+    const TemporaryFolder whole, stopped;
     const auto make = [&] {
       return std::make_unique<infer::WindowWalk>(model, shard.data(), windows, torch::kCPU);
     };
@@ -195,7 +185,7 @@ DOCTEST_TEST_CASE(
     "a store of pairs that was stopped after every block has the bytes of one that was not") {
   nn::Model model = tiny::model_of("encoder-decoder", "sinusoidal");
   const tiny::Pairs pairs;
-  const Folder whole, stopped;
+  const TemporaryFolder whole, stopped;
   const auto make = [&] {
     return std::make_unique<infer::PairWalk>(model, *pairs.data, 16, torch::kCPU);
   };

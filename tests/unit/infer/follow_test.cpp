@@ -27,7 +27,7 @@ struct Token {
 
 struct Followed {
   nn::Model model = tiny::model_of("transformer", "learned", kTypes, torch::kFloat64);
-  tiny::StoreFolder folder;
+  TemporaryFolder folder;
   std::vector<Stored> entries = tiny::entries_of(kRows, model.architecture->d_key(), kTypes, 1);
   tiny::Text text = tiny::text_of({90, 60}, kTypes, 7);
   tiny::Shard shard{text};

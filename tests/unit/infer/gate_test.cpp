@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <set>
 
 #include "infer/memory/gate_features.h"
@@ -27,7 +26,7 @@ constexpr std::int64_t kTypes = 23;
 // A model with a cache, a store and n-grams, each of which has a gate.
 struct Gated {
   nn::Model model = tiny::model_of("transformer", "learned", kTypes, torch::kFloat64);
-  tiny::StoreFolder folder;
+  TemporaryFolder folder;
   tiny::Text text = tiny::text_of({90, 60}, kTypes, 7);
   tiny::Shard shard{text};
   infer::WindowPlan windows = tiny::windows_of(24, 8);

@@ -170,7 +170,7 @@ DOCTEST_TEST_CASE("stores join a translation as by hand, and are cited with what
   nn::Model& model = *loaded.model;
   const auto newline = source_of(loaded, "\n")[0];
   const auto entries = tiny::entries_of(50, 16, kEnd + 1, 4);
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   for (const auto& [metric, combine] : std::vector<std::pair<std::string, std::string>>{
            {"l2", "interpolate"}, {"ip", "joint"}, {"ip", "released"}}) {
     DOCTEST_CAPTURE(combine);

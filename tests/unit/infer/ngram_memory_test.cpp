@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <map>
 
 #include "infer/memory/stream_memory.h"
@@ -13,6 +12,7 @@
 #include "ngrams/ngrams_builder.h"
 #include "plain_scores.h"
 #include "tiny.h"
+#include "unit/temporary_folder.h"
 
 namespace {
 
@@ -24,22 +24,16 @@ constexpr std::int64_t kTypes = 23;
 // Texts as an index in a folder that goes with the test.
 struct Indexed {
   explicit Indexed(const std::vector<tiny::Text>& texts) {
-    std::string name = std::filesystem::temp_directory_path() / "ngram-memory-test.XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path = name;
     std::vector<std::string> folders;
     for (const auto& text : texts) {
-      folders.push_back(path / std::to_string(folders.size()));
+      folders.push_back(folder / std::to_string(folders.size()));
       ngrams::build(tiny::Shard(text).data(), folders.back(), {300, 64}, 1);
     }
     plan.index = std::make_shared<const ngrams::Index>(folders);
     for (std::int64_t b = 0; b < infer::kNgramBuckets; ++b)
       plan.lambda.push_back(0.04 * static_cast<double>(b + 1));
   }
-  ~Indexed() { std::filesystem::remove_all(path); }
-  Indexed(const Indexed&) = delete;
-  Indexed& operator=(const Indexed&) = delete;
-  std::filesystem::path path;
+  TemporaryFolder folder;
   infer::NgramPlan plan;
 };
 

@@ -356,7 +356,7 @@ DOCTEST_TEST_CASE("where State is carried a continuation is the end of a text, w
 
 DOCTEST_TEST_CASE("datastores are searched for what is scored, together with all other memories") {
   auto model = tiny::model_of("transformer", "learned", 23, torch::kFloat64);
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   const auto stored = tiny::entries_of(60, model.architecture->d_key(), 23, 5);
   tiny::make_store(folder / "store", stored, 23);
   const auto windows = tiny::windows_of(64, 64);
@@ -392,7 +392,7 @@ std::vector<double> in_order(const PlainShares& of, const infer::MemoryPlan& pla
 }
 
 DOCTEST_TEST_CASE("shares of the sources are those of the plain loops, ranks those of all words") {
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   for (const auto dtype : {torch::kFloat32, torch::kFloat64}) {
     auto model = tiny::model_of("transformer", "learned", 23, dtype);
     const auto width = model.architecture->d_key();

@@ -144,7 +144,7 @@ DOCTEST_TEST_CASE("n-grams get of each bucket the share that is best beside the 
 DOCTEST_TEST_CASE("tuned shares are no worse than a full list of them, and give what is said") {
   nn::Model model = tiny::model_of("transformer", "learned", 23, torch::kFloat64);
   const tiny::Shard shard(tiny::text_of({150, 70}));
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   tiny::make_store(folder / "s", tiny::entries_of(500, model.architecture->d_key(), 23, 1), 23);
   auto asked = tiny::memory_of("local");
   asked.combine = "interpolate", asked.cache = 40;

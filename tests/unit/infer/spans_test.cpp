@@ -43,7 +43,7 @@ nn::Hidden encode(nn::Model& model, const Tokens& tokens) {
 
 struct Spanned {
   model::Loaded loaded;
-  tiny::StoreFolder folder;
+  TemporaryFolder folder;
   std::vector<Stored> entries;
   infer::MemoryOptions memory = tiny::memory_of("none");
   infer::GeneratorOptions options;

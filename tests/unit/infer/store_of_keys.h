@@ -1,8 +1,6 @@
 #pragma once
 // A datastore of given keys and labels in a folder that goes with it.
 
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,24 +8,9 @@
 #include "nn/base/torch.h"
 #include "plain_scores.h"
 #include "store/builder.h"
+#include "unit/temporary_folder.h"
 
 namespace tiny {
-
-class StoreFolder {
- public:
-  StoreFolder() {
-    std::string name = std::filesystem::temp_directory_path() / "stores-test.XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
-  }
-  ~StoreFolder() { std::filesystem::remove_all(path_); }
-  StoreFolder(const StoreFolder&) = delete;
-  StoreFolder& operator=(const StoreFolder&) = delete;
-  std::string operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// Keys that are random and round in float16.
 inline std::vector<Stored> entries_of(std::size_t n, std::int64_t width, std::int64_t vocabulary,

@@ -63,7 +63,7 @@ DOCTEST_TEST_CASE("stores equal the plain loop: joint, interpolated, both, one s
   const tiny::Text text = tiny::text_of({50, 21});
   const tiny::Shard shard(text);
   for (const char* metric : {"ip", "l2"}) {
-    const tiny::StoreFolder folder;
+    const TemporaryFolder folder;
     const auto one = tiny::entries_of(120, width, kWords, 1);
     const auto two = tiny::entries_of(80, width, kWords, 2);
     tiny::make_store(folder / "one", one, kWords, {metric, "exact", "text 1"});
@@ -100,7 +100,7 @@ DOCTEST_TEST_CASE("with rescore an index that looks everywhere equals the plain 
   const tiny::Text text = tiny::text_of({40});
   const tiny::Shard shard(text);
   const auto entries = tiny::entries_of(700, model.architecture->d_key(), kWords, 1);
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   tiny::make_store(folder / "s", entries, kWords, {"ip", "IVF4,SQ4", "text"});
   auto memory = plan_of({"local", "both", "auto", 0, 700}, model, open({folder / "s"}, model));
   memory.stores.nprobe = 4;
@@ -119,7 +119,7 @@ DOCTEST_TEST_CASE("a text does not see its own entries in a store") {
   const tiny::Text text = tiny::text_of({50});
   const tiny::Shard shard(text);
   const std::int64_t width = model.architecture->d_key();
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   const auto other = tiny::entries_of(60, width, kWords, 2);
   const std::string own = shard.data().fingerprint().hex();
   tiny::make_store(folder / "own", tiny::entries_of(49, width, kWords, 1), kWords,
@@ -148,7 +148,7 @@ DOCTEST_TEST_CASE("hidden entries take no places: the neighbours of a store with
   const auto own = tiny::entries_of(90, width, kWords, 1);
   auto others = tiny::entries_of(30, width, kWords, 2);
   const auto more = tiny::entries_of(30, width, kWords, 3);
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   for (const char* metric : {"ip", "l2"}) {
     for (const char* index : {"exact", "IVF2,Flat"}) {
       const std::string name = std::string(metric) + index;
@@ -184,7 +184,7 @@ DOCTEST_TEST_CASE("of a store of two shards the one that is the text is hidden, 
   const auto entries = tiny::entries_of(80, width, kWords, 1);
   const std::vector halves = {std::vector(entries.begin(), entries.begin() + 40),
                               std::vector(entries.begin() + 40, entries.end())};
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   tiny::make_store(folder / "both", entries, kWords, {"ip", "exact", "ab", "m", "t", {"a", "b"}});
   tiny::make_store(folder / "old", entries, kWords, {"ip", "exact", "ab"});
   const auto both = open({folder / "both"}, model), old = open({folder / "old"}, model);
@@ -214,7 +214,7 @@ DOCTEST_TEST_CASE("of a store of two shards the one that is the text is hidden, 
 DOCTEST_TEST_CASE("each point of a grid with stores is what a run of its own gives") {
   nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
   const tiny::Shard shard(tiny::text_of({90}));
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   tiny::make_store(folder / "s", tiny::entries_of(700, model.architecture->d_key(), kWords, 1),
                    kWords, {"ip", "IVF8,SQ8", "text"});
   auto memory = plan_of({"local", "both", "auto", 0, 20}, model, open({folder / "s"}, model));
@@ -239,7 +239,7 @@ DOCTEST_TEST_CASE("each point of a grid with stores is what a run of its own giv
 DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
   nn::Model model = tiny::model_of("transformer", "learned", kWords);
   const tiny::Shard shard(tiny::text_of({60}));
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   tiny::make_store(folder / "s", tiny::entries_of(300, model.architecture->d_key(), kWords, 1),
                    kWords);
   const auto memory = plan_of({"none", "joint", "auto", 0, 50}, model, open({folder / "s"}, model));
@@ -274,7 +274,7 @@ DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
 DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among them") {
   const torch::NoGradGuard no_gradient;
   nn::Model model = tiny::model_of("transformer", "rope", kWords, torch::kFloat64);
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   tiny::make_store(folder / "s", tiny::entries_of(100, model.architecture->d_key(), kWords, 1),
                    kWords);
   const auto stores = open({folder / "s"}, model);
@@ -366,7 +366,7 @@ class TwoParts : public store::Store {
 DOCTEST_TEST_CASE("parts that answer as one store are as good as the folder of all rows") {
   nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
   const std::int64_t width = model.architecture->d_key();
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   auto all = tiny::entries_of(60, width, kWords, 1);
   const auto more = tiny::entries_of(40, width, kWords, 2);
   tiny::make_store(folder / "a", all, kWords, {"ip", "exact", "a"});
@@ -395,7 +395,7 @@ DOCTEST_TEST_CASE("parts that answer as one store are as good as the folder of a
 DOCTEST_TEST_CASE("stores that do not belong together or to the model are refused") {
   const nn::Model model = tiny::model_of("transformer");
   const std::int64_t width = model.architecture->d_key();
-  const tiny::StoreFolder folder;
+  const TemporaryFolder folder;
   const auto entries = tiny::entries_of(5, width, kWords, 1);
   tiny::make_store(folder / "ip", entries, kWords, {"ip", "exact", "a"});
   tiny::make_store(folder / "l2", entries, kWords, {"l2", "exact", "b"});

@@ -21,7 +21,7 @@ double value_of(const std::string& path) {
 }  // namespace
 
 DOCTEST_TEST_CASE("a checkpoint gives back tensors, facts, states and generators") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   nn::State state;
   state.tensors["keys"] = torch::randn({2, 3});
   state.counts["used"] = 5;
@@ -57,7 +57,7 @@ DOCTEST_TEST_CASE("a checkpoint gives back tensors, facts, states and generators
 }
 
 DOCTEST_TEST_CASE("a checkpoint of the same step replaces the old one and leaves nothing else") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   model::save_checkpoint(folder.path, 3, some_checkpoint(1));
   model::save_checkpoint(folder.path, 3, some_checkpoint(2));
   DOCTEST_CHECK(value_of(folder / "step-3") == 2);
@@ -65,7 +65,7 @@ DOCTEST_TEST_CASE("a checkpoint of the same step replaces the old one and leaves
 }
 
 DOCTEST_TEST_CASE("the latest is the highest whole step, and only the latest are kept") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   DOCTEST_CHECK(!model::latest_checkpoint(folder / "absent"));
   DOCTEST_CHECK(!model::latest_checkpoint(folder.path));
   for (const int step : {9, 10, 100})
@@ -91,7 +91,7 @@ DOCTEST_TEST_CASE("the latest is the highest whole step, and only the latest are
 }
 
 DOCTEST_TEST_CASE("a folder with the name of a checkpoint and other files in it is left alone") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   fs::create_directory(folder / "step-3");
   core::write_file(folder / "step-3/mine", "x");
   model::remove_checkpoints(folder.path);
@@ -102,7 +102,7 @@ DOCTEST_TEST_CASE("a folder with the name of a checkpoint and other files in it 
 }
 
 DOCTEST_TEST_CASE("a checkpoint that cannot be written leaves nothing") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   auto checkpoint = some_checkpoint(1);
   checkpoint.tensors["odd"] = torch::zeros({2}, torch::kComplexFloat);  // no name in the format
   DOCTEST_CHECK_THROWS_AS(model::save_checkpoint(folder.path, 1, checkpoint), core::Error);
@@ -114,7 +114,7 @@ DOCTEST_TEST_CASE("a checkpoint that cannot be written leaves nothing") {
 
 DOCTEST_TEST_CASE(
     "damage to a checkpoint is found, cut or flipped, and so are files of two checkpoints") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto path = model::save_checkpoint(folder.path, 1, some_checkpoint(1));
   const auto other = model::save_checkpoint(folder.path, 2, some_checkpoint(2));
   for (const std::string name : {"state.json", "state.safetensors"}) {

@@ -24,10 +24,10 @@ GoldenNll golden(const std::string& family) {
 }
 
 /// A copy of a golden folder to break.
-struct Copy : TestFolder {
+struct Copy : TemporaryFolder {
   explicit Copy(const std::string& family) {
     for (const auto& file : fs::directory_iterator(kGolden + family))
-      fs::copy_file(file.path(), path + "/" + file.path().filename().string());
+      fs::copy_file(file.path(), path / file.path().filename());
   }
   core::Json json(const std::string& name) const {
     return core::parse_json(core::read_text(*this / name), name);
@@ -71,7 +71,7 @@ DOCTEST_TEST_CASE("queries whose halves are the other way round are seen") {
 DOCTEST_TEST_CASE("what is read of a family is written as the family, and is the same model") {
   for (const std::string family : kFamilies) {
     DOCTEST_CAPTURE(family);
-    const TestFolder folder;
+    const TemporaryFolder folder;
     const auto loaded = model::load(kGolden + family);
     model::save(folder.path, *loaded.model, {{"memory", "local"}, {"family", family}}, "");
     const auto again = model::load(folder.path);

@@ -4,23 +4,13 @@
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 
 #include "core/error.h"
 #include "core/io.h"
-
-struct TestFolder {
-  std::string path;
-  TestFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "model_test.XXXXXX").string();
-    path = ::mkdtemp(name.data());
-  }
-  ~TestFolder() { std::filesystem::remove_all(path); }
-  std::string operator/(const std::string& name) const { return path + "/" + name; }
-};
+#include "unit/temporary_folder.h"
 
 /// Without the fsync of core::write_file.
 inline void overwrite(const std::string& path, const std::string& text) {

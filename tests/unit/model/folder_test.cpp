@@ -25,7 +25,7 @@ core::OrderedJson facts() {
 
 /// Reads, changes and writes config.json.
 template <class Change>
-void change_config(const TestFolder& folder, const Change& change) {
+void change_config(const TemporaryFolder& folder, const Change& change) {
   auto json = core::parse_json(core::read_text(folder / "config.json"), "config.json");
   change(json);
   overwrite(folder / "config.json", core::dump(json));
@@ -33,7 +33,7 @@ void change_config(const TestFolder& folder, const Change& change) {
 
 /// Writes model.safetensors anew, without digest or fingerprint of Tessera's, as others would.
 template <class Change>
-void change_weights(const TestFolder& folder, const Change& change) {
+void change_weights(const TemporaryFolder& folder, const Change& change) {
   model::TensorMap tensors = model::read_safetensors(folder / "model.safetensors");
   change(tensors);
   core::Output out(folder / "model.safetensors");
@@ -51,7 +51,7 @@ DOCTEST_TEST_CASE("a folder gives back the model, its tokenizer and facts, whate
   rope.transformer.positions = "rope";
   rope.transformer.bias = false;
   for (const auto& options : {small_gpt2(), small_adaptive(), untied, rope}) {
-    const TestFolder folder;
+    const TemporaryFolder folder;
     const auto model = random_model(options);
     model::save(folder.path, *model, facts(), kTokenizer);
     torch::manual_seed(3);
@@ -80,7 +80,7 @@ DOCTEST_TEST_CASE("a folder gives back the model, its tokenizer and facts, whate
 DOCTEST_TEST_CASE(
     "equal models give equal bytes; weights and what matters of the options change the "
     "fingerprint") {
-  const TestFolder a, b;
+  const TemporaryFolder a, b;
   const auto model = random_model(small_gpt2());
   model::save(a.path, *model, facts(), "");
   model::save(b.path, *random_model(small_gpt2()), facts(), "");
@@ -107,7 +107,7 @@ DOCTEST_TEST_CASE(
 }
 
 DOCTEST_TEST_CASE("half-precision weights are read as float32, and as what is asked for") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto model = random_model(small_gpt2());
   model::save(folder.path, *model, facts(), "");
   change_weights(folder, [](auto& tensors) {
@@ -131,7 +131,7 @@ DOCTEST_TEST_CASE(
     "a model is loaded in the files' type, and beside it there is one weight at a time") {
   auto options = small_gpt2();
   options.shape.layers = 12, options.shape.d_model = 64;
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto model = random_model(options, 200);
   model::save(folder.path, *model, facts(), "");
   DOCTEST_CHECK((
@@ -154,7 +154,7 @@ DOCTEST_TEST_CASE(
 }
 
 DOCTEST_TEST_CASE("what is missing in a folder is named") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto refused = [&](Code code, const std::string& part) {
     expect_error(code, part, [&] { model::load(folder.path); });
   };
@@ -168,7 +168,7 @@ DOCTEST_TEST_CASE("what is missing in a folder is named") {
 }
 
 DOCTEST_TEST_CASE("a tokenizer that is not the model's is refused") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   model::save(folder.path, *random_model(small_gpt2()), facts(), kTokenizer);
   overwrite(folder / "tokenizer.json", tokenizer_of("tower"));
   expect_error(Code::bad_data, "tokenizer.json: not the tokenizer",
@@ -176,7 +176,7 @@ DOCTEST_TEST_CASE("a tokenizer that is not the model's is refused") {
 }
 
 DOCTEST_TEST_CASE("a tokenizer is given to a model without one, never to one with another") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   model::Loaded loaded;
   loaded.folder = "a-model";
   const auto give = [&](const std::string& tokenizer) {
@@ -193,7 +193,7 @@ DOCTEST_TEST_CASE("a tokenizer is given to a model without one, never to one wit
 }
 
 DOCTEST_TEST_CASE("shards of another tokenizer are refused, both fingerprints named") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   model::save(folder.path, *random_model(small_gpt2()), facts(), kTokenizer);
   const auto loaded = model::load(folder.path);
   shard::Header header;
@@ -219,7 +219,7 @@ DOCTEST_TEST_CASE("shards of another tokenizer are refused, both fingerprints na
 
 DOCTEST_TEST_CASE("weights that do not fit the configuration are named") {
   for (const bool gpt2 : {true, false}) {
-    const TestFolder folder;
+    const TemporaryFolder folder;
     const auto refused = [&](const std::string& part, auto change) {
       model::save(folder.path, *random_model(gpt2 ? small_gpt2() : small_adaptive()), facts(), "");
       change_weights(folder, change);
@@ -243,7 +243,7 @@ DOCTEST_TEST_CASE("weights that do not fit the configuration are named") {
 
 DOCTEST_TEST_CASE(
     "a flipped bit in the weights, or a configuration that was changed under them, is found") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   model::save(folder.path, *random_model(small_adaptive()), facts(), "");
   const std::string path = folder / "model.safetensors", whole = core::read_text(path);
   std::string flipped = whole;
@@ -256,7 +256,7 @@ DOCTEST_TEST_CASE(
 }
 
 DOCTEST_TEST_CASE("vocab.json and merges.txt are GPT-2's, unless their class says another") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   overwrite(folder / "vocab.json", R"({"a":0,"b":1,"ab":2})");
   overwrite(folder / "merges.txt", "#version: 0.2\na b\n");
   const std::string tokenizer = model::read_tokenizer(folder.path);

@@ -68,7 +68,7 @@ DOCTEST_TEST_CASE(
   exact.shape.d_ff = 40;
   exact.transformer.norm_epsilon = 1e-3;
   for (const auto& options : {small_gpt2(), untied, exact}) {
-    const TestFolder folder;
+    const TemporaryFolder folder;
     const auto model = random_model(options);
     model::save(folder / "ours", *model, {{"memory", "local"}}, "");
     const Answer answer = ask_peer("loss " + (folder / "ours") + arguments_of(ids));
@@ -87,8 +87,8 @@ DOCTEST_TEST_CASE(
     "a GPT-2 folder of transformers is read, however its tensors are named and typed") {
   if (!peer_is_there()) return;
   const auto ids = some_ids();
-  const TestFolder folder;
-  const Answer answer = ask_peer("make " + folder.path + arguments_of(ids));
+  const TemporaryFolder folder;
+  const Answer answer = ask_peer("make " + folder.path.string() + arguments_of(ids));
   DOCTEST_REQUIRE_MESSAGE(answer.status == 0, answer.text);
   std::istringstream lines(answer.text);
   std::string name;
@@ -110,7 +110,7 @@ DOCTEST_TEST_CASE(
 DOCTEST_TEST_CASE(
     "a folder's tokenizer is the same from tokenizer.json and from vocab.json with merges.txt") {
   if (!peer_is_there()) return;
-  const TestFolder folder;
+  const TemporaryFolder folder;
   for (const char* name : {"whole", "parts"}) {
     model::save(folder / name, *random_model(small_gpt2(), 280), {}, "");
     auto config = core::parse_json(core::read_text(folder / name + "/config.json"), "config.json");

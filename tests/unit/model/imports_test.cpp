@@ -16,7 +16,7 @@ using namespace torch_bytes;
 
 const std::string kGolden = "tests/golden/checkpoints/";
 
-std::string imported(const TestFolder& folder, const std::string& name) {
+std::string imported(const TemporaryFolder& folder, const std::string& name) {
   model::import_model(kGolden + name + ".pt", {}, folder / name);
   return folder / name;
 }
@@ -52,7 +52,7 @@ Pairs small_gpt() {
 }  // namespace
 
 DOCTEST_TEST_CASE("an imported model gives the log-probabilities of a plain reading") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   for (const std::string name : {"nanogpt", "nanogpt_stream", "nanomosaics", "fairseq_tied",
                                  "fairseq_untied", "fairseq_plain"}) {
     DOCTEST_CAPTURE(name);
@@ -73,7 +73,7 @@ DOCTEST_TEST_CASE("an imported model gives the log-probabilities of a plain read
 }
 
 DOCTEST_TEST_CASE("a pickled Transformer-XL gives the log-probabilities of a plain reading") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   for (const std::string name : {"xl_bands", "xl_table", "xl_plain"}) {
     DOCTEST_CAPTURE(name);
     const auto path = imported(folder, name);
@@ -91,7 +91,7 @@ DOCTEST_TEST_CASE("a pickled Transformer-XL gives the log-probabilities of a pla
 }
 
 DOCTEST_TEST_CASE("a Transformer-XL whose numbers and tensors do not go together is refused") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto damaged = [&](const std::string& name, char value, const std::string& says) {
     // "name", its memo, then K and a byte: the number itself.
     std::string bytes = core::read_text(kGolden + "xl_table.pt");
@@ -107,7 +107,7 @@ DOCTEST_TEST_CASE("a Transformer-XL whose numbers and tensors do not go together
 }
 
 DOCTEST_TEST_CASE("a softmax of its own stays one") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   auto tensors = small_gpt();
   tensors.emplace_back(text("lm_head.weight"), tensor("FloatStorage", "1", 64, 0, {3, 2}, {2, 1}));
   overwrite(folder / "ckpt.pt",
@@ -127,7 +127,7 @@ DOCTEST_TEST_CASE("a softmax of its own stays one") {
 }
 
 DOCTEST_TEST_CASE("what a checkpoint lacks, has too much or asks for is named") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto refused = [&](Code code, const std::string& part, const Pairs& tensors,
                            const Pairs& settings = {}) {
     overwrite(folder / "ckpt.pt", nanogpt(tensors, settings));
@@ -194,7 +194,7 @@ DOCTEST_TEST_CASE("a folder of transformers whose weights are pickled, in one fi
     return archive(ordered_dict(tensors), storages);
   };
   const auto expected = model::load(golden).fingerprint;
-  const TestFolder folder;
+  const TemporaryFolder folder;
   std::filesystem::copy_file(golden + "/config.json", folder / "config.json");
   overwrite(folder / "pytorch_model.bin", pickled(0, names.size()));
   expect_error(Code::no_input, "model import", [&] { model::load(folder.path); });
@@ -227,7 +227,7 @@ DOCTEST_TEST_CASE("a folder of transformers whose weights are pickled, in one fi
 }
 
 DOCTEST_TEST_CASE("a model is not written over another") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto path = imported(folder, "nanogpt");
   expect_error(Code::cannot_create, "holds a model already",
                [&] { model::import_model(kGolden + "nanogpt.pt", {}, path); });

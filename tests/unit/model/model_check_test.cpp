@@ -31,7 +31,7 @@ DOCTEST_TEST_CASE("a report's parts are the model's parameters, whatever its arc
     DOCTEST_CAPTURE(arch);
     auto options = usual();
     options.arch = arch;
-    const TestFolder folder;
+    const TemporaryFolder folder;
     const auto model = random_model(options);
     model::save(folder.path, *model, {{"memory", "long"}, {"segment", 8}}, "");
     const auto report = model::describe_model(folder.path);
@@ -61,7 +61,7 @@ DOCTEST_TEST_CASE("weights read one at a time have the fingerprint of the whole 
 }
 
 DOCTEST_TEST_CASE("all faults are told, and what does not depend on one is still looked at") {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   model::save(folder.path, *random_model(small_gpt2()), {{"memory", "none"}}, "");
   auto tensors = model::read_safetensors(folder / "model.safetensors");
   tensors["transformer.h.0.ln_1.weight"][3] = std::numeric_limits<float>::quiet_NaN();
@@ -87,7 +87,7 @@ DOCTEST_TEST_CASE("all faults are told, and what does not depend on one is still
   const auto wrong = model::check_models({folder.path}, [](const auto&) {});
   DOCTEST_CHECK(wrong.find("(and 6 more)") != std::string::npos);
   // Another configuration than the one that was saved, where all tensors fit.
-  const TestFolder other;
+  const TemporaryFolder other;
   model::save(other.path, *random_model(small_gpt2()), {{"memory", "none"}}, "");
   auto config = core::parse_json(core::read_text(other / "config.json"), "config.json");
   config["n_head"] = 4;
@@ -104,7 +104,7 @@ DOCTEST_TEST_CASE("all faults are told, and what does not depend on one is still
 DOCTEST_TEST_CASE(
     "a model goes to a family with the same function, or what stands against it is named") {
   const auto exported = [](const nn::ModelOptions& options, const std::string& family) {
-    const TestFolder folder;
+    const TemporaryFolder folder;
     const auto model = random_model(options);
     model::save(folder / "a", *model, {{"memory", "local"}, {"segment", 8}}, "");
     model::ExportOptions asked;

@@ -1,8 +1,6 @@
 #pragma once
 // Texts of few types, as shards and as indices in a folder that goes with the test.
 
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "ngrams/ngrams_builder.h"
 #include "shard/dataset.h"
 #include "shard/writer.h"
+#include "unit/temporary_folder.h"
 
 namespace ngrams_test {
 
@@ -40,17 +39,7 @@ inline Documents documents_of(const std::vector<std::size_t>& lengths, std::uint
   return documents;
 }
 
-struct Folder {
-  std::filesystem::path path;
-  Folder() {
-    std::string name = std::filesystem::temp_directory_path() / "ngrams-test.XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
+struct Folder : TemporaryFolder {
   /// The documents as a shard in it.
   shard::Dataset shard(const std::string& name, const Documents& documents,
                        std::uint64_t vocabulary, const std::string& tokenizer = {}) const {

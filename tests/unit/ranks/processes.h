@@ -14,21 +14,12 @@
 
 #include "core/error.h"
 #include "ranks/group.h"
+#include "unit/temporary_folder.h"
 
 /// What one process ended with, and what its body returned or threw.
 struct Ended {
   int code = 0;
   std::string text;
-};
-
-/// A folder that goes with the object.
-struct Scratch {
-  std::string path;
-  Scratch() {
-    std::string name = std::filesystem::temp_directory_path() / "tessera-ranks-XXXXXX";
-    path = ::mkdtemp(name.data());
-  }
-  ~Scratch() { std::filesystem::remove_all(path); }
 };
 
 using RankBody = std::function<std::string(ranks::Group&)>;
@@ -38,9 +29,9 @@ using RankBody = std::function<std::string(ranks::Group&)>;
 /// This process must not have used torch's threads: they do not survive a fork.
 inline std::vector<Ended> run_ranks(int size, const RankBody& body, core::Launch launch = {},
                                     std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   std::vector<pid_t> children;
-  const auto file = [&](int rank) { return scratch.path + "/" + std::to_string(rank); };
+  const auto file = [&](int rank) { return scratch / std::to_string(rank); };
   for (int rank = 0; rank < size; ++rank) {
     const pid_t child = ::fork();
     if (child != 0) {

@@ -6,32 +6,25 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "sample.h"
 #include "shard/verify.h"
+#include "unit/temporary_folder.h"
 
 #include <doctest/doctest.h>
 
 namespace {
 
-namespace fs = std::filesystem;
-
-class Folder {
+class Folder : public TemporaryFolder {
  public:
-  Folder() : path_(fs::temp_directory_path() / ("copy-test." + std::to_string(::getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
   std::string add(const core::Bytes& bytes) {
-    const std::string name = path_ / std::to_string(n_++);
+    const std::string name = path / std::to_string(n_++);
     core::write_file(name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     return name;
   }
-  std::string prefix() const { return path_ / "part-"; }
+  std::string prefix() const { return path / "part-"; }
 
  private:
-  fs::path path_;
   int n_ = 0;
 };
 

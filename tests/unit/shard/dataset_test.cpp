@@ -3,29 +3,22 @@
 #include <rapidcheck.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "sample.h"
 #include "shard/dataset.h"
+#include "unit/temporary_folder.h"
 
 #include <doctest/doctest.h>
 
 namespace {
 
 // A folder that goes with the test.
-struct Folder {
-  std::string path = "/tmp/shard-test.XXXXXX";
-  Folder() { DOCTEST_REQUIRE(::mkdtemp(path.data()) != nullptr); }
-  ~Folder() {
-    for (int i = 0; i < n; ++i) ::unlink(name(i).c_str());
-    ::rmdir(path.c_str());
-  }
-  std::string name(int i) const { return path + "/" + std::to_string(i); }
+struct Folder : TemporaryFolder {
   std::string add(const core::Bytes& bytes) {
-    core::Output out(name(n));
+    const std::string name = path / std::to_string(n++);
+    core::Output out(name);
     out.write(bytes);
     out.commit();
-    return name(n++);
+    return name;
   }
   int n = 0;
 };

@@ -2,17 +2,14 @@
 
 #include "shard/parts.h"
 
-#include <filesystem>
-
 #include "sample.h"
 #include "shard/copy.h"
 #include "shard/dataset.h"
+#include "unit/temporary_folder.h"
 
 #include <doctest/doctest.h>
 
 namespace {
-
-namespace fs = std::filesystem;
 
 using Provenance = std::vector<core::OrderedJson>;
 
@@ -33,10 +30,7 @@ core::Bytes shard_of(const Provenance& provenance, std::vector<std::uint64_t> do
   return sink.bytes;
 }
 
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("parts-test." + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
+struct Folder : TemporaryFolder {
   std::string add(const std::string& name, const core::Bytes& bytes) const {
     core::write_file(path / name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     return path / name;

@@ -1,24 +1,17 @@
 #pragma once
 // A folder that goes with the test, and stores of random keys in it.
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "core/rng.h"
 #include "store/builder.h"
+#include "unit/temporary_folder.h"
 
 struct StoreFolder {
-  std::filesystem::path path;
-  StoreFolder() {
-    std::string name = std::filesystem::temp_directory_path() / "store-test.XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path = std::filesystem::path(name) / "store";
-  }
-  ~StoreFolder() { std::filesystem::remove_all(path.parent_path()); }
-  StoreFolder(const StoreFolder&) = delete;
-  StoreFolder& operator=(const StoreFolder&) = delete;
+  TemporaryFolder around;
+  std::filesystem::path path = around.path / "store";
 };
 
 struct StoreRows {

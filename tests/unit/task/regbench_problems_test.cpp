@@ -3,19 +3,15 @@
 #include "task/regbench_problems.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
 
 #include "core/io.h"
 #include "task/regbench_set.h"
+#include "unit/temporary_folder.h"
 #include "unit/thrown.h"
 
 DOCTEST_TEST_CASE("each sequence has its automaton; another file is refused by line") {
-  std::string folder = "/tmp/problems-test.XXXXXX";
-  DOCTEST_REQUIRE(::mkdtemp(folder.data()) != nullptr);
-  const std::string automata = folder + "/automata", path = folder + "/shard";
+  const TemporaryFolder folder;
+  const std::string automata = folder / "automata", path = folder / "shard";
   task::RegbenchSet set;
   set.count = 20;
   std::string lines;
@@ -51,5 +47,4 @@ DOCTEST_TEST_CASE("each sequence has its automaton; another file is refused by l
   DOCTEST_CHECK(thrown([&] { task::read_regbench_problems(data, automata); }).names("more lines"));
   core::write_file(automata, "{}\n" + lines);
   DOCTEST_CHECK(thrown([&] { task::read_regbench_problems(data, automata); }).names(":1: no"));
-  std::filesystem::remove_all(folder);
 }

@@ -2,12 +2,10 @@
 
 #include "text/documents/encode_shard.h"
 
-#include <cstdlib>
-#include <filesystem>
-
 #include "shard/dataset.h"
 #include "text/documents/decode_documents.h"
 #include "text/learn/learn_tokenizer.h"
+#include "unit/temporary_folder.h"
 #include "unit/text/texts.h"
 #include "unit/thrown.h"
 
@@ -15,18 +13,9 @@
 
 namespace {
 
-namespace fs = std::filesystem;
-
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = fs::temp_directory_path() / "encode-test.XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
+struct Folder : TemporaryFolder {
   std::string file(const std::string& name, const std::string& text) const {
-    core::write_file((path / name).string(), text);
+    core::write_file(path / name, text);
     return path / name;
   }
 };

@@ -1,38 +1,25 @@
 #include "text/documents/import_tokens.h"
 
 #include <rapidcheck.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "shard/dataset.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/tokenizer/utf8.h"
 #include "texts.h"
+#include "unit/temporary_folder.h"
 #include "unit/thrown.h"
 
 #include <doctest/doctest.h>
 
 namespace {
 
-namespace fs = std::filesystem;
 using Ids = std::vector<std::uint16_t>;
 
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("import-test." + std::to_string(::getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
+struct Folder : TemporaryFolder {
   std::string file(const std::string& name, const Ids& ids) const {
-    const std::string path = path_ / name;
-    core::write_file(path, {reinterpret_cast<const char*>(ids.data()), ids.size() * 2});
-    return path;
+    core::write_file(path / name, {reinterpret_cast<const char*>(ids.data()), ids.size() * 2});
+    return path / name;
   }
-  std::string name(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
 };
 
 text::ImportTokensOptions nanogpt() {
@@ -44,7 +31,7 @@ text::ImportTokensOptions nanogpt() {
 
 shard::Dataset import(const Folder& folder, const std::vector<std::string>& paths,
                       const text::ImportTokensOptions& options) {
-  const std::string path = folder.name("out.shard.zst");
+  const std::string path = folder / "out.shard.zst";
   core::Output out(path);
   text::import_tokens(paths, options, out, [](std::uint64_t) {});
   out.commit();

@@ -253,7 +253,7 @@ DOCTEST_TEST_CASE("hits as lines") {
   const sample::Shard shard(lines(kDocuments));
   const IndexBytes bytes(build(shard, {}));
   const auto index = bytes.open();
-  const auto file = (shard.folder / "queries").string();
+  const std::string file = shard.folder / "queries";
   text::FindOptions options;
   options.files = {file};
   options.top = 2;

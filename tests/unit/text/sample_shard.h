@@ -1,26 +1,21 @@
 #pragma once
 // Shards of bytes for the tests, in a folder that goes with them.
 
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "core/io.h"
 #include "core/rng.h"
 #include "text/documents/encode_shard.h"
+#include "unit/temporary_folder.h"
 #include "unit/text/texts.h"
 
 namespace sample {
 
 struct Shard {
-  std::filesystem::path folder;
-  std::string path;
+  TemporaryFolder folder;
+  std::string path = folder / "x.shard.zst";
   explicit Shard(const std::string& text, const std::string& format = "lines") {
-    std::string name = std::filesystem::temp_directory_path() / "shard-test.XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    folder = name;
-    path = folder / "x.shard.zst";
-    core::write_file((folder / "text").string(), text);
+    core::write_file(folder / "text", text);
     text::TextOptions options;
     options.format = format;
     core::Output out(path);
@@ -28,9 +23,6 @@ struct Shard {
                        [](std::uint64_t) {});
     out.commit();
   }
-  Shard(const Shard&) = delete;
-  Shard& operator=(const Shard&) = delete;
-  ~Shard() { std::filesystem::remove_all(folder); }
 };
 
 /// So many words, of which some are frequent.

@@ -24,7 +24,7 @@ const std::string kVaried = "columns of segments that vary";
 // 103 tokens (102 targets: the last segment of 10 is short) in documents of 1, 25, 1, 40, 0, 2 and
 // 34 tokens.
 struct Data {
-  data::Folder folder;
+  TemporaryFolder folder;
   std::unique_ptr<shard::Dataset> tokens, order;
   explicit Data(std::uint64_t n = 103,
                 std::vector<std::uint64_t> documents = {1, 25, 1, 40, 0, 2, 34}) {

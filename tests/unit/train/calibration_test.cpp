@@ -44,7 +44,7 @@ double slow_calibration(train::Run& run, const train::Learner& learner) {
   return best;
 }
 
-train::Job job_with(const data::Folder& folder, const std::string& memory) {
+train::Job job_with(const TemporaryFolder& folder, const std::string& memory) {
   tiny::write_text(folder / "text");
   train::Job job = tiny::job(folder);
   job.recipe.objective.memory = memory;
@@ -57,7 +57,7 @@ DOCTEST_TEST_CASE(
     "on training batches: the temperature that a loss for each of them would choose") {
   for (const std::string memory : {"local", "long", "local,ext"}) {
     for (const double trained : {1.0, 2.5}) {
-      const data::Folder folder;
+      const TemporaryFolder folder;
       auto job = job_with(folder, memory);
       job.recipe.objective.memory_temperature = trained;
       nn::start(1, job.seed);
@@ -76,7 +76,7 @@ DOCTEST_TEST_CASE(
 }
 
 DOCTEST_TEST_CASE("on a text to validate on: the best of the evaluations at each temperature") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   auto job = job_with(folder, "long");
   tiny::write_text(folder / "valid", 300, 2);
   job.valid = folder / "valid";
@@ -100,7 +100,7 @@ DOCTEST_TEST_CASE("on a text to validate on: the best of the evaluations at each
 }
 
 DOCTEST_TEST_CASE("the model says the temperature of its weights: the best, the mean's, the last") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   auto job = job_with(folder, "local,long");
   tiny::write_text(folder / "valid", 300, 2);
   const auto of = [&](const std::string& name) {

@@ -38,7 +38,7 @@ bool holds(const std::string& path, const std::map<std::string, torch::Tensor>& 
   return same;
 }
 
-train::Job job_in(const data::Folder& folder) {
+train::Job job_in(const TemporaryFolder& folder) {
   tiny::write_text(folder / "text");
   auto job = tiny::job(folder);
   job.recipe.valid_every = 4;
@@ -49,7 +49,7 @@ train::Job job_in(const data::Folder& folder) {
 
 DOCTEST_TEST_CASE(
     "--average-last: the model is the mean of the last points, stopped between or not") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   auto job = job_in(folder);
   job.recipe.average_last = 3;
   tiny::train(folder / "whole", job, -1, false, kEvery2);
@@ -67,7 +67,7 @@ DOCTEST_TEST_CASE(
 
 DOCTEST_TEST_CASE("--valid-command: the model with the best score stays, whichever way is better") {
   for (const bool higher : {true, false}) {
-    const data::Folder folder;
+    const TemporaryFolder folder;
     auto job = job_in(folder);
     // 2, 1, 3, 2 at updates 4, 8, 12, 14.
     job.validation.command =
@@ -84,7 +84,7 @@ DOCTEST_TEST_CASE("--valid-command: the model with the best score stays, whichev
 }
 
 DOCTEST_TEST_CASE("--valid-command that fails or is stopped is run again from where it was") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   auto job = job_in(folder);
   job.validation.command = "wc -c <{}/model.safetensors";
   tiny::train(folder / "whole", job);

@@ -1,35 +1,15 @@
 #pragma once
 // Small data sets and models for the tests of this room.
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "core/io.h"
 #include "shard/dataset.h"
 #include "shard/writer.h"
+#include "unit/temporary_folder.h"
 
 namespace data {
-
-/// A folder that vanishes with the object.
-class Folder {
- public:
-  Folder() {
-    std::string path = (std::filesystem::temp_directory_path() / "tessera_train.XXXXXX").string();
-    if (!::mkdtemp(path.data())) throw std::runtime_error("no temporary folder");
-    path_ = path;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 inline void write_shard(const std::string& path, const shard::Header& header,
                         const std::vector<std::uint64_t>& elements,

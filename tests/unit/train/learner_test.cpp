@@ -40,7 +40,7 @@ double distance(const std::vector<torch::Tensor>& a, const std::vector<torch::Te
 }  // namespace
 
 DOCTEST_TEST_CASE("without memory, accumulated micro-batches are one batch, whatever their sizes") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   tiny::write_text(folder / "text");
   auto whole = tiny::job(folder);
   whole.recipe.batches.batches = "kept";
@@ -56,7 +56,7 @@ DOCTEST_TEST_CASE("without memory, accumulated micro-batches are one batch, what
 }
 
 DOCTEST_TEST_CASE("columns in lanes learn what they learn in one, but for rounding") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   tiny::write_text(folder / "text");
   for (const char* arch : {"transformer-xl", "lstm"}) {
     auto whole = tiny::job(folder);
@@ -78,7 +78,7 @@ DOCTEST_TEST_CASE("columns in lanes learn what they learn in one, but for roundi
 
 DOCTEST_TEST_CASE(
     "the first updates are plain, the coin falls as often as it should, once a micro-batch") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   tiny::write_text(folder / "text");
   auto job = tiny::job(folder);
   job.recipe.objective.memory = "local,ext";
@@ -98,7 +98,7 @@ DOCTEST_TEST_CASE(
 }
 
 DOCTEST_TEST_CASE("clipping bounds the update, and the norm reported is that before it") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   tiny::write_text(folder / "text");
   auto job = tiny::job(folder);
   job.recipe.optimiser.optimiser = "nag";
@@ -125,7 +125,7 @@ DOCTEST_TEST_CASE("clipping bounds the update, and the norm reported is that bef
 }
 
 DOCTEST_TEST_CASE("bfloat16 products learn much the same") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   tiny::write_text(folder / "text");
   auto job = tiny::job(folder);
   job.recipe.steps = 40;
@@ -142,7 +142,7 @@ DOCTEST_TEST_CASE("bfloat16 products learn much the same") {
 }
 
 DOCTEST_TEST_CASE("a run that diverges says so") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   tiny::write_text(folder / "text");
   auto job = tiny::job(folder);
   job.recipe.optimiser.lr = 1e30;
@@ -164,7 +164,7 @@ DOCTEST_TEST_CASE(
     DOCTEST_MESSAGE("SKIP: no LICENSE to learn from in the working folder");
     return;
   }
-  const data::Folder folder;
+  const TemporaryFolder folder;
   const std::string all = text.str();
   const auto bytes = [&](std::size_t begin, std::size_t end) {
     return std::vector<std::uint64_t>(all.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -191,7 +191,7 @@ DOCTEST_TEST_CASE(
 }
 
 DOCTEST_TEST_CASE("validation that grows worse leaves the best weights") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   tiny::write_text(folder / "text");
   std::vector<std::uint64_t> contrary = {1};  // what follows here never follows in the text
   while (contrary.size() < 300) contrary.push_back((contrary.back() * 7 + 20) % 40);
@@ -212,7 +212,7 @@ DOCTEST_TEST_CASE("validation that grows worse leaves the best weights") {
 }
 
 DOCTEST_TEST_CASE("a plan counts what the run will take") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   tiny::write_text(folder / "text", 1500);
   auto job = tiny::job(folder);
   job.recipe.steps = 0;

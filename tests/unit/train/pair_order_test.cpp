@@ -56,7 +56,7 @@ train::BatchOptions tokens(std::int64_t n) {
   return options;
 }
 
-train::Job pair_job(const data::Folder& folder) {
+train::Job pair_job(const TemporaryFolder& folder) {
   auto job = tiny::job(folder);
   job.model.arch = "encoder-decoder";
   job.recipe.batches.batch_tokens = 40;
@@ -66,7 +66,7 @@ train::Job pair_job(const data::Folder& folder) {
 }  // namespace
 
 DOCTEST_TEST_CASE("a batch of pairs is the shifted target beside its source") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   write_pairs(folder / "pairs", 4, 1);
   const shard::Dataset data({folder / "pairs"});
   const auto batch = infer::read_pairs(data, {2, 0});
@@ -80,7 +80,7 @@ DOCTEST_TEST_CASE("a batch of pairs is the shifted target beside its source") {
 }
 
 DOCTEST_TEST_CASE("groups hold every pair once an epoch, within the budget, the same in each") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   write_pairs(folder / "pairs", 53);
   const shard::Dataset data({folder / "pairs"});
   const auto order = train::make_order(tokens(20), data, nullptr, 7);
@@ -119,7 +119,7 @@ DOCTEST_TEST_CASE("groups hold every pair once an epoch, within the budget, the 
 }
 
 DOCTEST_TEST_CASE("an order shard of pairs puts its neighbours together, and must fit the data") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   write_pairs(folder / "pairs", 6);
   const shard::Dataset data({folder / "pairs"});
   const auto hex = data.fingerprint().hex();
@@ -144,7 +144,7 @@ DOCTEST_TEST_CASE("an order shard of pairs puts its neighbours together, and mus
 }
 
 DOCTEST_TEST_CASE("pairs are learned; a run that was killed ends in the same bytes") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   write_pairs(folder / "text", 40);
   auto job = pair_job(folder);
   job.valid = folder / "text";
@@ -163,7 +163,7 @@ DOCTEST_TEST_CASE("pairs are learned; a run that was killed ends in the same byt
 }
 
 DOCTEST_TEST_CASE("the score of a shard is the sum over its pairs, one by one") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   write_pairs(folder / "pairs", 9);
   const shard::Dataset data({folder / "pairs"});
   nn::start(1, 3);
@@ -191,7 +191,7 @@ DOCTEST_TEST_CASE("the score of a shard is the sum over its pairs, one by one") 
 }
 
 DOCTEST_TEST_CASE("a translator that is trained with memory is validated with it") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   write_pairs(folder / "text", 8);
   auto job = pair_job(folder);
   job.valid = folder / "text";
@@ -225,7 +225,7 @@ DOCTEST_TEST_CASE("a translator that is trained with memory is validated with it
 }
 
 DOCTEST_TEST_CASE("tokens and pairs go to the architectures that read them") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   write_pairs(folder / "text", 8);
   auto job = pair_job(folder);
   job.model.arch = "transformer";

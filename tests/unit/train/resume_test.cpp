@@ -46,7 +46,7 @@ bool known(const std::string& arch) {
   return std::find(names.begin(), names.end(), arch) != names.end();
 }
 
-Job job_of(const Case& test, const data::Folder& folder) {
+Job job_of(const Case& test, const TemporaryFolder& folder) {
   tiny::write_text(folder / "text");
   tiny::write_text(folder / "valid", 200, 2);
   Job job = tiny::job(folder);
@@ -82,7 +82,7 @@ DOCTEST_TEST_CASE(
     if (!known(test.arch)) continue;
     const std::string name = fmt::format("{} {} {}", test.batches, test.memory, test.arch);
     DOCTEST_CAPTURE(name);
-    const data::Folder folder;
+    const TemporaryFolder folder;
     Job job = job_of(test, folder);
     job.valid = folder / "valid";
     job.recipe.valid_every = 4;
@@ -97,7 +97,7 @@ DOCTEST_TEST_CASE(
 }
 
 DOCTEST_TEST_CASE("killed between checkpoints and continued: the same bytes, logs cut back") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   const Job job = job_of(kCases[1], folder);
   const KeepOptions keep = {.checkpoint_every = 4, .keep = 2};
   tiny::train(folder / "whole", job, -1, false, keep);
@@ -115,7 +115,7 @@ DOCTEST_TEST_CASE("killed between checkpoints and continued: the same bytes, log
 }
 
 DOCTEST_TEST_CASE("the comparison above notices what a checkpoint could forget") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   const Job plain = job_of(kCases[0], folder);
   tiny::train(folder / "whole", plain);
   const auto whole = tiny::files(folder / "whole");
@@ -145,7 +145,7 @@ DOCTEST_TEST_CASE("the comparison above notices what a checkpoint could forget")
 
 DOCTEST_TEST_CASE("the comparison above notices a State or a memory that is not carried on") {
   for (const std::size_t i : {std::size_t{6}, std::size_t{7}}) {
-    const data::Folder folder;
+    const TemporaryFolder folder;
     Job job = job_of(kCases[i], folder);
     job.recipe.batches.accumulate = 1;
     tiny::train(folder / "whole", job);
@@ -162,7 +162,7 @@ DOCTEST_TEST_CASE("the comparison above notices a State or a memory that is not 
 
 DOCTEST_TEST_CASE(
     "another configuration, other data, another model in the same folder are refused by name") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   const Job job = job_of(kCases[0], folder);
   tiny::train(folder / "run", job, 3);
   const auto refusal = [&](Job other) -> std::string {
@@ -191,7 +191,7 @@ DOCTEST_TEST_CASE(
 }
 
 DOCTEST_TEST_CASE("a second run in the same folder is refused while the first one goes on") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   const train::RunFolder first(folder / "run");
   try {
     const train::RunFolder second(folder / "run");

@@ -9,7 +9,7 @@
 #include "unit/thrown.h"
 
 DOCTEST_TEST_CASE("a run is opened by one process at a time, with its files as they were given") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   const auto group = ranks::Group::alone();
   const std::vector<std::string> files = {folder / "a", folder / "b"};
   {

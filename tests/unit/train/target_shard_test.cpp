@@ -40,7 +40,7 @@ void write_targets(const std::string& path, const shard::Dataset& data, std::uin
 }  // namespace
 
 DOCTEST_TEST_CASE("an input's target has its own vector, whatever the rows") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   tiny::write_text(folder / "text");
   const shard::Dataset data({folder / "text"});
   write_targets(folder / "targets", data);
@@ -64,7 +64,7 @@ DOCTEST_TEST_CASE("an input's target has its own vector, whatever the rows") {
 }
 
 DOCTEST_TEST_CASE("targets of another text, of none, damaged or no distribution are refused") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   tiny::write_text(folder / "text");
   tiny::write_text(folder / "other", 900, 7);
   const shard::Dataset data({folder / "text"}), other({folder / "other"});
@@ -95,7 +95,7 @@ DOCTEST_TEST_CASE("targets of another text, of none, damaged or no distribution 
 }
 
 DOCTEST_TEST_CASE("a run with targets that was killed goes on to the same bytes; targets matter") {
-  const data::Folder folder;
+  const TemporaryFolder folder;
   tiny::write_text(folder / "text");
   const shard::Dataset data({folder / "text"});
   write_targets(folder / "targets", data);

@@ -31,7 +31,7 @@ inline void write_text(const std::string& path, std::uint64_t n = 1500, std::uin
 }
 
 /// Two layers, 16 wide, segments of 12, dropout on; 14 updates.
-inline train::Job job(const data::Folder& folder) {
+inline train::Job job(const TemporaryFolder& folder) {
   train::Job job;
   job.shards = {folder / "text"};
   job.model.shape.layers = 2;

@@ -1,0 +1,31 @@
+// One writer of a folder at a time.
+
+#include "core/folder_lock.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "unit/temporary_folder.h"
+#include "unit/thrown.h"
+
+DOCTEST_TEST_CASE("a folder has one writer, until its lock goes") {
+  const TemporaryFolder folder;
+  const auto path = folder.path.string();
+  {
+    const core::FolderLock lock(path);
+    const auto second = thrown([&] { const core::FolderLock another(path); });
+    DOCTEST_CHECK(second.code == 73);
+    DOCTEST_CHECK(second.text == path + ": another program is changing it");
+    DOCTEST_CHECK(thrown([&] { const core::FolderLock another(path, "it is in use"); }).text ==
+                  path + ": it is in use");
+  }
+  DOCTEST_CHECK(thrown([&] { const core::FolderLock another(path); }).code == 0);
+}
+
+DOCTEST_TEST_CASE("what is no folder cannot be locked") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "file") << "text";
+  for (const char* name : {"nowhere", "file"})
+    DOCTEST_CHECK(thrown([&] { const core::FolderLock lock(folder / name); }).code == 66);
+}
