@@ -50,7 +50,6 @@ TransformerEngine::TransformerEngine(nn::Model& model, Precision precision)
   activation_ = nn::parse_activation(options.activation);
   place_ = nn::parse_norm_place(options.norm);
   norm_kind_ = nn::parse_norm_kind(options.norm_kind);
-  norm_of_heads_ = options.qk_norm == "head";
   key_is_output_ = shape.memory_key == "output";
   epsilon_ = static_cast<float>(options.norm_epsilon);
   d_ = shape.d_model, inner_ = shape.ffn_width(), heads_ = nn::head_shape(shape, options);
@@ -62,7 +61,7 @@ TransformerEngine::TransformerEngine(nn::Model& model, Precision precision)
     layers_[i].window = window > 0 ? window : std::numeric_limits<std::int64_t>::max();
     layers_[i].turns = nn::turns_locally(options.rope, window) ? 1 : 0;
   }
-  if (const auto* const last = stack.final_norm()) final_norm_ = norm(*last, d_);
+  final_norm_ = norm(stack.final_norm());
   position_table_ = stack.position_table();
   if (position_table_.defined()) position_table_ = position_table_.detach().to(torch::kFloat32);
   if (positions_ == nn::Positions::alibi) {
@@ -90,13 +89,10 @@ TransformerEngine::Layer TransformerEngine::layer_of(const nn::Block& block) {
   layer.norm1 = norm(w.norm1, w.norm1_bias, d_);
   layer.norm2 = norm(w.norm2, w.norm2_bias, d_);
   if (place_ == nn::NormPlace::sublayer) layer.out1 = layer.norm1, layer.out2 = layer.norm2;
-  if (const auto* const out = block.ln_1_out()) layer.out1 = norm(*out, d_);
-  if (const auto* const out = block.ln_2_out()) layer.out2 = norm(*out, d_);
-  const auto of_heads = [&](const nn::LayerNorm* own) {
-    return own == nullptr ? Norm{} : norm(*own, own->weight.numel());
-  };
-  layer.q_norm = of_heads(block.attention().q_norm());
-  layer.k_norm = of_heads(block.attention().k_norm());
+  if (const auto* const out = block.ln_1_out()) layer.out1 = norm(out);
+  if (const auto* const out = block.ln_2_out()) layer.out2 = norm(out);
+  layer.q_norm = norm(block.attention().q_norm());
+  layer.k_norm = norm(block.attention().k_norm());
   layer.qkv = affine(w.qkv, w.qkv_bias, heads_.d_all(), d_);
   layer.project = affine(w.project, w.project_bias, d_, heads_.d_query());
   const auto wide = block.gated() ? 2 * inner_ : inner_;
@@ -124,9 +120,16 @@ const float* TransformerEngine::values(const torch::Tensor& weight, std::int64_t
   return vectors_.emplace_back(weight.detach().to(torch::kFloat32)).const_data_ptr<float>();
 }
 
-TransformerEngine::Norm TransformerEngine::norm(const torch::Tensor& weight,
-                                                const torch::Tensor& bias, std::int64_t d) {
-  return {values(weight, d), bias.defined() ? values(bias, d) : nullptr};
+LayerNormed TransformerEngine::norm(const torch::Tensor& factors, const torch::Tensor& bias,
+                                    std::int64_t d) {
+  return {values(factors, d), bias.defined() ? values(bias, d) : nullptr, d, epsilon_,
+          norm_kind_ != nn::NormKind::layer};
+}
+
+// None where there is none; one of heads is as wide as a head.
+std::optional<LayerNormed> TransformerEngine::norm(const nn::LayerNorm* of) {
+  if (of == nullptr) return std::nullopt;
+  return norm(of->factors(), of->bias, of->weight.numel());
 }
 
 void TransformerEngine::open(std::int64_t rows) {
@@ -237,8 +240,8 @@ void TransformerEngine::run(const std::vector<Token>& tokens, float* f, float* g
       layer(i, tokens, share, i + 1 == layers_.size() && !key_is_output_ ? g : nullptr);
     for (auto i = share.begin(work_.n); i < share.end(work_.n); ++i) {
       const float* const x = work_.x.data() + i * work_.stride;
-      if (final_norm_.weight != nullptr) {
-        normalise(final_norm_, x, d_, f + i * d_);
+      if (final_norm_) {
+        (*final_norm_)(x, f + i * d_);
       } else {
         std::copy_n(x, d_, f + i * d_);
       }
@@ -303,17 +306,11 @@ void TransformerEngine::feed_forward(const Layer& layer, const float* fed, TeamS
   }
 }
 
-void TransformerEngine::normalise(const Norm& norm, const float* x, std::int64_t n,
-                                  float* y) const {
-  const auto& by = norm_kind_ == nn::NormKind::layer ? layer_norm : rms_norm;
-  by(x, norm.weight, norm.bias, n, epsilon_, y);
-}
-
 // The whole stream normalised, in the thread's own memory: less work than to wait for a share.
-const float* TransformerEngine::normed(const Norm& norm, TeamShare share) {
+const float* TransformerEngine::normed(const LayerNormed& norm, TeamShare share) {
   auto& out = work_.own[static_cast<std::size_t>(share.thread)].normed;
   for (std::int64_t i = 0; i < work_.n; ++i)
-    normalise(norm, work_.x.data() + i * work_.stride, d_, out.data() + i * work_.stride);
+    norm(work_.x.data() + i * work_.stride, out.data() + i * work_.stride);
   return out.data();
 }
 
@@ -325,12 +322,13 @@ void TransformerEngine::multiply(const Affine& map, const float* x, std::int64_t
 
 // The outputs that this thread has `made` go into the residual stream; normalised before that, where
 // there is a norm for it, when all threads have made theirs.
-void TransformerEngine::add_to_stream(TeamShare share, const Affine& made, const Norm& out) {
-  if (out.weight != nullptr) {
+void TransformerEngine::add_to_stream(TeamShare share, const Affine& made,
+                                      const std::optional<LayerNormed>& out) {
+  if (out) {
 #pragma omp barrier
     for (auto i = share.begin(work_.n); i < share.end(work_.n); ++i) {
       float* const sums = work_.sums.data() + i * d_;
-      normalise(out, sums, d_, sums);
+      (*out)(sums, sums);
       add(sums, d_, work_.x.data() + i * work_.stride);
     }
     return;
@@ -341,10 +339,10 @@ void TransformerEngine::add_to_stream(TeamShare share, const Affine& made, const
         work_.x.data() + i * work_.stride + first);
 }
 
-void TransformerEngine::normalise_stream(const Norm& norm, TeamShare share) {
+void TransformerEngine::normalise_stream(const LayerNormed& norm, TeamShare share) {
   for (auto i = share.begin(work_.n); i < share.end(work_.n); ++i) {
     float* const x = work_.x.data() + i * work_.stride;
-    normalise(norm, x, d_, x);
+    norm(x, x);
   }
 #pragma omp barrier
 }
@@ -354,10 +352,10 @@ void TransformerEngine::normalise_stream(const Norm& norm, TeamShare share) {
 void TransformerEngine::remember(std::int64_t index, const Token& token, std::size_t layer) {
   float* const q = work_.qkv.data() + index * heads_.d_all();
   float* const k = q + heads_.d_query();
-  const auto normalise_heads = [&](const Norm& norm, float* x, std::int64_t d) {
-    if (norm.weight == nullptr) return;
-    const auto width = norm_of_heads_ ? heads_.width : d;
-    for (float* part = x; part < x + d; part += width) normalise(norm, part, width, part);
+  const auto normalise_heads = [&](const std::optional<LayerNormed>& norm, float* x,
+                                   std::int64_t d) {
+    if (!norm) return;
+    for (float* part = x; part < x + d; part += norm->width) (*norm)(part, part);
   };
   normalise_heads(layers_[layer].q_norm, q, heads_.d_query());
   normalise_heads(layers_[layer].k_norm, k, heads_.d_key());

@@ -42,17 +42,14 @@ class TransformerEngine : public Engine {
  private:
   static constexpr std::int64_t kChunk = 48;  // tokens that go through the layers together
 
-  struct Norm {
-    const float *weight = nullptr, *bias = nullptr;
-  };
   struct Cross {  // attention over a source
-    Norm norm;
+    LayerNormed norm;
     Affine query, project;
   };
   struct Layer {
-    Norm norm1, norm2;
-    Norm out1, out2;  // of what a sub-layer gives, before it is added; or none
-    Norm q_norm, k_norm;
+    LayerNormed norm1, norm2;
+    std::optional<LayerNormed> out1, out2;  // of what a sub-layer gives, before it is added
+    std::optional<LayerNormed> q_norm, k_norm;
     Affine qkv, project, expand, reduce;
     std::optional<Affine> factor;  // gated: what the activated outputs of expand are multiplied by
     std::int64_t window;           // tokens it sees, its own among them
@@ -91,8 +88,8 @@ class TransformerEngine : public Engine {
                 std::int64_t in) {
     return affine(weight, bias, out, in, 0, out);
   }
-  Norm norm(const torch::Tensor& factors, const torch::Tensor& bias, std::int64_t d);
-  Norm norm(const nn::LayerNorm& of, std::int64_t d) { return norm(of.factors(), of.bias, d); }
+  LayerNormed norm(const torch::Tensor& factors, const torch::Tensor& bias, std::int64_t d);
+  std::optional<LayerNormed> norm(const nn::LayerNorm* of);
   const float* values(const torch::Tensor& weight, std::int64_t size);
   Layer layer_of(const nn::Block& block);
 
@@ -101,13 +98,12 @@ class TransformerEngine : public Engine {
   void prepare(const std::vector<Token>& tokens);
   void run(const std::vector<Token>& tokens, float* f, float* g);
   void layer(std::size_t index, const std::vector<Token>& tokens, TeamShare share, float* g);
-  void normalise(const Norm& norm, const float* x, std::int64_t n, float* y) const;
-  const float* normed(const Norm& norm, TeamShare share);
+  const float* normed(const LayerNormed& norm, TeamShare share);
   void feed_forward(const Layer& layer, const float* fed, TeamShare share);
   void multiply(const Affine& map, const float* x, std::int64_t ldx, TeamShare share, float* y,
                 std::int64_t ldy) const;
-  void add_to_stream(TeamShare share, const Affine& made, const Norm& out);
-  void normalise_stream(const Norm& norm, TeamShare share);
+  void add_to_stream(TeamShare share, const Affine& made, const std::optional<LayerNormed>& out);
+  void normalise_stream(const LayerNormed& norm, TeamShare share);
   bool norms_inputs() const {
     return place_ != nn::NormPlace::post && place_ != nn::NormPlace::sublayer;
   }
@@ -128,13 +124,13 @@ class TransformerEngine : public Engine {
   nn::Activation activation_;
   nn::NormPlace place_;
   nn::NormKind norm_kind_;
-  bool norm_of_heads_, key_is_output_;
+  bool key_is_output_;
   float epsilon_;
   std::int64_t d_, inner_;
   nn::HeadShape heads_;
   std::vector<torch::Tensor> vectors_;  // norms and biases as float32
   std::vector<Layer> layers_;
-  Norm final_norm_;
+  std::optional<LayerNormed> final_norm_;
   torch::Tensor position_table_;  // learned: (context, d)
   std::vector<float> slopes_;     // alibi: (heads)
   // Rotary positions of the layers with a window, if they differ, behind those of the others.

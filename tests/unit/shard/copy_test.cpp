@@ -3,7 +3,6 @@
 #include "shard/copy.h"
 
 #include <rapidcheck.h>
-#include <unistd.h>
 
 #include <algorithm>
 
