@@ -29,5 +29,8 @@ $(OUT)/articles.jsonl: | $(OUT)
 	  { head -n $(articles); cat >/dev/null; } >$@
 $(OUT)/articles.shard.zst: $(OUT)/articles.jsonl $(OUT)/tokenizer.json
 	tokenize -q -t $(OUT)/tokenizer.json --format jsonl $< -o $@
-$(OUT)/prompts.txt: | $(OUT)
-	$(call print,$(PROMPTS)) | sed 's/^.*\t//' | head -n $(prompts) >$@
+# Kind and prompt, as many as there are to be; "-" where a line has no kind.
+$(OUT)/prompts.tsv: | $(OUT)
+	$(call print,$(PROMPTS)) | sed -n '/\t/!s/^/-\t/; 1,$(prompts)p' >$@
+$(OUT)/prompts.txt: $(OUT)/prompts.tsv
+	cut -f 2- $< >$@

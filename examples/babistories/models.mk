@@ -18,7 +18,7 @@ blocks = mosaic-1 transformer-1 $(twins:%=%-1)
 $(foreach p,$(twins),$(eval train.$(p)-1 = $(transformer) --layers 1 --positions $(p) $(usual)))
 sweep = lr dropout decay warmup half double
 train.lr = $(twin) $(call recipe,$(lr.low),$(dropout),$(decay),$(warmup),$(steps))
-train.dropout = $(twin) $(call recipe,$(lr),0,$(decay),$(warmup),$(steps))
+train.dropout = $(twin) $(call recipe,$(lr),0,$(decay),$(warmup),$(steps)) --attention-dropout 0
 train.decay = $(twin) $(call recipe,$(lr),$(dropout),$(decay.low),$(warmup),$(steps))
 train.warmup = $(twin) $(call recipe,$(lr),$(dropout),$(decay),$(warmup.short),$(steps))
 train.half = $(twin) $(call recipe,$(lr),$(dropout),$(decay),$(warmup),$(steps.half))

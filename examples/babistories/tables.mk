@@ -35,9 +35,9 @@ pair = mosaic-$(deepest) transformer-$(deepest)
 watched = mosaic-$(middle) transformer-$(middle) $(twins)
 $(OUT)/%.continuations: $(OUT)/prompts.txt $(OUT)/model/%/model.safetensors
 	sample -q $(jobs) -m $(OUT)/model/$* --beam 2 --max-tokens $(tokens) --json -o $@ $<
-$(OUT)/continuations.tsv: $(pair:%=$(OUT)/%.continuations)
-	@{ printf 'prompt\tmosaic\ttransformer\n'; \
-	paste <(jq -r .prompt $<) $(foreach m,$^,<(jq -r '.text | gsub("\\s+"; " ")' $(m))); } >$@
+$(OUT)/continuations.tsv: $(OUT)/prompts.tsv $(pair:%=$(OUT)/%.continuations)
+	@{ printf 'kind\tprompt\tmosaic\ttransformer\n'; \
+	paste $< $(foreach m,$(pair:%=$(OUT)/%.continuations),<(jq -r '.text | gsub("\\s+"; " ")' $(m))); } >$@
 
 # Loss by position in a document, $(parts) parts of the window.
 $(OUT)/%.articles.scores: $(OUT)/articles.shard.zst $(OUT)/model/%/model.safetensors
