@@ -23,21 +23,18 @@ $(foreach side,$(sides),$(OUT)/data/all.$(side)): $(OUT)/data/all.%: | $(OUT)/da
 ifeq ($(held_out),)
 $(foreach side,$(sides),$(OUT)/data/valid.$(side)): $(OUT)/data/valid.%: | $(OUT)/data
 	$(call print,valid.$*) | sed -n '1,$(lines.valid)p' $(lower) $(call moses,$*) >$@
-else
-$(foreach side,$(sides),$(OUT)/data/valid.$(side)): $(OUT)/data/valid.%: $(OUT)/data/all.%
-	awk 'NR % 23 == 0' $< >$@
 endif
 
-# One rule makes all files of the sets.
+# One rule makes all files of the sets, and of `valid` where it is held out: every 23rd pair that is not left out, as in fairseq's script.
 sets = seen $(if $(new.every),new)
-cut = $(foreach set,$(sets),$(foreach side,$(sides),$(OUT)/data/$(set).$(side)))
+cut = $(foreach set,$(sets) $(if $(held_out),valid),$(foreach side,$(sides),$(OUT)/data/$(set).$(side)))
 $(cut) &: $(OUT)/data/all.$(SRC) $(OUT)/data/all.$(TGT)
 	rm -f $(cut)
 	paste $^ | awk -F '\t' -v at=$(OUT)/data/ -v s=.$(SRC) -v t=.$(TGT) -v most=$(or $(words.most),0) -v held=$(if $(held_out),23,0) \
 	  -v every=$(or $(new.every),0) ' \
-	  held && NR % held == 0 { next } \
 	  most { a = split($$1, x, " "); b = split($$2, x, " "); if (!a || !b || a > most || b > most || a > 1.5 * b || b > 1.5 * a) next } \
-	  { if (!($$2 in number)) number[$$2] = n++; set = every && number[$$2] % every == every - 1 ? "new" : "seen"; \
+	  { if (held && ++left % held == 0) set = "valid"; \
+	    else { if (!($$2 in number)) number[$$2] = n++; set = every && number[$$2] % every == every - 1 ? "new" : "seen" } \
 	    print $$1 >(at set s); print $$2 >(at set t) }'
 
 $(OUT)/data/bpe.json: $(OUT)/data/seen.$(SRC) $(OUT)/data/seen.$(TGT)
