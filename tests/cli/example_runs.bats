@@ -22,6 +22,12 @@ setup_file() {
   awk -v RS= '{ gsub("\n", " "); print; print "<|endoftext|>" }' hound >others
   split -b 20000 hound article.
   for article in article.*; do jq -cRs '{text: .}' "$article"; done >articles.jsonl
+  # A language of the other one's words, backwards.
+  mkdir pairs
+  awk -v RS= '{ gsub("\n", " "); print }' novel | grep -oE '[A-Z][^.!?]{10,60}[.!?]' | head -n 430 >sentences
+  sed -n 1,400p sentences >pairs/train.en
+  sed -n 401,420p sentences >pairs/test.en
+  for part in train test; do rev pairs/$part.en >pairs/$part.de; done
 }
 
 setup() {
@@ -48,8 +54,12 @@ tables() {
 }
 
 @test "babistories" {
-  runs babistories STORIES="$PWD/stories" VALID="$PWD/others" ARTICLES="$PWD/articles.jsonl" all plan
+  { sed -n '$p' "$root/examples/babistories/prompts.tsv" && echo 'The dog said'; } >"$BATS_TEST_TMPDIR/prompts"
+  runs babistories STORIES="$PWD/stories" VALID="$PWD/others" ARTICLES="$PWD/articles.jsonl" PROMPTS="$BATS_TEST_TMPDIR/prompts" all plan
   tables stories.tsv sweep.tsv depth.tsv continuations.tsv encyclopaedia.tsv attention.tsv lambda.tsv
+  # A prompt's kind, or none.
+  [ "$(cut -f 1 "$BATS_TEST_TMPDIR/out/continuations.tsv" | paste -sd ' ')" = 'kind context -' ]
+  [[ "$(cut -f 2 "$BATS_TEST_TMPDIR/out/continuations.tsv")" == $'prompt\nDiva was hungry'*$'\nThe dog said' ]]
 }
 
 @test "memory-decoder" {
@@ -68,6 +78,14 @@ tables() {
 @test "long-range-memory" {
   runs long-range-memory DATA="$PWD/novel" SEEDS=1 all plan
   tables arrangements.tsv curves.tsv sweep.tsv lengths.tsv srupp.tsv
+  # Lengths are in the order of numbers.
+  [ "$(cut -f 2 "$BATS_TEST_TMPDIR/out/lengths.tsv" | paste -sd ' ')" = 'long at test 32 64 128 32 64 128' ]
+}
+
+@test "long-range-memory: words" {
+  runs long-range-memory KIND=words DATA="$PWD/data" SEEDS=1 ci.arrangements='all interleaved' ci.shorts=4 ci.srupp.segments=16 all plan
+  tables arrangements.tsv curves.tsv sweep.tsv lengths.tsv srupp.tsv
+  head -n 1 "$BATS_TEST_TMPDIR/out/sweep.tsv" | grep -qx $'short\tperplexity'
 }
 
 @test "mosaic-slots" {
@@ -91,6 +109,20 @@ tables() {
   [ -s "$BATS_TEST_TMPDIR/out/record.tsv" ]
 }
 
+@test "translation" {
+  # One that counts the lines of both, and says what sacrebleu says.
+  cat >"$BATS_TEST_TMPDIR/sacrebleu" <<'EOF'
+#!/bin/bash
+[ "$(wc -l)" -eq "$(wc -l <"$1")" ] || exit 1
+printf '{\n "name": "BLEU",\n "score": 1.25,\n "signature": "nrefs:1|case:mixed|version:2.6.0",\n "verbose_score": "2.0/1.0"\n}\n'
+EOF
+  chmod +x "$BATS_TEST_TMPDIR/sacrebleu"
+  runs translation DATA="$PWD/pairs" SACREBLEU="$BATS_TEST_TMPDIR/sacrebleu" all
+  tables table.tsv
+  [ "$(grep -c $'\t1.25\tnrefs:1|case:mixed|version:2.6.0$' "$BATS_TEST_TMPDIR/out/table.tsv")" -eq 7 ]
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/out/data/valid.en")" -eq 17 ]
+}
+
 @test "trime" {
   runs trime DATA="$PWD/data" XML="$PWD/novel" BOOKS="$PWD/books" all
   cd "$BATS_TEST_TMPDIR/out"
@@ -107,12 +139,12 @@ tables() {
   [ "$(wc -l <"$BATS_TEST_TMPDIR/out/table.tsv")" -gt 3 ]
 }
 
-@test "a sweep's best point is chosen by the validation automata, and its figures are the test's" {
+@test "a sweep's best point is chosen by the validation automata, and its figures are those of both tests" {
   cd "$BATS_TEST_TMPDIR"
   mkdir -p regbench/build/paper/{a,b} cluster
   heading=$'model\tautomata\tseed\ttest\taccuracy'
-  printf '%s\nmosaic\t100\t1\tvalid\t.8\nmosaic\t100\t1\tood\t.1\nmosaic\t100\t1\tiid\t1\n' "$heading" >regbench/build/paper/a/regbench.tsv
+  printf '%s\nmosaic\t100\t1\tvalid\t.8\nmosaic\t100\t1\tood\t.1\nmosaic\t100\t1\tiid\t.5\n' "$heading" >regbench/build/paper/a/regbench.tsv
   printf '%s\nmosaic\t100\t1\tvalid\t.7\nmosaic\t100\t1\tood\t.9\nmosaic\t100\t1\tiid\t1\n' "$heading" >regbench/build/paper/b/regbench.tsv
   cd regbench
-  [ "$(bash "$root/examples/regbench/array.sbatch" best)" = $'a\tmosaic\t100\t1\tood\t.1' ]
+  [ "$(bash "$root/examples/regbench/array.sbatch" best)" = $'a\tmosaic\t100\t1\tiid\t.5\na\tmosaic\t100\t1\tood\t.1' ]
 }
