@@ -5,4 +5,5 @@ set ylabel 'perplexity'
 set logscale x 2
 set key autotitle columnhead
 set datafile separator '\t'
-plot table using 1:2 with linespoints, table using 1:3 with linespoints
+# On this axis the row without memory has no place.
+plot table using ($1 > 0 ? $1 : NaN):2 with linespoints, table using ($1 > 0 ? $1 : NaN):3 with linespoints

@@ -1,8 +1,11 @@
 # Models, $(OUT)/model/NAME: of set.NAME, trained with train.NAME. Stores, $(OUT)/store/NAME.
 
+# Whose p is that of train's default is the ext model itself.
+dropped = $(filter-out 0.9,$(drops))
+dropping = $(if $(filter 0.9,$(1)),$(ablated)ext,drop-$(1))
 models = plain local long ext ext-random ext-stopped small-plain small-local small-long small-ext small-ext-random small-ext-stopped \
   medium-plain medium-local medium-long bytes-plain bytes-local bytes-long \
-  $(foreach l,$(segments),segment-plain-$(l) segment-local-$(l)) $(drops:%=drop-%)
+  $(foreach l,$(segments),segment-plain-$(l) segment-local-$(l)) $(dropped:%=drop-%)
 
 $(foreach m,$(models),$(eval set.$(m) = words))
 $(foreach m,bytes-plain bytes-local bytes-long,$(eval set.$(m) = bytes))
@@ -25,7 +28,7 @@ $(eval $(call recipes,,$(model.words)))
 $(eval $(call recipes,small-,$(model.small)))
 $(eval $(call recipes,medium-,$(model.medium)))
 $(eval $(call recipes,bytes-,$(model.bytes)))
-$(foreach p,$(drops),$(eval train.drop-$(p) = $(train.$(ablated)ext) --drop-local $(p)))
+$(foreach p,$(dropped),$(eval train.drop-$(p) = $(train.$(ablated)ext) --drop-local $(p)))
 # As many tokens a micro-batch whatever the segment, and windows of it at test.
 model.ablated = $(if $(ablated),$(model.small),$(model.words))
 of_length = --segment $(1) --batch $(shell expr $(tokens) / $(1))
@@ -55,7 +58,7 @@ window_of = $(or $(window.$(1)),$(window.$(kind.$(1))),$(window.$(set.$(1))))
 # Stores: of the model's own training data; NAME-books, of the novels. The metric is the model's: squared distances of one trained
 # without memory (kNN-LM's), products of TRIME's.
 stores = plain local long ext ext-random ext-stopped small-plain small-local small-long small-ext small-ext-random small-ext-stopped \
-  $(drops:%=drop-%)
+  $(dropped:%=drop-%)
 fill_of = $(call window_of,$(1)) $(index:%=--index %)
 define store
 $(OUT)/store/$(1)/store.json: $(OUT)/model/$(2)/model.safetensors $(OUT)/data/$(3).train.shard.zst

@@ -1,5 +1,5 @@
-# Rows, $(OUT)/row/NAME.json: model of.NAME scores the test text with test.NAME and the stores stores.NAME, tuned on the
-# validation text unless once.NAME. Tables, $(OUT)/TABLE.tsv: the rows rows.TABLE.
+# Rows, $(OUT)/row/NAME.json: model of.NAME scores the test text (or part.NAME) with test.NAME and the stores stores.NAME, tuned on
+# the validation text unless once.NAME. Tables, $(OUT)/TABLE.tsv: the rows rows.TABLE.
 
 comma := ,
 space := $(subst ,, )
@@ -47,30 +47,37 @@ of.batching = plain local long ext
 $(foreach m,$(of.batching),$(call row,b-$(m)-none,  $(ablated)$(m), $(m): none, --memory none))
 $(foreach m,$(of.batching),$(call row,b-$(m)-local, $(ablated)$(m), $(m): local, --memory local))
 $(foreach m,$(of.batching),$(call row,b-$(m)-far,   $(ablated)$(m), $(m): long, $(call far,words)))
-$(foreach m,$(of.batching),$(call row,b-$(m)-store, $(ablated)$(m), $(m): store, $(joint), $(ablated)$(m)))
+# (What the plain model finds is kNN-LM's: squared distances do not go into one softmax with the products of local memory.)
+$(foreach m,$(of.batching),$(call row,b-$(m)-store, $(ablated)$(m), $(m): store, $(if $(filter plain,$(m)),$(knn),$(joint)), $(ablated)$(m)))
 $(foreach m,$(of.batching),$(eval once.b-$(m)-none = yes))
 rows.batching = $(foreach t,none local far store,$(foreach m,$(of.batching),b-$(m)-$(t)))
 
-# Figure 3: perplexity against the length of the memory.
-$(foreach n,$(lengths),$(call row,length-$(n), $(ablated)long, $(n), --memory local$(comma)long --long $(n)))
+# Figure 3: perplexity against the length of the memory, which is that of the window too where it is shorter.
+$(call row,length-0, $(ablated)long,  0, --memory none)
+$(call row,cache-0,  $(ablated)plain, 0, --memory none)
+once.length-0 = yes
+once.cache-0 = yes
+$(foreach n,$(lengths),$(call row,length-$(n), $(ablated)long, $(n), --memory long --long $(n)))
 $(foreach n,$(lengths),$(call row,cache-$(n), $(ablated)plain, $(n) (cache), --memory none --cache $(n)))
-rows.length = $(lengths:%=length-%) $(lengths:%=cache-%)
+rows.length = $(foreach n,0 $(lengths),length-$(n) cache-$(n))
 
 # Table 10: the 7M model. Table 3: segments of 150.
 $(call row,small,         small-plain, vanilla, --memory none)
+$(call row,small-near,    small-plain, vanilla + cache as far as TrimeLM, --memory none $(call near,words))
 $(call row,small-cache,   small-plain, vanilla + cache, --memory none $(call cache,words))
 $(call row,small-knn,     small-plain, kNN-LM, $(knn), small-plain)
 $(call row,small-local,   small-local, TrimeLM, --memory local)
 $(call row,small-long,    small-long,  TrimeLM_long, $(call far,words))
 $(call row,small-ext,     small-ext,   TrimeLM_ext without long, $(joint), small-ext)
 $(call row,small-ext-far, small-ext,   TrimeLM_ext, $(call far,words) --combine both, small-ext)
-rows.small-model = small small-cache small-knn small-local small-long small-ext small-ext-far
+rows.small-model = small small-near small-cache small-knn small-local small-long small-ext small-ext-far
 once.small = yes
 $(call row,medium,       medium-plain, vanilla, --memory none)
+$(call row,medium-near,  medium-plain, vanilla + cache as far as TrimeLM, --memory none $(call near,medium))
 $(call row,medium-cache, medium-plain, vanilla + cache, --memory none $(call cache,medium))
 $(call row,medium-local, medium-local, TrimeLM, --memory local)
 $(call row,medium-long,  medium-long,  TrimeLM_long, $(call far,medium))
-rows.medium-model = medium medium-cache medium-local medium-long
+rows.medium-model = medium medium-near medium-cache medium-local medium-long
 once.medium = yes
 
 # Table 11: BM25 or random batches for ext; gradient into its memories or none. Table 15: p.
@@ -79,7 +86,7 @@ $(call row,order-random, $(ablated)ext-random,  random, $(joint), $(ablated)ext-
 rows.order = order-bm25 order-random
 $(call row,stopped,      $(ablated)ext-stopped, BM25 without gradient into the memories, $(joint), $(ablated)ext-stopped)
 rows.gradient = order-bm25 stopped
-$(foreach p,$(drops),$(call row,drop-$(p), drop-$(p), p=$(p), $(joint), drop-$(p)))
+$(foreach p,$(drops),$(call row,drop-$(p), $(call dropping,$(p)), p=$(p), $(joint), $(call dropping,$(p))))
 rows.p = $(drops:%=drop-%)
 
 # Table 12: the length L of the segments, which is the window at test too; local memory alone.
@@ -90,10 +97,11 @@ rows.segments = $(foreach l,$(segments),segment-plain-$(l) segment-local-$(l))
 
 # Character level; domain adaptation.
 $(call row,bytes,       bytes-plain, vanilla, --memory none)
+$(call row,bytes-near,  bytes-plain, vanilla + cache as far as TrimeLM, --memory none $(call near,bytes))
 $(call row,bytes-cache, bytes-plain, vanilla + cache, --memory none $(call cache,bytes))
 $(call row,bytes-local, bytes-local, TrimeLM, --memory local)
 $(call row,bytes-long,  bytes-long,  TrimeLM_long, $(call far,bytes))
-rows.bytes = bytes bytes-cache bytes-local bytes-long
+rows.bytes = bytes bytes-near bytes-cache bytes-local bytes-long
 once.bytes = yes
 # The main table's models, on novels that they never saw.
 $(call row,d-vanilla,   plain, vanilla, --memory none)
@@ -109,12 +117,32 @@ rows.domain = d-vanilla d-cache d-local d-long d-knn-words d-ext-words d-knn-boo
 once.d-vanilla = yes
 $(foreach r,$(rows.domain),$(eval on.$(r) = books))
 
+# Table 14: perplexity on the validation text by how often that text has the word, of rows tuned for the main table's way.
+by_count = --by frequency --counts $(OUT)/data/words.valid.shard.zst
+$(call row,f-vanilla,   $(ablated)plain, vanilla, --memory none $(by_count))
+$(call row,f-knn,       $(ablated)plain, kNN-LM, $(knn) $(by_count), $(ablated)plain)
+$(call row,f-knn-cache, $(ablated)plain, kNN-LM + cache, $(knn) $(call cache,words) $(by_count), $(ablated)plain)
+$(call row,f-local,     $(ablated)local, TrimeLM, --memory local $(by_count))
+$(call row,f-long,      $(ablated)long,  TrimeLM_long, $(call far,words) $(by_count))
+$(call row,f-ext,       $(ablated)ext,   TrimeLM_ext, $(call far,words) --combine both $(by_count), $(ablated)ext)
+rows.frequency = f-vanilla f-knn f-knn-cache f-local f-long f-ext
+once.f-vanilla = yes
+$(foreach r,$(rows.frequency),$(eval part.$(r) = valid))
+# How far a long memory should reach is chosen on the validation text: reach.SET and reach.medium are to be what this says.
+chosen.words = long
+chosen.medium = medium-long
+chosen.bytes = bytes-long
+reached = $(if $(DATA),words medium) $(if $(XML),bytes)
+$(foreach k,words medium bytes,$(foreach n,$(reaches.$(k)),$(call row,reach-$(k)-$(n), $(chosen.$(k)), $(k) $(n), --memory local$(comma)long --long $(n))))
+$(foreach k,words medium bytes,$(foreach n,$(reaches.$(k)),$(eval part.reach-$(k)-$(n) = valid)))
+rows.reach = $(foreach k,$(reached),$(reaches.$(k):%=reach-$(k)-%))
+
 # The text a row is scored on: the model's own, or on.NAME.
 on_of = $(or $(on.$(1)),$(set.$(of.$(1))))
 # Of what a store finds the scores are those of its keys as they were written, not as the index compressed them.
 found = $(if $(1),$(1:%=--datastore $(OUT)/store/%) $(search) --rescore)
 define score
-$(OUT)/row/$(1).json: $(OUT)/data/$(call on_of,$(1)).test.shard.zst $(OUT)/data/$(call on_of,$(1)).valid.shard.zst \
+$(OUT)/row/$(1).json: $(OUT)/data/$(call on_of,$(1)).$(or $(part.$(1)),test).shard.zst $(OUT)/data/$(call on_of,$(1)).valid.shard.zst \
     $(OUT)/model/$(of.$(1))/model.safetensors $(stores.$(1):%=$(OUT)/store/%/store.json)
 	@mkdir -p $$(@D)
 	eval-ppl $(jobs) -m $(OUT)/model/$(of.$(1)) $(call window_of,$(of.$(1))) $(test.$(1)) $(call found,$(stores.$(1))) \
@@ -134,6 +162,11 @@ $(foreach r,$(rows.$(1)),$(call line,$(r)))
 endef
 $(foreach t,main batching small-model medium-model order gradient segments p bytes domain,$(eval $(call table,$(t))))
 
+# The best of each model is marked.
+$(OUT)/reach.tsv: $(rows.reach:%=$(OUT)/row/%.json)
+	@{ $(foreach r,$(rows.reach),./tsv-line '$(title.$(r))' $(OUT)/row/$(r).json perplexity;) } | sed 's/ /\t/' | sort -t $$'\t' -k1,1 -k3,3g | \
+	  awk -F '\t' 'BEGIN { print "model\treach\tperplexity\tchosen" } { print $$0 "\t" ($$1 == last ? "no" : "yes"); last = $$1 }' >$@
+
 # Each pair of the main table's rows by compare-ppl: the ratio of the second's perplexity to the first's.
 $(OUT)/significance.tsv: $(rows.main:%=$(OUT)/row/%.json)
 	@{ printf 'first\tsecond\tratio\tlow\thigh\tp\n'; declare -A title=($(foreach r,$(rows.main),[$(r)]='$(title.$(r))')); \
@@ -150,7 +183,7 @@ $(OUT)/speed.tsv: $(rows.main:%=$(OUT)/row/%.json)
 # Perplexity against length: TRIME's long memory, and the cache.
 $(OUT)/length.tsv: $(rows.length:%=$(OUT)/row/%.json)
 	@{ printf 'tokens\tlong\tcache\n'; \
-	  $(foreach n,$(lengths),paste <(./tsv-line $(n) $(OUT)/row/length-$(n).json perplexity) <(./tsv-line '' $(OUT)/row/cache-$(n).json perplexity | cut -f 2);) } >$@
+	  $(foreach n,0 $(lengths),paste <(./tsv-line $(n) $(OUT)/row/length-$(n).json perplexity) <(./tsv-line '' $(OUT)/row/cache-$(n).json perplexity | cut -f 2);) } >$@
 $(OUT)/length.svg: $(OUT)/length.tsv length.gp
 	gnuplot -e "table='$<'; out='$@'" length.gp
 
@@ -169,25 +202,10 @@ $(OUT)/retrieval.tsv: $(nearest.of:%=$(OUT)/row/found-%.json)
 $(OUT)/retrieval.svg: $(OUT)/retrieval.tsv retrieval.gp
 	gnuplot -e "table='$<'; out='$@'" retrieval.gp
 
-# Table 14: perplexity on the validation text by how often that text has the word, of rows tuned for the main table's way.
-$(call row,f-vanilla,   $(ablated)plain, vanilla, --memory none)
-$(call row,f-knn,       $(ablated)plain, kNN-LM, $(knn), $(ablated)plain)
-$(call row,f-knn-cache, $(ablated)plain, kNN-LM + cache, $(knn) $(call cache,words), $(ablated)plain)
-$(call row,f-local,     $(ablated)local, TrimeLM, --memory local)
-$(call row,f-long,      $(ablated)long,  TrimeLM_long, $(call far,words))
-$(call row,f-ext,       $(ablated)ext,   TrimeLM_ext, $(call far,words) --combine both, $(ablated)ext)
-rows.frequency = f-vanilla f-knn f-knn-cache f-local f-long f-ext
-once.f-vanilla = yes
-define bucketed
-$(OUT)/row/frequency-$(1).json: $(OUT)/data/words.valid.shard.zst $(OUT)/model/$(of.$(1))/model.safetensors $(stores.$(1):%=$(OUT)/store/%/store.json)
-	@mkdir -p $$(@D)
-	eval-ppl $(jobs) -m $(OUT)/model/$(of.$(1)) $(call window_of,$(of.$(1))) $(test.$(1)) $(call found,$(stores.$(1))) \
-	  $(if $(once.$(1)),,--tune $$<) --by frequency --counts $$< --json -o $$@ $$<
-endef
-$(foreach r,$(rows.frequency),$(eval $(call bucketed,$(r))))
-$(OUT)/frequency.tsv: $(rows.frequency:%=$(OUT)/row/frequency-%.json)
+# Table 14.
+$(OUT)/frequency.tsv: $(rows.frequency:%=$(OUT)/row/%.json)
 	@{ printf 'row\tcount\ttokens\tperplexity\n'; \
-	  $(foreach r,$(rows.frequency),sed -nE 's/.*"bucket":"([^"]*)","tokens":([0-9]*),.*"perplexity":([^}]*).*/$(title.$(r))\t\1\t\2\t\3/p' $(OUT)/row/frequency-$(r).json;) } >$@
+	  $(foreach r,$(rows.frequency),sed -nE 's/.*"bucket":"([^"]*)","tokens":([0-9]*),.*"perplexity":([^}]*).*/$(title.$(r))\t\1\t\2\t\3/p' $(OUT)/row/$(r).json;) } >$@
 
 # What make would run for a table from nothing. (By a name that make does not know itself by: with -n it would run.)
 again := $(MAKE)

@@ -127,8 +127,14 @@ EOF
   runs trime DATA="$PWD/data" XML="$PWD/novel" BOOKS="$PWD/books" all
   cd "$BATS_TEST_TMPDIR/out"
   [ "$(wc -l <main.tsv)" -eq 14 ]
-  tables length.tsv speed.tsv retrieval.tsv frequency.tsv
+  tables length.tsv speed.tsv retrieval.tsv frequency.tsv reach.tsv
   [ "$(cut -f 1 frequency.tsv | sort -u | wc -l)" -eq 7 ]
+  [ "$(cut -f 1 length.tsv | paste -sd ' ')" = 'tokens 0 16 256' ]
+  # Of each model the reach with the lowest perplexity on the validation text is the one that is chosen.
+  awk -F '\t' 'NR > 1 { ++n; if (!($1 in best) || $3 < best[$1]) best[$1] = $3; if ($4 == "yes") { ++chosen; is[$1] = $3 } }
+    END { for (m in best) if (best[m] != is[m]) exit 1; exit !(n == 6 && chosen == 3) }' reach.tsv
+  # A memory shorter than the window is no longer than it says: not what local memory gives.
+  jq -se 'map(.perplexity) | length == 4 and (unique | length) == 4' row/length-{0,16,256}.json row/b-long-local.json
   # kNN-LM's stores are of squared distances, TRIME's of products.
   grep -q '"metric":"l2"\|"metric": *"l2"' store/plain/store.json
   grep -q '"metric":"ip"\|"metric": *"ip"' store/ext/store.json
