@@ -1,9 +1,9 @@
 // clean-babistories: plain stories out of what a language model wrote.
 //
 // FILE, or stdin: JSON lines (strings, objects with the story in --field, or the answers to a batch
-// of chat completions), or texts with --separator between them. stdout, or -o: the stories that are
-// kept, one a line, as JSON strings or as text. stderr: how many were dropped and cut, and why;
-// with --json one line.
+// of chat completions), or texts with --separator between them. --requests: the batch's requests,
+// of which answers may be the continuations. stdout, or -o: the stories that are kept, one a line,
+// as JSON strings or as text. stderr: how many were dropped and cut, and why; with --json one line.
 
 #include <string>
 #include <vector>
@@ -31,6 +31,19 @@ struct Options {
   }
 };
 
+/// The files of stories; stdin is read by one of them or by --requests.
+std::vector<std::string> story_paths(const Options& options) {
+  auto paths = core::input_paths(options.files);
+  auto all = paths;
+  all.push_back(options.input.requests);
+  core::input_paths(all);
+  return paths;
+}
+
+task::AnswerOpenings requested_openings(const std::string& path) {
+  return path.empty() ? task::AnswerOpenings() : task::AnswerOpenings(*core::open_source(path));
+}
+
 void write(core::Output& out, const task::CleanStory& story, const Options& options) {
   if (!story.dropped.empty()) return;
   const bool json = options.form == "json";
@@ -41,12 +54,13 @@ void write(core::Output& out, const task::CleanStory& story, const Options& opti
 
 int clean(const Options& options, const cli::Context& context) {
   options.input.check();
+  const auto paths = story_paths(options);
+  const auto openings = requested_openings(options.input.requests);
   task::StoryTally tally;
   cli::Summary summary(context, options.summary);
   core::Output out(context.output);
-  const auto files = options.files.empty() ? std::vector<std::string>{"-"} : options.files;
-  for (const auto& file : files)
-    task::clean_stories(*core::open_source(file), options.input,
+  for (const auto& path : paths)
+    task::clean_stories(*core::open_source(path), options.input, openings,
                         [&](const task::CleanStory& story) {
                           tally.add(story);
                           write(out, story, options);
@@ -61,9 +75,12 @@ int clean(const Options& options, const cli::Context& context) {
 int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
-                  {"clean-babistories", "Plain stories out of what a language model wrote.",
+                  {"clean-babistories",
+                   "Plain stories out of what a language model wrote.",
                    "  clean-babistories stories.jsonl -o clean.jsonl\n"
+                   "  clean-babistories --format openai --requests batch.jsonl answers.jsonl\n"
                    "  clean-babistories --format text --form text TinyStories.txt | tokenize -t "
-                   "gpt2.json --document-separator '<|endoftext|>' -o stories.shard.zst"},
+                   "gpt2.json --document-separator '<|endoftext|>' -o stories.shard.zst",
+                   {"requests"}},
                   options, clean);
 }

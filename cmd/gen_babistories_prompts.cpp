@@ -1,9 +1,11 @@
-// gen-babistories-prompts: prompts that ask a language model for short stories that differ.
+// gen-babistories-prompts: prompts that ask a language model for short stories that differ, or for
+// lists of the names and openings that make them differ.
 //
 // stdout, or -o: one prompt a line: a JSON object with every part, the text alone, or a request of
 // a chat-completion batch file.
 
 #include <string>
+#include <utility>
 
 #include "cli/run.h"
 #include "core/error.h"
@@ -17,7 +19,7 @@ using core::Code;
 
 struct Options {
   std::int64_t n = 1000, first = 0;
-  std::string words, names, openings, form = "json";
+  std::string ask = "story", words, names, openings, opening_in = "instruction", form = "json";
   std::string request = "none", model;
   double temperature = 1;
   std::int64_t max_tokens = 512;
@@ -25,17 +27,44 @@ struct Options {
     f("count", n, "how many prompts").between(0, 1e12).short_name = 'n';
     f("first", first, "number of the first: parts of one sequence can be made apart")
         .between(0, 1e12);
+    f("ask", ask, "for a story, or for a list that --names or --openings reads",
+      {"story", "names", "openings"});
     f("words", words, "file of lines 'noun WORD', 'verb WORD', 'adjective WORD'");
     f("names", names, "file of first names, one a line");
     f("openings", openings, "file of openings, one a line; their first 1 to 12 words are used");
+    f("opening-in", opening_in,
+      "where the opening stands: at the end of the instruction, or as the beginning of the answer",
+      {"instruction", "answer"});
     f("form", form, "of the lines", {"json", "text"});
     f("request", request, "write the requests of a batch for a served model instead",
       {"none", "openai"});
     f("model", model, "with --request: the name of the model");
     f("temperature", temperature, "with --request: sampling temperature").between(0, 100);
-    f("max-tokens", max_tokens, "with --request: most tokens of a story").between(1, 1e9);
+    f("max-tokens", max_tokens, "with --request: most tokens of an answer").between(1, 1e9);
   }
 };
+
+/// What one line asks.
+struct Question {
+  std::string instruction;
+  std::string begun;  // what the answer begins with, or nothing
+  core::OrderedJson record;
+};
+
+void check(const Options& options) {
+  if ((options.request != "none") == options.model.empty())
+    core::fail(Code::usage, "--request and --model are given together");
+  if (options.ask == "story") return;
+  const std::pair<const char*, bool> of_stories[] = {
+      {"words", !options.words.empty()},
+      {"names", !options.names.empty()},
+      {"openings", !options.openings.empty()},
+      {"opening-in", options.opening_in != "instruction"}};
+  for (const auto& [flag, given] : of_stories)
+    if (given)
+      core::fail(Code::usage, "--ask {}: --{} is of prompts for stories; leave it out", options.ask,
+                 flag);
+}
 
 task::StoryParts parts_of(const Options& options) {
   task::StoryParts parts = task::default_story_parts();
@@ -48,50 +77,80 @@ task::StoryParts parts_of(const Options& options) {
   return parts;
 }
 
-core::OrderedJson record(const task::StoryPrompt& prompt, std::int64_t number) {
-  core::OrderedJson json;
+Question ask_story(const task::StoryPrompt& prompt, const Options& options, std::int64_t number) {
+  const bool answer = options.opening_in == "answer";
+  Question question;
+  question.instruction =
+      prompt.instruction(answer ? task::OpeningIn::answer : task::OpeningIn::instruction);
+  if (answer) question.begun = prompt.opening;
+  auto& json = question.record;
   json["number"] = number;
-  json["prompt"] = prompt.instruction();
+  json["prompt"] = question.instruction;
   json["noun"] = prompt.noun;
   json["verb"] = prompt.verb;
   json["adjective"] = prompt.adjective;
   json["features"] = prompt.features;
   json["name"] = prompt.name;
   json["opening"] = prompt.opening;
-  return json;
+  return question;
+}
+
+Question ask_list(const Options& options, std::int64_t number) {
+  Question question;
+  question.instruction = options.ask == "names"
+                             ? task::names_question()
+                             : task::openings_question(static_cast<std::uint64_t>(number));
+  question.record["number"] = number;
+  question.record["prompt"] = question.instruction;
+  return question;
+}
+
+/// The body of a request. Servers that go on with an unfinished message want to be told both: not
+/// to end it, and to begin no other.
+core::OrderedJson request_body(const Question& question, const Options& options) {
+  core::OrderedJson body;
+  body["model"] = options.model;
+  body["messages"] = {{{"role", "user"}, {"content", question.instruction}}};
+  if (!question.begun.empty()) {
+    body["messages"].push_back({{"role", "assistant"}, {"content", question.begun}});
+    body["continue_final_message"] = true;
+    body["add_generation_prompt"] = false;
+  }
+  body["temperature"] = options.temperature;
+  body["max_tokens"] = options.max_tokens;
+  return body;
 }
 
 /// One line of a chat-completion batch file: id, path, and the request's body.
-core::OrderedJson request(const task::StoryPrompt& prompt, std::int64_t number,
-                          const Options& options, std::int64_t seed) {
-  core::OrderedJson body;
-  body["model"] = options.model;
-  body["messages"] = {{{"role", "user"}, {"content", prompt.instruction()}}};
-  body["temperature"] = options.temperature;
-  body["max_tokens"] = options.max_tokens;
+core::OrderedJson request(const Question& question, const Options& options, std::int64_t seed,
+                          std::int64_t number) {
   core::OrderedJson json;
-  json["custom_id"] = "story-" + std::to_string(seed) + "-" + std::to_string(number);
+  json["custom_id"] = options.ask + "-" + std::to_string(seed) + "-" + std::to_string(number);
   json["method"] = "POST";
   json["url"] = "/v1/chat/completions";
-  json["body"] = body;
+  json["body"] = request_body(question, options);
   return json;
 }
 
+std::string line_of(const Question& question, const Options& options, std::int64_t seed,
+                    std::int64_t number) {
+  if (options.request != "none") return core::dump(request(question, options, seed, number));
+  if (options.form == "json") return core::dump(question.record);
+  return question.instruction + (question.begun.empty() ? "" : " ") + question.begun;
+}
+
 int generate(const Options& options, const cli::Context& context) {
-  if ((options.request != "none") == options.model.empty())
-    core::fail(Code::usage, "--request and --model are given together");
+  check(options);
   const auto parts = parts_of(options);
   core::Output out(context.output);
   for (std::int64_t number = options.first; number < options.first + options.n; ++number) {
-    const auto prompt = task::story_prompt(parts, static_cast<std::uint64_t>(context.seed),
-                                           static_cast<std::uint64_t>(number));
-    if (options.request != "none")
-      out.write(core::dump(request(prompt, number, options, context.seed)));
-    else if (options.form == "json")
-      out.write(core::dump(record(prompt, number)));
-    else
-      out.write(prompt.instruction());
-    out.write("\n");
+    const auto question =
+        options.ask == "story"
+            ? ask_story(task::story_prompt(parts, static_cast<std::uint64_t>(context.seed),
+                                           static_cast<std::uint64_t>(number)),
+                        options, number)
+            : ask_list(options, number);
+    out.write(line_of(question, options, context.seed, number) + "\n");
   }
   out.commit();
   return 0;
@@ -104,8 +163,11 @@ int main(int argc, char** argv) {
   return cli::run(
       argc, argv,
       {"gen-babistories-prompts",
-       "Prompts that ask a language model for short stories that differ.",
+       "Prompts that ask a language model for short stories that differ, or for the lists they are "
+       "made of.",
        "  gen-babistories-prompts -n 5 --form text\n"
+       "  gen-babistories-prompts --ask names -n 2560 --request openai --model NAME -o "
+       "batch.jsonl\n"
        "  gen-babistories-prompts -n 100000 --request openai --model NAME -o batch.jsonl",
        {"words", "names", "openings"}},
       options, generate);

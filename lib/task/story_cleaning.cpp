@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/json_get.h"
 #include "core/separated_pieces.h"
+#include "task/characters.h"
 
 namespace task {
 namespace {
@@ -83,6 +84,32 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
+/// White space of any length is alike; what follows the opening may not go on with its last word.
+bool repeats(std::string_view text, const std::string& opening) {
+  const auto start = one_line(opening), line = one_line(text);
+  return line.starts_with(start) &&
+         (line.size() == start.size() ||
+          std::isalnum(static_cast<unsigned char>(line[start.size()])) == 0);
+}
+
+/// Does what follows an opening lack the space between? Servers may cut it off an answer.
+bool lacks_space(std::string_view opening, std::string_view text) {
+  constexpr std::array<std::string_view, 14> kJoined = {
+      ".", ",", ";",      ":",      "!",      "?",      "'",
+      ")", "-", "\u2019", "\u201d", "\u2026", "\u2013", "\u2014"};
+  if (is_space(text.front())) return false;
+  if (text.front() == '"')  // closes what the opening opened, or opens
+    return std::count(opening.begin(), opening.end(), '"') % 2 == 0;
+  return std::none_of(kJoined.begin(), kJoined.end(),
+                      [&](std::string_view mark) { return text.starts_with(mark); });
+}
+
+std::string with_opening(const std::string& opening, std::string_view text) {
+  const bool blank = std::all_of(text.begin(), text.end(), is_space);
+  if (blank || opening.empty() || repeats(text, opening)) return std::string(text);
+  return opening + (lacks_space(opening, text) ? " " : "") + std::string(text);
+}
+
 std::string reason_to_drop(const std::string& story, std::int64_t least_words) {
   for (const char* const address : {"http:", "https:", "www."})
     if (story.find(address) != std::string::npos) return "url";
@@ -95,8 +122,11 @@ std::string reason_to_drop(const std::string& story, std::int64_t least_words) {
 
 }  // namespace
 
-CleanStory clean_story(std::string_view text, std::string_view prompt, std::int64_t least_words) {
-  if (!prompt.empty() && text.substr(0, prompt.size()) == prompt) text.remove_prefix(prompt.size());
+CleanStory clean_story(std::string_view answer, const StoryQuestion& question,
+                       std::int64_t least_words) {
+  if (answer.starts_with(question.prompt)) answer.remove_prefix(question.prompt.size());
+  const std::string whole = with_opening(question.opening, answer);
+  std::string_view text = whole;
   CleanStory story;
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (std::string_view("mtlnapcdfbiewquMTLNAPCDFBIEWQU").find(text[at]) == std::string_view::npos)
@@ -123,10 +153,7 @@ void StoryTally::add(const CleanStory& story) {
   }
   ++kept;
   words += static_cast<std::uint64_t>(std::count(story.text.begin(), story.text.end(), ' ')) + 1;
-  characters +=
-      static_cast<std::uint64_t>(std::count_if(story.text.begin(), story.text.end(), [](char c) {
-        return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-      }));
+  characters += task::characters(story.text);
 }
 
 core::OrderedJson StoryTally::figures() const {
@@ -162,34 +189,47 @@ void StoryFile::fields(core::FieldList& f) {
   f("field", field, "jsonl: the member that is the story, where a line is an object");
   f("prompt-field", prompt_field,
     "jsonl: the member that is the prompt, cut off the front of a story that repeats it");
+  f("opening-field", opening_field,
+    "jsonl: the member that the story goes on from, put before a story that does not repeat it");
+  f("requests", requests,
+    "openai: the batch file, whose last messages of the assistant are put before the answers");
   f("separator", separator, "text: what stands between stories");
 }
 
 void StoryFile::check() const {
   if (format == "text" && separator.empty())
     core::fail(core::Code::usage, "--separator: a text needs one");
+  if (format != "jsonl" && !opening_field.empty())
+    core::fail(core::Code::usage, "--opening-field: only --format jsonl has members");
+  if (format != "openai" && !requests.empty())
+    core::fail(core::Code::usage, "--requests: only --format openai has answers to them");
 }
 
 namespace {
 
 CleanStory clean_json(const std::string& line, const StoryFile& file, const std::string& origin) {
   const auto json = core::parse_json(line, origin);
+  StoryQuestion question;
+  if (!file.opening_field.empty())
+    question.opening = core::get<std::string>(json, file.opening_field.c_str(), origin);
   if (json.is_string())
     return clean_story(json.get_ref<const std::string&>(), {}, file.least_words);
   const auto story = core::get<std::string>(json, file.field.c_str(), origin);
-  const bool asked = json.contains(file.prompt_field) && json[file.prompt_field].is_string();
-  return clean_story(story, asked ? json[file.prompt_field].get<std::string>() : "",
-                     file.least_words);
+  if (json.contains(file.prompt_field) && json[file.prompt_field].is_string())
+    question.prompt = json[file.prompt_field].get<std::string>();
+  return clean_story(story, question, file.least_words);
 }
 
 // A line of the answers to a batch of chat completions; a request that failed is dropped.
-CleanStory clean_answer(const std::string& line, const StoryFile& file, const std::string& origin) {
+CleanStory clean_answer(const std::string& line, const StoryFile& file,
+                        const AnswerOpenings& openings, const std::string& origin) {
   static const core::Json::json_pointer kAnswer("/response/body/choices/0/message/content");
   const auto json = core::parse_json(line, origin);
   if (!json.is_object() || !json.contains("custom_id"))
     core::fail(core::Code::bad_data, "{}: no \"custom_id\" in it", origin);
+  const auto& opening = openings.of(json, origin);
   if (json.contains(kAnswer) && json[kAnswer].is_string())
-    return clean_story(json[kAnswer].get<std::string>(), {}, file.least_words);
+    return clean_story(json[kAnswer].get<std::string>(), {{}, opening}, file.least_words);
   CleanStory failed;
   failed.dropped = "no answer";
   return failed;
@@ -197,16 +237,18 @@ CleanStory clean_answer(const std::string& line, const StoryFile& file, const st
 
 }  // namespace
 
-void clean_stories(core::ByteSource& source, const StoryFile& file,
+void clean_stories(core::ByteSource& source, const StoryFile& file, const AnswerOpenings& openings,
                    const std::function<void(const CleanStory&)>& take) {
-  const bool lines = file.format != "text";
-  const auto clean_line = file.format == "openai" ? clean_answer : clean_json;
-  core::SeparatedPieces pieces(source, lines ? "\n" : file.separator);
+  const auto clean = [&](const std::string& piece, const std::string& origin) {
+    if (file.format == "text") return clean_story(piece, {}, file.least_words);
+    if (file.format == "openai") return clean_answer(piece, file, openings, origin);
+    return clean_json(piece, file, origin);
+  };
+  core::SeparatedPieces pieces(source, file.format == "text" ? file.separator : "\n");
   std::string piece;
   for (std::uint64_t number = 1; pieces.next(piece); ++number) {
     if (piece.find_first_not_of(" \t\r\n") == std::string::npos) continue;
-    take(lines ? clean_line(piece, file, fmt::format("{}:{}", source.name(), number))
-               : clean_story(piece, {}, file.least_words));
+    take(clean(piece, fmt::format("{}:{}", source.name(), number)));
   }
 }
 

@@ -29,20 +29,34 @@ StoryParts default_story_parts();
 /// naming `origin` and the line, or the kind without a word.
 void read_story_words(std::string_view text, const std::string& origin, StoryParts& parts);
 
-/// A name a line; what stands before ". " (the number of a list) is cut. Names longer than 7 bytes
-/// and repetitions are dropped. Throws Error{bad_data} if none is left.
+/// A name a line. The number of a list ("12. ", "12) ") is cut, and so are quotation marks and
+/// asterisks around the name; where most lines are numbered the others are none of the list. Names
+/// longer than 7 characters and repetitions are dropped. Throws Error{bad_data} if none is left.
 std::vector<std::string> read_first_names(std::string_view text, const std::string& origin);
 
-/// An opening a line, numbered or not. Of each line all beginnings of 1 to 12 words are kept,
-/// without full stops and ellipses, each once. Throws Error{bad_data} if none is left.
+/// An opening a line, which numbers and marks are cut from in the same way. Of each all beginnings
+/// of 1 to 12 words are kept, without full stops and ellipses, each once. Throws Error{bad_data} if
+/// none is left.
 std::vector<std::string> read_openings(std::string_view text, const std::string& origin);
+
+/// What asks a model for a list that read_first_names() reads: always the same, for what is drawn
+/// of the model differs.
+std::string names_question();
+
+/// What asks a model for a list that read_openings() reads, in two wordings by turns: odd ones also
+/// ask for first words that differ.
+std::string openings_question(std::uint64_t number);
+
+/// Where the opening of a story stands: what the model is asked ends with it, or it is the beginning
+/// of the answer, which the model can only go on with.
+enum class OpeningIn { instruction, answer };
 
 /// One prompt with its parts; views into the StoryParts.
 struct StoryPrompt {
   std::string_view noun, verb, adjective, name, opening;
   std::vector<std::string_view> features;  ///< one to three, in the order of kStoryFeatures
-  /// What the model is asked; the story is to go on from the opening.
-  std::string instruction() const;
+  /// What the model is asked, with the opening at its end or without it.
+  std::string instruction(OpeningIn place = OpeningIn::instruction) const;
 };
 
 /// The `number`-th prompt of a seed: any of them can be made without the others.

@@ -34,6 +34,108 @@ setup() {
   run -64 gen-babistories-prompts --request openai
 }
 
+@test "prompts: lists are asked for, in every form" {
+  for ask in names openings; do
+    gen-babistories-prompts --ask $ask -n 4 --first 3 --form text >text
+    [ "$(grep -c 'numbered list' text)" -eq 4 ]
+    gen-babistories-prompts --ask $ask -n 4 --first 3 >json
+    [ "$(jq -r 'keys_unsorted | join(" ")' json | uniq)" = "number prompt" ]
+    jq -r .prompt json | cmp - text
+    gen-babistories-prompts --ask $ask -n 4 --first 3 --seed 5 --request openai --model some --max-tokens 2048 >batch
+    jq -r '.body.messages[0].content' batch | cmp - text
+    [ "$(jq -r '"\(.custom_id) \(.body.max_tokens) \(.body.messages | length)"' batch | head -n 1)" = "$ask-5-3 2048 1" ]
+  done
+  [ "$(sort -u text | wc -l)" -eq 2 ]
+  [ "$(sed -n 1p text)" = "$(sed -n 3p text)" ]
+  # Settings that were printed are taken back.
+  gen-babistories-prompts --ask names --print-config >settings
+  run -0 gen-babistories-prompts --config settings -n 1
+}
+
+@test "prompts: what has no meaning for a list is refused" {
+  echo Mia >list
+  for flag in '--words list' '--names list' '--openings list' '--opening-in answer'; do
+    # shellcheck disable=SC2086  # two words
+    run -64 gen-babistories-prompts --ask openings $flag -o out
+    [ "$output" = "gen-babistories-prompts: --ask openings: ${flag% *} is of prompts for stories; leave it out" ]
+  done
+  [ ! -e out ]
+  run -64 gen-babistories-prompts --ask poems
+}
+
+# answers CONTENT: to the requests on stdin, as a server gives them; CONTENT is jq's.
+answers() {
+  jq -c "{custom_id, response: {status_code: 200, body: {choices: [{message: {content: ($1)}}]}}, error: null}"
+}
+
+@test "prompts: the answers to a batch are the lists of the next, by the manual's command" {
+  sed -n 's/^jq -r .* >names.txt$/&/p' "$root/man/gen-babistories-prompts.1.scd" >command
+  gen-babistories-prompts --ask names -n 2 --request openai --model some |
+    answers '"Here are 100 names:\n\n1. N\(.custom_id[-1:])a\n2. Mia\n3. Bartholomew\n\nEnjoy!"' >answers.jsonl
+  echo '{"custom_id":"names-1-2","response":null,"error":{"code":"expired"}}' >>answers.jsonl
+  bash -e command
+  gen-babistories-prompts -n 200 --names names.txt >prompts
+  [ "$(jq -r .name prompts | sort -u | tr '\n' ' ')" = "Mia N0a N1a " ]
+}
+
+@test "prompts: the opening as the beginning of the answer" {
+  gen-babistories-prompts -n 3 >before
+  gen-babistories-prompts -n 3 --opening-in answer >json
+  jq -c 'del(.prompt)' before | cmp - <(jq -c 'del(.prompt)' json)
+  [ "$(jq -c '.opening as $o | .prompt | [endswith($o), endswith("the story.")]' json | uniq)" = '[false,true]' ]
+  gen-babistories-prompts -n 3 --opening-in answer --form text | cmp - <(jq -r '"\(.prompt) \(.opening)"' json)
+  gen-babistories-prompts -n 3 --opening-in answer --request openai --model some >batch
+  jq -r '.body.messages[0] | "\(.role) \(.content)"' batch | cmp - <(jq -r '"user \(.prompt)"' json)
+  jq -r '.body.messages[1] | "\(.role) \(.content)"' batch | cmp - <(jq -r '"assistant \(.opening)"' json)
+  [ "$(jq -c '.body | [(.messages | length), .continue_final_message, .add_generation_prompt]' batch | uniq)" = '[2,true,false]' ]
+  gen-babistories-prompts -n 1 --request openai --model some |
+    jq -e '.body | (.messages | length) == 1 and (has("continue_final_message") or has("add_generation_prompt") | not)'
+}
+
+@test "cleaning: openings before the stories that go on from them" {
+  cat >in.jsonl <<'EOF'
+{"opening": "One day", "story": " a cat sat down."}
+{"opening": "One day", "story": "One day a dog ran off."}
+EOF
+  clean-babistories -q --least-words 3 --opening-field opening in.jsonl >out
+  [ "$(cat out)" = '"One day a cat sat down."
+"One day a dog ran off."' ]
+  run -65 clean-babistories --opening-field opening -o out.jsonl - <<<'{"story": "A cat sat down."}'
+  [ "$output" = 'clean-babistories: stdin:1: no "opening" in it' ]
+  [ ! -e out.jsonl ]
+  run -64 clean-babistories --format text --opening-field opening in.jsonl
+  [ "$output" = 'clean-babistories: --opening-field: only --format jsonl has members' ]
+  run -64 clean-babistories --requests in.jsonl in.jsonl
+  [ "$output" = 'clean-babistories: --requests: only --format openai has answers to them' ]
+}
+
+@test "cleaning: openings out of the batch's requests, in whatever order the answers come" {
+  gen-babistories-prompts -n 50 --opening-in answer --request openai --model some >batch
+  answers '" went on for \(.custom_id)."' <batch | tac >reversed
+  answers '.body.messages[1].content + " went on for \(.custom_id)."' <batch | tac >repeated
+  clean-babistories -q --format openai --least-words 3 --requests batch reversed >out
+  jq '.body.messages[1].content + " went on for \(.custom_id)."' batch | tac | cmp - out
+  clean-babistories -q --format openai --least-words 3 --requests batch repeated | cmp - out
+  clean-babistories -q --format openai --least-words 3 --requests - reversed <batch | cmp - out
+  # Requests without beginnings of answers: these are as they came.
+  gen-babistories-prompts -n 50 --request openai --model some >plain
+  clean-babistories -q --format openai --least-words 3 --requests plain reversed >out
+  [ "$(head -n 1 out)" = '"went on for story-1-49."' ]
+
+  head -n 9 batch >few
+  run -65 clean-babistories --format openai --requests few reversed -o none
+  [ "$output" = "clean-babistories: reversed:1: no request of few has the custom_id 'story-1-49'" ]
+  echo '{"custom_id": "a"}' >>few
+  run -65 clean-babistories --format openai --requests few reversed -o none
+  [ "$output" = 'clean-babistories: few:10: no "body" in it' ]
+  [ ! -e none ]
+  run -66 clean-babistories --format openai --requests missing reversed
+  run -64 clean-babistories --format openai --requests - - <batch
+  cp batch kept
+  run -64 clean-babistories --format openai --requests batch reversed -o batch
+  cmp batch kept
+}
+
 @test "cleaning: kept, cut and dropped are counted; strings, objects and texts" {
   cat >in.jsonl <<'EOF'
 "A cat sat on a mat.\n\nIt slept.\nThe end."

@@ -117,7 +117,9 @@ follows() {
 @test "gen-babistories-prompts and clean-babistories" {
   {
     gen-babistories-prompts -n 2
+    gen-babistories-prompts -n 2 --ask openings
     gen-babistories-prompts -n 2 --request openai --model some
+    gen-babistories-prompts -n 2 --opening-in answer --request openai --model some
   } | follows gen-babistories-prompts
   printf '%s\n' '"A cat sat. The end."' '"See www.example.org"' |
     clean-babistories --least-words 2 --json -o /dev/null 2>clean.json

@@ -7,11 +7,17 @@
 
 #include "task/story_cleaning.h"
 #include "task/story_prompts.h"
+#include "task/story_requests.h"
 #include "unit/thrown.h"
 
 namespace {
 
 task::CleanStory cleaned(std::string_view text) { return task::clean_story(text, {}, 3); }
+
+/// What becomes of an answer that was to go on from an opening.
+std::string continued(const std::string& opening, std::string_view answer) {
+  return task::clean_story(answer, {.opening = opening}, 1).text;
+}
 
 }  // namespace
 
@@ -25,6 +31,12 @@ DOCTEST_TEST_CASE("a prompt holds all its parts, and its number alone decides it
     for (const auto part : {prompt.noun, prompt.verb, prompt.adjective, prompt.name})
       DOCTEST_REQUIRE(text.find("\"" + std::string(part) + "\"") != std::string::npos);
     DOCTEST_REQUIRE(text.ends_with(prompt.opening));
+    const auto clause = " the character name \"" + std::string(prompt.name) + "\", the verb \"" +
+                        std::string(prompt.verb) + "\", ";
+    DOCTEST_REQUIRE(text.find(clause) != std::string::npos);
+    const auto bare = prompt.instruction(task::OpeningIn::answer);
+    DOCTEST_REQUIRE(bare.ends_with(" Write nothing but the story."));
+    DOCTEST_REQUIRE(bare.substr(0, bare.size() - 1) == text.substr(0, bare.size() - 1));
     DOCTEST_REQUIRE(prompt.features.size() >= 1);
     DOCTEST_REQUIRE(prompt.features.size() <= 3);
     for (const auto feature : prompt.features) ++features[feature];
@@ -57,13 +69,102 @@ DOCTEST_TEST_CASE("lists of words, names and openings") {
   DOCTEST_CHECK(thrown([] { task::read_openings("...\n", "o"); }).text == "o: no opening in it");
 }
 
+DOCTEST_TEST_CASE("lists as models answer: numbered in several ways, wrapped, with chatter") {
+  const auto names = [](std::string_view text) { return task::read_first_names(text, "n"); };
+  const auto openings = [](std::string_view text) { return task::read_openings(text, "o"); };
+  using Strings = std::vector<std::string>;
+  DOCTEST_CHECK(
+      names("Sure: \n\n 1.  Anna\r\n2) Bo\n3.Cleo\n4. \n5. **Dan**\n6. \"Eve\"\nEnjoy!\n") ==
+      Strings{"Anna", "Bo", "Cleo", "Dan", "Eve"});
+  // Several answers one after the other; letters count, not bytes.
+  DOCTEST_CHECK(names("A list:\n1. Zo\u00eb\n2. Am\u00e9lie\u00e9\nHere:\n1. Zo\u00eb\n2. "
+                      "\u00c9lodie-Zo\u00eb\n") == Strings{"Zo\u00eb", "Am\u00e9lie\u00e9"});
+  // A plain list of which few lines have a number is what it is.
+  DOCTEST_CHECK(names("Anna\nBo\n1. Cleo\n") == Strings{"Anna", "Bo", "Cleo"});
+  DOCTEST_CHECK(openings("Here are ways:\n1. \"One day...\"\n2. \u201cOne night\u2026\u201d\n") ==
+                Strings{"One", "One day", "One night"});
+  DOCTEST_CHECK(openings("3.5 mice\n\"Hi,\" he said. \"Go.\"") ==
+                Strings{"35", "35 mice", "\"Hi,\"", "\"Hi,\" he", "\"Hi,\" he said",
+                        "\"Hi,\" he said \"Go\""});
+  DOCTEST_CHECK(openings("1. a b c d e f g h i j k l m n").size() == 12);
+  DOCTEST_CHECK(thrown([&] { names("Some names:\n1. Maximilian\n2.\n"); }).text ==
+                "n: no name of at most 7 letters in it");
+}
+
+DOCTEST_TEST_CASE("lists are asked for in lines that are numbered, openings in two wordings") {
+  const auto plain = task::openings_question(0), differing = task::openings_question(1);
+  for (const auto& text : {task::names_question(), plain, differing}) {
+    DOCTEST_CHECK(text.find("100") != std::string::npos);
+    DOCTEST_CHECK(text.find("numbered list") != std::string::npos);
+  }
+  DOCTEST_CHECK(plain.find("same word") == std::string::npos);
+  DOCTEST_CHECK(differing.find("same word") != std::string::npos);
+  DOCTEST_CHECK(task::openings_question(6) == plain);
+  DOCTEST_CHECK(task::openings_question(7) == differing);
+}
+
+DOCTEST_TEST_CASE("a story has its opening, once") {
+  DOCTEST_CHECK(continued("One day", " a cat sat.") == "One day a cat sat.");
+  DOCTEST_CHECK(continued("One day", "\n\na cat sat.") == "One day a cat sat.");
+  DOCTEST_CHECK(continued("One day", "a cat sat.") == "One day a cat sat.");
+  DOCTEST_CHECK(continued("The cat", "'s tail, and") == "The cat's tail, and");
+  DOCTEST_CHECK(continued("One day", ", a cat sat.") == "One day, a cat sat.");
+  DOCTEST_CHECK(continued("He said", "\"Yes.\"") == "He said \"Yes.\"");
+  DOCTEST_CHECK(continued("\"Yes", "\" he said.") == "\"Yes\" he said.");
+  DOCTEST_CHECK(continued("One day", "\nOne  day a cat sat.") == "One day a cat sat.");
+  DOCTEST_CHECK(continued("One day", "One day") == "One day");
+  // Another word that begins so is no repetition.
+  DOCTEST_CHECK(continued("The", "There was a cat.") == "The There was a cat.");
+  DOCTEST_CHECK(continued("", "A cat sat.") == "A cat sat.");
+  DOCTEST_CHECK(task::clean_story(" \n", {.opening = "One day"}, 1).dropped == "empty");
+  // What begins the answer begins no sentence.
+  DOCTEST_CHECK(continued("She wrote a", " note: come home.") == "She wrote a note: come home.");
+  DOCTEST_CHECK(continued("One day", " a cat sat.\nMoral: sit.") == "One day a cat sat.");
+  // The prompt comes first, then the opening that follows it.
+  DOCTEST_CHECK(task::clean_story("Go on: One day it came.", {"Go on:", "One day"}, 1).text ==
+                "One day it came.");
+}
+
+DOCTEST_TEST_CASE("openings of answers, out of the requests") {
+  const auto request = [](const std::string& id, const std::string& last) {
+    return R"({"custom_id":")" + id + R"(","body":{"messages":[{"role":"user","content":"Go"})" +
+           last + "]}}\n";
+  };
+  const auto opened = [&](const std::string& id, const std::string& opening) {
+    return request(id, R"(,{"role":"assistant","content":")" + opening + "\"}");
+  };
+  const auto read = [](const std::string& text) {
+    core::MemorySource source(text, "batch");
+    return task::AnswerOpenings(source);
+  };
+  const auto of = [](const task::AnswerOpenings& openings, const std::string& id) {
+    return openings.of({{"custom_id", id}}, "answers:3");
+  };
+  std::string many;
+  for (int i = 0; i < 300; ++i)
+    many += opened("s-" + std::to_string(i), "Day " + std::to_string(i % 7));
+  const auto openings = read(many + "\n" + request("whole", "") + opened("s-5", "Day 5"));
+  for (int i = 0; i < 300; ++i)
+    DOCTEST_REQUIRE(of(openings, "s-" + std::to_string(i)) == "Day " + std::to_string(i % 7));
+  DOCTEST_CHECK(of(openings, "whole").empty());
+  DOCTEST_CHECK(of(task::AnswerOpenings(), "s-1").empty());
+  DOCTEST_CHECK(thrown([&] { of(openings, "s-300"); }).text ==
+                "answers:3: no request of batch has the custom_id 's-300'");
+  DOCTEST_CHECK(thrown([&] {
+                  read(many + opened("s-5", "Night"));
+                }).text.starts_with("batch: two requests have one custom_id, with '"));
+  DOCTEST_CHECK(thrown([&] { read(many + "{}\n"); }).text == "batch:301: no \"custom_id\" in it");
+  DOCTEST_CHECK(thrown([&] { read(R"({"custom_id":"a","body":{"messages":7}})"); }).text ==
+                "batch:1: \"messages\" has the wrong type");
+}
+
 DOCTEST_TEST_CASE("stories lose what follows them") {
   DOCTEST_CHECK(cleaned("A cat sat.\n\nIt slept.\n\nMoral: rest.").text == "A cat sat. It slept.");
   DOCTEST_CHECK(cleaned("A cat sat. The End!\nNote: this is simple.").text == "A cat sat.");
   DOCTEST_CHECK(cleaned("A cat sat.\nUser 12: more").cut == "user");
   DOCTEST_CHECK(cleaned("They met at the end of the road. The end of the day came.").cut.empty());
   DOCTEST_CHECK(cleaned("She wrote a note: come home soon.").cut.empty());
-  DOCTEST_CHECK(task::clean_story("Go on: A cat sat down.", "Go on: ", 3).text ==
+  DOCTEST_CHECK(task::clean_story("Go on: A cat sat down.", {.prompt = "Go on: "}, 3).text ==
                 "A cat sat down.");
 }
 
@@ -84,7 +185,7 @@ DOCTEST_TEST_CASE("stories out of each kind of file, counted") {
   const auto clean = [](const std::string& text, const task::StoryFile& file) {
     core::MemorySource source(text, "file");
     task::StoryTally tally;
-    task::clean_stories(source, file, [&](const auto& story) { tally.add(story); });
+    task::clean_stories(source, file, {}, [&](const auto& story) { tally.add(story); });
     return tally;
   };
   task::StoryFile file;
@@ -101,9 +202,19 @@ DOCTEST_TEST_CASE("stories out of each kind of file, counted") {
   DOCTEST_CHECK(tally.lines()[0].starts_with("2 of 3 stories kept, "));
   DOCTEST_CHECK(tally.lines().size() == 3);
   DOCTEST_CHECK(thrown([&] { clean("\"fine words here\"\n{]\n", file); }).names("file:2"));
+  file.opening_field = "opening";
+  const auto begun = clean("{\"story\": \" sat down.\", \"opening\": \"A cat\"}\n", file);
+  DOCTEST_CHECK(begun.kept == 1);
+  DOCTEST_CHECK(begun.words == 4);
+  for (const auto* const line : {"\"A cat sat down.\"", "{\"story\": \"A cat sat down.\"}"})
+    DOCTEST_CHECK(thrown([&] { clean(line, file); }).text == "file:1: no \"opening\" in it");
   file.format = "text", file.separator = "##";
+  DOCTEST_CHECK(thrown([&] { file.check(); }).code == 64);
+  file.opening_field.clear();
   DOCTEST_CHECK(clean("A cat sat.## \n##A dog ran off.", file).kept == 2);
-  file.separator.clear();
+  file.requests = "batch";
+  DOCTEST_CHECK(thrown([&] { file.check(); }).code == 64);
+  file.requests.clear(), file.separator.clear();
   DOCTEST_CHECK(thrown([&] { file.check(); }).code == 64);
   file.format = "openai";
   const auto answers = clean(

@@ -1,0 +1,145 @@
+// Lists that prompts for stories are drawn from, as files have them and as models answer.
+
+#include <array>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "task/characters.h"
+#include "task/story_prompts.h"
+
+namespace task {
+namespace {
+
+constexpr std::size_t kLongestName = 7;
+constexpr std::size_t kMostWords = 12;
+constexpr std::string_view kBlanks = " \t\r";
+
+/// Without white space at its ends.
+std::string_view trimmed(std::string_view line) {
+  const auto first = line.find_first_not_of(kBlanks);
+  if (first == line.npos) return {};
+  return line.substr(first, line.find_last_not_of(kBlanks) - first + 1);
+}
+
+/// Calls take(line, number) for each line without white space at its ends; empty ones are skipped.
+template <class Take>
+void each_line(std::string_view text, const Take& take) {
+  std::size_t number = 0;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    const auto line = trimmed(text.substr(0, end));
+    text = end == text.npos ? std::string_view() : text.substr(end + 1);
+    ++number;
+    if (!line.empty()) take(line, number);
+  }
+}
+
+/// Bytes of "12. " or "12) ", or 0. The space may be missing where no digit follows: 3.5 numbers
+/// nothing.
+std::size_t number_length(std::string_view line) {
+  const auto digits = line.find_first_not_of("0123456789");
+  if (digits == 0 || digits == line.npos || (line[digits] != '.' && line[digits] != ')')) return 0;
+  const auto end = std::min(line.find_first_not_of(kBlanks, digits + 1), line.size());
+  const bool digit_follows =
+      end == digits + 1 && end < line.size() && line[end] >= '0' && line[end] <= '9';
+  return digit_follows ? 0 : end;
+}
+
+/// Without the quotation marks and the asterisks of Markdown in which a model puts a whole item.
+std::string_view unwrapped(std::string_view item) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kPairs = {
+      {{"**", "**"}, {"*", "*"}, {"\"", "\""}, {"\u201c", "\u201d"}}};
+  for (std::size_t i = 0; i < kPairs.size();) {
+    const auto& [open, close] = kPairs[i++];
+    if (item.size() < open.size() + close.size()) continue;
+    const auto inner = item.substr(open.size(), item.size() - open.size() - close.size());
+    // Where one more opens inside, the two at the ends belong to different ones.
+    if (!item.starts_with(open) || !item.ends_with(close) || inner.find(open) != inner.npos)
+      continue;
+    item = trimmed(inner);
+    i = 0;  // what was in one pair may be in another
+  }
+  return item;
+}
+
+/// The items of a list, without numbers. Where most lines have one, the others are what a model
+/// says before and behind its list.
+std::vector<std::string_view> items_of(std::string_view text) {
+  std::vector<std::string_view> all, numbered;
+  each_line(text, [&](std::string_view line, std::size_t) {
+    const auto number = number_length(line);
+    const auto item = unwrapped(line.substr(number));
+    all.push_back(item);
+    if (number > 0) numbered.push_back(item);
+  });
+  return 2 * numbered.size() > all.size() ? numbered : all;
+}
+
+std::string without_stops(std::string_view line) {
+  std::string kept;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const bool ellipsis = line.substr(i, 3) == "\u2026";
+    if (line[i] != '.' && !ellipsis) kept += line[i];
+    if (ellipsis) i += 2;
+  }
+  return kept;
+}
+
+}  // namespace
+
+void read_story_words(std::string_view text, const std::string& origin, StoryParts& parts) {
+  parts.nouns.clear(), parts.verbs.clear(), parts.adjectives.clear();
+  each_line(text, [&](std::string_view line, std::size_t number) {
+    if (line.front() == '#') return;
+    const auto gap = line.find_first_of(" \t");
+    const auto kind = line.substr(0, gap);
+    auto* const list = kind == "noun"        ? &parts.nouns
+                       : kind == "verb"      ? &parts.verbs
+                       : kind == "adjective" ? &parts.adjectives
+                                             : nullptr;
+    if (list == nullptr || gap == line.npos)
+      core::fail(core::Code::bad_data,
+                 "{}:{}: '{}' is none of 'noun WORD', 'verb WORD', 'adjective WORD'", origin,
+                 number, line.substr(0, 40));
+    list->emplace_back(line.substr(line.find_first_not_of(" \t", gap)));
+  });
+  for (const auto& [kind, list] :
+       {std::pair{"noun", &parts.nouns}, {"verb", &parts.verbs}, {"adjective", &parts.adjectives}})
+    if (list->empty()) core::fail(core::Code::bad_data, "{}: no {} in it", origin, kind);
+}
+
+std::vector<std::string> read_first_names(std::string_view text, const std::string& origin) {
+  std::vector<std::string> names;
+  std::unordered_set<std::string> seen;
+  for (const auto item : items_of(text)) {
+    if (item.empty() || characters(item) > kLongestName) continue;
+    if (seen.emplace(item).second) names.emplace_back(item);
+  }
+  if (names.empty())
+    core::fail(core::Code::bad_data, "{}: no name of at most {} letters in it", origin,
+               kLongestName);
+  return names;
+}
+
+std::vector<std::string> read_openings(std::string_view text, const std::string& origin) {
+  std::vector<std::string> openings;
+  std::unordered_set<std::string> seen;
+  for (const auto item : items_of(text)) {
+    const auto clean = without_stops(item);
+    std::string opening;
+    std::size_t words = 0;
+    for (std::size_t begin = 0; words < kMostWords; ++words) {
+      begin = clean.find_first_not_of(" \t", begin);
+      if (begin == clean.npos) break;
+      const auto end = std::min(clean.find_first_of(" \t", begin), clean.size());
+      if (words > 0) opening += ' ';
+      opening += clean.substr(begin, end - begin);
+      begin = end;
+      if (seen.insert(opening).second) openings.push_back(opening);
+    }
+  }
+  if (openings.empty()) core::fail(core::Code::bad_data, "{}: no opening in it", origin);
+  return openings;
+}
+
+}  // namespace task
