@@ -17,11 +17,14 @@ namespace {
 
 using torch::Tensor;
 
-// The points that were given; or the steps, in this unit, to four digits: a signature quotes them.
+// To four digits: a signature quotes them.
+double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
+
+// The points that were given; or the steps, in this unit.
 std::vector<double> scaled(std::vector<double> given, const std::vector<double>& steps,
                            double unit) {
   if (given.empty())
-    for (const double step : steps) given.push_back(std::stod(fmt::format("{:.4g}", step * unit)));
+    for (const double step : steps) given.push_back(rounded(step * unit));
   return given;
 }
 
@@ -83,6 +86,30 @@ std::vector<std::string> edges_of(const TunePoint& best, const std::vector<TuneP
   return edges;
 }
 
+// Of values in their order with the best at an edge: the two there and four beyond, as far apart as
+// these two and at least by 1.3. False where it is at none.
+bool go_beyond(std::vector<double>& values, double chosen) {
+  if (values.size() < 2 || (chosen != values.front() && chosen != values.back())) return false;
+  const bool down = chosen == values.front();
+  if (down) std::reverse(values.begin(), values.end());
+  values.erase(values.begin(), values.end() - 2);
+  const double apart = std::max(values[1] / values[0], values[0] / values[1]);
+  const double step = std::max(apart, 1.3);
+  for (int i = 0; i < 4; ++i)
+    values.push_back(rounded(down ? values.back() / step : values.back() * step));
+  if (down) std::reverse(values.begin(), values.end());
+  return true;
+}
+
+// The same of each value whose points were not given, and which gives anything at all.
+bool go_beyond(MemoryGrid& grid, const TunePoint& best, const TuneOptions& options) {
+  bool any = options.temperatures.empty() && go_beyond(grid.temperatures, best.temperature);
+  if (options.thetas.empty() && best.cache_lambda > 0) any |= go_beyond(grid.thetas, best.theta);
+  if (options.store_temperatures.empty() && best.store_lambda > 0)
+    any |= go_beyond(grid.store_temperatures, best.store_temperature);
+  return any;
+}
+
 std::int64_t place_of(const std::vector<double>& values, double value) {
   return std::find(values.begin(), values.end(), value) - values.begin();
 }
@@ -97,6 +124,56 @@ void fit_gates_of(Tuned& tuned, const MemoryGrid& grid, const GateSamples& sampl
   tuned.memory.gates.gate = fitted.gate;
   tuned.gates = {fitted.constant_loss, fitted.loss};
   tuned.totals.nats = fitted.loss * static_cast<double>(tuned.totals.tokens);
+}
+
+// The best of a grid, in one pass of the model.
+Tuned tune_on(const MemoryGrid& grid, nn::Model& model, const shard::Dataset& data,
+              const WindowPlan& windows, const MemoryPlan& memory,
+              const std::vector<double>& lambdas, torch::Device device,
+              const std::function<void(std::uint64_t)>& progress) {
+  const auto search = make_search(memory, grid, lambdas);
+  Watch watch;
+  GateSamples samples;
+  watch.scored = [&](const Scored& scored) {
+    search->add(scored.parts);
+    if (memory.gates.any()) samples.add(scored.parts);
+  };
+  watch.progress = progress;
+  Tuned tuned;
+  MemoryPlan searched = memory;
+  searched.gates.threshold = 0;
+  tuned.totals = walk(model, data, windows, searched, grid, device, watch);
+  tuned.points = search->points(tuned.totals.tokens);
+  const auto chosen =
+      std::min_element(tuned.points.begin(), tuned.points.end(),
+                       [](const auto& a, const auto& b) { return a.loss < b.loss; });
+  tuned.best = *chosen;
+  if (!std::isfinite(tuned.best.loss))
+    core::fail(core::Code::bad_data,
+               "{}: the loss is not finite; the model's weights may be damaged", data.name());
+  tuned.edges = edges_of(tuned.best, tuned.points, !lambdas.empty());
+  tuned.totals.nats = tuned.best.loss * static_cast<double>(tuned.totals.tokens);
+  tuned.memory = memory;
+  if (memory.ngrams.any())
+    tuned.memory.ngrams.lambda =
+        search->ngram_lambdas(static_cast<std::size_t>(chosen - tuned.points.begin()));
+  tuned.memory.rule.temperature = tuned.best.temperature;
+  if (memory.interpolated()) tuned.memory.memory_lambda = tuned.best.memory_lambda;
+  if (memory.cache > 0) {
+    tuned.memory.cache_theta = tuned.best.theta;
+    tuned.memory.cache_lambda = tuned.best.cache_lambda;
+  }
+  StorePlan& stores = tuned.memory.stores;
+  stores.nprobe = tuned.best.nprobe;
+  if (stores.interpolated()) {
+    stores.temperature = tuned.best.store_temperature;
+    stores.lambda = tuned.best.store_lambda;
+  }
+  for (std::size_t i = 0; i < memory.with.shares.size(); ++i)
+    tuned.memory.with.shares[i].lambda = tuned.best.with_lambdas[i];
+  if (memory.gates.any()) fit_gates_of(tuned, grid, samples);
+  tuned.memory.tuned_on = short_fingerprint(data.fingerprint());
+  return tuned;
 }
 
 }  // namespace
@@ -147,50 +224,11 @@ std::string Tuned::summary() const {
 Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
            const MemoryPlan& memory, const TuneOptions& options, torch::Device device,
            const std::function<void(std::uint64_t)>& progress) {
-  const MemoryGrid grid = make_grid(memory, options, model);
-  const auto search = make_search(memory, grid, options.lambdas);
-  Watch watch;
-  GateSamples samples;
-  watch.scored = [&](const Scored& scored) {
-    search->add(scored.parts);
-    if (memory.gates.any()) samples.add(scored.parts);
-  };
-  watch.progress = progress;
-  Tuned tuned;
-  MemoryPlan searched = memory;
-  searched.gates.threshold = 0;
-  tuned.totals = walk(model, data, windows, searched, grid, device, watch);
-  tuned.points = search->points(tuned.totals.tokens);
-  const auto chosen =
-      std::min_element(tuned.points.begin(), tuned.points.end(),
-                       [](const auto& a, const auto& b) { return a.loss < b.loss; });
-  tuned.best = *chosen;
-  if (!std::isfinite(tuned.best.loss))
-    core::fail(core::Code::bad_data,
-               "{}: the loss is not finite; the model's weights may be damaged", data.name());
-  tuned.edges = edges_of(tuned.best, tuned.points, !options.lambdas.empty());
-  tuned.totals.nats = tuned.best.loss * static_cast<double>(tuned.totals.tokens);
-  tuned.memory = memory;
-  if (memory.ngrams.any())
-    tuned.memory.ngrams.lambda =
-        search->ngram_lambdas(static_cast<std::size_t>(chosen - tuned.points.begin()));
-  tuned.memory.rule.temperature = tuned.best.temperature;
-  if (memory.interpolated()) tuned.memory.memory_lambda = tuned.best.memory_lambda;
-  if (memory.cache > 0) {
-    tuned.memory.cache_theta = tuned.best.theta;
-    tuned.memory.cache_lambda = tuned.best.cache_lambda;
+  MemoryGrid grid = make_grid(memory, options, model);
+  for (int turn = 1;; ++turn) {
+    auto tuned = tune_on(grid, model, data, windows, memory, options.lambdas, device, progress);
+    if (turn == kTuneTurns || !go_beyond(grid, tuned.best, options)) return tuned;
   }
-  StorePlan& stores = tuned.memory.stores;
-  stores.nprobe = tuned.best.nprobe;
-  if (stores.interpolated()) {
-    stores.temperature = tuned.best.store_temperature;
-    stores.lambda = tuned.best.store_lambda;
-  }
-  for (std::size_t i = 0; i < memory.with.shares.size(); ++i)
-    tuned.memory.with.shares[i].lambda = tuned.best.with_lambdas[i];
-  if (memory.gates.any()) fit_gates_of(tuned, grid, samples);
-  tuned.memory.tuned_on = short_fingerprint(data.fingerprint());
-  return tuned;
 }
 
 }  // namespace infer

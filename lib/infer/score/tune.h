@@ -1,5 +1,6 @@
 #pragma once
-// Temperatures, thetas and shares chosen on a validation text, in one pass of the model.
+// Temperatures, thetas and shares chosen on a validation text, in one pass of the model; another where
+// the best is at an edge of what was tried.
 
 #include <cstdint>
 #include <functional>
@@ -36,11 +37,13 @@ inline const std::vector<double> kTemperatureSteps = {0.5,  0.7, 0.8,  0.9, 1,  
 inline const std::vector<double> kThetaSteps = {0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 4, 8};
 inline const std::vector<double> kStoreTemperatureSteps = {0.0125, 0.025, 0.05, 0.1, 0.2, 0.35,
                                                            0.5,    0.7,   1,    1.5, 2,   4};
+/// Passes at most: where the best of points that were not given is at an edge, those beyond are tried.
+inline constexpr int kTuneTurns = 4;
 
 struct Tuned {
   MemoryPlan memory;              ///< with the best values and tuned_on
   TunePoint best;                 ///< the first of the best
-  std::vector<TunePoint> points;  ///< all, in the order of the grid
+  std::vector<TunePoint> points;  ///< all of the last pass, in the order of its grid
   Totals totals;                  ///< at the best point, with gates where there are any
   /// Nats a token that gates were fitted on: with the best constants, and with gates.
   std::optional<std::pair<double, double>> gates;
@@ -56,7 +59,8 @@ struct Tuned {
 /// Every combination of what `memory` uses: the temperature of what is joined, theta, the stores'
 /// temperature and nprobe; with each of them the shares of what is interpolated, of further models and,
 /// for each bucket, of n-grams: the best, or every combination of options.lambdas (share_search.h).
-/// The model goes over the data once and the stores are searched once for each nprobe. Throws
+/// The model goes over the data once and the stores are searched once for each nprobe; both again, with
+/// points beyond, while the best of points that options leaves open is at their edge (kTuneTurns). Throws
 /// Error{usage} if `memory` has nothing to tune, and as score().
 Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
            const MemoryPlan& memory, const TuneOptions& options, torch::Device device,

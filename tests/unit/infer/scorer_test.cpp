@@ -202,6 +202,38 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
                 }) == 64);
 }
 
+DOCTEST_TEST_CASE("where the best of a tuned grid is at its edge, what lies beyond is tried") {
+  const tiny::Shard shard(tiny::text_of({150}));
+  nn::Model model = tiny::model_of("transformer", "learned", 23, torch::kFloat64);
+  const auto windows = tiny::windows_of(16, 8);
+  auto asked = tiny::memory_of("local,long", 60);
+  asked.combine = "interpolate";
+  auto memory = infer::plan_memory(asked, windows, model);
+  const auto tuned_from = [&](double temperature, infer::TuneOptions options = {}) {
+    memory.rule.temperature = temperature;
+    return infer::tune(model, shard.data(), windows, memory, options, torch::kCPU);
+  };
+  infer::TuneOptions fine;
+  for (double t = 1e-2; t < 1e4; t *= 1.05) fine.temperatures.push_back(t);
+  const auto wanted = tuned_from(1, fine);
+  DOCTEST_REQUIRE(wanted.edges.empty());
+  // Beyond either end of the points, near and far.
+  for (const double off : {0.03, 0.15, 6.0, 20.0}) {
+    const auto tuned = tuned_from(wanted.best.temperature * off);
+    DOCTEST_CHECK(tuned.edges.empty());
+    const double ratio = tuned.best.temperature / wanted.best.temperature;
+    DOCTEST_CHECK(std::max(ratio, 1 / ratio) < 1.3);
+    DOCTEST_CHECK(tuned.best.loss < wanted.best.loss + 1e-3);
+  }
+  // Too far away, and points that were given: the edge is said.
+  DOCTEST_CHECK(tuned_from(wanted.best.temperature * 1e-4).edges.size() == 1);
+  infer::TuneOptions given;
+  given.temperatures = {wanted.best.temperature / 4, wanted.best.temperature / 2};
+  const auto held = tuned_from(1, given);
+  DOCTEST_CHECK(held.points.size() == 2);
+  DOCTEST_CHECK(held.edges.size() == 1);
+}
+
 DOCTEST_TEST_CASE("breakdowns hold every token and the whole loss") {
   const tiny::Shard shard(tiny::text_of({50, 0, 13, 40})), counts(tiny::text_of({400, 30}, 23, 9));
   nn::Model model = tiny::model_of("transformer");
