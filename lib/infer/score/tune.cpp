@@ -17,6 +17,11 @@ namespace {
 
 using torch::Tensor;
 
+// What --joint-temperature and its like take.
+constexpr double kMostTuned = 1e6;
+// Nats a token: by as much a pass over what is beyond an edge must be better, to be taken and to be followed by another.
+constexpr double kWorthAPass = 1e-4;
+
 // To four digits: a signature quotes them.
 double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
@@ -62,50 +67,65 @@ std::unique_ptr<ShareSearch> make_search(const MemoryPlan& memory, const MemoryG
                                    : search_lambdas(memory, grid, lambdas);
 }
 
+// Which values of a point give anything: those of a share of 0 do not.
+struct Matters {
+  bool temperature, theta, store_temperature;
+  Matters(const TunePoint& best, const MemoryPlan& memory)
+      : temperature(memory.stores.joined() || !memory.interpolated() || best.memory_lambda > 0),
+        theta(best.cache_lambda > 0),
+        store_temperature(best.store_lambda > 0) {}
+};
+
 // Values of the best point at the edge of what was tried; of shares where they were of a list.
-std::vector<std::string> edges_of(const TunePoint& best, const std::vector<TunePoint>& points,
-                                  bool listed) {
+std::vector<std::string> edges_of(const Tuned& tuned, const TuneOptions& options) {
   std::vector<std::string> edges;
-  const auto look = [&](const char* flag, auto value, double natural) {
+  const TunePoint& best = tuned.best;
+  const auto& points = tuned.points;
+  const auto look = [&](const char* flag, auto value) {
     const auto less = [&](const auto& a, const auto& b) { return value(a) < value(b); };
     const auto [least, most] = std::minmax_element(points.begin(), points.end(), less);
     const double chosen = value(best), low = value(*least), high = value(*most);
-    if (low < high && chosen != natural && (chosen == low || chosen == high))
+    if (low < high && chosen != 0 && (chosen == low || chosen == high))
       edges.push_back(fmt::format("--{} {}", flag, chosen));
   };
-  look("tune-temperatures", std::mem_fn(&TunePoint::temperature), 0);
-  look("tune-thetas", std::mem_fn(&TunePoint::theta), 0);
-  look("tune-datastore-temperatures", std::mem_fn(&TunePoint::store_temperature), 0);
-  if (!listed) return edges;
+  const Matters matters(best, tuned.memory);
+  if (matters.temperature) look("tune-temperatures", std::mem_fn(&TunePoint::temperature));
+  if (matters.theta) look("tune-thetas", std::mem_fn(&TunePoint::theta));
+  if (matters.store_temperature)
+    look("tune-datastore-temperatures", std::mem_fn(&TunePoint::store_temperature));
+  if (options.lambdas.empty()) return edges;
   for (const auto share :
        {&TunePoint::memory_lambda, &TunePoint::cache_lambda, &TunePoint::store_lambda})
-    look("tune-lambdas", std::mem_fn(share), 0);
+    look("tune-lambdas", std::mem_fn(share));
   for (std::size_t i = 0; i < best.with_lambdas.size(); ++i)
-    look(
-        "tune-lambdas", [i](const TunePoint& point) { return point.with_lambdas[i]; }, 0);
+    look("tune-lambdas", [i](const TunePoint& point) { return point.with_lambdas[i]; });
   return edges;
 }
 
 // Of values in their order with the best at an edge: the two there and four beyond, as far apart as
-// these two and at least by 1.3. False where it is at none.
+// these two, but 1.3 to 2 times. False where it is at none, or nothing is beyond.
 bool go_beyond(std::vector<double>& values, double chosen) {
   if (values.size() < 2 || (chosen != values.front() && chosen != values.back())) return false;
   const bool down = chosen == values.front();
-  if (down) std::reverse(values.begin(), values.end());
-  values.erase(values.begin(), values.end() - 2);
-  const double apart = std::max(values[1] / values[0], values[0] / values[1]);
-  const double step = std::max(apart, 1.3);
-  for (int i = 0; i < 4; ++i)
-    values.push_back(rounded(down ? values.back() / step : values.back() * step));
-  if (down) std::reverse(values.begin(), values.end());
-  return true;
+  const double first = down ? values[1] : values[values.size() - 2];
+  const double step = std::clamp(down ? first / chosen : chosen / first, 1.3, 2.0);
+  std::vector<double> next = {first, chosen};
+  for (int i = 0; i < 4; ++i) next.push_back(rounded(next.back() * (down ? 1 / step : step)));
+  std::erase_if(next, [](double value) { return value > kMostTuned; });
+  if (down) std::reverse(next.begin(), next.end());
+  values = std::move(next);
+  return values.size() > 2;
 }
 
-// The same of each value whose points were not given, and which gives anything at all.
-bool go_beyond(MemoryGrid& grid, const TunePoint& best, const TuneOptions& options) {
-  bool any = options.temperatures.empty() && go_beyond(grid.temperatures, best.temperature);
-  if (options.thetas.empty() && best.cache_lambda > 0) any |= go_beyond(grid.thetas, best.theta);
-  if (options.store_temperatures.empty() && best.store_lambda > 0)
+// The same of each value that gives anything and whose points were not given.
+bool go_beyond(MemoryGrid& grid, const Tuned& tuned, const TuneOptions& options) {
+  const TunePoint& best = tuned.best;
+  const Matters matters(best, tuned.memory);
+  bool any = false;
+  if (options.temperatures.empty() && matters.temperature)
+    any |= go_beyond(grid.temperatures, best.temperature);
+  if (options.thetas.empty() && matters.theta) any |= go_beyond(grid.thetas, best.theta);
+  if (options.store_temperatures.empty() && matters.store_temperature)
     any |= go_beyond(grid.store_temperatures, best.store_temperature);
   return any;
 }
@@ -128,10 +148,9 @@ void fit_gates_of(Tuned& tuned, const MemoryGrid& grid, const GateSamples& sampl
 
 // The best of a grid, in one pass of the model.
 Tuned tune_on(const MemoryGrid& grid, nn::Model& model, const shard::Dataset& data,
-              const WindowPlan& windows, const MemoryPlan& memory,
-              const std::vector<double>& lambdas, torch::Device device,
-              const std::function<void(std::uint64_t)>& progress) {
-  const auto search = make_search(memory, grid, lambdas);
+              const WindowPlan& windows, const MemoryPlan& memory, const TuneOptions& options,
+              torch::Device device, const std::function<void(std::uint64_t)>& progress) {
+  const auto search = make_search(memory, grid, options.lambdas);
   Watch watch;
   GateSamples samples;
   watch.scored = [&](const Scored& scored) {
@@ -151,7 +170,7 @@ Tuned tune_on(const MemoryGrid& grid, nn::Model& model, const shard::Dataset& da
   if (!std::isfinite(tuned.best.loss))
     core::fail(core::Code::bad_data,
                "{}: the loss is not finite; the model's weights may be damaged", data.name());
-  tuned.edges = edges_of(tuned.best, tuned.points, !lambdas.empty());
+  tuned.tried = tuned.points.size();
   tuned.totals.nats = tuned.best.loss * static_cast<double>(tuned.totals.tokens);
   tuned.memory = memory;
   if (memory.ngrams.any())
@@ -173,6 +192,7 @@ Tuned tune_on(const MemoryGrid& grid, nn::Model& model, const shard::Dataset& da
     tuned.memory.with.shares[i].lambda = tuned.best.with_lambdas[i];
   if (memory.gates.any()) fit_gates_of(tuned, grid, samples);
   tuned.memory.tuned_on = short_fingerprint(data.fingerprint());
+  tuned.edges = edges_of(tuned, options);
   return tuned;
 }
 
@@ -203,13 +223,12 @@ void TuneOptions::fields(core::FieldList& f) {
 void TuneOptions::check(const std::vector<std::string>& files) const {
   if (!output.empty() && data.empty())
     core::fail(core::Code::usage, "--tune-output: there is no --tune");
-  if (data == "-" && (files.empty() || std::find(files.begin(), files.end(), "-") != files.end()))
+  if (data == "-" && std::find(files.begin(), files.end(), "-") != files.end())
     core::fail(core::Code::usage, "--tune: two inputs are -; stdin can be read only once");
 }
 
 std::string Tuned::summary() const {
-  auto text =
-      fmt::format("perplexity {:.4f}, the best of {} points", std::exp(best.loss), points.size());
+  auto text = fmt::format("perplexity {:.4f}, the best of {} points", std::exp(best.loss), tried);
   if (gates)
     text += fmt::format("; with gates {:.4f}, on tokens that have {:.4f} without",
                         std::exp(gates->second), std::exp(gates->first));
@@ -225,10 +244,22 @@ Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
            const MemoryPlan& memory, const TuneOptions& options, torch::Device device,
            const std::function<void(std::uint64_t)>& progress) {
   MemoryGrid grid = make_grid(memory, options, model);
-  for (int turn = 1;; ++turn) {
-    auto tuned = tune_on(grid, model, data, windows, memory, options.lambdas, device, progress);
-    if (turn == kTuneTurns || !go_beyond(grid, tuned.best, options)) return tuned;
+  const auto pass = [&] {
+    return tune_on(grid, model, data, windows, memory, options, device, progress);
+  };
+  Tuned tuned = pass();
+  for (int turn = 1; turn < kTuneTurns && go_beyond(grid, tuned, options); ++turn) {
+    Tuned beyond = pass();
+    beyond.tried += tuned.tried;
+    if (beyond.best.loss > tuned.best.loss - kWorthAPass) {
+      // Nothing is there, unless farther still.
+      tuned.tried = beyond.tried;
+      tuned.edges = beyond.edges;
+      break;
+    }
+    tuned = std::move(beyond);
   }
+  return tuned;
 }
 
 }  // namespace infer

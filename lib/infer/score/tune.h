@@ -37,13 +37,15 @@ inline const std::vector<double> kTemperatureSteps = {0.5,  0.7, 0.8,  0.9, 1,  
 inline const std::vector<double> kThetaSteps = {0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 4, 8};
 inline const std::vector<double> kStoreTemperatureSteps = {0.0125, 0.025, 0.05, 0.1, 0.2, 0.35,
                                                            0.5,    0.7,   1,    1.5, 2,   4};
-/// Passes at most: where the best of points that were not given is at an edge, those beyond are tried.
+/// Passes at most: where the best of points that were not given is at an edge, those beyond are tried,
+/// as long as that gains 1e-4 nats a token.
 inline constexpr int kTuneTurns = 4;
 
 struct Tuned {
   MemoryPlan memory;              ///< with the best values and tuned_on
   TunePoint best;                 ///< the first of the best
-  std::vector<TunePoint> points;  ///< all of the last pass, in the order of its grid
+  std::vector<TunePoint> points;  ///< all of the pass that had it, in the order of its grid
+  std::size_t tried = 0;          ///< points of all passes
   Totals totals;                  ///< at the best point, with gates where there are any
   /// Nats a token that gates were fitted on: with the best constants, and with gates.
   std::optional<std::pair<double, double>> gates;

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "core/error.h"
@@ -183,10 +184,15 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
     const auto again = infer::score(model, shard.data(), windows, tuned.memory, torch::kCPU);
     DOCTEST_CHECK(std::abs(again.loss() - best) < 1e-9);
     DOCTEST_CHECK(tuned.memory.tuned_on == infer::short_fingerprint(shard.data().fingerprint()));
-    // Of two values that were tried one is at the edge; of one there is no edge.
-    DOCTEST_REQUIRE(tuned.edges.size() >= 2);
-    DOCTEST_CHECK(tuned.edges[0] == fmt::format("--tune-temperatures {}", tuned.best.temperature));
-    DOCTEST_CHECK(tuned.edges[1] == fmt::format("--tune-thetas {}", tuned.best.theta));
+    // Of two values that were tried one is at the edge, if it gives anything; of one there is no edge.
+    std::vector<std::string> edges;
+    if (!memory.interpolated() || tuned.best.memory_lambda > 0)
+      edges.push_back(fmt::format("--tune-temperatures {}", tuned.best.temperature));
+    if (tuned.best.cache_lambda > 0)
+      edges.push_back(fmt::format("--tune-thetas {}", tuned.best.theta));
+    DOCTEST_REQUIRE(!edges.empty());
+    DOCTEST_REQUIRE(tuned.edges.size() >= edges.size());
+    DOCTEST_CHECK(std::equal(edges.begin(), edges.end(), tuned.edges.begin()));
     auto one = options;
     one.temperatures = {1.4}, one.thetas = {0.3}, one.lambdas = {0};
     DOCTEST_CHECK(
@@ -232,6 +238,17 @@ DOCTEST_TEST_CASE("where the best of a tuned grid is at its edge, what lies beyo
   const auto held = tuned_from(1, given);
   DOCTEST_CHECK(held.points.size() == 2);
   DOCTEST_CHECK(held.edges.size() == 1);
+  // Where memory is never right nothing is beyond.
+  std::vector<std::uint32_t> once(23);
+  std::iota(once.begin(), once.end(), 0U);
+  tiny::Text all_new;
+  all_new.vocabulary = 23;
+  all_new.documents = {once};
+  const tiny::Shard unseen(all_new);
+  const auto idle = infer::tune(model, unseen.data(), windows, memory, {}, torch::kCPU);
+  DOCTEST_CHECK(idle.best.memory_lambda == 0);
+  DOCTEST_CHECK(idle.tried == infer::kTemperatureSteps.size());
+  DOCTEST_CHECK(idle.edges.empty());
 }
 
 DOCTEST_TEST_CASE("breakdowns hold every token and the whole loss") {
