@@ -166,6 +166,12 @@ DOCTEST_TEST_CASE("stories lose what follows them") {
   DOCTEST_CHECK(cleaned("She wrote a note: come home soon.").cut.empty());
   DOCTEST_CHECK(task::clean_story("Go on: A cat sat down.", {.prompt = "Go on: "}, 3).text ==
                 "A cat sat down.");
+  for (const auto* const rest : {"t go.", "re in.", "ll go.", "ve it", "d go.", "m in.", "S.", ""})
+    DOCTEST_CHECK(continued("They", std::string("'") + rest) == std::string("They'") + rest);
+  DOCTEST_CHECK(continued("He said,", "'Hello'") == "He said, 'Hello'");
+  DOCTEST_CHECK(continued("He said,", "'Dear me'") == "He said, 'Dear me'");
+  DOCTEST_CHECK(continued("He said,", "'t\u00e9l\u00e9'") == "He said, 't\u00e9l\u00e9'");
+  DOCTEST_CHECK(continued("'Yes,", "' he said.") == "'Yes,' he said.");
 }
 
 DOCTEST_TEST_CASE("what is no plain story is dropped, with a reason that is counted") {
