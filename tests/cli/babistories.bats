@@ -27,6 +27,34 @@ setup() {
   [[ $output == "gen-babistories-prompts: words:4: 'adverb soon' is none of "* ]]
 }
 
+@test "prompts: lists may be compressed, a shard is none, and stdin is read for one" {
+  printf 'noun cat\nverb purr\nadjective soft\n' >words
+  printf '1. Mia\n2. Zoe\n' >names
+  printf 'It began one night.\nOnce more.\n' >openings
+  gen-babistories-prompts -n 50 --words words --names names --openings openings >whole
+  for list in words names openings; do
+    zstd -qf $list -o $list.zst && gzip -k $list
+  done
+  for kind in zst gz; do
+    gen-babistories-prompts -n 50 --words words.$kind --names names.$kind --openings openings.$kind | cmp - whole
+    gen-babistories-prompts -n 50 --words words --names names --openings - <openings.$kind | cmp - whole
+    gen-babistories-prompts -n 50 --words words --names - --openings openings < <(cat names.$kind) | cmp - whole
+  done
+  head -c 15 openings.gz >short
+  run -65 gen-babistories-prompts --openings short
+  [ "$output" = "gen-babistories-prompts: short: cut short: it ends within its compressed data" ]
+  tokenize -q -t bytes openings -o openings.shard.zst
+  run -65 gen-babistories-prompts --openings openings.shard.zst
+  [[ $output == "gen-babistories-prompts: openings.shard.zst: a shard of tokens"* ]]
+
+  for two in '--names - --openings -' '--words - --openings -' '--words - --names -'; do
+    # shellcheck disable=SC2086  # words
+    run -64 gen-babistories-prompts $two -o none <names
+    [ "$output" = "gen-babistories-prompts: two inputs are -; stdin can be read only once" ]
+  done
+  [ ! -e none ]
+}
+
 @test "prompts: requests of a batch" {
   run -0 gen-babistories-prompts -n 2 --request openai --model some/model --max-tokens 99
   [ "$(jq -r '"\(.custom_id) \(.method) \(.url) \(.body.model) \(.body.max_tokens) \(.body.messages[0].role)"' <<<"${lines[1]}")" = \
