@@ -1,6 +1,7 @@
 // Lists that prompts for stories are drawn from, as files have them and as models answer.
 
 #include <array>
+#include <cctype>
 #include <unordered_set>
 
 #include "core/error.h"
@@ -21,9 +22,11 @@ std::string_view trimmed(std::string_view line) {
   return line.substr(first, line.find_last_not_of(kBlanks) - first + 1);
 }
 
-/// Calls take(line, number) for each line without white space at its ends; empty ones are skipped.
+/// Calls take(line, number) for each line without white space at its ends; empty ones and a byte
+/// order mark are skipped.
 template <class Take>
 void each_line(std::string_view text, const Take& take) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   std::size_t number = 0;
   while (!text.empty()) {
     const auto end = text.find('\n');
@@ -45,17 +48,36 @@ std::size_t number_length(std::string_view line) {
   return digit_follows ? 0 : end;
 }
 
+/// One more opens in what stands between two of them.
+bool opens_within(std::string_view inner, std::string_view open) {
+  const auto in_word = [&](std::size_t i) {
+    return i < inner.size() && (std::isalnum(static_cast<unsigned char>(inner[i])) != 0 ||
+                                static_cast<unsigned char>(inner[i]) >= 0x80U);
+  };
+  for (auto at = inner.find(open); at != inner.npos; at = inner.find(open, at + open.size())) {
+    const bool apostrophe = open == "'" && at > 0 && in_word(at - 1) && in_word(at + 1);
+    if (!apostrophe) return true;
+  }
+  return false;
+}
+
 /// Without the quotation marks and the asterisks of Markdown in which a model puts a whole item.
 std::string_view unwrapped(std::string_view item) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kPairs = {
-      {{"**", "**"}, {"*", "*"}, {"\"", "\""}, {"\u201c", "\u201d"}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kPairs = {
+      {{"**", "**"},
+       {"*", "*"},
+       {"\"", "\""},
+       {"'", "'"},
+       {"\u201c", "\u201d"},
+       {"\u2018", "\u2019"},
+       {"\u201e", "\u201c"},
+       {"\u00ab", "\u00bb"}}};
   for (std::size_t i = 0; i < kPairs.size();) {
     const auto& [open, close] = kPairs[i++];
     if (item.size() < open.size() + close.size()) continue;
     const auto inner = item.substr(open.size(), item.size() - open.size() - close.size());
     // Where one more opens inside, the two at the ends belong to different ones.
-    if (!item.starts_with(open) || !item.ends_with(close) || inner.find(open) != inner.npos)
-      continue;
+    if (!item.starts_with(open) || !item.ends_with(close) || opens_within(inner, open)) continue;
     item = trimmed(inner);
     i = 0;  // what was in one pair may be in another
   }
