@@ -1,8 +1,11 @@
 // Lists that prompts for stories are drawn from, as files have them and as models answer.
 
+#include <algorithm>
 #include <array>
 #include <cctype>
+#include <string>
 #include <unordered_set>
+#include <utility>
 
 #include "core/error.h"
 #include "task/characters.h"
@@ -107,6 +110,21 @@ std::string without_stops(std::string_view line) {
   return kept;
 }
 
+/// The words that may be an opening's, a space behind each.
+std::string first_words(std::string_view line) {
+  std::string kept;
+  std::size_t begin = 0;
+  for (std::size_t words = 0; words < kMostWords; ++words) {
+    begin = line.find_first_not_of(" \t", begin);
+    if (begin == line.npos) break;
+    const auto end = std::min(line.find_first_of(" \t", begin), line.size());
+    const auto word = line.substr(begin, end - begin);
+    kept.append(word) += ' ';
+    begin = end;
+  }
+  return kept;
+}
+
 }  // namespace
 
 void read_story_words(std::string_view text, const std::string& origin, StoryParts& parts) {
@@ -143,23 +161,13 @@ std::vector<std::string> read_first_names(std::string_view text, const std::stri
   return names;
 }
 
-std::vector<std::string> read_openings(std::string_view text, const std::string& origin) {
-  std::vector<std::string> openings;
-  std::unordered_set<std::string> seen;
+StoryOpenings read_openings(std::string_view text, const std::string& origin) {
+  std::vector<std::string> lines;
   for (const auto item : items_of(text)) {
-    const auto clean = without_stops(item);
-    std::string opening;
-    std::size_t words = 0;
-    for (std::size_t begin = 0; words < kMostWords; ++words) {
-      begin = clean.find_first_not_of(" \t", begin);
-      if (begin == clean.npos) break;
-      const auto end = std::min(clean.find_first_of(" \t", begin), clean.size());
-      if (words > 0) opening += ' ';
-      opening += clean.substr(begin, end - begin);
-      begin = end;
-      if (seen.insert(opening).second) openings.push_back(opening);
-    }
+    auto line = first_words(without_stops(item));
+    if (!line.empty()) lines.push_back(std::move(line));
   }
+  StoryOpenings openings(std::move(lines));
   if (openings.empty()) core::fail(core::Code::bad_data, "{}: no opening in it", origin);
   return openings;
 }

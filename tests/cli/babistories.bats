@@ -120,6 +120,18 @@ answers() {
     jq -e '.body | (.messages | length) == 1 and (has("continue_final_message") or has("add_generation_prompt") | not)'
 }
 
+@test "prompts: many openings take little more memory than their text" {
+  python3 - <<'EOF' >list
+for i in range(60000):
+    print(i, *(f"{(i * 7919 + j * 104729) % 99991:x}" for j in range(11)))
+EOF
+  (
+    ulimit -v 100000
+    gen-babistories-prompts -n 1 --openings list >out
+  )
+  [ "$(wc -l <out)" -eq 1 ]
+}
+
 @test "cleaning: openings before the stories that go on from them" {
   cat >in.jsonl <<'EOF'
 {"opening": "One day", "story": " a cat sat down."}

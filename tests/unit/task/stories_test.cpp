@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -118,6 +120,24 @@ DOCTEST_TEST_CASE("lists may begin with a byte order mark") {
   task::StoryParts parts;
   task::read_story_words("\xEF\xBB\xBFnoun cat\nverb go\nadjective red\n", "w", parts);
   DOCTEST_CHECK(parts.nouns == Strings{"cat"});
+}
+
+DOCTEST_TEST_CASE("openings are what a list of all beginnings has, each once, in its order") {
+  core::Rng rng(5, 0);
+  const char* const words[] = {"a", "a-b", "ab", "a\x01", "b", "\u00e9"};
+  for (int round = 0; round < 200; ++round) {
+    std::string text;
+    std::vector<std::string> all;
+    for (auto lines = 1 + rng.below(12); lines > 0; --lines) {
+      std::string line;
+      for (auto left = 1 + rng.below(5); left > 0; --left) {
+        line += (line.empty() ? "" : " ") + std::string(words[rng.below(std::size(words))]);
+        if (std::find(all.begin(), all.end(), line) == all.end()) all.push_back(line);
+      }
+      text += line + "\n";
+    }
+    DOCTEST_REQUIRE(openings(text) == all);
+  }
 }
 
 DOCTEST_TEST_CASE("lists are asked for in lines that are numbered, openings in two wordings") {
