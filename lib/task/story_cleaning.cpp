@@ -11,6 +11,7 @@
 #include "core/json_get.h"
 #include "core/separated_pieces.h"
 #include "task/characters.h"
+#include "task/story_markup.h"
 
 namespace task {
 namespace {
@@ -25,8 +26,6 @@ constexpr std::array<std::string_view, 26> kMarkers = {
     "foreshadowing:", "bad ending:",    "instruction:",        "instructions:",
     "explanation:",   "word count:",    "questions:",          "the end",
     "end of story",   "to be continued"};
-
-constexpr std::string_view kMarkup = "[]{}()*#<>%^/@+\\|=_~`$&";
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
@@ -130,7 +129,7 @@ std::string with_opening(const std::string& opening, std::string_view text) {
 std::string reason_to_drop(const std::string& story, std::int64_t least_words) {
   for (const char* const address : {"http:", "https:", "www."})
     if (story.find(address) != std::string::npos) return "url";
-  const auto markup = story.find_first_of(kMarkup);
+  const auto markup = story.find_first_of(kStoryMarkup);
   if (markup != std::string::npos) return std::string("character ") + story[markup];
   if (story.empty()) return "empty";
   const auto words = std::count(story.begin(), story.end(), ' ') + 1;

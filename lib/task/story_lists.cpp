@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "task/characters.h"
+#include "task/story_markup.h"
 #include "task/story_prompts.h"
 
 namespace task {
@@ -119,6 +120,7 @@ std::string first_words(std::string_view line) {
     if (begin == line.npos) break;
     const auto end = std::min(line.find_first_of(" \t", begin), line.size());
     const auto word = line.substr(begin, end - begin);
+    if (word.find_first_of(kStoryMarkup) != word.npos) break;
     kept.append(word) += ' ';
     begin = end;
   }

@@ -120,6 +120,14 @@ answers() {
     jq -e '.body | (.messages | length) == 1 and (has("continue_final_message") or has("add_generation_prompt") | not)'
 }
 
+@test "prompts: stories that a model's list begins are kept, whatever markup stands in it" {
+  printf '1. In a *dark* wood\n2. One day [name] ran\n' >list
+  gen-babistories-prompts -n 100 --openings list --opening-in answer --request openai --model some >batch
+  answers '" the cat sat down."' <batch >answers.jsonl
+  clean-babistories --json --least-words 3 --format openai --requests batch answers.jsonl >out 2>figures
+  [ "$(jq -c '[.read, .kept, .dropped]' figures)" = '[100,100,{}]' ]
+}
+
 @test "prompts: many openings take little more memory than their text" {
   python3 - <<'EOF' >list
 for i in range(60000):

@@ -122,6 +122,15 @@ DOCTEST_TEST_CASE("lists may begin with a byte order mark") {
   DOCTEST_CHECK(parts.nouns == Strings{"cat"});
 }
 
+DOCTEST_TEST_CASE("openings end before markup, which stories are dropped for") {
+  using Strings = std::vector<std::string>;
+  DOCTEST_CHECK(openings("1. In a *dark* wood\n2. One day [name] ran\n3. In a #box\n") ==
+                Strings{"In", "In a", "One", "One day"});
+  DOCTEST_CHECK(openings("1. **One night**\n2. Tom & Anna\n") ==
+                Strings{"One", "One night", "Tom"});
+  DOCTEST_CHECK(thrown([] { openings("[name] ran\n"); }).text == "o: no opening in it");
+}
+
 DOCTEST_TEST_CASE("openings are what a list of all beginnings has, each once, in its order") {
   core::Rng rng(5, 0);
   const char* const words[] = {"a", "a-b", "ab", "a\x01", "b", "\u00e9"};
