@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "core/json.h"
+#include "shard/unpacked_source.h"
 #include "task/story_prompts.h"
 
 namespace {
@@ -66,14 +67,20 @@ void check(const Options& options) {
                  flag);
 }
 
+/// What a list holds, whether it is compressed or not.
+std::string text_of(const std::string& path) {
+  shard::UnpackedSource source(core::open_source(path));
+  return core::read_text(source);
+}
+
 task::StoryParts parts_of(const Options& options) {
+  core::input_paths({options.words, options.names, options.openings});  // stdin is one of them
   task::StoryParts parts = task::default_story_parts();
-  if (!options.words.empty())
-    task::read_story_words(core::read_text(options.words), options.words, parts);
+  if (!options.words.empty()) task::read_story_words(text_of(options.words), options.words, parts);
   if (!options.names.empty())
-    parts.names = task::read_first_names(core::read_text(options.names), options.names);
+    parts.names = task::read_first_names(text_of(options.names), options.names);
   if (!options.openings.empty())
-    parts.openings = task::read_openings(core::read_text(options.openings), options.openings);
+    parts.openings = task::read_openings(text_of(options.openings), options.openings);
   return parts;
 }
 

@@ -11,6 +11,7 @@
 #include "core/json_get.h"
 #include "core/separated_pieces.h"
 #include "task/characters.h"
+#include "task/story_markup.h"
 
 namespace task {
 namespace {
@@ -25,8 +26,6 @@ constexpr std::array<std::string_view, 26> kMarkers = {
     "foreshadowing:", "bad ending:",    "instruction:",        "instructions:",
     "explanation:",   "word count:",    "questions:",          "the end",
     "end of story",   "to be continued"};
-
-constexpr std::string_view kMarkup = "[]{}()*#<>%^/@+\\|=_~`$&";
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
@@ -57,6 +56,13 @@ std::optional<std::string> marker_at(std::string_view text) {
     if (marker.back() == ':' || alone) return std::string(marker);
   }
   return turn_at(text);
+}
+
+/// A letter or a digit, of whatever alphabet; punctuation beyond ASCII is none.
+bool begins_with_word(std::string_view text) {
+  if (text.empty() || text.starts_with("\xE2\x80")) return false;
+  return std::isalnum(static_cast<unsigned char>(text.front())) != 0 ||
+         static_cast<unsigned char>(text.front()) >= 0x80U;
 }
 
 /// Where a line or a sentence begins: at the front, after a newline, after white space that follows
@@ -92,14 +98,24 @@ bool repeats(std::string_view text, const std::string& opening) {
           std::isalnum(static_cast<unsigned char>(line[start.size()])) == 0);
 }
 
+/// 's, 't, 're and the like at the front of `text`, which begins with an apostrophe; or one that
+/// closes what was said.
+bool ends_a_word(std::string_view text) {
+  constexpr std::array<std::string_view, 8> kEndings = {"", "s", "t", "re", "ll", "ve", "d", "m"};
+  return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) {
+    const auto rest = text.substr(1);
+    return begins_with(rest, ending) && !begins_with_word(rest.substr(ending.size()));
+  });
+}
+
 /// Does what follows an opening lack the space between? Servers may cut it off an answer.
 bool lacks_space(std::string_view opening, std::string_view text) {
-  constexpr std::array<std::string_view, 14> kJoined = {
-      ".", ",", ";",      ":",      "!",      "?",      "'",
-      ")", "-", "\u2019", "\u201d", "\u2026", "\u2013", "\u2014"};
+  constexpr std::array<std::string_view, 13> kJoined = {
+      ".", ",", ";", ":", "!", "?", ")", "-", "\u2019", "\u201d", "\u2026", "\u2013", "\u2014"};
   if (is_space(text.front())) return false;
   if (text.front() == '"')  // closes what the opening opened, or opens
     return std::count(opening.begin(), opening.end(), '"') % 2 == 0;
+  if (text.front() == '\'') return !ends_a_word(text);
   return std::none_of(kJoined.begin(), kJoined.end(),
                       [&](std::string_view mark) { return text.starts_with(mark); });
 }
@@ -113,7 +129,7 @@ std::string with_opening(const std::string& opening, std::string_view text) {
 std::string reason_to_drop(const std::string& story, std::int64_t least_words) {
   for (const char* const address : {"http:", "https:", "www."})
     if (story.find(address) != std::string::npos) return "url";
-  const auto markup = story.find_first_of(kMarkup);
+  const auto markup = story.find_first_of(kStoryMarkup);
   if (markup != std::string::npos) return std::string("character ") + story[markup];
   if (story.empty()) return "empty";
   const auto words = std::count(story.begin(), story.end(), ' ') + 1;

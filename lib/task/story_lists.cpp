@@ -1,10 +1,15 @@
 // Lists that prompts for stories are drawn from, as files have them and as models answer.
 
+#include <algorithm>
 #include <array>
+#include <cctype>
+#include <string>
 #include <unordered_set>
+#include <utility>
 
 #include "core/error.h"
 #include "task/characters.h"
+#include "task/story_markup.h"
 #include "task/story_prompts.h"
 
 namespace task {
@@ -21,9 +26,11 @@ std::string_view trimmed(std::string_view line) {
   return line.substr(first, line.find_last_not_of(kBlanks) - first + 1);
 }
 
-/// Calls take(line, number) for each line without white space at its ends; empty ones are skipped.
+/// Calls take(line, number) for each line without white space at its ends; empty ones and a byte
+/// order mark are skipped.
 template <class Take>
 void each_line(std::string_view text, const Take& take) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   std::size_t number = 0;
   while (!text.empty()) {
     const auto end = text.find('\n');
@@ -45,17 +52,36 @@ std::size_t number_length(std::string_view line) {
   return digit_follows ? 0 : end;
 }
 
+/// One more opens in what stands between two of them.
+bool opens_within(std::string_view inner, std::string_view open) {
+  const auto in_word = [&](std::size_t i) {
+    return i < inner.size() && (std::isalnum(static_cast<unsigned char>(inner[i])) != 0 ||
+                                static_cast<unsigned char>(inner[i]) >= 0x80U);
+  };
+  for (auto at = inner.find(open); at != inner.npos; at = inner.find(open, at + open.size())) {
+    const bool apostrophe = open == "'" && at > 0 && in_word(at - 1) && in_word(at + 1);
+    if (!apostrophe) return true;
+  }
+  return false;
+}
+
 /// Without the quotation marks and the asterisks of Markdown in which a model puts a whole item.
 std::string_view unwrapped(std::string_view item) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kPairs = {
-      {{"**", "**"}, {"*", "*"}, {"\"", "\""}, {"\u201c", "\u201d"}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kPairs = {
+      {{"**", "**"},
+       {"*", "*"},
+       {"\"", "\""},
+       {"'", "'"},
+       {"\u201c", "\u201d"},
+       {"\u2018", "\u2019"},
+       {"\u201e", "\u201c"},
+       {"\u00ab", "\u00bb"}}};
   for (std::size_t i = 0; i < kPairs.size();) {
     const auto& [open, close] = kPairs[i++];
     if (item.size() < open.size() + close.size()) continue;
     const auto inner = item.substr(open.size(), item.size() - open.size() - close.size());
     // Where one more opens inside, the two at the ends belong to different ones.
-    if (!item.starts_with(open) || !item.ends_with(close) || inner.find(open) != inner.npos)
-      continue;
+    if (!item.starts_with(open) || !item.ends_with(close) || opens_within(inner, open)) continue;
     item = trimmed(inner);
     i = 0;  // what was in one pair may be in another
   }
@@ -81,6 +107,22 @@ std::string without_stops(std::string_view line) {
     const bool ellipsis = line.substr(i, 3) == "\u2026";
     if (line[i] != '.' && !ellipsis) kept += line[i];
     if (ellipsis) i += 2;
+  }
+  return kept;
+}
+
+/// The words that may be an opening's, a space behind each.
+std::string first_words(std::string_view line) {
+  std::string kept;
+  std::size_t begin = 0;
+  for (std::size_t words = 0; words < kMostWords; ++words) {
+    begin = line.find_first_not_of(" \t", begin);
+    if (begin == line.npos) break;
+    const auto end = std::min(line.find_first_of(" \t", begin), line.size());
+    const auto word = line.substr(begin, end - begin);
+    if (word.find_first_of(kStoryMarkup) != word.npos) break;
+    kept.append(word) += ' ';
+    begin = end;
   }
   return kept;
 }
@@ -121,23 +163,13 @@ std::vector<std::string> read_first_names(std::string_view text, const std::stri
   return names;
 }
 
-std::vector<std::string> read_openings(std::string_view text, const std::string& origin) {
-  std::vector<std::string> openings;
-  std::unordered_set<std::string> seen;
+StoryOpenings read_openings(std::string_view text, const std::string& origin) {
+  std::vector<std::string> lines;
   for (const auto item : items_of(text)) {
-    const auto clean = without_stops(item);
-    std::string opening;
-    std::size_t words = 0;
-    for (std::size_t begin = 0; words < kMostWords; ++words) {
-      begin = clean.find_first_not_of(" \t", begin);
-      if (begin == clean.npos) break;
-      const auto end = std::min(clean.find_first_of(" \t", begin), clean.size());
-      if (words > 0) opening += ' ';
-      opening += clean.substr(begin, end - begin);
-      begin = end;
-      if (seen.insert(opening).second) openings.push_back(opening);
-    }
+    auto line = first_words(without_stops(item));
+    if (!line.empty()) lines.push_back(std::move(line));
   }
+  StoryOpenings openings(std::move(lines));
   if (openings.empty()) core::fail(core::Code::bad_data, "{}: no opening in it", origin);
   return openings;
 }

@@ -3,7 +3,8 @@
 namespace task {
 namespace {
 
-const std::string& drawn(const std::vector<std::string>& list, core::Rng& rng) {
+template <class List>
+std::string_view drawn(const List& list, core::Rng& rng) {
   return list[rng.below(list.size())];
 }
 

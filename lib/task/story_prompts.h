@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "task/story_openings.h"
 
 namespace task {
 
@@ -18,7 +19,7 @@ inline constexpr std::array<std::string_view, 6> kStoryFeatures = {
 /// What the parts of a prompt are drawn from, each uniformly. None is empty.
 struct StoryParts {
   std::vector<std::string> nouns, verbs, adjectives, names;
-  std::vector<std::string> openings;  ///< first words of a story, without an end
+  StoryOpenings openings;  ///< first words of a story, without an end
 };
 
 /// Lists of this project's own.
@@ -35,9 +36,9 @@ void read_story_words(std::string_view text, const std::string& origin, StoryPar
 std::vector<std::string> read_first_names(std::string_view text, const std::string& origin);
 
 /// An opening a line, which numbers and marks are cut from in the same way. Of each all beginnings
-/// of 1 to 12 words are kept, without full stops and ellipses, each once. Throws Error{bad_data} if
-/// none is left.
-std::vector<std::string> read_openings(std::string_view text, const std::string& origin);
+/// of 1 to 12 words are kept, without full stops and ellipses, each once; a word with a character of
+/// markup is in none. Throws Error{bad_data} if none is left.
+StoryOpenings read_openings(std::string_view text, const std::string& origin);
 
 /// What asks a model for a list that read_first_names() reads: always the same, for what is drawn
 /// of the model differs.

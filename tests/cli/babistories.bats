@@ -27,6 +27,34 @@ setup() {
   [[ $output == "gen-babistories-prompts: words:4: 'adverb soon' is none of "* ]]
 }
 
+@test "prompts: lists may be compressed, a shard is none, and stdin is read for one" {
+  printf 'noun cat\nverb purr\nadjective soft\n' >words
+  printf '1. Mia\n2. Zoe\n' >names
+  printf 'It began one night.\nOnce more.\n' >openings
+  gen-babistories-prompts -n 50 --words words --names names --openings openings >whole
+  for list in words names openings; do
+    zstd -qf $list -o $list.zst && gzip -k $list
+  done
+  for kind in zst gz; do
+    gen-babistories-prompts -n 50 --words words.$kind --names names.$kind --openings openings.$kind | cmp - whole
+    gen-babistories-prompts -n 50 --words words --names names --openings - <openings.$kind | cmp - whole
+    gen-babistories-prompts -n 50 --words words --names - --openings openings < <(cat names.$kind) | cmp - whole
+  done
+  head -c 15 openings.gz >short
+  run -65 gen-babistories-prompts --openings short
+  [ "$output" = "gen-babistories-prompts: short: cut short: it ends within its compressed data" ]
+  tokenize -q -t bytes openings -o openings.shard.zst
+  run -65 gen-babistories-prompts --openings openings.shard.zst
+  [[ $output == "gen-babistories-prompts: openings.shard.zst: a shard of tokens"* ]]
+
+  for two in '--names - --openings -' '--words - --openings -' '--words - --names -'; do
+    # shellcheck disable=SC2086  # words
+    run -64 gen-babistories-prompts $two -o none <names
+    [ "$output" = "gen-babistories-prompts: two inputs are -; stdin can be read only once" ]
+  done
+  [ ! -e none ]
+}
+
 @test "prompts: requests of a batch" {
   run -0 gen-babistories-prompts -n 2 --request openai --model some/model --max-tokens 99
   [ "$(jq -r '"\(.custom_id) \(.method) \(.url) \(.body.model) \(.body.max_tokens) \(.body.messages[0].role)"' <<<"${lines[1]}")" = \
@@ -90,6 +118,26 @@ answers() {
   [ "$(jq -c '.body | [(.messages | length), .continue_final_message, .add_generation_prompt]' batch | uniq)" = '[2,true,false]' ]
   gen-babistories-prompts -n 1 --request openai --model some |
     jq -e '.body | (.messages | length) == 1 and (has("continue_final_message") or has("add_generation_prompt") | not)'
+}
+
+@test "prompts: stories that a model's list begins are kept, whatever markup stands in it" {
+  printf '1. In a *dark* wood\n2. One day [name] ran\n' >list
+  gen-babistories-prompts -n 100 --openings list --opening-in answer --request openai --model some >batch
+  answers '" the cat sat down."' <batch >answers.jsonl
+  clean-babistories --json --least-words 3 --format openai --requests batch answers.jsonl >out 2>figures
+  [ "$(jq -c '[.read, .kept, .dropped]' figures)" = '[100,100,{}]' ]
+}
+
+@test "prompts: many openings take little more memory than their text" {
+  python3 - <<'EOF' >list
+for i in range(60000):
+    print(i, *(f"{(i * 7919 + j * 104729) % 99991:x}" for j in range(11)))
+EOF
+  (
+    ulimit -v 100000
+    gen-babistories-prompts -n 1 --openings list >out
+  )
+  [ "$(wc -l <out)" -eq 1 ]
 }
 
 @test "cleaning: openings before the stories that go on from them" {

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "task/story_cleaning.h"
+#include "task/story_markup.h"
 #include "task/story_prompts.h"
 #include "task/story_requests.h"
 
@@ -44,8 +45,11 @@ void read_lists(std::string_view text) {
       if (name.empty() || name.find('\n') != std::string::npos) std::abort();
   });
   try_to([&] {
-    for (const auto& opening : task::read_openings(text, "here"))
-      if (opening.empty() || opening.find_first_of(".\n") != std::string::npos) std::abort();
+    const auto openings = task::read_openings(text, "here");
+    for (std::size_t i = 0; i < openings.size(); ++i)
+      if (openings[i].empty() || openings[i].find_first_of(".\n") != std::string::npos ||
+          openings[i].find_first_of(task::kStoryMarkup) != std::string::npos)
+        std::abort();
   });
   try_to([&] {
     task::StoryParts parts;

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -13,6 +15,14 @@
 namespace {
 
 task::CleanStory cleaned(std::string_view text) { return task::clean_story(text, {}, 3); }
+
+/// All that prompts draw an opening from, in its order.
+std::vector<std::string> openings(std::string_view text) {
+  const auto list = task::read_openings(text, "o");
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < list.size(); ++i) all.emplace_back(list[i]);
+  return all;
+}
 
 /// What becomes of an answer that was to go on from an opening.
 std::string continued(const std::string& opening, std::string_view answer) {
@@ -63,15 +73,14 @@ DOCTEST_TEST_CASE("lists of words, names and openings") {
                 "w: no adjective in it");
   DOCTEST_CHECK(task::read_first_names("1. Anna\n2. Bo\nAnna\nMaximilian\n", "n") ==
                 std::vector<std::string>{"Anna", "Bo"});
-  DOCTEST_CHECK(task::read_openings("1. Once upon a time...\nOnce more.\n", "o") ==
+  DOCTEST_CHECK(openings("1. Once upon a time...\nOnce more.\n") ==
                 std::vector<std::string>{"Once", "Once upon", "Once upon a", "Once upon a time",
                                          "Once more"});
-  DOCTEST_CHECK(thrown([] { task::read_openings("...\n", "o"); }).text == "o: no opening in it");
+  DOCTEST_CHECK(thrown([] { openings("...\n"); }).text == "o: no opening in it");
 }
 
 DOCTEST_TEST_CASE("lists as models answer: numbered in several ways, wrapped, with chatter") {
   const auto names = [](std::string_view text) { return task::read_first_names(text, "n"); };
-  const auto openings = [](std::string_view text) { return task::read_openings(text, "o"); };
   using Strings = std::vector<std::string>;
   DOCTEST_CHECK(
       names("Sure: \n\n 1.  Anna\r\n2) Bo\n3.Cleo\n4. \n5. **Dan**\n6. \"Eve\"\nEnjoy!\n") ==
@@ -91,6 +100,55 @@ DOCTEST_TEST_CASE("lists as models answer: numbered in several ways, wrapped, wi
                 "n: no name of at most 7 letters in it");
 }
 
+DOCTEST_TEST_CASE("items of lists lose the quotation marks around them, whatever kind they are") {
+  using Strings = std::vector<std::string>;
+  DOCTEST_CHECK(task::read_first_names("'Anna'\n\u2018Bo\u2019\n\u00abCleo\u00bb\n\u00ab Dan "
+                                       "\u00bb\n\u201eEve\u201c\n*'Fay'*\nD'Arcy\n'Gus\n",
+                                       "n") ==
+                Strings{"Anna", "Bo", "Cleo", "Dan", "Eve", "Fay", "D'Arcy", "'Gus"});
+  // An apostrophe opens nothing.
+  DOCTEST_CHECK(openings("'It's'") == Strings{"It's"});
+  DOCTEST_CHECK(openings("'Hi,' said 'Bo'") == Strings{"'Hi,'", "'Hi,' said", "'Hi,' said 'Bo'"});
+}
+
+DOCTEST_TEST_CASE("lists may begin with a byte order mark") {
+  using Strings = std::vector<std::string>;
+  DOCTEST_CHECK(task::read_first_names("\xEF\xBB\xBF"
+                                       "1. Anna\n2. Bo\n",
+                                       "n") == Strings{"Anna", "Bo"});
+  DOCTEST_CHECK(openings("\xEF\xBB\xBFOnce\n") == Strings{"Once"});
+  task::StoryParts parts;
+  task::read_story_words("\xEF\xBB\xBFnoun cat\nverb go\nadjective red\n", "w", parts);
+  DOCTEST_CHECK(parts.nouns == Strings{"cat"});
+}
+
+DOCTEST_TEST_CASE("openings end before markup, which stories are dropped for") {
+  using Strings = std::vector<std::string>;
+  DOCTEST_CHECK(openings("1. In a *dark* wood\n2. One day [name] ran\n3. In a #box\n") ==
+                Strings{"In", "In a", "One", "One day"});
+  DOCTEST_CHECK(openings("1. **One night**\n2. Tom & Anna\n") ==
+                Strings{"One", "One night", "Tom"});
+  DOCTEST_CHECK(thrown([] { openings("[name] ran\n"); }).text == "o: no opening in it");
+}
+
+DOCTEST_TEST_CASE("openings are what a list of all beginnings has, each once, in its order") {
+  core::Rng rng(5, 0);
+  const char* const words[] = {"a", "a-b", "ab", "a\x01", "b", "\u00e9"};
+  for (int round = 0; round < 200; ++round) {
+    std::string text;
+    std::vector<std::string> all;
+    for (auto lines = 1 + rng.below(12); lines > 0; --lines) {
+      std::string line;
+      for (auto left = 1 + rng.below(5); left > 0; --left) {
+        line += (line.empty() ? "" : " ") + std::string(words[rng.below(std::size(words))]);
+        if (std::find(all.begin(), all.end(), line) == all.end()) all.push_back(line);
+      }
+      text += line + "\n";
+    }
+    DOCTEST_REQUIRE(openings(text) == all);
+  }
+}
+
 DOCTEST_TEST_CASE("lists are asked for in lines that are numbered, openings in two wordings") {
   const auto plain = task::openings_question(0), differing = task::openings_question(1);
   for (const auto& text : {task::names_question(), plain, differing}) {
@@ -108,6 +166,12 @@ DOCTEST_TEST_CASE("a story has its opening, once") {
   DOCTEST_CHECK(continued("One day", "\n\na cat sat.") == "One day a cat sat.");
   DOCTEST_CHECK(continued("One day", "a cat sat.") == "One day a cat sat.");
   DOCTEST_CHECK(continued("The cat", "'s tail, and") == "The cat's tail, and");
+  for (const auto* const rest : {"t go.", "re in.", "ll go.", "ve it", "d go.", "m in.", "S.", ""})
+    DOCTEST_CHECK(continued("They", std::string("'") + rest) == std::string("They'") + rest);
+  DOCTEST_CHECK(continued("He said,", "'Hello'") == "He said, 'Hello'");
+  DOCTEST_CHECK(continued("He said,", "'Dear me'") == "He said, 'Dear me'");
+  DOCTEST_CHECK(continued("He said,", "'t\u00e9l\u00e9'") == "He said, 't\u00e9l\u00e9'");
+  DOCTEST_CHECK(continued("'Yes,", "' he said.") == "'Yes,' he said.");
   DOCTEST_CHECK(continued("One day", ", a cat sat.") == "One day, a cat sat.");
   DOCTEST_CHECK(continued("He said", "\"Yes.\"") == "He said \"Yes.\"");
   DOCTEST_CHECK(continued("\"Yes", "\" he said.") == "\"Yes\" he said.");
