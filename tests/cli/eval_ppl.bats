@@ -189,6 +189,8 @@ EOF
   run -64 eval-ppl -m model --timings near --per-token near test.shard.zst
   [[ $output == *"--timings near: --per-token goes there too"* ]]
   run -64 eval-ppl -m model --tune - --cache 5 -
+  # With no FILE nothing else is read.
+  eval-ppl -q -m model --tune - --cache 5 <valid.shard.zst | grep -q "^cache-theta"
 }
 
 @test "datastores: joint, interpolated, both, two at once, tuned, retrieval; the text itself is left out" {
