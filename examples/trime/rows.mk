@@ -164,7 +164,7 @@ $(foreach t,main batching small-model medium-model order gradient segments p byt
 
 # The best of each model is marked.
 $(OUT)/reach.tsv: $(rows.reach:%=$(OUT)/row/%.json)
-	@$(if $(reached),,$(error the table needs DATA or XML: see the head of the Makefile)){ $(foreach r,$(rows.reach),./tsv-line '$(title.$(r))' $(OUT)/row/$(r).json perplexity;) } | sed 's/ /\t/' | sort -t $$'\t' -k1,1 -k3,3g | \
+	@$(if $(strip $(reached)),,$(error the table needs DATA or XML: see the head of the Makefile)){ $(foreach r,$(rows.reach),./tsv-line '$(title.$(r))' $(OUT)/row/$(r).json perplexity;) } | sed 's/ /\t/' | sort -t $$'\t' -k1,1 -k3,3g | \
 	  awk -F '\t' 'BEGIN { print "model\treach\tperplexity\tchosen" } { print $$0 "\t" ($$1 == last ? "no" : "yes"); last = $$1 }' >$@
 
 # Each pair of the main table's rows by compare-ppl: the ratio of the second's perplexity to the first's.
