@@ -4,6 +4,8 @@
 // stdout, or -o: one prompt a line: a JSON object with every part, the text alone, or a request of
 // a chat-completion batch file.
 
+#include <fmt/format.h>
+
 #include <string>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "core/json.h"
 #include "shard/unpacked_source.h"
 #include "task/story_prompts.h"
+#include "task/story_requests.h"
 
 namespace {
 
@@ -112,36 +115,18 @@ Question ask_list(const Options& options, std::int64_t number) {
   return question;
 }
 
-/// The body of a request. Servers that go on with an unfinished message want to be told both: not
-/// to end it, and to begin no other.
-core::OrderedJson request_body(const Question& question, const Options& options) {
-  core::OrderedJson body;
-  body["model"] = options.model;
-  body["messages"] = {{{"role", "user"}, {"content", question.instruction}}};
-  if (!question.begun.empty()) {
-    body["messages"].push_back({{"role", "assistant"}, {"content", question.begun}});
-    body["continue_final_message"] = true;
-    body["add_generation_prompt"] = false;
-  }
-  body["temperature"] = options.temperature;
-  body["max_tokens"] = options.max_tokens;
-  return body;
-}
-
-/// One line of a chat-completion batch file: id, path, and the request's body.
-core::OrderedJson request(const Question& question, const Options& options, std::int64_t seed,
-                          std::int64_t number) {
-  core::OrderedJson json;
-  json["custom_id"] = options.ask + "-" + std::to_string(seed) + "-" + std::to_string(number);
-  json["method"] = "POST";
-  json["url"] = "/v1/chat/completions";
-  json["body"] = request_body(question, options);
-  return json;
-}
-
 std::string line_of(const Question& question, const Options& options, std::int64_t seed,
                     std::int64_t number) {
-  if (options.request != "none") return core::dump(request(question, options, seed, number));
+  if (options.request != "none") {
+    const auto id = fmt::format("{}-{}-{}", options.ask, seed, number);
+    const task::StoryRequest request{id,
+                                     options.model,
+                                     question.instruction,
+                                     question.begun,
+                                     options.temperature,
+                                     options.max_tokens};
+    return core::dump(request.json());
+  }
   if (options.form == "json") return core::dump(question.record);
   return question.instruction + (question.begun.empty() ? "" : " ") + question.begun;
 }

@@ -27,6 +27,27 @@ bool before(const core::Digest& a, const core::Digest& b) {
 
 }  // namespace
 
+core::OrderedJson StoryRequest::json() const {
+  core::OrderedJson body;
+  body["model"] = model;
+  body["messages"] = {{{"role", "user"}, {"content", instruction}}};
+  if (!begun.empty()) {
+    // Servers that go on with an unfinished message want to be told both: not to end it, and to
+    // begin no other.
+    body["messages"].push_back({{"role", "assistant"}, {"content", begun}});
+    body["continue_final_message"] = true;
+    body["add_generation_prompt"] = false;
+  }
+  body["temperature"] = temperature;
+  body["max_tokens"] = max_tokens;
+  core::OrderedJson json;
+  json["custom_id"] = id;
+  json["method"] = "POST";
+  json["url"] = "/v1/chat/completions";
+  json["body"] = body;
+  return json;
+}
+
 AnswerOpenings::AnswerOpenings(core::ByteSource& requests) : file_(requests.name()) {
   core::SeparatedPieces lines(requests, "\n");
   std::string line;

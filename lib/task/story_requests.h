@@ -1,6 +1,7 @@
 #pragma once
-// What the answers to a batch of chat completions go on from, by the requests.
+// A batch of chat completions: its requests, and what the answers go on from.
 
+#include <cstdint>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -10,6 +11,15 @@
 #include "core/json.h"
 
 namespace task {
+
+/// A line of a batch file. `begun`: what the answer begins with, the last message and the
+/// assistant's; empty: it begins by itself.
+struct StoryRequest {
+  std::string id, model, instruction, begun;
+  double temperature = 1;
+  std::int64_t max_tokens = 512;
+  core::OrderedJson json() const;
+};
 
 /// The openings of answers, by custom_id: a request whose last message is the assistant's is
 /// answered by what follows that message. Holds 24 bytes a request, and each opening once.
