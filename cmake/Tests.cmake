@@ -43,6 +43,7 @@ function(tessera_unit_tests)
     set(torch "")
     if(room IN_LIST torch_rooms)
       set(torch TORCH)
+      list(APPEND sources ${CMAKE_SOURCE_DIR}/tests/unit/first_look.cpp)
     endif()
     set(beside "")  # what a test sets its room beside
     if(room STREQUAL nn)
@@ -63,7 +64,7 @@ function(tessera_unit_tests)
   endforeach()
   # Apart from unit_train: where there is a device autograd has threads, which the processes that a test forks have not.
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/device/*_test.cpp)
-  tessera_test_binary(unit_device TORCH SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${sources}
+  tessera_test_binary(unit_device TORCH SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${CMAKE_SOURCE_DIR}/tests/unit/first_look.cpp ${sources}
     LIBRARIES tessera_train emulated_kernels pretend_device)
   add_test(NAME unit_device COMMAND unit_device WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(unit_device PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive PROCESSORS 2)
@@ -120,7 +121,7 @@ function(tessera_tests)
   add_test(NAME link_order COMMAND link_order)
 
   # What the program tests preload to make calls fail.
-  add_library(faults SHARED EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/faults/faults.cpp)
+  add_library(faults SHARED EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/faults/faults.cpp ${CMAKE_SOURCE_DIR}/tests/faults/first_look.cpp)
   target_link_libraries(faults PRIVATE ${CMAKE_DL_LIBS})
   set_target_properties(faults PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_dependencies(unit-tests faults)

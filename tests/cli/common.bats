@@ -118,3 +118,23 @@ one_line_of() {
   }
   for_each check
 }
+
+# Two threads that first ask MKL for its functions at once may be given others than are meant.
+@test "MKL looks at the processor while a program has one thread" {
+  local faults=$BIN/../tests/libfaults.so
+  [ -e "$faults" ] || skip "no libfaults.so: make tests builds it"
+  ! grep -q 'TESSERA_SANITIZE:BOOL=ON' "$BIN/../CMakeCache.txt" || skip "sanitizers want to be preloaded first"
+  "$root"/tests/cli/tiny_gpt2 model
+  text_shards 300 200
+  looks() { # COMMAND...
+    LD_PRELOAD=$faults FIRST_LOOK=$PWD/threads "$@" >/dev/null
+    [ -e threads ] || skip "torch was built without MKL"
+    [ "$(cat threads)" -eq 1 ] || { echo "$1: $(cat threads) threads" && return 1; }
+    rm threads
+  }
+  looks train -q --layers 1 --d-model 16 --heads 2 --segment 32 --batch 2 --steps 1 -o trained train.shard.zst
+  looks eval-ppl -q -m model valid.shard.zst
+  looks score -q -m model -t bytes valid.txt
+  looks sample -q -m model -t bytes --prompt The --max-tokens 2
+  looks build-datastore -q -m model --index exact -o store train.shard.zst
+}

@@ -1,0 +1,8 @@
+// Of test binaries with torch: what nn::start does before a program has a second thread.
+#include "nn/base/torch.h"
+
+namespace {
+
+[[maybe_unused]] const bool looked = torch::ones({1}).exp().defined();
+
+}  // namespace
