@@ -3,11 +3,18 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <vector>
 
 #include "infer/loops/recurrence_kernels.h"
 #include "nn/layers/relative_attention.h"
 
 namespace infer {
+namespace {
+
+// The bits of a row of a product depend on how many rows there are: so many together, always.
+constexpr std::int64_t kDistancesTogether = 64;
+
+}  // namespace
 
 RelativePart::RelativePart(DecodeWeights& weights, const std::string& name,
                            const std::string& biases, std::int64_t d, std::int64_t heads,
@@ -31,10 +38,13 @@ void RelativePart::prepare(const Chunk& chunk) {
   longest_ = past_.extend(slots_, chunk);
   scores_.fit(chunk.threads, 2 * longest_);
   if (distances_.defined() && distances_.size(0) >= longest_) return;
-  const auto room = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(longest_)));
-  distances_ =
-      torch::linear(nn::distance_vectors(room, clamp_, d_).to(torch::kFloat32), of_distance_)
-          .contiguous();
+  const auto room =
+      std::max(kDistancesTogether,
+               static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(longest_))));
+  std::vector<torch::Tensor> pieces;
+  for (const auto& some : nn::distance_vectors(room, clamp_, d_).split(kDistancesTogether))
+    pieces.push_back(torch::linear(some.to(torch::kFloat32), of_distance_));
+  distances_ = torch::cat(pieces);
 }
 
 void RelativePart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) {

@@ -205,10 +205,10 @@ void TuneOptions::fields(core::FieldList& f) {
   f("tune-temperatures", temperatures,
     "joint temperatures to try [0.5 to 3 times --joint-temperature]")
       .above(0)
-      .at_most(1e6);
+      .at_most(kMostTuned);
   f("tune-thetas", thetas, "thetas of the cache to try [1/8 to 8, over sqrt(width of f)]")
       .above(0)
-      .at_most(1e6);
+      .at_most(kMostTuned);
   f("tune-lambdas", lambdas, "shares to try, every combination [the best of all]")
       .at_least(0)
       .below(1);
@@ -216,7 +216,7 @@ void TuneOptions::fields(core::FieldList& f) {
     "temperatures of the stores' own distribution to try [1, and 1/80 to 4 times "
     "--datastore-temperature]")
       .above(0)
-      .at_most(1e6);
+      .at_most(kMostTuned);
   f("tune-nprobes", nprobes, "numbers of lists to try, a search each [--nprobe]").between(1, 1e6);
 }
 
