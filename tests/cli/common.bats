@@ -3,6 +3,18 @@
 
 load helpers
 
+# What --help says of each program and verb, once: every test asks for it.
+setup_file() {
+  helps=$BATS_FILE_TMPDIR/help
+  export helps
+  mkdir "$helps"
+  local program verb
+  for program in $(programs); do
+    "$program" --help >"$helps/${program##*/}"
+    for verb in $(verbs "$program"); do "$program" "$verb" --help >"$helps/${program##*/} $verb"; done
+  done
+}
+
 setup() {
   cd "$BATS_TEST_TMPDIR"
 }
@@ -11,13 +23,22 @@ programs() {
   find "$BIN" -maxdepth 1 -type f -perm -u+x | sort
 }
 
+verbs() { # PROGRAM
+  sed -n '/^Subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p' "$helps/${1##*/}"
+}
+
+# help_of PROGRAM [VERB]: a file.
+help_of() {
+  echo "$helps/${1##*/}${2:+ $2}"
+}
+
 # Runs `check PROGRAM [VERB]` for each program; of a program with verbs for each verb too.
 for_each() {
   local program verb failed=0 seen=0
   for program in $(programs); do
     seen=$((seen + 1))
     "$@" "$program" || { echo "# fails: ${program##*/}" && failed=1; }
-    for verb in $("$program" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
+    for verb in $(verbs "$program"); do
       "$@" "$program" "$verb" || { echo "# fails: ${program##*/} $verb" && failed=1; }
     done
   done
@@ -26,7 +47,7 @@ for_each() {
 
 # Options are a verb's where a program has verbs.
 has_options() {
-  "$@" --help | grep -q -- '--print-config'
+  grep -q -- '--print-config' "$(help_of "$@")"
 }
 
 # exits CODE COMMAND...: says what came instead.
@@ -55,7 +76,7 @@ one_line_of() {
     local flag
     has_options "$@" || return 0
     for flag in --help --version --quiet --verbose --json --seed --jobs --config --print-config --output --build-info; do
-      "$@" --help | grep -q -- "$flag" || { echo "no $flag" && return 1; }
+      grep -q -- "$flag" "$(help_of "$@")" || { echo "no $flag" && return 1; }
     done
   }
   for_each check
