@@ -60,9 +60,7 @@ std::optional<std::string> marker_at(std::string_view text) {
 
 /// A letter or a digit, of whatever alphabet; punctuation beyond ASCII is none.
 bool begins_with_word(std::string_view text) {
-  if (text.empty() || text.starts_with("\xE2\x80")) return false;
-  return std::isalnum(static_cast<unsigned char>(text.front())) != 0 ||
-         static_cast<unsigned char>(text.front()) >= 0x80U;
+  return !text.empty() && !text.starts_with("\xE2\x80") && is_of_word(text.front());
 }
 
 /// Where a line or a sentence begins: at the front, after a newline, after white space that follows

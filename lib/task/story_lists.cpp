@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -54,10 +53,7 @@ std::size_t number_length(std::string_view line) {
 
 /// One more opens in what stands between two of them.
 bool opens_within(std::string_view inner, std::string_view open) {
-  const auto in_word = [&](std::size_t i) {
-    return i < inner.size() && (std::isalnum(static_cast<unsigned char>(inner[i])) != 0 ||
-                                static_cast<unsigned char>(inner[i]) >= 0x80U);
-  };
+  const auto in_word = [&](std::size_t i) { return i < inner.size() && is_of_word(inner[i]); };
   for (auto at = inner.find(open); at != inner.npos; at = inner.find(open, at + open.size())) {
     const bool apostrophe = open == "'" && at > 0 && in_word(at - 1) && in_word(at + 1);
     if (!apostrophe) return true;
