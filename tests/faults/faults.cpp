@@ -1,9 +1,13 @@
 // A library to preload: the n-th call of a kind fails, or the process dies there.
 //
-//   FAULT_CALL   write, fsync, rename, open, mmap, read, truncate, mkdir, unlink; or several with
-//                commas
-//   FAULT_AT     which call of those kinds, from 1; 0 or none: only count
-//   FAULT_ERRNO  the number the call fails with [5, EIO]; `kill`: SIGKILL, after half of a write
+//   FAULT_CALL   write, fsync, rename, open, create (an open that may make a file), mmap, read,
+//                truncate, mkdir, unlink, exit (behind main); or several with commas
+//   FAULT_AT     which call of those kinds, from 1; 0 or none: only count; `3+`: all from the third
+//                on, as on a disk that stays full
+//   FAULT_ERRNO  the number the call fails with [5, EIO]; `kill`: SIGKILL, after half of a write;
+//                `stop`: SIGSTOP before the call, which works once the process goes on;
+//                `kill-after`, `term-after`, `int-after`, `usr1-after`: that signal once the call
+//                has done its work (not of mmap and read)
 //   FAULT_THERE  a path that access() finds, whether it is there or not
 //   FAULT_COUNT  a file to which the number of calls is written when the process ends
 //
@@ -41,19 +45,23 @@ enum Kind : unsigned {
   kRead = 32,
   kTruncate = 64,
   kMkdir = 128,
-  kUnlink = 256
+  kUnlink = 256,
+  kCreate = 512,
+  kExit = 1024
 };
-constexpr const char* kNames[] = {"write", "fsync",    "rename", "open",  "mmap",
-                                  "read",  "truncate", "mkdir",  "unlink"};
+constexpr const char* kNames[] = {"write",    "fsync", "rename", "open",   "mmap", "read",
+                                  "truncate", "mkdir", "unlink", "create", "exit"};
 
 struct Plan {
-  bool on = false, kill = false;
+  bool on = false, kill = false, stop = false, stays = false;
   unsigned kinds = 0;
   long at = 0;
   int error = EIO;
+  int after = 0;  // the signal that the call's end brings; 0: none
   const char* count_file = nullptr;
 };
 Plan g_plan;
+thread_local bool g_due = false;  // the call that is being made brings it
 std::atomic<long> g_calls{0};
 
 const char* variable(const char* name) {
@@ -68,30 +76,37 @@ unsigned kinds_of(const char* list) {
   return kinds;
 }
 
+struct Ending {
+  const char* name;
+  int number;
+};
+
 [[gnu::constructor]] void start() {
   g_plan.kinds = kinds_of(variable("FAULT_CALL"));
   g_plan.at = std::atol(variable("FAULT_AT"));
+  g_plan.stays = std::strchr(variable("FAULT_AT"), '+') != nullptr;
   const char* error = variable("FAULT_ERRNO");
   g_plan.kill = std::strcmp(error, "kill") == 0;
-  if (*error != '\0' && !g_plan.kill) g_plan.error = std::atoi(error);
+  g_plan.stop = std::strcmp(error, "stop") == 0;
+  for (const auto& [name, number] : {Ending{"kill-after", SIGKILL},
+                                     {"term-after", SIGTERM},
+                                     {"int-after", SIGINT},
+                                     {"usr1-after", SIGUSR1}})
+    if (std::strcmp(error, name) == 0) g_plan.after = number;
+  if (*error >= '0' && *error <= '9') g_plan.error = std::atoi(error);
   const char* file = variable("FAULT_COUNT");
   g_plan.count_file = *file != '\0' ? file : nullptr;
   g_plan.on = true;
 }
 
-[[gnu::destructor]] void end() {
-  if (!g_plan.on || g_plan.count_file == nullptr) return;
-  g_plan.on = false;
-  if (std::FILE* file = std::fopen(g_plan.count_file, "w")) {
-    std::fprintf(file, "%ld\n", g_calls.load());
-    std::fclose(file);
-  }
-}
-
-// True if this call is the one.
-bool strikes(Kind kind) {
-  if (!g_plan.on || (g_plan.kinds & kind) == 0) return false;
-  return ++g_calls == g_plan.at;
+// True if this call, which is of these kinds, is the one that fails.
+bool strikes(unsigned kinds) {
+  if (!g_plan.on || (g_plan.kinds & kinds) == 0) return false;
+  const long call = ++g_calls;
+  if (g_plan.at == 0 || (g_plan.stays ? call < g_plan.at : call != g_plan.at)) return false;
+  if (g_plan.stop) ::raise(SIGSTOP);
+  g_due = g_plan.after != 0;
+  return !g_plan.stop && !g_due;
 }
 
 [[noreturn]] void die() {
@@ -104,6 +119,29 @@ long fail() {
   if (g_plan.kill) die();
   errno = g_plan.error;
   return -1;
+}
+
+// The result of a call that has done its work.
+template <class Result>
+Result after(Result result) {
+  if (!g_due) return result;
+  g_due = false;
+  const int error = errno;
+  if (g_plan.after == SIGKILL) die();
+  ::raise(g_plan.after);
+  errno = error;
+  return result;
+}
+
+[[gnu::destructor]] void end() {
+  if (g_plan.on && strikes(kExit)) fail();
+  after(0);
+  if (!g_plan.on || g_plan.count_file == nullptr) return;
+  g_plan.on = false;
+  if (std::FILE* file = std::fopen(g_plan.count_file, "w")) {
+    std::fprintf(file, "%ld\n", g_calls.load());
+    std::fclose(file);
+  }
 }
 
 bool of_system(const char* path) {
@@ -131,8 +169,9 @@ mode_t mode_of(int flags, va_list list) {
 }
 
 int open_as(const char* name, const char* path, int flags, mode_t mode) {
-  if (!of_system(path) && strikes(kOpen)) return static_cast<int>(fail());
-  return next<int (*)(const char*, int, ...)>(name)(path, flags, mode);
+  const unsigned kinds = (flags & O_CREAT) != 0 ? kOpen | kCreate : kOpen;
+  if (!of_system(path) && strikes(kinds)) return static_cast<int>(fail());
+  return after(next<int (*)(const char*, int, ...)>(name)(path, flags, mode));
 }
 
 void* map_as(const char* name, void* at, std::size_t bytes, int protection, int flags, int fd,
@@ -151,7 +190,7 @@ ssize_t write_at_as(const char* name, int fd, const void* bytes, std::size_t n, 
     if (g_plan.kill) real(fd, bytes, n / 2, offset);
     return fail();
   }
-  return real(fd, bytes, n, offset);
+  return after(real(fd, bytes, n, offset));
 }
 
 ssize_t read_at_as(const char* name, int fd, void* bytes, std::size_t n, off_t offset) {
@@ -169,7 +208,7 @@ ssize_t write(int fd, const void* bytes, std::size_t n) {
     if (g_plan.kill) real(fd, bytes, n / 2);
     return fail();
   }
-  return real(fd, bytes, n);
+  return after(real(fd, bytes, n));
 }
 ssize_t pwrite(int fd, const void* bytes, std::size_t n, off_t offset) {
   return write_at_as("pwrite", fd, bytes, n, offset);
@@ -179,7 +218,7 @@ ssize_t pwrite64(int fd, const void* bytes, std::size_t n, off64_t offset) {
 }
 ssize_t writev(int fd, const struct iovec* pieces, int n) {
   if (ours(fd) && strikes(kWrite)) return fail();
-  return next<ssize_t (*)(int, const struct iovec*, int)>("writev")(fd, pieces, n);
+  return after(next<ssize_t (*)(int, const struct iovec*, int)>("writev")(fd, pieces, n));
 }
 
 ssize_t read(int fd, void* bytes, std::size_t n) {
@@ -201,16 +240,23 @@ int access(const char* path, int mode) noexcept {
 
 int fsync(int fd) {
   if (strikes(kFsync)) return static_cast<int>(fail());
-  return next<int (*)(int)>("fsync")(fd);
+  return after(next<int (*)(int)>("fsync")(fd));
 }
 int fdatasync(int fd) {
   if (strikes(kFsync)) return static_cast<int>(fail());
-  return next<int (*)(int)>("fdatasync")(fd);
+  return after(next<int (*)(int)>("fdatasync")(fd));
 }
 
 int rename(const char* from, const char* to) noexcept {
   if (strikes(kRename)) return static_cast<int>(fail());
-  return next<int (*)(const char*, const char*)>("rename")(from, to);
+  return after(next<int (*)(const char*, const char*)>("rename")(from, to));
+}
+
+int renameat2(int from_folder, const char* from, int to_folder, const char* to,
+              unsigned flags) noexcept {
+  if (strikes(kRename)) return static_cast<int>(fail());
+  return after(next<int (*)(int, const char*, int, const char*, unsigned)>("renameat2")(
+      from_folder, from, to_folder, to, flags));
 }
 
 int open(const char* path, int flags, ...) {
@@ -227,9 +273,13 @@ int open64(const char* path, int flags, ...) {
   va_end(list);
   return open_as("open64", path, flags, mode);
 }
+int mkstemp(char* path) {
+  if (strikes(kOpen | kCreate)) return static_cast<int>(fail());
+  return after(next<int (*)(char*)>("mkstemp")(path));
+}
 int mkostemp(char* path, int flags) {
-  if (strikes(kOpen)) return static_cast<int>(fail());
-  return next<int (*)(char*, int)>("mkostemp")(path, flags);
+  if (strikes(kOpen | kCreate)) return static_cast<int>(fail());
+  return after(next<int (*)(char*, int)>("mkostemp")(path, flags));
 }
 
 void* mmap(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
@@ -242,15 +292,15 @@ void* mmap64(void* at, std::size_t bytes, int protection, int flags, int fd,
 
 int ftruncate(int fd, off_t bytes) noexcept {
   if (strikes(kTruncate)) return static_cast<int>(fail());
-  return next<int (*)(int, off_t)>("ftruncate")(fd, bytes);
+  return after(next<int (*)(int, off_t)>("ftruncate")(fd, bytes));
 }
 int mkdir(const char* path, mode_t mode) noexcept {
   if (strikes(kMkdir)) return static_cast<int>(fail());
-  return next<int (*)(const char*, mode_t)>("mkdir")(path, mode);
+  return after(next<int (*)(const char*, mode_t)>("mkdir")(path, mode));
 }
 int unlink(const char* path) noexcept {
   if (strikes(kUnlink)) return static_cast<int>(fail());
-  return next<int (*)(const char*)>("unlink")(path);
+  return after(next<int (*)(const char*)>("unlink")(path));
 }
 
 }  // extern "C"
