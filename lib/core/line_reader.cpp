@@ -8,7 +8,7 @@ namespace core {
 namespace {
 
 constexpr std::size_t kMaxLineBytes = std::size_t{64} << 20;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kMarkOfUtf8 = "\xEF\xBB\xBF";
 
 }  // namespace
 
@@ -24,7 +24,7 @@ std::optional<std::string> LineReader::next() {
       const std::size_t stop = std::min(end, buffer_.size());
       std::string line = buffer_.substr(begin_, stop - begin_);
       begin_ = std::min(stop + 1, buffer_.size());
-      if (++line_ == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+      if (++line_ == 1 && line.starts_with(kMarkOfUtf8)) line.erase(0, kMarkOfUtf8.size());
       return line;
     }
     if (ended_) return std::nullopt;
