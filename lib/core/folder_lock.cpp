@@ -2,29 +2,60 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "core/error.h"
+#include "core/io.h"
 #include "core/os_error.h"
 
 namespace core {
+namespace {
 
-FolderLock::FolderLock(const std::string& folder, std::string_view held)
-    : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (fd_ < 0) {
-    const bool none = errno == ENOENT || errno == ENOTDIR;
-    fail_errno(none ? Code::no_input : Code::cannot_create, folder + ": cannot open", errno);
-  }
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
-    ::close(fd_);
-    if (error == EWOULDBLOCK) fail(Code::cannot_create, "{}: {}", folder, held);
-    fail(Code::cannot_create, "{}: cannot lock: {}", folder, error_text(error));
-  }
+// Each try meets one more process that made the folder, left it empty and removed it.
+constexpr int kMostTries = 1000;
+
+// False of a folder that was removed, or replaced by another, since it was opened.
+bool is_still_at(int fd, const std::string& path) {
+  struct stat here, there;
+  return ::fstat(fd, &here) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         here.st_ino == there.st_ino && here.st_dev == there.st_dev;
 }
 
-FolderLock::~FolderLock() { ::close(fd_); }
+}  // namespace
+
+FolderLock::FolderLock(const std::string& folder, std::string_view held, Absent absent) {
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    const bool makes = absent == Absent::made && !exists(folder);
+    if (makes) make_folders(folder);
+    fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd_ < 0) {
+      if (errno == ENOENT && makes) continue;
+      const bool none = errno == ENOENT || errno == ENOTDIR;
+      if (absent == Absent::made)
+        fail_errno(Code::cannot_create, folder + (none ? ": cannot create" : ": cannot open"),
+                   errno);
+      fail_errno(none ? Code::no_input : Code::cannot_create, folder + ": cannot open", errno);
+    }
+    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+      const int error = errno;
+      ::close(fd_);
+      if (error == EWOULDBLOCK) fail(Code::cannot_create, "{}: {}", folder, held);
+      fail(Code::cannot_create, "{}: cannot lock: {}", folder, error_text(error));
+    }
+    if (makes) made_ = folder;
+    if (is_still_at(fd_, folder)) return;
+    ::close(fd_);
+    made_.clear();
+  }
+  fail(Code::cannot_create, "{}: is removed again and again; give another folder", folder);
+}
+
+FolderLock::~FolderLock() {
+  if (!made_.empty()) ::rmdir(made_.c_str());  // fails where something is in it
+  ::close(fd_);
+}
 
 }  // namespace core

@@ -9,16 +9,22 @@ namespace core {
 /// The folder is this process's alone to change, until this goes. Readers do not ask.
 class FolderLock {
  public:
+  /// What to do where there is no folder: refuse it, or make it and those above it. A folder that
+  /// was made and stayed empty is removed with the lock.
+  enum class Absent { refused, made };
+
   /// Throws Error{cannot_create} if another process has it, saying `held`, or if it cannot be locked
-  /// at all; Error{no_input} if it is no folder.
+  /// or made at all; Error{no_input} if it is no folder.
   explicit FolderLock(const std::string& folder,
-                      std::string_view held = "another program is changing it");
+                      std::string_view held = "another program is changing it",
+                      Absent absent = Absent::refused);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  int fd_;
+  int fd_ = -1;
+  std::string made_;  ///< the folder, if this made it
 };
 
 }  // namespace core

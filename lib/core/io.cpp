@@ -64,6 +64,19 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent.string();
 }
 
+// So that a name in the folder is there after a crash too. `name`: whom an error names.
+void sync_folder_of(const std::string& folder, const std::string& name) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 && errno == EACCES) return;  // files may be put there, but no one may look
+  if (fd < 0) fail_errno(Code::io, name + ": cannot open its folder", errno);
+  const int result = ::fsync(fd);
+  const int error = errno;
+  ::close(fd);
+  // Some file systems cannot sync a folder; the rename is then as durable as they make it.
+  if (result != 0 && error != EINVAL && error != ENOTSUP)
+    fail(Code::io, "{}: cannot write its folder: {}", name, error_text(error));
+}
+
 void rename_file(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0)
     fail_errno(Code::cannot_create, to + ": cannot create", errno);
@@ -223,7 +236,7 @@ void Output::commit() {
   temporary_.clear();
   owned_ = false;
   ::close(fd_);  // and the lock with it; fsync has said what there was to say
-  sync_folder(parent_of(target_));
+  sync_folder_of(parent_of(target_), name_);
 }
 
 void write_file(const std::string& path, std::string_view text) {
@@ -295,20 +308,11 @@ bool is_regular_file(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
-void sync_folder(const std::string& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) fail_errno(Code::io, folder + ": cannot open", errno);
-  const int result = ::fsync(fd);
-  const int error = errno;
-  ::close(fd);
-  // Some file systems cannot sync a folder; the rename is then as durable as they make it.
-  if (result != 0 && error != EINVAL && error != ENOTSUP)
-    fail(Code::io, "{}: cannot write: {}", folder, error_text(error));
-}
+void sync_folder(const std::string& folder) { sync_folder_of(folder, folder); }
 
 void rename_durably(const std::string& from, const std::string& to) {
   rename_file(from, to);
-  sync_folder(parent_of(to));
+  sync_folder_of(parent_of(to), to);
 }
 
 void make_folders(const std::string& path) {

@@ -1,6 +1,7 @@
 #include "store/builder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <numeric>
 
@@ -74,7 +75,7 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
   if (differs("tokenizer")) return "another tokenizer than that of " + plan.model_name;
   for (const char* key : {"metric", "index"})
     if (differs(key)) return option_change(key, begun.value(key, Json()), now.at(key));
-  for (const char* key : {"part", "merge", "keys", "prune"})
+  for (const char* key : {"part", "merge", "keys", "prune", "key-scale"})
     if (begun.value(key, Json()) != now.value(key, Json()))
       return option_change(key, begun.value(key, Json()), now.value(key, Json()));
   if (differs("generation")) return "an earlier state of the store";
@@ -162,11 +163,9 @@ Recall measure_recall(const Index& index, std::span<const Half> keys, std::uint6
 
 Builder::Builder(std::string folder, Plan plan, bool append)
     : folder_(std::move(folder)), plan_(std::move(plan)), append_(append) {
-  if (append_)
-    read_manifest(folder_);  // says what is missing
-  else
-    core::make_folders(folder_);
-  lock_.emplace(folder_);
+  if (append_) read_manifest(folder_);  // says what is missing
+  lock_.emplace(folder_, "another program is changing it",
+                append_ ? core::FolderLock::Absent::refused : core::FolderLock::Absent::made);
   expect_free(folder_);
   expect_no_removal(folder_);
   const bool there = fs::exists(folder_ + "/" + kManifestName);
@@ -190,14 +189,16 @@ Builder::Builder(std::string folder, Plan plan, bool append)
     const bool same = plan_.width == base_.query_width() && plan_.metric == base_.metric &&
                       (plan_.index.empty() || plan_.index == base_.index || base_.rows == 0) &&
                       (plan_.reduction.pca == pca || (append_ && plan_.reduction.pca == 0)) &&
-                      plan_.reduction.merge_neighbours == base_.merge_neighbours;
+                      plan_.reduction.merge_neighbours == base_.merge_neighbours &&
+                      plan_.key_scale == base_.key_scale;
     if (!append_ && (!complete_ || !same))
       fail(Code::usage, "{}: there is a store of other data or options; --append adds to it",
            folder_);
     if (!same)
       fail(Code::usage,
-           "{}: it has keys of width {}{}, metric {}, index {}; an addition has the same", folder_,
-           base_.query_width(), pca > 0 ? fmt::format(" with --keys pca:{}", pca) : "",
+           "{}: it has keys of width {}{}{}, metric {}, index {}; an addition has the same",
+           folder_, base_.query_width(), pca > 0 ? fmt::format(" with --keys pca:{}", pca) : "",
+           base_.scaled() ? fmt::format(" with --key-scale {}", base_.key_scale) : "",
            name_of(base_.metric), base_.index);
     plan_.index = base_.index;
     if (append_ && !complete_) expect_new_text();
@@ -234,6 +235,7 @@ Json Builder::plan_json() const {
   json["generation"] = append_ ? base_.generation + 1 : 1;
   if (plan_.part) json["part"] = name_of(*plan_.part);
   if (plan_.merges) json["merge"] = true;
+  if (plan_.key_scale != 1) json["key-scale"] = plan_.key_scale;
   if (const auto& how = plan_.reduction; how.pca > 0) json["keys"] = fmt::format("pca:{}", how.pca);
   if (const auto& how = plan_.reduction; how.merge_neighbours > 0)
     json["prune"] = fmt::format("merge:{}", how.merge_neighbours);
@@ -272,8 +274,37 @@ void Builder::go_on() {
   places_.emplace(places, "<i8", progress_.rows, 1, false);
 }
 
-void Builder::add(std::span<const float> keys, std::span<const std::int32_t> labels,
+// In float16, once they were multiplied.
+void Builder::expect_in_range(std::span<const float> keys) const {
+  constexpr float kMostHalf = 65'504;
+  float most = 0;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (!std::isfinite(keys[i]))
+      fail(Code::bad_data, "{}: the key of row {} is not finite; is the model damaged?", folder_,
+           progress_.rows + added_ + i / plan_.width);
+    most = std::max(most, std::abs(keys[i]));
+  }
+  if (most * plan_.key_scale <= kMostHalf) return;
+  // Four times as much room: later keys may be longer.
+  const double fits = std::exp2(std::floor(std::log2(kMostHalf / (4.0 * most))));
+  fail(Code::bad_data,
+       "{}: keys reach {:.4g}, float16 {} with --key-scale {}; begin the store anew with "
+       "--key-scale {}",
+       folder_, most, kMostHalf / plan_.key_scale, plan_.key_scale, fits);
+}
+
+std::span<const float> Builder::scaled(std::span<const float> keys) {
+  if (plan_.key_scale == 1) return keys;
+  const auto scale = static_cast<float>(plan_.key_scale);
+  scaled_.assign(keys.begin(), keys.end());
+  for (float& number : scaled_) number *= scale;
+  return scaled_;
+}
+
+void Builder::add(std::span<const float> all, std::span<const std::int32_t> labels,
                   std::span<const std::int64_t> places) {
+  expect_in_range(all);
+  const auto keys = scaled(all);
   if (places.size() != (plan_.leaves_out ? labels.size() : 0))
     fail(Code::bug, "{} places of {} rows", places.size(), labels.size());
   if (projection_.any()) {
@@ -296,8 +327,8 @@ void Builder::add(std::span<const Half> keys, std::span<const std::int32_t> labe
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto key = keys.subspan(i * width, width);
     if (!std::all_of(key.begin(), key.end(), finite))
-      fail(Code::bad_data, "{}: the key of row {} is not finite in float16; is the model damaged?",
-           folder_, progress_.rows + added_ + i);
+      fail(Code::bad_data, "{}: the key of row {} is not finite in float16", folder_,
+           progress_.rows + added_ + i);
     if (labels[i] < 0 || static_cast<std::uint64_t>(labels[i]) >= plan_.vocabulary)
       fail(Code::bad_data, "{}: label {} is outside the vocabulary of {}", folder_, labels[i],
            plan_.vocabulary);
@@ -390,6 +421,7 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch
   } else {
     manifest.model = plan_.model, manifest.tokenizer = plan_.tokenizer;
     manifest.width = plan_.width, manifest.metric = plan_.metric;
+    manifest.key_scale = plan_.key_scale;
   }
   manifest.vocabulary = std::max(manifest.vocabulary, plan_.vocabulary);
   manifest.rows = progress_.rows;

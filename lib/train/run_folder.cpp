@@ -67,15 +67,10 @@ std::string difference(const core::Json& before, const core::Json& now, const st
 
 }  // namespace
 
-RunFolder::RunFolder(const std::string& path, Role role)
-    : path_(path), made_(role == Role::keeps && !fs::exists(path)) {
+RunFolder::RunFolder(const std::string& path, Role role) : path_(path) {
   if (role == Role::reads) return;
-  core::make_folders(path);
-  lock_.emplace(path, "another process trains in it; wait for it, or use another folder");
-}
-
-RunFolder::~RunFolder() {
-  if (made_) ::rmdir(path_.c_str());  // fails where something is in it
+  lock_.emplace(path, "another process trains in it; wait for it, or use another folder",
+                core::FolderLock::Absent::made);
 }
 
 bool RunFolder::finished() const { return fs::exists(file("model.safetensors")); }

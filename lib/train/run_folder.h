@@ -27,9 +27,6 @@ class RunFolder {
   /// Who keeps it makes the folder if need be. Throws Error{cannot_create}, also if another run's
   /// process keeps it.
   explicit RunFolder(const std::string& path, Role role = Role::keeps);
-  ~RunFolder();
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
 
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
@@ -61,7 +58,6 @@ class RunFolder {
  private:
   std::string path_;
   std::optional<core::FolderLock> lock_;
-  bool made_ = false;  // by this process; a folder that stayed empty goes again
 };
 
 /// A run's folder, and its data as files that every process can read.

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "unit/temporary_folder.h"
@@ -28,4 +29,25 @@ DOCTEST_TEST_CASE("what is no folder cannot be locked") {
   std::ofstream(folder / "file") << "text";
   for (const char* name : {"nowhere", "file"})
     DOCTEST_CHECK(thrown([&] { const core::FolderLock lock(folder / name); }).code == 66);
+}
+
+DOCTEST_TEST_CASE("a folder that the lock made goes with it where it stayed empty") {
+  const TemporaryFolder folder;
+  const auto path = folder / "above/below";
+  using Absent = core::FolderLock::Absent;
+  {
+    const core::FolderLock lock(path, "held", Absent::made);
+    DOCTEST_CHECK(std::filesystem::is_directory(path));
+    DOCTEST_CHECK(thrown([&] { const core::FolderLock second(path, "held", Absent::made); }).text ==
+                  path + ": held");
+  }
+  DOCTEST_CHECK(!std::filesystem::exists(path));
+  {
+    const core::FolderLock lock(path, "held", Absent::made);
+    std::ofstream(path + "/file") << "text";
+  }
+  DOCTEST_CHECK(std::filesystem::exists(path + "/file"));
+  DOCTEST_CHECK(thrown([&] {
+                  const core::FolderLock lock(path + "/file", "held", Absent::made);
+                }).code == 73);
 }
