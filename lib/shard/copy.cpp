@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "core/error.h"
 #include "shard/parts.h"
@@ -126,20 +127,26 @@ std::string Part::summary() const {
 void split(const Dataset& data, const Cut& cut, const std::string& prefix, int jobs,
            const std::function<void(const Part&)>& done) {
   const auto ends = part_ends(data.header(), data.documents(), cut);
+  // The first part gets its name last: until then it keeps another process from the same parts.
+  std::unique_ptr<core::Output> first_out;
   std::size_t first = 0;
   for (std::size_t part = 0; part < ends.size(); ++part) {
     auto provenance = data.provenance();
     provenance.push_back(provenance_entry("shard split", {{"part", part}, {"parts", ends.size()}},
                                           {data.fingerprint()}));
     const std::string path = fmt::format("{}{:05}.shard.zst", prefix, part);
-    core::Output out(path);
-    Writer writer(out, data.header(), provenance, jobs);
+    auto out = std::make_unique<core::Output>(path);
+    Writer writer(*out, data.header(), provenance, jobs);
     copy_documents(data, first, ends[part], writer);
     writer.finish();
-    out.commit();
+    if (part == 0)
+      first_out = std::move(out);
+    else
+      out->commit();
     done({path, writer.elements(), ends[part] - first});
     first = ends[part];
   }
+  if (first_out) first_out->commit();
 }
 
 }  // namespace shard
