@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/printable.h"
 
 namespace cli {
 namespace {
@@ -41,9 +42,29 @@ std::string text_of(const core::Json& item) {
   return item.is_string() ? item.get<std::string>() : item.dump();
 }
 
+// A piece of the file, for a message.
+std::string quoted_piece(std::string_view piece) {
+  constexpr std::size_t kShown = 60;  // bytes
+  return core::printable(piece.substr(0, kShown)) + (piece.size() > kShown ? "..." : "");
+}
+
+// JSON, or discarded where it is none. Throws Error{bad_config} for arrays in the array of a list.
+core::Json json_of(const Field& field, std::string_view value) {
+  bool nested = false;
+  const auto keep = [&](int depth, core::Json::parse_event_t event, core::Json&) {
+    using Event = core::Json::parse_event_t;
+    nested |= depth > 0 && (event == Event::array_start || event == Event::object_start);
+    return !nested;
+  };
+  core::Json json = core::Json::parse(value.begin(), value.end(), keep, false);
+  if (nested && field.is_list())
+    core::fail(core::Code::bad_config, "--{}: takes a list, not lists in a list", field.name);
+  return nested ? core::Json(core::Json::value_t::discarded) : json;
+}
+
 // The value's texts, as core::assign takes them: JSON where it is JSON, else bare words.
 std::vector<std::string> values_of(const Field& field, std::string_view value) {
-  const core::Json json = core::Json::parse(value.begin(), value.end(), nullptr, false);
+  const core::Json json = json_of(field, value);
   std::vector<std::string> texts;
   if (json.is_array() && field.is_list()) {
     for (const auto& item : json) texts.push_back(text_of(item));
@@ -79,7 +100,7 @@ class Setter {
       for (const auto& known : all)
         if (!known.positional) keys.push_back(known.key());
       core::fail(core::Code::bad_config, "{}: unknown key \"{}\"{}; --print-config lists them",
-                 where, key, core::did_you_mean(key, keys));
+                 where, quoted_piece(key), core::did_you_mean(key, keys));
     }
     if (!seen_.insert(key).second)
       core::fail(core::Code::bad_config, "{}: \"{}\" stands twice", where, key);
@@ -119,8 +140,11 @@ std::string format_config(const core::FieldList& fields) {
   return text;
 }
 
-void read_config(const std::string& text, const std::string& origin, const core::FieldList& fields,
+void read_config(const std::string& whole, const std::string& origin, const core::FieldList& fields,
                  std::set<std::string>& given) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  const std::string text =
+      whole.starts_with(kByteOrderMark) ? whole.substr(kByteOrderMark.size()) : whole;
   Setter setter(fields, given);
   if (trim(text.substr(0, text.find('\n'))).starts_with('{')) {
     core::Json json;
@@ -150,7 +174,7 @@ void read_config(const std::string& text, const std::string& origin, const core:
     const auto equals = line.find('=');
     if (equals == line.npos || equals == 0)
       core::fail(core::Code::bad_config, "{}: '{}' is not \"key = value\"", where,
-                 line.substr(0, 60));
+                 quoted_piece(line));
     const std::string_view value = trim(line.substr(equals + 1));
     setter.set(std::string(trim(line.substr(0, equals))), where,
                [&](const Field& field) { return values_of(field, value); });

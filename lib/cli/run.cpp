@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -16,6 +19,7 @@
 
 #include "cli/config.h"
 #include "cli/flag_table.h"
+#include "cli/lost_page.h"
 #include "cli/progress.h"
 #include "core/build_info.h"
 #include "core/destination.h"
@@ -37,17 +41,33 @@ void die_of(int number) {
   ::raise(number);
 }
 
-// Without catch_stop_signals() the program dies of it.
+std::int64_t monotonic_ms() {
+  struct timespec now {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1000} + now.tv_nsec / 1'000'000;
+}
+
+// Without catch_stop_signals() the program dies of it. With it, it dies of a second one; but those
+// that come at once are the same stop: a batch system sends one to the process and one to its group.
 extern "C" void on_stop_signal(int number) {
+  constexpr std::int64_t kSameStopMs = 1000;
+  static std::atomic<std::int64_t> stopped_at{0};
+  static_assert(std::atomic<std::int64_t>::is_always_lock_free);
   if (g_catch && !g_stop) {
+    stopped_at = monotonic_ms();
     g_stop = 1;
     return;
   }
+  if (g_stop && monotonic_ms() - stopped_at < kSameStopMs) return;
   die_of(number);
 }
 
 // What reads the output is gone: no stop that a program could catch.
 extern "C" void on_broken_pipe(int number) { die_of(number); }
+
+// A file that may not grow (ulimit -f): the write fails, which is told as any other; the default
+// would be to die and to leave what is temporary.
+extern "C" void on_file_limit(int) {}
 
 // A file opened later must not become stdin, stdout or stderr: where one of them is closed stands
 // /dev/null, the first two opened so that reading and writing fail as they would have.
@@ -73,6 +93,7 @@ void install_handlers() {
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
     handle(number, on_stop_signal);
   handle(SIGPIPE, on_broken_pipe);
+  handle(SIGXFSZ, on_file_limit);
 }
 
 const char* type_name(const core::Field& field) {
@@ -218,8 +239,16 @@ int print_version(const Context& context, bool details) {
   return print(text);
 }
 
+// Not longer than a screen, whatever a file or an argument that it quotes holds.
+std::string as_message(std::string_view text) {
+  constexpr std::size_t kBegin = 1500, kEnd = 500;  // bytes that stay
+  if (text.size() <= kBegin + kEnd) return core::printable(text);
+  return core::printable(text.substr(0, kBegin)) + " ... " +
+         core::printable(text.substr(text.size() - kEnd));
+}
+
 int complain(const std::string& name, core::Code code, std::string_view text) {
-  to_stderr(fmt::format("{}: {}\n", name, core::printable(text)));
+  to_stderr(fmt::format("{}: {}\n", name, as_message(text)));
   return static_cast<int>(code);
 }
 
@@ -396,6 +425,7 @@ int parse(CLI::App& app, int argc, char** argv, const Context& context,
 std::unique_ptr<CLI::App> start(const Program& program) {
   fill_closed_descriptors();
   install_handlers();
+  catch_lost_pages(program.name);
   auto app = std::make_unique<CLI::App>(program.summary, program.name);
   app->formatter(std::make_shared<HelpFormatter>());
   return app;

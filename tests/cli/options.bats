@@ -130,3 +130,11 @@ says() {
   run --separate-stderr tokenize --learn word rose -o t.json
   [[ $stderr != *"fewer"* ]]
 }
+
+@test "what a file or an argument holds makes no message longer than a screen" {
+  { head -c 500000 /dev/zero | tr '\0' 9 | sed 's/^/seed = /' && echo; } >"$BATS_TEST_TMPDIR/long"
+  run --separate-stderr -78 gen-moons --config "$BATS_TEST_TMPDIR/long" -o "$BATS_TEST_TMPDIR/x"
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  [ "${#stderr}" -lt 3000 ]
+  [[ $stderr == "gen-moons: "*"/long:1: --seed: '9999"*" ... "*"999' is not a number"* ]]
+}

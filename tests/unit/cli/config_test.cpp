@@ -101,3 +101,27 @@ DOCTEST_TEST_CASE("faults are named with their line") {
   DOCTEST_CHECK(read("{\"layers\": ", options).code == 78);
   DOCTEST_CHECK(read("{\"nope\": 1}", options).names("nope"));
 }
+
+DOCTEST_TEST_CASE("a hostile file is refused in a short line, however deep or long it is") {
+  Options options;
+  const std::size_t many = 200'000;
+  for (const char* key : {"cutoffs", "stop", "layers"}) {
+    const std::string deep = std::string(many, '[') + std::string(many, ']');
+    DOCTEST_CHECK(read(key + (" = " + deep), options).code == 78);
+    DOCTEST_CHECK(read(key + (" = [1, {\"a\": " + deep + "}]"), options).code == 78);
+    DOCTEST_CHECK(read("{\"" + (key + ("\": " + deep + "}")), options).code == 78);
+  }
+  const auto unknown = read(std::string(many, 'k') + " = 1", options);
+  DOCTEST_CHECK(unknown.text == "f.conf:1: unknown key \"" + std::string(60, 'k') +
+                                    "...\"; --print-config lists them");
+  DOCTEST_CHECK(read(std::string(2, '\0'), options).text ==
+                "f.conf:1: '\\x00\\x00' is not \"key = value\"");
+}
+
+DOCTEST_TEST_CASE("a byte order mark in front is passed over") {
+  for (const char* text : {"\xEF\xBB\xBFlayers = 7", "\xEF\xBB\xBF{\"layers\": 7}"}) {
+    Options options;
+    DOCTEST_CHECK(read(text, options).code == 0);
+    DOCTEST_CHECK(options.layers == 7);
+  }
+}
