@@ -232,3 +232,113 @@ same_as_whole() { cmp out whole; }
     no_leftovers
   done
 }
+
+# each NAME...: the rest of the test's body, from the words behind --, for each program; what goes wrong is printed.
+each() {
+  local names=() name
+  while [ "$1" != -- ]; do names+=("$1") && shift; done
+  shift
+  tried=0
+  for name in "${names[@]}"; do "$1" "$name" "${@:2}"; done
+  echo "# $tried faults of ${#names[@]} programs" >&3
+  [ "$tried" -gt 0 ]
+}
+
+use_outputs() {
+  source "$root/tests/faults/outputs.bash"
+  mkdir outputs
+  cd outputs
+  make_quick_inputs
+}
+
+@test "a full disk, whatever program writes: one line, nothing half-written or temporary, and later the same bytes" {
+  use_outputs
+  each "${quick_outputs[@]}" -- every_fault "write fsync rename create mkdir truncate" 28 4
+}
+
+@test "what may not be read or made, whatever program: one line that names it, and nothing half-written" {
+  use_outputs
+  each "${quick_outputs[@]}" -- every_fault "open mkdir rename" 13 3
+}
+
+@test "models and stores on a full disk: one line, nothing under a final name, and later the same bytes" {
+  needs train
+  needs build-datastore
+  use_outputs
+  make_slow_inputs
+  each train-tensorboard store-merge rebuild model-export -- every_fault "write create" 28 3
+  each append model-import targets per-token -- every_fault "fsync rename" 122 2
+}
+
+@test "two processes with one output, the first held at a call: one is whole, the other too or refused" {
+  use_outputs
+  each tokenize learn split search-build ngrams -- both "create rename" 2
+  needs train
+  needs build-datastore
+  make_slow_inputs
+  each train build append rebuild model-import model-export -- both create 1
+}
+
+@test "a limit on the size of files: exit 74, one line, nothing left" {
+  head -c 300000 /dev/urandom >noise
+  code=0
+  (ulimit -f 100 && exec tokenize -q -t bytes noise -o out) 2>stderr || code=$?
+  [ "$code" -eq 74 ]
+  [ "$(cat stderr)" = "tokenize: out: cannot write: File too large" ]
+  [ ! -e out ] && no_leftovers
+}
+
+@test "outputs have the modes that umask leaves; a folder that nobody may list is written to" {
+  umask 077
+  tokenize -q -t bytes x.txt -o private
+  build-ngrams -q -j 1 private -o index
+  [ -z "$(find private index -perm /077)" ]
+  umask 022
+  tokenize -q -t bytes x.txt -o public
+  [ "$(stat -c %a public)" = 644 ]
+  mkdir -m 0333 box
+  chmod 755 "$BATS_TEST_TMPDIR"
+  as_other=()
+  [ "$(id -u)" -ne 0 ] || as_other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  "${as_other[@]}" "$BIN/tokenize" --version || skip "another user cannot run programs of $BIN"
+  "${as_other[@]}" "$BIN/tokenize" -q -t bytes -o box/out <x.txt
+  cmp box/out public
+}
+
+@test "a run that is told to stop twice at once, or that sleeps for a while, ends in the same bytes" {
+  needs train
+  head -c 4000 x.txt | tokenize -q -t bytes -o tiny.shard.zst
+  run=(train -q -j 1 --layers 1 --d-model 8 --heads 1 --segment 16 --batch 2 --steps 300 tiny.shard.zst -o)
+  "${run[@]}" whole
+  for signals in 'TERM TERM' 'HUP TERM' 'STOP CONT' 'STOP TERM CONT'; do
+    rm -rf run
+    code=0
+    "${run[@]}" run &
+    pid=$!
+    while [ ! -s run/metrics.jsonl ] && [ -e "/proc/$pid" ]; do sleep 0.02; done
+    for signal in $signals; do kill -"$signal" "$pid" 2>/dev/null || true; done
+    wait "$pid" || code=$?
+    case $code,$signals in
+      0,* | 75,*TERM*) ;; # it may have been at its end
+      *) echo "$signals: exit $code" && return 1 ;;
+    esac
+    "${run[@]}" run
+    same run whole
+  done
+}
+
+@test "a file that is read as memory and cut short meanwhile: exit 74, and a line that names it" {
+  tokenize -q -t bytes --format lines x.txt -o x.shard.zst
+  bm25-search build -q x.shard.zst -o index
+  mkfifo questions
+  bm25-search find -q -i index questions >found 2>stderr &
+  exec 9>questions # waits for the reader
+  for _ in {1..500}; do grep -q "$PWD/index" "/proc/$!/maps" && break || sleep 0.02; done
+  truncate -s 0 index
+  printf '48271\n' >&9
+  exec 9>&-
+  code=0
+  wait $! || code=$?
+  [ "$code" -eq 74 ]
+  [ "$(cat stderr)" = "bm25-search: $PWD/index: was cut short while it was read" ]
+}
