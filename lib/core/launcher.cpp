@@ -1,5 +1,7 @@
 #include "core/launcher.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -37,13 +39,15 @@ class Variables {
   const Environment& environment_;
 };
 
+// `here`: the variable that has the number of ranks on this machine, or "".
 Launch ranks_of(const Variables& of, const char* launcher, const char* rank, const char* size,
-                const char* local) {
+                const char* local, const char* here) {
   Launch launch;
   launch.launcher = launcher;
   launch.size = of.number(size, 1, kMostRanks);
   launch.rank = of.number(rank, 0, launch.size - 1);
   launch.local = of.number_or(local, 0);
+  launch.one_machine = of.number_or(here, 0) == launch.size;
   return launch;
 }
 
@@ -67,6 +71,11 @@ void meet(Launch& launch, const Variables& of) {
   } else if (!of.has("PMIX_NAMESPACE")) {
     fail(Code::usage, "MASTER_ADDR and MASTER_PORT are not set: where do the ranks meet?");
   }
+  const std::string way = of.text("TESSERA_RANKS_MEET");
+  if (!way.empty() && way != "auto" && way != "tcp")
+    fail(Code::usage, "TESSERA_RANKS_MEET is '{}', not auto or tcp", way);
+  launch.one_machine = way != "tcp" && (launch.one_machine || is_this_machine(launch.host));
+  launch.key = of.text("TESSERA_RANKS_KEY");
 }
 
 }  // namespace
@@ -77,14 +86,15 @@ Launch launch(const Environment& environment) {
   const Variables of(environment);
   Launch launch;
   if (of.has("RANK") || of.has("WORLD_SIZE")) {
-    launch = ranks_of(of, "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK");
+    launch = ranks_of(of, "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
   } else if (of.has("OMPI_COMM_WORLD_RANK")) {
     launch = ranks_of(of, "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                      "OMPI_COMM_WORLD_LOCAL_RANK");
+                      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
   } else if (of.has("SLURM_STEP_ID")) {
-    launch = ranks_of(of, "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID");
+    launch = ranks_of(of, "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
+    launch.one_machine = of.number_or("SLURM_STEP_NUM_NODES", 0) == 1;
   } else if (of.has("PMI_RANK")) {
-    launch = ranks_of(of, "mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID");
+    launch = ranks_of(of, "mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
   } else {
     fail(Code::usage,
          "launcher: this process was started by none (no RANK, OMPI_COMM_WORLD_RANK, SLURM_STEP_ID "
@@ -98,6 +108,16 @@ Launch launch(const Environment& environment) {
     fail(Code::usage, "PMIX_NAMESPACE is '{}', which is no name for a file", start);
   launch.name = fmt::format("{}.{}", start, of.number_or(restarts, 0));
   return launch;
+}
+
+bool is_this_machine(const std::string& host) {
+  in_addr four{};
+  in6_addr six{};
+  if (::inet_pton(AF_INET, host.c_str(), &four) == 1)
+    return four.s_addr == htonl(INADDR_ANY) || ntohl(four.s_addr) >> 24U == IN_LOOPBACKNET;
+  if (::inet_pton(AF_INET6, host.c_str(), &six) == 1)
+    return IN6_IS_ADDR_LOOPBACK(&six) || IN6_IS_ADDR_UNSPECIFIED(&six);
+  return host == "localhost";
 }
 
 std::string first_host(std::string_view list) {

@@ -30,6 +30,9 @@ struct Launch {
   std::uint16_t port = 0;
   bool served = false;  ///< a store listens there already: torchrun's
   std::string name;     ///< of this start: what they leave where they meet, another does not find
+  /// All ranks run on this machine: they need no port to meet, though host and port name the place.
+  bool one_machine = false;
+  std::string key;  ///< what all ranks know and nobody else does; may be empty
 };
 
 /// The first that fits:
@@ -40,8 +43,14 @@ struct Launch {
 /// mpirun stands before srun, which starts its daemons in a Slurm job: their step is not the ranks'.
 /// They meet at MASTER_ADDR:MASTER_PORT where both are set (torchrun sets them); else srun's at the
 /// step's first host, with a port from the job's and the step's number, and Open MPI's by a file.
+/// All ranks run on one machine where MASTER_ADDR is_this_machine(), or where the launcher says so by
+/// LOCAL_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_SIZE, SLURM_STEP_NUM_NODES or MPI_LOCALNRANKS;
+/// TESSERA_RANKS_MEET=tcp has them meet at the port all the same. TESSERA_RANKS_KEY is the key.
 /// Throws Error{usage} where none fits, or naming the variable that is missing or no number.
 Launch launch(const Environment& environment = own_environment);
+
+/// True if `host` can mean this machine only: localhost, an address of the loopback, 0.0.0.0 or ::.
+bool is_this_machine(const std::string& host);
 
 /// The first host of a Slurm list: "n[0-1,7],m" -> "n0", "rack[02-03]n[1,5]" -> "rack02n1".
 std::string first_host(std::string_view list);

@@ -3,11 +3,17 @@
 #include "ranks/group.h"
 
 #include <c10/util/Logging.h>
+#include <fcntl.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <exception>
 #include <filesystem>
 #include <new>
@@ -20,8 +26,12 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "core/os_error.h"
 #include "ranks/heart.h"
+#include "ranks/listeners.h"
+#include "ranks/meeting.h"
 #include "ranks/meeting_file.h"
+#include "ranks/proof.h"
 
 namespace ranks {
 namespace {
@@ -60,16 +70,60 @@ std::string reason(const std::exception& error) {
   return std::string(text.substr(0, kMost));
 }
 
+// Others may neither read nor write what c10d puts into it.
+void make_private(const std::string& file) {
+  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+  if (fd < 0) core::fail_errno(core::Code::cannot_create, file, errno);
+  ::close(fd);
+}
+
+// A meeting, as Gloo asks for it. Gloo stores and reads while it links the ranks, and not later.
+class MeetingStore final : public c10d::Store {
+ public:
+  MeetingStore(std::shared_ptr<Meeting> meeting, std::chrono::milliseconds timeout)
+      : Store(timeout), meeting_(std::move(meeting)) {}
+  c10::intrusive_ptr<c10d::Store> clone() override {
+    return c10::make_intrusive<MeetingStore>(meeting_, getTimeout());
+  }
+  void set(const std::string& key, const std::vector<std::uint8_t>& value) override {
+    meeting_->set(key, std::string(value.begin(), value.end()));
+  }
+  std::vector<std::uint8_t> get(const std::string& key) override {
+    const auto value = meeting_->get(key, getTimeout());
+    return {value.begin(), value.end()};
+  }
+  void wait(const std::vector<std::string>& keys) override { wait(keys, getTimeout()); }
+  void wait(const std::vector<std::string>& keys,
+            const std::chrono::milliseconds& timeout) override {
+    for (const auto& key : keys) meeting_->get(key, timeout);
+  }
+  std::int64_t add(const std::string& /*key*/, std::int64_t /*value*/) override { lack("add"); }
+  bool deleteKey(const std::string& /*key*/) override { lack("deleteKey"); }
+  bool check(const std::vector<std::string>& /*keys*/) override { lack("check"); }
+  std::int64_t getNumKeys() override { lack("getNumKeys"); }
+
+ private:
+  [[noreturn]] static void lack(const char* what) {
+    core::fail(core::Code::bug, "ranks: {} is not there where ranks meet", what);
+  }
+  std::shared_ptr<Meeting> meeting_;
+};
+
+// `meeting`: theirs, where they need neither a file nor the store of torchrun.
 c10::intrusive_ptr<c10d::Store> store_of(const core::Launch& launch, const std::string& file,
-                                         std::chrono::milliseconds timeout) {
+                                         std::chrono::milliseconds timeout,
+                                         std::shared_ptr<Meeting>& meeting) {
   c10::intrusive_ptr<c10d::Store> store;
   if (launch.host.empty()) {
+    make_private(file);
     store = c10::make_intrusive<c10d::FileStore>(file, static_cast<int>(launch.size));
     store->setTimeout(timeout);
+  } else if (launch.one_machine || !launch.served) {
+    meeting = std::make_shared<Meeting>(launch, timeout);
+    store = c10::make_intrusive<MeetingStore>(meeting, timeout);
   } else {
     c10d::TCPStoreOptions options;
     options.port = launch.port;
-    options.isServer = launch.rank == 0 && !launch.served;
     options.numWorkers = static_cast<std::size_t>(launch.size);
     options.waitWorkers = false;
     options.timeout = timeout;
@@ -78,8 +132,46 @@ c10::intrusive_ptr<c10d::Store> store_of(const core::Launch& launch, const std::
   return c10::make_intrusive<c10d::PrefixStore>("tessera/" + launch.name, store);
 }
 
-// The interfaces of GLOO_SOCKET_IFNAME; where all are on one machine its own; else the one that this
-// machine's name stands for.
+// Rank 0 makes it up, and all read it where they meet.
+std::string secret_of(c10d::Store& store, bool first) {
+  constexpr const char* kKey = "secret";
+  if (first) {
+    const auto secret = random_bytes(kProofBytes);
+    store.set(kKey, std::vector<std::uint8_t>(secret.begin(), secret.end()));
+    return secret;
+  }
+  const auto secret = store.get(kKey);
+  return {secret.begin(), secret.end()};
+}
+
+// The address of this machine from which it reaches `host`; nothing where it does not, or only as
+// machines reach themselves.
+std::string address_towards(const std::string& host) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_DGRAM;
+  if (::getaddrinfo(host.c_str(), "9", &hints, &found) != 0) return {};
+  std::string address;
+  for (const auto* each = found; each != nullptr && address.empty(); each = each->ai_next) {
+    const int fd = ::socket(each->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) continue;
+    sockaddr_storage own{};
+    socklen_t length = sizeof(own);
+    auto* const name = reinterpret_cast<sockaddr*>(&own);
+    char text[NI_MAXHOST];
+    // Nothing is sent: the system looks up the way.
+    if (::connect(fd, each->ai_addr, each->ai_addrlen) == 0 &&
+        ::getsockname(fd, name, &length) == 0 &&
+        ::getnameinfo(name, length, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) == 0 &&
+        !core::is_this_machine(text))
+      address = text;
+    ::close(fd);
+  }
+  ::freeaddrinfo(found);
+  return address;
+}
+
+// The interfaces of GLOO_SOCKET_IFNAME; where all are on one machine the loopback; else the address
+// from which this machine reaches MASTER_ADDR; else the one that this machine's name stands for.
 std::vector<std::shared_ptr<gloo::transport::Device>> devices_of(const core::Launch& launch) {
   using Gloo = c10d::ProcessGroupGloo;
   std::vector<std::shared_ptr<gloo::transport::Device>> devices;
@@ -91,8 +183,12 @@ std::vector<std::shared_ptr<gloo::transport::Device>> devices_of(const core::Lau
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
   if (!devices.empty()) return devices;
-  if (launch.host == "127.0.0.1" || launch.host == "localhost")
-    return {Gloo::createDeviceForHostname(launch.host)};
+  if (launch.one_machine || core::is_this_machine(launch.host)) {
+    const bool six = launch.host == "::1";
+    return {Gloo::createDeviceForHostname(six ? "::1" : "127.0.0.1")};
+  }
+  const auto address = launch.host.empty() ? "" : address_towards(launch.host);
+  if (!address.empty()) return {Gloo::createDeviceForHostname(address)};
   return {Gloo::createDefaultDevice()};
 }
 
@@ -171,33 +267,67 @@ std::shared_ptr<Group> Group::join(const core::Launch& launch, const std::string
   outlive_broken_links();
   const std::string file = folder + "/" + meeting_file(launch.name);
   if (launch.host.empty()) core::make_folders(folder);
+  std::shared_ptr<Meeting> meeting;
+  std::vector<int> sockets;  // of Gloo
+  std::string secret;
   try {
-    const auto store = store_of(launch, file, timeout);
+    const auto store = store_of(launch, file, timeout, meeting);
+    secret = proof(launch.key, secret_of(*store, group->first()));
     auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+    const auto others = listeners();
     options->devices = devices_of(launch);
+    sockets = listeners();
+    std::erase_if(sockets,
+                  [&](int fd) { return std::count(others.begin(), others.end(), fd) > 0; });
     group->links_ = std::make_unique<Links>();
     group->links_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
         store, static_cast<int>(launch.rank), static_cast<int>(launch.size), options);
+  } catch (const core::Error&) {
+    throw;
   } catch (const std::exception& error) {
     if (launch.host.empty()) {
       std::error_code ignored;
       std::filesystem::remove(file, ignored);
     }
-    const std::string what = error.what();
     const std::string where =
         launch.host.empty() ? file : fmt::format("{}:{}", launch.host, launch.port);
-    if (what.find("EADDRINUSE") != what.npos)
-      core::fail(core::Code::unavailable,
-                 "{}: another program listens there; set MASTER_ADDR and MASTER_PORT", where);
     core::fail(core::kRankLost, "rank {} of {}: did not meet the others at {} ({})", launch.rank,
                launch.size, where, reason(error));
   }
-  group->any(0);  // all are linked: the file has done its work
+  group->prove_links(secret);
+  group->any(0);  // all are linked: nobody else need reach them, and the file has done its work
+  stop_accepting(sockets);
+  if (meeting) meeting->close();
   if (launch.host.empty() && group->first()) {
     std::error_code ignored;
     std::filesystem::remove(file, ignored);
   }
   return group;
+}
+
+// Each rank shows each other that it knows the secret: who reached Gloo's sockets without having met
+// the others does not.
+void Group::prove_links(const std::string& secret) {
+  std::vector<Tensor> out, in;
+  const auto of = [&](std::int64_t from, std::int64_t to) {
+    return proof(secret, fmt::format("link {} {}", from, to));
+  };
+  for (std::int64_t rank = 0; rank < size_; ++rank) {
+    in.push_back(torch::zeros({kProofBytes}, torch::kUInt8));
+    out.push_back(in.back().clone());
+    const auto own = of(rank_, rank);
+    std::copy(own.begin(), own.end(), out.back().data_ptr<std::uint8_t>());
+  }
+  exchange(0, out, in);
+  for (std::int64_t rank = 0; rank < size_; ++rank) {
+    const auto* const bytes = in[static_cast<std::size_t>(rank)].const_data_ptr<std::uint8_t>();
+    if (rank != rank_ && !equal_proofs(std::string(bytes, bytes + kProofBytes), of(rank, rank_)))
+      core::fail(
+          core::kRankLost,
+          "rank {} of {}: what linked as rank {} is not of this run; another program reaches "
+          "the ports of the ranks",
+          rank_, size_, rank);
+  }
 }
 
 void Group::sum(Tensor& numbers, Sum how) {

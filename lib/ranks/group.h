@@ -28,7 +28,8 @@ enum class Sum {
 class Group {
  public:
   static std::shared_ptr<Group> alone();
-  /// Returns when all ranks are there. A rank that meets the others by a file makes `folder` if
+  /// Returns when all ranks are there and have proved to each other that they are of this run. From
+  /// then on nobody else can connect to any of them. A rank that meets the others by a file makes `folder` if
   /// need be; the file is gone when they end.
   static std::shared_ptr<Group> join(const core::Launch& launch, const std::string& folder,
                                      std::chrono::milliseconds timeout);
@@ -80,6 +81,7 @@ class Group {
   template <class F>
   void guarded(const F& transfer) const;  // c10d's exceptions as Error{kRankLost}
   [[noreturn]] void leave_as(std::int64_t rank, std::int64_t code) const;
+  void prove_links(const std::string& secret);
   void add_by_tree(torch::Tensor& flat);
   std::chrono::milliseconds beat() const;
 

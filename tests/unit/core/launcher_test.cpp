@@ -42,6 +42,39 @@ DOCTEST_TEST_CASE("torchrun, or variables by hand, say rank, size and where to m
   DOCTEST_CHECK(launch.name == ".2");
 }
 
+DOCTEST_TEST_CASE("ranks are on one machine where the address or the launcher says so") {
+  Variables variables = {{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_PORT", "29511"}};
+  const auto one_machine = [&](const std::string& host, const std::string& here = "") {
+    variables["MASTER_ADDR"] = host;
+    variables["LOCAL_WORLD_SIZE"] = here;
+    return core::launch(of(variables)).one_machine;
+  };
+  for (const char* host : {"127.0.0.1", "127.0.1.1", "localhost", "::1", "0.0.0.0"})
+    DOCTEST_CHECK(one_machine(host));
+  for (const char* host : {"n7", "10.0.0.1", "128.0.0.1", "fe80::1"})
+    DOCTEST_CHECK(!one_machine(host));
+  DOCTEST_CHECK(one_machine("n7", "4"));
+  DOCTEST_CHECK(!one_machine("n7", "2"));
+  variables["TESSERA_RANKS_MEET"] = "tcp";
+  variables["TESSERA_RANKS_KEY"] = "a b";
+  DOCTEST_CHECK(!one_machine("127.0.0.1", "4"));
+  DOCTEST_CHECK(core::launch(of(variables)).key == "a b");
+  variables["TESSERA_RANKS_MEET"] = "udp";
+  DOCTEST_CHECK(thrown([&] { core::launch(of(variables)); }).names("TESSERA_RANKS_MEET"));
+  Variables other = {{"SLURM_STEP_ID", "0"},        {"SLURM_JOB_ID", "17"},
+                     {"SLURM_PROCID", "1"},         {"SLURM_STEP_NUM_TASKS", "2"},
+                     {"SLURM_STEP_NODELIST", "n7"}, {"SLURM_STEP_NUM_NODES", "1"}};
+  DOCTEST_CHECK(core::launch(of(other)).one_machine);
+  other["SLURM_STEP_NUM_NODES"] = "2";
+  DOCTEST_CHECK(!core::launch(of(other)).one_machine);
+  other = {{"OMPI_COMM_WORLD_RANK", "1"},
+           {"OMPI_COMM_WORLD_SIZE", "2"},
+           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+           {"PMIX_NAMESPACE", "3041"}};
+  DOCTEST_CHECK(core::launch(of(other)).one_machine);
+  DOCTEST_CHECK(core::launch(of(other)).host.empty());
+}
+
 DOCTEST_TEST_CASE("srun's tasks meet at the step's first host; a requeued job has another name") {
   const Variables variables = {{"SLURM_STEP_ID", "0"},
                                {"SLURM_JOB_ID", "17"},

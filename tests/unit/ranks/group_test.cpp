@@ -153,14 +153,17 @@ DOCTEST_TEST_CASE("ranks gather tensors of any dtype and texts of any length, in
     DOCTEST_CHECK(rank.text == "0 10 20 no yes no <><x><xx>3 40 5 0");
 }
 
-DOCTEST_TEST_CASE("ranks meet by TCP, and those of another start do not find what it left") {
+DOCTEST_TEST_CASE("ranks meet by TCP, and on one machine without a port") {
   core::Launch launch;
   launch.host = "127.0.0.1";
   launch.port = free_port();
   launch.name = ".3";
-  for (const auto& rank : run_ranks(2, sums<float>(9, ranks::Sum::tree), launch)) {
-    DOCTEST_CHECK(rank.code == 0);
-    DOCTEST_CHECK(rank.text == bytes_of(tree<float>(0, kLeaves, 9)));
+  for (const bool one_machine : {false, true}) {
+    launch.one_machine = one_machine;
+    for (const auto& rank : run_ranks(2, sums<float>(9, ranks::Sum::tree), launch)) {
+      DOCTEST_CHECK(rank.code == 0);
+      DOCTEST_CHECK(rank.text == bytes_of(tree<float>(0, kLeaves, 9)));
+    }
   }
 }
 

@@ -1,0 +1,22 @@
+#pragma once
+// Proofs that two processes know the same key, without sending the key.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace ranks {
+
+/// The length of a proof, in bytes.
+inline constexpr std::size_t kProofBytes = 32;
+
+/// Returns HMAC-SHA-256 of `message` under `key` (RFC 2104, FIPS 180-4). A key may have any length.
+std::string proof(std::string_view key, std::string_view message);
+
+/// Compares two proofs in a time that depends on their lengths only.
+bool equal_proofs(std::string_view a, std::string_view b);
+
+/// Returns `n` bytes that nobody can guess. Throws Error{io} where the system gives none.
+std::string random_bytes(std::size_t n);
+
+}  // namespace ranks
