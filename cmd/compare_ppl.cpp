@@ -8,7 +8,6 @@
 #include "cli/progress.h"
 #include "cli/run.h"
 #include "core/error.h"
-#include "task/bootstrap.h"
 #include "task/score_pairs.h"
 
 namespace {
@@ -26,10 +25,13 @@ struct Options {
     f.positional("A", a, "per-token scores of one model").required = true;
     f.positional("B", b, "per-token scores of the other, on the same tokens").required = true;
     f("block", block,
-      "what is drawn together: document, or so many tokens; auto: documents if there are 50, else "
-      "512");
-    f("resamples", resamples, "how many times to draw").between(1, 10e6);
-    f("confidence", confidence, "share of the draws that the interval holds").above(0).below(1);
+      "what one block is: document, or a number of tokens; auto: documents if there are 50, else "
+      "tokens by the text's length");
+    f("resamples", resamples, "ignored; accepted for commands of earlier releases")
+        .between(1, 10e6);
+    f("confidence", confidence, "probability that the interval holds the true difference")
+        .above(0)
+        .below(1);
     f("fail-unless-better", fail_unless_better,
       "exit 1 unless B's loss is lower and p is below 1 - confidence");
   }
@@ -38,11 +40,8 @@ struct Options {
 int compare_ppl(const Options& options, const cli::Context& context) {
   if (options.a == "-" && options.b == "-") fail(Code::usage, "only one of A and B can be -");
   const auto choice = task::block_choice_of(options.block);
-  const auto pairs =
-      task::read_score_pairs(options.a, options.b, static_cast<std::uint64_t>(choice.tokens));
-  const auto found = task::compare(choice.documents(pairs) ? pairs.by_document : pairs.by_tokens,
-                                   options.resamples, options.confidence,
-                                   static_cast<std::uint64_t>(context.seed), context.jobs);
+  const auto pairs = task::read_score_pairs(options.a, options.b, choice);
+  const auto found = task::compare(pairs, choice, options.confidence);
   cli::write_report(context, task::figures(found, pairs, choice));
   const bool better = found.difference < 0 && found.p < 1 - options.confidence;
   return static_cast<int>(options.fail_unless_better && !better ? Code::no : Code::ok);

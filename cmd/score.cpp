@@ -57,12 +57,12 @@ int score(const Options& options, const cli::Context& context) {
   if (context.verbose > 0)
     cli::note(context, fmt::format("{} requests in {:.4f} s", totals.requests(), seconds));
   if (report) {
-    auto figures = totals.figures(seed, context.jobs);
+    auto figures = totals.figures();
     figures["signature"] = answerer.signature(requests.digest());
     report->write(cli::format_report(context, figures));
     report->commit();
   } else {
-    cli::note(context, totals.summary(seed, context.jobs));
+    cli::note(context, totals.summary());
   }
   if (totals.errors() > 0)
     core::fail(core::Code::bad_data, "{} of {} requests were not answered", totals.errors(),

@@ -1,7 +1,9 @@
 #include "task/score_pairs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "core/error.h"
 #include "core/io.h"
@@ -15,6 +17,26 @@ using core::Code;
 using core::fail;
 
 constexpr std::size_t kEnoughDocuments = 50;
+constexpr double kEnoughEffectiveDocuments = 20;
+constexpr std::uint64_t kAutoBlocks = 64, kLeastAutoBlock = 8, kMostAutoBlock = 512;
+constexpr std::size_t kManyFineBlocks = std::size_t{1} << 18;
+
+// `times` neighbours become one.
+void join(std::vector<ScoreBlock>& blocks, std::uint64_t times) {
+  std::vector<ScoreBlock> joined((blocks.size() + times - 1) / times);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    ScoreBlock& to = joined[i / times];
+    to.a += blocks[i].a, to.b += blocks[i].b, to.tokens += blocks[i].tokens;
+  }
+  blocks = std::move(joined);
+}
+
+// Blocks of the length that fits the text, of the finer ones of a length not known beforehand.
+void choose_blocks(ScorePairs& pairs) {
+  const auto times = std::max<std::uint64_t>(1, block_for(pairs.tokens) / pairs.block);
+  join(pairs.by_tokens, times);
+  pairs.block *= times;
+}
 
 void add(std::vector<ScoreBlock>& blocks, double a, double b) {
   blocks.back().a += a, blocks.back().b += b, ++blocks.back().tokens;
@@ -22,12 +44,18 @@ void add(std::vector<ScoreBlock>& blocks, double a, double b) {
 
 }  // namespace
 
+std::uint64_t block_for(std::uint64_t tokens) {
+  return std::clamp(tokens / kAutoBlocks, kLeastAutoBlock, kMostAutoBlock);
+}
+
 ScorePairs read_score_pairs(const std::string& path_a, const std::string& path_b,
-                            std::uint64_t block) {
+                            const BlockChoice& choice) {
   const auto source_a = core::open_source(path_a), source_b = core::open_source(path_b);
   TokenScoreReader reader_a(*source_a), reader_b(*source_b);
   TokenScore a, b;
   ScorePairs pairs;
+  const bool choose = choice.tokens == 0;
+  pairs.block = choose ? 1 : static_cast<std::uint64_t>(choice.tokens);
   std::optional<std::uint64_t> document;
   while (true) {
     const bool more_a = reader_a.next(a), more_b = reader_b.next(b);
@@ -35,7 +63,7 @@ ScorePairs read_score_pairs(const std::string& path_a, const std::string& path_b
       fail(Code::bad_data, "{} ends after line {}, {} goes on; they score different tokens",
            more_a ? reader_b.name() : reader_a.name(), more_a ? reader_b.line() : reader_a.line(),
            more_a ? reader_a.name() : reader_b.name());
-    if (!more_a) return pairs;
+    if (!more_a) break;
     if (a.position != b.position || a.token != b.token)
       fail(Code::bad_data,
            "{}:{}: token {} at {}, but {}:{} has token {} at {}; they score different tokens",
@@ -43,24 +71,37 @@ ScorePairs read_score_pairs(const std::string& path_a, const std::string& path_b
            b.token, b.position);
     if (document != a.document) pairs.by_document.emplace_back();
     document = a.document;
-    if (pairs.tokens % block == 0) pairs.by_tokens.emplace_back();
+    if (pairs.tokens % pairs.block == 0) {
+      if (choose && pairs.by_tokens.size() == kManyFineBlocks)
+        join(pairs.by_tokens, 2), pairs.block *= 2;
+      pairs.by_tokens.emplace_back();
+    }
     add(pairs.by_document, a.nats, b.nats);
     add(pairs.by_tokens, a.nats, b.nats);
     ++pairs.tokens;
   }
+  if (choose) choose_blocks(pairs);
+  return pairs;
 }
 
 bool BlockChoice::documents(const ScorePairs& pairs) const {
-  return by_document || (open && pairs.by_document.size() >= kEnoughDocuments);
+  return by_document || (open && pairs.by_document.size() >= kEnoughDocuments &&
+                         effective_documents(pairs.by_document) >= kEnoughEffectiveDocuments);
 }
 
 BlockChoice block_choice_of(const std::string& text) {
   BlockChoice choice;
   choice.open = text == "auto", choice.by_document = text == "document";
-  if (!choice.open && !choice.by_document) choice.tokens = core::parse_count(text);
+  if (choice.open || choice.by_document) return choice;
+  choice.tokens = core::parse_count(text);
   if (choice.tokens < 1)
-    fail(Code::usage, "--block: takes document or a positive number of tokens");
+    fail(Code::usage, "--block: takes auto, document or a positive number of tokens");
   return choice;
+}
+
+Comparison compare(const ScorePairs& pairs, const BlockChoice& choice, double confidence) {
+  return choice.documents(pairs) ? compare_documents(pairs.by_document, confidence)
+                                 : compare_consecutive(pairs.by_tokens, confidence);
 }
 
 core::OrderedJson figures(const Comparison& found, const ScorePairs& pairs,
@@ -69,7 +110,9 @@ core::OrderedJson figures(const Comparison& found, const ScorePairs& pairs,
   core::OrderedJson report;
   report["tokens"] = pairs.tokens;
   report["blocks"] = (documents ? pairs.by_document : pairs.by_tokens).size();
-  report["block"] = documents ? "document" : std::to_string(choice.tokens);
+  report["block"] = documents ? "document" : std::to_string(pairs.block);
+  report["method"] = documents ? "documents" : "cosines";
+  report["degrees_of_freedom"] = found.freedom;
   report["loss_a"] = found.loss_a;
   report["loss_b"] = found.loss_b;
   report["perplexity_a"] = std::exp(found.loss_a);

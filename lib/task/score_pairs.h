@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/json.h"
-#include "task/bootstrap.h"
+#include "task/comparison.h"
 
 namespace task {
 
@@ -14,23 +14,33 @@ namespace task {
 struct ScorePairs {
   std::vector<ScoreBlock> by_tokens, by_document;
   std::uint64_t tokens = 0;
+  std::uint64_t block = 0;  ///< tokens of a block of by_tokens; the last may have fewer
 };
-/// Two --per-token files of eval-ppl in step; "-" is stdin. A block has `block` tokens. Throws
-/// Error{bad_data} naming file and line where they do not score the same tokens.
-ScorePairs read_score_pairs(const std::string& a, const std::string& b, std::uint64_t block);
 
-/// What is drawn together: so many tokens, or documents.
+/// What one block is: a number of tokens, or a document.
 struct BlockChoice {
   bool by_document = false;  ///< whatever the data
-  bool open = true;          ///< by document if there are 50
-  std::int64_t tokens = 512;
+  bool open = true;          ///< documents if there are enough, else tokens by the text's length
+  std::int64_t tokens = 0;   ///< where neither
 
   bool documents(const ScorePairs& pairs) const;
 };
 /// "auto", "document", or a number of tokens. Throws Error{usage}.
 BlockChoice block_choice_of(const std::string& text);
 
-/// The record of a comparison: tokens, blocks, losses, perplexities, difference, interval, p.
+/// The length of blocks that fits a text: a 64th of it, 8 to 512 tokens.
+std::uint64_t block_for(std::uint64_t tokens);
+
+/// Two --per-token files of eval-ppl in step; "-" is stdin. Where the choice names no length, it is
+/// that of block_for(), rounded down to what is kept of a text beyond 2^18 tokens. Throws
+/// Error{bad_data} naming file and line where they do not score the same tokens.
+ScorePairs read_score_pairs(const std::string& a, const std::string& b, const BlockChoice& choice);
+
+/// By documents or by blocks of tokens.
+Comparison compare(const ScorePairs& pairs, const BlockChoice& choice, double confidence);
+
+/// The record of a comparison: tokens, blocks, method, losses, perplexities, difference, interval,
+/// p.
 core::OrderedJson figures(const Comparison& found, const ScorePairs& pairs,
                           const BlockChoice& choice);
 

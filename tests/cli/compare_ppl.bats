@@ -43,23 +43,41 @@ assert r["p"] < 0.001, r
 EOF
 }
 
-@test "the answer as an exit code, and the same whatever -j; another seed draws anew" {
+@test "the answer as an exit code, and the same whatever -j, --seed and --resamples" {
   run compare-ppl --fail-unless-better a.tsv better.tsv
   [ "$status" -eq 0 ]
   run compare-ppl --fail-unless-better better.tsv a.tsv
   [ "$status" -eq 1 ]
   run compare-ppl --fail-unless-better a.tsv chance.tsv
   [ "$status" -eq 1 ]
-  [ "$(compare-ppl -j 1 --resamples 999 a.tsv chance.tsv)" = "$(compare-ppl -j 2 --resamples 999 a.tsv chance.tsv)" ]
-  [ "$(compare-ppl --json a.tsv chance.tsv | field low)" != "$(compare-ppl --seed 5 --json a.tsv chance.tsv | field low)" ]
+  [ "$(compare-ppl -j 1 --resamples 999 --seed 1 a.tsv chance.tsv)" = "$(compare-ppl -j 2 --seed 5 a.tsv chance.tsv)" ]
 }
 
 @test "blocks of tokens" {
   [ "$(compare-ppl --json --block 100 a.tsv chance.tsv | field blocks)" -eq 12 ]
+  [ "$(compare-ppl --json --block 100 a.tsv chance.tsv | field degrees_of_freedom)" = 11.0 ]
   [ "$(compare-ppl --json --block document - chance.tsv <a.tsv | field blocks)" -eq 60 ]
   run compare-ppl --block 5000 a.tsv chance.tsv
   [ "$status" -eq 65 ]
   [[ $output == *"smaller --block"* ]]
+}
+
+@test "few documents are compared by blocks that fit the text, and refused as documents" {
+  head -n 981 a.tsv >one.tsv # 49 documents, 980 tokens
+  head -n 981 chance.tsv >other.tsv
+  run compare-ppl --json one.tsv other.tsv
+  [ "$status" -eq 0 ]
+  [ "$(field block <<<"$output")" = 15 ]
+  [ "$(field blocks <<<"$output")" -eq 66 ]
+  [ "$(field method <<<"$output")" = cosines ]
+  head -n 181 a.tsv >one.tsv # 9 documents, 180 tokens
+  head -n 181 chance.tsv >other.tsv
+  run compare-ppl --block document one.tsv other.tsv
+  [ "$status" -eq 65 ]
+  [ "$output" = "compare-ppl: --block document: there are 9 documents, a comparison takes 10 at least; use --block auto or a longer text" ]
+  run compare-ppl one.tsv other.tsv
+  [ "$status" -eq 65 ]
+  [[ $output == *"has 180 tokens"*"takes 512 at least"* ]]
 }
 
 @test "files of different tokens are refused by name and line" {
@@ -71,6 +89,10 @@ EOF
   run compare-ppl a.tsv short.tsv
   [ "$status" -eq 65 ]
   [[ $output == *"short.tsv ends after line 1000, a.tsv goes on"* ]]
+  sed '9s/[^\t]*$/inf/' a.tsv >zero.tsv
+  run compare-ppl a.tsv zero.tsv
+  [ "$status" -eq 65 ]
+  [ "$output" = "compare-ppl: zero.tsv:9: nats is not finite" ]
   run compare-ppl a.tsv /dev/null
   [ "$status" -eq 65 ]
   run compare-ppl a.tsv nothing.tsv

@@ -45,16 +45,14 @@ void AnswerTotals::add(const Answer& answer) {
   }
 }
 
-std::vector<std::pair<std::string, task::Accuracy>> AnswerTotals::accuracies(
-    std::uint64_t seed, std::int64_t jobs) const {
+std::vector<std::pair<std::string, task::Accuracy>> AnswerTotals::accuracies() const {
   std::vector<std::pair<std::string, task::Accuracy>> all;
-  if (!greedy_.empty()) all.emplace_back("greedy", task::accuracy(greedy_, seed, jobs));
-  for (const auto& [rule, right] : right_)
-    all.emplace_back(rule, task::accuracy(right, seed, jobs));
+  if (!greedy_.empty()) all.emplace_back("greedy", task::accuracy(greedy_));
+  for (const auto& [rule, right] : right_) all.emplace_back(rule, task::accuracy(right));
   return all;
 }
 
-core::OrderedJson AnswerTotals::figures(std::uint64_t seed, std::int64_t jobs) const {
+core::OrderedJson AnswerTotals::figures() const {
   core::OrderedJson json;
   json["requests"] = requests_;
   json["errors"] = errors_;
@@ -64,7 +62,7 @@ core::OrderedJson AnswerTotals::figures(std::uint64_t seed, std::int64_t jobs) c
   json["tokens"] = totals_.tokens;
   json["bytes"] = static_cast<std::uint64_t>(totals_.bytes);
   json["questions"] = questions_;
-  for (const auto& [name, found] : accuracies(seed, jobs)) {
+  for (const auto& [name, found] : accuracies()) {
     json[name] = found.share;
     json[name + "_low"] = figure(found.low);
     json[name + "_high"] = figure(found.high);
@@ -72,12 +70,12 @@ core::OrderedJson AnswerTotals::figures(std::uint64_t seed, std::int64_t jobs) c
   return json;
 }
 
-std::string AnswerTotals::summary(std::uint64_t seed, std::int64_t jobs) const {
+std::string AnswerTotals::summary() const {
   std::string text = fmt::format("{} requests", requests_);
   if (errors_ > 0) text += fmt::format(", {} of them not answered", errors_);
   if (totals_.tokens > 0)
     text += fmt::format(", {} tokens, perplexity {:.5g}", totals_.tokens, totals_.perplexity());
-  for (const auto& [name, found] : accuracies(seed, jobs)) {
+  for (const auto& [name, found] : accuracies()) {
     text += fmt::format(", {} {:.4g}", name, found.share);
     if (found.low) text += fmt::format(" ({:.4g} to {:.4g})", *found.low, *found.high);
   }

@@ -24,13 +24,12 @@ class AnswerTotals {
   /// the first are those of texts and continuations, greedy is the share of the continuations that
   /// greedy decoding would have said, a rule's figure the share of the questions with a gold choice
   /// that it answers rightly.
-  core::OrderedJson figures(std::uint64_t seed, std::int64_t jobs) const;
+  core::OrderedJson figures() const;
   /// The same in a line.
-  std::string summary(std::uint64_t seed, std::int64_t jobs) const;
+  std::string summary() const;
 
  private:
-  std::vector<std::pair<std::string, task::Accuracy>> accuracies(std::uint64_t seed,
-                                                                 std::int64_t jobs) const;
+  std::vector<std::pair<std::string, task::Accuracy>> accuracies() const;
 
   std::uint64_t requests_ = 0, errors_ = 0, questions_ = 0;
   Totals totals_;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/rng.h"
 #include "task/accuracy.h"
 #include "task/choice_rules.h"
 
@@ -26,15 +27,34 @@ DOCTEST_TEST_CASE("sum, byte, token and mutual information differ, of equals the
                 std::pair<std::string, std::size_t>{"mutual_information", 3});
 }
 
-DOCTEST_TEST_CASE("an accuracy has an interval around it, the same on any number of threads") {
+DOCTEST_TEST_CASE("an accuracy has an interval around it, however few answers there are") {
   std::vector<bool> right;
   for (int i = 0; i < 200; ++i) right.push_back(i % 4 == 0);
-  const auto one = task::accuracy(right, 3, 1), four = task::accuracy(right, 3, 4);
-  DOCTEST_CHECK(one.share == doctest::Approx(0.25));
-  // The normal approximation: 1.96 sqrt(0.25 * 0.75 / 200).
-  DOCTEST_CHECK(*one.low == doctest::Approx(0.25 - 0.060).epsilon(0.05));
-  DOCTEST_CHECK(*one.high == doctest::Approx(0.25 + 0.060).epsilon(0.05));
-  DOCTEST_CHECK((*one.low == *four.low && *one.high == *four.high));
-  DOCTEST_CHECK(!task::accuracy({true}, 1, 1).low);
-  DOCTEST_CHECK(task::accuracy({true}, 1, 1).share == 1);
+  const auto many = task::accuracy(right);
+  DOCTEST_CHECK(many.share == doctest::Approx(0.25));
+  // Wilson's interval of 50 in 200.
+  DOCTEST_CHECK(*many.low == doctest::Approx(0.19507).epsilon(1e-4));
+  DOCTEST_CHECK(*many.high == doctest::Approx(0.31437).epsilon(1e-4));
+  const auto all = task::accuracy({true, true, true}), none = task::accuracy({false, false});
+  DOCTEST_CHECK((*all.low > 0.3 && *all.low < 0.5 && *all.high == 1));
+  DOCTEST_CHECK((*none.low == 0 && *none.high > 0.5 && *none.high < 0.8));
+  DOCTEST_CHECK(!task::accuracy({true}).low);
+  DOCTEST_CHECK(task::accuracy({true}).share == 1);
+}
+
+DOCTEST_TEST_CASE("an accuracy's interval holds the true share 19 times in 20") {
+  for (const std::size_t n : {5, 10, 30, 100}) {
+    DOCTEST_CAPTURE(n);
+    int covered = 0;
+    core::Rng rng(n);
+    for (int i = 0; i < 4000; ++i) {
+      const double share = 0.1 + 0.8 * rng.uniform();
+      std::vector<bool> right(n);
+      for (std::size_t j = 0; j < n; ++j) right[j] = rng.uniform() < share;
+      const auto found = task::accuracy(right);
+      covered += *found.low <= share && share <= *found.high;
+    }
+    DOCTEST_CHECK(covered > 4000 * 0.935);
+    DOCTEST_CHECK(covered < 4000 * 0.965);
+  }
 }

@@ -36,7 +36,7 @@ struct Scores {
 
 DOCTEST_TEST_CASE("blocks of tokens and of documents hold the sums of both") {
   const Scores a(60, 1), b(60, 2);
-  const auto pairs = task::read_score_pairs(a.path, b.path, 7);
+  const auto pairs = task::read_score_pairs(a.path, b.path, task::block_choice_of("7"));
   DOCTEST_CHECK(pairs.tokens == 240);
   DOCTEST_CHECK(pairs.by_document.size() == 60);
   DOCTEST_CHECK(pairs.by_tokens.size() == 35);  // the last has 2
@@ -47,31 +47,49 @@ DOCTEST_TEST_CASE("blocks of tokens and of documents hold the sums of both") {
   for (const auto& block : pairs.by_tokens) sum += block.a;
   DOCTEST_CHECK(sum == doctest::Approx(360));
   const auto choice = task::block_choice_of("auto");
-  const auto found = task::compare(pairs.by_document, 100, 0.95, 1, 1);
+  const auto found = task::compare(pairs, choice, 0.95);
   const auto figures = task::figures(found, pairs, choice);
   DOCTEST_CHECK(figures["block"] == "document");
+  DOCTEST_CHECK(figures["method"] == "documents");
+  DOCTEST_CHECK(figures["degrees_of_freedom"].get<double>() == doctest::Approx(59));
   DOCTEST_CHECK(figures["blocks"] == 60);
   DOCTEST_CHECK(figures["difference"].get<double>() == doctest::Approx(1));
 }
 
-DOCTEST_TEST_CASE("what is drawn together: as asked, or documents where there are enough") {
+DOCTEST_TEST_CASE("a block is as asked, or a document where there are enough") {
   const Scores few(49, 1), many(50, 1);
-  const auto scarce = task::read_score_pairs(few.path, few.path, 512);
-  const auto plenty = task::read_score_pairs(many.path, many.path, 512);
+  const auto choice = task::block_choice_of("auto");
+  auto scarce = task::read_score_pairs(few.path, few.path, choice);
+  auto plenty = task::read_score_pairs(many.path, many.path, choice);
   DOCTEST_CHECK(!task::block_choice_of("auto").documents(scarce));
   DOCTEST_CHECK(task::block_choice_of("auto").documents(plenty));
   DOCTEST_CHECK(task::block_choice_of("document").documents(scarce));
   DOCTEST_CHECK(!task::block_choice_of("1K").documents(plenty));
   DOCTEST_CHECK(task::block_choice_of("1K").tokens == 1000);
   DOCTEST_CHECK(thrown([] { task::block_choice_of("0"); }).code == 64);
+  plenty.by_document.back().tokens = 1000;  // most of the text: 50 in name alone
+  DOCTEST_CHECK(!choice.documents(plenty));
+}
+
+DOCTEST_TEST_CASE("blocks of tokens fit the length of the text") {
+  DOCTEST_CHECK(task::block_for(512) == 8);
+  DOCTEST_CHECK(task::block_for(950) == 14);
+  DOCTEST_CHECK(task::block_for(10'240) == 160);
+  DOCTEST_CHECK(task::block_for(1'000'000) == 512);
+  const Scores one(160, 1);
+  const auto pairs = task::read_score_pairs(one.path, one.path, task::block_choice_of("auto"));
+  DOCTEST_CHECK(pairs.block == 10);
+  DOCTEST_CHECK(pairs.by_tokens.size() == 64);
+  DOCTEST_CHECK(pairs.by_tokens[63].tokens == 10);
+  DOCTEST_CHECK(pairs.by_tokens[63].a == doctest::Approx(15));
 }
 
 DOCTEST_TEST_CASE("scores of different tokens are refused by line") {
   const Scores a(3, 1), longer(4, 1), other(3, 1, 5);
-  const auto short_one = thrown([&] { task::read_score_pairs(a.path, longer.path, 8); });
+  const auto short_one = thrown([&] { task::read_score_pairs(a.path, longer.path, {}); });
   DOCTEST_CHECK(short_one.code == 65);
   DOCTEST_CHECK(short_one.names(a.path + " ends after line 13"));
-  const auto differs = thrown([&] { task::read_score_pairs(a.path, other.path, 8); });
+  const auto differs = thrown([&] { task::read_score_pairs(a.path, other.path, {}); });
   DOCTEST_CHECK(differs.code == 65);
   DOCTEST_CHECK(differs.names(a.path + ":2: token 0 at 0"));
 }

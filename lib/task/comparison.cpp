@@ -1,0 +1,139 @@
+#include "task/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/error.h"
+#include "task/student_t.h"
+
+namespace task {
+namespace {
+
+using core::Code;
+using core::fail;
+
+// Few cosines are robust to dependence, many give a shorter interval: 12 are used where 512 tokens
+// and more can be spared for none, fewer for shorter texts and more for longer ones.
+constexpr std::uint64_t kTokensACosine = 64, kTokensAFurtherCosine = 256;
+constexpr std::uint64_t kFewCosines = 12, kMostCosines = 60;
+
+struct Sums {
+  std::vector<ScoreBlock> blocks;  // those that hold tokens
+  ScoreBlock all;
+  Comparison result;
+};
+
+Sums sums_of(const std::vector<ScoreBlock>& given) {
+  Sums sums;
+  for (const ScoreBlock& block : given) {
+    if (block.tokens == 0) continue;
+    sums.blocks.push_back(block);
+    sums.all.a += block.a, sums.all.b += block.b, sums.all.tokens += block.tokens;
+  }
+  if (!std::isfinite(sums.all.a) || !std::isfinite(sums.all.b))
+    fail(Code::bad_data,
+         "a token has probability 0 under a model, so that its loss is infinite; nothing can be "
+         "compared");
+  const auto tokens = static_cast<double>(sums.all.tokens);
+  Comparison& result = sums.result;
+  result.loss_a = sums.all.a / tokens, result.loss_b = sums.all.b / tokens;
+  result.difference = (sums.all.b - sums.all.a) / tokens;
+  return sums;
+}
+
+// What a block's difference is above that of as many average tokens.
+double residual(const ScoreBlock& block, double difference) {
+  return block.b - block.a - difference * static_cast<double>(block.tokens);
+}
+
+Comparison with_error(Comparison result, double standard_error, double confidence) {
+  const double reach =
+      standard_error > 0 ? standard_error * t_quantile(confidence, result.freedom) : 0;
+  result.low = result.difference - reach, result.high = result.difference + reach;
+  if (result.difference == 0)
+    result.p = 1;
+  else
+    result.p =
+        standard_error > 0 ? t_two_sided(result.difference / standard_error, result.freedom) : 0;
+  return result;
+}
+
+std::uint64_t cosines(std::uint64_t tokens, std::uint64_t blocks) {
+  const std::uint64_t few = std::min(tokens / kTokensACosine, kFewCosines);
+  const std::uint64_t many = std::min(tokens / kTokensAFurtherCosine, kMostCosines);
+  return std::min(std::max(few, many), blocks - 1);
+}
+
+}  // namespace
+
+Comparison compare_consecutive(const std::vector<ScoreBlock>& given, double confidence) {
+  Sums sums = sums_of(given);
+  if (sums.all.tokens < kLeastTokens)
+    fail(Code::bad_data,
+         "the text has {} tokens, a comparison by blocks of tokens takes {} at least; use a longer "
+         "text, or --block document where there are {} documents",
+         sums.all.tokens, kLeastTokens, kLeastBlocks);
+  if (sums.blocks.size() < kLeastBlocks)
+    fail(Code::bad_data,
+         "a comparison takes {} blocks of tokens at least, there are {}; use a smaller --block or "
+         "a longer text",
+         kLeastBlocks, sums.blocks.size());
+  const auto tokens = static_cast<double>(sums.all.tokens);
+  const std::uint64_t n_cosines = cosines(sums.all.tokens, sums.blocks.size());
+  std::vector<double> projections(n_cosines, 0);
+  std::uint64_t before = 0;
+  for (const ScoreBlock& block : sums.blocks) {
+    const double rest = residual(block, sums.result.difference);
+    const double middle =
+        (static_cast<double>(before) + static_cast<double>(block.tokens) / 2) / tokens;
+    for (std::size_t j = 0; j < n_cosines; ++j)
+      projections[j] += rest * std::cos(std::numbers::pi * static_cast<double>(j + 1) * middle);
+    before += block.tokens;
+  }
+  double squares = 0;
+  for (const double projection : projections) squares += 2 * projection * projection;
+  sums.result.freedom = static_cast<double>(n_cosines);
+  return with_error(sums.result, std::sqrt(squares / sums.result.freedom) / tokens, confidence);
+}
+
+Comparison compare_documents(const std::vector<ScoreBlock>& given, double confidence) {
+  Sums sums = sums_of(given);
+  if (sums.blocks.size() < kLeastBlocks)
+    fail(Code::bad_data,
+         "--block document: there are {} documents, a comparison takes {} at least; use --block "
+         "auto or a longer text",
+         sums.blocks.size(), kLeastBlocks);
+  const double effective = effective_documents(sums.blocks);
+  if (effective < kLeastEffectiveDocuments)
+    fail(Code::bad_data,
+         "--block document: the lengths differ so much that the {} documents are worth {:.1f} of "
+         "one length, a comparison takes {:.0f} at least; use --block auto",
+         sums.blocks.size(), effective, kLeastEffectiveDocuments);
+  // Tokens of variance 1 that do not depend on each other: the trace of the estimate's quadratic
+  // form is the number of tokens, the trace of its square is `squared`.
+  const auto tokens = static_cast<double>(sums.all.tokens);
+  double variance = 0, squared = 0, crossed = 0;
+  for (const ScoreBlock& block : sums.blocks) {
+    const auto length = static_cast<double>(block.tokens);
+    const double share = length / tokens, weight = length / (1 - share);
+    const double rest = residual(block, sums.result.difference);
+    variance += rest * rest / (1 - share);
+    squared += length * length - share * share * weight * weight;
+    crossed += share * weight;
+  }
+  squared += crossed * crossed;
+  sums.result.freedom = tokens * tokens / squared;
+  return with_error(sums.result, std::sqrt(variance) / tokens, confidence);
+}
+
+double effective_documents(const std::vector<ScoreBlock>& documents) {
+  double sum = 0, squares = 0;
+  for (const ScoreBlock& document : documents) {
+    const auto length = static_cast<double>(document.tokens);
+    sum += length, squares += length * length;
+  }
+  return squares > 0 ? sum * sum / squares : 0;
+}
+
+}  // namespace task
