@@ -95,7 +95,7 @@ NpyWriter::NpyWriter(const std::string& path, std::string_view descr, std::uint6
   try {
     write_header();  // before rows that an interruption left go: it may have counted them
     if (::ftruncate(fd_, static_cast<off_t>(kNpyHeaderBytes + rows * row_bytes_)) != 0)
-      fail(Code::io, "{}: {}", path, core::error_text(errno));
+      fail(Code::io, "{}: cannot write: {}", path, core::error_text(errno));
   } catch (...) {
     ::close(fd_);
     throw;
@@ -111,7 +111,7 @@ void NpyWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes)
     const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (n < 0) {
       if (errno == EINTR) continue;
-      fail(Code::io, "{}: {}", name_, core::error_text(errno));
+      fail(Code::io, "{}: cannot write: {}", name_, core::error_text(errno));
     }
     bytes = bytes.subspan(static_cast<std::size_t>(n));
     offset += static_cast<std::uint64_t>(n);
@@ -119,7 +119,7 @@ void NpyWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes)
 }
 
 void NpyWriter::sync() {
-  if (::fsync(fd_) != 0) fail(Code::io, "{}: {}", name_, core::error_text(errno));
+  if (::fsync(fd_) != 0) fail(Code::io, "{}: cannot write: {}", name_, core::error_text(errno));
 }
 
 void NpyWriter::write(std::span<const std::byte> rows) {

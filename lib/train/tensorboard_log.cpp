@@ -91,9 +91,15 @@ std::string scalars_record(const core::OrderedJson& line, double wall_time) {
 
 TensorBoardLog::TensorBoardLog(const std::string& folder) {
   const double started = now();
-  path_ = fmt::format("{}/events.out.tfevents.{}.{}", folder, static_cast<std::int64_t>(started),
-                      ::getpid());
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const std::string name = fmt::format("{}/events.out.tfevents.{}.{}", folder,
+                                       static_cast<std::int64_t>(started), ::getpid());
+  path_ = name;
+  const auto open_new = [&] {
+    return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  };
+  // In a container a process may have the number of the run before, and a clock may go back.
+  for (int more = 1; (fd_ = open_new()) < 0 && errno == EEXIST; ++more)
+    path_ = fmt::format("{}.{}", name, more);
   if (fd_ < 0) core::fail_errno(core::Code::cannot_create, path_ + ": cannot create", errno);
   try {
     std::string event = event_at(started, 0);
