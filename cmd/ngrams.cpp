@@ -9,6 +9,7 @@
 
 #include "cli/progress.h"
 #include "cli/run.h"
+#include "cli/typed_parts.h"
 #include "core/error.h"
 #include "ngrams/ngram_find.h"
 #include "ngrams/ngram_overlap.h"
@@ -22,7 +23,7 @@ int find(const ngrams::FindOptions& options, const cli::Context& context) {
   const auto index = options.index.open();
   std::string text;
   for (const auto& found : ngrams::find(*index, options))
-    text += cli::format_parts(context, found.report, found.places);
+    text += cli::format_typed_parts(context, found.report, found.places);
   cli::write_output(context, text);
   return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "cli/progress.h"
 #include "cli/run.h"
+#include "cli/typed_parts.h"
 #include "cli/watched.h"
 #include "core/error.h"
 #include "core/io.h"
@@ -50,7 +51,7 @@ int search(const infer::StoreSearchOptions& options, const cli::Context& context
   infer::StoreSearch search(options, nn::device(options.compute.device));
   core::Output out(context.output);
   search.find_all([&](const infer::NearEntries& found) {
-    out.write(cli::format_parts(context, found.report, found.parts));
+    out.write(cli::format_typed_parts(context, found.report, found.parts));
     out.flush();
   });
   out.commit();

@@ -66,6 +66,7 @@ place = lines[1]
 assert place["document"] == 7 and place["offset"] == len("The cat sat on "), place
 assert place["before"] == "The cat sat on " and place["after"] == ", mat 49, and th", place
 END
+  [ "$(ngrams find -n index --json "no such cat" | field type)" = report ]
   run ngrams find -n index "no such cat"
   [ "$status" -eq 0 ]
   [[ $output == *"count"*"0"* ]]
