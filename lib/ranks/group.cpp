@@ -132,15 +132,22 @@ c10::intrusive_ptr<c10d::Store> store_of(const core::Launch& launch, const std::
   return c10::make_intrusive<c10d::PrefixStore>("tessera/" + launch.name, store);
 }
 
-// Rank 0 makes it up, and all read it where they meet.
-std::string secret_of(c10d::Store& store, bool first) {
-  constexpr const char* kKey = "secret";
-  if (first) {
+// Rank 0 makes it up, and all read it where they meet. Returns when all ranks are there, so that no
+// port of Gloo is open while one waits for another.
+std::string secret_of(c10d::Store& store, std::int64_t rank, std::int64_t size) {
+  constexpr const char* kSecret = "secret";
+  const auto here = [](std::int64_t who) { return fmt::format("here/{}", who); };
+  const auto bytes = [](const std::string& text) {
+    return std::vector<std::uint8_t>(text.begin(), text.end());
+  };
+  if (rank == 0) {
+    for (std::int64_t other = 1; other < size; ++other) store.get(here(other));
     const auto secret = random_bytes(kProofBytes);
-    store.set(kKey, std::vector<std::uint8_t>(secret.begin(), secret.end()));
+    store.set(kSecret, bytes(secret));
     return secret;
   }
-  const auto secret = store.get(kKey);
+  store.set(here(rank), bytes("here"));
+  const auto secret = store.get(kSecret);
   return {secret.begin(), secret.end()};
 }
 
@@ -272,7 +279,7 @@ std::shared_ptr<Group> Group::join(const core::Launch& launch, const std::string
   std::string secret;
   try {
     const auto store = store_of(launch, file, timeout, meeting);
-    secret = proof(launch.key, secret_of(*store, group->first()));
+    secret = proof(launch.key, secret_of(*store, launch.rank, launch.size));
     auto options = c10d::ProcessGroupGloo::Options::create(timeout);
     const auto others = listeners();
     options->devices = devices_of(launch);
