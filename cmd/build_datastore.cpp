@@ -13,6 +13,7 @@
 #include "cli/watched.h"
 #include "core/error.h"
 #include "core/io.h"
+#include "core/printable.h"
 #include "infer/keys/build_together.h"
 #include "infer/keys/store_build.h"
 #include "ranks/rank_options.h"
@@ -52,13 +53,17 @@ int look_after(const Options& options, const cli::Context& context) {
   std::optional<store::Removal> removal;
   core::OrderedJson report;
   core::Output out(context.output);  // first: it must not stand in the store
-  cli::watched(context, documents.empty() ? "looking after it" : "removing", "rows",
-               [&](const auto& watch) {
-                 if (documents.empty())
-                   report = store::look_after(folder, options.care, options.build.index, watch);
-                 else
-                   removal.emplace(folder, documents, watch);
-               });
+  cli::watched(
+      context, documents.empty() ? "looking after it" : "removing", "rows", [&](const auto& watch) {
+        if (documents.empty())
+          report = store::look_after(folder, options.care, options.build.index, watch);
+        else
+          removal.emplace(folder, store::RemovalRequest{documents}, watch, cli::catch_stop_signals);
+      });
+  // Also with -q: a command that does not do what it says must say so.
+  if (removal && removal->repeated())
+    cli::to_stderr(
+        fmt::format("{}: {}\n", context.program.name, core::printable(removal->repetition())));
   out.write(removal ? cli::format_table(context, store::describe(*removal))
                     : cli::format_report(context, report));
   out.commit();

@@ -13,6 +13,7 @@
 #include "cli/watched.h"
 #include "core/error.h"
 #include "core/io.h"
+#include "core/printable.h"
 #include "infer/stores/store_search.h"
 #include "nn/base/runtime.h"
 #include "store/care.h"
@@ -80,7 +81,8 @@ int recall(const Options<store::RecallOptions>& options, const cli::Context& con
 int rebuild(const Options<store::IndexOptions>& options, const cli::Context& context) {
   return say(context, {options.store()}, [&](const auto& folder) {
     return cli::watched(context, "indexing", "rows", [&](const auto& watch) {
-      const auto manifest = store::rebuild_index(folder, options.index, watch);
+      const auto manifest =
+          store::rebuild_index(folder, options.index, watch, cli::catch_stop_signals);
       return cli::format_report(context, store::describe(folder, manifest));
     });
   });
@@ -91,8 +93,13 @@ int remove_documents(const Options<store::RemovalOptions>& options, const cli::C
   core::Output out(context.output);
   std::optional<store::Removal> removal;
   cli::watched(context, "removing", "rows", [&](const auto& watch) {
-    removal.emplace(options.store(), options.documents, watch);
+    // A signal that comes later finds the documents removed: the receipts are given first.
+    removal.emplace(options.store(), options.request(), watch, cli::catch_stop_signals);
   });
+  // Also with -q: a command that does not do what it says must say so.
+  if (removal->repeated())
+    cli::to_stderr(
+        fmt::format("{}: {}\n", context.program.name, core::printable(removal->repetition())));
   out.write(cli::format_table(context, store::describe(*removal)));
   out.commit();
   removal->done();  // the receipts were given

@@ -9,6 +9,15 @@ namespace store {
 
 void RemovalOptions::fields(core::FieldList& f) {
   f("document", documents, "number of a document, from 0; again for more").between(0, 1e12);
+  f("generation", generation,
+    "generation of the store that has these numbers; 0: the store as it is now, unless the last "
+    "removal was of these numbers")
+      .between(0, 0x1p53);
+}
+
+RemovalRequest RemovalOptions::request() const {
+  if (generation == 0) return {documents};
+  return {documents, static_cast<std::uint64_t>(generation)};
 }
 
 void IndexOptions::fields(core::FieldList& f) {

@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "core/options.h"
 #include "store/builder.h"
+#include "store/removal.h"
 
 namespace store {
 
@@ -35,7 +36,9 @@ struct FolderOptions : More... {
 /// Which documents go.
 struct RemovalOptions {
   std::vector<std::int64_t> documents;
+  std::int64_t generation = 0;  ///< 0: not given
   void fields(core::FieldList& f);
+  RemovalRequest request() const;
 };
 
 /// Of which kind an index is; empty: open.

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "store/build_progress.h"
 #include "store/datastore.h"
 #include "store/store_files.h"
 
@@ -167,22 +168,61 @@ void verify_rows(const Datastore& store, const Watch& watch) {
 
 }  // namespace
 
-Removal::Removal(const std::string& folder, std::vector<std::int64_t> documents, const Watch& watch)
-    : folder_(folder), lock_(folder) {
+Removal::Removal(const std::string& folder, RemovalRequest request, const Watch& watch,
+                 const BeforeCommit& before_commit)
+    : folder_(folder), request_(std::move(request)), lock_(folder) {
+  auto& documents = request_.documents;
   std::sort(documents.begin(), documents.end());
   documents.erase(std::unique(documents.begin(), documents.end()), documents.end());
   expect_no_removal(folder, documents);
   manifest_ = read_manifest(folder);
-  const auto begun = read_progress(folder);
-  const std::uint64_t generation =
-      begun && !begun->removes().empty() ? begun->generation() : manifest_.generation + 1;
-  if (generation > manifest_.generation) remove(documents, watch);
+  std::uint64_t generation = removed_at();
+  repeated_ = generation > 0;
+  if (!repeated_) {
+    if (request_.generation.value_or(manifest_.generation) != manifest_.generation)
+      fail(Code::usage,
+           "{}: is of generation {}, and nothing of the kind was removed from generation {}; look "
+           "up "
+           "the document's number again",
+           folder, manifest_.generation, *request_.generation);
+    remove(watch, before_commit);
+    generation = manifest_.generation;
+  }
   for (const Receipt& receipt : manifest_.removed)
     if (receipt.generation == generation) receipts_.push_back(receipt);
   remove_stale_files(folder, manifest_);
 }
 
-void Removal::remove(const std::vector<std::int64_t>& documents, const Watch& watch) {
+// The generation that an equal request made; 0: none did.
+std::uint64_t Removal::removed_at() const {
+  const auto begun = read_progress(folder_);
+  const bool removes = begun && !begun->removes().empty();
+  std::uint64_t wanted = 0;
+  if (request_.generation) {
+    wanted = *request_.generation + 1;
+  } else {
+    if (removes && begun->generation() > manifest_.generation) return 0;  // it goes on
+    for (const Receipt& receipt : manifest_.removed) wanted = std::max(wanted, receipt.generation);
+  }
+  std::vector<std::int64_t> gone;
+  for (const Receipt& receipt : manifest_.removed)
+    if (receipt.generation == wanted) gone.push_back(static_cast<std::int64_t>(receipt.document));
+  std::sort(gone.begin(), gone.end());
+  return !gone.empty() && gone == request_.documents ? wanted : 0;
+}
+
+std::string Removal::repetition() const {
+  return fmt::format(
+      "{}: these documents were removed before, in generation {}: nothing was removed now; to "
+      "remove "
+      "what has {} now: store remove --generation {} --document {} {}",
+      folder_, receipts_.front().generation,
+      request_.documents.size() == 1 ? "this number" : "these numbers", manifest_.generation,
+      fmt::join(request_.documents, ","), folder_);
+}
+
+void Removal::remove(const Watch& watch, const BeforeCommit& before_commit) {
+  const auto& documents = request_.documents;
   const Datastore old(folder_);
   if (old.manifest().weighted())
     fail(Code::usage,
@@ -217,6 +257,7 @@ void Removal::remove(const std::vector<std::int64_t>& documents, const Watch& wa
     write_documents(old, documents, next);
     if (!next.exact()) cut_index(old, gone, next, watch);
     core::sync_folder(folder_);
+    if (before_commit) before_commit();
     write_manifest(folder_, next);
   } catch (...) {
     // It failed and says so: unless it is committed nothing happened, and nothing is to go on.
@@ -229,9 +270,14 @@ void Removal::remove(const std::vector<std::int64_t>& documents, const Watch& wa
   manifest_ = std::move(next);
 }
 
-void Removal::done() { remove_progress(folder_); }
+void Removal::done() {
+  const auto begun = read_progress(folder_);
+  if (begun && !begun->removes().empty() && begun->generation() <= manifest_.generation)
+    remove_progress(folder_);
+}
 
-Manifest rebuild_index(const std::string& folder, const std::string& index, const Watch& watch) {
+Manifest rebuild_index(const std::string& folder, const std::string& index, const Watch& watch,
+                       const BeforeCommit& before_commit) {
   const core::FolderLock lock(folder);
   expect_no_removal(folder);
   const Datastore store = Datastore::without_index(folder);
@@ -247,6 +293,7 @@ Manifest rebuild_index(const std::string& folder, const std::string& index, cons
     write_index(*made, store.keys(), next, folder);
   }
   core::sync_folder(folder);
+  if (before_commit) before_commit();
   write_manifest(folder, next);
   remove_stale_files(folder, next);
   return next;

@@ -153,7 +153,7 @@ DOCTEST_TEST_CASE("an index of each type is opened, searched, added to and cut")
       build_store(folder.path, plan, rows, {0, 100});
       plan.index = "", plan.data = "more";
       build_store(folder.path, plan, more, {0}, true);
-      store::Removal(folder.path, {1}).done();
+      store::Removal(folder.path, {{1}}).done();
       const Datastore opened(folder.path);
       store::SearchOptions options;
       options.k = 10, options.nprobe = 8;
@@ -188,7 +188,7 @@ DOCTEST_TEST_CASE("a crafted store with right hashes is refused, and its index c
     const auto error = thrown([&] { Datastore{folder.path}; });
     DOCTEST_CHECK(error.code == 65);
     DOCTEST_CHECK((error.names("index.faiss") && error.names("store rebuild")));
-    DOCTEST_CHECK(thrown([&] { store::Removal(folder.path, {0}); }).code == 65);
+    DOCTEST_CHECK(thrown([&] { store::Removal(folder.path, {{0}}); }).code == 65);
     DOCTEST_CHECK(thrown([&] {
                     build_store(folder.path, make_plan("", "more"), rows, {0}, true);
                   }).code == 65);
@@ -213,7 +213,7 @@ DOCTEST_TEST_CASE("documents that do not begin with the first row are refused") 
     std::memcpy(text.data() + store::kNpyHeaderBytes, first.data(), 16);
     forge(folder.path, "documents.npy", text);
     DOCTEST_CHECK(thrown([&] { Datastore{folder.path}; }).code == 65);
-    DOCTEST_CHECK(thrown([&] { store::Removal(folder.path, {0}); }).code == 65);
+    DOCTEST_CHECK(thrown([&] { store::Removal(folder.path, {{0}}); }).code == 65);
     DOCTEST_CHECK(thrown([&] { store::Builder(folder.path, make_plan("", "more"), true); }).code ==
                   65);
   }

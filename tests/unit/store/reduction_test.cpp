@@ -97,7 +97,7 @@ DOCTEST_TEST_CASE("a merged store has the rows that stay, their weights, places 
     for (std::size_t i = 0; i < 3; ++i)
       DOCTEST_CHECK(hits.weights[i] == opened.weights()[static_cast<std::size_t>(hits.ids[i])]);
     // What would count others' rows, or none of them, is refused.
-    DOCTEST_CHECK_THROWS_AS(store::Removal(folder.path, {1}), core::Error);
+    DOCTEST_CHECK_THROWS_AS(store::Removal(folder.path, {{1}}), core::Error);
     DOCTEST_CHECK_THROWS_AS(build_store(folder.path, make_plan("exact", "more"), rows, {0}, true),
                             core::Error);
   }

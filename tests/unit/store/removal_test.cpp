@@ -26,7 +26,7 @@ StoreRows without(StoreRows rows, std::ptrdiff_t begin, std::ptrdiff_t end) {
 
 std::vector<store::Receipt> remove_documents(const fs::path& folder,
                                              const std::vector<std::int64_t>& documents) {
-  store::Removal removal(folder, documents);
+  store::Removal removal(folder, {documents});
   removal.done();
   return removal.receipts();
 }
@@ -133,11 +133,11 @@ DOCTEST_TEST_CASE("a removal goes on until its receipts were given, and nothing 
   const std::string old_keys = core::read_text(folder.path / "keys.npy");
   std::vector<store::Receipt> given;
   const auto receipt_again = [&] {
-    const auto now = store::Removal(folder.path, {1}).receipts();
+    const auto now = store::Removal(folder.path, {{1}}).receipts();
     DOCTEST_REQUIRE(now.size() == 1);
     return now[0].rows == 100 && now[0].values == given[0].values && now[0].generation == 2;
   };
-  given = store::Removal(folder.path, {1}).receipts();  // and killed before it gave them
+  given = store::Removal(folder.path, {{1}}).receipts();  // and killed before it gave them
   DOCTEST_CHECK(Datastore(folder.path).documents().size() == 3);
   DOCTEST_CHECK(receipt_again());
   core::write_file(folder.path / "keys.npy", old_keys);  // killed before it deleted them
@@ -145,20 +145,81 @@ DOCTEST_TEST_CASE("a removal goes on until its receipts were given, and nothing 
   DOCTEST_CHECK(!fs::exists(folder.path / "keys.npy"));
   DOCTEST_CHECK(Datastore(folder.path).documents().size() == 3);
 
-  const auto other = thrown([&] { store::Removal(folder.path, {2}); });
+  const auto other = thrown([&] { store::Removal(folder.path, {{2}}); });
   DOCTEST_CHECK((other.code == 64 && other.names("store remove --document 1 ")));
   DOCTEST_CHECK(thrown([&] { store::Builder(folder.path, make_plan("", "more"), true); }).code ==
                 64);
-  store::Removal(folder.path, {1}).done();
-  DOCTEST_CHECK(remove_documents(folder.path, {1})[0].generation == 3);
+  store::Removal(folder.path, {{1}}).done();
+  DOCTEST_CHECK(!fs::exists(folder.path / "building.json"));
+  DOCTEST_CHECK(remove_documents(folder.path, {2})[0].generation == 3);
   DOCTEST_CHECK(Datastore(folder.path).documents().size() == 2);
+}
+
+DOCTEST_TEST_CASE("a removal that is asked for again removes nothing more") {
+  const auto rows = random_rows(600, 3), more = random_rows(100, 4);
+  const StoreFolder folder;
+  build_store(folder.path, make_plan("IVF4,Flat"), rows, {0, 100, 200, 300, 400, 500});
+  const auto ask = [&](std::vector<std::int64_t> documents,
+                       std::optional<std::uint64_t> generation = {}) {
+    store::Removal removal(folder.path, {std::move(documents), generation});
+    DOCTEST_CHECK(removal.repetition().find("nothing was removed now") != std::string::npos);
+    removal.done();
+    return std::pair(removal.repeated(), removal.receipts().at(0).generation);
+  };
+  using Answer = std::pair<bool, std::uint64_t>;  // whether it was a repetition, and its generation
+  const auto documents = [&] { return Datastore(folder.path).documents().size(); };
+  DOCTEST_CHECK(ask({3, 1}) == Answer(false, 2));
+  const auto before = store::read_manifest(folder.path).fingerprint();
+  DOCTEST_CHECK(ask({3, 1}) == Answer(true, 2));
+  DOCTEST_CHECK(ask({1, 3, 1}) == Answer(true, 2));
+  DOCTEST_CHECK(store::read_manifest(folder.path).fingerprint() == before);
+  DOCTEST_CHECK(documents() == 4);
+
+  // An addition in between, done or begun, changes nothing of that.
+  build_store(folder.path, make_plan("", "more"), more, {0}, true);
+  {
+    store::Builder builder(folder.path, make_plan("", "still more"), true);
+    builder.add(more.keys, more.labels);
+    builder.commit(nullptr);
+  }
+  DOCTEST_CHECK(ask({1, 3}) == Answer(true, 2));
+  DOCTEST_CHECK(documents() == 5);
+  DOCTEST_CHECK(store::Builder(folder.path, make_plan("", "still more"), true).rows() ==
+                more.labels.size());
+
+  // The generation says which document has the number.
+  DOCTEST_CHECK(ask({1, 3}, 1) == Answer(true, 2));
+  DOCTEST_CHECK(thrown([&] { ask({1, 3}, 2); }).code == 64);
+  DOCTEST_CHECK(thrown([&] { ask({0}, 1); }).code == 64);
+  DOCTEST_CHECK(thrown([&] { ask({0}, 4); }).code == 64);
+  DOCTEST_CHECK(documents() == 5);
+  DOCTEST_CHECK(ask({1, 3}, 3) == Answer(false, 4));
+  DOCTEST_CHECK(ask({1, 3}, 3) == Answer(true, 4));
+  DOCTEST_CHECK(ask({1, 3}, 1) == Answer(true, 2));
+  DOCTEST_CHECK(ask({1, 3}) == Answer(true, 4));
+  DOCTEST_CHECK(documents() == 3);
+  DOCTEST_CHECK(ask({0}) == Answer(false, 5));
+  DOCTEST_CHECK(ask({1}) == Answer(false, 6));
+  DOCTEST_CHECK(documents() == 1);
+  store::verify(folder.path);
+}
+
+DOCTEST_TEST_CASE("before_commit is called while the store is still the old one") {
+  const StoreFolder folder;
+  build_store(folder.path, make_plan("IVF4,Flat"), random_rows(400, 3), {0, 100});
+  std::vector<std::uint64_t> seen;
+  const auto look = [&] { seen.push_back(store::read_manifest(folder.path).generation); };
+  store::Removal(folder.path, {{1}}, {}, look).done();
+  store::Removal(folder.path, {{1}}, {}, look).done();
+  store::rebuild_index(folder.path, "", {}, look);
+  DOCTEST_CHECK(seen == std::vector<std::uint64_t>{1, 2});
 }
 
 DOCTEST_TEST_CASE("a removal that fails is as if it had not been begun") {
   const StoreFolder folder;
   build_store(folder.path, make_plan("IVF4,Flat"), random_rows(400, 3), {0, 100});
   fs::create_directory(folder.path / "documents.2.npy");
-  DOCTEST_CHECK(thrown([&] { store::Removal(folder.path, {1}); }).code == 73);
+  DOCTEST_CHECK(thrown([&] { store::Removal(folder.path, {{1}}); }).code == 73);
   DOCTEST_CHECK(!fs::exists(folder.path / "building.json"));
   DOCTEST_CHECK(!fs::exists(folder.path / "keys.2.npy"));
   fs::remove(folder.path / "documents.2.npy");

@@ -75,7 +75,7 @@ DOCTEST_TEST_CASE("what is removed is of no shard any more, and merged entries a
   const auto rows = random_rows(kRows, 3);
   const StoreFolder folder;
   build_store(folder.path, plan_of_shards(), rows, kFirst);
-  store::Removal(folder.path, {1, 4}).done();
+  store::Removal(folder.path, {{1, 4}}).done();
   DOCTEST_CHECK(counts_of(store::read_manifest(folder.path).sources[0]) ==
                 Counts{{50, 1}, {0, 0}, {250, 2}});
 
