@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <string>
+#include <string_view>
 
 namespace model {
 namespace {
@@ -16,8 +17,12 @@ bool is_text(const PickleValue* value) {
   return value != nullptr && value->kind == PickleKind::text;
 }
 
+// Bytes of the widest number, and of its text in UTF-8. What is longer is not copied: one text may
+// be given to many calls.
+constexpr std::size_t kMostBytes = 8, kMostEncoded = 2 * kMostBytes;
+
 // dtype("i8", ...) with the state (version, byte order, ...): "i8"; empty: another.
-std::string type_of(const PickleValue* dtype) {
+std::string_view type_of(const PickleValue* dtype) {
   if (dtype == nullptr) return {};
   const auto* const name = item(dtype->arguments_of("numpy dtype"), 0);
   const auto* const order = item(dtype->state, 1);
@@ -28,9 +33,9 @@ std::string type_of(const PickleValue* dtype) {
 // As they are; before protocol 3 encode(text, "latin1"), whose text has a character a byte.
 std::optional<std::string> bytes_of(const PickleValue* value) {
   if (value == nullptr) return std::nullopt;
-  if (value->kind == PickleKind::bytes) return value->text;
+  if (value->kind == PickleKind::bytes && value->text.size() <= kMostBytes) return value->text;
   const auto* const encoded = item(value->arguments_of("_codecs encode"), 0);
-  if (!is_text(encoded)) return std::nullopt;
+  if (!is_text(encoded) || encoded->text.size() > kMostEncoded) return std::nullopt;
   std::string bytes;
   const auto& text = encoded->text;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -54,7 +59,7 @@ std::optional<PickleValue> numpy_scalar(const PickleValue& callee, const PickleV
     return std::nullopt;
   const auto type = type_of(item(&arguments, 0));
   const auto bytes = bytes_of(item(&arguments, 1));
-  if (type.size() != 2 || !bytes || bytes->empty() || bytes->size() > 8 ||
+  if (type.size() != 2 || !bytes || bytes->empty() || bytes->size() > kMostBytes ||
       bytes->size() != static_cast<std::size_t>(type[1] - '0'))
     return std::nullopt;
   std::uint64_t bits = 0;

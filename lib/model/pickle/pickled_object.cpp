@@ -6,7 +6,10 @@ namespace model {
 namespace {
 
 constexpr int kDeepest = 32;
-constexpr std::size_t kMostWeights = std::size_t{1} << 16;
+// Of one walk. A module that many others hold is walked once for each way that leads to it, so that
+// the looks at elements are counted, not the modules. A model of 100 layers takes some 100,000.
+constexpr std::size_t kMostLooks = std::size_t{1} << 22;
+constexpr std::size_t kMostModuleNameBytes = std::size_t{1} << 24;
 
 // The dict of a module's attribute, as _parameters; null: it is none.
 const PickleValue* dict_of(const PickleValue& module, const char* name) {
@@ -15,24 +18,51 @@ const PickleValue* dict_of(const PickleValue& module, const char* name) {
   return found != nullptr && found->kind == PickleKind::dict ? found : nullptr;
 }
 
-void collect(const PickleValue& module, const std::string& prefix, int depth,
-             const std::string& origin, std::map<std::string, const PickleValue*>& all) {
-  if (depth > kDeepest || all.size() > kMostWeights)
-    core::fail(core::Code::bad_data, "{}: its modules are too many, or hold each other", origin);
-  const auto each = [&](const char* name, const auto& visit) {
-    const auto* const dict = dict_of(module, name);
-    for (std::size_t i = 0; dict != nullptr && i + 1 < dict->items.size(); i += 2)
-      if (dict->items[i]->kind == PickleKind::text)
-        visit(prefix + dict->items[i]->text, *dict->items[i + 1]);
-  };
-  for (const char* kind : {"_parameters", "_buffers"})
-    each(kind, [&](const std::string& name, const PickleValue& value) {
-      if (value.kind != PickleKind::none) all[name] = &value;
+// Collects weights below a module, within the bounds of one walk.
+class Collector {
+ public:
+  explicit Collector(std::string origin) : origin_(std::move(origin)) {}
+
+  void collect(const PickleValue& module, const std::string& prefix, int depth) {
+    expect(depth <= kDeepest);
+    for (const char* kind : {"_parameters", "_buffers"})
+      each(module, kind, prefix, [&](std::string name, const PickleValue& value) {
+        if (value.kind != PickleKind::none) all_[std::move(name)] = &value;
+      });
+    each(module, "_modules", prefix, [&](const std::string& name, const PickleValue& value) {
+      collect(value, name + ".", depth + 1);
     });
-  each("_modules", [&](const std::string& name, const PickleValue& value) {
-    collect(value, name + ".", depth + 1, origin, all);
-  });
-}
+  }
+
+  std::map<std::string, const PickleValue*> all() && { return std::move(all_); }
+
+ private:
+  // Of a module's dict of that name, each value with its whole name.
+  template <class Visit>
+  void each(const PickleValue& module, const char* kind, const std::string& prefix,
+            const Visit& visit) {
+    const auto* const attributes = attributes_of(module);
+    look(1 + (attributes == nullptr ? 0 : attributes->items.size()));
+    const auto* const dict = dict_of(module, kind);
+    if (dict == nullptr) return;
+    look(dict->items.size());
+    for (std::size_t i = 0; i + 1 < dict->items.size(); i += 2) {
+      if (dict->items[i]->kind != PickleKind::text) continue;
+      const auto& end = dict->items[i]->text;
+      expect((name_bytes_ += prefix.size() + end.size()) <= kMostModuleNameBytes);
+      visit(prefix + end, *dict->items[i + 1]);
+    }
+  }
+  void look(std::size_t times) { expect((looks_ += times) <= kMostLooks); }
+  void expect(bool holds) const {
+    if (!holds)
+      core::fail(core::Code::bad_data, "{}: its modules are too many, or hold each other", origin_);
+  }
+
+  std::string origin_;
+  std::size_t looks_ = 0, name_bytes_ = 0;
+  std::map<std::string, const PickleValue*> all_;
+};
 
 }  // namespace
 
@@ -55,9 +85,9 @@ const PickleValue* attributes_of(const PickleValue& value) {
 
 std::map<std::string, const PickleValue*> weights_of_module(const PickleValue& module,
                                                             const std::string& origin) {
-  std::map<std::string, const PickleValue*> all;
-  collect(module, "", 0, origin, all);
-  return all;
+  Collector collector(origin);
+  collector.collect(module, "", 0);
+  return std::move(collector).all();
 }
 
 const PickleValue* submodule(const PickleValue& module, const std::string& name) {

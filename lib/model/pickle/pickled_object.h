@@ -16,7 +16,8 @@ std::string class_of(const PickleValue& value);
 const PickleValue* attributes_of(const PickleValue& value);
 
 /// A module's parameters and buffers by the names of its state_dict(); those that are None are left
-/// out. Throws Error{bad_data} for modules that hold each other in circles. `origin` names the file.
+/// out. Throws Error{bad_data} for modules that hold each other in circles, or whose shared parts
+/// make more names than any model has. `origin` names the file.
 std::map<std::string, const PickleValue*> weights_of_module(const PickleValue& module,
                                                             const std::string& origin);
 

@@ -24,6 +24,7 @@ constexpr std::string_view kMagic("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 10
 constexpr std::int64_t kStreamVersion = 1001;
 constexpr std::size_t kMostDimensions = 32;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 53;
+constexpr std::size_t kMostKeyBytes = 256;  // torch's are numbers; one may be copied many times
 
 struct StorageType {
   std::string_view name;
@@ -70,7 +71,8 @@ const PickleValue* storage_id(const PickleValue* value) {
   const auto *const mark = item(id, 0), *const type = item(id, 1), *const key = item(id, 2);
   const bool fits = mark != nullptr && mark->text == "storage" && type != nullptr &&
                     type->kind == PickleKind::global && key != nullptr &&
-                    key->kind == PickleKind::text && is_whole(item(id, 4));
+                    key->kind == PickleKind::text && key->text.size() <= kMostKeyBytes &&
+                    is_whole(item(id, 4));
   return fits ? &id : nullptr;
 }
 
@@ -94,6 +96,15 @@ std::size_t bytes_of_type(std::string_view type) {
 }
 
 }  // namespace
+
+std::int64_t TensorPlace::elements() const { return c10::multiply_integers(shape); }
+
+std::int64_t TensorPlace::span() const {
+  if (elements() == 0) return 0;
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) last += strides[i] * (shape[i] - 1);
+  return last + 1;
+}
 
 TorchFile::TorchFile(const std::string& path)
     : TorchFile(std::make_unique<core::RandomFile>(path)) {}
@@ -234,11 +245,8 @@ void TorchFile::check_inside(const TensorPlace& place, const std::string& what) 
 
 torch::Tensor TorchFile::read(const PickleValue& value, const std::string& what) const {
   const auto place = this->place(value, what);
-  if (c10::multiply_integers(place.shape) == 0) return torch::empty(place.shape, place.dtype);
-  std::int64_t last = 0;
-  for (std::size_t i = 0; i < place.shape.size(); ++i)
-    last += place.strides[i] * (place.shape[i] - 1);
-  const auto flat = torch::empty({last + 1}, place.dtype);
+  if (place.elements() == 0) return torch::empty(place.shape, place.dtype);
+  const auto flat = torch::empty({place.span()}, place.dtype);
   const std::size_t width = c10::elementSize(place.dtype);
   source_->read_at(
       storages_.at(place.storage).begin + static_cast<std::uint64_t>(place.offset) * width,

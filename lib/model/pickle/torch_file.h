@@ -24,6 +24,8 @@ struct TensorPlace {
   torch::Dtype dtype = torch::kFloat32;
   std::int64_t offset = 0;  ///< elements
   std::vector<std::int64_t> shape, strides;
+  std::int64_t elements() const;
+  std::int64_t span() const;  ///< elements of the storage from its first to its last
   bool operator==(const TensorPlace&) const = default;
 };
 

@@ -73,7 +73,7 @@ enum Op : std::uint8_t {
   kByteArray8,
 };
 
-constexpr std::size_t kMostNameBytes = std::size_t{1} << 24;
+constexpr std::size_t kMostNameBytes = std::size_t{1} << 24;  // of names of classes
 
 // Reads forward, a block at a time.
 class Cursor {
@@ -343,12 +343,15 @@ class Unpickler {
     // Pairs given to an OrderedDict's constructor, as Python 2 wrote them.
     if (callee->is_global(kOrderedDict) && arguments->kind == PickleKind::tuple) {
       Value& dict = make(PickleKind::dict);
-      for (const auto* pairs : arguments->items)
-        for (const auto* pair : pairs->items)
-          if (pair->items.size() == 2) {
-            bound(copied_ += 2);  // one list may be given to many
+      // One list may be given to many dicts, and many times to one: every look counts.
+      for (const auto* pairs : arguments->items) {
+        bound(++looks_);
+        for (const auto* pair : pairs->items) {
+          bound(++looks_);
+          if (pair->items.size() == 2)
             dict.items.insert(dict.items.end(), pair->items.begin(), pair->items.end());
-          }
+        }
+      }
       return;
     }
     if (auto number = numpy_scalar(*callee, *arguments))
@@ -434,7 +437,7 @@ class Unpickler {
   Pickle pickle_;
   std::vector<Value*> stack_;
   std::vector<std::size_t> marks_;
-  std::size_t copied_ = 0;
+  std::size_t looks_ = 0;  // at elements that an OrderedDict is given
   std::size_t names_ = 0;  // bytes
   std::unordered_map<std::uint64_t, Value*> memo_;
 };
