@@ -10,8 +10,7 @@
 #include "model/export_model.h"
 #include "model/folder.h"
 #include "model/import_transformers.h"
-#include "model/imports/import_map.h"
-#include "nn/arch/model.h"
+#include "nn/base/memory_error.h"
 #include "nn/layers/init.h"
 #include "nn/layers/layers.h"
 #include "text/formats/tokenizer_json.h"
@@ -28,15 +27,17 @@ std::shared_ptr<nn::Model> blank_model(const ImportedModel& read, const std::str
   const nn::NoFirstValues unset;
   try {
     return std::make_shared<nn::Model>(read.options, read.vocabulary);
-  } catch (const c10::Error&) {
+  } catch (const c10::Error& error) {
+    if (nn::is_out_of_memory(error)) throw;
     fail(Code::bad_config, "{}: no model can be made of its options", origin);
   } catch (const core::Error& error) {
     fail(error.code(), "{}: {}", origin, error.what());
   }
 }
 
-// What is checked before memory for the model is taken: a file of a few bytes may ask for much.
+// Checked before memory for the model is taken: a file of a few bytes may ask for much.
 void expect_weights(const ImportedModel& read, const std::string& origin) {
+  expect_possible(read, origin);
   if (read.options.shape.layers > static_cast<std::int64_t>(read.weights.size()))
     fail(Code::bad_data, "{}: {} tensors for {} layers", origin, read.weights.size(),
          read.options.shape.layers);
@@ -82,8 +83,8 @@ ImportReport import_transformers(const std::string& given, const ImportOptions& 
   if (tokenizer.empty()) tokenizer = loaded.tokenizer;
   core::OrderedJson facts = {{"memory", "none"}, {"imported", {{"program", "transformers"}}}};
   if (!loaded.family.empty()) facts["family"] = loaded.family;
-  save(folder, *loaded.model, facts, tokenizer);
-  return {"transformers", loaded.model->options.arch, loaded.model->parameter_count()};
+  const bool was_there = save_once(folder, *loaded.model, facts, tokenizer);
+  return {"transformers", loaded.model->options.arch, loaded.model->parameter_count(), was_there};
 }
 
 }  // namespace
@@ -93,24 +94,34 @@ void ImportOptions::fields(core::FieldList& f) {
       .short_name = 't';
 }
 
-ImportReport import_model(const std::string& given, const ImportOptions& options,
-                          const std::string& folder) {
-  expect_no_model(folder);
-  if (has_pickled_weights(given)) return import_transformers(given, options, folder);
-  const auto path = checkpoint_at(given);
-  const TorchFile file(path);
-  const ImportedModel read = import_map_of(file).read(file);
-  expect_weights(read, path);
-  const auto tokenizer = tokenizer_for(options, read.vocabulary);
-  const auto model = blank_model(read, path);
+ImportedModel read_checkpoint(const TorchFile& file) {
+  ImportedModel read = import_map_of(file).read(file);
+  expect_weights(read, file.name());
+  return read;
+}
+
+std::shared_ptr<nn::Model> made_of(const ImportedModel& read, const std::string& origin) {
+  const auto model = blank_model(read, origin);
   const torch::NoGradGuard no_grad;
   for (const auto& [name, weight] : model->named_weights())
     torch::Tensor(weight).copy_(read.weights.at(name));
+  return model;
+}
+
+ImportReport import_model(const std::string& given, const ImportOptions& options,
+                          const std::string& folder) {
+  const NewModelFolder locked(folder);
+  if (has_pickled_weights(given)) return import_transformers(given, options, folder);
+  const auto path = checkpoint_at(given);
+  const TorchFile file(path);
+  const ImportedModel read = read_checkpoint(file);
+  const auto tokenizer = tokenizer_for(options, read.vocabulary);
+  const auto model = made_of(read, path);
   core::OrderedJson facts = {{"memory", "none"}};
   facts.update(read.facts);
-  save(folder, *model, facts, tokenizer);
+  const bool was_there = save_once(folder, *model, facts, tokenizer);
   return {facts["imported"]["program"].get<std::string>(), read.options.arch,
-          model->parameter_count()};
+          model->parameter_count(), was_there};
 }
 
 }  // namespace model

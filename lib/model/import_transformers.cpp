@@ -16,7 +16,7 @@ namespace {
 using core::Code;
 using core::fail;
 
-constexpr std::size_t kPickledIndexBytes = std::size_t{1} << 28;
+constexpr std::size_t kPickledIndexBytes = std::size_t{1} << 26;
 constexpr const char* kPickled = "/pytorch_model.bin";
 constexpr const char* kPickledIndex = "/pytorch_model.bin.index.json";
 

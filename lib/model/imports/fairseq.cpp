@@ -109,11 +109,7 @@ void read_adaptive(StateDict& weights, std::int64_t bands, ImportedModel& model)
 // One band is no band: its projection goes into the embedding.
 void read_one_band(StateDict& weights, ImportedModel& model) {
   const auto table = weights.take(band(0, "0")), projection = weights.take(band(0, "1"));
-  if (table.dim() != 2 || projection.dim() != 2 || table.size(1) != projection.size(1))
-    core::fail(Code::bad_data, "{}: {} does not fit {}", weights.origin(), band(0, "1"),
-               band(0, "0"));
-  model.weights["transformer.wte.weight"] =
-      table.to(torch::kFloat64).mm(projection.to(torch::kFloat64).t()).to(torch::kFloat32);
+  model.weights["transformer.wte.weight"] = weights.product(table, projection, band(0, "0"));
   const bool shared = weights.has(kSoftmax + "head.word_proj.weight");
   model.weights["lm_head.weight"] =
       weights.take(kSoftmax + (shared ? "head.word_proj.weight" : "head.weight"));
@@ -138,16 +134,17 @@ void read_vocabulary(StateDict& weights, const Settings& args, ImportedModel& mo
   if (weights.has(kTokens + "weight")) {
     if (args.has("adaptive_softmax_cutoff"))
       args.unsupported("adaptive_softmax_cutoff", "without adaptive_input");
-    model.vocabulary = weights.shape(kTokens + "weight")[0];
+    model.vocabulary = weights.shape(kTokens + "weight", 2)[0];
     return read_plain(weights, model);
   }
   std::int64_t bands = 0;
   for (; weights.has(band(bands, "0")); ++bands) {
-    const auto shape = weights.shape(band(bands, "0"));
-    if (shape.size() != 2)
-      core::fail(Code::bad_data, "{}: {} is no matrix", weights.origin(), band(bands, "0"));
-    if (model.vocabulary > 0) words.cutoffs.push_back(model.vocabulary);
-    model.vocabulary += shape[0];
+    const auto rows = weights.shape(band(bands, "0"), 2)[0];
+    if (rows == 0 || bands == kMostBands)
+      core::fail(Code::bad_data, "{}: {} has no rows, or is one band too many", weights.origin(),
+                 band(bands, "0"));
+    if (bands > 0) words.cutoffs.push_back(model.vocabulary);
+    model.vocabulary += rows;
   }
   words.factor = args.number("adaptive_input_factor", 4);
   if (args.number("adaptive_softmax_factor", words.factor) != words.factor)
@@ -177,11 +174,9 @@ void read_positions(StateDict& weights, const Settings& args, ImportedModel& mod
   }
   options.context =
       args.whole("max_target_positions", args.whole("tokens_per_sample", kUsualContext));
-  constexpr std::int64_t kMost = 1 << 20;
+  expect_possible(model, weights.origin());
   const auto width = model.options.shape.d_model;
-  if (options.context < 1 || options.context > kMost || width < 1 || width > kMost ||
-      options.context * width > std::int64_t{1} << 30)
-    args.unsupported("max_target_positions", std::to_string(options.context));
+  weights.expect_makes(options.context, width, "the table of max_target_positions");
   model.weights[ours] =
       nn::sinusoids(torch::arange(options.context) + kFirstPosition, width).to(torch::kFloat32);
 }
@@ -217,6 +212,7 @@ ImportedModel read_fairseq(const TorchFile& file) {
   shape.layers = args.whole("decoder_layers");
   shape.heads = args.whole("decoder_attention_heads");
   shape.d_ff = args.whole("decoder_ffn_embed_dim");
+  expect_possible(model, file.name());
   expect_supported(args, shape.d_model);
   if (shape.d_ff == 4 * shape.d_model) shape.d_ff = 0;
   shape.dropout = args.number("dropout", 0.1);

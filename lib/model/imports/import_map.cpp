@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "core/error.h"
+#include "core/options.h"
 #include "core/printable.h"
 
 namespace model {
@@ -14,7 +15,17 @@ namespace {
 using core::Code;
 using core::fail;
 
-constexpr std::size_t kKeysShown = 6;
+constexpr std::size_t kKeysShown = 6, kKeyBytesShown = 40;
+constexpr std::size_t kMostTensorNameBytes = std::size_t{1} << 10;  // of a tensor
+// Bytes of the file, so many times. What is taken: twice for a matrix that is shared and read under
+// both names. What is read of a file for it: columns of a matrix lie as far apart as its rows.
+constexpr std::uint64_t kMostTaken = 4, kMostRead = 16;
+// What is computed: a vocabulary's vectors that go through a projection become as wide as the model,
+// four times as wide in any model that was trained, and a table of positions is smaller than the
+// layers that it is for. The constant is for models of a few rows.
+constexpr std::uint64_t kMostMade = 16, kAlwaysMade = std::uint64_t{1} << 24;
+constexpr std::int64_t kRowsAtOnce = 1 << 10;
+constexpr double kMostWords = 4e9, kMostSegment = 16e6;  // as a configuration's
 constexpr std::string_view kNamespace = "argparse Namespace";
 
 const std::vector<const ImportMap*>& maps() {
@@ -32,7 +43,7 @@ StateDict::StateDict(const TorchFile& file, const PickleValue& dict,
   for (std::size_t i = 0; i + 1 < dict.items.size(); i += 2) {
     const auto &key = *dict.items[i], &value = *dict.items[i + 1];
     if (key.kind != PickleKind::text) continue;
-    std::string name = key.text;
+    std::string name = key.text.substr(0, kMostTensorNameBytes * 2);  // one text may be many keys
     for (const auto& prefix : prefixes)
       if (name.starts_with(prefix)) name.erase(0, prefix.size());
     put(name, value);
@@ -46,6 +57,9 @@ StateDict::StateDict(const TorchFile& file,
 }
 
 void StateDict::put(const std::string& name, const PickleValue& value) {
+  if (name.size() > kMostTensorNameBytes)
+    fail(Code::bad_data, "{}: a tensor whose name has more than {} bytes", origin(),
+         kMostTensorNameBytes);
   if (TorchFile::is_tensor(value))
     values_[name] = &value;
   else
@@ -70,25 +84,53 @@ bool StateDict::same(const std::string& a, const std::string& b) const {
   return file_.place(value(a), a) == file_.place(value(b), b);
 }
 
-std::vector<std::int64_t> StateDict::shape(const std::string& name) const {
-  return file_.place(value(name), name).shape;
+std::vector<std::int64_t> StateDict::shape(const std::string& name, std::size_t dimensions) const {
+  const auto shape = file_.place(value(name), name).shape;
+  if (shape.size() != dimensions)
+    fail(Code::bad_data, "{}: tensor {} is ({}), not of {} dimensions", origin(), name,
+         fmt::join(shape, ", "), dimensions);
+  return shape;
 }
 
 torch::Tensor StateDict::take(const std::string& name) {
-  constexpr std::uint64_t kMostTimes = 4;
   const auto place = file_.place(value(name), name);
-  taken_ += static_cast<std::uint64_t>(c10::multiply_integers(place.shape)) *
-            c10::elementSize(place.dtype);
-  if (taken_ > kMostTimes * file_.size())
+  const auto width = c10::elementSize(place.dtype);
+  taken_ += static_cast<std::uint64_t>(place.elements()) * width;
+  read_ += static_cast<std::uint64_t>(place.span()) * width;
+  if (taken_ > kMostTaken * file_.size() || read_ > kMostRead * file_.size())
     fail(Code::bad_data,
          "{}: its tensors up to {} are views of each other, {} bytes of a file of {}", origin(),
-         name, taken_, file_.size());
+         name, std::max(taken_, read_), file_.size());
   const auto tensor = file_.read(value(name), name);
   if (!tensor.is_floating_point())
     fail(Code::bad_data, "{}: tensor {} is of type {}, not floating point", origin(), name,
          c10::toString(tensor.scalar_type()));
   done_.insert(name);
   return tensor.to(torch::kFloat32);
+}
+
+void StateDict::expect_makes(std::int64_t rows, std::int64_t columns, const std::string& what) {
+  const double bytes = 4.0 * static_cast<double>(rows) * static_cast<double>(columns),
+               most = static_cast<double>(kMostMade * file_.size() + kAlwaysMade);
+  if (bytes + static_cast<double>(made_) > most)
+    fail(Code::bad_data, "{}: {} would be ({}, {}): more than a file of {} bytes may ask for",
+         origin(), what, rows, columns, file_.size());
+  made_ += static_cast<std::uint64_t>(bytes);
+}
+
+torch::Tensor StateDict::product(const torch::Tensor& rows, const torch::Tensor& projection,
+                                 const std::string& what) {
+  if (rows.dim() != 2 || projection.dim() != 2 || rows.size(1) != projection.size(1))
+    fail(Code::bad_data, "{}: {}: ({}) does not go through a projection of ({})", origin(), what,
+         fmt::join(rows.sizes().vec(), ", "), fmt::join(projection.sizes().vec(), ", "));
+  expect_makes(rows.size(0), projection.size(0), what);
+  const auto out = torch::empty({rows.size(0), projection.size(0)});
+  const auto wide = projection.to(torch::kFloat64).t();
+  for (std::int64_t at = 0; at < rows.size(0); at += kRowsAtOnce) {
+    const auto part = rows.slice(0, at, at + kRowsAtOnce);
+    out.slice(0, at, at + kRowsAtOnce).copy_(part.to(torch::kFloat64).mm(wide));
+  }
+  return out;
 }
 
 torch::Tensor StateDict::take_rows(const std::vector<std::string>& names) {
@@ -141,7 +183,8 @@ void Settings::wrong(const char* key) const {
 }
 
 void Settings::unsupported(const char* key, const std::string& value) const {
-  fail(Code::bad_config, "{}: \"{}\" of \"{}\": {} is not supported", origin_, key, what_, value);
+  fail(Code::bad_config, "{}: \"{}\" of \"{}\": {} is not supported", origin_, key, what_,
+       value.substr(0, kKeyBytesShown));
 }
 
 std::int64_t Settings::whole(const char* key) const {
@@ -199,6 +242,21 @@ std::vector<std::int64_t> Settings::numbers(const char* key) const {
   return all;
 }
 
+void expect_possible(const ImportedModel& model, const std::string& origin) {
+  auto options = model.options;
+  auto vocabulary = model.vocabulary;
+  auto segment =
+      model.facts.is_object() ? model.facts.value("segment", std::int64_t{0}) : std::int64_t{0};
+  core::FieldList known = core::list_fields(options);
+  known("segment", segment, "").between(0, kMostSegment);
+  known("vocabulary-size", vocabulary, "").between(0, kMostWords);
+  try {
+    core::expect_within_bounds(known);
+  } catch (const core::Error& error) {
+    fail(Code::bad_data, "{}: {}", origin, error.what());
+  }
+}
+
 const ImportMap& import_map_of(const TorchFile& file) {
   std::vector<std::string_view> programs;
   for (const auto* map : maps()) {
@@ -209,7 +267,8 @@ const ImportMap& import_map_of(const TorchFile& file) {
   const auto& items =
       file.root().kind == PickleKind::dict ? file.root().items : std::vector<const PickleValue*>();
   for (std::size_t i = 0; i + 1 < items.size() && keys.size() < kKeysShown; i += 2)
-    if (items[i]->kind == PickleKind::text) keys.push_back(core::printable(items[i]->text));
+    if (items[i]->kind == PickleKind::text)
+      keys.push_back(core::printable(items[i]->text.substr(0, kKeyBytesShown)));
   fail(Code::bad_data, "{}: no checkpoint of {}: it holds {}", file.name(),
        fmt::join(programs, ", "),
        keys.empty() ? "no dict of names" : fmt::format("{}", fmt::join(keys, ", ")));

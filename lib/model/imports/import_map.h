@@ -19,7 +19,7 @@ namespace model {
 class StateDict {
  public:
   /// Of names that begin with one of `prefixes` (torch.compile's, a wrapper's) the rest. Both
-  /// outlive it. Throws Error{bad_data} unless `dict` is a dict, and names its tensors.
+  /// outlive it. Throws Error{bad_data} unless `dict` is a dict of names as long as tensors have.
   StateDict(const TorchFile& file, const PickleValue& dict, std::vector<std::string> prefixes);
   /// As weights_of_module() has them.
   StateDict(const TorchFile& file, const std::map<std::string, const PickleValue*>& weights);
@@ -29,10 +29,18 @@ class StateDict {
   bool has_any(std::string_view start) const;
   /// The same memory: one parameter under two names.
   bool same(const std::string& a, const std::string& b) const;
-  std::vector<std::int64_t> shape(const std::string& name) const;
+  /// Throws Error{bad_data} for a tensor of another number of dimensions than `dimensions`.
+  std::vector<std::int64_t> shape(const std::string& name, std::size_t dimensions) const;
   /// float32. Throws Error{bad_data} naming what is missing, and where what was taken is several
   /// times the file: many names for one storage.
   torch::Tensor take(const std::string& name);
+  /// Counts a float32 matrix that is computed, not read, before it is allocated. Throws
+  /// Error{bad_data} naming `what` where all of them are a large multiple of the file.
+  void expect_makes(std::int64_t rows, std::int64_t columns, const std::string& what);
+  /// Rows (n, width) through a projection (d, width): (n, d), rounded once. Throws as
+  /// expect_makes(), and Error{bad_data} for tensors of other shapes.
+  torch::Tensor product(const torch::Tensor& rows, const torch::Tensor& projection,
+                        const std::string& what);
   /// Matrices of as many columns, or vectors, one below the other.
   torch::Tensor take_rows(const std::vector<std::string>& names);
   /// Names whose ends are these are no weights.
@@ -49,7 +57,7 @@ class StateDict {
   std::map<std::string, const PickleValue*> values_;
   std::set<std::string> others_;  // names of what is no tensor that can be read
   std::set<std::string> done_;
-  std::uint64_t taken_ = 0;  // bytes
+  std::uint64_t taken_ = 0, read_ = 0, made_ = 0;  // bytes
 };
 
 /// A dict, or the attributes of an object that is nothing else (argparse.Namespace).
@@ -76,6 +84,9 @@ class Settings {
   const PickleValue* dict_;
 };
 
+/// Of an adaptive embedding; those of trained models have three to five.
+inline constexpr std::int64_t kMostBands = 64;
+
 /// A model of ours, in memory.
 struct ImportedModel {
   nn::ModelOptions options;
@@ -83,6 +94,10 @@ struct ImportedModel {
   std::map<std::string, torch::Tensor> weights;  ///< by the names of nn::Model
   core::OrderedJson facts;                       ///< for config.json; "imported": {"program", ...}
 };
+
+/// Throws Error{bad_data} naming the file and the option unless every number is one that a model
+/// can have: a checkpoint's settings are data. A map asks for it before it takes tensors.
+void expect_possible(const ImportedModel& model, const std::string& origin);
 
 /// One program's checkpoints.
 struct ImportMap {

@@ -117,6 +117,7 @@ ImportedModel read_nanogpt(const TorchFile& file) {
   ImportedModel model;
   model.options = shape_of(args);
   model.vocabulary = args.whole("vocab_size");
+  expect_possible(model, file.name());
   const bool mosaic = weights.has_any(kMosaic);
   if (mosaic)
     read_mosaic(weights, args, model);

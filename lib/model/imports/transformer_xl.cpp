@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "model/imports/import_map.h"
 #include "model/pickle/pickled_object.h"
+#include "nn/base/memory_error.h"
 
 namespace model {
 namespace {
@@ -25,11 +26,6 @@ const PickleValue& without_wrapper(const PickleValue& root) {
 
 bool is_transformer_xl(const PickleValue& root) {
   return class_of(without_wrapper(root)).ends_with(" MemTransformerLM");
-}
-
-// Rows through a projection (d_model, width), rounded once.
-Tensor product(const Tensor& rows, const Tensor& projection) {
-  return rows.to(torch::kFloat64).mm(projection.to(torch::kFloat64).t()).to(torch::kFloat32);
 }
 
 class Reader {
@@ -54,6 +50,7 @@ class Reader {
   void layers();
   Tensor rows_of(const std::string& list, std::size_t band, const char* end);
   Tensor projection(const char* list, std::size_t band);
+  Tensor identity();
   void input();
   void head();
 
@@ -68,7 +65,8 @@ class Reader {
   StateDict weights_;
   Settings own_, embedding_, attention_;
   ImportedModel model_;
-  std::vector<std::int64_t> cutoffs_;  // of bands, as ours
+  std::vector<std::int64_t> cutoffs_;     // of bands, as ours
+  std::map<std::string, Tensor> tables_;  // what several bands have a part in, taken once
   std::int64_t div_val_ = 1;
 };
 
@@ -81,10 +79,11 @@ void Reader::shape() {
   shape.layers = own_.whole("n_layer");
   shape.d_model = own_.whole("d_model");
   shape.heads = own_.whole("n_head");
-  if (shape.heads * own_.whole("d_head") != shape.d_model)
+  expect_possible(model_, weights_.origin());
+  if (shape.d_model % shape.heads != 0 || own_.whole("d_head") != shape.d_model / shape.heads)
     own_.unsupported("d_head", std::to_string(own_.whole("d_head")));
-  const auto wide = weights_.shape("layers.0.pos_ff.CoreNet.0.weight");
-  if (wide.size() != 2 || wide[1] != shape.d_model)
+  const auto wide = weights_.shape("layers.0.pos_ff.CoreNet.0.weight", 2);
+  if (wide[1] != shape.d_model)
     core::fail(Code::bad_data, "{}: its layers are not {} wide", weights_.origin(), shape.d_model);
   shape.d_ff = wide[0];
   options.transformer.norm = attention_.truth("pre_lnorm", false) ? "pre" : "post";
@@ -105,13 +104,22 @@ void Reader::bands() {
   words.factor = static_cast<double>(div_val_);
   words.d_embedding = cutoffs_.empty() ? 0 : embedding_.whole("d_embed");
   words.head_bias = true;
+  expect_possible(model_, weights_.origin());
+  std::int64_t last = 0;
+  for (const auto cutoff : cutoffs_) {
+    if (cutoff <= last || cutoff >= model_.vocabulary || std::ssize(cutoffs_) >= kMostBands)
+      core::fail(Code::bad_data, "{}: the cutoffs of its {} words do not go together",
+                 weights_.origin(), model_.vocabulary);
+    last = cutoff;
+  }
 }
 
 // A band's rows of a list of layers, of which there is one where all bands have one width.
 Tensor Reader::rows_of(const std::string& list, std::size_t band, const char* end) {
   if (!one_table()) return weights_.take(list + "." + std::to_string(band) + end);
-  const auto all = weights_.take(list + ".0" + end);
-  if (all.dim() == 0 || all.size(0) != model_.vocabulary || begin(band) > this->end(band))
+  auto& all = tables_[list + end];
+  if (!all.defined()) all = weights_.take(list + ".0" + end);
+  if (all.dim() == 0 || all.size(0) != model_.vocabulary)
     core::fail(Code::bad_data, "{}: tensor {}.0{} is not of {} words", weights_.origin(), list, end,
                model_.vocabulary);
   return all.narrow(0, begin(band), this->end(band) - begin(band));
@@ -120,9 +128,20 @@ Tensor Reader::rows_of(const std::string& list, std::size_t band, const char* en
 // A band's, or that of all; none: the band is as wide as the model.
 Tensor Reader::projection(const char* list, std::size_t band) {
   const auto name = [&](std::size_t i) { return std::string(list) + "." + std::to_string(i); };
-  if (weights_.has(name(band))) return weights_.take(name(band));
-  if (one_table() && weights_.has(name(0))) return weights_.take(name(0));
-  return {};
+  const auto found = weights_.has(name(band)) ? band : 0;
+  if (!weights_.has(name(found)) || (found != band && !one_table())) return {};
+  auto& matrix = tables_[name(found)];
+  if (!matrix.defined()) matrix = weights_.take(name(found));
+  if (found != band) weights_.expect_makes(matrix.numel(), 1, name(found));  // a copy of its own
+  return matrix;
+}
+
+Tensor Reader::identity() {
+  auto& matrix = tables_["identity"];
+  const auto width = model_.options.shape.d_model;
+  weights_.expect_makes(width, width, "a band's projection");  // each has one of its own
+  if (!matrix.defined()) matrix = torch::eye(width);
+  return matrix;
 }
 
 void Reader::input() {
@@ -131,10 +150,11 @@ void Reader::input() {
     const auto table = rows_of("word_emb.emb_layers", band, ".weight");
     auto wider = projection("word_emb.emb_projs", band);
     if (cutoffs_.empty()) {  // ours has no projection: what it makes of the words
-      out(std::string(kOurs) + "wte.weight") = wider.defined() ? product(table, wider) : table;
+      out(std::string(kOurs) + "wte.weight") =
+          wider.defined() ? weights_.product(table, wider, "word_emb.emb_layers") : table;
       return;
     }
-    if (!wider.defined()) wider = torch::eye(model_.options.shape.d_model);
+    if (!wider.defined()) wider = identity();
     out(kOurs + ("wte.table_" + number)) = table;
     out(kOurs + ("wte.projection_" + number)) = wider;
   }
@@ -155,8 +175,8 @@ void Reader::head() {
       slots = weights_.take("crit.cluster_weight").flip(0);
     const bool narrow = words.d_embedding != 0 && words.d_embedding != model_.options.shape.d_model;
     if (band == 0 && !narrow && narrower.defined()) {
-      table = product(table, narrower);
-      if (slots.defined()) slots = product(slots, narrower);
+      table = weights_.product(table, narrower, "crit.out_layers");
+      if (slots.defined()) slots = weights_.product(slots, narrower, "crit.cluster_weight");
       narrower = Tensor();
     }
     if (cutoffs_.empty()) {
@@ -166,7 +186,7 @@ void Reader::head() {
     }
     if (slots.defined()) out("lm_head.slots") = slots;
     out("lm_head.table_" + number) = table;
-    if (band > 0 && !narrower.defined()) narrower = torch::eye(model_.options.shape.d_model);
+    if (band > 0 && !narrower.defined()) narrower = identity();
     if (narrower.defined()) out("lm_head.projection_" + number) = narrower;
   }
   out("lm_head.bias") = torch::cat(biases);
@@ -212,7 +232,8 @@ ImportedModel Reader::read() {
 ImportedModel read_transformer_xl(const TorchFile& file) {
   try {
     return Reader(file).read();
-  } catch (const c10::Error&) {
+  } catch (const c10::Error& error) {
+    if (nn::is_out_of_memory(error)) throw;
     core::fail(Code::bad_data, "{}: its tensors do not go together as a Transformer-XL's do",
                file.name());
   }
