@@ -23,6 +23,7 @@ constexpr std::size_t kBlockBytes = std::size_t{1} << 22;
 constexpr const char* kMetadata = "__metadata__";
 /// No file of today holds more; keeps products of dimensions inside 64 bits.
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 53;
+constexpr std::uint64_t kMostBytes = 8 * kMostElements;
 constexpr std::size_t kMostDimensions = 32;
 
 struct DtypeName {
@@ -95,7 +96,7 @@ std::uint64_t as_unsigned(const core::Json& value, const std::string& origin,
 }
 
 SafetensorsReader::Entry parse_entry(const core::Json& json, const std::string& origin,
-                                     const std::string& name, std::uint64_t data_bytes) {
+                                     const std::string& name) {
   if (!json.is_object() || json.size() != 3 || !json.contains("dtype") ||
       !json["dtype"].is_string() || !json.contains("shape") || !json["shape"].is_array() ||
       !json.contains("data_offsets") || !json["data_offsets"].is_array() ||
@@ -118,9 +119,8 @@ SafetensorsReader::Entry parse_entry(const core::Json& json, const std::string& 
   }
   entry.begin = as_unsigned(json["data_offsets"][0], origin, name);
   entry.end = as_unsigned(json["data_offsets"][1], origin, name);
-  if (entry.begin > entry.end || entry.end > data_bytes)
-    fail(Code::bad_data, "{}: tensor {}: bytes {} to {} of {}", origin, name, entry.begin,
-         entry.end, data_bytes);
+  if (entry.begin > entry.end || entry.end > kMostBytes)
+    fail(Code::bad_data, "{}: tensor {}: bytes {} to {}", origin, name, entry.begin, entry.end);
   const std::uint64_t expected = none ? 0 : extent * c10::elementSize(entry.dtype);
   if (entry.end - entry.begin != expected)
     fail(Code::bad_data, "{}: tensor {}: its shape takes {} bytes, its offsets hold {}", origin,
@@ -128,9 +128,9 @@ SafetensorsReader::Entry parse_entry(const core::Json& json, const std::string& 
   return entry;
 }
 
-/// The entries must cover `data_bytes` without overlap or hole.
+/// The entries must cover all bytes from `data_start` to `size` without overlap or hole.
 void expect_tight(const std::map<std::string, SafetensorsReader::Entry>& entries,
-                  const std::string& origin, std::uint64_t data_bytes) {
+                  const std::string& origin, std::uint64_t data_start, std::uint64_t size) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
   for (const auto& [name, entry] : entries) spans.emplace_back(entry.begin, entry.end);
   std::sort(spans.begin(), spans.end());
@@ -141,8 +141,11 @@ void expect_tight(const std::map<std::string, SafetensorsReader::Entry>& entries
            begin < at ? "overlap" : "leave a hole", std::min(begin, at));
     at = end;
   }
-  if (at != data_bytes)
-    fail(Code::bad_data, "{}: {} bytes that belong to no tensor", origin, data_bytes - at);
+  const std::uint64_t whole = data_start + at;
+  if (size < whole)
+    fail(Code::bad_data, "{}: cut short: it ends at byte {} of {}", origin, size, whole);
+  if (size > whole)
+    fail(Code::bad_data, "{}: {} bytes that belong to no tensor", origin, size - whole);
 }
 
 }  // namespace
@@ -207,8 +210,8 @@ void SafetensorsReader::parse() {
   if (length > kHeaderLimit)
     fail(Code::bad_data, "{}: a header of {} bytes: not safetensors", origin, length);
   if (length > size - kLengthBytes)
-    fail(Code::bad_data, "{}: cut short in its header ({} of {} bytes)", origin,
-         size - kLengthBytes, length);
+    fail(Code::bad_data, "{}: cut short: it ends at byte {} of a header of {}", origin, size,
+         kLengthBytes + length);
   std::string text(length, '\0');
   source_->read_at(kLengthBytes, std::as_writable_bytes(std::span(text.data(), text.size())));
   if (text.empty() || text[0] != '{')
@@ -217,7 +220,7 @@ void SafetensorsReader::parse() {
   const std::uint64_t data_start = kLengthBytes + length;
   for (const auto& [name, json] : header.items()) {
     if (name != kMetadata) {
-      entries_[name] = parse_entry(json, origin, name, size - data_start);
+      entries_[name] = parse_entry(json, origin, name);
       continue;
     }
     if (!json.is_object()) fail(Code::bad_data, "{}: {} is no object", origin, kMetadata);
@@ -227,7 +230,7 @@ void SafetensorsReader::parse() {
       metadata_[key] = value.get<std::string>();
     }
   }
-  expect_tight(entries_, origin, size - data_start);
+  expect_tight(entries_, origin, data_start, size);
   for (auto& [name, entry] : entries_) {
     entry.begin += data_start;
     entry.end += data_start;

@@ -11,7 +11,7 @@ namespace {
 using core::Code;
 using core::fail;
 
-constexpr std::size_t kIndexBytes = std::size_t{1} << 28;
+constexpr std::size_t kIndexBytes = std::size_t{1} << 26;
 constexpr const char* kMap = "weight_map";
 
 // A file of the folder itself: no way out of it.

@@ -15,6 +15,7 @@ class ConfigKeys {
  public:
   ConfigKeys(const core::Json& object, std::string origin);
 
+  const std::string& origin() const { return origin_; }
   bool has(const char* key) const;      ///< there, and not null
   bool is_null(const char* key) const;  ///< there, and null
   double number(const char* key, double otherwise) const;

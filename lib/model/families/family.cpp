@@ -150,12 +150,17 @@ nn::ModelOptions family_options(const Family& family, const core::Json& config,
   *vocabulary = keys.required("vocab_size");
   nn::ModelOptions options = family.options(keys);
   options.arch = "transformer";
+  expect_bounded(options, origin);
+  return options;
+}
+
+void expect_bounded(const nn::ModelOptions& options, const std::string& origin) {
+  auto copy = options;
   try {
-    core::expect_within_bounds(core::list_fields(options));
+    core::expect_within_bounds(core::list_fields(copy));
   } catch (const core::Error& error) {
     fail(Code::bad_config, "{}: {}", origin, error.what());
   }
-  return options;
 }
 
 nn::ModelOptions sized(const ConfigKeys& keys, const char* d_ff) {
@@ -165,6 +170,7 @@ nn::ModelOptions sized(const ConfigKeys& keys, const char* d_ff) {
   shape.layers = keys.required("num_hidden_layers");
   shape.heads = keys.required("num_attention_heads");
   shape.d_ff = keys.required(d_ff);
+  expect_bounded(options, keys.origin());
   if (shape.d_ff == 4 * shape.d_model) shape.d_ff = 0;
   options.vocabulary.scale_embedding = false;
   return options;

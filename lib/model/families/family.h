@@ -66,6 +66,10 @@ core::OrderedJson family_config(const Family& family, const nn::ModelOptions& op
 nn::ModelOptions family_options(const Family& family, const core::Json& config,
                                 const std::string& origin, std::int64_t* vocabulary);
 
+/// Throws Error{bad_config} unless every number is one that a model can have. A family's options()
+/// asks for it before it computes anything of width, layers and heads.
+void expect_bounded(const nn::ModelOptions& options, const std::string& origin);
+
 /// For a family's options(): of the width, layers, heads and width of the feed-forward networks, whose
 /// key is `d_ff`, that a config.json says, with an embedding that is not scaled.
 nn::ModelOptions sized(const ConfigKeys& keys, const char* d_ff);

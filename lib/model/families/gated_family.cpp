@@ -14,7 +14,7 @@ nn::ModelOptions gated_options(const ConfigKeys& keys, const GatedDefaults& defa
   const auto kv_heads = keys.whole("num_key_value_heads", shape.heads);
   transformer.kv_heads = kv_heads == shape.heads ? 0 : kv_heads;
   const auto width = keys.whole("head_dim", defaults.d_head);
-  const bool usual = shape.heads > 0 && width * shape.heads == shape.d_model;
+  const bool usual = shape.d_model % shape.heads == 0 && width == shape.d_model / shape.heads;
   transformer.d_head = usual ? 0 : width;
   transformer.context = keys.whole("max_position_embeddings", defaults.context);
   transformer.positions = "rope";

@@ -13,6 +13,7 @@ nn::ModelOptions gpt2_options(const ConfigKeys& keys) {
   shape.d_model = keys.required("n_embd");
   shape.layers = keys.required("n_layer");
   shape.heads = keys.required("n_head");
+  expect_bounded(options, keys.origin());
   const auto inner = keys.whole("n_inner", 0);
   shape.d_ff = inner == 4 * shape.d_model ? 0 : inner;
   options.transformer.norm_epsilon = keys.number("layer_norm_epsilon", 1e-5);

@@ -30,6 +30,7 @@ nn::ModelOptions neo_options(const ConfigKeys& keys) {
   shape.d_model = keys.required("hidden_size");
   shape.layers = keys.required("num_layers");
   shape.heads = keys.required("num_heads");
+  expect_bounded(options, keys.origin());
   const auto inner = keys.whole("intermediate_size", 0);
   shape.d_ff = inner == 4 * shape.d_model ? 0 : inner;
   shape.dropout = keys.number("resid_dropout", 0);

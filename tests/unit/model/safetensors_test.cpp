@@ -112,7 +112,11 @@ DOCTEST_TEST_CASE("headers that lie are refused by name") {
   reader_of(file_of(entry("F32", "[2]", "[0,8]") + "   ", 8));
   refused("unknown dtype", entry("F33", "[2]", "[0,8]"));
   refused("takes 12 bytes", entry("F32", "[3]", "[0,8]"));
-  refused("of 8", entry("F32", "[3]", "[0,12]"));
+  const auto larger = entry("F32", "[3]", "[0,12]");
+  refused(
+      fmt::format("cut short: it ends at byte {} of {}", larger.size() + 16, larger.size() + 20),
+      larger);
+  refused("t: bytes 0 to 18446744073709551615", entry("F32", "[3]", "[0,18446744073709551615]"));
   refused("bytes 8 to 0", entry("F32", "[2]", "[8,0]"));
   refused("hole", entry("F32", "[1]", "[4,8]"));
   refused("belong to no tensor", entry("F32", "[1]", "[0,4]"));
