@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "model/families/family.h"
+#include "nn/base/memory_error.h"
 #include "nn/layers/init.h"
 #include "nn/layers/layers.h"
 
@@ -27,6 +28,7 @@ auto made(const std::string& origin, const Make& make) {
   try {
     return make();
   } catch (const c10::Error& error) {
+    if (nn::is_out_of_memory(error)) throw;
     const std::string text = error.what_without_backtrace();
     fail(Code::bad_config, "{}: no model can be made of it: {}", origin,
          text.substr(0, text.find('\n')));
@@ -76,11 +78,24 @@ StoredWeights::StoredWeights(const Config& config, const std::string& config_ori
     weights_.push_back({name, tensor.sizes().vec(),
                         pieces_of(config.family, config.options, name, tensor.size(0))});
   if (config.family == nullptr) return;
+  find_names();
+}
+
+void StoredWeights::find_names() {
+  const Family& family = *config_.family;
   // Some files leave out what every name begins with.
-  const auto& first = weights_[0].pieces[0].tensor;
-  if (files.has(first) || !files.has(bare_name(*config.family, first))) return;
-  for (auto& weight : weights_)
-    for (auto& piece : weight.pieces) piece.tensor = bare_name(*config.family, piece.tensor);
+  const auto first = std::find_if(weights_.begin(), weights_.end(), [&](const Weight& weight) {
+    const auto& name = weight.pieces[0].tensor;
+    return files_.has(name) || files_.has(bare_name(family, name));
+  });
+  if (first != weights_.end() && !files_.has(first->pieces[0].tensor))
+    for (auto& weight : weights_)
+      for (auto& piece : weight.pieces) piece.tensor = bare_name(family, piece.tensor);
+  // Of two tensors that are one, safetensors' save_model keeps the name that comes first.
+  auto& embedding = weights_[0].pieces[0].tensor;
+  const auto head = head_name(family, config_.options);
+  if (config_.options.vocabulary.tied && !files_.has(embedding) && files_.has(head))
+    embedding = head;
 }
 
 std::int64_t StoredWeights::parameter_count() const {

@@ -54,6 +54,7 @@ class StoredWeights {
     std::vector<std::int64_t> shape;
     std::vector<Piece> pieces;  ///< with the names in the files
   };
+  void find_names();  // that a family's file has for them
   std::string fault(const Weight& weight, const Piece& piece) const;  // empty: none
   void check_others(const FaultFound& found) const;
 

@@ -187,6 +187,44 @@ DOCTEST_TEST_CASE("GPT-Neo's list of layers goes before the kinds it was made of
   DOCTEST_CHECK(after == std::vector<std::int64_t>{5, 5});
 }
 
+DOCTEST_TEST_CASE("a tied matrix stands under either name, or under both") {
+  auto llama = small_gpt2();
+  llama.transformer.positions = "rope", llama.transformer.norm_kind = "rms";
+  llama.transformer.feed_forward = "gated", llama.transformer.activation = "silu";
+  llama.transformer.bias = false;
+  auto neox = small_gpt2();
+  neox.transformer.positions = "rope", neox.transformer.norm = "parallel";
+  for (const auto& options : {small_gpt2(), llama, neox}) {
+    const TemporaryFolder folder;
+    const auto model = random_model(options);
+    model::save(folder.path, *model, {{"memory", "none"}}, "");
+    const auto family = model::load(folder.path).family;
+    DOCTEST_CAPTURE(family);
+    const std::string head = family == "gpt_neox" ? "embed_out.weight" : "lm_head.weight",
+                      embedding = family == "gpt2"    ? "transformer.wte.weight"
+                                  : family == "llama" ? "model.embed_tokens.weight"
+                                                      : "gpt_neox.embed_in.weight";
+    auto tensors = model::read_safetensors(folder / "model.safetensors");
+    const auto loads = [&](const model::Metadata& metadata) {
+      core::Output out(folder / "model.safetensors");
+      model::write_safetensors(out, {tensors.begin(), tensors.end()}, metadata);
+      out.commit();
+      return model::load(folder.path).fingerprint == model::fingerprint(*model);
+    };
+    DOCTEST_REQUIRE(tensors.count(embedding) == 1);
+    tensors[head] = tensors[embedding];
+    DOCTEST_CHECK(loads({}));
+    tensors.erase(embedding);  // as safetensors' save_model does
+    DOCTEST_CHECK(loads({{embedding, head}}));
+    // A matrix that no option ties is missed.
+    auto config = core::parse_json(core::read_text(folder / "config.json"), "config.json");
+    config.erase("tessera");
+    config["tie_word_embeddings"] = false;
+    overwrite(folder / "config.json", core::dump(config));
+    expect_error(Code::bad_data, "no tensor " + embedding, [&] { loads({}); });
+  }
+}
+
 DOCTEST_TEST_CASE("rotary scaling is read as both versions of transformers write it") {
   const Copy folder("llama");
   const auto before = model::load(folder.path).fingerprint;
