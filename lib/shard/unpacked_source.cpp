@@ -1,11 +1,14 @@
 #include "shard/unpacked_source.h"
 
+#include <bzlib.h>
+#include <lzma.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd_errors.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 
@@ -61,13 +64,25 @@ constexpr std::size_t kLongestMagic = 2 * sizeof(std::uint32_t) + layout::kHeade
 
 class ZstdUnpacker : public UnpackedSource::Unpacker {
  public:
-  explicit ZstdUnpacker(std::string name) : name_(std::move(name)) {}
+  ZstdUnpacker(std::string name, std::uint64_t memory) : name_(std::move(name)), memory_(memory) {
+    // The largest power of two that `memory` has room for.
+    const auto window = static_cast<int>(std::bit_width(memory)) - 1;
+    const auto bounds = ZSTD_dParam_getBounds(ZSTD_d_windowLogMax);
+    ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax,
+                           std::clamp(window, bounds.lowerBound, bounds.upperBound));
+  }
   Step step(std::span<const std::byte> in, std::span<std::byte> out) override {
     ZSTD_inBuffer from{in.data(), in.size(), 0};
     ZSTD_outBuffer to{out.data(), out.size(), 0};
     const std::size_t rest = ZSTD_decompressStream(context_.get(), &to, &from);
     if (ZSTD_isError(rest)) {
-      if (ZSTD_getErrorCode(rest) == ZSTD_error_memory_allocation) throw std::bad_alloc();
+      const auto code = ZSTD_getErrorCode(rest);
+      if (code == ZSTD_error_memory_allocation) throw std::bad_alloc();
+      if (code == ZSTD_error_frameParameter_windowTooLarge)
+        core::fail(core::Code::bad_data,
+                   "{}: its zstd window is larger than the {} MiB that unpacking may take; unpack "
+                   "it in front (zstd -dc --long=31 {} | ...), or give tokenize --decode-memory 2G",
+                   name_, memory_ >> 20, name_);
       cannot_unpack(name_, "zstd", ZSTD_getErrorName(rest));
     }
     within_frame_ = rest != 0;
@@ -76,39 +91,164 @@ class ZstdUnpacker : public UnpackedSource::Unpacker {
 
  private:
   std::string name_;
+  std::uint64_t memory_;
   DecompressContext context_ = make_decompress_context();
 };
 
-class GzipUnpacker : public UnpackedSource::Unpacker {
+// Members one after the other, each of which begins with the same byte, and zeros behind the last.
+class MemberUnpacker : public UnpackedSource::Unpacker {
  public:
-  explicit GzipUnpacker(std::string name) : name_(std::move(name)) {
+  MemberUnpacker(std::string name, const char* format, std::byte first_byte)
+      : name_(std::move(name)), format_(format), first_byte_(first_byte) {}
+
+  Step step(std::span<const std::byte> in, std::span<std::byte> out) final {
+    if (within_frame_) return unpack(in, out);
+    const auto padding =
+        std::find_if(in.begin(), in.end(), [](auto b) { return b != std::byte{}; });
+    if (ended_ && padding != in.begin()) {
+      padded_ = true;
+      return {static_cast<std::size_t>(padding - in.begin()), 0};
+    }
+    if (ended_ && (padded_ || in[0] != first_byte_))
+      refuse("what follows its end is neither compressed nor zeros");
+    begin();
+    within_frame_ = true;
+    return unpack(in, out);
+  }
+
+ protected:
+  virtual void begin() = 0;
+  virtual Step unpack(std::span<const std::byte> in, std::span<std::byte> out) = 0;
+  void end_member() {
+    within_frame_ = false;
+    ended_ = true;
+  }
+  [[noreturn]] void refuse(const char* why) const { cannot_unpack(name_, format_, why); }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+  const char* format_;
+  std::byte first_byte_;
+  bool ended_ = false, padded_ = false;  // a member has; zeros follow it
+};
+
+// What the C libraries read; they do not write there.
+template <class Byte>
+Byte* readable(std::span<const std::byte> in) {
+  return reinterpret_cast<Byte*>(const_cast<std::byte*>(in.data()));
+}
+
+class GzipUnpacker : public MemberUnpacker {
+ public:
+  explicit GzipUnpacker(std::string name)
+      : MemberUnpacker(std::move(name), "gzip", std::byte{0x1F}) {
     constexpr int kWindowBits = 15, kGzip = 16;
     if (::inflateInit2(&stream_, kWindowBits + kGzip) != Z_OK) throw std::bad_alloc();
   }
   ~GzipUnpacker() override { ::inflateEnd(&stream_); }
 
-  Step step(std::span<const std::byte> in, std::span<std::byte> out) override {
-    // zlib does not write there.
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(in.data()));
+ private:
+  void begin() override { ::inflateReset(&stream_); }
+  Step unpack(std::span<const std::byte> in, std::span<std::byte> out) override {
+    stream_.next_in = readable<Bytef>(in);
     stream_.avail_in = static_cast<uInt>(in.size());
     stream_.next_out = reinterpret_cast<Bytef*>(out.data());
     stream_.avail_out = static_cast<uInt>(out.size());
     const int result = ::inflate(&stream_, Z_NO_FLUSH);
     if (result == Z_MEM_ERROR) throw std::bad_alloc();
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-      cannot_unpack(name_, "gzip", stream_.msg == nullptr ? ::zError(result) : stream_.msg);
-    within_frame_ = result != Z_STREAM_END;
-    if (result == Z_STREAM_END) ::inflateReset(&stream_);
+      refuse(stream_.msg == nullptr ? ::zError(result) : stream_.msg);
+    if (result == Z_STREAM_END) end_member();
     return {in.size() - stream_.avail_in, out.size() - stream_.avail_out};
   }
 
- private:
-  std::string name_;
   z_stream stream_{};
 };
 
+class Bzip2Unpacker : public MemberUnpacker {
+ public:
+  explicit Bzip2Unpacker(std::string name)
+      : MemberUnpacker(std::move(name), "bzip2", std::byte{'B'}) {}
+  ~Bzip2Unpacker() override { ::BZ2_bzDecompressEnd(&stream_); }
+
+ private:
+  void begin() override {
+    ::BZ2_bzDecompressEnd(&stream_);  // does nothing where none has begun
+    stream_ = {};
+    if (::BZ2_bzDecompressInit(&stream_, 0, 0) != BZ_OK) throw std::bad_alloc();
+  }
+  Step unpack(std::span<const std::byte> in, std::span<std::byte> out) override {
+    stream_.next_in = readable<char>(in);
+    stream_.avail_in = static_cast<unsigned>(in.size());
+    stream_.next_out = reinterpret_cast<char*>(out.data());
+    stream_.avail_out = static_cast<unsigned>(out.size());
+    const int result = ::BZ2_bzDecompress(&stream_);
+    if (result == BZ_MEM_ERROR) throw std::bad_alloc();
+    if (result != BZ_OK && result != BZ_STREAM_END) refuse("its data are damaged");
+    if (result == BZ_STREAM_END) end_member();
+    return {in.size() - stream_.avail_in, out.size() - stream_.avail_out};
+  }
+
+  bz_stream stream_{};
+};
+
+class XzUnpacker : public MemberUnpacker {
+ public:
+  XzUnpacker(std::string name, std::uint64_t memory)
+      : MemberUnpacker(std::move(name), "xz", std::byte{0xFD}), memory_(memory) {}
+  ~XzUnpacker() override { ::lzma_end(&stream_); }
+
+ private:
+  void begin() override {
+    if (::lzma_stream_decoder(&stream_, memory_, 0) != LZMA_OK) throw std::bad_alloc();
+  }
+  Step unpack(std::span<const std::byte> in, std::span<std::byte> out) override {
+    stream_.next_in = readable<std::uint8_t>(in);
+    stream_.avail_in = in.size();
+    stream_.next_out = reinterpret_cast<std::uint8_t*>(out.data());
+    stream_.avail_out = out.size();
+    const lzma_ret result = ::lzma_code(&stream_, LZMA_RUN);
+    if (result == LZMA_MEM_ERROR) throw std::bad_alloc();
+    if (result == LZMA_MEMLIMIT_ERROR)
+      core::fail(core::Code::bad_data,
+                 "{}: xz wants {} MiB to unpack it, more than the {} MiB that it may take; unpack "
+                 "it in front (xz -dc {} | ...), or give tokenize --decode-memory {}M",
+                 name(), mebibytes(::lzma_memusage(&stream_)), memory_ >> 20, name(),
+                 mebibytes(::lzma_memusage(&stream_)));
+    // Without room or bytes it asks to be called again.
+    if (result != LZMA_OK && result != LZMA_STREAM_END && result != LZMA_BUF_ERROR)
+      refuse(result == LZMA_OPTIONS_ERROR ? "it has a filter that liblzma does not know"
+                                          : "its data are damaged");
+    if (result == LZMA_STREAM_END) end_member();
+    return {in.size() - stream_.avail_in, out.size() - stream_.avail_out};
+  }
+  static std::uint64_t mebibytes(std::uint64_t bytes) { return (bytes >> 20) + 1; }
+
+  std::uint64_t memory_;
+  lzma_stream stream_ = LZMA_STREAM_INIT;
+};
+
+bool begins(std::span<const std::byte> start, std::string_view with) {
+  return start.size() >= with.size() && std::memcmp(start.data(), with.data(), with.size()) == 0;
+}
+
+bool is_bzip2(std::span<const std::byte> start) {
+  if (start.size() < 10 || !begins(start, "BZh") || start[3] < std::byte{'1'} ||
+      start[3] > std::byte{'9'})
+    return false;
+  // A block, or the end of an empty file.
+  return begins(start.subspan(4), "1AY&SY") || begins(start.subspan(4), "\x17\x72\x45\x38\x50\x90");
+}
+
 std::unique_ptr<UnpackedSource::Unpacker> unpacker_for(std::span<const std::byte> start,
-                                                       const std::string& name) {
+                                                       const std::string& name,
+                                                       std::uint64_t memory) {
+  if (is_bzip2(start)) return std::make_unique<Bzip2Unpacker>(name);
+  if (begins(start, std::string_view("\xFD"
+                                     "7zXZ\0",
+                                     6)))
+    return std::make_unique<XzUnpacker>(name, memory);
   if (start.size() >= 3 && start[0] == std::byte{0x1F} && start[1] == std::byte{0x8B} &&
       start[2] == std::byte{Z_DEFLATED})
     return std::make_unique<GzipUnpacker>(name);
@@ -121,18 +261,18 @@ std::unique_ptr<UnpackedSource::Unpacker> unpacker_for(std::span<const std::byte
     core::fail(core::Code::bad_data, "{}: a shard of tokens and no text; --decode gives its text",
                name);
   const bool skippable = (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
-  if (magic == layout::kZstdMagic || skippable) return std::make_unique<ZstdUnpacker>(name);
+  if (magic == layout::kZstdMagic || skippable) return std::make_unique<ZstdUnpacker>(name, memory);
   return nullptr;
 }
 
 }  // namespace
 
-UnpackedSource::UnpackedSource(std::unique_ptr<core::ByteSource> file)
+UnpackedSource::UnpackedSource(std::unique_ptr<core::ByteSource> file, std::uint64_t memory)
     : buffer_(std::make_unique<Buffer>()) {
   Buffer& b = *buffer_;
   b.file = std::move(file);
   b.read = b.end = core::read_fully(*b.file, std::span(b.bytes).first(kLongestMagic));
-  unpacker_ = unpacker_for(b.waiting(), name());
+  unpacker_ = unpacker_for(b.waiting(), name(), memory);
 }
 
 UnpackedSource::~UnpackedSource() = default;

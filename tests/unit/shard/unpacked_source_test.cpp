@@ -1,7 +1,9 @@
-// zstd and gzip are unpacked; what is damaged, cut short or a shard is refused.
+// zstd, gzip, xz and bzip2 are unpacked; what is damaged, cut short or a shard is refused.
 
 #include "shard/unpacked_source.h"
 
+#include <bzlib.h>
+#include <lzma.h>
 #include <zlib.h>
 
 #include "shard/zstd_frame.h"
@@ -33,6 +35,26 @@ std::string gzip(const std::string& text) {
   return out;
 }
 
+std::string xz(const std::string& text) {
+  std::string out(text.size() + 1000, 0);
+  std::size_t size = 0;
+  DOCTEST_REQUIRE(::lzma_easy_buffer_encode(
+                      0, LZMA_CHECK_CRC32, nullptr,
+                      reinterpret_cast<const std::uint8_t*>(text.data()), text.size(),
+                      reinterpret_cast<std::uint8_t*>(out.data()), &size, out.size()) == LZMA_OK);
+  out.resize(size);
+  return out;
+}
+
+std::string bzip2(const std::string& text) {
+  std::string in = text, out(text.size() + text.size() / 50 + 1000, 0);
+  auto size = static_cast<unsigned>(out.size());
+  DOCTEST_REQUIRE(::BZ2_bzBuffToBuffCompress(out.data(), &size, in.data(),
+                                             static_cast<unsigned>(in.size()), 1, 0, 0) == BZ_OK);
+  out.resize(size);
+  return out;
+}
+
 // What a file holds, read in pieces of `piece` bytes.
 std::string held(const std::string& file, std::size_t piece = 1000) {
   shard::UnpackedSource source(std::make_unique<core::MemorySource>(file, "x"));
@@ -59,10 +81,10 @@ DOCTEST_TEST_CASE("bytes that are not compressed are what they are") {
   for (const auto& file : files) DOCTEST_CHECK(held(file) == file);
 }
 
-DOCTEST_TEST_CASE("zstd and gzip are unpacked, frame after frame, in pieces of any size") {
+DOCTEST_TEST_CASE("compressed files are unpacked, frame after frame, in pieces of any size") {
   const std::string skipped("\x50\x2a\x4d\x18\x03\0\0\0abc", 11);
   const std::string text = long_text();
-  for (const auto& pack : {zstd, gzip}) {
+  for (const auto& pack : {zstd, gzip, xz, bzip2}) {
     DOCTEST_CHECK(held(pack("")).empty());
     DOCTEST_CHECK(held(pack("one ") + pack("") + pack("two")) == "one two");
     DOCTEST_CHECK(held(pack("one ") + pack("two"), 1) == "one two");
@@ -74,9 +96,9 @@ DOCTEST_TEST_CASE("zstd and gzip are unpacked, frame after frame, in pieces of a
 }
 
 DOCTEST_TEST_CASE("compressed bytes that are damaged or cut short are refused") {
-  for (const auto& pack : {zstd, gzip}) {
+  for (const auto& pack : {zstd, gzip, xz, bzip2}) {
     const std::string file = pack("It was the best of times, it was the worst of times.");
-    for (std::size_t n = 4; n < file.size(); ++n) {
+    for (std::size_t n = 10; n < file.size(); ++n) {
       const auto error = thrown([&] { held(file.substr(0, n)); });
       DOCTEST_CHECK(error.code == 65);
       DOCTEST_CHECK(error.names("x: cut short"));
@@ -86,6 +108,36 @@ DOCTEST_TEST_CASE("compressed bytes that are damaged or cut short are refused") 
     flipped[file.size() - 4] = static_cast<char>(flipped[file.size() - 4] ^ 1);
     DOCTEST_CHECK(thrown([&] { held(flipped); }).names("cannot be unpacked"));
   }
+}
+
+DOCTEST_TEST_CASE("zeros behind the last member are passed over to the end, and nothing else is") {
+  for (const auto& pack : {gzip, xz, bzip2}) {
+    const std::string file = pack("one "), zeros(200000, 0);
+    DOCTEST_CHECK(held(file + zeros) == "one ");
+    DOCTEST_CHECK(held(file + file + zeros.substr(0, 1), 1) == "one one ");
+    DOCTEST_CHECK(thrown([&] { held(file + zeros + "x"); }).names("neither compressed nor zeros"));
+    DOCTEST_CHECK(thrown([&] { held(file + zeros + file); }).names("neither compressed nor zeros"));
+    DOCTEST_CHECK(thrown([&] { held(file + file.substr(0, 1)); }).names("cut short"));
+  }
+}
+
+DOCTEST_TEST_CASE("what a frame looks back at has a bound") {
+  const auto with = [](const std::string& file, std::uint64_t memory) {
+    shard::UnpackedSource source(std::make_unique<core::MemorySource>(file, "x"), memory);
+    return core::read_text(source);
+  };
+  // A frame that says a window of 1 << (10 + n) bytes, and a raw block "a", its last.
+  const auto frame = [](int n) {
+    return std::string("\x28\xb5\x2f\xfd\0", 5) + static_cast<char>(n << 3) +
+           std::string("\x09\0\0a", 4);
+  };
+  DOCTEST_CHECK(with(frame(17), shard::kUnpackMemory) == "a");
+  DOCTEST_CHECK(thrown([&] { with(frame(18), shard::kUnpackMemory); }).names("--decode-memory 2G"));
+  DOCTEST_CHECK(with(frame(18), std::uint64_t{256} << 20) == "a");
+  DOCTEST_CHECK(with(frame(21), std::uint64_t{2} << 30) == "a");
+  DOCTEST_CHECK(thrown([&] { with(frame(21), (std::uint64_t{2} << 30) - 1); }).code == 65);
+  DOCTEST_CHECK(with(xz("a"), shard::kUnpackMemory) == "a");
+  DOCTEST_CHECK(thrown([&] { with(xz("a"), 100 << 10); }).names("xz wants 1 MiB"));
 }
 
 DOCTEST_TEST_CASE("a shard is no text, though it is zstd") {
