@@ -12,6 +12,7 @@
 #include "cli/summary.h"
 #include "core/io.h"
 #include "core/json.h"
+#include "shard/unpacked_source.h"
 #include "task/story_cleaning.h"
 
 namespace {
@@ -41,7 +42,7 @@ std::vector<std::string> story_paths(const Options& options) {
 }
 
 task::AnswerOpenings requested_openings(const std::string& path) {
-  return path.empty() ? task::AnswerOpenings() : task::AnswerOpenings(*core::open_source(path));
+  return path.empty() ? task::AnswerOpenings() : task::AnswerOpenings(*shard::open_unpacked(path));
 }
 
 void write(core::Output& out, const task::CleanStory& story, const Options& options) {
@@ -60,7 +61,7 @@ int clean(const Options& options, const cli::Context& context) {
   cli::Summary summary(context, options.summary);
   core::Output out(context.output);
   for (const auto& path : paths)
-    task::clean_stories(*core::open_source(path), options.input, openings,
+    task::clean_stories(*shard::open_unpacked(path), options.input, openings,
                         [&](const task::CleanStory& story) {
                           tally.add(story);
                           write(out, story, options);

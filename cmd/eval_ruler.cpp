@@ -10,6 +10,7 @@
 #include "cli/run.h"
 #include "core/io.h"
 #include "core/line_reader.h"
+#include "shard/unpacked_source.h"
 #include "task/ruler_score.h"
 
 namespace {
@@ -24,10 +25,10 @@ struct Options {
 };
 
 int evaluate(const Options& options, const cli::Context& context) {
-  core::LineReader asked(core::open_source(options.problems));
+  core::LineReader asked(shard::open_unpacked(options.problems));
   task::RulerScore score(task::read_ruler_problems(asked));
   for (const auto& file : core::input_paths(options.files)) {
-    core::LineReader answers(core::open_source(file));
+    core::LineReader answers(shard::open_unpacked(file));
     while (const auto line = answers.next())
       if (!line->empty()) score.add(*line, answers.origin());
   }

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "core/json.h"
+#include "core/plain_text.h"
 #include "shard/unpacked_source.h"
 #include "task/story_prompts.h"
 #include "task/story_requests.h"
@@ -73,7 +74,7 @@ void check(const Options& options) {
 /// What a list holds, whether it is compressed or not.
 std::string text_of(const std::string& path) {
   shard::UnpackedSource source(core::open_source(path));
-  return core::read_text(source);
+  return core::expect_utf8(core::read_text(source), source.name());
 }
 
 task::StoryParts parts_of(const Options& options) {

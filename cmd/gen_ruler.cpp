@@ -11,6 +11,8 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "core/json.h"
+#include "core/plain_text.h"
+#include "shard/unpacked_source.h"
 #include "task/ruler_documents.h"
 #include "task/ruler_needles.h"
 #include "task/ruler_variables.h"
@@ -48,13 +50,19 @@ struct Options {
   }
 };
 
+/// What a file of text holds, whether it is compressed or not.
+std::string text_of(const std::string& path) {
+  return core::expect_utf8(core::read_text(*shard::open_unpacked(path)),
+                           path == "-" ? "stdin" : path);
+}
+
 std::unique_ptr<task::RulerTask> task_of(const Options& options) {
   if (options.task == "variables")
     return std::make_unique<task::VariableTask>(options.chains, options.hops);
   if (options.task == "documents") {
     if (options.documents.empty()) return std::make_unique<task::MadeDocumentTask>();
     return std::make_unique<task::DocumentTask>(
-        task::read_squad(core::read_text(options.documents), options.documents));
+        task::read_squad(text_of(options.documents), options.documents));
   }
   using Haystack = task::NeedleTask::Haystack;
   if (options.haystack != "text")
@@ -63,7 +71,7 @@ std::unique_ptr<task::RulerTask> task_of(const Options& options) {
         std::vector<std::string>());
   return std::make_unique<task::NeedleTask>(
       options.needles, Haystack::sentences,
-      task::sentences_of(core::read_text(options.text), options.text));
+      task::sentences_of(text_of(options.text), options.text));
 }
 
 /// As published, where nothing else is said.

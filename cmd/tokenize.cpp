@@ -1,6 +1,7 @@
 // tokenize: text into a shard of token ids, and back; makes and brings in tokenizers.
 //
-// FILE: text, JSON lines or lines (any bytes), or these as zstd or gzip; a shard with --decode.
+// FILE: text, JSON lines or lines, or these compressed by zstd, gzip, xz or bzip2; a shard with
+// --decode.
 // stdout: a shard (man 5 shard); with --learn and --import tokenizer.json; with --decode the text.
 
 #include <string>
@@ -29,7 +30,7 @@ struct Options {
   bool decode = false, pairs = false, import = false;
   void fields(core::FieldList& f) {
     f.positional("FILE", files,
-                 "text, or text as zstd or gzip; a shard with --decode; - or none is stdin");
+                 "text, compressed or not; a shard with --decode; - or none is stdin");
     f("tokenizer", tokenizer, "tokenizer.json, or `bytes`").short_name = 't';
     text.fields(f);
     summary.fields(f);
@@ -55,9 +56,9 @@ int write_tokenizer(const cli::Context& context, const text::Tokenizer& tokenize
 int learn_tokenizer(const Options& options, const cli::Context& context) {
   cli::Progress reading(context, "count words", "bytes", text::total_bytes(options.files));
   cli::Progress learning(context, "learn", "tokens", options.learn.options().vocabulary_size);
-  const auto tokenizer = text::learn_tokenizer(options.files, options.text.documents(),
-                                               options.learn, static_cast<int>(context.jobs),
-                                               {reading.counter(), learning.counter()});
+  const auto tokenizer = text::learn_tokenizer(
+      options.files, options.text.documents(), options.learn, static_cast<int>(context.jobs),
+      {reading.counter(), learning.counter(), cli::noter(context)});
   write_tokenizer(context, *tokenizer);
   cli::note(context, text::shortfall(*tokenizer, options.learn));
   return 0;
@@ -83,12 +84,14 @@ int decode(const Options& options, const cli::Context& context) {
 int encode(const Options& options, const cli::Context& context) {
   cli::refuse_binary_to_terminal(context);
   const auto tokenizer = text::load_tokenizer(options.tokenizer);
+  cli::note(context, tokenizer->remark());
   cli::Summary summary(context, options.summary);
   core::Output out(context.output);
   cli::Progress progress(context, "tokenize", "bytes", text::total_bytes(options.files));
   const auto made = text::encode_shard(options.files, tokenizer, options.text, options.pairs,
                                        static_cast<int>(context.jobs), out, progress.counter());
   out.commit();
+  for (const auto& note : made.notes) cli::note(context, note);
   summary.commit(made.figures(), {made.summary()});
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "core/json.h"
+#include "core/json_line.h"
 
 namespace core {
 namespace {
@@ -35,23 +36,36 @@ std::size_t past_value(std::string_view text, std::size_t at) {
   return at;
 }
 
+// A member's name, of its text with quotes.
+std::string name_of(std::string_view text) {
+  Json name = Json::parse(text, nullptr, false);
+  if (name.is_discarded()) name = Json::parse(mend_json(text).text, nullptr, false);
+  return name.is_string() ? name.get<std::string>() : std::string();
+}
+
 }  // namespace
 
-std::optional<std::string> member_text(std::string_view object, std::string_view key) {
-  std::optional<std::string> found;
+std::optional<MemberPlace> member_place(std::string_view object, std::string_view key) {
+  std::optional<MemberPlace> found;
   std::size_t at = object.find('{') + 1;
   while ((at = object.find_first_not_of(kSpaces, at)) < object.size() && object[at] == '"') {
     const std::size_t name_end = past_string(object, at);
-    const std::string name = Json::parse(object.substr(at, name_end - at)).get<std::string>();
+    const std::string name = name_of(object.substr(at, name_end - at));
     const std::size_t value = object.find_first_not_of(kSpaces, object.find(':', name_end) + 1);
     const std::size_t end = past_value(object, value);
     if (name == key) {
       const std::string_view text = object.substr(value, end - value);
-      found = text.substr(0, text.find_last_not_of(kSpaces) + 1);
+      found = {value, value + text.find_last_not_of(kSpaces) + 1};
     }
     at = end + 1;
   }
   return found;
+}
+
+std::optional<std::string> member_text(std::string_view object, std::string_view key) {
+  const auto place = member_place(object, key);
+  if (!place) return std::nullopt;
+  return std::string(object.substr(place->begin, place->end - place->begin));
 }
 
 std::string with_member(std::string_view key, std::string_view value, std::string_view object) {

@@ -3,12 +3,12 @@
 #include <array>
 
 #include "core/error.h"
+#include "core/plain_text.h"
 
 namespace core {
 namespace {
 
 constexpr std::size_t kMaxLineBytes = std::size_t{64} << 20;
-constexpr std::string_view kMarkOfUtf8 = "\xEF\xBB\xBF";
 
 }  // namespace
 
@@ -20,11 +20,14 @@ std::optional<std::string> LineReader::next() {
   std::size_t searched = begin_;
   for (;;) {
     const std::size_t end = buffer_.find('\n', searched);
+    if (line_ == 0 && (ended_ || end != buffer_.npos))
+      if (const auto what = what_is_no_text(buffer_); !what.empty())
+        fail(Code::bad_data, "{}: byte 0: {}", source_->name(), what);
     if (end != buffer_.npos || (ended_ && begin_ < buffer_.size())) {
       const std::size_t stop = std::min(end, buffer_.size());
       std::string line = buffer_.substr(begin_, stop - begin_);
       begin_ = std::min(stop + 1, buffer_.size());
-      if (++line_ == 1 && line.starts_with(kMarkOfUtf8)) line.erase(0, kMarkOfUtf8.size());
+      if (++line_ == 1) line.erase(0, line.size() - without_byte_order_mark(line).size());
       return line;
     }
     if (ended_) return std::nullopt;

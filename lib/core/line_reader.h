@@ -17,7 +17,8 @@ class LineReader {
   explicit LineReader(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
 
   /// The next line without its newline, and the file's first without a byte order mark; a last one
-  /// may lack its newline. Nothing at the end. Throws Error{bad_data} for more than 64 MiB, Error{io}.
+  /// may lack its newline. Nothing at the end. Throws Error{bad_data} for more than 64 MiB and
+  /// for a source that begins otherwise than texts do (what_is_no_text()), Error{io}.
   std::optional<std::string> next();
   /// next() will not wait for the source.
   bool ready() const;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/error.h"
+#include "core/plain_text.h"
+
 namespace core {
 
 SeparatedPieces::SeparatedPieces(ByteSource& source, std::string separator)
@@ -11,7 +14,7 @@ SeparatedPieces::SeparatedPieces(ByteSource& source, std::string separator)
 bool SeparatedPieces::next(std::string& piece) {
   constexpr std::size_t kRead = 1 << 20;
   for (;;) {
-    const auto end = held_.find(separator_, searched_);
+    const auto end = begun_ ? held_.find(separator_, searched_) : std::string::npos;
     if (end != std::string::npos) {
       piece.assign(held_, begin_, end - begin_);
       begin_ = searched_ = end + separator_.size();
@@ -30,6 +33,13 @@ bool SeparatedPieces::next(std::string& piece) {
     const auto got = source_.read(std::as_writable_bytes(std::span(held_.data() + old, kRead)));
     held_.resize(old + got);
     ended_ = got == 0;
+    if (!begun_ && (ended_ || held_.size() >= 512)) {
+      begun_ = true;
+      searched_ = 0;
+      if (const auto what = what_is_no_text(held_); !what.empty())
+        fail(Code::bad_data, "{}: byte 0: {}", source_.name(), what);
+      held_.erase(0, held_.size() - without_byte_order_mark(held_).size());
+    }
   }
 }
 

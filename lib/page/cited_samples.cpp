@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/json_line.h"
 
 namespace page {
 namespace {
@@ -30,7 +31,7 @@ AnnotatedToken token_of(const core::Json& cited, const std::string& origin) {
 }  // namespace
 
 void add_sample(AnnotatedText& text, std::string_view line, const std::string& origin) {
-  const auto json = core::parse_json(line, origin);
+  const auto json = core::parse_json_line(line, origin);
   if (!json.is_object()) fail(Code::bad_data, "{}: no JSON object", origin);
   if (!json.contains("citations"))
     fail(Code::bad_data, "{}: no citations in it; write it with sample --cite --json", origin);

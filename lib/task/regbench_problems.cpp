@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "core/json_line.h"
 
 namespace task {
 
@@ -27,7 +28,7 @@ std::vector<RegbenchProblem> read_regbench_problems(const shard::Dataset& data,
       fail(Code::bad_data, "{}: has {} lines, {} has {} sequences; give the file made with it",
            automata, i, data.name(), problems.size());
     const auto end = std::min(text.find('\n', at), text.size());
-    const auto line = core::parse_json(text.substr(at, end - at), problem.origin);
+    const auto line = core::parse_json_line(text.substr(at, end - at), problem.origin);
     at = end + 1;
     if (!line.is_object() || !line.contains("states"))
       fail(Code::bad_data, "{}: no \"states\" in it", problem.origin);

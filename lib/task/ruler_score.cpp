@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/json_line.h"
+#include "core/json_member.h"
 
 namespace task {
 namespace {
@@ -15,10 +17,16 @@ std::string in_lower_case(std::string_view text) {
 }
 
 core::Json object_of(std::string_view line, const std::string& origin) {
-  auto json = core::parse_json(line, origin);
+  auto json = core::parse_json_line(line, origin, {"outputs", "text"});
   if (!json.is_object() || !json.contains("id"))
     core::fail(core::Code::bad_data, "{}: no object with an \"id\"", origin);
   return json;
+}
+
+// As text; a number that no integer holds with all its digits.
+std::string id_of(const core::Json& json, std::string_view line) {
+  const auto& id = json["id"];
+  return id.is_number_float() ? *core::member_text(line, "id") : core::dump(id);
 }
 
 }  // namespace
@@ -52,7 +60,7 @@ std::map<std::string, RulerAsked> read_ruler_problems(core::LineReader& lines) {
     problem.length = core::get<std::int64_t>(json, "length", origin);
     problem.answers = core::get<std::vector<std::string>>(json, "outputs", origin);
     problem.any = problem.task == "documents";
-    const auto id = core::dump(json["id"]);
+    const auto id = id_of(json, *line);
     if (!asked.emplace(id, std::move(problem)).second)
       core::fail(core::Code::bad_data, "{}: a second problem with the id {}", origin, id);
   }
@@ -61,7 +69,7 @@ std::map<std::string, RulerAsked> read_ruler_problems(core::LineReader& lines) {
 
 void RulerScore::add(std::string_view line, const std::string& origin) {
   const auto json = object_of(line, origin);
-  const auto id = core::dump(json["id"]);
+  const auto id = id_of(json, line);
   const auto problem = asked_.find(id);
   if (problem == asked_.end())
     core::fail(core::Code::bad_data, "{}: answers {}, which was not asked", origin, id);

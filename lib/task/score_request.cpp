@@ -2,7 +2,9 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/json_line.h"
 #include "core/json_member.h"
+#include "core/plain_text.h"
 #include "shard/unpacked_source.h"
 
 namespace task {
@@ -11,6 +13,8 @@ namespace {
 using core::Code;
 using core::fail;
 using core::Json;
+
+const std::vector<std::string_view> kMembers = {"text", "context", "continuation", "choices"};
 
 void read_choices(const Json& json, ScoreRequest& request) {
   request.kind = ScoreRequest::Kind::choices;
@@ -54,12 +58,17 @@ ScoreRequest parse_score_request(const std::string& line, bool jsonl, const std:
     return request;
   }
   try {
-    const Json json = core::parse_json(line, origin);
+    const Json json = core::parse_json_line(line, origin, kMembers);
     if (!json.is_object()) fail(Code::bad_data, "{}: no JSON object", origin);
     request.id = core::member_text(line, "id");
     read_members(json, request);
   } catch (const core::Error& error) {
     request.error = error.what();
+    if (request.id) return request;
+    // Of a line that is nearly JSON.
+    const std::string mended = core::mend_json(line).text;
+    if (const Json json = Json::parse(mended, nullptr, false); json.is_object())
+      request.id = core::member_text(mended, "id");
   }
   return request;
 }
@@ -101,10 +110,20 @@ std::optional<ScoreRequest> ScoreRequestReader::next() {
     const bool empty = first == line->npos;
     if (!jsonl_ && !empty) {
       jsonl_ = (*line)[first] == '{';
+      if (!*jsonl_ && core::is_named_json_lines(paths_[opened_ - 1]))
+        fail(Code::bad_data,
+             "{}: is named as JSON lines are, but does not begin with {{; jq -c '.[]' makes lines "
+             "of an "
+             "array, --format lines reads it as text",
+             paths_[opened_ - 1]);
       if (*jsonl_) waiting_.clear();
     }
     if (empty && jsonl_.value_or(false)) continue;
     waiting_.push_back(parse_score_request(*line, jsonl_.value_or(false), lines_->origin()));
+    if (jsonl_.value_or(false) || any_bytes_) continue;
+    if (const std::size_t at = core::utf8_length(*line); at < line->size())
+      waiting_.back().error =
+          fmt::format("{}: {}", lines_->origin(), core::what_is_not_utf8(*line, at));
   }
 }
 

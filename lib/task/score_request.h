@@ -38,13 +38,17 @@ ScoreRequest parse_score_request(const std::string& line, bool jsonl, const std:
 class ScoreRequestReader {
  public:
   /// `format`: lines, jsonl (empty lines are passed over), or auto: jsonl where a file's first line
-  /// that is not empty begins with {. Files may be compressed. Throws Error{no_input} for the first
+  /// that is not empty begins with {. Files may be compressed. Lines of text that are not UTF-8 are
+  /// errors. Throws Error{no_input} for the first
   /// file, next() for the others.
   ScoreRequestReader(std::vector<std::string> paths, std::string format);
 
-  /// Nothing at the end. Throws Error{bad_data} for a line longer than 64 MiB, and as
+  /// Nothing at the end. Throws Error{bad_data} for a line longer than 64 MiB and for a file that is
+  /// named as JSON lines are but does not begin so, and as
   /// shard::open_unpacked() does.
   std::optional<ScoreRequest> next();
+  /// Lines of text need not be UTF-8.
+  void take_any_bytes() { any_bytes_ = true; }
   /// Whether the files are all there already: no pipe, no terminal.
   bool regular() const { return regular_; }
   /// Of all lines so far.
@@ -55,7 +59,7 @@ class ScoreRequestReader {
 
   std::vector<std::string> paths_;
   std::string format_;
-  bool regular_ = true;
+  bool regular_ = true, any_bytes_ = false;
   std::size_t opened_ = 0;
   std::optional<core::LineReader> lines_;
   std::optional<bool> jsonl_;         // of this file, once it is known

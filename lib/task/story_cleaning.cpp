@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/json_get.h"
+#include "core/json_line.h"
 #include "core/separated_pieces.h"
 #include "task/characters.h"
 #include "task/story_markup.h"
@@ -222,7 +223,7 @@ void StoryFile::check() const {
 namespace {
 
 CleanStory clean_json(const std::string& line, const StoryFile& file, const std::string& origin) {
-  const auto json = core::parse_json(line, origin);
+  const auto json = core::parse_json_line(line, origin, {file.field, file.opening_field});
   StoryQuestion question;
   if (!file.opening_field.empty())
     question.opening = core::get<std::string>(json, file.opening_field.c_str(), origin);
@@ -238,7 +239,7 @@ CleanStory clean_json(const std::string& line, const StoryFile& file, const std:
 CleanStory clean_answer(const std::string& line, const StoryFile& file,
                         const AnswerOpenings& openings, const std::string& origin) {
   static const core::Json::json_pointer kAnswer("/response/body/choices/0/message/content");
-  const auto json = core::parse_json(line, origin);
+  const auto json = core::parse_json_line(line, origin, {"response"});
   if (!json.is_object() || !json.contains("custom_id"))
     core::fail(core::Code::bad_data, "{}: no \"custom_id\" in it", origin);
   const auto& opening = openings.of(json, origin);

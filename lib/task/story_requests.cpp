@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/json_line.h"
 #include "core/separated_pieces.h"
 
 namespace task {
@@ -54,7 +55,7 @@ AnswerOpenings::AnswerOpenings(core::ByteSource& requests) : file_(requests.name
   for (std::uint64_t number = 1; lines.next(line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const auto origin = fmt::format("{}:{}", file_, number);
-    const auto request = core::parse_json(line, origin);
+    const auto request = core::parse_json_line(line, origin, {"custom_id", "body"});
     const auto id = core::hash128(core::get<std::string>(request, "custom_id", origin));
     requests_.push_back({id, &*distinct_.insert(opening_of(request, origin)).first});
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/plain_text.h"
 #include "text/documents/documents.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/tokenizer/gpt2_split.h"
@@ -23,11 +24,11 @@ std::string folder_file() {
 }
 
 // All documents, each followed by a byte that ends it.
-std::string read_all(const std::string& path, text::DocumentOptions options) {
+std::string read_all(const std::string& path, text::DocumentOptions options, bool may_fail = true) {
   std::string all;
   try {
     const auto reader = text::read_documents({path}, options, text::gpt2_cut);
-    text::PartTexts texts("text");
+    text::PartTexts texts("text", options.bad_lines);
     text::Batch batch;
     while (reader->next(batch)) {
       texts.each(batch, [&](const text::Batch::Part& part, std::string_view text) {
@@ -36,9 +37,25 @@ std::string read_all(const std::string& path, text::DocumentOptions options) {
       });
     }
   } catch (const core::Error& error) {
-    if (error.code() != core::Code::bad_data) std::abort();
+    if (!may_fail || error.code() != core::Code::bad_data) std::abort();
   }
   return all;
+}
+
+// Bad lines are left out or mended, and bytes that are not UTF-8 replaced, without an error.
+void mend_all(const std::string& path, const std::string& all) {
+  text::DocumentOptions mending;
+  mending.rules.invalid = text::Invalid::replace;
+  const std::string_view marked = core::without_byte_order_mark(all);
+  if (!core::what_is_no_text(marked).empty()) return;
+  std::uint64_t replaced = 0;
+  if (read_all(path, mending) != core::with_replacements(marked, replaced)) std::abort();
+  mending.format = text::Format::jsonl;
+  for (const auto bad : {text::BadLines::skip, text::BadLines::replace}) {
+    mending.bad_lines = bad;
+    const std::string made = read_all(path, mending, false);
+    if (core::utf8_length(made) != made.size()) std::abort();
+  }
 }
 
 }  // namespace
@@ -52,6 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     out << all;
   }
   read_all(path, {text::Format::jsonl, "text", ""});
+  mend_all(path, all);
   // What stands between separators, with the separators, is the text itself.
   std::string joined = read_all(path, {text::Format::text, "text", "ab"});
   const bool ends = all.empty() || all.ends_with("ab");

@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "core/error.h"
+#include "core/json_line.h"
+#include "core/plain_text.h"
 #include "shard/unpacked_source.h"
 #include "text/documents/wikitext.h"
 
@@ -21,29 +25,38 @@ constexpr std::size_t kMaxLine = std::size_t{1} << 30;
 
 bool is_ascii_space(char c) { return c == ' ' || (c >= 9 && c <= 13); }
 
-// Reads ahead into a string and hashes what it reads, unpacked.
-class HashedSource {
- public:
-  explicit HashedSource(const std::string& path) : source_(core::open_source(path)) {}
-  const std::string& name() const { return source_.name(); }
-  /// Read of the file itself.
-  std::uint64_t bytes() const { return source_.file_bytes(); }
-  core::Digest digest() const { return hasher_.digest(); }
+constexpr const char* kArray = "an array is no JSON lines: jq -c '.[]' makes a line of each member";
 
-  /// Appends up to `n` bytes to text[0, size) (text is longer, for padding). True at the end.
-  bool append(std::string& text, std::size_t& size, std::size_t n) {
-    if (text.size() < size + n + Batch::kPadding) text.resize(size + n + Batch::kPadding);
-    const auto room = std::as_writable_bytes(std::span(text.data() + size, n));
-    const std::size_t got = core::read_fully(source_, room);
-    hasher_.update(room.first(got));
-    size += got;
-    return got < n;
-  }
+// The first line that is not blank, trimmed; what there is of it.
+std::string_view first_line(std::string_view text) {
+  while (!text.empty() && is_ascii_space(text.front())) text.remove_prefix(1);
+  text = text.substr(0, text.find('\n'));
+  while (!text.empty() && is_ascii_space(text.back())) text.remove_suffix(1);
+  return text;
+}
 
- private:
-  shard::UnpackedSource source_;
-  core::Hasher hasher_;
-};
+// A line of JSON lines: an object with the member `field`, a text.
+bool is_json_document(std::string_view line, const std::string& field) {
+  if (!line.starts_with('{') || !line.ends_with('}')) return false;
+  simdjson::dom::parser parser;
+  simdjson::dom::element root;
+  std::string_view value;
+  return parser.parse(simdjson::padded_string(core::mend_json(line).text)).get(root) ==
+             simdjson::SUCCESS &&
+         root[field].get(value) == simdjson::SUCCESS;
+}
+
+// A list of objects, or an object that has a member.
+bool begins_as_json(std::string_view text) {
+  const auto next = [&] {
+    const auto at = std::find_if_not(text.begin(), text.end(), is_ascii_space);
+    const char c = at == text.end() ? '\0' : *at;
+    text.remove_prefix(std::min(static_cast<std::size_t>(at - text.begin()) + 1, text.size()));
+    return c;
+  };
+  const char first = next();
+  return (first == '[' && next() == '{') || (first == '{' && next() == '"');
+}
 
 class FileReader : public DocumentReader {
  public:
@@ -65,26 +78,44 @@ class FileReader : public DocumentReader {
   }
 
   std::vector<core::Digest> fingerprints() const override { return digests_; }
+  Format format() const override { return options_.format; }
+  const TextSights& sights() const override { return sights_; }
 
  private:
   void open() {
-    source_ = std::make_unique<HashedSource>(paths_[at_++]);
+    source_ = std::make_unique<TextSource>(paths_[at_], options_.rules,
+                                           [this](std::string_view start) { return begin(start); });
+    ++at_;
     rest_.clear();
     line_ = 0;
     open_ = false;
     last_ = ' ';
   }
 
+  // What a file begins with is JSON.
+  bool begin(std::string_view start) {
+    if (options_.by_content && options_.format == Format::text && begins_as_json(start)) {
+      if (paths_ == std::vector<std::string>{"-"} &&
+          is_json_document(first_line(start), options_.field)) {
+        options_.format = Format::jsonl;
+        separator_ = "\n";
+      } else {
+        begins_as_json_ = true;
+      }
+    }
+    return options_.format == Format::jsonl;
+  }
+
   // One batch of the current file, perhaps without parts; closes the file at its end.
   void fill(Batch& batch) {
     batch.parts.clear();
-    batch.format = options_.format;
     batch.detokenise = options_.detokenise;
     batch.source = source_->name();
     batch.bytes.assign(rest_);
     std::size_t size = batch.bytes.size();
     const std::size_t scanned = size - unfinished(batch.bytes);
     const bool at_end = source_->append(batch.bytes, size, std::max(kBatchBytes, size));
+    batch.format = options_.format;
     batch.source_bytes = finished_bytes_ + source_->bytes();
     const std::size_t done = split(batch, size, scanned, at_end);
     position_ += done;
@@ -94,6 +125,9 @@ class FileReader : public DocumentReader {
            options_.format == Format::wikitext ? "page" : "line", kMaxLine);
     if (!at_end) return;
     digests_.push_back(source_->digest());
+    TextSights sights = source_->sights();
+    sights.json.count = std::exchange(begins_as_json_, false) ? 1 : 0;
+    sights_.add(source_->name(), sights);
     finished_bytes_ += source_->bytes();
     source_.reset();
   }
@@ -169,7 +203,7 @@ class FileReader : public DocumentReader {
   CutFunction cut_;
   std::string separator_;
   std::size_t at_ = 0;
-  std::unique_ptr<HashedSource> source_;
+  std::unique_ptr<TextSource> source_;
   std::string rest_;
   std::uint64_t line_ = 0, finished_bytes_ = 0;
   std::uint64_t position_ = 0;  // of a batch's first byte in all files
@@ -177,12 +211,15 @@ class FileReader : public DocumentReader {
   bool taken_ = true;           // it begins in the range
   char last_ = ' ';             // last byte of the part before
   std::vector<core::Digest> digests_;
+  bool begins_as_json_ = false;  // the file, which is read as text
+  TextSights sights_;
 };
 
 // Lines of one file, each whole.
 class LineSource {
  public:
-  explicit LineSource(const std::string& path) : source_(path) {}
+  LineSource(const std::string& path, const TextRules& rules)
+      : source_(path, rules, [](std::string_view) { return false; }) {}
   bool next(std::string_view& line) {
     for (;;) {
       const void* found = ::memchr(bytes_.data() + at_, '\n', size_ - at_);
@@ -212,9 +249,10 @@ class LineSource {
   std::uint64_t first_byte() const { return begin_; }
   std::uint64_t bytes_read() const { return source_.bytes(); }
   core::Digest digest() const { return source_.digest(); }
+  const TextSights& sights() const { return source_.sights(); }
 
  private:
-  HashedSource source_;
+  TextSource source_;
   std::string bytes_;
   std::size_t size_ = 0, at_ = 0;
   std::uint64_t number_ = 0, begin_ = 0;
@@ -224,8 +262,9 @@ class LineSource {
 
 class PairReader : public DocumentReader {
  public:
-  PairReader(const std::string& source, const std::string& target, const ByteRange& range)
-      : source_(source), target_(target), range_(range) {}
+  PairReader(const std::string& source, const std::string& target, const ByteRange& range,
+             const TextRules& rules)
+      : source_(source, rules), target_(target, rules), range_(range) {}
 
   bool next(Batch& batch) override {
     batch.parts.clear();
@@ -252,30 +291,41 @@ class PairReader : public DocumentReader {
     }
     batch.bytes.append(Batch::kPadding, '\0');
     batch.source_bytes = source_.bytes_read() + target_.bytes_read();
-    return !batch.parts.empty();
+    if (!batch.parts.empty()) return true;
+    for (const LineSource* file : {&source_, &target_}) sights_.add(file->name(), file->sights());
+    return false;
   }
 
   std::vector<core::Digest> fingerprints() const override {
     return {source_.digest(), target_.digest()};
   }
+  Format format() const override { return Format::lines; }
+  const TextSights& sights() const override { return sights_; }
 
  private:
   LineSource source_, target_;
   ByteRange range_;
+  TextSights sights_;
 };
 
-// By its name, which may end in that of a compression, and the byte that begins its first line.
+// By its name, which may end in that of a compression; held against its first byte.
 bool is_json_lines(const std::string& path) {
-  std::string_view name = path;
-  for (const std::string_view packed : {".zst", ".gz"})
-    if (name.ends_with(packed)) name.remove_suffix(packed.size());
-  if (!(name.ends_with(".jsonl") || name.ends_with(".ndjson")) || !core::is_regular_file(path))
-    return false;
+  if (!core::is_named_json_lines(path) || !core::is_regular_file(path)) return false;
   shard::UnpackedSource source(core::open_source(path));
-  char start[256];
-  const std::size_t n = core::read_fully(source, std::as_writable_bytes(std::span(start)));
-  const char* first = std::find_if_not(start, start + n, is_ascii_space);
-  return first != start + n && *first == '{';
+  std::string bytes(4096, '\0');
+  bytes.resize(core::read_fully(source, std::as_writable_bytes(std::span(bytes))));
+  if (const auto what = core::what_is_no_text(bytes); !what.empty())
+    fail(Code::bad_data, "{}: byte 0: {}", path, what);
+  const std::string_view start = core::without_byte_order_mark(bytes);
+  const auto first = std::find_if_not(start.begin(), start.end(), is_ascii_space);
+  if (first == start.end() || *first == '{') return true;
+  if (*first == '[')
+    fail(Code::bad_data,
+         "{}: holds one JSON array, not JSON lines; jq -c '.[]' {} makes a line of each member",
+         path, path);
+  fail(Code::bad_data,
+       "{}: is named as JSON lines are, but does not begin with {{; --format text reads it as text",
+       path);
 }
 
 }  // namespace
@@ -307,8 +357,10 @@ ByteRange range_of(const core::Part& part, const std::vector<std::string>& paths
            "--part: {} is no plain file, of which parts are cut by its bytes; unpack it first",
            path == "-" ? "stdin" : path);
   const auto bytes = static_cast<std::int64_t>(total_bytes(inputs));
+  // With U+FFFD in it a text is longer than its files.
+  const bool last = part.index + 1 == part.count;
   return {static_cast<std::uint64_t>(part.begin(bytes)),
-          static_cast<std::uint64_t>(part.end(bytes))};
+          last ? UINT64_MAX : static_cast<std::uint64_t>(part.end(bytes))};
 }
 
 std::unique_ptr<DocumentReader> read_documents(const std::vector<std::string>& paths,
@@ -317,23 +369,72 @@ std::unique_ptr<DocumentReader> read_documents(const std::vector<std::string>& p
 }
 
 std::unique_ptr<DocumentReader> read_pairs(const std::string& source, const std::string& target,
-                                           const ByteRange& range) {
+                                           const ByteRange& range, const TextRules& rules) {
   if (source == "-" && target == "-") fail(Code::usage, "two inputs cannot both be stdin");
-  return std::make_unique<PairReader>(source, target, range);
+  return std::make_unique<PairReader>(source, target, range, rules);
+}
+
+void LineFlaws::add(const LineFlaws& later) {
+  if (first.empty()) first = later.first;
+  skipped += later.skipped;
+  mended += later.mended;
 }
 
 struct PartTexts::Impl {
   std::string field;
+  BadLines bad;
   simdjson::dom::parser parser;
+  bool mended = false;  // the last line was
+
+  // Why a line has no text, or nothing; the text into `value`, which stays until the next line.
+  std::string read(std::string_view line, std::string_view& value);
+  std::string text_of(simdjson::dom::element root, std::string_view& value) const;
 };
 
-PartTexts::PartTexts(std::string field) : impl_(std::make_unique<Impl>()) {
+std::string PartTexts::Impl::read(std::string_view line, std::string_view& value) {
+  mended = false;
+  simdjson::dom::element root;
+  auto error = parser.parse(line.data(), line.size(), false).get(root);
+  if (error == simdjson::SUCCESS) return text_of(root, value);
+  const core::MendedJson made = core::mend_json(line);
+  if (made.any()) error = parser.parse(made.text).get(root);
+  if (error != simdjson::SUCCESS)
+    return fmt::format(
+        "not JSON: {}; {}", simdjson::error_message(error),
+        first_line(line).starts_with('[') ? kArray : "--bad-lines skip leaves it out");
+  const bool surrogate = core::has_surrogate(made, field);
+  mended = surrogate || !made.constant.empty() || !made.not_utf8.empty();
+  if (bad != BadLines::replace) {
+    constexpr std::string_view kHow = "; --bad-lines replace or skip goes on";
+    if (!made.constant.empty()) return core::why_no_constant(made.constant).append(kHow);
+    if (!made.not_utf8.empty()) return std::string(made.not_utf8).append(kHow);
+    if (surrogate) return core::why_no_surrogate(field).append(kHow);
+  }
+  return text_of(root, value);
+}
+
+std::string PartTexts::Impl::text_of(simdjson::dom::element root, std::string_view& value) const {
+  simdjson::dom::object object;
+  if (root.is_array()) return fmt::format("not a JSON object; {}", kArray);
+  if (root.get(object) != simdjson::SUCCESS) return "not a JSON object";
+  // Of a name that is there twice the last counts, as elsewhere.
+  std::optional<simdjson::dom::element> member;
+  for (const auto& [name, found] : object)
+    if (name == field) member = found;
+  if (!member) return fmt::format("no \"{}\" in it; --field names the text", field);
+  if (member->get(value) != simdjson::SUCCESS) return fmt::format("\"{}\" is not a string", field);
+  return {};
+}
+
+PartTexts::PartTexts(std::string field, BadLines bad) : impl_(std::make_unique<Impl>()) {
   impl_->field = std::move(field);
+  impl_->bad = bad;
 }
 PartTexts::~PartTexts() = default;
 
-void PartTexts::each(const Batch& batch,
-                     const std::function<void(const Batch::Part&, std::string_view)>& take) {
+LineFlaws PartTexts::each(const Batch& batch,
+                          const std::function<void(const Batch::Part&, std::string_view)>& take) {
+  LineFlaws flaws;
   for (const auto& part : batch.parts) {
     const std::string_view piece = batch.piece(part);
     if (batch.detokenise) {
@@ -344,25 +445,32 @@ void PartTexts::each(const Batch& batch,
       take(part, piece);
       continue;
     }
-    const auto refuse = [&](std::string_view what) {
-      fail(Code::bad_data, "{}:{}: {}", batch.source, part.line, what);
-    };
-    simdjson::dom::element root;
-    simdjson::dom::object object;
     std::string_view value;
-    const auto error = impl_->parser.parse(piece.data(), piece.size(), false).get(root);
-    if (error != simdjson::SUCCESS)
-      refuse(fmt::format("not JSON: {}", simdjson::error_message(error)));
-    if (root.get(object) != simdjson::SUCCESS) refuse("not a JSON object");
-    // Of a name that is there twice the last counts, as elsewhere.
-    std::optional<simdjson::dom::element> member;
-    for (const auto& [name, found] : object)
-      if (name == impl_->field) member = found;
-    if (!member) refuse(fmt::format("no \"{}\" in it; --field names the text", impl_->field));
-    if (member->get(value) != simdjson::SUCCESS)
-      refuse(fmt::format("\"{}\" is not a string", impl_->field));
-    take(part, value);
+    const std::string why = impl_->read(piece, value);
+    if (why.empty()) {
+      flaws.mended += impl_->mended ? 1 : 0;
+      take(part, value);
+      continue;
+    }
+    const std::string reason = fmt::format("{}:{}: {}", batch.source, part.line, why);
+    if (impl_->bad == BadLines::error) fail(Code::bad_data, "{}", reason);
+    flaws.add({1, 0, reason});
   }
+  return flaws;
+}
+
+std::vector<std::string> notes_of(const DocumentReader& reader, const DocumentOptions& options,
+                                  const LineFlaws& flaws) {
+  std::vector<std::string> lines;
+  if (reader.format() == Format::jsonl && options.by_content)
+    lines.push_back(fmt::format(
+        "stdin: JSON lines, by its first line: the \"{}\" of each is a document; --format text "
+        "encodes it as it is",
+        options.field));
+  for (auto& line : reader.sights().notes(options.rules)) lines.push_back(std::move(line));
+  if (flaws.skipped > 0)
+    lines.push_back(fmt::format("{} lines left out, the first: {}", flaws.skipped, flaws.first));
+  return lines;
 }
 
 std::uint64_t total_bytes(const std::vector<std::string>& paths) {

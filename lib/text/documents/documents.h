@@ -13,6 +13,7 @@
 #include "core/hash.h"
 #include "core/io.h"
 #include "core/launcher.h"
+#include "text/documents/text_source.h"
 
 namespace text {
 
@@ -30,6 +31,18 @@ struct ByteRange {
 /// regular ones, not compressed. Error{no_input}, Error{io}.
 ByteRange range_of(const core::Part& part, const std::vector<std::string>& paths);
 
+/// What becomes of a line that is no JSON object with a text: an error; left out; or mended, with
+/// U+FFFD for halves of surrogate pairs and for what is not UTF-8, and null for NaN and Infinity,
+/// and left out where that does not help.
+enum class BadLines { error, skip, replace };
+
+/// Lines of JSON that were left out or mended.
+struct LineFlaws {
+  std::uint64_t skipped = 0, mended = 0;
+  std::string first;  ///< the first one left out, and why: file:line: reason
+  void add(const LineFlaws& later);
+};
+
 struct DocumentOptions {
   Format format = Format::text;
   std::string field = "text";  ///< jsonl: the member that is the document
@@ -38,6 +51,10 @@ struct DocumentOptions {
   std::string separator;
   ByteRange range = {};
   bool detokenise = false;  ///< wikitext: see wikitext_detokenised()
+  TextRules rules = {};
+  BadLines bad_lines = BadLines::error;  ///< for who makes PartTexts
+  /// stdin alone, by its first line: jsonl if that is a JSON object with `field`.
+  bool by_content = false;
 };
 
 /// Some consecutive parts of documents.
@@ -74,33 +91,44 @@ class DocumentReader {
   virtual bool next(Batch& batch) = 0;
   /// XXH3-128 of each file's bytes, unpacked, in order; after next() gave false.
   virtual std::vector<core::Digest> fingerprints() const = 0;
+  /// How the files were read, after next() gave false (or once): jsonl where `by_content` found it.
+  virtual Format format() const = 0;
+  /// What was seen in the files, after next() gave false.
+  virtual const TextSights& sights() const = 0;
 };
 
-/// True if the names (.jsonl, .ndjson; .zst or .gz behind it) and the first lines of all files say
-/// JSON lines. Throws Error{usage} where some are and others are not, Error{no_input}, Error{io}.
+/// True if the names (.jsonl, .ndjson; .zst, .gz, .xz or .bz2 behind it) of all files say JSON lines.
+/// Throws Error{usage} where some do and others do not, Error{bad_data} where a file so named begins
+/// otherwise than { does (blanks and a byte order mark in front of it are passed over),
+/// Error{no_input}, Error{io}.
 bool are_json_lines(const std::vector<std::string>& paths);
-/// The documents of `paths` one after the other, unpacked where they are zstd or gzip; none or "-"
-/// is stdin.
+/// The documents of `paths` one after the other, unpacked where they are compressed; none or "-" is
+/// stdin.
 std::unique_ptr<DocumentReader> read_documents(const std::vector<std::string>& paths,
                                                DocumentOptions options, CutFunction cut);
 /// Line n of `source`, line n of `target`, for all n. Throws Error{bad_data} if one has more lines.
 std::unique_ptr<DocumentReader> read_pairs(const std::string& source, const std::string& target,
-                                           const ByteRange& range = {});
+                                           const ByteRange& range = {},
+                                           const TextRules& rules = {});
 
 /// Gives the text of each part to `take(part, text)`; jsonl: the field's value; a page
 /// detokenised where the batch says so. Throws
 /// Error{bad_data} naming file and line. One a thread.
 class PartTexts {
  public:
-  explicit PartTexts(std::string field);
+  explicit PartTexts(std::string field, BadLines bad = BadLines::error);
   ~PartTexts();
-  void each(const Batch& batch,
-            const std::function<void(const Batch::Part&, std::string_view)>& take);
+  LineFlaws each(const Batch& batch,
+                 const std::function<void(const Batch::Part&, std::string_view)>& take);
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// What a user should know of the files that were read, a line each; after next() gave false.
+std::vector<std::string> notes_of(const DocumentReader& reader, const DocumentOptions& options,
+                                  const LineFlaws& flaws);
 
 /// Sizes of the files together; 0 if one is no regular file.
 std::uint64_t total_bytes(const std::vector<std::string>& paths);

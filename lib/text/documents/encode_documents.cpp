@@ -20,6 +20,7 @@ struct Encoded {
   std::vector<std::uint32_t> ids;
   std::vector<Part> parts;
   std::uint64_t source_bytes = 0;
+  LineFlaws flaws;
 };
 
 // One a thread.
@@ -29,13 +30,13 @@ class BatchEncoder {
       : tokenizer_(tokenizer),
         options_(options),
         encoder_(tokenizer->encoder()),
-        texts_(options.field) {}
+        texts_(options.field, options.bad_lines) {}
 
   void operator()(Batch& batch, Encoded& out) {
     out.ids.clear();
     out.parts.clear();
     out.source_bytes = batch.source_bytes;
-    texts_.each(batch, [&](const Batch::Part& part, std::string_view text) {
+    out.flaws = texts_.each(batch, [&](const Batch::Part& part, std::string_view text) {
       const std::size_t start = out.ids.size();
       encoder_->encode(text, out.ids, part.continues);
       const bool page = batch.format == Format::wikitext;
@@ -90,6 +91,7 @@ EncodeTotals encode_documents(DocumentReader& reader, const TokenizerPtr& tokeni
           bytes = words = 0;
         }
         totals.tokens += encoded.ids.size();
+        totals.flaws.add(encoded.flaws);
         progress(encoded.source_bytes);
       });
   return totals;

@@ -19,10 +19,12 @@ struct EncodeOptions {
   /// are their tokens).
   bool count_newlines = false;
   int jobs = 1;
+  BadLines bad_lines = BadLines::error;
 };
 
 struct EncodeTotals {
   std::uint64_t documents = 0, tokens = 0, source_bytes = 0, source_words = 0;
+  LineFlaws flaws;
 };
 
 /// Encodes all documents and writes ids and documents to `writer` (without finish()), the same

@@ -18,16 +18,20 @@ shard::Header header_of(const Tokenizer& tokenizer, bool pairs) {
 }
 
 // The options that change bytes.
-core::OrderedJson changes_of(const TextOptions& options, bool pairs, const Tokenizer& tokenizer,
-                             std::optional<std::uint32_t> mark) {
+core::OrderedJson changes_of(const TextOptions& options, Format format, bool pairs,
+                             const Tokenizer& tokenizer, std::optional<std::uint32_t> mark) {
   core::OrderedJson json;
-  json["format"] = pairs ? "pairs" : options.format;
-  if (options.format == "jsonl") json["field"] = options.field;
+  const bool jsonl = format == Format::jsonl;
+  json["format"] = pairs ? "pairs" : jsonl ? "jsonl" : options.format;
+  if (jsonl) json["field"] = options.field;
   if (!options.document_separator.empty()) json["document_separator"] = options.document_separator;
   json["end_of_document"] = nullptr;
   if (mark) json["end_of_document"] = std::string(tokenizer.token(*mark));
   if (options.count_newlines) json["count_newlines"] = true;
   if (options.detokenise) json["detokenise"] = true;
+  if (options.bad_lines != "error") json["bad_lines"] = options.bad_lines;
+  if (options.invalid != "auto") json["invalid"] = options.invalid;
+  if (options.newlines != "keep") json["newlines"] = options.newlines;
   if (core::is_part(options.part)) shard::put_part(json, core::part(options.part));
   return json;
 }
@@ -50,6 +54,19 @@ void TextOptions::fields(core::FieldList& f) {
     "token after each document, or none [the tokenizer's: <|endoftext|> for GPT-2]");
   f("count-newlines", count_newlines,
     "count each newline as a source word (word tokenizers always do)");
+  f("bad-lines", bad_lines,
+    "jsonl: a line without a text: an error; skip: left out; replace: U+FFFD for lone surrogates "
+    "and "
+    "what is not UTF-8, null for NaN, else left out",
+    {"error", "skip", "replace"});
+  f("invalid", invalid,
+    "what is not UTF-8: an error; replace: U+FFFD; keep: encoded as it is; auto: an error, but for "
+    "-t bytes",
+    {"auto", "error", "replace", "keep"});
+  f("newlines", newlines, "lf: a line that ends in CRLF ends in LF", {"keep", "lf"});
+  f("decode-memory", decode_memory, "most memory for what a compressed FILE looks back at")
+      .between(1 << 20, 0x1p40)
+      .bytes();
   f("part", part,
     "I/N: encode the documents that begin in the I-th of N equal parts of the files' bytes, for "
     "shard merge; launcher: as srun or an array says");
@@ -66,28 +83,52 @@ void TextOptions::check(bool encodes) const {
                "--count-newlines: words of WikiText's pages are what stands between white space");
 }
 
-DocumentOptions TextOptions::documents() const {
-  return {format_of(format), field, document_separator, {}, detokenise};
+DocumentOptions TextOptions::documents(bool of_bytes) const {
+  DocumentOptions made{format_of(format), field, document_separator, {}, detokenise};
+  made.rules.invalid = invalid == "replace"            ? Invalid::replace
+                       : invalid == "keep"             ? Invalid::keep
+                       : invalid == "auto" && of_bytes ? Invalid::pass
+                                                       : Invalid::error;
+  made.rules.drop_cr = newlines == "lf";
+  made.rules.unpack_memory = static_cast<std::uint64_t>(decode_memory);
+  made.bad_lines = bad_lines == "skip"      ? BadLines::skip
+                   : bad_lines == "replace" ? BadLines::replace
+                                            : BadLines::error;
+  made.by_content = by_content;
+  return made;
 }
 
 std::string TextOptions::follow(const std::vector<std::string>& files) {
-  if (!document_separator.empty() || !are_json_lines(files)) return {};
+  if (!document_separator.empty()) return {};
+  if (!are_json_lines(files)) {
+    by_content = true;
+    return {};
+  }
   format = "jsonl";
   return fmt::format(
-      "{}: JSON lines, by its name and first line: the \"{}\" of each is a document; --format text "
+      "{}: JSON lines, by its name: the \"{}\" of each is a document; --format text "
       "encodes the file as it is",
       files[0], field);
 }
 
 core::OrderedJson EncodedShard::figures() const {
-  return {{"documents", totals.documents}, {"tokens", totals.tokens},
-          {"bytes", totals.source_bytes},  {"words", totals.source_words},
-          {"vocabulary", vocabulary},      {"fingerprint", fingerprint.hex()}};
+  core::OrderedJson json{{"documents", totals.documents}, {"tokens", totals.tokens},
+                         {"bytes", totals.source_bytes},  {"words", totals.source_words},
+                         {"vocabulary", vocabulary},      {"fingerprint", fingerprint.hex()}};
+  if (!tells_flaws) return json;
+  json["lines_skipped"] = totals.flaws.skipped;
+  json["lines_mended"] = totals.flaws.mended;
+  json["replaced"] = replaced;
+  return json;
 }
 
 std::string EncodedShard::summary() const {
-  return fmt::format("{} documents, {} tokens, {} bytes, {} words", totals.documents, totals.tokens,
-                     totals.source_bytes, totals.source_words);
+  std::string line = fmt::format("{} documents, {} tokens, {} bytes, {} words", totals.documents,
+                                 totals.tokens, totals.source_bytes, totals.source_words);
+  if (totals.flaws.skipped > 0) line += fmt::format(", {} lines left out", totals.flaws.skipped);
+  if (totals.flaws.mended > 0) line += fmt::format(", {} lines mended", totals.flaws.mended);
+  if (replaced > 0) line += fmt::format(", {} times U+FFFD for what is not UTF-8", replaced);
+  return line;
 }
 
 EncodedShard encode_shard(const std::vector<std::string>& files, const TokenizerPtr& tokenizer,
@@ -99,22 +140,27 @@ EncodedShard encode_shard(const std::vector<std::string>& files, const Tokenizer
   ByteRange range;
   if (core::is_part(options.part))
     range = range_of(core::part(options.part), pairs ? std::vector{files[0]} : files);
-  DocumentOptions documents = options.documents();
+  DocumentOptions documents = options.documents(tokenizer->kind() == TokenizerKind::bytes);
   documents.range = range;
   const auto reader =
-      pairs ? read_pairs(files[0], files[1], range)
+      pairs ? read_pairs(files[0], files[1], range, documents.rules)
             : read_documents(files, documents, [&](const char* begin, const char* end) {
                 return tokenizer->cut(begin, end);
               });
   shard::Writer writer(out, header_of(*tokenizer, pairs), {}, jobs);
   EncodedShard made;
   made.totals = encode_documents(
-      *reader, tokenizer, {options.field, mark, options.count_newlines, jobs}, writer, progress);
+      *reader, tokenizer, {options.field, mark, options.count_newlines, jobs, documents.bad_lines},
+      writer, progress);
   writer.add_provenance(shard::provenance_entry(
-      "tokenize", changes_of(options, pairs, *tokenizer, mark), reader->fingerprints()));
+      "tokenize", changes_of(options, reader->format(), pairs, *tokenizer, mark),
+      reader->fingerprints()));
   writer.finish();
   made.vocabulary = tokenizer->size();
   made.fingerprint = writer.fingerprint();
+  made.tells_flaws = options.bad_lines != "error" || options.invalid != "auto";
+  made.replaced = reader->sights().replaced.count;
+  made.notes = notes_of(*reader, documents, made.totals.flaws);
   return made;
 }
 

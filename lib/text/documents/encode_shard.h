@@ -22,15 +22,22 @@ struct TextOptions {
   std::string end_of_document;                                      ///< see end_of_document_id()
   bool count_newlines = false;                                      ///< see EncodeOptions
   bool detokenise = false;                                          ///< see DocumentOptions
+  std::string bad_lines = "error";                                  ///< see BadLines
+  std::string invalid = "auto";   ///< see Invalid; auto: error, pass for `bytes`
+  std::string newlines = "keep";  ///< lf: see TextRules
+  std::int64_t decode_memory = shard::kUnpackMemory;  ///< see TextRules
+  bool by_content = false;              ///< see DocumentOptions; no option of the command line
   std::string part = core::kWholePart;  ///< of the documents, to encode; see core::part()
   void fields(core::FieldList& f);
 
   /// Throws Error{usage} for a part of what is not encoded (`encodes`) and for --detokenise of
   /// another format than wikitext, --count-newlines of that.
   void check(bool encodes) const;
-  DocumentOptions documents() const;
-  /// Where the names and first lines of all files say JSON lines and a separator does not say text,
-  /// jsonl is the format from here on: returns a line that says so. Else nothing.
+  /// Of a tokenizer of bytes, or another.
+  DocumentOptions documents(bool of_bytes = false) const;
+  /// Where the names of all files say JSON lines and a separator does not say text, jsonl is the
+  /// format from here on: returns a line that says so. Else nothing, and stdin is judged by its
+  /// content. Throws as are_json_lines() does.
   std::string follow(const std::vector<std::string>& files);
 };
 
@@ -38,8 +45,12 @@ struct EncodedShard {
   EncodeTotals totals;
   std::uint64_t vocabulary = 0;
   core::Digest fingerprint;
+  bool tells_flaws = false;    ///< --bad-lines or --invalid was given: figures() has what they did
+  std::uint64_t replaced = 0;  ///< U+FFFD in texts
+  std::vector<std::string> notes;  ///< what a user should know of the files, a line each
 
-  /// documents, tokens, bytes, words, vocabulary, fingerprint.
+  /// documents, tokens, bytes, words, vocabulary, fingerprint; lines_skipped, lines_mended and
+  /// replaced where they were asked for.
   core::OrderedJson figures() const;
   std::string summary() const;  ///< the same in a line
 };

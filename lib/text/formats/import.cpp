@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "core/json.h"
+#include "core/plain_text.h"
 #include "text/formats/file_kind.h"
 #include "text/formats/lines.h"
 #include "text/formats/tokenizer_json.h"
@@ -164,6 +165,8 @@ TokenizerPtr import_tokenizer(const std::vector<std::string>& paths) {
   files.reserve(paths.size());
   for (const auto& path : paths) {
     files.push_back({path == "-" ? "stdin" : path, core::read_text(path, kLimit)});
+    if (files.back().text.starts_with(core::kByteOrderMark))
+      files.back().text.erase(0, core::kByteOrderMark.size());
     of[kind_of(files.back().text)] = &files.back();
   }
   const auto has = [&](FileKind kind) { return of.count(kind) > 0; };

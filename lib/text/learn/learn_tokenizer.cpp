@@ -31,7 +31,11 @@ TokenizerPtr learn_tokenizer(const std::vector<std::string>& files,
                              int jobs, const LearnWatch& watch) {
   const auto kind = is_bpe(request) ? WordKind::gpt2 : WordKind::plain;
   const auto reader = read_documents(files, documents, cut_for(kind));
-  const auto counts = count_words(*reader, kind, documents.field, jobs, watch.reading);
+  LineFlaws flaws;
+  const auto counts =
+      count_words(*reader, kind, documents.field, jobs, watch.reading, documents.bad_lines, &flaws);
+  if (watch.note)
+    for (const auto& line : notes_of(*reader, documents, flaws)) watch.note(line);
   if (is_bpe(request)) return learn_bpe(counts, request.options(), watch.learning);
   return learn_words(counts, request.options());
 }

@@ -26,6 +26,7 @@ struct LearnRequest {
 /// Bytes of the files that were read, then tokens that there are (of bpe).
 struct LearnWatch {
   std::function<void(std::uint64_t)> reading, learning;
+  std::function<void(const std::string&)> note = {};  ///< what a user should know of the files
 };
 
 /// The same whatever `jobs`. Throws as read_documents(), learn_words() and learn_bpe() do.

@@ -49,28 +49,36 @@ std::vector<std::uint32_t> WordCounts::by_count(std::uint64_t min_count) const {
 CutFunction cut_for(WordKind kind) { return kind == WordKind::gpt2 ? gpt2_cut : plain_word_cut; }
 
 WordCounts count_words(DocumentReader& reader, WordKind kind, const std::string& field, int jobs,
-                       const std::function<void(std::uint64_t)>& progress) {
+                       const std::function<void(std::uint64_t)>& progress, BadLines bad,
+                       LineFlaws* flaws) {
   struct Worker {
-    explicit Worker(const std::string& field) : texts(field) {}
+    Worker(const std::string& field, BadLines bad) : texts(field, bad) {}
     WordCounts counts;
     PartTexts texts;
   };
+  struct Counted {
+    std::uint64_t bytes = 0;
+    LineFlaws flaws;
+  };
   std::deque<Worker> workers;
   std::mutex mutex;
-  core::work_in_order<Batch, std::uint64_t>(
+  core::work_in_order<Batch, Counted>(
       jobs, [&](Batch& batch) { return reader.next(batch); },
-      [&]() -> std::function<void(Batch&, std::uint64_t&)> {
+      [&]() -> std::function<void(Batch&, Counted&)> {
         const std::lock_guard lock(mutex);
-        Worker* worker = &workers.emplace_back(field);
-        return [worker, kind](Batch& batch, std::uint64_t& done) {
-          done = batch.source_bytes;
-          worker->texts.each(batch, [&](const Batch::Part&, std::string_view text) {
+        Worker* worker = &workers.emplace_back(field, bad);
+        return [worker, kind](Batch& batch, Counted& done) {
+          done.bytes = batch.source_bytes;
+          done.flaws = worker->texts.each(batch, [&](const Batch::Part&, std::string_view text) {
             kind == WordKind::gpt2 ? count_gpt2(text, worker->counts)
                                    : count_plain(text, worker->counts);
           });
         };
       },
-      [&](std::uint64_t& done) { progress(done); });
+      [&](Counted& done) {
+        if (flaws != nullptr) flaws->add(done.flaws);
+        progress(done.bytes);
+      });
   WordCounts total;
   for (auto& worker : workers) {
     if (total.size() == 0) {

@@ -42,8 +42,10 @@ enum class WordKind {
 /// Where a text of such words may be cut.
 CutFunction cut_for(WordKind kind);
 
-/// Counts the words of all documents, in `jobs` threads; `field` as in DocumentOptions.
+/// Counts the words of all documents, in `jobs` threads; `field` and `bad` as in DocumentOptions.
+/// Lines that were left out or mended are added to `flaws`, if it is given.
 WordCounts count_words(DocumentReader& reader, WordKind kind, const std::string& field, int jobs,
-                       const std::function<void(std::uint64_t)>& progress);
+                       const std::function<void(std::uint64_t)>& progress,
+                       BadLines bad = BadLines::error, LineFlaws* flaws = nullptr);
 
 }  // namespace text

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/line_reader.h"
+#include "shard/unpacked_source.h"
 
 namespace text {
 namespace {
@@ -61,7 +62,7 @@ std::uint64_t find_passages(const PassageIndex& index, const FindOptions& option
   PassageQueries queries(index);
   std::uint64_t done = 0;
   for (const auto& path : core::input_paths(options.files)) {
-    core::LineReader reader(core::open_source(path));
+    core::LineReader reader(shard::open_unpacked(path));
     for (bool more = true; more;) {
       std::vector<std::vector<TermCount>> terms;
       while (terms.size() < kTogether && (terms.empty() || reader.ready())) {

@@ -80,6 +80,46 @@ DOCTEST_TEST_CASE("what is wrong is said with the place, and the id is kept") {
   DOCTEST_CHECK(parse("{").error.rfind("f:3: ", 0) == 0);
 }
 
+DOCTEST_TEST_CASE(
+    "members that are not asked for need only be JSON; of the others it is said what is wrong") {
+  const auto wide = parse(
+      R"({"id": 123456789012345678901234567890, "x": [1e999, "\ud800"], "\udfff": -1e999, "text": "a"})");
+  DOCTEST_CHECK((wide.error.empty() && wide.text == "a"));
+  DOCTEST_CHECK(*wide.id == "123456789012345678901234567890");
+  DOCTEST_CHECK(*parse(R"({"id": "\ud800", "text": "a"})").id == R"("\ud800")");
+  DOCTEST_CHECK(
+      parse("{\"text\": \"a\", \"x\": " + std::string(900, '[') + std::string(900, ']') + "}")
+          .error.empty());
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {R"({"id": 7, "text": "\ud83d x"})", R"("text" has a lone surrogate)"},
+      {R"({"id": 7, "context": "a", "choices": ["b", "\ude00"]})", R"("choices" has a lone)"},
+      {R"({"id": 7, "text": "a", "x": NaN})", "NaN is not JSON"},
+      {"{\"id\": 7, \"text\": \"\xe9\"}", "byte 19 (0xe9) is not UTF-8"},
+  };
+  for (const auto& [line, error] : wrong) {
+    const auto request = parse(line);
+    DOCTEST_CHECK(request.error.find(error) != std::string::npos);
+    DOCTEST_CHECK((request.id && *request.id == "7"));
+  }
+  DOCTEST_CHECK(!parse(R"({"id": 7, "text": "a", "gold": 1e999, "context": ""})").error.empty());
+}
+
+DOCTEST_TEST_CASE("lines of text are UTF-8, and files what their names say") {
+  const File latin("a\ncaf\xe9\nb");
+  const auto all = read({latin.path()});
+  DOCTEST_REQUIRE(all.size() == 3);
+  DOCTEST_CHECK((all[0].error.empty() && all[2].error.empty()));
+  DOCTEST_CHECK(all[1].error.find(latin.path() + ":2: byte 3 (0xe9)") == 0);
+  task::ScoreRequestReader any({latin.path()}, "auto");
+  any.take_any_bytes();
+  for (int i = 0; i < 3; ++i) DOCTEST_CHECK(any.next()->error.empty());
+  const std::string named = latin.path() + ".jsonl";
+  std::ofstream(named) << "[{\"text\": \"a\"}]\n";
+  DOCTEST_CHECK(read({named}, "lines").size() == 1);
+  DOCTEST_CHECK_THROWS_AS(read({named}), core::Error);
+  std::remove(named.c_str());
+}
+
 DOCTEST_TEST_CASE("files one after the other, each by what its first line begins with") {
   const File lines("a {\n\n{\"b\"}"), json(" {\"text\": \"c\"}\r\n\n{\"text\": \"d\"}");
   const auto all = read({lines.path(), json.path()});

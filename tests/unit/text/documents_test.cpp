@@ -154,7 +154,7 @@ DOCTEST_TEST_CASE("a bad JSON line is named with file and line") {
   DOCTEST_CHECK(error_of("{\"other\":\"a\"}").names("--field"));
 }
 
-DOCTEST_TEST_CASE("files say that they are JSON lines by name and first byte, all or none") {
+DOCTEST_TEST_CASE("files say that they are JSON lines by their names, all or none") {
   const auto dir = std::filesystem::temp_directory_path() /
                    ("documents_test.names." + std::to_string(::getpid()));
   core::make_folders(dir.string());
@@ -162,17 +162,20 @@ DOCTEST_TEST_CASE("files say that they are JSON lines by name and first byte, al
     core::write_file((dir / name).string(), text);
     return (dir / name).string();
   };
-  const auto a = file("a.jsonl", "\n {\"text\": \"a\"}\n"), b = file("b.ndjson", "{}"),
+  const auto a = file("a.jsonl", "\xEF\xBB\xBF\n {\"text\": \"a\"}\n"), b = file("b.ndjson", "{}"),
              prose = file("prose.jsonl", "It was { not\n"), text = file("c.txt", "{\"text\": 1}\n"),
              empty = file("empty.jsonl", "");
   DOCTEST_CHECK(text::are_json_lines({a}));
-  DOCTEST_CHECK(text::are_json_lines({a, b}));
-  for (const auto& other : {prose, text, empty}) {
-    DOCTEST_CHECK(!text::are_json_lines({other}));
-    const auto error = thrown([&] { text::are_json_lines({a, other}); });
-    DOCTEST_CHECK(error.code == 64);
-    DOCTEST_CHECK(error.names(a));
-    DOCTEST_CHECK(error.names(other));
+  DOCTEST_CHECK(text::are_json_lines({a, b, empty}));
+  DOCTEST_CHECK(!text::are_json_lines({text}));
+  const auto mixed = thrown([&] { text::are_json_lines({a, text}); });
+  DOCTEST_CHECK(mixed.code == 64);
+  DOCTEST_CHECK(mixed.names(a));
+  DOCTEST_CHECK(mixed.names(text));
+  for (const auto& files : {std::vector{prose}, std::vector{a, prose}}) {
+    const auto refused = thrown([&] { text::are_json_lines(files); });
+    DOCTEST_CHECK(refused.code == 65);
+    DOCTEST_CHECK(refused.names(prose));
   }
   DOCTEST_CHECK(!text::are_json_lines({}));
   DOCTEST_CHECK(!text::are_json_lines({(dir / "absent.jsonl").string()}));

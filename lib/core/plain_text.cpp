@@ -1,0 +1,179 @@
+#include "core/plain_text.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace core {
+namespace {
+
+using namespace std::string_view_literals;
+
+struct Character {
+  std::size_t bytes;
+  enum { whole, unfinished, wrong } state;
+};
+
+// The character at the front of `text`, which is not empty. A wrong one: the bytes that could have
+// begun a character, or the one that could not (the Unicode Standard, table 3-7).
+Character first_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return {1, Character::whole};
+  if (lead < 0xC2 || lead > 0xF4) return {1, Character::wrong};
+  const std::size_t n = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  unsigned least = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  unsigned most = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  for (std::size_t i = 1; i < n; ++i) {
+    if (i == text.size()) return {i, Character::unfinished};
+    if (byte(i) < least || byte(i) > most) return {i, Character::wrong};
+    least = 0x80, most = 0xBF;
+  }
+  return {n, Character::whole};
+}
+
+struct Beginning {
+  std::string_view bytes;
+  const char* what;
+};
+
+// Longer ones before those that they begin with.
+constexpr Beginning kBeginnings[] = {
+    {"\xFF\xFE\0\0"sv, "UTF-32 (little-endian), not UTF-8; convert it: iconv -f UTF-32 -t UTF-8"},
+    {"\0\0\xFE\xFF"sv, "UTF-32 (big-endian), not UTF-8; convert it: iconv -f UTF-32 -t UTF-8"},
+    {"\xFF\xFE"sv, "UTF-16 (little-endian), not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"},
+    {"\xFE\xFF"sv, "UTF-16 (big-endian), not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"},
+    {"\x1F\x8B"sv, "compressed by gzip, no text; unpack it: gzip -dc"},
+    {"\x28\xB5\x2F\xFD"sv, "compressed by zstd, no text; unpack it: zstd -dc"},
+    {"\xFD"
+     "7zXZ\0"sv,
+     "compressed by xz, no text; unpack it: xz -dc"},
+    {"LZIP\1"sv, "compressed by lzip, no text; unpack it: lzip -dc"},
+    {"\x04\x22\x4D\x18"sv, "compressed by lz4, no text; unpack it: lz4 -dc"},
+    {"\x5D\0\0"sv, "compressed by lzma, no text; unpack it: xz -dc --format=lzma"},
+    {"PK\3\4"sv, "a zip archive (as docx, xlsx and epub are), no text; unpack it: unzip -p"},
+    {"PK\5\6"sv, "an empty zip archive, no text"},
+    {"7z\xBC\xAF\x27\x1C"sv, "a 7-Zip archive, no text; unpack it: 7z x"},
+    {"Rar!\x1A\x07"sv, "a rar archive, no text; unpack it: unrar p -inul"},
+    {"%PDF-"sv, "a PDF, no text; take the text out of it: pdftotext"},
+    {"{\\rtf"sv, "rich text (RTF), no plain text; take the text out of it: unrtf --text"},
+    {"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"sv,
+     "a file of an old office program, no text; take the text out of it: catdoc"},
+    {"PAR1\x15"sv,
+     "Parquet, no text; with pandas: read_parquet(FILE).to_json(OUT, orient=\"records\", "
+     "lines=True)"},
+    {"ARROW1\0\0"sv, "Arrow, no text; write its rows as JSON lines"},
+    {"SQLite format 3\0"sv, "an SQLite database, no text; sqlite3 FILE prints what is in it"},
+    {"\x89PNG\r\n"sv, "a PNG image, no text"},
+    {"\xFF\xD8\xFF"sv, "a JPEG image, no text"},
+    {"\x7F"
+     "ELF"sv,
+     "a program, no text"},
+};
+
+bool is_bzip2(std::string_view start) {
+  return start.size() >= 10 && start.starts_with("BZh") && start[3] >= '1' && start[3] <= '9' &&
+         (start.substr(4, 6) == "1AY&SY"sv || start.substr(4, 6) == "\x17\x72\x45\x38\x50\x90"sv);
+}
+
+// UTF-16 and UTF-32 without a byte order mark: Latin letters leave NULs at fixed places.
+const char* wide_characters(std::string_view start) {
+  start = start.substr(0, std::min<std::size_t>(start.size(), 4096) & ~std::size_t{3});
+  if (start.size() < 8) return nullptr;
+  std::size_t nuls[4] = {};
+  for (std::size_t i = 0; i < start.size(); ++i) nuls[i % 4] += start[i] == '\0' ? 1 : 0;
+  const std::size_t characters = start.size() / 4;
+  const auto most = [&](int i) { return nuls[i] * 10 >= characters * 9; };
+  const auto none = [&](int i) { return nuls[i] == 0; };
+  const auto many = [&](int i) { return nuls[i] * 2 >= characters; };
+  if (none(0) && most(1) && most(2) && nuls[3] == characters)
+    return "UTF-32 (little-endian), not UTF-8; convert it: iconv -f UTF-32LE -t UTF-8";
+  if (nuls[0] == characters && most(1) && most(2) && none(3))
+    return "UTF-32 (big-endian), not UTF-8; convert it: iconv -f UTF-32BE -t UTF-8";
+  if (none(0) && none(2) && many(1) && many(3))
+    return "UTF-16 (little-endian), not UTF-8; convert it: iconv -f UTF-16LE -t UTF-8";
+  if (none(1) && none(3) && many(0) && many(2))
+    return "UTF-16 (big-endian), not UTF-8; convert it: iconv -f UTF-16BE -t UTF-8";
+  return nullptr;
+}
+
+}  // namespace
+
+std::string_view without_byte_order_mark(std::string_view text) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return text;
+}
+
+std::size_t utf8_length(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    std::uint64_t eight;
+    if (text.size() - at >= sizeof eight) {
+      std::memcpy(&eight, text.data() + at, sizeof eight);
+      if ((eight & 0x8080808080808080) == 0) {
+        at += sizeof eight;
+        continue;
+      }
+    }
+    const auto character = first_character(text.substr(at));
+    if (character.state != Character::whole) return at;
+    at += character.bytes;
+  }
+  return at;
+}
+
+std::size_t unfinished_bytes(std::string_view text) {
+  for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
+    const auto last = text.substr(text.size() - back);
+    if ((static_cast<unsigned char>(last[0]) & 0xC0) == 0x80) continue;
+    return first_character(last).state == Character::unfinished ? back : 0;
+  }
+  return 0;
+}
+
+std::string with_replacements(std::string_view text, std::uint64_t& replaced) {
+  std::string made;
+  made.reserve(text.size() + 16);
+  while (!text.empty()) {
+    const std::size_t good = utf8_length(text);
+    made += text.substr(0, good);
+    text.remove_prefix(good);
+    if (text.empty()) break;
+    made += kReplacementCharacter;
+    ++replaced;
+    text.remove_prefix(first_character(text).bytes);
+  }
+  return made;
+}
+
+std::string what_is_not_utf8(std::string_view text, std::size_t at, std::uint64_t before) {
+  const auto bad = first_character(text.substr(at));
+  const std::string place =
+      fmt::format("byte {} (0x{:02x})", before + at, static_cast<unsigned char>(text[at]));
+  constexpr std::string_view kHow = "Latin-1 or Windows-1252: iconv -f WINDOWS-1252 -t UTF-8";
+  if (bad.state == Character::unfinished)
+    return fmt::format("{} is not UTF-8: the end cuts a character short, or it is {}", place, kHow);
+  return fmt::format("{} is not UTF-8; if it is {}", place, kHow);
+}
+
+std::string what_is_no_text(std::string_view start) {
+  for (const auto& beginning : kBeginnings)
+    if (start.starts_with(beginning.bytes)) return beginning.what;
+  if (is_bzip2(start)) return "compressed by bzip2, no text; unpack it: bzip2 -dc";
+  if (start.size() >= 262 && start.substr(257, 5) == "ustar")
+    return "a tar archive, no text; unpack it: tar -xOf";
+  if (const char* wide = wide_characters(start)) return wide;
+  return {};
+}
+
+std::string expect_utf8(std::string text, const std::string& name) {
+  if (const auto what = what_is_no_text(text); !what.empty())
+    fail(Code::bad_data, "{}: byte 0: {}", name, what);
+  if (const std::size_t at = utf8_length(text); at < text.size())
+    fail(Code::bad_data, "{}: {}", name, what_is_not_utf8(text, at));
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  return text;
+}
+
+}  // namespace core
