@@ -23,9 +23,9 @@ numbers() { shard cat "$@" | tr '\n' ' ' | sed 's/ $//'; }
 @test "bytes and bpe: any bytes come back, through pipes too" {
   head -c 200000 /dev/urandom >any
   for tokenizer in bytes "$golden/bpe.json"; do
-    tokenize -q -t "$tokenizer" any -o any.shard.zst
+    tokenize -q -t "$tokenizer" --invalid keep any -o any.shard.zst
     tokenize --decode any.shard.zst | cmp - any
-    tokenize -q -t "$tokenizer" <any | tokenize -t "$tokenizer" --decode - -o back
+    tokenize -q -t "$tokenizer" --invalid keep <any | tokenize -t "$tokenizer" --decode - -o back
     cmp any back
   done
   if command -v zstd >/dev/null; then
@@ -93,7 +93,7 @@ numbers() { shard cat "$@" | tr '\n' ' ' | sed 's/ $//'; }
   [[ $stderr == 'tokenize: bad.jsonl:1: '*other* ]]
 }
 
-@test "a file named .jsonl whose first line is JSON is JSON lines, with a note, unless --format is given" {
+@test "a file named .jsonl, and stdin whose first line is such JSON, is JSON lines, with a note, unless --format is given" {
   printf '{"text": "one"}\n{"text": "two"}\n' >a.jsonl
   tokenize -t bytes a.jsonl -o x.shard.zst 2>notes
   grep -q 'a.jsonl: JSON lines.*"text".*--format text' notes
@@ -103,7 +103,8 @@ numbers() { shard cat "$@" | tr '\n' ' ' | sed 's/ $//'; }
   tokenize -q -t bytes a.jsonl.gz | cmp - x.shard.zst
   tokenize -t bytes --format text a.jsonl 2>notes | tokenize --decode | cmp - a.jsonl
   ! grep 'JSON lines' notes || false
-  tokenize -q -t bytes <a.jsonl | tokenize --decode | cmp - a.jsonl
+  tokenize -q -t bytes <a.jsonl | cmp - x.shard.zst
+  tokenize -q -t bytes --format text <a.jsonl | tokenize --decode | cmp - a.jsonl
   cp a.jsonl a.txt
   tokenize -q -t bytes a.txt | tokenize --decode | cmp - a.jsonl
   tokenize -q --learn word --min-count 1 a.jsonl | cmp - <(tokenize -q --learn word --format jsonl a.jsonl)
@@ -286,11 +287,33 @@ print(json.dumps({"text": open(sys.argv[1], encoding="utf-8", newline="").read()
   [ -z "$(find . -name '*.tmp.*')" ]
 }
 
+@test "a tokenizer that makes too much of a text, or takes too many steps, is an error; one that is linear is not" {
+  changed() { jq -c "$1" "$golden/pipelines/qwen2.json" >"$2"; }
+  changed '.normalizer = {type: "Sequence", normalizers: [range(34) | {type: "Replace", pattern: {String: "a"}, content: "aa"}]}' growth.json
+  changed '.pre_tokenizer.pretokenizers[0].pattern.Regex = "a*b|."' quadratic.json
+  changed '.pre_tokenizer.pretokenizers[0].pattern.Regex = "\\p{N}{1,3}(?=(?:\\p{N}{3})*(?:\\P{N}|$))|\\P{N}+"' groups.json
+  changed '.added_tokens[3] += {content: " ", lstrip: true}' spaces.json
+  changed '.added_tokens[3].id = 340' gap.json
+  printf '%01000000d' 1 >digits
+  printf '%1000000s' x >spaces
+  tr 0 a <digits >letters
+  for name in growth quadratic; do
+    run --separate-stderr timeout 60 tokenize -t "$name.json" letters -o x.shard.zst
+    [ "$status" -eq 65 ] && [ "${#stderr_lines[@]}" -eq 1 ] && [ ! -e x.shard.zst ]
+  done
+  [[ $stderr == *'a*b|. takes more than 100 steps for each byte'* ]]
+  timeout 60 tokenize -q -t quadratic.json lines.txt | tokenize --decode | cmp - lines.txt
+  timeout 60 tokenize -q -t groups.json digits | tokenize --decode | cmp - digits
+  timeout 60 tokenize -q -t spaces.json spaces -o x.shard.zst
+  tokenize -t gap.json lines.txt -o x.shard.zst 2>notes
+  grep -q '^tokenize: added token </think> has id 340 as in the file; .* would give it 333$' notes
+}
+
 @test "one megabyte of one character: every byte comes back" {
   for unit in a ' ' 7 😀 $'\xff' $'\n'; do
     printf '%s' "$unit" >big
     while [ "$(stat -c %s big)" -lt 1000000 ]; do cat big big >bigger && mv bigger big; done
-    tokenize -q -t "$golden/bpe.json" big | tokenize --decode | cmp - big
+    tokenize -q -t "$golden/bpe.json" --invalid keep big | tokenize --decode | cmp - big
   done
 }
 

@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "text/formats/import.h"
 #include "text/formats/tokenizer_json.h"
+#include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace {
@@ -35,8 +36,15 @@ void use(const text::TokenizerPtr& tokenizer) {
     for (int i = 0; i < 12; ++i)
       text += "A word's 12 \u4E00\xff\r\n  <x> and\tmore e\u0301 <tool_call> \xE2\x96\x81 ";
     stream(tokenizer, text);
+    // Long runs: what they give is bounded, or refused.
+    std::string runs = "x";
+    for (const char c : {'a', '1', ' ', 'x'}) runs.append(800, c);
+    for (int i = 0; i < 400; ++i) runs += "\u0301\u0323";
+    std::vector<std::uint32_t> many;
+    tokenizer->encode(runs, many);
+    if (many.size() > 5 * text::Normalizer::room_of(runs.size())) std::abort();
   } catch (const core::Error& error) {
-    // A pattern may take too long.
+    // A pattern may take too many steps, a normalizer make too much.
     if (error.code() != core::Code::bad_data) std::abort();
   }
   for (const std::uint32_t id : ids)

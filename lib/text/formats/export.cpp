@@ -15,8 +15,7 @@ void export_gpt2(const Tokenizer& tokenizer, const std::string& folder) {
                "--export gpt2 takes a byte-level BPE tokenizer with GPT-2's splitting, not {}{}",
                bpe == nullptr || bpe->kind() != TokenizerKind::bpe ? "" : "another ",
                name_of(tokenizer.kind()));
-  std::vector<std::string> names(tokenizer.size());
-  for (std::uint32_t id = 0; id < tokenizer.size(); ++id) names[id] = bpe->file_name_of(id);
+  const std::vector<std::string> names = bpe->file_names();
   JsonText vocabulary;
   vocabulary.open('{');
   for (std::uint32_t id = 0; id < tokenizer.size(); ++id)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <unordered_map>
 
 #include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/utf8.h"
@@ -11,6 +12,11 @@ namespace text {
 namespace {
 
 using simdjson::dom::element;
+
+// Each step goes through every text, and each token of a template is put around every text.
+constexpr std::size_t kMaxSteps = 256, kMaxTemplate = 1024;
+// Bytes of an added token: so much of a text is held in memory on both sides of a place for a cut.
+constexpr std::size_t kMaxAdded = std::size_t{1} << 20;
 
 // The steps of a part that may be a sequence of them, under `list`; none if it is null.
 std::vector<element> steps_of(const TokenizerJson& file, std::string_view part,
@@ -94,8 +100,15 @@ Split made_of(std::vector<SplitStep> steps) {
     if (steps[0].what == What::each_number) return Split(Split::Kind::digits_gpt2);
     if (steps[0].what == What::numbers) return Split(Split::Kind::runs_gpt2);
   }
-  for (SplitStep& step : steps)
-    if (step.what == What::pattern) step.regex = std::make_shared<const Regex>(step.text);
+  for (SplitStep& step : steps) {
+    if (step.what != What::pattern) continue;
+    if (const auto groups = digit_groups_of(step.text)) {
+      step.what = What::digit_groups;
+      step.groups = *groups;
+    } else {
+      step.regex = std::make_shared<const Regex>(step.text);
+    }
+  }
   return Split(std::move(steps));
 }
 
@@ -108,6 +121,9 @@ std::vector<AddedToken> read_added(const TokenizerJson& file) {
     const auto id = file.find(entry, "id");
     const std::string_view content = file.text(entry, "content", "");
     if (!id || content.empty()) file.refuse("an added token without id or content");
+    if (content.size() > kMaxAdded)
+      file.refuse("an added token of {} bytes is not supported (of {} it is)", content.size(),
+                  kMaxAdded);
     AddedToken token{file.id(*id), std::string(content)};
     token.special = file.flag(entry, "special", false);
     token.normalized = file.flag(entry, "normalized", !token.special);
@@ -127,8 +143,11 @@ std::vector<AddedToken> read_added(const TokenizerJson& file) {
 
 std::vector<NormalStep> read_normalizer(const TokenizerJson& file) {
   std::vector<NormalStep> steps;
-  for (const element step : steps_of(file, "normalizer", "normalizers"))
+  for (const element step : steps_of(file, "normalizer", "normalizers")) {
+    if (steps.size() == kMaxSteps)
+      file.refuse("a normalizer of more than {} steps is not supported", kMaxSteps);
     steps.push_back(read_normal_step(file, step));
+  }
   return steps;
 }
 
@@ -137,6 +156,8 @@ Split read_byte_level_split(const TokenizerJson& file) {
   bool ended = false;
   for (const element step : steps_of(file, "pre_tokenizer", "pretokenizers")) {
     const std::string_view type = file.text(step, "type", "");
+    if (steps.size() == kMaxSteps)
+      file.refuse("a pre-tokenizer of more than {} steps is not supported", kMaxSteps);
     if (ended) file.refuse("the pre-tokenizer {} behind ByteLevel is not supported", type);
     if (type == "ByteLevel") {
       if (file.flag(step, "add_prefix_space", true))
@@ -193,6 +214,8 @@ void read_pieces_split(const TokenizerJson& file, bool spaces_replaced, Pieces::
 Tokenizer::Template read_template(const TokenizerJson& file, const std::vector<AddedToken>& added,
                                   const Vocabulary& vocabulary) {
   Tokenizer::Template around;
+  std::unordered_map<std::string_view, std::uint32_t> ids;
+  for (const AddedToken& token : added) ids.emplace(token.content, token.id);
   for (const element step : steps_of(file, "post_processor", "processors")) {
     const std::string_view type = file.text(step, "type", "");
     if (type == "ByteLevel") continue;
@@ -208,10 +231,11 @@ Tokenizer::Template read_template(const TokenizerJson& file, const std::vector<A
       }
       const auto special = file.find(part, "SpecialToken");
       const std::string_view name = special ? file.text(*special, "id", "") : "";
-      const auto token = std::find_if(added.begin(), added.end(),
-                                      [&](const AddedToken& t) { return t.content == name; });
-      const auto id = token != added.end() ? std::optional(token->id) : vocabulary.id_of(name);
+      const auto token = ids.find(name);
+      const auto id = token != ids.end() ? std::optional(token->second) : vocabulary.id_of(name);
       if (!id) file.refuse("the post_processor takes {}, which is no token", name);
+      if (around.begin.size() + around.end.size() == kMaxTemplate)
+        file.refuse("the post_processor puts more than {} tokens around a text", kMaxTemplate);
       (behind ? around.end : around.begin).push_back(*id);
     }
     if (!behind) file.refuse("the post_processor does not have the text");

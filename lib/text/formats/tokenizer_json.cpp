@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/io.h"
@@ -22,6 +23,8 @@ using core::Code;
 using core::fail;
 using simdjson::dom::element;
 
+using NewTokenizer = std::shared_ptr<Tokenizer>;
+
 constexpr std::size_t kMaxDepth = 64;
 // The special ones among the added tokens.
 std::vector<SpecialToken> special_of(const std::vector<AddedToken>& added) {
@@ -38,10 +41,25 @@ std::vector<AddedToken> found_in_text(std::vector<AddedToken> added) {
   return any ? std::move(added) : std::vector<AddedToken>{};
 }
 
+// An added token that tokenizers would give another id: it numbers them on from the vocabulary's size.
+std::string remark_on_gaps(const std::vector<AddedToken>& added, std::size_t names) {
+  std::size_t next = names;
+  for (const AddedToken& token : added) {
+    if (!token.in_model && token.id != next) {
+      const bool is_short = token.content.size() <= 40;
+      return fmt::format(
+          "added token {}has id {} as in the file; Hugging Face's tokenizers would give it {}",
+          is_short ? token.content + " " : "", token.id, next);
+    }
+    next = std::max<std::size_t>(next, token.id + std::size_t{1});
+  }
+  return "";
+}
+
 // The model's vocabulary, each name made a token by `convert(name)`, and the added tokens.
 template <class Convert>
 Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector<AddedToken>& added,
-                           Convert convert) {
+                           std::string& remark, Convert convert) {
   const auto found = file.find(model, "vocab");
   simdjson::dom::object names;
   if (!found || found->get(names) != simdjson::SUCCESS) file.refuse("no object \"vocab\"");
@@ -56,6 +74,12 @@ Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector
     if (!vocabulary.set(id, token)) file.refuse("id {} or its token is there twice", id);
   };
   for (const auto& [name, value] : names) put(file.id(value), convert(name));
+  std::unordered_set<std::string_view> all_names;  // once they are asked for
+  const auto is_name = [&](std::string_view name) {
+    if (all_names.empty())
+      for (const auto& entry : names) all_names.insert(entry.key);
+    return all_names.count(name) > 0;
+  };
   for (AddedToken& token : added) {
     token.in_model = vocabulary.token(token.id) == token.content;
     if (token.in_model) continue;
@@ -63,12 +87,11 @@ Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector
       file.refuse("id {} is {} and another token", token.id, token.content);
     if (token.id > 2 * n + 65536) file.refuse("id {} in a vocabulary of {} tokens", token.id, n);
     // A token of the model may stand for the same bytes, by another name.
-    element same;
-    if (vocabulary.id_of(token.content) &&
-        names.at_key(token.content).get(same) == simdjson::SUCCESS)
+    if (vocabulary.id_of(token.content) && is_name(token.content))
       file.refuse("added token {} has another id than in the vocabulary", token.content);
     if (!vocabulary.set(token.id, token.content)) vocabulary.set_nameless(token.id, token.content);
   }
+  remark = remark_on_gaps(added, names.size());
   return vocabulary;
 }
 
@@ -128,7 +151,7 @@ void refuse_found_in_text(const TokenizerJson& file, const std::vector<AddedToke
                   token.content);
 }
 
-TokenizerPtr read_units(const TokenizerJson& file, element model) {
+NewTokenizer read_units(const TokenizerJson& file, element model, std::string& remark) {
   for (const char* key :
        {"dropout", "continuing_subword_prefix", "byte_fallback", "fuse_unk", "ignore_merges"})
     refuse_set(file, model, key);
@@ -142,18 +165,18 @@ TokenizerPtr read_units(const TokenizerJson& file, element model) {
   };
   auto added = read_added(file);
   refuse_found_in_text(file, added);
-  auto vocabulary =
-      read_vocabulary(file, model, added, [](std::string_view name) { return std::string(name); });
+  auto vocabulary = read_vocabulary(file, model, added, remark,
+                                    [](std::string_view name) { return std::string(name); });
   auto merges = read_merges(file, model, vocabulary, as_is);
   return std::make_shared<CharUnits>(std::move(vocabulary), std::move(merges), special_of(added),
                                      std::string(file.text(model, "unk_token", "")));
 }
 
-TokenizerPtr read_pieces(const TokenizerJson& file, element model) {
+NewTokenizer read_pieces(const TokenizerJson& file, element model, std::string& remark) {
   auto added = read_added(file);
   const auto as_is = [](std::string_view name) { return std::optional(std::string(name)); };
-  auto vocabulary =
-      read_vocabulary(file, model, added, [](std::string_view name) { return std::string(name); });
+  auto vocabulary = read_vocabulary(file, model, added, remark,
+                                    [](std::string_view name) { return std::string(name); });
   auto merges = read_merges(file, model, vocabulary, as_is);
   Pieces::Parts parts;
   parts.special = special_of(added);
@@ -183,16 +206,16 @@ bool is_byte_level(const TokenizerJson& file) {
   return false;
 }
 
-TokenizerPtr read_bpe(const TokenizerJson& file, element model) {
-  if (!file.text(model, "end_of_word_suffix", "").empty()) return read_units(file, model);
+NewTokenizer read_bpe(const TokenizerJson& file, element model, std::string& remark) {
+  if (!file.text(model, "end_of_word_suffix", "").empty()) return read_units(file, model, remark);
   for (const char* key : {"dropout", "continuing_subword_prefix"}) refuse_set(file, model, key);
-  if (!is_byte_level(file)) return read_pieces(file, model);
+  if (!is_byte_level(file)) return read_pieces(file, model, remark);
   ByteLevel::Parts parts;
   parts.split = read_byte_level_split(file);
   auto added = read_added(file);
   std::map<std::string_view, std::uint32_t> marks;
   for (const auto& token : added) marks.emplace(token.content, token.id);
-  auto vocabulary = read_vocabulary(file, model, added, [&](std::string_view name) {
+  auto vocabulary = read_vocabulary(file, model, added, remark, [&](std::string_view name) {
     if (marks.count(name)) return std::string(name);
     auto bytes = bytes_of_alphabet(name);
     if (!bytes) file.refuse("token {} is not of GPT-2's byte alphabet", name);
@@ -217,7 +240,7 @@ TokenizerPtr read_bpe(const TokenizerJson& file, element model) {
   return std::make_shared<ByteLevel>(std::move(vocabulary), std::move(merges), std::move(parts));
 }
 
-TokenizerPtr read_word_level(const TokenizerJson& file, element model) {
+NewTokenizer read_word_level(const TokenizerJson& file, element model, std::string& remark) {
   WordLevel::Options options;
   options.unknown = std::string(file.text(model, "unk_token", ""));
   const auto split = file.find(file.root(), "pre_tokenizer");
@@ -244,8 +267,8 @@ TokenizerPtr read_word_level(const TokenizerJson& file, element model) {
   }
   auto added = read_added(file);
   refuse_found_in_text(file, added);
-  auto vocabulary =
-      read_vocabulary(file, model, added, [](std::string_view name) { return std::string(name); });
+  auto vocabulary = read_vocabulary(file, model, added, remark,
+                                    [](std::string_view name) { return std::string(name); });
   return std::make_shared<WordLevel>(std::move(vocabulary), std::move(options));
 }
 
@@ -285,8 +308,13 @@ TokenizerPtr parse_tokenizer(std::string_view json, const std::string& origin) {
   const std::string_view type =
       file.text(*model, "type", file.find(*model, "merges") ? "BPE" : "none");
   try {
-    if (type == "BPE") return read_bpe(file, *model);
-    if (type == "WordLevel") return read_word_level(file, *model);
+    if (type == "BPE" || type == "WordLevel") {
+      std::string remark;
+      const auto read = type == "BPE" ? read_bpe : read_word_level;
+      NewTokenizer tokenizer = read(file, *model, remark);
+      tokenizer->set_remark(std::move(remark));
+      return tokenizer;
+    }
   } catch (const core::Error& error) {
     const std::string_view what = error.what();
     if (what.substr(0, origin.size()) == origin) throw;

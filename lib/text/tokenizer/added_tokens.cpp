@@ -1,7 +1,9 @@
 #include "text/tokenizer/added_tokens.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include "core/error.h"
 #include "text/tokenizer/utf8.h"
 
 namespace text {
@@ -51,58 +53,123 @@ AddedMatcher::AddedMatcher(std::vector<AddedToken> tokens) : tokens_(std::move(t
       std::unique(tokens_.begin(), tokens_.end(),
                   [](const AddedToken& a, const AddedToken& b) { return a.content == b.content; }),
       tokens_.end());
-  first_.assign(257, 0);
   for (const AddedToken& token : tokens_) {
-    ++first_[static_cast<unsigned char>(token.content[0]) + 1u];
     longest_ = std::max(longest_, token.content.size());
     finds_ |= !token.special;
     strips_left_ |= token.lstrip;
     strips_right_ |= token.rstrip;
   }
-  for (std::size_t b = 0; b < 256; ++b) first_[b + 1] += first_[b];
+  if (!finds_) return;
+  grow_trie();
+  link_failures();
 }
 
-const AddedToken* AddedMatcher::longest_at(std::string_view text, std::size_t at) const {
-  const auto byte = static_cast<unsigned char>(text[at]);
-  const std::string_view rest = text.substr(at);
-  // A token comes behind its beginnings in the order of contents.
-  auto low = tokens_.begin() + first_[byte];
-  auto high = tokens_.begin() + first_[byte + 1u];
-  const AddedToken* found = nullptr;
-  for (std::size_t n = 1; low < high; ++n) {
-    if (low->content.size() == n) found = &*low++;
-    if (n >= rest.size()) break;
-    const auto next = static_cast<unsigned char>(rest[n]);
-    const auto byte_at = [n](const AddedToken& token) {
-      return static_cast<unsigned char>(token.content[n]);
+void AddedMatcher::grow_trie() {
+  // The tokens in the order of their contents read backwards: those below a node are a range.
+  std::vector<std::uint32_t> order(tokens_.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+    const std::string &left = tokens_[a].content, &right = tokens_[b].content;
+    return std::lexicographical_compare(left.rbegin(), left.rend(), right.rbegin(), right.rend(),
+                                        [](unsigned char x, unsigned char y) { return x < y; });
+  });
+  struct Range {
+    std::uint32_t low, high;
+  };
+  std::vector<Range> ranges = {{0, static_cast<std::uint32_t>(order.size())}};
+  bytes_.assign(1, 0);
+  longest_at_.assign(1, kNone);
+  std::size_t level_end = 1;
+  for (std::size_t node = 0, depth = 0; node < ranges.size(); ++node) {
+    if (node == level_end) {
+      ++depth;
+      level_end = ranges.size();
+    }
+    auto [low, high] = ranges[node];
+    const auto byte_of = [&](std::uint32_t i) {
+      const std::string& content = tokens_[order[i]].content;
+      return static_cast<unsigned char>(content[content.size() - 1 - depth]);
     };
-    low = std::partition_point(low, high, [&](const auto& t) { return byte_at(t) < next; });
-    high = std::partition_point(low, high, [&](const auto& t) { return byte_at(t) <= next; });
+    if (low < high && tokens_[order[low]].content.size() == depth) longest_at_[node] = order[low++];
+    first_child_.push_back(static_cast<std::uint32_t>(ranges.size()));
+    while (low < high) {
+      const unsigned char byte = byte_of(low);
+      std::uint32_t next = low + 1;
+      while (next < high && byte_of(next) == byte) ++next;
+      ranges.push_back({low, next});
+      bytes_.push_back(byte);
+      longest_at_.push_back(kNone);
+      low = next;
+    }
+    if (ranges.size() > kMaxNodes)
+      core::fail(core::Code::bad_data, "the added tokens are longer than {} MiB together",
+                 kMaxNodes >> 20);
   }
-  return found;
+  first_child_.push_back(static_cast<std::uint32_t>(ranges.size()));
+}
+
+void AddedMatcher::link_failures() {
+  failures_.assign(bytes_.size(), 0);
+  for (std::uint32_t i = first_child_[0]; i < first_child_[1]; ++i) roots_[bytes_[i]] = i;
+  for (std::uint32_t node = 0; node < bytes_.size(); ++node)
+    for (std::uint32_t i = first_child_[node]; i < first_child_[node + 1]; ++i) {
+      if (node > 0) failures_[i] = next_state(failures_[node], bytes_[i]);
+      if (longest_at_[i] == kNone) longest_at_[i] = longest_at_[failures_[i]];
+    }
+}
+
+std::uint32_t AddedMatcher::next_state(std::uint32_t state, unsigned char byte) const {
+  for (; state != 0; state = failures_[state]) {
+    const auto low = bytes_.begin() + first_child_[state],
+               high = bytes_.begin() + first_child_[state + 1];
+    const auto found = std::lower_bound(low, high, byte);
+    if (found != high && *found == byte) return static_cast<std::uint32_t>(found - bytes_.begin());
+  }
+  return roots_[byte];
+}
+
+template <class Take>
+void AddedMatcher::each_start(std::string_view text, const Take& take) const {
+  std::uint32_t state = 0;
+  for (std::size_t at = text.size(); at-- > 0;) {
+    state = next_state(state, static_cast<unsigned char>(text[at]));
+    if (longest_at_[state] != kNone) take(at, tokens_[longest_at_[state]]);
+  }
 }
 
 void AddedMatcher::each(std::string_view text,
                         const std::function<void(std::string_view)>& take_text,
                         const std::function<void(std::uint32_t)>& take_token) const {
-  std::size_t done = 0;
-  for (std::size_t at = 0; finds_ && at < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    const AddedToken* token = first_[byte] == first_[byte + 1u] ? nullptr : longest_at(text, at);
-    if (token == nullptr) {
-      ++at;
-      continue;
-    }
-    std::size_t begin = at, end = at + token->content.size();
-    at = end;
-    if (token->special) continue;
-    if (token->single_word &&
+  struct Found {
+    std::size_t at;
+    const AddedToken* token;
+  };
+  std::vector<Found> found;  // from the last to the first
+  if (finds_)
+    each_start(text, [&](std::size_t at, const AddedToken& token) {
+      found.push_back({at, &token});
+    });
+  std::size_t done = 0, next = 0;
+  std::size_t space_begin = 0, space_end = 0;  // white space that was looked at behind a token
+  for (auto it = found.rbegin(); it != found.rend(); ++it) {
+    if (it->at < next) continue;
+    const AddedToken& token = *it->token;
+    std::size_t begin = it->at, end = next = it->at + token.content.size();
+    if (token.special) continue;
+    if (token.single_word &&
         (ends_with_word(text.substr(0, begin)) || starts_with_word(text.substr(end))))
       continue;
-    if (token->lstrip) begin = std::max(space_at_end(text.substr(0, begin)), done);
-    if (token->rstrip) end += space_at_start(text.substr(end));
+    if (token.lstrip)
+      begin = done >= begin ? done : done + space_at_end(text.substr(done, begin - done));
+    if (token.rstrip) {
+      if (end < space_begin || end > space_end) {
+        space_begin = end;
+        space_end = end + space_at_start(text.substr(end));
+      }
+      end = space_end;
+    }
     if (done < begin) take_text(text.substr(done, begin - done));
-    take_token(token->id);
+    take_token(token.id);
     done = end;
   }
   if (done < text.size()) take_text(text.substr(done));
@@ -112,21 +179,20 @@ bool AddedMatcher::touches(std::string_view text, std::size_t at) const {
   if (!finds_) return false;
   // A token that strips may reach the place over white space, and stand beyond the ends of `text`.
   std::size_t low = at, high = at;
-  if (strips_right_ && (low = space_at_end(text.substr(0, at))) == 0 && at > 0) return true;
-  if (strips_left_ && (high += space_at_start(text.substr(at))) == text.size() && high > at)
+  if (strips_right_ && (low = space_at_end(text.substr(0, at))) < std::min(at, longest_))
     return true;
-  for (std::size_t from = low - std::min(low, longest_); from <= high && from < text.size();
-       ++from) {
-    for (std::size_t i = first_[static_cast<unsigned char>(text[from])];
-         i < first_[static_cast<unsigned char>(text[from]) + 1u]; ++i) {
-      const AddedToken& token = tokens_[i];
-      const std::string& content = token.content;
-      if (from + content.size() >= (token.rstrip ? low : at) &&
-          from <= (token.lstrip ? high : at) && text.substr(from, content.size()) == content)
-        return true;
-    }
+  if (strips_left_) {
+    high += space_at_start(text.substr(at));
+    if (high > at && text.size() - high < longest_) return true;
   }
-  return false;
+  const std::size_t from = low - std::min(low, longest_);
+  bool found = false;
+  each_start(text.substr(from, high + longest_ - from),
+             [&](std::size_t start, const AddedToken& token) {
+               start += from;
+               found |= start + token.content.size() >= low && start <= high;
+             });
+  return found;
 }
 
 }  // namespace text

@@ -67,6 +67,7 @@ class BpeEncoder : public Encoder {
       encode_normal(text, out);
       return;
     }
+    budget_ = {};
     in_parts(tokenizer_, text, continued,
              [&](std::string_view part, bool later) { encode_part(part, out, later); });
   }
@@ -111,7 +112,7 @@ class BpeEncoder : public Encoder {
       case Split::Kind::steps:
         break;
     }
-    tokenizer_.split().split(text, pieces_);
+    tokenizer_.split().split(text, pieces_, budget_);
     const char* const end = text.data() + text.size();
     for (std::size_t i = 0; i < pieces_.size();) {
       encode_some(
@@ -207,6 +208,7 @@ class BpeEncoder : public Encoder {
   const ByteLevel& tokenizer_;
   const bool plain_;  // no steps before splitting, no pieces
   std::vector<std::string_view> pieces_;
+  MatchBudget budget_;  // of the text
   std::unique_ptr<WordCache> cache_;
   std::size_t seen_ = 0;
   std::vector<std::uint32_t> symbols_;
@@ -258,20 +260,17 @@ void ByteLevel::decode_token(std::uint32_t id, bool& line_start, std::string& ou
   out += vocabulary_.token(id);
 }
 
-std::string ByteLevel::file_name_of(std::uint32_t id) const {
-  for (const auto& token : special_)
-    if (token.id == id) return token.content;
-  for (const auto& token : parts_.steps.added())
-    if (token.id == id) return token.content;
-  std::string name;
-  append_in_alphabet(token(id), name);
-  return name;
+std::vector<std::string> ByteLevel::file_names() const {
+  std::vector<std::string> names(size());
+  for (const auto& token : parts_.steps.added()) names[token.id] = token.content;
+  for (const auto& token : special_) names[token.id] = token.content;
+  for (std::uint32_t id = 0; id < size(); ++id)
+    if (vocabulary_.has(id) && names[id].empty()) append_in_alphabet(token(id), names[id]);
+  return names;
 }
 
 std::string ByteLevel::json() const {
-  std::vector<std::string> names(size());
-  for (std::uint32_t id = 0; id < size(); ++id)
-    if (vocabulary_.has(id)) names[id] = file_name_of(id);
+  const std::vector<std::string> names = file_names();
   JsonText json;
   json.open('{');
   append_added_tokens(json, parts_.steps, special_);

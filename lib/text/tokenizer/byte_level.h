@@ -39,8 +39,9 @@ class ByteLevel : public Tokenizer {
   const TextSteps& steps() const { return parts_.steps; }
   static constexpr std::uint32_t kNoToken = 0xFFFFFFFF;
 
-  /// The name of a token in files: in the byte alphabet, or as it is if it is special.
-  std::string file_name_of(std::uint32_t id) const;
+  /// The names of all tokens in files, by id: in the byte alphabet, or as they are if they are
+  /// special or added; empty for a gap.
+  std::vector<std::string> file_names() const;
 
  private:
   void append_pre_tokenizer(JsonText& json) const;

@@ -1,10 +1,11 @@
 #include "text/tokenizer/normalizer.h"
 
+#include <fmt/format.h>
 #include <utf8proc.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <cstring>
-#include <memory>
+#include <iterator>
 
 #include "core/error.h"
 #include "text/tokenizer/utf8.h"
@@ -18,18 +19,42 @@ void append_char(std::uint32_t code_point, std::string& out) {
   out.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(n));
 }
 
-// Appends the normal form of `text`, which is UTF-8.
+// Appends the normal form of `text`, which is UTF-8. utf8proc_map() puts marks into order by a sort
+// whose time grows with the square of a run of marks.
 void append_form(std::string_view text, bool compatible, std::string& out) {
-  utf8proc_uint8_t* made = nullptr;
   const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE |
                                                       (compatible ? UTF8PROC_COMPAT : 0));
-  const auto n = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                              static_cast<utf8proc_ssize_t>(text.size()), &made, options);
-  const std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> held(made, std::free);
-  if (n < 0)
-    core::fail(n == UTF8PROC_ERROR_NOMEM ? core::Code::out_of_memory : core::Code::bug,
-               "a text cannot be normalised: {}", utf8proc_errmsg(n));
-  out.append(reinterpret_cast<const char*>(made), static_cast<std::size_t>(n));
+  const auto check = [](utf8proc_ssize_t n) {
+    if (n < 0) core::fail(core::Code::bug, "a text cannot be normalised: {}", utf8proc_errmsg(n));
+    return static_cast<std::size_t>(n);
+  };
+  std::vector<utf8proc_int32_t> chars;
+  int boundary = 0;
+  for (const char *p = text.data(), *const end = p + text.size(); p < end;) {
+    const Char c = decode_char(p, end);
+    p += c.bytes;
+    utf8proc_int32_t made[32];
+    const std::size_t n = check(utf8proc_decompose_char(
+        static_cast<utf8proc_int32_t>(c.code_point), made,
+        static_cast<utf8proc_ssize_t>(std::size(made)), options, &boundary));
+    if (n > std::size(made)) core::fail(core::Code::bug, "a character of {} characters", n);
+    chars.insert(chars.end(), made, made + n);
+  }
+  const auto class_at = [](utf8proc_int32_t c) {
+    return utf8proc_get_property(c)->combining_class;
+  };
+  for (auto from = chars.begin(); from != chars.end();) {
+    if (class_at(*from) == 0) {
+      ++from;
+      continue;
+    }
+    const auto to = std::find_if(from, chars.end(), [&](auto c) { return class_at(c) == 0; });
+    std::stable_sort(from, to, [&](auto a, auto b) { return class_at(a) < class_at(b); });
+    from = to;
+  }
+  chars.resize(check(utf8proc_normalize_utf32(
+      chars.data(), static_cast<utf8proc_ssize_t>(chars.size()), options)));
+  for (const utf8proc_int32_t c : chars) append_char(static_cast<std::uint32_t>(c), out);
 }
 
 // The first byte from p on that is not ASCII, or end.
@@ -100,35 +125,80 @@ bool to_lower(std::string_view text, std::string& out) {
   return changed;
 }
 
-bool replace(std::string_view text, const NormalStep& step, std::string& out) {
-  std::size_t from = 0;
-  for (std::size_t at; (at = text.find(step.from, from)) != text.npos;) {
-    out.append(text, from, at - from);
-    out += step.to;
-    from = at + step.from.size();
-  }
-  if (from == 0) return false;
-  out.append(text, from);
-  return true;
-}
-
-bool run(const NormalStep& step, std::string_view text, bool begins, std::string& out) {
+// The step as messages name it.
+std::string name_of(const NormalStep& step) {
   switch (step.what) {
     case NormalStep::What::nfc:
-      return to_form(text, false, out);
+      return "NFC";
     case NormalStep::What::nfkc:
-      return to_form(text, true, out);
+      return "NFKC";
     case NormalStep::What::lowercase:
-      return to_lower(text, out);
+      return "Lowercase";
     case NormalStep::What::prepend:
-      if (!begins || text.empty()) return false;
-      out.append(step.to).append(text);
-      return true;
+      return fmt::format("Prepend of {} bytes", step.to.size());
     case NormalStep::What::replace:
-      return replace(text, step, out);
+      return fmt::format("Replace of \"{}\" by {} bytes", step.from, step.to.size());
   }
-  return false;
+  return "";
 }
+
+// One step with the room that is left for what it makes.
+class StepRun {
+ public:
+  StepRun(const NormalStep& step, std::size_t number, std::size_t room)
+      : step_(step), number_(number), room_(room) {}
+
+  // False if the step changes nothing.
+  bool operator()(std::string_view text, bool begins, std::string& out) const {
+    const bool changed = make(text, begins, out);
+    if (changed) expect(out.size());
+    return changed;
+  }
+
+ private:
+  bool make(std::string_view text, bool begins, std::string& out) const {
+    switch (step_.what) {
+      case NormalStep::What::nfc:
+        return to_form(text, false, out);
+      case NormalStep::What::nfkc:
+        return to_form(text, true, out);
+      case NormalStep::What::lowercase:
+        return to_lower(text, out);
+      case NormalStep::What::prepend:
+        if (!begins || text.empty()) return false;
+        expect(step_.to.size() + text.size());
+        out.append(step_.to).append(text);
+        return true;
+      case NormalStep::What::replace:
+        return replace(text, out);
+    }
+    return false;
+  }
+
+  bool replace(std::string_view text, std::string& out) const {
+    std::size_t from = 0;
+    for (std::size_t at; (at = text.find(step_.from, from)) != text.npos;) {
+      expect(out.size() + (at - from) + step_.to.size());
+      out.append(text, from, at - from);
+      out += step_.to;
+      from = at + step_.from.size();
+    }
+    if (from == 0) return false;
+    out.append(text, from);
+    return true;
+  }
+
+  void expect(std::size_t bytes) const {
+    if (bytes > room_)
+      core::fail(core::Code::bad_data,
+                 "step {} of the tokenizer's normalizer, {}, makes this text more than {} times as "
+                 "long, which is not supported",
+                 number_, name_of(step_), Normalizer::kGrowth);
+  }
+
+  const NormalStep& step_;
+  const std::size_t number_, room_;
+};
 
 }  // namespace
 
@@ -151,11 +221,12 @@ bool Normalizer::is_inert(std::uint32_t code_point) {
   }
 }
 
-std::string_view Normalizer::apply(std::string_view text, bool begins, std::string& buffer) const {
+std::string_view Normalizer::apply(std::string_view text, bool begins, std::string& buffer,
+                                   std::size_t room) const {
   std::string made;
-  for (const NormalStep& step : steps_) {
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
     made.clear();
-    if (!run(step, text, begins, made)) continue;
+    if (!StepRun(steps_[i], i + 1, room)(text, begins, made)) continue;
     buffer.swap(made);
     text = buffer;
   }

@@ -2,6 +2,7 @@
 // What is done to a text before it is split: Unicode's normal forms, lower case, a prefix, one
 // character written as another.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -26,9 +27,20 @@ class Normalizer {
   bool empty() const { return steps_.empty(); }
   const std::vector<NormalStep>& steps() const { return steps_; }
 
+  /// What the steps may make of so many bytes. A character is 11 times as long in NFKC at most.
+  static constexpr std::size_t kGrowth = 64, kGrowthAtFirst = 4096;
+  static constexpr std::size_t room_of(std::size_t bytes) {
+    return kGrowth * bytes + kGrowthAtFirst;
+  }
+
   /// `text` itself where nothing changes, else what it becomes, in `buffer` (not the memory of
-  /// `text`). `begins`: prefixes are put before it.
-  std::string_view apply(std::string_view text, bool begins, std::string& buffer) const;
+  /// `text`). `begins`: prefixes are put before it. Throws Error{bad_data} where a step would make
+  /// more than `room` bytes.
+  std::string_view apply(std::string_view text, bool begins, std::string& buffer,
+                         std::size_t room) const;
+  std::string_view apply(std::string_view text, bool begins, std::string& buffer) const {
+    return apply(text, begins, buffer, room_of(text.size()));
+  }
 
   /// True if a text may be cut before this character: both sides are normalised as in the whole.
   static bool is_inert(std::uint32_t code_point);

@@ -54,7 +54,8 @@ class PiecesEncoder : public Encoder {
     const auto& parts = tokenizer_.parts();
     const auto numbers = [&](std::string_view piece) {
       if (parts.split.kind() != Split::Kind::steps) return words(piece, text, out);
-      parts.split.split(piece, pieces_);
+      MatchBudget none;  // it is split at numbers, by no pattern
+      parts.split.split(piece, pieces_, none);
       for (const std::string_view part : pieces_) words(part, text, out);
     };
     const std::string& mark = parts.metaspace.mark;
@@ -153,10 +154,10 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
   for (const NormalStep& step : parts_.steps.normalizer().steps())
     prefixed_ |= step.what == NormalStep::What::prepend && (step.to == space_ || step.to == " ");
   if (!space_.empty()) mark_ = first_char(space_);
-  if (!space_.empty() &&
-      decode_char(space_.data(), space_.data() + space_.size()).bytes != space_.size())
-    core::fail(core::Code::bad_data,
-               "spaces written as \"{}\" are not supported (one character is)", space_);
+  for (const std::string& mark : {space_, parts_.metaspace.mark})
+    if (!mark.empty() && decode_char(mark.data(), mark.data() + mark.size()).bytes != mark.size())
+      core::fail(core::Code::bad_data,
+                 "spaces written as \"{}\" are not supported (one character is)", mark);
   small_.resize(kSmall * kSmall);
   for (const Merge& merge : merges) {
     if (byte_of_[merge.left] >= 0 || byte_of_[merge.right] >= 0)

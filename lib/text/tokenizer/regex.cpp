@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "core/error.h"
 
@@ -52,82 +53,185 @@ std::string translated(const std::string& pattern) {
   return out;
 }
 
+// The largest number of a {n} or {n,m}.
+std::size_t largest_repeat(const std::string& pattern) {
+  std::size_t largest = 0;
+  for (std::size_t i = 0; (i = pattern.find('{', i)) != pattern.npos; ++i) {
+    if (i > 1 && pattern[i - 1] == 'x' && pattern[i - 2] == '\\') continue;  // \x{1234}
+    std::size_t number = 0;
+    for (std::size_t at = i + 1; at < pattern.size(); ++at) {
+      const char c = pattern[at];
+      if (c != ',' && (c < '0' || c > '9')) break;
+      number = c == ',' ? 0 : std::min<std::size_t>(number * 10 + (c - '0'), 1000000);
+      largest = std::max(largest, number);
+    }
+  }
+  return largest;
+}
+
 }  // namespace
 
 struct Regex::Code {
-  pcre2_code* code = nullptr;
-  ~Code() { pcre2_code_free(code); }
+  pcre2_code* quick = nullptr;
+  pcre2_code* counted = nullptr;  // the same with a callout before every item
+  bool jit = false;
+  ~Code() {
+    pcre2_code_free(quick);
+    pcre2_code_free(counted);
+  }
 };
 
 namespace {
 
+// A match that needs no more than this is made at full speed and costs nothing of a budget.
+constexpr std::ptrdiff_t kQuickBytes = 128;
+constexpr std::uint32_t kQuickSteps = 128;
+constexpr std::size_t kShown = 120;  // bytes of a pattern in a message
+
+std::string shown(const std::string& pattern) {
+  if (pattern.size() <= kShown) return pattern;
+  std::size_t n = kShown;
+  while (n > 0 && (static_cast<unsigned char>(pattern[n]) & 0xC0) == 0x80) --n;
+  return pattern.substr(0, n) + "...";
+}
+
+// What a counted match has done: each item that is tried is a step, as is each byte passed over.
+struct Count {
+  MatchBudget* budget;
+  PCRE2_SIZE at;
+};
+
+int count_step(pcre2_callout_block* block, void* data) {
+  Count& count = *static_cast<Count*>(data);
+  const PCRE2_SIZE before = std::exchange(count.at, block->current_position);
+  const PCRE2_SIZE passed = count.at > before ? count.at - before : 0;
+  return count.budget->take(1 + passed) ? 0 : PCRE2_ERROR_CALLOUT;
+}
+
 // What a thread needs to match.
 struct Matcher {
   pcre2_match_data* data = pcre2_match_data_create(1, nullptr);
-  pcre2_match_context* limits = pcre2_match_context_create(nullptr);
+  pcre2_match_context* quick = pcre2_match_context_create(nullptr);
+  pcre2_match_context* counted = pcre2_match_context_create(nullptr);
   pcre2_jit_stack* stack = pcre2_jit_stack_create(32768, 64 << 20, nullptr);
   Matcher() {
-    if (data == nullptr || limits == nullptr || stack == nullptr)
+    if (data == nullptr || quick == nullptr || counted == nullptr || stack == nullptr)
       core::fail(core::Code::out_of_memory, "no memory to match a pattern");
-    pcre2_set_match_limit(limits, 5000000);
-    pcre2_set_heap_limit(limits, 65536);
-    pcre2_jit_stack_assign(limits, nullptr, stack);
+    pcre2_set_match_limit(quick, kQuickSteps);
+    pcre2_set_match_limit(counted, 100000000);  // the budget is the limit
+    for (pcre2_match_context* const context : {quick, counted}) {
+      pcre2_set_heap_limit(context, 65536);
+      pcre2_jit_stack_assign(context, nullptr, stack);
+    }
   }
   Matcher(const Matcher&) = delete;
   Matcher& operator=(const Matcher&) = delete;
   ~Matcher() {
     pcre2_jit_stack_free(stack);
-    pcre2_match_context_free(limits);
+    pcre2_match_context_free(counted);
+    pcre2_match_context_free(quick);
     pcre2_match_data_free(data);
   }
+
+  int run(const pcre2_code* code, const char* begin, const char* from, const char* end,
+          bool certain, pcre2_match_context* context) const {
+    return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(begin),
+                       static_cast<PCRE2_SIZE>(end - begin), static_cast<PCRE2_SIZE>(from - begin),
+                       certain ? PCRE2_PARTIAL_HARD : 0, data, context);
+  }
 };
+
+// A border of characters at or a few bytes before `p`, which lies in the text.
+const char* border(const char* begin, const char* p) {
+  const char* start = p;
+  for (int i = 0; i < 3 && start > begin && (static_cast<unsigned char>(*start) & 0xC0) == 0x80;
+       ++i)
+    --start;
+  // Behind four bytes that begin no character there is a border too.
+  return (static_cast<unsigned char>(*start) & 0xC0) == 0x80 ? p : start;
+}
 
 }  // namespace
 
 Regex::Regex(const std::string& pattern) : pattern_(pattern) {
+  // (*VERB) at the start sets options of PCRE2; Oniguruma has none of them.
+  if (pattern.starts_with("(*"))
+    core::fail(core::Code::bad_data, "the pattern {} is not supported: (* at its start",
+               shown(pattern));
+  // Characters that are compared without a step between them.
+  constexpr std::size_t kMaxRepeat = 1000;
+  if (largest_repeat(pattern) > kMaxRepeat)
+    core::fail(core::Code::bad_data,
+               "the pattern {} is not supported: it repeats more than {} times", shown(pattern),
+               kMaxRepeat);
   auto code = std::make_shared<Code>();
   const std::string text = translated(pattern);
-  int error = 0;
-  PCRE2_SIZE where = 0;
   // ^ and $ are those of lines, as in Ruby's syntax.
   constexpr std::uint32_t kOptions =
       PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
-  code->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), kOptions,
-                             &error, &where, nullptr);
-  if (code->code == nullptr) {
-    char message[120] = "";
-    pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof message);
-    core::fail(core::Code::bad_data, "the pattern {} is not supported: {}", pattern, message);
-  }
+  const auto compile = [&](std::uint32_t more) {
+    int error = 0;
+    PCRE2_SIZE where = 0;
+    pcre2_code* const made = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+                                           kOptions | more, &error, &where, nullptr);
+    if (made == nullptr) {
+      char message[120] = "";
+      pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof message);
+      core::fail(core::Code::bad_data, "the pattern {} is not supported: {}", shown(pattern),
+                 message);
+    }
+    pcre2_jit_compile(made, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);  // or it interprets
+    return made;
+  };
+  code->quick = compile(0);
   std::uint32_t behind = 0;
-  pcre2_pattern_info(code->code, PCRE2_INFO_MAXLOOKBEHIND, &behind);
+  pcre2_pattern_info(code->quick, PCRE2_INFO_MAXLOOKBEHIND, &behind);
   if (behind > 0)
     core::fail(core::Code::bad_data,
                "the pattern {} looks behind (\\b, ^, (?<...)); such patterns are not supported",
-               pattern);
-  pcre2_jit_compile(code->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);  // or it interprets
+               shown(pattern));
+  std::uint32_t back = 0;
+  pcre2_pattern_info(code->quick, PCRE2_INFO_BACKREFMAX, &back);
+  if (back > 0)
+    core::fail(core::Code::bad_data,
+               "the pattern {} refers back to a group (\\1); such patterns are not supported",
+               shown(pattern));
+  code->counted = compile(PCRE2_AUTO_CALLOUT);
+  std::size_t bytes = 0;
+  pcre2_pattern_info(code->counted, PCRE2_INFO_JITSIZE, &bytes);
+  code->jit = bytes > 0;
   code_ = std::move(code);
 }
 
 std::optional<Regex::Match> Regex::find(const char* begin, const char* from, const char* end,
-                                        bool certain) const {
+                                        MatchBudget& budget, bool certain) const {
   thread_local const Matcher matcher;
-  const std::uint32_t options = certain ? PCRE2_PARTIAL_HARD : 0;
+  const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(matcher.data);
+  // In a part of the text first: it holds nearly every match and all that the match depends on.
   while (from < end) {
-    const int found = pcre2_match(
-        code_->code, reinterpret_cast<PCRE2_SPTR>(begin), static_cast<PCRE2_SIZE>(end - begin),
-        static_cast<PCRE2_SIZE>(from - begin), options, matcher.data, matcher.limits);
-    if (found == PCRE2_ERROR_NOMATCH || found == PCRE2_ERROR_PARTIAL) return std::nullopt;
-    if (found < 0)
-      core::fail(core::Code::bad_data, "the pattern {} takes too long on this text (PCRE2's {})",
-                 pattern_, found);
-    const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(matcher.data);
-    if (at[1] > at[0]) return Match{begin + at[0], begin + at[1]};
-    // An empty match parts nothing; the next character may begin one that does.
-    from = begin + at[1] + 1;
-    while (from < end && (static_cast<unsigned char>(*from) & 0xC0) == 0x80) ++from;
+    const bool part = end - from > kQuickBytes;
+    const char* const stop = part ? border(from, from + kQuickBytes) : end;
+    const int found = matcher.run(code_->quick, begin, from, stop, part || certain, matcher.quick);
+    if (found >= 0) return Match{begin + at[0], begin + at[1]};
+    if (found != PCRE2_ERROR_NOMATCH) break;
+    from = stop;
   }
-  return std::nullopt;
+  if (from >= end) return std::nullopt;
+  Count count{&budget, static_cast<PCRE2_SIZE>(from - begin)};
+  pcre2_set_callout(matcher.counted, count_step, &count);
+  int found = PCRE2_ERROR_CALLOUT;
+  // The interpreter looks through the whole text for bytes that are not UTF-8.
+  if (budget.take(code_->jit ? 1 : 1 + static_cast<std::size_t>(end - from) / 16))
+    found = matcher.run(code_->counted, begin, from, end, certain, matcher.counted);
+  if (found >= 0) return Match{begin + at[0], begin + at[1]};
+  if (found == PCRE2_ERROR_NOMATCH || found == PCRE2_ERROR_PARTIAL) return std::nullopt;
+  if (found == PCRE2_ERROR_CALLOUT)
+    core::fail(core::Code::bad_data,
+               "the tokenizer's pattern {} takes more than {} steps for each byte of this text",
+               shown(pattern_), MatchBudget::kPerByte);
+  core::fail(core::Code::bad_data,
+             "the tokenizer's pattern {} takes too long on this text (PCRE2's {})", shown(pattern_),
+             found);
 }
 
 }  // namespace text

@@ -1,6 +1,7 @@
 #include "text/tokenizer/split.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 #include "text/tokenizer/cl100k_split.h"
@@ -36,26 +37,59 @@ struct Span {
   bool match;
 };
 
+// The matches of a pattern in a piece, in order. An empty match splits the piece too, but one at
+// the end of the match before is none (as Hugging Face's tokenizers have it).
+class Matches {
+ public:
+  Matches(const SplitStep& step, const char* begin, const char* end)
+      : step_(step), begin_(begin), from_(begin), end_(end) {}
+  // With `certain`: only what no byte behind the end may change.
+  std::optional<Regex::Match> next(MatchBudget& budget, bool certain = false) {
+    while (from_ < end_) {
+      const auto found = step_.regex->find(begin_, from_, end_, budget, certain);
+      // A match may begin behind its end: \K in what is looked at.
+      if (!found || found->begin > found->end) break;
+      if (found->begin < found->end || found->end != last_) {
+        from_ = last_ = found->end;
+        return found;
+      }
+      from_ += decode_char(from_, end_).bytes;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const SplitStep& step_;
+  const char* const begin_;
+  const char* from_;
+  const char* const end_;
+  const char* last_ = nullptr;  // the end of the match before
+};
+
 // The matches of a step in a piece and what is between them.
 class Spans {
  public:
-  Spans(const SplitStep& step, const char* begin, const char* end) {
+  Spans(const SplitStep& step, const char* begin, const char* end, MatchBudget& budget) {
     switch (step.what) {
-      case SplitStep::What::pattern:
-        for (const char* at = begin; at < end;) {
-          const auto found = step.regex->find(begin, at, end);
-          if (!found) break;
-          add(at, found->begin, found->end);
-          at = found->end;
+      case SplitStep::What::pattern: {
+        Matches matches(step, begin, end);
+        for (const char* from = begin; const auto found = matches.next(budget);) {
+          add(from, found->begin, found->end);
+          from = found->end;
         }
         break;
+      }
+      case SplitStep::What::digit_groups:
+        digit_groups(step.groups, begin, end);
+        break;
       case SplitStep::What::string:
-        for (const char* at = begin;;) {
-          const std::string_view rest(at, static_cast<std::size_t>(end - at));
-          const std::size_t where = rest.find(step.text);
-          if (where == rest.npos) break;
-          add(at, at + where, at + where + step.text.size());
-          at += where + step.text.size();
+        for (const char* at = begin; at < end;) {
+          // memmem() is linear in the text, whatever the string is.
+          const auto* const found = static_cast<const char*>(
+              memmem(at, static_cast<std::size_t>(end - at), step.text.data(), step.text.size()));
+          if (found == nullptr) break;
+          add(at, found, found + step.text.size());
+          at = found + step.text.size();
         }
         break;
       case SplitStep::What::numbers:
@@ -75,6 +109,7 @@ class Spans {
     if (step.invert)
       for (Span& span : list_) span.match = !span.match;
     behave(step.behaviour);
+    std::erase_if(list_, [](const Span& span) { return span.begin == span.end; });
   }
   const std::vector<Span>& list() const { return list_; }
 
@@ -82,6 +117,29 @@ class Spans {
   void add(const char* from, const char* begin, const char* end) {
     if (begin > from) list_.push_back({from, begin, false});
     list_.push_back({begin, end, true});
+  }
+
+  void digit_groups(const DigitGroups& groups, const char* begin, const char* end) {
+    const char* done = begin;  // the end of the last match
+    for (const char* p = begin; p < end;) {
+      const DigitGroups::Number number = groups.find(p, end);
+      if (groups.others && number.begin > p) {
+        add(done, p, number.begin);
+        done = number.begin;
+      }
+      p = number.end;
+      if (number.digits == 0 || !groups.splits_at(number.end, end)) continue;
+      std::size_t n = number.digits % groups.size;
+      if (n == 0 && !groups.places) n = groups.size;
+      for (const char* at = number.begin; at < number.end; n = groups.size) {
+        const char* const stop = DigitGroups::skip(at, number.end, n);
+        if (!groups.places || stop < number.end) {
+          add(done, groups.places ? stop : at, stop);
+          done = stop;
+        }
+        at = stop;
+      }
+    }
   }
 
   void numbers(const char* begin, const char* end, bool runs) {
@@ -143,14 +201,16 @@ std::string_view pattern_of(Split::Kind kind) {
   return found == std::end(kKnown) ? std::string_view{} : found->pattern;
 }
 
-void Split::split(std::string_view text, std::vector<std::string_view>& out) const {
+void Split::split(std::string_view text, std::vector<std::string_view>& out,
+                  MatchBudget& budget) const {
   std::vector<std::string_view> pieces;
   out.assign(text.empty() ? 0 : 1, text);
   for (const SplitStep& step : steps_) {
     pieces.swap(out);
     out.clear();
+    budget.add(text.size());
     for (const std::string_view piece : pieces) {
-      const Spans spans(step, piece.data(), piece.data() + piece.size());
+      const Spans spans(step, piece.data(), piece.data() + piece.size(), budget);
       for (const Span& span : spans.list())
         out.emplace_back(span.begin, static_cast<std::size_t>(span.end - span.begin));
     }
@@ -221,18 +281,21 @@ bool Split::parts(std::uint32_t left, std::uint32_t right) const {
 const char* Split::last_certain_end(const char* begin, const char* end) const {
   if (kind_ != Kind::steps || steps_.empty()) return nullptr;
   const SplitStep& first = steps_.front();
-  if (first.what != SplitStep::What::pattern || first.behaviour > SplitStep::Behaviour::removed)
+  const bool groups = first.what == SplitStep::What::digit_groups;
+  if ((first.what != SplitStep::What::pattern && !groups) ||
+      first.behaviour > SplitStep::Behaviour::removed)
     return nullptr;
   // The last character may not be whole.
   end = end - begin > 4 ? end - 4 : begin;
   while (end > begin && (static_cast<unsigned char>(*end) & 0xC0) == 0x80) --end;
   // What a match has seen lies before `end`; what stands before a match is a piece with it.
+  if (groups) return first.groups.last_certain_end(begin, end);
+  MatchBudget budget;
+  budget.add(static_cast<std::size_t>(end - begin));
   const char* last = nullptr;
-  for (const char* at = begin; at < end; at = last) {
-    const auto found = first.regex->find(begin, at, end, true);
-    if (!found) break;
-    last = found->end;
-  }
+  Matches matches(first, begin, end);
+  while (const auto found = matches.next(budget, true))
+    if (found->end > begin) last = found->end;
   return last;
 }
 

@@ -9,19 +9,21 @@
 #include <string_view>
 #include <vector>
 
+#include "text/tokenizer/digit_groups.h"
 #include "text/tokenizer/regex.h"
 
 namespace text {
 
 /// One step of a general split.
 struct SplitStep {
-  enum class What { pattern, string, numbers, each_number, gpt2 };
+  enum class What { pattern, digit_groups, string, numbers, each_number, gpt2 };
   enum class Behaviour { isolated, removed, with_previous, with_next, contiguous };
   What what = What::pattern;
   Behaviour behaviour = Behaviour::isolated;
   bool invert = false;
   std::string text{};  ///< the pattern or the string
   std::shared_ptr<const Regex> regex{};
+  DigitGroups groups{};
 };
 
 class Split {
@@ -47,8 +49,9 @@ class Split {
 
   /// The end of the pre-token that starts at p < end (not of steps); `end` ends the text.
   const char* pretoken_end(const char* p, const char* end) const;
-  /// The pre-tokens of a whole text, one after the other (steps only).
-  void split(std::string_view text, std::vector<std::string_view>& out) const;
+  /// The pre-tokens of a whole text, one after the other (steps only). Throws Error{bad_data} where
+  /// a pattern takes more steps than `budget` has and what this text adds to it.
+  void split(std::string_view text, std::vector<std::string_view>& out, MatchBudget& budget) const;
 
   /// True if a pre-token always ends between `left` and `right`, the characters around a place, and
   /// both sides split as if they stood alone. False says nothing.

@@ -1,6 +1,7 @@
 #include "text/tokenizer/text_steps.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/error.h"
 #include "text/tokenizer/gpt2_split.h"
@@ -11,6 +12,7 @@ namespace {
 
 constexpr auto kMax = static_cast<std::ptrdiff_t>(kMaxPretokenBytes);
 constexpr std::ptrdiff_t kLook = 65536;  // bytes that are searched for a place before more is read
+constexpr std::ptrdiff_t kWork = 512;    // bytes looked at for each byte that is searched
 
 std::string_view view(const char* begin, const char* end) {
   return {begin, static_cast<std::size_t>(end - begin)};
@@ -20,6 +22,17 @@ std::string_view view(const char* begin, const char* end) {
 const char* char_start(const char* begin, const char* p) {
   for (int i = 0; i < 3 && p > begin && (static_cast<unsigned char>(*p) & 0xC0) == 0x80; ++i) --p;
   return p;
+}
+
+// A part of a text, normalised; nothing if it would be too long for a whole text. The text may be
+// not.
+std::optional<std::string_view> normal_part(const Normalizer& normalizer, std::string_view part,
+                                            std::string& buffer) {
+  try {
+    return normalizer.apply(part, false, buffer);
+  } catch (const core::Error&) {
+    return std::nullopt;
+  }
 }
 
 bool is_inert_at(const char* p, const char* end) {
@@ -63,11 +76,14 @@ void TextSteps::run(std::string_view text, bool continued,
                     const std::function<void(std::uint32_t)>& take_token) const {
   const char* const begin = text.data();
   std::string buffer;
+  std::size_t room = Normalizer::room_of(text.size());
   const auto take_piece = [&](std::string_view piece) {
     const Place place = piece.data() != begin ? Place::after_token
                         : continued           ? Place::continues
                                               : Place::begins_text;
-    const std::string_view normal = normalizer_.apply(piece, place != Place::continues, buffer);
+    const std::string_view normal =
+        normalizer_.apply(piece, place != Place::continues, buffer, room);
+    room -= std::min(room, normal.size());
     if (normalized_.empty()) {
       if (!normal.empty()) take_text(normal, place);
       return;
@@ -86,8 +102,9 @@ void TextSteps::run(std::string_view text, bool continued,
   }
 }
 
-bool TextSteps::may_cut(const char* begin, const char* at, const char* end,
-                        const Parts& parts) const {
+bool TextSteps::may_cut(const char* begin, const char* at, const char* end, const Parts& parts,
+                        std::ptrdiff_t& work) const {
+  ++work;
   if (!is_inert_at(at, end)) return false;
   const char* from = at - std::min(at - begin, reach_);
   while (from < at && from > begin &&
@@ -95,17 +112,18 @@ bool TextSteps::may_cut(const char* begin, const char* at, const char* end,
     ++from;
   const char* to = char_start(at, at + std::min(end - at, reach_));
   while (to > at && to < end && !is_inert_at(to, end)) to = previous_char(at, to);
+  work += 2 * std::min(at - begin, reach_) + 2 * std::min(end - at, reach_);
   if (from >= at || to <= at) return false;
   if (raw_.touches(view(from, to), static_cast<std::size_t>(at - from))) return false;
   std::string left_buffer, right_buffer;
-  const std::string_view left = normalizer_.apply(view(from, at), false, left_buffer),
-                         right = normalizer_.apply(view(at, to), false, right_buffer);
-  if (left.empty() || right.empty()) return false;
-  if (!normalized_.empty() && either_.touches(std::string(left).append(right), left.size()))
+  const auto left = normal_part(normalizer_, view(from, at), left_buffer),
+             right = normal_part(normalizer_, view(at, to), right_buffer);
+  if (!left || !right || left->empty() || right->empty()) return false;
+  if (!normalized_.empty() && either_.touches(std::string(*left).append(*right), left->size()))
     return false;
-  const char* const left_end = left.data() + left.size();
-  return parts(decode_char(previous_char(left.data(), left_end), left_end).code_point,
-               decode_char(right.data(), right.data() + right.size()).code_point);
+  const char* const left_end = left->data() + left->size();
+  return parts(decode_char(previous_char(left->data(), left_end), left_end).code_point,
+               decode_char(right->data(), right->data() + right->size()).code_point);
 }
 
 const char* TextSteps::cut(const char* begin, const char* end, const Parts& parts) const {
@@ -113,8 +131,11 @@ const char* TextSteps::cut(const char* begin, const char* end, const Parts& part
   const char* const stop = begin + std::min(size - reach_, kMax);
   if (stop <= begin) return nullptr;
   const char* const lowest = size > kMax ? begin : std::max(begin, stop - kLook);
-  for (const char* p = char_start(begin, stop); p > lowest; p = previous_char(begin, p))
-    if (may_cut(begin, p, end, parts)) return p;
+  std::ptrdiff_t work = 0;
+  const std::ptrdiff_t most = kWork * (stop - lowest + 2 * reach_);
+  for (const char* p = char_start(begin, stop); p > lowest && work < most;
+       p = previous_char(begin, p))
+    if (may_cut(begin, p, end, parts, work)) return p;
   return forced_cut(begin, end - std::min(size, reach_));
 }
 
@@ -123,7 +144,8 @@ bool TextSteps::leave(const char* begin, const char* end, const char* at) const 
   const auto place = static_cast<std::size_t>(at - begin);
   if (end - at < reach_ || !is_inert_at(at, end)) return false;
   std::string buffer;
-  if (normalizer_.apply(text, false, buffer).data() != begin) return false;
+  const auto normal = normal_part(normalizer_, text, buffer);
+  if (!normal || normal->data() != begin) return false;
   bool plain = true;
   for (const AddedMatcher* matcher : {&raw_, &either_}) {
     matcher->each(

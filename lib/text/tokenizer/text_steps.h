@@ -32,7 +32,8 @@ class TextSteps {
     after_token,
   };
   /// take_text(piece, place) for what is between added tokens, normalised, not empty; take_token(id)
-  /// for each token; in order. `continued`: the text is the rest of one that was cut.
+  /// for each token; in order. `continued`: the text is the rest of one that was cut. Throws
+  /// Error{bad_data} where the normalizer makes too much of the text.
   void run(std::string_view text, bool continued,
            const std::function<void(std::string_view, Place)>& take_text,
            const std::function<void(std::uint32_t)>& take_token) const;
@@ -41,7 +42,8 @@ class TextSteps {
   /// characters around it.
   using Parts = std::function<bool(std::uint32_t left, std::uint32_t right)>;
   /// See Tokenizer::cut: the last place in the first kMaxPretokenBytes where these steps and `parts`
-  /// allow it; a character border behind so many bytes if they never do.
+  /// allow it; a character border behind so many bytes if they never do, or if too many places
+  /// had to be tried for the length of the longest added token.
   const char* cut(const char* begin, const char* end, const Parts& parts) const;
   /// Bytes around a place that bear on whether a text may be cut there.
   std::ptrdiff_t reach() const { return reach_; }
@@ -49,7 +51,9 @@ class TextSteps {
   bool leave(const char* begin, const char* end, const char* at) const;
 
  private:
-  bool may_cut(const char* begin, const char* at, const char* end, const Parts& parts) const;
+  // `work` is added the bytes that were looked at.
+  bool may_cut(const char* begin, const char* at, const char* end, const Parts& parts,
+               std::ptrdiff_t& work) const;
 
   std::vector<AddedToken> added_;
   Normalizer normalizer_;

@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/hash.h"
@@ -70,6 +71,9 @@ class Tokenizer {
     bool empty() const { return begin.empty() && end.empty(); }
   };
   const Template& text_template() const { return template_; }
+  /// What differs from other readers of the file that it comes from, in a line; empty: nothing.
+  const std::string& remark() const { return remark_; }
+  void set_remark(std::string remark) { remark_ = std::move(remark); }
 
   virtual std::unique_ptr<Encoder> encoder() const = 0;
   /// Appends the ids of `text`. Use an Encoder for many texts.
@@ -108,6 +112,7 @@ class Tokenizer {
   Vocabulary vocabulary_;
   std::vector<SpecialToken> special_;  // by id
   Template template_;
+  std::string remark_;
 };
 
 using TokenizerPtr = std::shared_ptr<const Tokenizer>;

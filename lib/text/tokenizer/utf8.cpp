@@ -142,6 +142,11 @@ LetterKind letter_kind_of(std::uint32_t code_point) {
   return static_cast<LetterKind>(both_of(code_point) >> 2);
 }
 
+bool is_decimal(std::uint32_t code_point) {
+  return code_point <= 0x10FFFF &&
+         utf8proc_category(static_cast<utf8proc_int32_t>(code_point)) == UTF8PROC_CATEGORY_ND;
+}
+
 bool is_word_char(std::uint32_t code_point) {
   if (code_point > 0x10FFFF) return false;
   if (letter_kind_of(code_point) != LetterKind::none) return true;

@@ -34,6 +34,9 @@ enum class LetterKind : std::uint8_t {
 };
 LetterKind letter_kind_of(std::uint32_t code_point);
 
+/// A decimal digit of any script (\p{Nd}).
+bool is_decimal(std::uint32_t code_point);
+
 /// A word character as \w has them: letters, marks, decimal digits, connectors.
 bool is_word_char(std::uint32_t code_point);
 

@@ -63,7 +63,8 @@ bool Vocabulary::set(std::uint32_t id, std::string_view token) {
 bool Vocabulary::set_nameless(std::uint32_t id, std::string_view token) {
   if (has(id)) return false;
   put(id, token);
-  nameless_.push_back(id);
+  nameless_.resize(std::max<std::size_t>(nameless_.size(), id + std::size_t{1}));
+  nameless_[id] = true;
   return true;
 }
 

@@ -26,9 +26,7 @@ class Vocabulary {
   bool set(std::uint32_t id, std::string_view token);
   /// The same for a token that may have the bytes of another: id_of() does not find it by them.
   bool set_nameless(std::uint32_t id, std::string_view token);
-  bool is_nameless(std::uint32_t id) const {
-    return std::find(nameless_.begin(), nameless_.end(), id) != nameless_.end();
-  }
+  bool is_nameless(std::uint32_t id) const { return id < nameless_.size() && nameless_[id]; }
   /// The id of `token`, a new one (size()) if it has none.
   std::uint32_t add(std::string_view token);
   void reserve(std::size_t tokens, std::size_t bytes);
@@ -46,7 +44,7 @@ class Vocabulary {
   std::vector<Place> tokens_;
   std::vector<std::uint32_t> slots_;  // ids by hash, open addressing; kGap: free
   std::size_t count_ = 0;
-  std::vector<std::uint32_t> nameless_;
+  std::vector<bool> nameless_;  // by id, as far as there are any
 };
 
 }  // namespace text

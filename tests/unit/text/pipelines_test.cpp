@@ -304,7 +304,8 @@ DOCTEST_TEST_CASE("the machines split as their patterns do") {
       const std::string text = *hard_text();
       if (!text::is_valid_utf8(text)) return;  // PCRE2 parts there, the machines go on
       std::vector<std::string_view> pieces;
-      pattern.split(text, pieces);
+      text::MatchBudget budget;
+      pattern.split(text, pieces, budget);
       const char* p = text.data();
       for (const auto& piece : pieces) {
         RC_ASSERT(piece.data() == p);

@@ -277,11 +277,12 @@ DOCTEST_TEST_CASE("an id outside the vocabulary is an error, not a crash") {
 DOCTEST_TEST_CASE("import: GPT-2's two files, and the same out of tiktoken's ranks") {
   const auto bpe = std::dynamic_pointer_cast<const text::ByteLevel>(sample::tokenizer("bpe"));
   DOCTEST_REQUIRE(bpe != nullptr);
+  const auto file_names = bpe->file_names();
   core::Json names;
   std::string merges = "#version: 0.2\n", ranks;
-  for (std::uint32_t id = 0; id < bpe->size(); ++id) names[bpe->file_name_of(id)] = id;
+  for (std::uint32_t id = 0; id < bpe->size(); ++id) names[file_names[id]] = id;
   for (const auto& merge : bpe->merges().list())
-    merges += bpe->file_name_of(merge.left) + " " + bpe->file_name_of(merge.right) + "\n";
+    merges += file_names[merge.left] + " " + file_names[merge.right] + "\n";
   const auto imported =
       text::import_gpt2({"encoder.json", core::dump(names)}, {"vocab.bpe", merges});
   DOCTEST_CHECK(imported->fingerprint() == bpe->fingerprint());
