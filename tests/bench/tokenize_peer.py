@@ -3,6 +3,7 @@
 tokenize_peer.py tiktoken RANKS FILE      CPU seconds of encode_ordinary, one thread
 tokenize_peer.py NAME RANKS FILE          the same with the splitter of tests/golden/tokenizers/pipelines/NAME.json
 tokenize_peer.py with JSON NAME           prints the tokenizer with that splitter and its normaliser
+tokenize_peer.py pattern JSON PATTERN     prints the tokenizer split by that pattern
 tokenize_peer.py tokenizers JSON FILE     CPU seconds of encode, one thread, the first 4 MB
 tokenize_peer.py train SIZE FILE          seconds of BPE training
 """
@@ -31,6 +32,14 @@ def main():
             tokenizer, other = json.load(file), pipeline(path)
         for key in ("pre_tokenizer", "normalizer"):
             tokenizer[key] = other[key]
+        print(json.dumps(tokenizer, ensure_ascii=False))
+        return
+    if what == "pattern":
+        with open(with_what, encoding="utf-8") as file:
+            tokenizer = json.load(file)
+        split = {"type": "Split", "pattern": {"Regex": path}, "behavior": "Isolated", "invert": False}
+        level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+        tokenizer["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, level]}
         print(json.dumps(tokenizer, ensure_ascii=False))
         return
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
