@@ -115,6 +115,7 @@ int build(const Options& options, const cli::Context& context) {
   if (options.ranks.any()) return build_together(options, folder, context);
   if (options.build.merge) return merge(options, folder, context);
   infer::StoreBuild build(options.build, options.files, folder, context.given);
+  cli::note(context, build.window_note());
   cli::catch_stop_signals();
   if (!fill(build, context)) {
     cli::note(context, fmt::format("stopped after {} rows; run it again to go on", build.rows()));

@@ -42,6 +42,7 @@ int score(const Options& options, const cli::Context& context) {
   nn::start(context.jobs, seed, cli::noter(context));
   task::ScoreRequestReader requests(core::input_paths(options.files), options.answers.format);
   infer::Answerer answerer(options.answerer);
+  cli::note(context, answerer.window_note());
   core::Output out(context.output);
   std::optional<core::Output> report;
   if (!options.report.empty()) report.emplace(options.report);
@@ -54,6 +55,7 @@ int score(const Options& options, const cli::Context& context) {
   const auto& [totals, seconds] =
       infer::answer_all(answerer, requests, options.answers, out, watch);
   out.commit();
+  cli::note(context, answerer.cut_note());
   if (context.verbose > 0)
     cli::note(context, fmt::format("{} requests in {:.4f} s", totals.requests(), seconds));
   if (report) {

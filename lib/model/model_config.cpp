@@ -70,8 +70,8 @@ TrainingFacts parse_facts(const core::Json& own, const std::string& origin) {
   }
   core::FieldList known;
   known("segment", facts.segment, "0: not known").between(0, 16e6);
-  known("memory_temperature", facts.memory_temperature, "").above(0).at_most(1e6);
-  known(kJointTemperature, joint_temperature, "").above(0).at_most(1e6);
+  known("memory_temperature", facts.memory_temperature, "").between(kLeastTemperature, 1e6);
+  known(kJointTemperature, joint_temperature, "").between(kLeastTemperature, 1e6);
   expect_within_bounds(known, origin);
   facts.tokenizer_fingerprint = get<std::string>(own, "tokenizer_fingerprint", origin);
   return facts;
@@ -123,6 +123,9 @@ Config parse_config(const core::Json& json, const std::string& origin) {
   core::FieldList known = core::list_fields(config.options);
   known("vocabulary-size", config.vocabulary, "").between(0, kMostTypes);
   expect_within_bounds(known, origin);
+  // train writes the default of --context for rotary positions, and may train on longer segments.
+  if (config.family != nullptr)
+    config.facts.positions = std::max(config.options.transformer.context, config.facts.segment);
   return config;
 }
 

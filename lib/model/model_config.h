@@ -18,6 +18,7 @@ struct TrainingFacts {
   std::string memory = "none";            ///< nn::MemoryRule::parse takes it
   double memory_temperature = 1;          ///< divided the memory's scores
   std::int64_t segment = 0;               ///< tokens a segment; 0: unknown
+  std::int64_t positions = 0;             ///< most tokens a row, as config.json says; 0: unknown
   std::string tokenizer_fingerprint;      ///< hex; empty: trained on vectors, or unknown
   core::Json all = core::Json::object();  ///< every fact that save() was given
 };

@@ -41,6 +41,7 @@ struct Plan {
   std::optional<SourcePart> part = {};  ///< of the data that the rows are of
   bool merges = false;                  ///< rows come from stores of parts, not from a model
   Reduction reduction = {};
+  double key_scale = 1;                  ///< see Manifest; of rows given as float16 already done
   bool leaves_out = false;               ///< not every position has a row: places.npy says which
   std::string model_name, data_name;     ///< the model's folder and the shards, for messages
   std::vector<SourceShard> shards = {};  ///< of the data, without rows
@@ -73,7 +74,8 @@ class Builder {
 
   /// keys (n, width), labels (n): appended. `places` (n), of a plan that leaves out, and only of
   /// that: the positions, counted over the command from 0, ascending. Throws Error{bad_data} for a
-  /// key that is not finite in float16 or a label outside the vocabulary.
+  /// key that is not finite, or not in float16 times the plan's key_scale, naming a scale that would
+  /// do; and for a label outside the vocabulary.
   void add(std::span<const float> keys, std::span<const std::int32_t> labels,
            std::span<const std::int64_t> places = {});
   void add(std::span<const Half> keys, std::span<const std::int32_t> labels);
@@ -103,6 +105,9 @@ class Builder {
   std::optional<NpyWriter> keys_, values_, places_;
   std::int64_t places_before_ = 0;  // of the rows that were there
   Projection projection_;           // of the store that is added to
+  void expect_in_range(std::span<const float> keys) const;
+  std::span<const float> scaled(std::span<const float> keys);
+  std::vector<float> scaled_;
   std::vector<Half> halves_;
   std::vector<std::int64_t> moved_;  // places
 };

@@ -118,9 +118,11 @@ std::int64_t Datastore::after(std::int64_t row) const {
   return next;
 }
 
-void Datastore::score(std::span<const float> query, std::span<const std::int64_t> rows,
+void Datastore::score(std::span<const float> all, std::span<const std::int64_t> rows,
                       std::span<float> scores, std::span<std::int32_t> labels) const {
-  expect_finite(query);
+  expect_finite(all);
+  std::vector<float> room;
+  const auto query = scaled(all, room);
   std::vector<float> key(manifest_.width);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto row = static_cast<std::size_t>(rows[i]);
@@ -129,6 +131,7 @@ void Datastore::score(std::span<const float> query, std::span<const std::int64_t
     scores[i] = std::isnan(exact) ? -std::numeric_limits<float>::infinity() : exact;
     labels[i] = this->labels()[row];
   }
+  undo_scale(scores.first(rows.size()));
 }
 
 void Datastore::expect_finite(std::span<const float> queries) const {
@@ -188,9 +191,25 @@ void Datastore::rescore(std::span<const float> queries, Hits& hits) const {
 
 std::span<const float> Datastore::project(std::span<const float> queries,
                                           std::vector<float>& room) const {
-  if (!projection_.any()) return queries;
-  room = projection_.apply(queries);
+  const auto keys = scaled(queries, room);
+  if (!projection_.any()) return keys;
+  room = projection_.apply(keys);
   return room;
+}
+
+std::span<const float> Datastore::scaled(std::span<const float> queries,
+                                         std::vector<float>& room) const {
+  if (!manifest_.scaled()) return queries;
+  const auto scale = static_cast<float>(manifest_.key_scale);
+  room.assign(queries.begin(), queries.end());
+  for (float& number : room) number *= scale;
+  return room;
+}
+
+void Datastore::undo_scale(std::span<float> scores) const {
+  if (!manifest_.scaled()) return;
+  const auto square = static_cast<float>(manifest_.key_scale * manifest_.key_scale);
+  for (float& score : scores) score /= square;
 }
 
 Hits Datastore::search(std::span<const float> all, const SearchOptions& options) const {
@@ -200,6 +219,7 @@ Hits Datastore::search(std::span<const float> all, const SearchOptions& options)
   Hits hits = empty_hits(queries, options);
   index_->search(queries, options.k, options.nprobe, hits.ids, hits.scores);
   if (options.rescore) rescore(queries, hits);
+  undo_scale(hits.scores);
   add_labels(hits);
   return hits;
 }
@@ -209,6 +229,7 @@ Hits Datastore::search_exactly(std::span<const float> all, const SearchOptions& 
   const auto queries = project(all, room);
   Hits hits = empty_hits(queries, options);
   exact_->search(queries, options.k, options.threads, hits.ids, hits.scores);
+  undo_scale(hits.scores);
   add_labels(hits);
   return hits;
 }

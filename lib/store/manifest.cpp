@@ -1,6 +1,7 @@
 #include "store/manifest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "core/error.h"
@@ -21,7 +22,13 @@ using core::OrderedJson;
 constexpr const char* kFormat = "tessera-store";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kReducedVersion = 2;  // of a store that has less than every position's key
+constexpr std::uint64_t kScaledVersion = 3;   // of one whose keys were multiplied
 constexpr std::uint64_t kMostGenerations = std::uint64_t{1} << 53, kMostParts = 1 << 20;
+
+std::uint64_t version_of(const Manifest& manifest) {
+  if (manifest.scaled()) return kScaledVersion;
+  return manifest.reduced() ? kReducedVersion : kVersion;
+}
 
 OrderedJson to_json(const Recall& recall) {
   OrderedJson json;
@@ -104,6 +111,11 @@ Metric metric_from(std::string_view name, const std::string& origin) {
   fail(Code::bad_data, "{}: metric \"{}\"; ip and l2 are known", origin, name);
 }
 
+bool is_key_scale(double scale) {
+  int exponent = 0;
+  return std::frexp(scale, &exponent) == 0.5 && exponent <= 1 && exponent >= -99;
+}
+
 std::string Manifest::fingerprint() const {
   Json all;
   all["rows"] = rows, all["digest"] = digest.value().hex(), all["documents"] = documents_hash;
@@ -111,6 +123,7 @@ std::string Manifest::fingerprint() const {
   all["index_hash"] = index_hash;
   if (projected()) all["projection"] = projection_hash;
   if (weighted()) all["weights"] = weights_hash;
+  if (scaled()) all["key_scale"] = key_scale;
   return core::hash128(core::dump(all)).hex();
 }
 
@@ -137,7 +150,7 @@ OrderedJson to_json(const Receipt& receipt) {
 
 OrderedJson to_json(const Manifest& m) {
   OrderedJson json;
-  json["format"] = kFormat, json["version"] = m.reduced() ? kReducedVersion : kVersion;
+  json["format"] = kFormat, json["version"] = version_of(m);
   json["generation"] = m.generation;
   json["rows"] = m.rows, json["width"] = m.width, json["documents"] = m.documents;
   json["vocabulary"] = m.vocabulary, json["metric"] = name_of(m.metric);
@@ -153,6 +166,7 @@ OrderedJson to_json(const Manifest& m) {
     json["files"]["projection"] = m.projection_file, json["projection_hash"] = m.projection_hash;
     json["model_width"] = m.model_width;
   }
+  if (m.scaled()) json["key_scale"] = m.key_scale;
   json["digest"] = m.digest.value().hex(), json["documents_hash"] = m.documents_hash;
   json["index_hash"] = m.index_hash;
   json["recall"] = to_json(m.recall);
@@ -163,8 +177,13 @@ OrderedJson to_json(const Manifest& m) {
 }
 
 Manifest manifest_from(const Json& json, const std::string& origin) {
-  const bool reduced = json.is_object() && json.value("version", Json()) == kReducedVersion;
-  core::expect_format(json, kFormat, reduced ? kReducedVersion : kVersion, "a store's", origin);
+  const Json version = json.is_object() ? json.value("version", Json()) : Json();
+  const bool scaled = version == kScaledVersion, reduced = scaled || version == kReducedVersion;
+  core::expect_format(json, kFormat,
+                      scaled    ? kScaledVersion
+                      : reduced ? kReducedVersion
+                                : kVersion,
+                      "a store's", origin);
   Manifest m;
   m.generation = core::get<std::uint64_t>(json, "generation", origin);
   m.rows = core::get_at_most(json, "rows", kMostRows, origin);
@@ -200,6 +219,9 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
     m.model_width = core::get_at_most(json, "model_width", kMostWidth, origin);
     if (m.model_width == 0) fail(Code::bad_data, "{}: \"model_width\" is 0", origin);
   }
+  if (scaled) m.key_scale = core::get<double>(json, "key_scale", origin);
+  if (!is_key_scale(m.key_scale) || m.scaled() != scaled)
+    fail(Code::bad_data, "{}: \"key_scale\" is {}, no power of 2 below 1", origin, m.key_scale);
   if (m.exact() != m.index_file.empty())
     fail(Code::bad_data, "{}: index \"{}\" in the file \"{}\"", origin, m.index, m.index_file);
   m.digest = shard::Chain::read(json, origin);

@@ -23,6 +23,8 @@ enum class Metric {
   l2,  ///< -|q - k|^2
 };
 std::string_view name_of(Metric metric);
+/// Whether keys may be multiplied by it: 1, 1/2, 1/4, ... to 2^-100.
+bool is_key_scale(double scale);
 /// Throws Error{bad_data} naming `origin`.
 Metric metric_from(std::string_view name, const std::string& origin);
 
@@ -89,6 +91,7 @@ struct Manifest {
   std::string projection_file;         ///< what made the keys of the model's; empty: they are these
   std::string projection_hash;         ///< XXH3-128 of its elements
   std::uint64_t model_width = 0;       ///< of the model's keys, where they are others
+  double key_scale = 1;                ///< a power of 2 by which the model's keys were multiplied
   Recall recall;
   std::vector<Source> sources;
   std::vector<Receipt> removed;
@@ -98,6 +101,7 @@ struct Manifest {
   bool whole() const { return places_file.empty(); }
   bool weighted() const { return !weights_file.empty(); }
   bool projected() const { return !projection_file.empty(); }
+  bool scaled() const { return key_scale != 1; }
   /// Not every key of the text is there as the model gave it.
   bool reduced() const { return !whole() || projected() || weighted(); }
   /// Of queries: that of the model's keys.

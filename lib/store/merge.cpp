@@ -49,6 +49,7 @@ void expect_together(const Datastore& first, const Datastore& part) {
   same("data", source_of(first).data, source_of(part).data);
   same("windows", core::dump(source_of(first).windows), core::dump(source_of(part).windows));
   same("metric", name_of(a.metric), name_of(b.metric));
+  same("key-scale", a.key_scale, b.key_scale);
   same("width", a.width, b.width);
   same("vocabulary", a.vocabulary, b.vocabulary);
   same("documents", a.documents, b.documents);
@@ -85,6 +86,7 @@ Plan plan_of(const Datastore& part, const std::string& index) {
   plan.model = plan.model_name = m.model;
   plan.tokenizer = m.tokenizer;
   plan.width = m.width, plan.vocabulary = m.vocabulary, plan.metric = m.metric;
+  plan.key_scale = m.key_scale;
   plan.index = index;
   plan.data = source_of(part).data;
   plan.data_name = "those of " + part.name();

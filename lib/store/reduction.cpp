@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "core/error.h"
 #include "store/exact_search.h"
@@ -62,6 +63,12 @@ void project(const std::string& folder, std::uint64_t to, Manifest& m, const Wat
     floats.resize(n * m.model_width);
     to_float(&keys[begin * m.model_width], floats);
     const auto projected = projection.apply(floats);
+    constexpr float kMostHalf = 65'504;
+    if (std::any_of(projected.begin(), projected.end(),
+                    [](float x) { return std::abs(x) > kMostHalf; }))
+      core::fail(core::Code::bad_data,
+                 "{}: projected keys are beyond float16; begin the store anew with --key-scale {}",
+                 folder, m.key_scale / 4);
     halves.resize(projected.size());
     to_half(projected.data(), halves);
     for (std::uint64_t i = 0; i < n; ++i)

@@ -30,6 +30,7 @@ Info info(const std::string& folder) {
   info.report["vocabulary"] = manifest.vocabulary;
   info.report["removed"] = manifest.removed.size();
   info.report["query_width"] = manifest.query_width();
+  info.report["key_scale"] = manifest.key_scale;
   info.report["left_out"] = manifest.whole() ? "nothing" : "some";
   info.report["bytes"] = bytes_of(folder, manifest);
   for (const Source& source : manifest.sources)

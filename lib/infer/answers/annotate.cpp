@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/line_reader.h"
+#include "core/plain_text.h"
 #include "infer/answers/passage_scorer.h"
 #include "infer/windows/begin.h"
 #include "page/cited_samples.h"
@@ -67,7 +68,10 @@ Stream read_texts(const Evaluation& evaluation, const AnnotateOptions& options,
   const auto encoder = tokenizer.encoder();
   for (const auto& path : files) {
     std::vector<std::uint32_t> ids;
-    encoder->encode(core::read_text(*shard::open_unpacked(path)), ids);
+    std::string text = core::read_text(*shard::open_unpacked(path));
+    if (tokenizer.kind() != text::TokenizerKind::bytes)
+      text = core::expect_utf8(std::move(text), path == "-" ? "stdin" : path);
+    encoder->encode(text, ids);
     stream.tokens.insert(stream.tokens.end(), ids.begin(), ids.end());
     stream.ends.push_back(stream.tokens.size());
   }
@@ -179,8 +183,10 @@ void AnnotateOptions::fields(core::FieldList& f) {
 }
 
 page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<std::string>& files,
-                             const std::set<std::string>& given) {
+                             const std::set<std::string>& given,
+                             const std::function<void(const std::string&)>& say) {
   Evaluation evaluation(options.evaluation, given);
+  say(evaluation.window_note());
   model::Loaded& loaded = evaluation.loaded();
   if (evaluation.of_pairs())
     fail(Code::usage, "{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded.folder);

@@ -2,6 +2,7 @@
 // A text with what a model and its memories say of each of its tokens: annotate's work.
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,10 +27,11 @@ struct AnnotateOptions {
 /// `files` as eval-ppl scores them, the first options.most tokens. Shards are one stream, or with
 /// windows.restart each document is one; a text is encoded by the model's tokenizer. A store or an
 /// index of n-grams that holds the shards' very text is searched without it. `given`: see
-/// Evaluation. Throws as Evaluation does, Error{usage} for a model that reads pairs, and
+/// Evaluation; `say` is told Evaluation::window_note(). Throws as Evaluation does, Error{usage} for a model that reads pairs, and
 /// Error{bad_data} for a model without a tokenizer and where `beside` is of other tokens.
 page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<std::string>& files,
-                             const std::set<std::string>& given);
+                             const std::set<std::string>& given,
+                             const std::function<void(const std::string&)>& say);
 
 /// Lines of `sample --cite --json` (page::add_sample), the first options.most tokens' worth.
 page::AnnotatedText annotate_samples(const AnnotateOptions& options,

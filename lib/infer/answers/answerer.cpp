@@ -150,6 +150,15 @@ std::string Answerer::signature(const core::Digest& requests) const {
   return text;
 }
 
+std::string Answerer::cut_note() const {
+  const CutContexts& cut = scorer_->cut_contexts();
+  if (cut.cut == 0) return {};
+  return fmt::format(
+      "{} of {} contexts did not fit into the window of {} tokens: the first {} of their {} tokens "
+      "were left out; --window N takes more",
+      cut.cut, cut.contexts, windows_.window, cut.left_out, cut.tokens);
+}
+
 // Bytes of a token that a text of so many begins with.
 std::int64_t Answerer::bytes_of_first(std::uint32_t token, std::int64_t most) const {
   bool line_start = true;

@@ -51,6 +51,9 @@ class Answerer {
   /// what is answered together, but for how sums are rounded.
   std::vector<Answer> answer(std::span<const task::ScoreRequest> requests);
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+  /// Lines about the window: it is longer than the model's positions; contexts so far were cut.
+  std::string window_note() const { return long_window_note(windows_, loaded_.folder); }
+  std::string cut_note() const;
   /// All that changes a figure; see infer::signature(). `requests`: a digest of them.
   std::string signature(const core::Digest& requests) const;
 

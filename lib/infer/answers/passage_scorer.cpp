@@ -125,6 +125,7 @@ void PassageScorer::score_behind_fronts(const Tokens& context, const Tokens& con
     work.first_scored = from - 1 - work.position;
     work.fresh = from == start;
     if (work.fresh) {
+      if (start > 1) count_context(start, work.position);
       work.past = past_of(context, work.position);
       number = (work.position + plan_.window - 1) / plan_.window;
       work.first_new = 0;
@@ -136,6 +137,14 @@ void PassageScorer::score_behind_fronts(const Tokens& context, const Tokens& con
         {{"token", from - start}, {"passages", to_json(fronts, retriever_->index())}});
     add(std::move(work));
   }
+}
+
+void PassageScorer::count_context(std::int64_t tokens, std::int64_t left_out) {
+  ++cut_.contexts;
+  if (left_out == 0) return;
+  ++cut_.cut;
+  cut_.tokens += static_cast<std::uint64_t>(tokens);
+  cut_.left_out += static_cast<std::uint64_t>(left_out);
 }
 
 // What memories hold of the context before its token `start`.
@@ -162,13 +171,14 @@ Window PassageScorer::past_of(const Tokens& context, std::int64_t start) {
 }
 
 void PassageScorer::gather(const Passage& passage, std::vector<TokenScores>& to,
-                           std::vector<Work>& works, Stems& stems) const {
+                           std::vector<Work>& works, Stems& stems) {
   std::int64_t longest = 0;
   for (const auto& continuation : passage.continuations)
     longest = std::max(longest, std::ssize(continuation));
   const auto size = std::ssize(passage.context);
   const std::int64_t start =
       plan_.carried ? 0 : std::max<std::int64_t>(0, size + longest - 1 - plan_.window);
+  count_context(size, start);
   const auto [at, made] = stems.try_emplace({start, passage.context}, works.size());
   if (made) works.emplace_back().position = start;
   Work& work = works[at->second];

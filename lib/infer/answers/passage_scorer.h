@@ -20,6 +20,13 @@
 
 namespace infer {
 
+/// Contexts of which the beginning was left out: with the longest of their continuations they were
+/// longer than the window.
+struct CutContexts {
+  std::uint64_t contexts = 0, cut = 0;     ///< all, and those that were cut
+  std::uint64_t tokens = 0, left_out = 0;  ///< of those that were cut
+};
+
 /// Each passage has memories of its own. A text gives what infer::score() gives for its tokens as a
 /// data set. A continuation is scored in the last window of its context and itself: local memory is
 /// what stands in it, long and the cache reach what stands before it, as windows of that were
@@ -39,6 +46,7 @@ class PassageScorer {
   std::vector<std::vector<TokenScores>> score(std::span<const Passage> passages);
   /// Tokens of a continuation of a context, at most.
   std::int64_t longest() const;
+  const CutContexts& cut_contexts() const { return cut_; }  ///< so far
 
  private:
   using Tokens = std::vector<std::int64_t>;
@@ -64,7 +72,8 @@ class PassageScorer {
   void score_text(const Passage& passage, TokenScores& to);
   void score_behind_fronts(const Tokens& context, const Tokens& continuation, TokenScores& to);
   void gather(const Passage& passage, std::vector<TokenScores>& to, std::vector<Work>& works,
-              Stems& stems) const;
+              Stems& stems);
+  void count_context(std::int64_t tokens, std::int64_t left_out);
   Window past_of(const Tokens& context, std::int64_t start);
   void add(Work work);
   void flush(bool keep = false);
@@ -81,6 +90,7 @@ class PassageScorer {
   WindowScores scores_;
   std::optional<Retriever> retriever_;
   bool whole_windows_;  // memories see the context
+  CutContexts cut_;
   std::vector<TokenTree> trees_;
   std::vector<Work> works_;  // of these, whose own trees are empty
   std::vector<std::unique_ptr<With>> with_;

@@ -42,6 +42,10 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
   plan.windows = key_options(options, windows);
   plan.leaves_out = options.skip_known < 1;
   plan.reduction = store::parse_reduction(options.keys, options.prune);
+  plan.key_scale = options.key_scale;
+  if (!store::is_key_scale(plan.key_scale))
+    core::fail(core::Code::usage, "--key-scale {}: takes 1, 0.5, 0.25 and so on, powers of 2",
+               plan.key_scale);
   return plan;
 }
 
@@ -56,6 +60,11 @@ void StoreBuildOptions::fields(core::FieldList& f) {
     {"auto", "ip", "l2"});
   f("append", append, "add to this store");
   f("keys", keys, "all: as the model has them; pca:D: their first D principal components");
+  f("key-scale", key_scale,
+    "multiply keys by this power of 2, as large ones need that float16 cannot hold; scores are as "
+    "without")
+      .above(0)
+      .at_most(1);
   f("prune", prune, "merge, merge:K: one entry for those of its K nearest that have its label");
   f("skip-known", skip_known,
     "leave out positions to whose token the model alone gives more than this [1: none]")
@@ -73,8 +82,9 @@ std::string StoreBuildOptions::folder(const std::string& output,
                                       const std::set<std::string>& given) const {
   if (merge) {
     const char* const why = "of parts that are there";
-    core::leave_out("merge", why,
-                    {"model", "metric", "append", "part", "keys", "prune", "skip-known"}, given);
+    core::leave_out(
+        "merge", why,
+        {"model", "metric", "append", "part", "keys", "key-scale", "prune", "skip-known"}, given);
     WindowOptions their_windows;
     LayerReachOptions their_reach;
     core::leave_out("merge", why, core::list_fields(their_windows), given);
@@ -113,6 +123,7 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
   if (data_.header().kind == shard::Kind::pairs) refuse_windows_of_pairs(given);
   model::check_tokenizer(loaded_, data_.header(), data_.name());
   const WindowPlan windows = plan_windows(options.windows, *loaded_.model, loaded_.facts, data_);
+  window_note_ = long_window_note(windows, loaded_.folder);
   store::Plan plan = plan_of(options, loaded_, data_, windows);
   walk_ = make_walk(*loaded_.model, data_, windows, device_);
   const core::Part part = core::part(options.part);
@@ -122,6 +133,8 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
                  range_.begin, range_.end};
   const bool append = !options.append.empty();
   if (append && given.count("metric") == 0) plan.metric = store::read_manifest(folder).metric;
+  if (append && given.count("key-scale") == 0)
+    plan.key_scale = store::read_manifest(folder).key_scale;
   store::expect_possible(plan);  // refused now, not after the rows
   builder_ = std::make_unique<store::Builder>(folder, plan, append);
   most_known_ = options.skip_known;

@@ -27,6 +27,7 @@ struct StoreBuildOptions {
   std::string part = core::kWholePart;  ///< see core::part()
   bool merge = false;                   ///< of parts that are there; see store/merge.h
   std::string keys = "all", prune = "none";  ///< see store::parse_reduction()
+  double key_scale = 1;                      ///< see store::Manifest
   double skip_known = 1;  ///< positions to whose token the model alone gives more have no row
   WindowOptions windows;
   LayerReachOptions reach;
@@ -55,6 +56,8 @@ class StoreBuild {
   StoreBuild(const StoreBuildOptions& options, const std::vector<std::string>& files,
              const std::string& folder, const std::set<std::string>& given);
 
+  /// Says that the window is longer than the model's positions; empty: it is not.
+  const std::string& window_note() const { return window_note_; }
   /// The store has these rows already: there is nothing to fill or to finish.
   bool complete() const { return builder_->complete(); }
   /// Rows there will be at most, and rows that are on disk.
@@ -75,6 +78,7 @@ class StoreBuild {
   std::unique_ptr<store::Builder> builder_;
   std::unique_ptr<EntryWalk> walk_;
   EntryRange range_;  // of the walk: the part's
+  std::string window_note_;
   double most_known_ = 1;
   bool was_complete_ = false;
   bool chooses_index_ = false;  // by the rows

@@ -63,13 +63,13 @@ torch::Tensor WithPlan::mix(const torch::Tensor& log_prob) const {
   return torch::logsumexp(log_prob + torch::tensor(weights, torch::kFloat64).log().unsqueeze(1), 0);
 }
 
-WindowOptions windows_for(const nn::Model& model, WindowOptions options) {
-  const auto& architecture = *model.architecture;
+WindowOptions windows_for(const model::Loaded& loaded, WindowOptions options) {
+  const auto& architecture = *loaded.model->architecture;
   const auto carry = architecture.carry();
-  if (const auto context = architecture.context();
-      context && options.window > *context && carry != nn::Carry::constant) {
-    options.window = *context;
-    options.stride = std::min(options.stride, *context);
+  const auto positions = architecture.context().value_or(loaded.facts.positions);
+  if (positions > 0 && options.window > positions && carry != nn::Carry::constant) {
+    options.window = positions;
+    options.stride = std::min(options.stride, positions);
   }
   if (options.carry == "on" && carry == nn::Carry::reencode) options.carry = "auto";
   return options;
@@ -96,7 +96,7 @@ std::vector<std::shared_ptr<const WithModel>> open_with(
   }
   reach.apply(models);
   for (const auto& with : opened) {
-    with->windows = windows_for(*with->loaded.model, windows);
+    with->windows = windows_for(with->loaded, windows);
     if (!reads_source(loaded)) expect_same_layout(*with, loaded, windows);
   }
   return {opened.begin(), opened.end()};

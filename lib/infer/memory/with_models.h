@@ -37,7 +37,7 @@ struct WithPlan {
 
 /// The options as a model takes them: a window that is longer than its positions is cut to these,
 /// and State is only carried where it can be.
-WindowOptions windows_for(const nn::Model& model, WindowOptions options);
+WindowOptions windows_for(const model::Loaded& loaded, WindowOptions options);
 
 /// Opens the models of `options` beside `loaded`, and sets how far layers look back in all of them:
 /// before windows are planned. Throws Error{bad_data} naming both fingerprints for one with another

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "infer/score/report.h"
 #include "infer/stores/stores.h"
@@ -99,10 +101,21 @@ std::string Evaluation::signature(const shard::Dataset& data) const {
          options_.reach.signature();
 }
 
+std::string Evaluation::window_note() const {
+  return of_pairs() ? std::string() : long_window_note(windows(), loaded_.folder);
+}
+
 std::vector<std::string> Evaluation::notes_on(const shard::Dataset& data) const {
   const auto own = data.fingerprints();
   const char* const what = own.size() > 1 ? "this very text, or a FILE of it" : "this very text";
   std::vector<std::string> notes, unsure;
+  if (auto note = window_note(); !note.empty()) notes.push_back(std::move(note));
+  if (const auto& tuned = memory_.tuned_on;
+      !tuned.empty() && std::any_of(own.begin(), own.end(), [&](const std::string& fingerprint) {
+        return fingerprint.starts_with(tuned);
+      }))
+    notes.push_back(fmt::format(
+        "the memories were tuned on {}: its figures are too good; tune on another text", what));
   if (const auto& stores = memory_.stores; stores.any()) {
     if (stores.opened->hold(own))
       notes.push_back(fmt::format("a datastore holds {}; its entries are left out", what));

@@ -62,8 +62,11 @@ class Evaluation {
                         const std::function<void(std::uint64_t)>& progress) const;
   /// Of a figure of `data`; see infer::signature().
   std::string signature(const shard::Dataset& data) const;
-  /// What there is to say of stores and indices of n-grams that hold this very text, or may: lines.
+  /// What there is to say of the window, and of stores and indices of n-grams that hold this very
+  /// text, or may: lines.
   std::vector<std::string> notes_on(const shard::Dataset& data) const;
+  /// Says that the window is longer than the model's positions; empty: it is not.
+  std::string window_note() const;
   bool retrieves() const { return retrieve_.any(); }
   /// See to_json(Fronts).
   core::OrderedJson describe(const Fronts& fronts) const {

@@ -55,15 +55,17 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
   const auto context = architecture.context();
   const Protocol* const protocol = find_protocol(options.protocol);
   WindowPlan plan;
+  plan.positions = context.value_or(facts.positions);
   plan.window = options.window;
   plan.stride = options.stride;
   plan.by_document = options.restart == "document";
   plan.batch_tokens = options.batch_tokens;
   if (plan.window == 0 && protocol != nullptr)
-    plan.window = protocol->window > 0 ? protocol->window : context.value_or(0);
-  if (plan.window == 0)
-    plan.window = facts.segment > 0 ? facts.segment : context.value_or(kDefaultWindow);
-  if (options.window == 0 && context) plan.window = std::min(plan.window, *context);
+    plan.window = protocol->window > 0 ? protocol->window : plan.positions;
+  if (plan.window == 0) plan.window = facts.segment > 0 ? facts.segment : plan.positions;
+  if (plan.window == 0) plan.window = kDefaultWindow;
+  if (options.window == 0 && plan.positions > 0)
+    plan.window = std::min(plan.window, plan.positions);
   plan.carried = options.carry == "auto"
                      ? protocol == nullptr && architecture.carry() == nn::Carry::constant
                      : options.carry == "on";
@@ -102,6 +104,12 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
   plan.marked = plan.beginning >= 0;
   choose_beginning(options, data, plan);
   return plan;
+}
+
+std::string long_window_note(const WindowPlan& plan, const std::string& model) {
+  if (plan.pairs || plan.positions == 0 || plan.window <= plan.positions) return {};
+  return fmt::format("--window {}: {} has {} positions; tokens beyond them may be scored badly",
+                     plan.window, model, plan.positions);
 }
 
 core::Json to_json(const WindowPlan& plan) {

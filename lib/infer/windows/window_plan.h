@@ -15,6 +15,7 @@ namespace infer {
 
 struct WindowPlan {
   std::int64_t window = 0, stride = 0;  ///< 1 <= stride <= window
+  std::int64_t positions = 0;           ///< the model's; 0: it has no bound, or it is unknown
   bool by_document = false;             ///< each document is a stream of its own
   bool carried = false;  ///< State goes from block to block, nothing is encoded twice
   std::int64_t batch_tokens = 4096;
@@ -47,6 +48,9 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
 /// what pair_windows() says, with the options' batch_tokens alone.
 WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
                         const model::TrainingFacts& facts, const shard::Dataset& data);
+
+/// Says that a window is longer than the model's positions; empty: it is not.
+std::string long_window_note(const WindowPlan& plan, const std::string& model);
 
 /// What the keys of a text depend on, for store.json: the names and values of the flags; of pairs
 /// {"unit": "pair", "batch-tokens"}.

@@ -53,13 +53,14 @@ Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, 
   auto visible = slot.le(query).unsqueeze(0);                              // (1, T, S)
   if (!cache.all_valid())
     visible = (visible & upload(cache.valid(), device).unsqueeze(1)) | slot.eq(query);
-  torch::Tensor distance;  // (B or 1, T, S)
-  if (!plain) {
+  if (narrow && cache.all_valid()) visible.logical_and_(slot.gt(query - window));
+  torch::Tensor distance;  // (B or 1, T, S), eight bytes each: only where slots do not tell it
+  if (positions == Positions::alibi || (narrow && !cache.all_valid())) {
     distance =
         upload(cache.before(), device).unsqueeze(2) - upload(cache.position(), device).unsqueeze(1);
     if (cache.all_valid()) distance = distance.narrow(0, 0, 1);
   }
-  if (narrow) visible = visible & (distance < window);
+  if (narrow && !cache.all_valid()) visible = visible & (distance < window);
   sight.mask = sight_mask(visible, slopes_of(positions, heads, options), distance, options);
   sight.causal = false;
   return sight;

@@ -188,6 +188,24 @@ DOCTEST_TEST_CASE("a protocol chooses what was left open, and options that are g
     const auto shares = infer::scored_shares(found, shard.data().documents(), shard.data().size());
     DOCTEST_CHECK((shares[1] == 1) == (std::string(name) != "llama.cpp"));
   }
+  // Of a folder of transformers: its config.json says how many positions a rotary model has.
+  nn::Model rotary = tiny::model_of("transformer", "rope");
+  const auto of_rotary = [&](const char* protocol, std::int64_t segment, std::int64_t window = 0) {
+    infer::WindowOptions given;
+    given.protocol = protocol, given.window = window;
+    model::TrainingFacts of;
+    of.segment = segment, of.positions = 1024;
+    return infer::plan_windows(given, rotary, of);
+  };
+  DOCTEST_CHECK(of_rotary("none", 0).window == 1024);
+  DOCTEST_CHECK(of_rotary("none", 128).window == 128);
+  for (const char* name : {"hf", "lm-eval", "fairseq"})
+    DOCTEST_CHECK(of_rotary(name, 128).window == 1024);
+  DOCTEST_CHECK(of_rotary("hf", 0).stride == 512);
+  DOCTEST_CHECK(of_rotary("llama.cpp", 0).window == 512);
+  DOCTEST_CHECK(infer::long_window_note(of_rotary("none", 0, 1024), "m").empty());
+  DOCTEST_CHECK(infer::long_window_note(of_rotary("none", 0, 1025), "m")
+                    .starts_with("--window 1025: m has 1024 positions;"));
   infer::WindowOptions options;
   options.window = 12, options.stride = 5, options.begin = "<|endoftext|>";
   DOCTEST_CHECK(plan("lm-eval", {"restart"}, options).by_document == false);
