@@ -51,6 +51,10 @@ void expect_folder_to_write(const cli::Context& context) {
     core::fail(core::Code::usage, "-o DIR is missing: where the model goes");
 }
 
+void say_it_was_there(const cli::Context& context) {
+  cli::note(context, context.output + " holds just this model: nothing to do");
+}
+
 int info(const Folders& options, const cli::Context& context) {
   start(context);
   core::Output out(context.output);
@@ -76,8 +80,9 @@ int verify(const Folders& options, const cli::Context& context) {
 int export_folder(const Export& options, const cli::Context& context) {
   expect_folder_to_write(context);
   start(context);
-  const auto family = model::export_model(model::load(options.folder), options, context.output);
-  cli::write_receipt(context, {{"model", context.output}, {"family", family}});
+  const auto found = model::export_model(model::load(options.folder), options, context.output);
+  if (found.was_there) say_it_was_there(context);
+  cli::write_receipt(context, {{"model", context.output}, {"family", found.family}});
   return 0;
 }
 
@@ -85,6 +90,7 @@ int import_file(const Import& options, const cli::Context& context) {
   expect_folder_to_write(context);
   start(context);
   const auto found = model::import_model(options.file, options, context.output);
+  if (found.was_there) say_it_was_there(context);
   cli::write_receipt(context, {{"model", context.output},
                                {"program", found.program},
                                {"arch", found.arch},

@@ -42,6 +42,10 @@ nn::ModelOptions with_biases(const Family& family, const nn::ModelOptions& optio
   return best;
 }
 
+[[noreturn]] void refuse_folder(const std::string& folder, const char* what) {
+  core::fail(core::Code::cannot_create, "{}: holds {} already; give another folder", folder, what);
+}
+
 }  // namespace
 
 std::shared_ptr<const nn::Model> in_shape_of(const Family& family,
@@ -80,25 +84,37 @@ void ExportOptions::fields(core::FieldList& f) {
   f("family", family, "whose config.json and names of weights it gets", family_names());
 }
 
-void expect_no_model(const std::string& folder) {
+void expect_no_other_model(const std::string& folder) {
   const auto there = [&](const char* name) { return core::exists(folder + "/" + name); };
-  const auto refuse_it = [&](const char* what) {
-    core::fail(core::Code::cannot_create, "{}: holds {} already; give another folder", folder,
-               what);
-  };
-  if (there("model.safetensors")) refuse_it("a model");
   if (!there("config.json")) {
-    if (there("tokenizer.json")) refuse_it("a tokenizer");
+    if (there("model.safetensors")) refuse_folder(folder, "a model");
+    if (there("tokenizer.json")) refuse_folder(folder, "a tokenizer");
     return;
   }
-  // What an export that was stopped left behind; a training has more.
+  // Of an export or import, finished or stopped; a training has more.
   const bool own = core::read_json(folder + "/config.json", kMostConfigBytes).contains("tessera");
-  if (!own || there("metrics.jsonl")) refuse_it("a model");
+  if (!own || there("metrics.jsonl")) refuse_folder(folder, "a model");
 }
 
-std::string export_model(const Loaded& loaded, const ExportOptions& options,
-                         const std::string& folder) {
-  expect_no_model(folder);
+bool save_once(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
+               const std::string& tokenizer) {
+  if (!core::exists(folder + "/model.safetensors")) {
+    save(folder, model, facts, tokenizer);
+    return false;
+  }
+  if (!is_saved(folder, model, facts, tokenizer)) refuse_folder(folder, "a model");
+  return true;
+}
+
+NewModelFolder::NewModelFolder(const std::string& folder)
+    : lock_(folder, "another process writes a model in it; wait for it, or give another folder",
+            core::FolderLock::Absent::made) {
+  expect_no_other_model(folder);
+}
+
+ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
+                          const std::string& folder) {
+  const NewModelFolder locked(folder);
   std::string type = options.family.empty() ? loaded.family : options.family;
   if (type.empty()) {
     const Family* const first = family_of(loaded.model->options);
@@ -113,8 +129,7 @@ std::string export_model(const Loaded& loaded, const ExportOptions& options,
                              {"segment", loaded.facts.segment}};
   facts.update(core::OrderedJson(loaded.facts.all));
   facts["family"] = type;
-  save(folder, *model, facts, loaded.tokenizer);
-  return type;
+  return {type, save_once(folder, *model, facts, loaded.tokenizer)};
 }
 
 }  // namespace model

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "core/folder_lock.h"
 #include "core/options.h"
 #include "model/families/family.h"
 #include "model/folder.h"
@@ -25,11 +26,33 @@ struct ExportOptions {
   void fields(core::FieldList& f);
 };
 
-/// Writes the folder as save() does, float32, with the facts of its training; returns the
-/// family. Throws Error{cannot_create} where `folder` holds a model, and as in_shape_of().
-std::string export_model(const Loaded& loaded, const ExportOptions& options,
-                         const std::string& folder);
-/// Throws Error{cannot_create} where `folder` holds a model.
-void expect_no_model(const std::string& folder);
+struct ExportReport {
+  std::string family;
+  bool was_there = false;  ///< the folder held just this model before: nothing was written
+};
+
+/// Writes the folder as save_once() does, float32, with the facts of its training. Throws as
+/// save_once() and in_shape_of().
+ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
+                          const std::string& folder);
+
+/// Throws Error{cannot_create} where `folder` holds a model or tokenizer that no export or import
+/// has written. For the start of a command: it reads no weights.
+void expect_no_other_model(const std::string& folder);
+/// save(), and false. If the folder holds exactly the files that save() writes, nothing is written:
+/// true. So a command that was killed after its last step can be run again. Throws
+/// Error{cannot_create} where the folder holds another model, and as save().
+bool save_once(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
+               const std::string& tokenizer);
+
+/// A folder for a model, made if need be and this process's alone until this goes; one that was made
+/// and stayed empty goes too. Throws as expect_no_other_model(), also if another process writes in it.
+class NewModelFolder {
+ public:
+  explicit NewModelFolder(const std::string& folder);
+
+ private:
+  core::FolderLock lock_;
+};
 
 }  // namespace model

@@ -1,5 +1,6 @@
 #include "model/folder.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "core/error.h"
@@ -30,6 +31,40 @@ std::string other(const std::string& what, const std::string& path, const std::s
 void expect_none(const std::string& fault) {
   if (!fault.empty()) fail(Code::bad_data, "{}", fault);
 }
+
+std::string config_text(const nn::Model& model, const core::OrderedJson& facts,
+                        const std::string& tokenizer) {
+  return core::dump_pretty(make_config(model.options, model.vocabulary, facts,
+                                       tokenizer_fingerprint(tokenizer),
+                                       end_of_document(tokenizer)));
+}
+
+void write_weights(core::ByteSink& sink, const nn::Model& model, const core::OrderedJson& facts) {
+  write_safetensors(sink, weights_to_write(model, written_family(model.options, facts)),
+                    {{kFingerprintKey, fingerprint(model).hex()}});
+}
+
+// Compares what is written to it with a file.
+class ComparedFile : public core::ByteSink {
+ public:
+  explicit ComparedFile(const std::string& path) : file_(core::open_source(path)) {}
+  using core::ByteSink::write;
+  void write(std::span<const std::byte> in) override {
+    while (equal_ && !in.empty()) {
+      const auto some = std::span(buffer_).first(std::min(in.size(), buffer_.size()));
+      equal_ = core::read_fully(*file_, some) == some.size() &&
+               std::equal(some.begin(), some.end(), in.begin());
+      in = in.subspan(some.size());
+    }
+  }
+  /// Whether the file has exactly these bytes.
+  bool equal() { return equal_ && file_->read(std::span(buffer_).first(1)) == 0; }
+
+ private:
+  std::unique_ptr<core::ByteSource> file_;
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(std::size_t{1} << 16);
+  bool equal_ = true;
+};
 
 }  // namespace
 
@@ -101,14 +136,30 @@ Loaded load(const std::string& folder, torch::Device device, std::optional<torch
 void save(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
           const std::string& tokenizer) {
   core::make_folders(folder);
-  const auto config = make_config(model.options, model.vocabulary, facts,
-                                  tokenizer_fingerprint(tokenizer), end_of_document(tokenizer));
-  core::write_file(folder + "/config.json", core::dump_pretty(config));
+  core::write_file(folder + "/config.json", config_text(model, facts, tokenizer));
   if (!tokenizer.empty()) core::write_file(folder + "/tokenizer.json", tokenizer + "\n");
   core::Output weights(folder + "/model.safetensors");
-  write_safetensors(weights, weights_to_write(model, written_family(model.options, facts)),
-                    {{kFingerprintKey, fingerprint(model).hex()}});
+  write_weights(weights, model, facts);
   weights.commit();
+}
+
+bool is_saved(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
+              const std::string& tokenizer) {
+  const auto holds = [&](const char* name, const auto& write) {
+    const std::string path = folder + "/" + name;
+    if (!core::exists(path)) return false;
+    ComparedFile file(path);
+    write(file);
+    return file.equal();
+  };
+  const auto holds_text = [&](const char* name, const std::string& text) {
+    return holds(name, [&](core::ByteSink& sink) { sink.write(text); });
+  };
+  const bool tokenizers = tokenizer.empty() ? !core::exists(folder + "/tokenizer.json")
+                                            : holds_text("tokenizer.json", tokenizer + "\n");
+  return tokenizers && holds_text("config.json", config_text(model, facts, tokenizer)) &&
+         holds("model.safetensors",
+               [&](core::ByteSink& sink) { write_weights(sink, model, facts); });
 }
 
 bool is_model_file(std::string_view name) {

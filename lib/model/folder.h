@@ -77,6 +77,11 @@ void give_tokenizer(Loaded& loaded, const std::string& path);
 void save(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
           const std::string& tokenizer);
 
+/// Whether the files that save() writes are there, with the bytes that it writes, and no
+/// tokenizer.json beside them that it does not write.
+bool is_saved(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
+              const std::string& tokenizer);
+
 /// config.json, tokenizer.json, model.safetensors: the names that save() gives.
 bool is_model_file(std::string_view name);
 

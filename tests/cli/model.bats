@@ -116,7 +116,10 @@ END
   [ "$(loss out)" = "$(loss trained)" ]
   eval-ppl -q -m out --json x.shard.zst >a && eval-ppl -q -m trained --json x.shard.zst >b
   [ "$(field loss <a)" = "$(field loss <b)" ]
-  says 73 "holds a model already" model export trained --family gpt2 -o out
+  # The same again finds it done; another model does not replace it.
+  run --separate-stderr model export trained --family gpt2 -o out
+  [ "$status" -eq 0 ] && [ "$output" = "$(cat line)" ] && [ "$stderr" = "model: out holds just this model: nothing to do" ]
+  says 73 "holds a model already" model export "$golden/families/mistral" -o out
   says 78 "no llama can be made of it: positions is \"learned\", not \"rope\"" model export trained --family llama -o other
   # What changes the scores and what the family has not: said, not dropped.
   for option in --head-bias --logit-cap=5; do
@@ -148,7 +151,8 @@ END
     [ "$(model info --json "$name" | field parameters)" = "$(field parameters <line)" ]
   done
   [ "$(model info --json nanomosaics | field arch)" = mosaic ]
-  says 73 "holds a model already" model import "$golden/checkpoints/nanogpt.pt" -o nanogpt
+  says 0 "nanogpt holds just this model: nothing to do" model import "$golden/checkpoints/nanogpt.pt" -o nanogpt
+  says 73 "holds a model already" model import "$golden/checkpoints/nanogpt_stream.pt" -o nanogpt
   says 66 "nothing.pt: cannot open" model import nothing.pt -o other
   says 65 "not a file of torch.save" model import x.txt -o other
   says 65 "256 tokens, but the model has 40" model import "$golden/checkpoints/nanogpt.pt" -t bytes -o other

@@ -1,6 +1,7 @@
 // Checkpoints of other programs' trainers: their models give the log-probabilities of a plain
 // reading, and what is missing or not supported is named. tests/golden/checkpoints.py wrote them.
 
+#include "core/io.h"
 #include "folder_of_test.h"
 #include "model/folder.h"
 #include "model/import_model.h"
@@ -229,8 +230,25 @@ DOCTEST_TEST_CASE("a folder of transformers whose weights are pickled, in one fi
 DOCTEST_TEST_CASE("a model is not written over another") {
   const TemporaryFolder folder;
   const auto path = imported(folder, "nanogpt");
-  expect_error(Code::cannot_create, "holds a model already",
-               [&] { model::import_model(kGolden + "nanogpt.pt", {}, path); });
+  const auto refused = [&](const std::string& what) {
+    expect_error(Code::cannot_create, "holds a model already",
+                 [&] { model::import_model(kGolden + what + ".pt", {}, path); });
+  };
+  refused("nanogpt_stream");
+  // The same again finds it done; a byte more of any file, and it is another.
+  DOCTEST_CHECK(model::import_model(kGolden + "nanogpt.pt", {}, path).was_there);
+  for (const std::string name : {"/config.json", "/model.safetensors"}) {
+    const auto whole = core::read_text(path + name);
+    core::write_file(path + name, whole + "\n");
+    refused("nanogpt");
+    core::write_file(path + name, whole);
+  }
+  core::write_file(path + "/tokenizer.json", "{}\n");
+  refused("nanogpt");
+  std::filesystem::remove(path + "/tokenizer.json");
+  DOCTEST_CHECK(model::import_model(kGolden + "nanogpt.pt", {}, path).was_there);
+  std::filesystem::remove(path + "/model.safetensors");
+  DOCTEST_CHECK(!model::import_model(kGolden + "nanogpt.pt", {}, path).was_there);
 }
 
 DOCTEST_TEST_CASE("many names for one storage are refused before they are many times the file") {

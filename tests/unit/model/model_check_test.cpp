@@ -110,7 +110,7 @@ DOCTEST_TEST_CASE(
     model::ExportOptions asked;
     asked.family = family;
     const auto loaded = model::load(folder / "a");
-    DOCTEST_CHECK(model::export_model(loaded, asked, folder / "b") == family);
+    DOCTEST_CHECK(model::export_model(loaded, asked, folder / "b").family == family);
     const auto again = model::load(folder / "b");
     DOCTEST_CHECK(again.family == family);
     DOCTEST_CHECK(again.facts.memory == "local");
