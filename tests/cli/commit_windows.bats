@@ -1,0 +1,174 @@
+#!/usr/bin/env bats
+# A command that is killed after it has committed its output, and before the caller knows it, is run again: it finds its
+# work done. Nothing is removed, added or built twice.
+#
+# The process dies behind its n-th call that changes what is in a folder, and behind main (`exit`), so every window is met.
+
+load helpers
+
+kinds=write,rename,create,truncate,mkdir,unlink,exit
+
+setup_file() {
+  faults=$BIN/../tests/libfaults.so
+  [ -e "$faults" ] || skip "no $faults (make tests)"
+  ! grep -q 'TESSERA_SANITIZE:BOOL=ON' "$BIN/../CMakeCache.txt" || skip "sanitizers want to be preloaded first"
+  needs build-datastore
+  export faults OMP_NUM_THREADS=1
+  cd "$BATS_FILE_TMPDIR"
+  "$root/tests/cli/tiny_gpt2" model
+  seq 1000 1040 | tokenize -q -t bytes --format lines -o a.shard.zst
+  seq 2000 2020 | tokenize -q -t bytes --format lines -o b.shard.zst
+  build=(build-datastore -q -j 1 -m model --batch-tokens 64)
+  "${build[@]}" --index IVF4,Flat a.shard.zst -o ivf
+  "${build[@]}" --part 1/2 a.shard.zst -o part.1
+  "${build[@]}" --part 2/2 a.shard.zst -o part.2
+  train -q -j 1 --layers 1 --d-model 8 --heads 1 --segment 16 --batch 2 --steps 1 a.shard.zst -o plain
+}
+
+setup() { cd "$BATS_FILE_TMPDIR"; }
+
+# prepare: what the command finds where it writes: a copy of $base, or nothing.
+prepare() {
+  rm -rf out
+  [ -z "$base" ] || cp -r "$base" out
+}
+
+# struck N HOW COMMAND...: COMMAND, with that signal behind its N-th call; its exit code in $code, its words in stdout and stderr.
+struck() {
+  local n=$1 how=$2
+  shift 2
+  code=0
+  LD_PRELOAD=$faults FAULT_CALL=$kinds FAULT_AT=$n FAULT_ERRNO=$how FAULT_COUNT=$PWD/count "$@" >stdout 2>stderr </dev/null || code=$?
+}
+
+# undisturbed COMMAND...: makes `whole` and `record`, and says in $calls how many calls there are.
+undisturbed() {
+  rm -rf whole
+  prepare
+  struck 0 5 "$@"
+  [ "$code" -eq 0 ]
+  calls=$(cat count)
+  mv out whole
+  mv stdout record
+}
+
+# again COMMAND...: run now it ends as if it had never been disturbed.
+again() {
+  "$@" >stdout 2>stderr </dev/null || { echo "again: exit $?: $(cat stderr)" && return 1; }
+  cmp stdout record
+  like_whole || { echo "again: another output" && return 1; }
+}
+
+like_whole() { diff -r -x timings.jsonl out whole; }
+
+# last_calls BASE COMMAND...: killed behind each of its last calls, from before the commit on.
+last_calls() {
+  base=$1
+  shift
+  undisturbed "$@"
+  local n
+  for ((n = calls > 6 ? calls - 5 : 1; n <= calls; ++n)); do
+    prepare
+    struck "$n" kill-after "$@"
+    [ "$code" -eq 137 ]
+    again "$@" || { echo "killed behind call $n of $calls" && return 1; }
+  done
+}
+
+@test "store remove: killed behind any call and run again, one document is gone, and the receipt is given" {
+  base=ivf
+  remove=(store remove -q -j 1 --json --document 3 out)
+  undisturbed "${remove[@]}"
+  local n how committed=0
+  for ((n = 1; n <= calls; ++n)); do
+    prepare
+    struck "$n" kill-after "${remove[@]}"
+    [ "$code" -eq 137 ]
+    [ "$committed" -gt 0 ] || ! grep -q '"generation": *2,' out/store.json || committed=$n
+    again "${remove[@]}" || { echo "killed behind call $n of $calls" && return 1; }
+    # What had been removed already is said to be so, with -q too.
+    if [ "$committed" -gt 0 ]; then
+      [ "$(wc -l <stderr)" -eq 1 ]
+      grep -q '^store: out: these documents were removed before, in generation 2: nothing was removed now; ' stderr
+    else
+      [ ! -s stderr ]
+    fi
+  done
+  [ "$committed" -gt 5 ] && [ "$committed" -lt $((calls - 3)) ]
+
+  # A signal that can be held is held from the commit until the receipt is out.
+  signals=(term-after int-after usr1-after)
+  for ((n = committed; n <= calls; ++n)); do
+    how=${signals[n % 3]}
+    prepare
+    struck "$n" "$how" "${remove[@]}"
+    [ "$code" -eq 0 ]
+    cmp stdout record
+    [ ! -s stderr ]
+    again "${remove[@]}" || { echo "$how behind call $n of $calls" && return 1; }
+  done
+  # Before that it ends the process, and nothing has happened.
+  prepare
+  struck 2 term-after "${remove[@]}"
+  [ "$code" -eq 143 ]
+  again "${remove[@]}"
+}
+
+@test "store remove: the same number on purpose takes the generation, and that command is not done twice either" {
+  rm -rf out
+  cp -r ivf out
+  store remove -q --json --document 3 out >first
+  [ "$(field generation <first)" -eq 2 ]
+  store remove -q --json --document 3 --generation 2 out >second 2>err
+  [ ! -s err ]
+  [ "$(field generation <second)" -eq 3 ]
+  [ "$(field values <first)" != "$(field values <second)" ]
+  cp -r out twice
+  for generation in 1 2; do
+    store remove -q --json --document 3 --generation "$generation" out >receipt 2>err
+    cmp <(field values <receipt) <(field values <"$([ "$generation" -eq 1 ] && echo first || echo second)")
+    grep -q 'nothing was removed now; to remove what has this number now: store remove --generation 3 --document 3 out$' err
+  done
+  build-datastore -q --json --remove-document 3 out >receipt 2>err
+  cmp receipt second
+  grep -q 'nothing was removed now' err
+  run -64 --separate-stderr store remove --document 4 --generation 2 out
+  [[ $stderr == "store: out: is of generation 3, and "* ]]
+  diff -r out twice
+  rm -r twice
+}
+
+@test "build-datastore: killed behind its commit and run again, rows are added once" {
+  last_calls ivf build-datastore -q -j 1 -m model --batch-tokens 64 --append out b.shard.zst
+  last_calls '' build-datastore -q -j 1 -m model --batch-tokens 64 --index IVF4,Flat a.shard.zst -o out
+}
+
+@test "store merge, store rebuild: killed behind the commit and run again" {
+  last_calls '' store merge -q -j 1 --index IVF4,Flat part.1 part.2 -o out
+  # A rebuild makes the index anew each time, in a generation of its own.
+  like_whole() {
+    cmp <(cat out/index*.faiss) <(cat whole/index*.faiss) && cmp out/keys.npy whole/keys.npy && store verify -q out >/dev/null &&
+      sed -i 's/"generation":3/"generation":2/' stdout && cmp stdout record
+  }
+  again() {
+    "$@" >stdout 2>stderr </dev/null
+    like_whole
+  }
+  last_calls ivf store rebuild -q -j 1 --json --index IVF2,SQ8 out
+}
+
+@test "model export, model import: killed behind the commit and run again" {
+  last_calls '' model export -q -j 1 plain --family gpt2 -o out
+  last_calls '' model import -q -j 1 "$root/tests/golden/checkpoints/nanogpt.pt" -o out
+}
+
+@test "train, build-targets: killed behind the commit and run again" {
+  last_calls '' train -q -j 1 --layers 1 --d-model 8 --heads 1 --segment 16 --batch 2 --steps 1 a.shard.zst -o out
+  last_calls '' build-targets -q -j 1 --datastore ivf --k 8 --keep 4 a.shard.zst -o out
+}
+
+@test "tokenize, build-ngrams, bm25-search build: killed behind the commit and run again" {
+  last_calls '' tokenize -q -j 1 -t bytes "$root/LICENSE" -o out
+  last_calls '' build-ngrams -q -j 1 a.shard.zst -o out
+  last_calls '' bm25-search build -q -j 1 a.shard.zst -o out
+}
