@@ -8,7 +8,8 @@ namespace infer {
 
 void WindowOptions::fields(core::FieldList& f, bool documents) {
   f.group("Windows");
-  f("window", window, "tokens fed at once; 0: the segment of its training, else the model's positions")
+  f("window", window,
+    "tokens fed at once; 0: the segment of its training, else the model's positions")
       .between(0, 16e6);
   f("stride", stride,
     "tokens by which a window advances; it scores those that are new; auto: the window, or with "
