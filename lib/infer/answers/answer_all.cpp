@@ -39,6 +39,7 @@ AllAnswered answer_all(Answerer& answerer, task::ScoreRequestReader& requests,
                        const AnswerOptions& options, core::ByteSink& out,
                        const AnswerWatch& watch) {
   AllAnswered all;
+  if (answerer.tokenizer().kind() == text::TokenizerKind::bytes) requests.take_any_bytes();
   const std::int64_t alone = requests.regular() ? kBatchOfFiles : 1;
   const std::int64_t most = options.batch > 0 ? options.batch : alone;
   for (auto batch = next(requests, most); !batch.empty(); batch = next(requests, most)) {
