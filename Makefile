@@ -85,7 +85,8 @@ check: tests
 	@tools/check
 
 # The unit and program tests once more, on the kernels and the matrix products of a processor without AVX-512: what holds
-# on one machine alone is seen here. Only the kernels are compiled anew. CHECKS=unit leaves the programs out.
+# on one machine alone is seen here. Only the kernels are compiled anew. CHECKS=kernels: only the unit
+# tests that run kernels.
 CHECKS ?= unit cli
 check-avx2: BUILD := build-avx2
 check-avx2: CMAKE_ARGS += -DTESSERA_ARCH=x86-64-v3

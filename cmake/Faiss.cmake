@@ -3,7 +3,7 @@
 # The AVX2 build is taken where there is one and the programs are for such processors (four to six times as fast as
 # Debian's, see tools/build-faiss). OpenBLAS is the OpenMP build and static, so that only the LAPACK routines that torch
 # lacks are taken from it. Its OpenMP, and FAISS's, is torch's libgomp where torch is linked, else the compiler's: hence
-# --as-needed. In a portable build both are one shared library, behind torch as ever, so that they are packed once.
+# --as-needed. Both are one shared library, libtessera_faiss.so, which programs link after torch.
 # Without FAISS dep::faiss is empty and FAISS_VERSION is "none".
 set(faiss_hints ${faiss_ROOT} $ENV{faiss_ROOT} ${CMAKE_SOURCE_DIR}/.deps/faiss)
 find_path(FAISS_INCLUDE faiss/Index.h HINTS ${faiss_hints} PATH_SUFFIXES include)
@@ -32,13 +32,9 @@ message(STATUS "FAISS ${FAISS_VERSION}: ${FAISS_LIBRARY}")
 target_include_directories(dep_faiss SYSTEM INTERFACE ${FAISS_INCLUDE})
 target_compile_definitions(dep_faiss INTERFACE TESSERA_FAISS)
 set(faiss_tail ${OPENBLAS_LIBRARY} -Wl,--push-state,--as-needed -l:libgfortran.so.5 -lgomp -Wl,--pop-state Threads::Threads)
-if(TESSERA_KERNEL_ARCHS)
-  file(WRITE ${CMAKE_BINARY_DIR}/generated/faiss.cpp "")
-  add_library(tessera_faiss SHARED ${CMAKE_BINARY_DIR}/generated/faiss.cpp)
-  set_target_properties(tessera_faiss PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/tessera INSTALL_RPATH $ORIGIN)
-  target_link_libraries(tessera_faiss PRIVATE dep::torch -Wl,--whole-archive ${FAISS_LIBRARY} -Wl,--no-whole-archive ${faiss_tail})
-  install(TARGETS tessera_faiss LIBRARY DESTINATION lib/tessera)
-  target_link_libraries(dep_faiss INTERFACE tessera_faiss)
-else()
-  target_link_libraries(dep_faiss INTERFACE ${FAISS_LIBRARY} ${faiss_tail})
-endif()
+file(WRITE ${CMAKE_BINARY_DIR}/generated/faiss.cpp "")
+add_library(tessera_faiss SHARED ${CMAKE_BINARY_DIR}/generated/faiss.cpp)
+set_target_properties(tessera_faiss PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/tessera INSTALL_RPATH $ORIGIN)
+target_link_libraries(tessera_faiss PRIVATE dep::torch -Wl,--whole-archive ${FAISS_LIBRARY} -Wl,--no-whole-archive ${faiss_tail})
+install(TARGETS tessera_faiss LIBRARY DESTINATION lib/tessera)
+target_link_libraries(dep_faiss INTERFACE tessera_faiss)

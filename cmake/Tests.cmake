@@ -1,13 +1,20 @@
 # What ctest runs. Everything here is built by the target unit-tests, not by a plain build.
 
-# A test binary; torch's links torch first, as the programs do.
+# A test binary; torch's links torch first, as the programs do. UNIT: with doctest's and RapidCheck's precompiled header.
 function(tessera_test_binary name)
-  cmake_parse_arguments(TEST "TORCH" "" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(TEST "TORCH;UNIT" "" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${TEST_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  set(pch pch)
+  if(TEST_UNIT)
+    set(pch unit_pch)
+    target_compile_options(${name} PRIVATE -O1)
+  endif()
   if(TEST_TORCH)
     target_link_libraries(${name} PRIVATE dep::torch)
-    tessera_torch_target(${name})
+    tessera_torch_target(${name} torch_${pch})
+  else()
+    target_precompile_headers(${name} REUSE_FROM plain_${pch})
   endif()
   target_link_libraries(${name} PRIVATE ${TEST_LIBRARIES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
@@ -33,6 +40,11 @@ function(tessera_unit_tests)
     return()
   endif()
   dep_plain(rapidcheck rapidcheck.h rapidcheck)
+  set(headers <doctest/doctest.h> <rapidcheck.h>)
+  tessera_pch(plain_unit_pch LIBRARIES dep::fmt dep::json dep::rapidcheck HEADERS ${TESSERA_PLAIN_HEADERS} ${headers} OPTIONS -O1)
+  tessera_pch(torch_unit_pch LIBRARIES dep::torch dep::fmt dep::json dep::rapidcheck HEADERS ${TESSERA_TORCH_HEADERS} ${headers} OPTIONS -O1)
+  set_target_properties(torch_unit_pch PROPERTIES JOB_POOL_COMPILE torch)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/tests/unit/main.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   get_property(rooms GLOBAL PROPERTY TESSERA_ROOMS)
   get_property(torch_rooms GLOBAL PROPERTY TESSERA_TORCH_ROOMS)
   foreach(room ${rooms})
@@ -53,21 +65,24 @@ function(tessera_unit_tests)
     elseif(room STREQUAL ranks)
       set(beside tessera_nn)
     endif()
-    tessera_test_binary(unit_${room} ${torch} SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${sources}
+    tessera_test_binary(unit_${room} UNIT ${torch} SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${sources}
       LIBRARIES tessera_${room} ${beside} dep::rapidcheck)
     add_test(NAME unit_${room} COMMAND unit_${room} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     # Threads that spin while they wait make small tensors many times slower where other tests run beside them.
     set_tests_properties(unit_${room} PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
+    if(torch OR room MATCHES "^(text|store)$")
+      set_tests_properties(unit_${room} PROPERTIES LABELS kernels)
+    endif()
     if(torch)
       set_tests_properties(unit_${room} PROPERTIES PROCESSORS 2)  # torch takes every core it sees
     endif()
   endforeach()
   # Apart from unit_train: where there is a device autograd has threads, which the processes that a test forks have not.
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/device/*_test.cpp)
-  tessera_test_binary(unit_device TORCH SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${CMAKE_SOURCE_DIR}/tests/unit/first_look.cpp ${sources}
+  tessera_test_binary(unit_device UNIT TORCH SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${CMAKE_SOURCE_DIR}/tests/unit/first_look.cpp ${sources}
     LIBRARIES tessera_train emulated_kernels pretend_device)
   add_test(NAME unit_device COMMAND unit_device WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(unit_device PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive PROCESSORS 2)
+  set_tests_properties(unit_device PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive PROCESSORS 2 LABELS kernels)
 endfunction()
 
 # tests/fuzz/NAME_fuzz.cpp: with TESSERA_FUZZ a libFuzzer program build/bin/fuzz_NAME; otherwise its inputs, those of
@@ -103,6 +118,9 @@ function(tessera_fuzz_tests)
         endif()
       endforeach()
       add_test(NAME fuzz_${name} COMMAND fuzz_${name} ${folders})
+      if(torch)
+        set_tests_properties(fuzz_${name} PROPERTIES LABELS kernels)
+      endif()
     endif()
   endforeach()
   if(TESSERA_FUZZ)
