@@ -12,7 +12,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kPiece = 1024;  // tokens fed at once where nothing else bounds them
+constexpr std::int64_t kPiece = 1024;  // tokens fed at once, at most: what bounds the memory
 
 std::int64_t size_of(const std::vector<std::int64_t>& tokens) {
   return static_cast<std::int64_t>(tokens.size());
@@ -55,6 +55,13 @@ bool Session::alone(std::size_t prompt_length) const {
                      [&](const auto& with) { return with->session.alone(prompt_length); });
 }
 
+std::int64_t Session::forgotten_of(std::int64_t prompt_length) const {
+  if (carry_ == nn::Carry::constant || prompt_length <= window_) return 0;
+  if (carry_ == nn::Carry::forget || fronted_) return prompt_length - window_;
+  const std::int64_t half = window_ / 2, renewed = window_ - half;
+  return (prompt_length - window_ + renewed - 1) / renewed * renewed;
+}
+
 void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
                     const std::vector<std::vector<std::int64_t>>& sources) {
   for (const auto* texts : {&prompts, &sources})
@@ -89,7 +96,7 @@ std::int64_t Session::next_piece(Text& text, std::int64_t left, Feed& feed) cons
   if (left == 0) return 0;
   if (text.length == 0) feed.source = text.source;
   if (carry_ == nn::Carry::constant) return std::min(left, kPiece);
-  if (text.seen < window_) return std::min(left, window_ - text.seen);
+  if (text.seen < window_) return std::min({left, window_ - text.seen, kPiece});
   if (carry_ == nn::Carry::forget) return std::min(left, std::max<std::int64_t>(1, window_ / 2));
   const auto again = window_ / 2;
   feed.fresh = true;

@@ -63,6 +63,8 @@ class Session {
 
   std::int64_t rows() const { return static_cast<std::int64_t>(texts_.size()); }
   std::int64_t window() const { return window_; }
+  /// Tokens at the beginning of a prompt that the model has forgotten when it has read the prompt.
+  std::int64_t forgotten_of(std::int64_t prompt_length) const;
   /// Whether prompts of these lengths can start together.
   bool alone(std::size_t prompt_length) const;
 

@@ -9,6 +9,7 @@
 #include "infer/loops/make_engine.h"
 #include "infer/stores/stores.h"
 #include "infer/windows/begin.h"
+#include "model/end_tokens.h"
 #include "nn/base/arch_facts.h"
 #include "text/formats/tokenizer_json.h"
 
@@ -52,6 +53,8 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
     core::fail(Code::bad_data, "{}: the tokenizer has {} tokens, the model {} words",
                loaded_.folder, tokenizer_->size(), loaded_.model->vocabulary);
   end_ = tokenizer_->end_of_document();
+  if (end_) ends_.insert(*end_);
+  for (const auto id : model::end_tokens(loaded_.folder, loaded_.config)) ends_.insert(id);
   const auto begin = chosen_beginning(options_.begin, tokenizer_.get(), loaded_.folder);
   if (begin.value_or(-1) >= 0) begin_ = {*begin};
   WindowOptions windows;
@@ -73,6 +76,7 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   MemoryPlan memories = plan_memory(memory, plan, loaded_);
   memories.with.models = std::move(with);
   window_ = plan.window;
+  window_note_ = long_window_note(plan, loaded_.folder);
   const Precision precision = parse_precision(options_.weights);
   engine_ = make_engine(*loaded_.model, device, precision, record);
   if (options_.cite) citer_.emplace(memories, tokenizer_, options_.cite_most);
@@ -108,6 +112,14 @@ std::vector<std::int64_t> Generator::encode(const std::string& prompt) const {
     core::fail(Code::usage,
                "an empty prompt: the tokenizer has no token that documents start with");
   return {newline[0]};
+}
+
+std::string Generator::long_prompts_note() const {
+  if (long_prompts_ == 0) return {};
+  return fmt::format(
+      "{} of {} prompts were longer than the window of {} tokens: the first {} of their {} tokens "
+      "were forgotten; --window N takes more",
+      long_prompts_, prompts_, window_, forgotten_, long_tokens_);
 }
 
 std::string Generator::engine_error(const std::string& prompt) {
@@ -156,6 +168,12 @@ std::vector<Start> Generator::starts_of(const std::vector<Prompt>& prompts,
     starts.push_back(sources_ ? sources_->read(number, prompt.text, watch.warn)
                               : Start{number, encode(prompt.text), {}, options_.max_tokens});
     set_own(starts.back(), prompt);
+    const auto length = std::ssize(starts.back().tokens);
+    const auto forgotten = session_->forgotten_of(length);
+    if (forgotten == 0) continue;
+    ++long_prompts_;
+    long_tokens_ += static_cast<std::uint64_t>(length);
+    forgotten_ += static_cast<std::uint64_t>(forgotten);
   }
   if (sources_)
     std::stable_sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) {
@@ -191,7 +209,7 @@ void Generator::count(std::size_t tokens, const GeneratorWatch& watch) {
 std::optional<Finish> Generator::ends(StopText& text, text::StreamDecoder& decoder,
                                       std::int64_t token) const {
   const auto id = static_cast<std::uint32_t>(token);
-  if (end_ && id == *end_ && !options_.ignore_end) return Finish::end;
+  if (ends_.contains(token) && !options_.ignore_end) return Finish::end;
   std::string piece;
   decoder.push(id, piece);
   if (text.push(piece)) return Finish::stop;

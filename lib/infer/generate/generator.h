@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,6 +74,9 @@ class Generator {
   /// How stores were asked so far.
   SearchCounts searches() const { return session_->searches(); }
   std::int64_t window() const { return window_; }
+  /// Lines about the window: it is longer than the model's positions; prompts so far were longer.
+  const std::string& window_note() const { return window_note_; }
+  std::string long_prompts_note() const;
   Engine& engine() { return *engine_; }
   nn::Model& model() { return *loaded_.model; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
@@ -108,10 +112,13 @@ class Generator {
   GeneratorOptions options_;
   torch::Device device_;
   text::TokenizerPtr tokenizer_;
-  std::optional<std::uint32_t> end_;
-  std::vector<std::int64_t> begin_;  // what stands before a prompt
+  std::optional<std::uint32_t> end_;  // the tokenizer's
+  std::set<std::int64_t> ends_;       // what ends a text: that one, and those that the folder names
+  std::vector<std::int64_t> begin_;   // what stands before a prompt
   std::optional<SourceReader> sources_;
   std::int64_t window_ = 0;
+  std::string window_note_;
+  std::uint64_t long_prompts_ = 0, long_tokens_ = 0, forgotten_ = 0;
   std::unique_ptr<Engine> engine_;
   std::optional<Session> session_;
   std::optional<Citer> citer_;

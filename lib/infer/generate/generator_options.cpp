@@ -57,7 +57,7 @@ void GeneratorOptions::fields(core::FieldList& f) {
   f.group("Ends");
   f("max-tokens", max_tokens, "most tokens of a text").between(1, kMostTokens);
   f("stop", stop, "a text ends before this; give it again for more");
-  f("ignore-end", ignore_end, "go on after the end-of-document token");
+  f("ignore-end", ignore_end, "go on after the tokens that end a text");
   translation.fields(f);
   f.group("Running");
   f("begin", begin,

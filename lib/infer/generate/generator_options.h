@@ -48,7 +48,7 @@ struct GeneratorOptions {
   std::int64_t samples = 1;  ///< texts a prompt; of a beam, its best
   std::int64_t max_tokens = 256;
   std::vector<std::string> stop;  ///< a text ends before the first of these
-  bool ignore_end = false;        ///< the end-of-document token ends nothing
+  bool ignore_end = false;        ///< no token ends a text
   std::int64_t beam = 0;          ///< hypotheses; 0: draw
   double length_penalty = 1;      ///< hypotheses compare by log p / tokens^length_penalty
   std::int64_t batch = 32;        ///< rows decoded together

@@ -53,18 +53,28 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
     totals.steps = steps;
     if (watch.progress) watch.progress(steps);
   };
+  if (watch.warn && !generator.window_note().empty()) watch.warn(generator.window_note());
   const auto& options = generator.options();
   const bool source = options.translation.source;
+  std::uint64_t wanted = 0, found = 0;  // texts
   const auto most = static_cast<std::size_t>(options.batch) * (source ? kReadAhead : 1);
   for (auto batch = prompts.next(most); !batch.empty(); batch = prompts.next(most)) {
     if (watch.checked && totals.texts == 0 && !source)
       watch.checked(generator.engine_error(batch[0].text));
     const auto start = Clock::now();
     output.begin(batch);
+    const auto before = totals.texts;
     generator.run(batch, inner);
+    wanted += batch.size() * static_cast<std::uint64_t>(options.samples);
+    found += totals.texts - before;
     output.end();
     totals.seconds += std::chrono::duration<double>(Clock::now() - start).count();
   }
+  if (watch.warn && found < wanted)
+    watch.warn(fmt::format("--samples {}: the search found fewer texts: {} of {}", options.samples,
+                           found, wanted));
+  const auto note = generator.long_prompts_note();
+  if (watch.warn && !note.empty()) watch.warn(note);
   totals.searches = generator.searches();
   return totals;
 }

@@ -27,7 +27,7 @@ struct SampledTotals {
 /// What sample_all() tells as it goes, beside what it writes.
 struct SampleWatch {
   std::function<void(const Sample&)> finished = {};
-  std::function<void(const std::string&)> warn = {};       ///< see GeneratorWatch
+  std::function<void(const std::string&)> warn = {};  ///< see GeneratorWatch; and of the window
   std::function<void(std::uint64_t steps)> progress = {};  ///< so far; may throw
   std::function<void(const std::string&)> checked = {};    ///< Generator::engine_error(), once
 };
