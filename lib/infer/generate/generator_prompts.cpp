@@ -5,7 +5,9 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/json_line.h"
 #include "core/json_member.h"
+#include "core/plain_text.h"
 #include "infer/generate/generator_options.h"
 #include "shard/unpacked_source.h"
 
@@ -34,7 +36,7 @@ std::vector<std::string> stops_of(const core::Json& value, const std::string& or
 }
 
 Prompt prompt_of(const std::string& text, const std::string& field, const std::string& origin) {
-  const core::Json line = core::parse_json(text, origin);
+  const core::Json line = core::parse_json_line(text, origin, {field, "stop"});
   const auto whole = [&](const char* key, std::int64_t least, std::int64_t most) {
     return [=, &origin](const core::Json& value) {
       const auto number = value.is_number_integer() ? value.get<std::int64_t>() : least - 1;
@@ -63,15 +65,11 @@ Prompt prompt_of(const std::string& text, const std::string& field, const std::s
   return prompt;
 }
 
-bool named_jsonl(const std::string& path) {
-  return path.ends_with(".jsonl") || path.ends_with(".jsonl.zst") || path.ends_with(".jsonl.gz");
-}
-
 }  // namespace
 
 PromptReader::PromptReader(const std::string& path, const std::string& format, std::string field)
     : lines_(shard::open_unpacked(path)),
-      jsonl_(format == "jsonl" || (format == "auto" && named_jsonl(path))),
+      jsonl_(format == "jsonl" || (format == "auto" && core::is_named_json_lines(path))),
       field_(std::move(field)) {}
 
 PromptReader::PromptReader(std::vector<std::string> prompts) : given_(std::move(prompts)) {
@@ -90,6 +88,9 @@ std::vector<Prompt> PromptReader::next(std::size_t most) {
     auto line = lines_->next();
     if (!line) break;
     if (!jsonl_) {
+      if (const std::size_t at = core::utf8_length(*line); at < line->size() && !any_bytes_)
+        core::fail(core::Code::bad_data, "{}: {}", lines_->origin(),
+                   core::what_is_not_utf8(*line, at));
       Prompt& prompt = prompts.emplace_back();
       prompt.text = std::move(*line), prompt.origin = lines_->origin();
     } else if (line->find_first_not_of(" \t\r") != line->npos) {

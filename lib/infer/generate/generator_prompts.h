@@ -36,15 +36,17 @@ class PromptReader {
   PromptReader(const std::string& path, const std::string& format, std::string field);
   /// Given texts, not a file.
   explicit PromptReader(std::vector<std::string> prompts);
+  /// Lines of text need not be UTF-8.
+  void take_any_bytes() { any_bytes_ = true; }
 
   /// At most `most` prompts: those that have arrived, at least one; none at the end. Throws
   /// Error{bad_data} naming the line that is no JSON object with the field, that has a member of
-  /// another type or out of its range, or that is longer than 64 MiB.
+  /// another type or out of its range, or that is longer than 64 MiB, or that is not UTF-8.
   std::vector<Prompt> next(std::size_t most);
 
  private:
   std::optional<core::LineReader> lines_;
-  bool jsonl_ = false;
+  bool jsonl_ = false, any_bytes_ = false;
   std::string field_;
   std::vector<std::string> given_;
 };
