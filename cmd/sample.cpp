@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <utility>
 
 #include "cli/progress.h"
 #include "cli/run.h"
@@ -65,6 +66,7 @@ int write_samples(const Options& options, const cli::Context& context) {
   settings.seed = static_cast<std::uint64_t>(context.seed);
   infer::Generator generator(load(options, device), settings, options.memory, device,
                              options.graph.on());
+  if (generator.tokenizer().kind() == text::TokenizerKind::bytes) prompts.take_any_bytes();
 
   core::Output out(context.output);
   std::optional<core::Output> report;
@@ -79,8 +81,10 @@ int write_samples(const Options& options, const cli::Context& context) {
   on_terminal.quiet |= to_stdout && ::isatty(STDOUT_FILENO);
   cli::Progress progress(on_terminal, "sample", "tokens");
   infer::SampleWatch watch;
+  bool headed = false;
   watch.finished = [&](const infer::Sample& sample) {
     if (context.json || !settings.cite) return;
+    if (!std::exchange(headed, true)) cli::to_stderr(infer::citation_heading());
     cli::to_stderr(infer::citation_lines(sample.prompt, sample.sample, sample.cited) +
                    infer::span_lines(sample.prompt, sample.sample, sample.spans));
   };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "model/test_temperature.h"
 #include "nn/base/memory_rule.h"
 
 namespace train {
@@ -45,7 +46,8 @@ void ObjectiveOptions::fields(core::FieldList& f) {
     "gradient into the memory's keys; own: of the own rank's losses alone", {"on", "own", "off"});
   f("memory-ranks", memory_ranks, "ranks that share each micro-batch and see each other's keys")
       .between(1, 1024);
-  f("memory-temperature", memory_temperature, "divides the memory's scores").above(0).at_most(1e6);
+  f("memory-temperature", memory_temperature, "divides the memory's scores")
+      .between(model::kLeastTemperature, 1e6);
   f("memory-top-k", memory_top_k, "only the best entries of a token; 0: all").between(0, 1e9);
   f("memory-previous", memory_previous,
     "columns with long: earlier segments that stay memory, without gradient")

@@ -90,7 +90,12 @@ EOF
   tuned=$(sed -nE 's/.*perplexity ([0-9.]+), the best.*/\1/p' <<<"$stderr")
   again=$(eval-ppl -m model --config tuned.conf --json valid.shard.zst | field perplexity)
   near "$tuned" "$again" 1e-4
-  run eval-ppl -m model --config tuned.conf --json test.shard.zst
+  run --separate-stderr eval-ppl -m model --config tuned.conf --json valid.shard.zst
+  [[ $stderr == "eval-ppl: the memories were tuned on this very text: its figures are too good; tune on another text" ]]
+  run --separate-stderr eval-ppl -m model --config tuned.conf --json test.shard.zst valid.shard.zst
+  [[ $stderr == *"tuned on this very text, or a FILE of it"* ]]
+  run --separate-stderr eval-ppl -m model --config tuned.conf --json test.shard.zst
+  [ -z "$stderr" ]
   [[ $output == *"|tuned-on:$(shard info --json valid.shard.zst | field fingerprint | head -c 12)|"* ]]
 }
 
@@ -103,6 +108,11 @@ EOF
   run --separate-stderr eval-ppl -m model --tune valid.shard.zst test.shard.zst
   [ "$status" -eq 64 ]
   [[ $stderr == *"nothing to tune"* ]]
+  run --separate-stderr eval-ppl -m model --memory local --joint-temperature 1e-40 test.shard.zst
+  [ "$status" -eq 64 ]
+  [ "$stderr" = "eval-ppl: --joint-temperature: takes 0, or 1e-06 to 1M, not 1e-40" ]
+  run --separate-stderr eval-ppl -m model --memory local --tune valid.shard.zst --tune-temperatures 1e-40
+  [ "$status" -eq 64 ]
 }
 
 @test "--per-token has a line for each scored token, and they sum to the loss" {

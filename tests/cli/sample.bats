@@ -125,6 +125,24 @@ assert open("text", "rb").read() == b"".join(bytes(r["tokens"]) + b"\n" for r in
 EOF
 }
 
+@test "a search that finds fewer texts than were asked for says so" {
+  run --separate-stderr draw --max-tokens 1 --beam 400 -n 400 --prompt "The cat" --json
+  [ "$status" -eq 0 ]
+  found=$(wc -l <<<"$output")
+  [ "$found" -lt 400 ]
+  [ "$stderr" = "sample: --samples 400: the search found fewer texts: $found of 400" ]
+  run --separate-stderr draw --max-tokens 2 --beam 4 -n 4 --prompt "The cat"
+  [ -z "$stderr" ]
+}
+
+@test "a temperature that is all but 0 gives the text of temperature 0" {
+  draw --max-tokens 12 --temperature 0 --prompt "The cat" >greedy
+  for near in "1e-39" "1e-300 --top-k 5" "1e-300 --top-p 0.9"; do
+    # shellcheck disable=SC2086
+    draw --max-tokens 12 --temperature $near --prompt "The cat" | cmp - greedy
+  done
+}
+
 @test "memories change the words, and a tuned config is read" {
   printf 'memory = "local"\ncache = 20\ncache-lambda = 0.5\n' >tuned.conf
   draw --max-tokens 40 --temperature 0 --prompt "abcabcabcabc" >plain
@@ -188,6 +206,15 @@ EOF
   run --separate-stderr sample -m model -t bytes --prompt 'Once there' --datastore cite-store --k 40 --combine both --temperature 0 --cite --cite-most 1 --max-tokens 5
   [ "$status" -eq 0 ]
   [ "$(awk -F '\t' 'NF == 9 && $6 == "cite-store"' <<<"$stderr" | wc -l)" -ge 1 ]
+  [ "$(head -n 1 <<<"$stderr")" = $'prompt\tsample\tnumber\ttext\tshare\tstore\tdocument\trow\tcontext' ]
+  # a folder's name with control characters stays in its column
+  folder=$'a\x1b[31mb\nc'
+  cp -r cite-store "$folder"
+  run --separate-stderr sample -m model -t bytes --prompt 'Once there' --datastore "$folder" --k 40 --combine both --temperature 0 --cite --max-tokens 5 -n 2
+  [ "$status" -eq 0 ]
+  [ "$(awk -F '\t' 'NF == 9' <<<"$stderr" | wc -l)" -eq "$(wc -l <<<"$stderr")" ]
+  [ "$(awk -F '\t' '$6 == "store"' <<<"$stderr" | wc -l)" -eq 1 ]
+  [ "$(awk -F '\t' '$6 == "a\\x1b[31mb\\x0ac"' <<<"$stderr" | wc -l)" -ge 1 ]
   run -64 sample -m model -t bytes --prompt x --cite --max-tokens 5
   # the best of a beam is cited as it would be if it had been drawn
   sample -m model -t bytes --prompt 'Once there' --datastore cite-store --k 8 --combine both --cite --max-tokens 5 --beam 1 --json >searched

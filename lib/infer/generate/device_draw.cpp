@@ -12,12 +12,12 @@ namespace {
 
 using torch::Tensor;
 
-// (B, 2) float64: 1 / temperature, 0 where it is 0, and the number to draw by.
+// (B, 2) float64: scale_of_draw(), 0 where the temperature is 0, and the number to draw by.
 Tensor told(const std::vector<RowDraw>& rows) {
   auto all = torch::empty({std::ssize(rows), 2}, torch::kFloat64);
   auto* to = all.data_ptr<double>();
   for (const auto& row : rows) {
-    *to++ = row.temperature == 0 ? 0 : 1 / row.temperature;
+    *to++ = row.temperature == 0 ? 0 : static_cast<double>(scale_of_draw(row.temperature));
     *to++ = row.number;
   }
   return all;

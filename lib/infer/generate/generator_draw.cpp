@@ -15,6 +15,11 @@ constexpr std::int64_t kFirstNucleus = 64;  // words looked at first for top_p
 
 }  // namespace
 
+float scale_of_draw(double temperature) {
+  constexpr double kSharpest = 1e30;  // the best words alone, and no 0 times infinity for them
+  return static_cast<float>(std::min(1 / temperature, kSharpest));
+}
+
 void expect_numbers(double best) {
   if (!std::isfinite(best))
     core::fail(core::Code::bad_data,
@@ -67,13 +72,13 @@ void Draw::prepare(std::span<const float> log_p) {
     return;
   }
   weights_.resize(log_p.size());
-  total_ = exp_weights(log_p.data(), size, best, static_cast<float>(1 / options_.temperature),
-                       weights_.data());
+  total_ =
+      exp_weights(log_p.data(), size, best, scale_of_draw(options_.temperature), weights_.data());
 }
 
 void Draw::cut(std::span<const float> log_p, float best) {
   const auto size = static_cast<std::int64_t>(log_p.size());
-  const auto scale = static_cast<float>(1 / options_.temperature);
+  const float scale = scale_of_draw(options_.temperature);
   const bool counted = options_.top_k > 0 && options_.top_k < size;
   const std::int64_t most = counted ? options_.top_k : size;
   const bool nucleus = options_.top_p < 1;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "core/printable.h"
 #include "infer/generate/generator_draw.h"
 #include "task/token_scores.h"
 
@@ -55,8 +56,8 @@ std::string span_lines(std::uint64_t prompt, std::int64_t sample,
   for (const TakenSpan& span : spans)
     if (span.taken > 0)
       fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{:.4f}\t{}\t{}\t{}\t\n", prompt,
-                     sample, span.token, task::escape_text(span.text), span.share, span.store,
-                     span.document, span.row);
+                     sample, span.token, task::escape_text(span.text), span.share,
+                     core::printable(span.store), span.document, span.row);
   return lines;
 }
 

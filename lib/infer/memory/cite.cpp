@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "core/error.h"
+#include "core/printable.h"
 #include "infer/stores/stores.h"
 #include "task/token_scores.h"
 
@@ -92,17 +93,23 @@ core::OrderedJson to_json(const std::vector<CitedToken>& cited) {
   return all;
 }
 
+std::string citation_heading() {
+  return "prompt\tsample\tnumber\ttext\tshare\tstore\tdocument\trow\tcontext\n";
+}
+
 std::string citation_lines(std::uint64_t prompt, std::int64_t sample,
                            const std::vector<CitedToken>& cited) {
   std::string lines;
   for (std::size_t i = 0; i < cited.size(); ++i) {
     for (const auto& model : cited[i].models)
       fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{:.4f}\t{}\t-\t-\t\n", prompt,
-                     sample, i, task::escape_text(cited[i].text), model.share, model.folder);
+                     sample, i, task::escape_text(cited[i].text), model.share,
+                     core::printable(model.folder));
     for (const auto& context : cited[i].contexts)
       fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{:.4f}\t{}\t{}\t{}\t{}\n", prompt,
-                     sample, i, task::escape_text(cited[i].text), context.share, context.store,
-                     context.document, context.row, task::escape_text(context.text));
+                     sample, i, task::escape_text(cited[i].text), context.share,
+                     core::printable(context.store), context.document, context.row,
+                     task::escape_text(context.text));
   }
   return lines;
 }

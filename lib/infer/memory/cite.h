@@ -65,9 +65,12 @@ class Citer {
 /// "context"}]}]; of n-grams with "matched" too; where further models take part, "models":
 /// [{"model", "share"}].
 core::OrderedJson to_json(const std::vector<CitedToken>& cited);
+/// The names of the columns of citation_lines().
+std::string citation_heading();
 /// A line a context, with tabs between: prompt, sample, number of the token, its text, the
-/// context's share, store, document, row, context (texts as task::escape_text writes them). A further
-/// model is a line too: its folder, "-" for document and row, and no context.
+/// context's share, store, document, row, context (texts as task::escape_text writes them, store as
+/// core::printable). A further model is a line too: its folder, "-" for document and row, and no
+/// context.
 std::string citation_lines(std::uint64_t prompt, std::int64_t sample,
                            const std::vector<CitedToken>& cited);
 

@@ -46,6 +46,12 @@ nn::MemoryRule rule_of(const MemoryOptions& options, const model::TrainingFacts&
   return rule;
 }
 
+void check_temperature(const char* flag, double temperature) {
+  if (temperature != 0 && temperature < model::kLeastTemperature)
+    fail(Code::usage, "--{}: takes 0, or {} to 1M, not {}", flag, model::kLeastTemperature,
+         temperature);
+}
+
 void check_shares(const MemoryPlan& plan, bool with_stores) {
   const std::string& combine = plan.stores.combine;
   const double l_m = plan.interpolated() ? plan.memory_lambda : 0;
@@ -102,6 +108,8 @@ MemoryPlan plan_unopened(const MemoryOptions& options, const WindowPlan& windows
     fail(Code::usage,
          "--combine interpolate: there is nothing to interpolate; add --memory or --datastore");
   const auto root = [](std::int64_t width) { return std::sqrt(static_cast<double>(width)); };
+  check_temperature("joint-temperature", options.joint_temperature);
+  check_temperature("datastore-temperature", options.stores.temperature);
   rule.temperature =
       options.joint_temperature > 0 ? options.joint_temperature : model::test_temperature(facts);
   rule.gradient = false;

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "infer/score/gate_samples.h"
 #include "infer/score/report.h"
+#include "model/test_temperature.h"
 
 namespace infer {
 namespace {
@@ -29,7 +30,8 @@ double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 std::vector<double> scaled(std::vector<double> given, const std::vector<double>& steps,
                            double unit) {
   if (given.empty())
-    for (const double step : steps) given.push_back(rounded(step * unit));
+    for (const double step : steps)
+      given.push_back(std::max(rounded(step * unit), model::kLeastTemperature));
   return given;
 }
 
@@ -111,7 +113,8 @@ bool go_beyond(std::vector<double>& values, double chosen) {
   const double step = std::clamp(down ? first / chosen : chosen / first, 1.3, 2.0);
   std::vector<double> next = {first, chosen};
   for (int i = 0; i < 4; ++i) next.push_back(rounded(next.back() * (down ? 1 / step : step)));
-  std::erase_if(next, [](double value) { return value > kMostTuned; });
+  std::erase_if(
+      next, [](double value) { return value > kMostTuned || value < model::kLeastTemperature; });
   if (down) std::reverse(next.begin(), next.end());
   values = std::move(next);
   return values.size() > 2;
@@ -204,7 +207,7 @@ void TuneOptions::fields(core::FieldList& f) {
   f("tune-output", output, "write what was chosen to this file, for --config");
   f("tune-temperatures", temperatures,
     "joint temperatures to try [0.5 to 3 times --joint-temperature]")
-      .above(0)
+      .at_least(model::kLeastTemperature)
       .at_most(kMostTuned);
   f("tune-thetas", thetas, "thetas of the cache to try [1/8 to 8, over sqrt(width of f)]")
       .above(0)
@@ -215,7 +218,7 @@ void TuneOptions::fields(core::FieldList& f) {
   f("tune-datastore-temperatures", store_temperatures,
     "temperatures of the stores' own distribution to try [1, and 1/80 to 4 times "
     "--datastore-temperature]")
-      .above(0)
+      .at_least(model::kLeastTemperature)
       .at_most(kMostTuned);
   f("tune-nprobes", nprobes, "numbers of lists to try, a search each [--nprobe]").between(1, 1e6);
 }

@@ -37,7 +37,7 @@ DOCTEST_TEST_CASE(
   core::Rng rng(7);
   for (const std::int64_t top_k : {0, 1, 3, 40, 5000})
     for (const double top_p : {1.0, 0.9, 0.3, 1e-9})
-      for (const double temperature : {0.0, 0.2, 1.0, 7.0}) {
+      for (const double temperature : {0.0, 1e-300, 1e-39, 0.2, 1.0, 7.0}) {
         const auto options = options_of(1, top_k, top_p);
         const Tensor log_p = rows_of(16, 300);
         std::vector<infer::RowDraw> by;

@@ -63,6 +63,20 @@ DOCTEST_TEST_CASE("temperature, top-k and top-p leave the words they should, by 
   check_same(draw_of(1, 99).distribution(row), draw_of(1).distribution(row));
 }
 
+DOCTEST_TEST_CASE("a temperature that is all but 0 draws the best word") {
+  core::Rng rng(3);
+  const auto row = random_row(rng, 300);
+  for (const double temperature : {1e-30, 1e-38, 1e-39, 1e-45, 1e-300, 5e-324})
+    for (const auto& [top_k, top_p] : std::vector<std::pair<std::int64_t, double>>{
+             {0, 1.0}, {5, 1.0}, {0, 0.8}, {0, 0.9999}, {40, 0.5}}) {
+      DOCTEST_CAPTURE(temperature);
+      auto draw = draw_of(temperature, top_k, top_p);
+      for (int i = 0; i < 5; ++i) DOCTEST_CHECK(draw(row, rng) == infer::best_word(row));
+    }
+  check_same(draw_of(1e-300).distribution(logs({0.2, 0.5, 0, 0.3})),
+             {{0, 0}, {1, 1}, {2, 0}, {3, 0}});
+}
+
 DOCTEST_TEST_CASE("of equal words the lower id is the better") {
   const std::vector<float> row(10, -1.5f);
   DOCTEST_CHECK(infer::best_word(row) == 0);

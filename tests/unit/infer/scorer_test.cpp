@@ -328,6 +328,13 @@ DOCTEST_TEST_CASE("options that are left open come from the model") {
   DOCTEST_CHECK(longer.rule.reach == 72);
 
   DOCTEST_CHECK(infer::plan_windows({}, tiny::model_of("lstm")).carried);
+  // A State that forgets keeps half a window by default, not nothing.
+  for (const char* architecture : {"mosaic", "mosaic2"}) {
+    infer::WindowOptions options;
+    options.carry = "on", options.window = 24;
+    const auto carried = infer::plan_windows(options, tiny::model_of(architecture));
+    DOCTEST_CHECK((carried.carried && carried.window == 24 && carried.stride == 12));
+  }
   // What the memories were calibrated to comes before what they were trained with, and a flag
   // before both.
   for (const double given : {0.0, 1.25}) {
@@ -354,6 +361,11 @@ DOCTEST_TEST_CASE("what contradicts itself or the model is refused") {
   DOCTEST_CHECK(refused([](auto& w, auto&) { w.window = 97; }) == 64);  // 96 positions
   DOCTEST_CHECK(refused([](auto& w, auto&) { w.stride = 17; }) == 64);
   DOCTEST_CHECK(refused([](auto& w, auto&) { w.carry = "on"; }) == 64);
+  for (const double temperature : {1e-300, 1e-40, 9e-7}) {
+    DOCTEST_CHECK(refused([&](auto&, auto& m) { m.joint_temperature = temperature; }) == 64);
+    DOCTEST_CHECK(refused([&](auto&, auto& m) { m.stores.temperature = temperature; }) == 64);
+  }
+  DOCTEST_CHECK(refused([](auto&, auto& m) { m.joint_temperature = 1e-6; }) == 0);
   DOCTEST_CHECK(refused([](auto&, auto& m) { m.memory = "ext"; }) == 64);
   DOCTEST_CHECK(refused([](auto&, auto& m) { m.memory = "far"; }) == 64);
   DOCTEST_CHECK(refused([](auto&, auto& m) { m.memory = "local", m.long_reach = "5"; }) == 64);
