@@ -162,7 +162,7 @@ refused() {
   refused 65 'x.jsonl:2: ' -- tokenize -q --learn word x.jsonl
   tokenize --learn word --bad-lines skip x.jsonl -o words 2>notes
   grep -q '7 lines left out, the first: x.jsonl:2' notes
-  [ "$(jq -r '.model.vocab | keys_unsorted | join(" ")' words)" = '<unk> <eos> nine one' ]
+  [ "$(jq -r '.model.vocab | keys_unsorted | join(" ")' words)" = '<eos> <unk> nine one' ]
 }
 
 @test "zstd and xz: what a frame looks back at has a bound, and the message says how to go on" {
