@@ -31,7 +31,7 @@ make_quick_inputs() {
 make_slow_inputs() {
   tiny=(--layers 1 --d-model 8 --heads 1 --segment 16 --batch 2 --steps 4 --checkpoint-every 2 --keep 1)
   head -c 300 text | tokenize -q -t bytes --format lines -o tiny.shard.zst
-  head -c 300 few | tokenize -q -t bytes --format lines -o more.shard.zst
+  tail -c 300 few | tokenize -q -t bytes --format lines -o more.shard.zst
   "$root/tests/cli/tiny_gpt2" model
   build-datastore -q -j 1 -m model --batch-tokens 64 --index IVF4,Flat tiny.shard.zst -o ivf
   build-datastore -q -j 1 -m model --part 1/2 tiny.shard.zst -o store.1
