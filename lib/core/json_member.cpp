@@ -65,7 +65,11 @@ std::optional<MemberPlace> member_place(std::string_view object, std::string_vie
 std::optional<std::string> member_text(std::string_view object, std::string_view key) {
   const auto place = member_place(object, key);
   if (!place) return std::nullopt;
-  return std::string(object.substr(place->begin, place->end - place->begin));
+  const std::string_view text = object.substr(place->begin, place->end - place->begin);
+  // jq and others refuse half a surrogate pair.
+  MendedJson mended;
+  if (text.find("\\u") != text.npos) mended = mend_json(text);
+  return mended.surrogates.empty() ? std::string(text) : mended.text;
 }
 
 std::string with_member(std::string_view key, std::string_view value, std::string_view object) {

@@ -324,7 +324,7 @@ refused() {
   [ "$status" -eq 65 ]
   [ "$(wc -l <answers)" -eq 6 ]
   grep -q '^{"id":123456789012345678901234567890,"log_prob"' answers
-  grep -q '^{"id":"\\ud800","log_prob"' answers
+  grep -q '^{"id":"\\ufffd","log_prob"' answers
   grep -q '^{"id":3,.*x.jsonl.xz:3: \\"text\\" has a lone surrogate' answers
   grep -q '^{"id":4,.*x.jsonl.xz:4: NaN is not JSON' answers
   grep -q '^{"id":5,.*x.jsonl.xz:5: byte 19 (0xe9) is not UTF-8' answers
@@ -335,7 +335,7 @@ refused() {
   head -n 2 x.jsonl >two.jsonl
   sample -q -m model -t cats.json --field text --max-tokens 1 --json two.jsonl -o texts
   grep -q '"id":123456789012345678901234567890,' texts
-  grep -q '"id":"\\ud800",' texts
+  grep -q '"id":"\\ufffd",' texts
   [ "$(jq -s length texts)" -eq 2 ]
   sed -n 3p x.jsonl >lone.jsonl
   refused 65 'lone.jsonl:1: "text" has a lone surrogate' -- \
