@@ -201,6 +201,23 @@ ranks_add_up() {
   grep -q -- '--ranks: makes a store of its own' said.0
 }
 
+@test "a rank of build-datastore or eval-ppl that was killed: the other ends with 76, long before its work would" {
+  needs build-datastore
+  local program
+  for _ in {1..40}; do cat text; done | tokenize -q -t bytes --format lines -o long.shard.zst
+  kill_at_work() {
+    if [ "$program" = build-datastore ]; then wait_for killed.parts/2/building.json; else sleep 2; fi
+    kill -KILL "${pids[1]}"
+  }
+  for program in build-datastore eval-ppl; do
+    BEFORE_RANKS=kill_at_work together 2 "$program" -q -j 1 -m model --window 32 --stride 1 --batch-tokens 64 \
+      --rank-timeout 60 long.shard.zst -o killed
+    [ "${codes[0]}" -eq 76 ]
+    grep -qE 'another rank was lost|did not meet the others' said.0
+    [ ! -e killed ]
+  done
+}
+
 @test "ranks that cannot score together leave alike, and say why" {
   together 2 eval-ppl -m model --by document test.shard.zst -o figures
   all_end 64
