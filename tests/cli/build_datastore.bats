@@ -364,3 +364,25 @@ END
   run build-datastore -m model a.shard.zst -o store/keys.npy
   [ "$status" -eq 73 ]
 }
+
+@test "keys beyond float16 are refused with a scale that fits; with it scores are as the model's keys give them" {
+  "$root"/tests/cli/tiny_llama large 64 1e6
+  run --separate-stderr build-datastore -m large --index exact a.shard.zst -o s
+  [ "$status" -eq 65 ] && [ -z "$output" ]
+  [[ $stderr =~ ^'build-datastore: s: keys reach '[0-9.e+]+', float16 65504 with --key-scale 1; begin the store anew with --key-scale '(0\.00[0-9]+)$ ]]
+  scale=${BASH_REMATCH[1]}
+  rm -r s
+  run --separate-stderr build-datastore -q -m large --key-scale 0.3 a.shard.zst -o s
+  [ "$status" -eq 64 ] && [[ $stderr == *'powers of 2' ]]
+  build-datastore -q -m large --key-scale "$scale" --index exact a.shard.zst -o s
+  build-datastore -q -m large --append s b.shard.zst
+  store verify -q s
+  [ "$(store info --json s | head -n 1 | field key_scale)" = "$scale" ]
+  # A score is that of the model's keys, whatever the scale.
+  less=$(python3 -c 'import sys; print(float(sys.argv[1]) / 8)' "$scale")
+  build-datastore -q -m large --key-scale "$less" --index exact a.shard.zst -o t
+  build-datastore -q -m large --append t b.shard.zst
+  score_in() { store search --json -t bytes -m large --k 2 "$1" "The cat sat" | tail -n 1 | field score; }
+  near "$(score_in s)" "$(score_in t)" 1e-3
+  rm -r t
+}

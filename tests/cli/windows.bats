@@ -81,7 +81,6 @@ signature() { # MODEL [FLAG...]
   }
   printf '{"eos_token_id": [65000, %s]}' "$last" >ends/generation_config.json
   ended
-  ended --beam 1
   [ "$(write --ignore-end | field tokens)" = "$all" ]
   "$root"/tests/cli/tiny_llama ends 64 1 "{\"eos_token_id\": $last}"
   echo '{"eos_token_id": null}' >ends/generation_config.json

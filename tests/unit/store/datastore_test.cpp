@@ -303,3 +303,47 @@ DOCTEST_TEST_CASE("two programs do not build in one folder") {
   const store::Builder builder(folder.path, make_plan(), false);
   DOCTEST_CHECK(thrown([&] { store::Builder{folder.path, make_plan(), false}; }).code == 73);
 }
+
+DOCTEST_TEST_CASE(
+    "keys that were multiplied by a power of 2 give the scores of those that were not") {
+  const auto rows = random_rows(300, 21);
+  auto large = rows;
+  for (float& number : large.keys) number *= 0x1p20f;
+  const auto asked = random_rows(5, 22);
+  auto queries = asked.keys;
+  for (float& number : queries) number *= 0x1p20f;
+  for (const auto metric : {store::Metric::ip, store::Metric::l2}) {
+    for (const char* index : {"exact", "IVF4,Flat"}) {
+      const StoreFolder plain, scaled, refused;
+      auto plan = make_plan(index);
+      plan.metric = metric;
+      build_store(plain.path, plan, rows, {0});
+      const auto error = thrown([&] { build_store(refused.path, plan, large, {0}); });
+      DOCTEST_CHECK(error.code == 65);
+      DOCTEST_CHECK(error.names("with --key-scale 0.00390625"));  // 4 x 2^20 x 3.9 x 2^-8 < 65,504
+      plan.key_scale = 0x1p-20;
+      build_store(scaled.path, plan, large, {0});
+      const store::Datastore a(plain.path), b(scaled.path);
+      store::SearchOptions options;
+      options.k = 7, options.nprobe = 4;
+      for (const bool rescore : {false, true}) {
+        options.rescore = rescore;
+        const auto hits = a.search(asked.keys, options), found = b.search(queries, options);
+        DOCTEST_CHECK(found.ids == hits.ids);
+        for (std::size_t i = 0; i < hits.scores.size(); ++i)
+          DOCTEST_CHECK(found.scores[i] == hits.scores[i] * 0x1p40f);
+      }
+      std::vector<float> one(3), other(3);
+      std::vector<std::int32_t> labels(3);
+      const std::vector<std::int64_t> which = {4, 200, 7};
+      a.score(std::span(asked.keys).first(kStoreWidth), which, one, labels);
+      b.score(std::span(queries).first(kStoreWidth), which, other, labels);
+      for (std::size_t i = 0; i < 3; ++i) DOCTEST_CHECK(other[i] == one[i] * 0x1p40f);
+      DOCTEST_CHECK(a.fingerprint() != b.fingerprint());
+      plan.key_scale = 0.5, plan.data = "more";
+      DOCTEST_CHECK(thrown([&] {
+                      build_store(scaled.path, plan, rows, {0}, true);
+                    }).names("--key-scale 9.5367431640625e-07"));
+    }
+  }
+}
