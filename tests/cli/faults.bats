@@ -261,22 +261,43 @@ use_outputs() {
   each "${quick_outputs[@]}" -- every_fault "open mkdir rename" 13 3
 }
 
-@test "models and stores on a full disk: one line, nothing under a final name, and later the same bytes" {
+@test "stores on a full disk: one line, nothing under a final name, and later the same bytes" {
+  needs build-datastore
+  use_outputs
+  make_store_inputs
+  each store-merge rebuild -- every_fault "write create" 28 2
+  each append per-token -- every_fault "fsync rename" 122 2
+}
+
+@test "models on a full disk: one line, nothing under a final name, and later the same bytes" {
   needs train
   needs build-datastore
   use_outputs
-  make_slow_inputs
-  each train-tensorboard store-merge rebuild model-export -- every_fault "write create" 28 3
-  each append model-import targets per-token -- every_fault "fsync rename" 122 2
+  make_store_inputs
+  make_train_inputs
+  each train-tensorboard model-export -- every_fault "write create" 28 2
+  each model-import targets -- every_fault "fsync rename" 122 2
 }
 
 @test "two processes with one output, the first held at a call: one is whole, the other too or refused" {
   use_outputs
   each tokenize learn split search-build ngrams -- both "create rename" 2
+}
+
+@test "two processes with one store: one is whole, the other too or refused" {
+  needs build-datastore
+  use_outputs
+  make_store_inputs
+  each build append rebuild -- both create 1
+}
+
+@test "two processes with one model: one is whole, the other too or refused" {
   needs train
   needs build-datastore
-  make_slow_inputs
-  each train build append rebuild model-import model-export -- both create 1
+  use_outputs
+  make_store_inputs
+  make_train_inputs
+  each train model-import model-export -- both create 1
 }
 
 @test "a limit on the size of files: exit 74, one line, nothing left" {

@@ -27,18 +27,27 @@ make_quick_inputs() {
   mkdir none
 }
 
-# make_slow_inputs: what the others read.
-make_slow_inputs() {
-  tiny=(--layers 1 --d-model 8 --heads 1 --segment 16 --batch 2 --steps 4 --checkpoint-every 2 --keep 1)
+tiny=(--layers 1 --d-model 8 --heads 1 --segment 16 --batch 2 --steps 4 --checkpoint-every 2 --keep 1)
+
+# make_store_inputs: what the commands of stores read.
+make_store_inputs() {
   head -c 300 text | tokenize -q -t bytes --format lines -o tiny.shard.zst
   tail -c 300 few | tokenize -q -t bytes --format lines -o more.shard.zst
   "$root/tests/cli/tiny_gpt2" model
   build-datastore -q -j 1 -m model --batch-tokens 64 --index IVF4,Flat tiny.shard.zst -o ivf
   build-datastore -q -j 1 -m model --part 1/2 tiny.shard.zst -o store.1
   build-datastore -q -j 1 -m model --part 2/2 tiny.shard.zst -o store.2
+}
+
+# make_train_inputs: and those of models.
+make_train_inputs() {
+  train -q -j 1 "${tiny[@]}" tiny.shard.zst -o plain
+}
+
+# make_other_inputs: and the others.
+make_other_inputs() {
   gen-moons -q --per-unit 20 -n 100 -o moons.shard.zst
   train -q -j 1 --arch mosaic --loss clipped-mse --heads 3 --segment 20 --batch 2 --steps 2 moons.shard.zst -o forecaster
-  train -q -j 1 "${tiny[@]}" tiny.shard.zst -o plain
   gen-regbench -q -n 4 --automata automata.jsonl -o regbench.shard.zst
 }
 
