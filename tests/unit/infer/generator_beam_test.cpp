@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "core/rng.h"
@@ -147,6 +148,41 @@ DOCTEST_TEST_CASE("a beam that holds everything finds the best text of all") {
     }
     DOCTEST_CHECK(beam.best(1)[0].tokens == best);
     DOCTEST_CHECK(beam.best(1)[0].finish == Finish::length);
+  }
+}
+
+DOCTEST_TEST_CASE("a beam that prunes nothing ranks all texts of five steps as brute force does") {
+  constexpr std::int64_t kMost = 5, kTexts = 1365;  // 4^0 + ... + 4^4 that end, 4^5 that do not
+  for (const std::uint64_t seed : {41, 42}) {
+    std::vector<std::pair<Tokens, double>> all;  // with log p
+    const std::function<void(const Tokens&, double)> extend = [&](const Tokens& text, double sum) {
+      if (std::ssize(text) == kMost || (!text.empty() && text.back() == kEnd)) {
+        all.emplace_back(text, sum);
+        return;
+      }
+      const auto row = row_after(text, seed);
+      for (std::int64_t w = 0; w < kWords; ++w) {
+        Tokens longer = text;
+        longer.push_back(w);
+        extend(longer, sum + row[static_cast<std::size_t>(w)]);
+      }
+    };
+    extend({}, 0);
+    DOCTEST_REQUIRE(std::ssize(all) == kTexts);
+    for (const double penalty : {0.0, 0.6, 1.0, 2.0}) {
+      const auto ranked = [&](const auto& text) {
+        return text.second / std::pow(static_cast<double>(text.first.size()), penalty);
+      };
+      std::stable_sort(all.begin(), all.end(),
+                       [&](const auto& a, const auto& b) { return ranked(a) > ranked(b); });
+      const auto found = search(2 * kTexts, penalty, kMost, seed);
+      DOCTEST_REQUIRE(std::ssize(found) == kTexts);
+      for (std::size_t i = 0; i < 50; ++i) {
+        DOCTEST_CHECK(found[i].tokens == all[i].first);
+        DOCTEST_CHECK(std::abs(found[i].log_prob - all[i].second) < 1e-9);
+        DOCTEST_CHECK((found[i].finish == Finish::end) == (all[i].first.back() == kEnd));
+      }
+    }
   }
 }
 

@@ -159,6 +159,50 @@ DOCTEST_TEST_CASE("a text does not depend on the batch it was in") {
   }
 }
 
+DOCTEST_TEST_CASE(
+    "the second of two drawn tokens follows the model's distribution behind the first") {
+  const auto loaded = loaded_of("transformer", "rope");
+  auto options = options_of(2, 0.8);
+  options.draw.top_k = 4, options.draw.top_p = 0.9;
+  options.samples = 4000, options.batch = 1000, options.seed = 3;
+  std::map<std::pair<std::int64_t, std::int64_t>, double> counts, expected;
+  for (const auto& [key, sample] : samples(loaded, options, no_memory(), {"The cat"})) {
+    DOCTEST_REQUIRE(sample.tokens.size() == 2);
+    ++counts[{sample.tokens[0], sample.tokens[1]}];
+  }
+  // (word, probability): the four best, of these until 0.9 of their sum is reached, p^(1 / T).
+  const auto drawn_from = [&](const Tokens& text) {
+    const Tensor row = next_word(*loaded.model, text).to(torch::kFloat64);
+    std::vector<std::pair<double, std::int64_t>> words;
+    for (std::int64_t w = 0; w < row.size(0); ++w)
+      words.emplace_back(std::exp(row[w].item<double>() / 0.8), w);
+    std::sort(words.rbegin(), words.rend());
+    words.resize(4);
+    double sum = 0, kept = 0;
+    for (const auto& [p, w] : words) sum += p;
+    std::size_t n = 0;
+    while (kept < 0.9 * sum) kept += words[n++].first;
+    words.resize(n);
+    for (auto& [p, w] : words) p /= kept;
+    return words;
+  };
+  const Tokens prompt = bytes_of("The cat");
+  for (const auto& [p, first] : drawn_from(prompt)) {
+    Tokens text = prompt;
+    text.push_back(first);
+    for (const auto& [q, second] : drawn_from(text)) expected[{first, second}] = 4000 * p * q;
+  }
+  double square = 0, freedom = -1;
+  for (const auto& [pair, n] : expected) {
+    if (n < 5) continue;  // too few for the distribution of the sum
+    square += (counts[pair] - n) * (counts[pair] - n) / n;
+    ++freedom;
+  }
+  for (const auto& [pair, n] : counts) DOCTEST_CHECK(expected.contains(pair));
+  DOCTEST_CHECK(freedom >= 2);
+  DOCTEST_CHECK(square < freedom + 4 * std::sqrt(2 * freedom));
+}
+
 DOCTEST_TEST_CASE("what a prompt says of its own texts holds for them, and for no other's") {
   const auto loaded = loaded_of("transformer");
   auto common = options_of(20);

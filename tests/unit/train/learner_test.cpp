@@ -39,6 +39,100 @@ double distance(const std::vector<torch::Tensor>& a, const std::vector<torch::Te
 
 }  // namespace
 
+DOCTEST_TEST_CASE(
+    "a run's weights are those of plain updates in double precision, by each optimiser") {
+  const TemporaryFolder folder;
+  tiny::write_text(folder / "text");
+  constexpr std::int64_t kSteps = 6;
+  for (const std::string name : {"adamw", "adam", "radam", "nag"}) {
+    DOCTEST_CAPTURE(name);
+    auto job = tiny::job(folder);
+    job.model.shape.dropout = 0;
+    auto& recipe = job.recipe;
+    recipe.steps = kSteps;
+    recipe.batches.batch = 3, recipe.batches.accumulate = 2;
+    recipe.objective.plain_warmup = 0;
+    recipe.optimiser.optimiser = name;
+    recipe.optimiser.lr = 0.01, recipe.optimiser.weight_decay = 0.2;
+    recipe.optimiser.decay = "matrices", recipe.optimiser.epsilon = 1e-3;
+    recipe.optimiser.beta2 = 0.95, recipe.optimiser.momentum = 0.9;
+    recipe.optimiser.clip = name == "adamw" || name == "radam" ? 0.05 : 0;
+    recipe.schedule.schedule = "cosine";
+    recipe.schedule.warmup = 2, recipe.schedule.min_lr = 0.001;
+    recipe.schedule.warmup_init_lr = 0.002;
+    const auto found = after(job, kSteps);
+
+    nn::start(1, job.seed);
+    auto run = train::prepare(job);
+    nn::Model& model = *run.model;
+    model.to(torch::kFloat64);
+    model.train();
+    auto weights = model.named_weights();
+    std::vector<torch::Tensor> m, v;
+    for (const auto& [key, weight] : weights) {
+      m.push_back(torch::zeros_like(weight));
+      v.push_back(torch::zeros_like(weight));
+    }
+    const auto& o = recipe.optimiser;
+    double before = 0;
+    std::int64_t index = 0;
+    for (std::int64_t step = 0; step < kSteps; ++step) {
+      const double lr =
+          step < 2
+              ? 0.002 + (0.01 - 0.002) * static_cast<double>(step) / 2
+              : 0.001 + (0.01 - 0.001) *
+                            (1 + std::cos(std::acos(-1.0) * static_cast<double>(step - 2) / 4)) / 2;
+      std::int64_t scored = 0;
+      for (auto& [key, weight] : weights) weight.mutable_grad() = torch::zeros_like(weight);
+      for (std::int64_t k = 0; k < 2; ++k, ++index) {
+        const auto batch = train::read_batch(*run.data, run.order->rows(index), index).batch;
+        const auto f = model.architecture->forward(batch, nullptr).f.flatten(0, 1);
+        const auto targets = batch.targets.flatten().unsqueeze(1);
+        const auto own = model.head->log_probs(f).gather(1, targets).squeeze(1);
+        (-(own * batch.weight.flatten().to(torch::kFloat64)).sum()).backward();
+        scored += batch.weight.sum().item<std::int64_t>();
+      }
+      const torch::NoGradGuard no_gradient;
+      double norm = 0;
+      for (const auto& [key, weight] : weights) norm += weight.grad().pow(2).sum().item<double>();
+      norm = std::sqrt(norm) / static_cast<double>(scored);
+      DOCTEST_CHECK(norm > 0.05);  // or nothing would be clipped
+      const double clip = o.clip > 0 ? std::min(1.0, o.clip / norm) : 1;
+      const double scale = clip / static_cast<double>(scored);
+      const double t = static_cast<double>(step) + 1;
+      const double c1 = 1 - std::pow(o.beta1, t), c2 = 1 - std::pow(o.beta2, t);
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        auto w = weights[i].second;
+        const auto g = w.grad() * scale;
+        if (w.dim() >= 2) w.mul_(1 - lr * o.weight_decay);
+        if (name == "nag") {
+          const double c = step == 0 ? 1 : lr / before;
+          w.add_(0.81 * c * m[i] - 1.9 * lr * g);
+          m[i] = 0.9 * c * m[i] - lr * g;
+          continue;
+        }
+        m[i] = o.beta1 * m[i] + (1 - o.beta1) * g;
+        v[i] = o.beta2 * v[i] + (1 - o.beta2) * g * g;
+        const double most = 2 / (1 - o.beta2) - 1, r = most - 2 * t * (1 - c2) / c2;
+        if (name == "adamw") {
+          w.sub_(lr * (m[i] / c1) / ((v[i] / c2).sqrt() + o.epsilon));
+        } else if (name == "adam" || r >= 5) {
+          const double share =
+              name == "adam" ? 1
+                             : std::sqrt((r - 4) * (r - 2) * most / ((most - 4) * (most - 2) * r));
+          w.sub_(lr * share * std::sqrt(c2) / c1 * m[i] / (v[i].sqrt() + o.epsilon));
+        } else {
+          w.sub_(lr * m[i] / c1);
+        }
+      }
+      before = lr;
+    }
+    std::vector<torch::Tensor> expected;
+    for (const auto& [key, weight] : weights) expected.push_back(weight.detach());
+    DOCTEST_CHECK(distance(found, expected) < 2e-6);
+  }
+}
+
 DOCTEST_TEST_CASE("without memory, accumulated micro-batches are one batch, whatever their sizes") {
   const TemporaryFolder folder;
   tiny::write_text(folder / "text");
