@@ -18,7 +18,6 @@ using core::fail;
 struct Options {
   std::string a, b;
   std::string block = "auto";
-  std::int64_t resamples = 10'000;
   double confidence = 0.95;
   bool fail_unless_better = false;
   void fields(core::FieldList& f) {
@@ -27,8 +26,6 @@ struct Options {
     f("block", block,
       "what one block is: document, or a number of tokens; auto: documents if there are 50, else "
       "tokens by the text's length");
-    f("resamples", resamples, "ignored; accepted for commands of earlier releases")
-        .between(1, 10e6);
     f("confidence", confidence, "probability that the interval holds the true difference")
         .above(0)
         .below(1);

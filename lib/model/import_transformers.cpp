@@ -43,6 +43,8 @@ NamedTensors pickled_tensors(const std::string& folder, const Family* family) {
              folder + kPickledIndex);
     for (const auto& name : weights.left()) {
       if (is_buffer(family, name)) continue;
+      if (name.empty() || name == "__metadata__")
+        fail(Code::bad_data, "{}: no tensor can have the name \"{}\"", path, name);
       if (!tensors.emplace(name, weights.take(name)).second)
         fail(Code::bad_data, "{}: tensor {} stands in another file too", path, name);
       if (!expected.empty() && expected.count(name) == 0)

@@ -52,7 +52,6 @@ says() {
   says 64 "--pairs: takes 1 to 500K, not 9E18" gen-induction -q -n 3 --pairs 9E18
   says 64 "--pairs: takes 1 to 500K, not 9223372036854775807" gen-induction -q -n 3 --pairs 9223372036854775807
   says 64 "--count: takes 1 to 1G, not 9E18" gen-moons --count 9E18
-  says 64 "--resamples: takes 1 to 10M, not 9E18" compare-ppl a b --resamples 9E18
   needs train
   says 64 "--context: takes 1 to 16M, not 9E18" train --context 9E18 -o m x
   says 64 "--max-time: '1e10' is more than 30 years" train --max-time 1e10 -o m x
