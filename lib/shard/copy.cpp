@@ -129,6 +129,7 @@ void split(const Dataset& data, const Cut& cut, const std::string& prefix, int j
   const auto ends = part_ends(data.header(), data.documents(), cut);
   // The first part gets its name last: until then it keeps another process from the same parts.
   std::unique_ptr<core::Output> first_out;
+  std::vector<Part> parts;
   std::size_t first = 0;
   for (std::size_t part = 0; part < ends.size(); ++part) {
     auto provenance = data.provenance();
@@ -143,10 +144,11 @@ void split(const Dataset& data, const Cut& cut, const std::string& prefix, int j
       first_out = std::move(out);
     else
       out->commit();
-    done({path, writer.elements(), ends[part] - first});
+    parts.push_back({path, writer.elements(), ends[part] - first});
     first = ends[part];
   }
   if (first_out) first_out->commit();
+  for (const auto& part : parts) done(part);
 }
 
 }  // namespace shard

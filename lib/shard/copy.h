@@ -52,8 +52,8 @@ struct Part {
 
   std::string summary() const;
 };
-/// Writes PREFIX00000.shard.zst, PREFIX00001.shard.zst, ..., each whole or not at all; `done` is told
-/// of each. Throws Error{usage} as part_ends(), Error{cannot_create}, Error{io}.
+/// Writes PREFIX00000.shard.zst, PREFIX00001.shard.zst, ..., each whole or not at all, then calls
+/// `done` for each in order. Throws Error{usage} as part_ends(), Error{cannot_create}, Error{io}.
 void split(const Dataset& data, const Cut& cut, const std::string& prefix, int jobs,
            const std::function<void(const Part&)>& done);
 

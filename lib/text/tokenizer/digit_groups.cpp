@@ -137,7 +137,8 @@ const char* DigitGroups::last_certain_end(const char* begin, const char* end) co
     std::size_t n = 0;
     while (p > begin && digit_before(p)) ++n;
     const bool splits = stop < end && splits_at(stop, end);
-    if (!places && (splits || others)) return stop < end ? stop : nullptr;
+    // A cut behind a number would be a border of a word there.
+    if (!places && (splits || (others && !word_border))) return stop < end ? stop : nullptr;
     if (places && splits && n >= size) {
       const char* const last = skip(p, stop, n - size);
       if (last > begin) return last;

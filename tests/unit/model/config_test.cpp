@@ -75,7 +75,7 @@ DOCTEST_TEST_CASE("a wrong config.json is refused by key") {
   refused("\"memory\"", own, [](auto& c) { c["tessera"]["memory"] = "elephant"; });
   for (const double wrong : {0.0, -1.0, 1e7})
     for (const std::string key : {"memory_temperature", "joint_temperature"})
-      refused(key + ": takes above 0 to 1M, not", own, [&](auto& c) { c["tessera"][key] = wrong; });
+      refused(key + ": takes 1e-06 to 1M, not", own, [&](auto& c) { c["tessera"][key] = wrong; });
   refused("\"segment\" has the wrong type", own, [](auto& c) { c["tessera"]["segment"] = .5; });
   refused("\"bert\" is not supported; these are: gpt2, llama,", own,
           [](auto& c) { c["model_type"] = "bert"; });

@@ -89,7 +89,7 @@ Ids streamed(const text::TokenizerPtr& tokenizer, const std::string& text, std::
 
 DOCTEST_TEST_CASE("bounds: a pattern that takes more than so many steps a byte is refused") {
   for (const std::string pattern :
-       {"a*b|.", "a*+b|.", "(a(?R)?b)|.", "(?:a(?!a*b))+|.", "a*a*a*b|.", "(?:a+)+b|.", "a*b"}) {
+       {"a*b|.", "a*+b|.", "(a(?R)?b)|.", "(?:a(?!a*b))+|.", "a*a*a*b|.", "(?:a+)+b|."}) {
     DOCTEST_CAPTURE(pattern);
     const auto error = thrown([&] { pieces_of(by_pattern(pattern), repeated("a", 20000)); });
     DOCTEST_CHECK(error.code == 65);
