@@ -238,7 +238,7 @@ DOCTEST_TEST_CASE("parts have the documents that begin in them, of all formats")
   const auto first = text::range_of({0, 2}, paths), second = text::range_of({1, 2}, paths);
   DOCTEST_CHECK(first.begin == 0);
   DOCTEST_CHECK(first.end == second.begin);
-  DOCTEST_CHECK(second.end >= text::total_bytes(paths));  // replaced bytes may lengthen the last part
+  DOCTEST_CHECK(second.end >= text::total_bytes(paths));
   DOCTEST_CHECK(read({text::Format::text, "text", "", first}) == Texts{texts[0], texts[2]});
   DOCTEST_CHECK(read({text::Format::text, "text", "", second}).empty());
   // Every part has read all: it knows the same files.
