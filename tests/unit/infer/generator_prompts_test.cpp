@@ -49,7 +49,9 @@ DOCTEST_TEST_CASE("every line is a prompt, the empty and the last one too") {
   DOCTEST_CHECK(prompts("", "lines").empty());
   DOCTEST_CHECK(prompts("\n", "lines") == Texts{""});
   const std::string bytes = "\xFF\xFE{\"prompt\"}";
-  DOCTEST_CHECK(prompts(bytes + "\n", "lines") == Texts{bytes});
+  const auto error = thrown([&] { prompts(bytes + "\n", "lines"); });
+  DOCTEST_CHECK(error.code == 65);
+  DOCTEST_CHECK(error.names("byte 0: UTF-16"));
   const std::string wide(200000, 'x');
   DOCTEST_CHECK(prompts(wide + "\ny\n", "lines", 1) == Texts{wide, "y"});
 }
