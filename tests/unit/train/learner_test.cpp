@@ -65,6 +65,7 @@ DOCTEST_TEST_CASE(
     nn::start(1, job.seed);
     auto run = train::prepare(job);
     nn::Model& model = *run.model;
+    DOCTEST_REQUIRE(model.head->linear());
     model.to(torch::kFloat64);
     model.train();
     auto weights = model.named_weights();
@@ -88,7 +89,8 @@ DOCTEST_TEST_CASE(
         const auto batch = train::read_batch(*run.data, run.order->rows(index), index).batch;
         const auto f = model.architecture->forward(batch, nullptr).f.flatten(0, 1);
         const auto targets = batch.targets.flatten().unsqueeze(1);
-        const auto own = model.head->log_probs(f).gather(1, targets).squeeze(1);
+        const auto scores = f.matmul(model.head->weights()[0].t());
+        const auto own = torch::log_softmax(scores, 1).gather(1, targets).squeeze(1);
         (-(own * batch.weight.flatten().to(torch::kFloat64)).sum()).backward();
         scored += batch.weight.sum().item<std::int64_t>();
       }
