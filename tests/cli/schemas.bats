@@ -7,7 +7,7 @@ setup_file() {
   export OMP_NUM_THREADS=1
   cd "$BATS_FILE_TMPDIR"
   mkdir held
-  head -c 4000 "$root/tests/golden/tokenizers/sample.txt" >x.txt
+  head -c 4000 "$root/tests/golden/tokenizers/sample.txt" | tr -d '\r' >x.txt
   tokenize -t bytes --format lines --json x.txt -o x.shard.zst 2>tokenize.json
 }
 
