@@ -386,3 +386,9 @@ END
   near "$(score_in s)" "$(score_in t)" 1e-3
   rm -r t
 }
+
+@test "where the first document is empty, the token without an entry is the second's" {
+  printf '\nabc\ndefg\n' | tokenize -q -t bytes --format lines -o empty-first.shard.zst
+  build-datastore -q -j 1 -m model --index exact empty-first.shard.zst -o empty-first
+  [ "$(tail -c 24 "empty-first/$(jq -r .files.documents empty-first/store.json)" | od -An -v -td8 -w24 | tr -s ' ')" = " 0 0 2" ]
+}

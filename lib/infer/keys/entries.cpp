@@ -13,9 +13,11 @@ using core::Code;
 using core::fail;
 using torch::Tensor;
 
-// Elements at the front of a document without an entry: nothing stands before them.
-std::uint64_t silent(const WindowPlan& windows, std::size_t document, std::uint64_t elements) {
-  const bool starts = windows.by_document || document == 0;
+// Elements at the front of a document without an entry: nothing stands before them. The stream's
+// first may be in a later document than the first, where that one is empty. `begin` of its elements
+// are those of the documents before it.
+std::uint64_t silent(const WindowPlan& windows, std::uint64_t begin, std::uint64_t elements) {
+  const bool starts = windows.by_document || begin == 0;
   return windows.beginning < 0 && starts ? std::min<std::uint64_t>(1, elements) : 0;
 }
 
@@ -131,7 +133,7 @@ std::uint64_t WindowWalk::count() const {
   std::uint64_t entries = data_.size(), begin = 0;
   const auto& end = data_.documents().end;
   for (std::size_t i = 0; i < end.size(); begin = end[i++])
-    entries -= silent(windows_, i, end[i] - begin);
+    entries -= silent(windows_, begin, end[i] - begin);
   return entries;
 }
 
@@ -141,7 +143,7 @@ std::vector<std::int64_t> WindowWalk::first_of_documents() const {
   const auto& end = data_.documents().end;
   for (std::size_t i = 0; i < end.size(); begin = end[i++]) {
     first.push_back(static_cast<std::int64_t>(entries));
-    entries += end[i] - begin - silent(windows_, i, end[i] - begin);
+    entries += end[i] - begin - silent(windows_, begin, end[i] - begin);
   }
   return first;
 }
