@@ -177,7 +177,7 @@ Json parse_json_line(std::string_view line, const std::string& origin,
   } catch (const Error& error) {
     const MendedJson mended = mend_json(line);
     if (!mended.any()) throw;
-    const Json json = parse_json(mended.text, origin, kMaxDepth);
+    Json json = parse_json(mended.text, origin, kMaxDepth);
     if (!mended.constant.empty())
       fail(Code::bad_data, "{}: {}; write null or leave it out", origin,
            why_no_constant(mended.constant));
