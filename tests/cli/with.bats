@@ -132,7 +132,7 @@ END
   near "$(cat sampled)" "$(score -q -m cats -t bytes --with lstm:0.3 request | field log_prob)" 1e-4
   [ "$(score -q -m cats -t bytes --with lstm:0.3 request | field greedy)" = True ]
   sample -q -m model -t bytes --with other:0.45 --cite --prompt "The cat" --max-tokens 5 2>cited >/dev/null
-  [ "$(cut -f 6-8 cited | sort | uniq -c | tr -s ' \t' ' ')" = " 5 other - -" ]
+  [ "$(tail -n +2 cited | cut -f 6-8 | sort | uniq -c | tr -s ' \t' ' ')" = " 5 other - -" ]
   sample -q -m model -t bytes --with other --with lstm --beam 3 --prompt "The cat" --max-tokens 8 >/dev/null
 }
 
