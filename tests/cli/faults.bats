@@ -5,6 +5,7 @@
 # FAULTS_EVERY=N: look at every N-th call only [tokenize 1, shard 3, train and build-datastore 9]; 1 is the full loop.
 
 load helpers
+source "$root/tests/faults/struck.bash"
 
 setup() {
   faults=$BIN/../tests/libfaults.so
@@ -16,20 +17,12 @@ setup() {
   awk 'BEGIN { for (i = 1; i < 200000; ++i) print i * 48271 % 2147483647 }' >x.txt
 }
 
-# with_fault CALL N HOW COMMAND...: its exit code in $code.
-with_fault() {
-  local call=$1 n=$2 how=$3
-  shift 3
-  code=0
-  LD_PRELOAD=$faults FAULT_CALL=$call FAULT_AT=$n FAULT_ERRNO=$how FAULT_COUNT=$PWD/count "$@" >stdout 2>stderr </dev/null || code=$?
-}
-
 # calls CALL COMMAND...: how many it makes.
 calls() {
   local call=$1
   shift
   rm -rf count out
-  with_fault "$call" 0 5 "$@"
+  struck "$call" 0 5 "$@"
   [ "$code" -eq 0 ] && cat count
 }
 
@@ -54,7 +47,7 @@ loop() {
     for ((n = 1; n <= most; n += every)); do
       for how in 5 28 kill; do
         rm -rf out out.*
-        with_fault "$call" "$n" "$how" "$@"
+        struck "$call" "$n" "$how" "$@"
         documented "$how" || { echo "$call $n $how: exit $code: $(head -n 3 stderr)" && return 1; }
         left_whole || { echo "$call $n $how: exit $code, and a part of the output" && return 1; }
         [ "$how" = kill ] || no_leftovers || { echo "$call $n $how: $(ls)" && return 1; }
@@ -99,7 +92,7 @@ same_as_whole() { cmp out whole; }
     for ((n = 1; n <= most; ++n)); do
       for how in 28 kill; do
         cp old out
-        with_fault "$call" "$n" "$how" tokenize -q -t bytes x.txt -o out
+        struck "$call" "$n" "$how" tokenize -q -t bytes x.txt -o out
         if ! cmp -s out old; then shard verify -q out; fi
       done
     done
@@ -159,13 +152,13 @@ same_as_whole() { cmp out whole; }
   local call how n most seen=0
   for call in write fsync rename open truncate unlink; do
     cp -r store out
-    with_fault "$call" 0 5 "${remove[@]}" out
+    struck "$call" 0 5 "${remove[@]}" out
     most=$(cat count)
     for ((n = 1; n <= most; n += ${FAULTS_EVERY:-1})); do
       for how in 5 28 kill; do
         rm -rf out
         cp -r store out
-        with_fault "$call" "$n" "$how" "${remove[@]}" out
+        struck "$call" "$n" "$how" "${remove[@]}" out
         documented "$how" || { echo "$call $n $how: exit $code: $(cat stderr)" && return 1; }
         # What gave no receipt is run again.
         [ -s stdout ] || "${remove[@]}" out >stdout
@@ -337,7 +330,7 @@ use_outputs() {
     "${run[@]}" run &
     pid=$!
     while [ ! -s run/metrics.jsonl ] && [ -e "/proc/$pid" ]; do sleep 0.02; done
-    for signal in $signals; do kill -"$signal" "$pid" 2>/dev/null || true; done
+    for signal in $signals; do kill -"$signal" "$pid" 2>/dev/null || break; done # it has ended
     wait "$pid" || code=$?
     case $code,$signals in
       0,* | 75,*TERM*) ;; # it may have been at its end
