@@ -28,6 +28,16 @@ elseif(TESSERA_ARCH)
 endif()
 set(TESSERA_BASE_ARCH "${base_arch}" CACHE STRING "-march of all that is no kernel")
 
+# tessera_empty_source(VARIABLE NAME): generated/NAME.cpp, for a library that is made of others; written once, or a configure
+# run would have everything linked again.
+function(tessera_empty_source variable name)
+  set(source ${CMAKE_BINARY_DIR}/generated/${name}.cpp)
+  if(NOT EXISTS ${source})
+    file(WRITE ${source} "")
+  endif()
+  set(${variable} ${source} PARENT_SCOPE)
+endfunction()
+
 # What gcc 12 and 13 say falsely of inlined library templates (fmt, std::string), depending on the -march.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   add_compile_options(-ftree-vectorize -fvect-cost-model=dynamic)

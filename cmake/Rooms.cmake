@@ -4,9 +4,7 @@
 # targets reuse. All of them compile with its flags, or the compiler refuses the header.
 function(tessera_pch name)
   cmake_parse_arguments(PCH "" "" "LIBRARIES;HEADERS;OPTIONS" ${ARGN})
-  set(source ${CMAKE_BINARY_DIR}/generated/${name}.cpp)
-  file(WRITE ${source}.new "")
-  file(COPY_FILE ${source}.new ${source} ONLY_IF_DIFFERENT)
+  tessera_empty_source(source ${name})
   add_library(${name} STATIC EXCLUDE_FROM_ALL ${source})
   target_link_libraries(${name} PUBLIC ${PCH_LIBRARIES})
   target_compile_options(${name} PRIVATE ${PCH_OPTIONS})

@@ -13,7 +13,6 @@
 #include "cli/watched.h"
 #include "core/error.h"
 #include "core/io.h"
-#include "core/printable.h"
 #include "infer/keys/build_together.h"
 #include "infer/keys/store_build.h"
 #include "ranks/rank_options.h"
@@ -60,10 +59,7 @@ int look_after(const Options& options, const cli::Context& context) {
         else
           removal.emplace(folder, store::RemovalRequest{documents}, watch, cli::catch_stop_signals);
       });
-  // Also with -q: a command that does not do what it says must say so.
-  if (removal && removal->repeated())
-    cli::to_stderr(
-        fmt::format("{}: {}\n", context.program.name, core::printable(removal->repetition())));
+  if (removal && removal->repeated()) cli::warn(context, removal->repetition());
   out.write(removal ? cli::format_table(context, store::describe(*removal))
                     : cli::format_report(context, report));
   out.commit();

@@ -74,7 +74,7 @@ void check(const Options& options) {
 /// What a list holds, whether it is compressed or not.
 std::string text_of(const std::string& path) {
   shard::UnpackedSource source(core::open_source(path));
-  return core::expect_utf8(core::read_text(source), source.name());
+  return core::read_utf8(source);
 }
 
 task::StoryParts parts_of(const Options& options) {

@@ -52,8 +52,7 @@ struct Options {
 
 /// What a file of text holds, whether it is compressed or not.
 std::string text_of(const std::string& path) {
-  return core::expect_utf8(core::read_text(*shard::open_unpacked(path)),
-                           path == "-" ? "stdin" : path);
+  return core::read_utf8(*shard::open_unpacked(path));
 }
 
 std::unique_ptr<task::RulerTask> task_of(const Options& options) {

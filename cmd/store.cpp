@@ -13,7 +13,6 @@
 #include "cli/watched.h"
 #include "core/error.h"
 #include "core/io.h"
-#include "core/printable.h"
 #include "infer/stores/store_search.h"
 #include "nn/base/runtime.h"
 #include "store/care.h"
@@ -96,10 +95,7 @@ int remove_documents(const Options<store::RemovalOptions>& options, const cli::C
     // A signal that comes later finds the documents removed: the receipts are given first.
     removal.emplace(options.store(), options.request(), watch, cli::catch_stop_signals);
   });
-  // Also with -q: a command that does not do what it says must say so.
-  if (removal->repeated())
-    cli::to_stderr(
-        fmt::format("{}: {}\n", context.program.name, core::printable(removal->repetition())));
+  if (removal->repeated()) cli::warn(context, removal->repetition());
   out.write(cli::format_table(context, store::describe(*removal)));
   out.commit();
   removal->done();  // the receipts were given

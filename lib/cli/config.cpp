@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/plain_text.h"
 #include "core/printable.h"
 
 namespace cli {
@@ -142,9 +143,7 @@ std::string format_config(const core::FieldList& fields) {
 
 void read_config(const std::string& whole, const std::string& origin, const core::FieldList& fields,
                  std::set<std::string>& given) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  const std::string text =
-      whole.starts_with(kByteOrderMark) ? whole.substr(kByteOrderMark.size()) : whole;
+  const std::string text(core::without_byte_order_mark(whole));
   Setter setter(fields, given);
   if (trim(text.substr(0, text.find('\n'))).starts_with('{')) {
     core::Json json;

@@ -77,7 +77,11 @@ void to_stderr(std::string_view text) {
 }
 
 void note(const Context& context, const std::string& text) {
-  if (!context.quiet && !text.empty())
+  if (!context.quiet) warn(context, text);
+}
+
+void warn(const Context& context, const std::string& text) {
+  if (!text.empty())
     to_stderr(fmt::format("{}: {}\n", context.program.name, core::printable(text)));
 }
 

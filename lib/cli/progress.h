@@ -62,6 +62,8 @@ class Progress {
 void to_stderr(std::string_view text);
 /// One line to stderr unless -q: "name: text", by core::printable; none for an empty text.
 void note(const Context& context, const std::string& text);
+/// The same also with -q: a command that does not do what it says must say so.
+void warn(const Context& context, const std::string& text);
 /// note() as a function of the text. `context` must outlive it.
 std::function<void(const std::string&)> noter(const Context& context);
 

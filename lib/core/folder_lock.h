@@ -12,11 +12,11 @@ class FolderLock {
   /// What to do where there is no folder: refuse it, or make it and those above it. A folder that
   /// was made and stayed empty is removed with the lock.
   enum class Absent { refused, made };
+  static constexpr std::string_view kHeld = "another program is changing it";
 
   /// Throws Error{cannot_create} if another process has it, saying `held`, or if it cannot be locked
   /// or made at all; Error{no_input} if it is no folder.
-  explicit FolderLock(const std::string& folder,
-                      std::string_view held = "another program is changing it",
+  explicit FolderLock(const std::string& folder, std::string_view held = kHeld,
                       Absent absent = Absent::refused);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;

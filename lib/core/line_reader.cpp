@@ -20,9 +20,7 @@ std::optional<std::string> LineReader::next() {
   std::size_t searched = begin_;
   for (;;) {
     const std::size_t end = buffer_.find('\n', searched);
-    if (line_ == 0 && (ended_ || end != buffer_.npos))
-      if (const auto what = what_is_no_text(buffer_); !what.empty())
-        fail(Code::bad_data, "{}: byte 0: {}", source_->name(), what);
+    if (line_ == 0 && (ended_ || end != buffer_.npos)) expect_text(buffer_, source_->name());
     if (end != buffer_.npos || (ended_ && begin_ < buffer_.size())) {
       const std::size_t stop = std::min(end, buffer_.size());
       std::string line = buffer_.substr(begin_, stop - begin_);

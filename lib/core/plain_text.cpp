@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/io.h"
 
 namespace core {
 namespace {
@@ -72,11 +73,6 @@ constexpr Beginning kBeginnings[] = {
      "a program, no text"},
 };
 
-bool is_bzip2(std::string_view start) {
-  return start.size() >= 10 && start.starts_with("BZh") && start[3] >= '1' && start[3] <= '9' &&
-         (start.substr(4, 6) == "1AY&SY"sv || start.substr(4, 6) == "\x17\x72\x45\x38\x50\x90"sv);
-}
-
 // UTF-16 and UTF-32 without a byte order mark: Latin letters leave NULs at fixed places.
 const char* wide_characters(std::string_view start) {
   start = start.substr(0, std::min<std::size_t>(start.size(), 4096) & ~std::size_t{3});
@@ -105,6 +101,11 @@ std::string_view without_byte_order_mark(std::string_view text) {
   return text;
 }
 
+std::size_t character_length(std::string_view text) {
+  const Character character = first_character(text);
+  return character.state == Character::whole ? character.bytes : 0;
+}
+
 std::size_t utf8_length(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
@@ -116,9 +117,9 @@ std::size_t utf8_length(std::string_view text) {
         continue;
       }
     }
-    const auto character = first_character(text.substr(at));
-    if (character.state != Character::whole) return at;
-    at += character.bytes;
+    const std::size_t n = character_length(text.substr(at));
+    if (n == 0) return at;
+    at += n;
   }
   return at;
 }
@@ -157,6 +158,17 @@ std::string what_is_not_utf8(std::string_view text, std::size_t at, std::uint64_
   return fmt::format("{} is not UTF-8; if it is {}", place, kHow);
 }
 
+std::string utf8_fault(std::string_view text) {
+  const std::size_t at = utf8_length(text);
+  return at < text.size() ? what_is_not_utf8(text, at) : std::string();
+}
+
+bool is_bzip2(std::string_view start) {
+  // A block, or the end of an empty file.
+  return start.size() >= 10 && start.starts_with("BZh") && start[3] >= '1' && start[3] <= '9' &&
+         (start.substr(4, 6) == "1AY&SY"sv || start.substr(4, 6) == "\x17\x72\x45\x38\x50\x90"sv);
+}
+
 std::string what_is_no_text(std::string_view start) {
   for (const auto& beginning : kBeginnings)
     if (start.starts_with(beginning.bytes)) return beginning.what;
@@ -167,13 +179,17 @@ std::string what_is_no_text(std::string_view start) {
   return {};
 }
 
-std::string expect_utf8(std::string text, const std::string& name) {
-  if (const auto what = what_is_no_text(text); !what.empty())
+void expect_text(std::string_view start, const std::string& name) {
+  if (const auto what = what_is_no_text(start); !what.empty())
     fail(Code::bad_data, "{}: byte 0: {}", name, what);
-  if (const std::size_t at = utf8_length(text); at < text.size())
-    fail(Code::bad_data, "{}: {}", name, what_is_not_utf8(text, at));
-  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
-  return text;
+}
+
+std::string read_utf8(ByteSource& source) {
+  const std::string text = read_text(source);
+  expect_text(text, source.name());
+  if (const auto fault = utf8_fault(text); !fault.empty())
+    fail(Code::bad_data, "{}: {}", source.name(), fault);
+  return std::string(without_byte_order_mark(text));
 }
 
 }  // namespace core

@@ -4,24 +4,17 @@
 
 #include <iterator>
 
+#include "core/plain_text.h"
+
 namespace core {
 
 std::size_t printable_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) >= 0x20 && byte(0) < 0x7F) return 1;
-  const std::size_t n = byte(0) >= 0xF0 && byte(0) < 0xF5   ? 4
-                        : byte(0) >= 0xE0 && byte(0) < 0xF0 ? 3
-                        : byte(0) >= 0xC2 && byte(0) < 0xE0 ? 2
-                                                            : 0;
-  if (n == 0 || n > text.size()) return 0;
-  for (std::size_t i = 1; i < n; ++i)
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  // Too long a form, surrogates, beyond the last character; and the controls U+0080-9F.
-  if ((byte(0) == 0xE0 && byte(1) < 0xA0) || (byte(0) == 0xED && byte(1) > 0x9F) ||
-      (byte(0) == 0xF0 && byte(1) < 0x90) || (byte(0) == 0xF4 && byte(1) > 0x8F) ||
-      (byte(0) == 0xC2 && byte(1) < 0xA0))
-    return 0;
-  return n;
+  if (byte(0) < 0x80) return 0;
+  const std::size_t n = character_length(text);
+  const bool is_control = n == 2 && byte(0) == 0xC2 && byte(1) < 0xA0;  // U+0080-9F
+  return is_control ? 0 : n;
 }
 
 std::string printable(std::string_view text) {

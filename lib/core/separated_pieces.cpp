@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/error.h"
 #include "core/plain_text.h"
 
 namespace core {
@@ -36,8 +35,7 @@ bool SeparatedPieces::next(std::string& piece) {
     if (!begun_ && (ended_ || held_.size() >= 512)) {
       begun_ = true;
       searched_ = 0;
-      if (const auto what = what_is_no_text(held_); !what.empty())
-        fail(Code::bad_data, "{}: byte 0: {}", source_.name(), what);
+      expect_text(held_, source_.name());
       held_.erase(0, held_.size() - without_byte_order_mark(held_).size());
     }
   }

@@ -30,8 +30,8 @@ ImportedModel read_checkpoint(const TorchFile& file);
 std::shared_ptr<nn::Model> made_of(const ImportedModel& read, const std::string& origin);
 
 /// Reads `given`, a file of torch.save or a folder with ckpt.pt, checkpoint_best.pt or
-/// checkpoint_last.pt, or one of transformers with pytorch_model.bin, and writes `folder` as save_once() does. Nothing of the file is
-/// executed. Throws Error{no_input}; Error{bad_data} for a file that is damaged, that no map of
+/// checkpoint_last.pt, or one of transformers with pytorch_model.bin, and writes `folder` as
+/// save_once() does. Nothing of the file is executed. Throws Error{no_input}; Error{bad_data} for a file that is damaged, that no map of
 /// model/imports takes, or whose tensors are not those of its options; Error{bad_config} for
 /// options that no model here has; Error{cannot_create} where `folder` holds another model.
 ImportReport import_model(const std::string& given, const ImportOptions& options,

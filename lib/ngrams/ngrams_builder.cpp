@@ -204,8 +204,7 @@ Built build(const shard::Dataset& data, const std::string& folder, const Cut& cu
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   if (data.size() == 0) fail(Code::bad_data, "{}: it has no tokens", data.name());
   Manifest plan = plan_of(data, cut);
-  const core::FolderLock lock(folder, "another program is changing it",
-                              core::FolderLock::Absent::made);
+  const core::FolderLock lock(folder, core::FolderLock::kHeld, core::FolderLock::Absent::made);
   const std::string base = folder + "/", building = base + kBuildingName;
   expect_free(folder);
   if (fs::exists(base + kManifestName)) {

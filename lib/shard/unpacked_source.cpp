@@ -13,6 +13,7 @@
 #include <new>
 
 #include "core/error.h"
+#include "core/plain_text.h"
 #include "shard/layout.h"
 #include "shard/zstd_frame.h"
 
@@ -229,26 +230,13 @@ class XzUnpacker : public MemberUnpacker {
   lzma_stream stream_ = LZMA_STREAM_INIT;
 };
 
-bool begins(std::span<const std::byte> start, std::string_view with) {
-  return start.size() >= with.size() && std::memcmp(start.data(), with.data(), with.size()) == 0;
-}
-
-bool is_bzip2(std::span<const std::byte> start) {
-  if (start.size() < 10 || !begins(start, "BZh") || start[3] < std::byte{'1'} ||
-      start[3] > std::byte{'9'})
-    return false;
-  // A block, or the end of an empty file.
-  return begins(start.subspan(4), "1AY&SY") || begins(start.subspan(4), "\x17\x72\x45\x38\x50\x90");
-}
-
 std::unique_ptr<UnpackedSource::Unpacker> unpacker_for(std::span<const std::byte> start,
                                                        const std::string& name,
                                                        std::uint64_t memory) {
-  if (is_bzip2(start)) return std::make_unique<Bzip2Unpacker>(name);
-  if (begins(start, std::string_view("\xFD"
-                                     "7zXZ\0",
-                                     6)))
-    return std::make_unique<XzUnpacker>(name, memory);
+  const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
+  if (core::is_bzip2(text)) return std::make_unique<Bzip2Unpacker>(name);
+  constexpr std::string_view kXz("\xFD\x37zXZ\0", 6);
+  if (text.starts_with(kXz)) return std::make_unique<XzUnpacker>(name, memory);
   if (start.size() >= 3 && start[0] == std::byte{0x1F} && start[1] == std::byte{0x8B} &&
       start[2] == std::byte{Z_DEFLATED})
     return std::make_unique<GzipUnpacker>(name);

@@ -164,7 +164,7 @@ Recall measure_recall(const Index& index, std::span<const Half> keys, std::uint6
 Builder::Builder(std::string folder, Plan plan, bool append)
     : folder_(std::move(folder)), plan_(std::move(plan)), append_(append) {
   if (append_) read_manifest(folder_);  // says what is missing
-  lock_.emplace(folder_, "another program is changing it",
+  lock_.emplace(folder_, core::FolderLock::kHeld,
                 append_ ? core::FolderLock::Absent::refused : core::FolderLock::Absent::made);
   expect_free(folder_);
   expect_no_removal(folder_);
@@ -276,7 +276,6 @@ void Builder::go_on() {
 
 // In float16, once they were multiplied.
 void Builder::expect_in_range(std::span<const float> keys) const {
-  constexpr float kMostHalf = 65'504;
   float most = 0;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (!std::isfinite(keys[i]))
@@ -293,18 +292,10 @@ void Builder::expect_in_range(std::span<const float> keys) const {
        folder_, most, kMostHalf / plan_.key_scale, plan_.key_scale, fits);
 }
 
-std::span<const float> Builder::scaled(std::span<const float> keys) {
-  if (plan_.key_scale == 1) return keys;
-  const auto scale = static_cast<float>(plan_.key_scale);
-  scaled_.assign(keys.begin(), keys.end());
-  for (float& number : scaled_) number *= scale;
-  return scaled_;
-}
-
 void Builder::add(std::span<const float> all, std::span<const std::int32_t> labels,
                   std::span<const std::int64_t> places) {
   expect_in_range(all);
-  const auto keys = scaled(all);
+  const auto keys = scaled(all, plan_.key_scale, scaled_);
   if (places.size() != (plan_.leaves_out ? labels.size() : 0))
     fail(Code::bug, "{} places of {} rows", places.size(), labels.size());
   if (projection_.any()) {

@@ -87,6 +87,7 @@ class Builder {
   Manifest finish(std::span<const std::int64_t> first, const Watch& watch = {});
 
  private:
+  void expect_in_range(std::span<const float> keys) const;
   core::Json plan_json() const;
   void go_on();
   std::vector<std::int64_t> first_rows(std::span<const std::int64_t> first,
@@ -105,9 +106,7 @@ class Builder {
   std::optional<NpyWriter> keys_, values_, places_;
   std::int64_t places_before_ = 0;  // of the rows that were there
   Projection projection_;           // of the store that is added to
-  void expect_in_range(std::span<const float> keys) const;
-  std::span<const float> scaled(std::span<const float> keys);
-  std::vector<float> scaled_;
+  std::vector<float> scaled_;       // keys
   std::vector<Half> halves_;
   std::vector<std::int64_t> moved_;  // places
 };

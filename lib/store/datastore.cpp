@@ -122,7 +122,7 @@ void Datastore::score(std::span<const float> all, std::span<const std::int64_t> 
                       std::span<float> scores, std::span<std::int32_t> labels) const {
   expect_finite(all);
   std::vector<float> room;
-  const auto query = scaled(all, room);
+  const auto query = scaled(all, manifest_.key_scale, room);
   std::vector<float> key(manifest_.width);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto row = static_cast<std::size_t>(rows[i]);
@@ -191,18 +191,9 @@ void Datastore::rescore(std::span<const float> queries, Hits& hits) const {
 
 std::span<const float> Datastore::project(std::span<const float> queries,
                                           std::vector<float>& room) const {
-  const auto keys = scaled(queries, room);
+  const auto keys = scaled(queries, manifest_.key_scale, room);
   if (!projection_.any()) return keys;
   room = projection_.apply(keys);
-  return room;
-}
-
-std::span<const float> Datastore::scaled(std::span<const float> queries,
-                                         std::vector<float>& room) const {
-  if (!manifest_.scaled()) return queries;
-  const auto scale = static_cast<float>(manifest_.key_scale);
-  room.assign(queries.begin(), queries.end());
-  for (float& number : room) number *= scale;
   return room;
 }
 

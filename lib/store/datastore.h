@@ -59,7 +59,6 @@ class Datastore : public Store {
   void open_files(bool with_index);
   /// As the keys: multiplied and projected.
   std::span<const float> project(std::span<const float> queries, std::vector<float>& room) const;
-  std::span<const float> scaled(std::span<const float> queries, std::vector<float>& room) const;
   /// Scores of keys and queries that were multiplied, as if they were not.
   void undo_scale(std::span<float> scores) const;
   void rescore(std::span<const float> queries, Hits& hits) const;

@@ -116,6 +116,13 @@ bool is_key_scale(double scale) {
   return std::frexp(scale, &exponent) == 0.5 && exponent <= 1 && exponent >= -99;
 }
 
+std::span<const float> scaled(std::span<const float> keys, double scale, std::vector<float>& room) {
+  if (scale == 1) return keys;
+  room.assign(keys.begin(), keys.end());
+  for (float& number : room) number *= static_cast<float>(scale);
+  return room;
+}
+
 std::string Manifest::fingerprint() const {
   Json all;
   all["rows"] = rows, all["digest"] = digest.value().hex(), all["documents"] = documents_hash;

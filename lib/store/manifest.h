@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ enum class Metric {
 std::string_view name_of(Metric metric);
 /// Whether keys may be multiplied by it: 1, 1/2, 1/4, ... to 2^-100.
 bool is_key_scale(double scale);
+/// `keys` times `scale`, in `room`; for 1 the keys themselves.
+std::span<const float> scaled(std::span<const float> keys, double scale, std::vector<float>& room);
 /// Throws Error{bad_data} naming `origin`.
 Metric metric_from(std::string_view name, const std::string& origin);
 

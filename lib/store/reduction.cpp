@@ -63,7 +63,6 @@ void project(const std::string& folder, std::uint64_t to, Manifest& m, const Wat
     floats.resize(n * m.model_width);
     to_float(&keys[begin * m.model_width], floats);
     const auto projected = projection.apply(floats);
-    constexpr float kMostHalf = 65'504;
     if (std::any_of(projected.begin(), projected.end(),
                     [](float x) { return std::abs(x) > kMostHalf; }))
       core::fail(core::Code::bad_data,

@@ -181,9 +181,8 @@ Removal::Removal(const std::string& folder, RemovalRequest request, const Watch&
   if (!repeated_) {
     if (request_.generation.value_or(manifest_.generation) != manifest_.generation)
       fail(Code::usage,
-           "{}: is of generation {}, and nothing of the kind was removed from generation {}; look "
-           "up "
-           "the document's number again",
+           "{}: is of generation {}, and nothing of the kind was removed from generation {}; "
+           "look up the document's number again",
            folder, manifest_.generation, *request_.generation);
     remove(watch, before_commit);
     generation = manifest_.generation;
@@ -213,9 +212,8 @@ std::uint64_t Removal::removed_at() const {
 
 std::string Removal::repetition() const {
   return fmt::format(
-      "{}: these documents were removed before, in generation {}: nothing was removed now; to "
-      "remove "
-      "what has {} now: store remove --generation {} --document {} {}",
+      "{}: these documents were removed before, in generation {}: nothing was removed now; "
+      "to remove what has {} now: store remove --generation {} --document {} {}",
       folder_, receipts_.front().generation,
       request_.documents.size() == 1 ? "this number" : "these numbers", manifest_.generation,
       fmt::join(request_.documents, ","), folder_);

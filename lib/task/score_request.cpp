@@ -112,18 +112,16 @@ std::optional<ScoreRequest> ScoreRequestReader::next() {
       jsonl_ = (*line)[first] == '{';
       if (!*jsonl_ && core::is_named_json_lines(paths_[opened_ - 1]))
         fail(Code::bad_data,
-             "{}: is named as JSON lines are, but does not begin with {{; jq -c '.[]' makes lines "
-             "of an "
-             "array, --format lines reads it as text",
+             "{}: is named as JSON lines are, but does not begin with {{; "
+             "jq -c '.[]' makes lines of an array, --format lines reads it as text",
              paths_[opened_ - 1]);
       if (*jsonl_) waiting_.clear();
     }
     if (empty && jsonl_.value_or(false)) continue;
     waiting_.push_back(parse_score_request(*line, jsonl_.value_or(false), lines_->origin()));
     if (jsonl_.value_or(false) || any_bytes_) continue;
-    if (const std::size_t at = core::utf8_length(*line); at < line->size())
-      waiting_.back().error =
-          fmt::format("{}: {}", lines_->origin(), core::what_is_not_utf8(*line, at));
+    if (const auto fault = core::utf8_fault(*line); !fault.empty())
+      waiting_.back().error = fmt::format("{}: {}", lines_->origin(), fault);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/plain_text.h"
 #include "task/characters.h"
 #include "task/story_markup.h"
 #include "task/story_prompts.h"
@@ -29,7 +30,7 @@ std::string_view trimmed(std::string_view line) {
 /// order mark are skipped.
 template <class Take>
 void each_line(std::string_view text, const Take& take) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  text = core::without_byte_order_mark(text);
   std::size_t number = 0;
   while (!text.empty()) {
     const auto end = text.find('\n');

@@ -5,8 +5,7 @@
 # The process dies behind its n-th call that changes what is in a folder, and behind main (`exit`), so every window is met.
 
 load helpers
-
-kinds=write,rename,create,truncate,mkdir,unlink,exit
+source "$root/tests/faults/struck.bash"
 
 setup_file() {
   faults=$BIN/../tests/libfaults.so
@@ -27,40 +26,6 @@ setup_file() {
 
 setup() { cd "$BATS_FILE_TMPDIR"; }
 
-# prepare: what the command finds where it writes: a copy of $base, or nothing.
-prepare() {
-  rm -rf out
-  [ -z "$base" ] || cp -r "$base" out
-}
-
-# struck N HOW COMMAND...: COMMAND, with that signal behind its N-th call; its exit code in $code, its words in stdout and stderr.
-struck() {
-  local n=$1 how=$2
-  shift 2
-  code=0
-  LD_PRELOAD=$faults FAULT_CALL=$kinds FAULT_AT=$n FAULT_ERRNO=$how FAULT_COUNT=$PWD/count "$@" >stdout 2>stderr </dev/null || code=$?
-}
-
-# undisturbed COMMAND...: makes `whole` and `record`, and says in $calls how many calls there are.
-undisturbed() {
-  rm -rf whole
-  prepare
-  struck 0 5 "$@"
-  [ "$code" -eq 0 ]
-  calls=$(cat count)
-  mv out whole
-  mv stdout record
-}
-
-# again COMMAND...: run now it ends as if it had never been disturbed.
-again() {
-  "$@" >stdout 2>stderr </dev/null || { echo "again: exit $?: $(cat stderr)" && return 1; }
-  cmp stdout record
-  like_whole || { echo "again: another output" && return 1; }
-}
-
-like_whole() { diff -r -x timings.jsonl out whole; }
-
 # last_calls BASE COMMAND...: killed behind each of its last calls, from before the commit on.
 last_calls() {
   base=$1
@@ -69,7 +34,7 @@ last_calls() {
   local n
   for ((n = calls > 6 ? calls - 5 : 1; n <= calls; ++n)); do
     prepare
-    struck "$n" kill-after "$@"
+    struck "$changing_calls" "$n" kill-after "$@"
     [ "$code" -eq 137 ]
     again "$@" || { echo "killed behind call $n of $calls" && return 1; }
   done
@@ -82,7 +47,7 @@ last_calls() {
   local n how committed=0
   for ((n = 1; n <= calls; ++n)); do
     prepare
-    struck "$n" kill-after "${remove[@]}"
+    struck "$changing_calls" "$n" kill-after "${remove[@]}"
     [ "$code" -eq 137 ]
     [ "$committed" -gt 0 ] || ! grep -q '"generation": *2,' out/store.json || committed=$n
     again "${remove[@]}" || { echo "killed behind call $n of $calls" && return 1; }
@@ -101,7 +66,7 @@ last_calls() {
   for ((n = committed; n <= calls; ++n)); do
     how=${signals[n % 3]}
     prepare
-    struck "$n" "$how" "${remove[@]}"
+    struck "$changing_calls" "$n" "$how" "${remove[@]}"
     [ "$code" -eq 0 ]
     cmp stdout record
     [ ! -s stderr ]
@@ -109,7 +74,7 @@ last_calls() {
   done
   # Before that it ends the process, and nothing has happened.
   prepare
-  struck 2 term-after "${remove[@]}"
+  struck "$changing_calls" 2 term-after "${remove[@]}"
   [ "$code" -eq 143 ]
   again "${remove[@]}"
 }

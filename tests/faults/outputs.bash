@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every program that writes, as small commands, and what they may leave behind when a call of theirs fails.
-# tools/attack and tests/cli/faults.bats source it; both set $root, $faults (libfaults.so) and PATH.
+# tools/attack and tests/cli/faults.bats source it, behind struck.bash; both set $root and PATH.
 # shellcheck disable=SC2034,SC2054,SC2154  # used there; factories have commas; set there
 
 quick_outputs=(tokenize learn stats merge split import export cat pack pack-part search-build find ngrams
@@ -115,23 +115,6 @@ an_output() {
   esac
 }
 
-# prepare: what stands where the command is to write.
-prepare() {
-  rm -rf out
-  [ -z "$base" ] || cp -r "$base" out
-}
-
-# same_output A B: with the same bytes, but for what tells the time.
-same_output() { diff -r -x timings.jsonl -x 'events.out.*' "$1" "$2"; }
-
-# struck CALL AT HOW COMMAND...: COMMAND with that fault; its exit code in $code, its words in stdout and stderr.
-struck() {
-  local call=$1 at=$2 how=$3
-  shift 3
-  code=0
-  LD_PRELOAD=$faults FAULT_CALL=$call FAULT_AT=$at FAULT_ERRNO=$how FAULT_COUNT=$PWD/count "$@" >stdout 2>stderr </dev/null || code=$?
-}
-
 # told: one line that begins with the program's name and names a file, and a documented code.
 told() {
   case $code in
@@ -168,21 +151,34 @@ left_whole() {
   done < <(find out -type f ! -name '*.tmp*' 2>/dev/null)
 }
 
+# whole_output NAME: as an_output; and makes `whole`, what the command writes.
+whole_output() {
+  an_output "$1"
+  rm -rf whole
+  prepare
+  "${command[@]}" >stdout 2>stderr </dev/null || { echo "$1: exit $?: $(cat stderr)" && return 1; }
+  mv out whole
+}
+
+# spread CALL MOST: how many such calls the command makes in $total, and in $step at which of them MOST are spread over all.
+spread() {
+  prepare
+  struck "$1" 0 5 "${command[@]}"
+  total=$(cat count)
+  step=$(((total + $2 - 1) / $2))
+}
+
+# temporaries: the temporary files that are there.
+temporaries() { find . -name '*.tmp*' -printf '%p '; }
+
 # every_fault NAME CALLS HOWS MOST: with a fault at every call of each kind, or at MOST calls spread over all, the command
 # says so, leaves nothing half-written and nothing temporary, and run again writes what it writes without. HOWS are numbers of
 # errors, or kill, which may leave temporary files until the next run. Adds to $tried; prints what is otherwise, and returns 1.
 every_fault() {
   local name=$1 calls=$2 hows=$3 most=$4 call n total how step wrong=0
-  an_output "$name"
-  rm -rf whole
-  prepare
-  "${command[@]}" >stdout 2>stderr </dev/null || { echo "$name: exit $?: $(cat stderr)" && return 1; }
-  mv out whole
+  whole_output "$name" || return 1
   for call in $calls; do
-    prepare
-    struck "$call" 0 5 "${command[@]}"
-    total=$(cat count)
-    step=$(((total + most - 1) / most))
+    spread "$call" "$most"
     for ((n = 1; n <= total; n += step)); do
       for how in $hows; do
         prepare
@@ -193,17 +189,17 @@ every_fault() {
           left_whole || { echo "$name: $call $n of $total, $how: exit $code" && wrong=1; }
         fi
         # What is left in a folder that the next run goes on with is the next run's to remove.
-        [ "$how" = kill ] || [ -n "$seals" ] || [ -z "$(find . -name '*.tmp*')" ] ||
-          { echo "$name: $call $n of $total, $how: exit $code, leaves $(find . -name '*.tmp*' -printf '%p ')" && wrong=1; }
+        [ "$how" = kill ] || [ -n "$seals" ] || [ -z "$(temporaries)" ] ||
+          { echo "$name: $call $n of $total, $how: exit $code, leaves $(temporaries)" && wrong=1; }
         [ -n "$seals$base" ] || [ "$code" -eq 0 ] || [ ! -e out ] || cmp -s out whole || { echo "out is there" && wrong=1; }
         # Where all is there though the command failed, at the sync of its folder, none is run again.
-        if [ "$code" -ne 0 ] && ! { same_output out whole && [ -z "$(find . -name '*.tmp*')" ]; } >stdout 2>&1; then
+        if [ "$code" -ne 0 ] && ! { same_output out whole && [ -z "$(temporaries)" ]; } >stdout 2>&1; then
           [ -z "$base" ] || [ -n "$seals" ] || prepare
           "${command[@]}" >stdout 2>stderr </dev/null ||
             { echo "$name: after $call $n of $total, $how: exit $?: $(head -n 3 stderr)" && wrong=1; }
         fi
         same_output out whole || { echo "$name: after $call $n of $total, $how: another output" && wrong=1; }
-        [ -z "$(find . -name '*.tmp*')" ] || { echo "$name: after $call $n, $how: leftovers" && wrong=1; }
+        [ -z "$(temporaries)" ] || { echo "$name: after $call $n, $how: leftovers" && wrong=1; }
         find . -name '*.tmp*' -exec rm -rf {} +
       done
     done
@@ -226,16 +222,9 @@ holds() {
 # them at least writes the whole output; the other writes it too or is refused. Adds to $tried.
 both() {
   local name=$1 calls=$2 most=$3 call n total step first second wrong=0 pid
-  an_output "$name"
-  rm -rf whole
-  prepare
-  "${command[@]}" >stdout 2>stderr </dev/null || { echo "$name: exit $?: $(cat stderr)" && return 1; }
-  mv out whole
+  whole_output "$name" || return 1
   for call in $calls; do
-    prepare
-    struck "$call" 0 5 "${command[@]}"
-    total=$(cat count)
-    step=$(((total + most - 1) / most))
+    spread "$call" "$most"
     for ((n = 1; n <= total; n += step)); do
       prepare
       LD_PRELOAD=$faults FAULT_CALL=$call FAULT_AT=$n FAULT_ERRNO=stop "${command[@]}" >first.stdout 2>first.stderr </dev/null &
@@ -243,7 +232,7 @@ both() {
       first=0 second=0
       holds "$pid" || { echo "$name: is not stopped at $call $n" && wrong=1; }
       "${command[@]}" >stdout 2>stderr </dev/null || second=$?
-      kill -CONT "$pid" 2>/dev/null || true
+      kill -CONT "$pid" 2>/dev/null || wrong=1
       wait "$pid" || first=$?
       tried=$((tried + 1))
       case $first,$second in
@@ -253,7 +242,7 @@ both() {
         *) echo "$name: $call $n of $total: exit $first and $second: $(cat first.stderr stderr)" && wrong=1 ;;
       esac
       same_output out whole || { echo "$name: $call $n of $total: another output" && wrong=1; }
-      [ -z "$(find . -name '*.tmp*')" ] || { echo "$name: $call $n: leaves $(find . -name '*.tmp*' -printf '%p ')" && wrong=1; }
+      [ -z "$(temporaries)" ] || { echo "$name: $call $n: leaves $(temporaries)" && wrong=1; }
       find . -name '*.tmp*' -exec rm -rf {} +
     done
   done

@@ -68,10 +68,9 @@ Stream read_texts(const Evaluation& evaluation, const AnnotateOptions& options,
   const auto encoder = tokenizer.encoder();
   for (const auto& path : files) {
     std::vector<std::uint32_t> ids;
-    std::string text = core::read_text(*shard::open_unpacked(path));
-    if (tokenizer.kind() != text::TokenizerKind::bytes)
-      text = core::expect_utf8(std::move(text), path == "-" ? "stdin" : path);
-    encoder->encode(text, ids);
+    const auto source = shard::open_unpacked(path);
+    const bool any_bytes = tokenizer.kind() == text::TokenizerKind::bytes;
+    encoder->encode(any_bytes ? core::read_text(*source) : core::read_utf8(*source), ids);
     stream.tokens.insert(stream.tokens.end(), ids.begin(), ids.end());
     stream.ends.push_back(stream.tokens.size());
   }

@@ -88,9 +88,8 @@ std::vector<Prompt> PromptReader::next(std::size_t most) {
     auto line = lines_->next();
     if (!line) break;
     if (!jsonl_) {
-      if (const std::size_t at = core::utf8_length(*line); at < line->size() && !any_bytes_)
-        core::fail(core::Code::bad_data, "{}: {}", lines_->origin(),
-                   core::what_is_not_utf8(*line, at));
+      if (const auto fault = any_bytes_ ? "" : core::utf8_fault(*line); !fault.empty())
+        core::fail(core::Code::bad_data, "{}: {}", lines_->origin(), fault);
       Prompt& prompt = prompts.emplace_back();
       prompt.text = std::move(*line), prompt.origin = lines_->origin();
     } else if (line->find_first_not_of(" \t\r") != line->npos) {

@@ -314,8 +314,7 @@ bool is_json_lines(const std::string& path) {
   shard::UnpackedSource source(core::open_source(path));
   std::string bytes(4096, '\0');
   bytes.resize(core::read_fully(source, std::as_writable_bytes(std::span(bytes))));
-  if (const auto what = core::what_is_no_text(bytes); !what.empty())
-    fail(Code::bad_data, "{}: byte 0: {}", path, what);
+  core::expect_text(bytes, path);
   const std::string_view start = core::without_byte_order_mark(bytes);
   const auto first = std::find_if_not(start.begin(), start.end(), is_ascii_space);
   if (first == start.end() || *first == '{') return true;

@@ -55,9 +55,8 @@ void TextOptions::fields(core::FieldList& f) {
   f("count-newlines", count_newlines,
     "count each newline as a source word (word tokenizers always do)");
   f("bad-lines", bad_lines,
-    "jsonl: a line without a text: an error; skip: left out; replace: U+FFFD for lone surrogates "
-    "and "
-    "what is not UTF-8, null for NaN, else left out",
+    "jsonl: a line without a text: an error; skip: left out; replace: U+FFFD for lone "
+    "surrogates and what is not UTF-8, null for NaN, else left out",
     {"error", "skip", "replace"});
   f("invalid", invalid,
     "what is not UTF-8: an error; replace: U+FFFD; keep: encoded as it is; auto: an error, but for "

@@ -164,9 +164,9 @@ TokenizerPtr import_tokenizer(const std::vector<std::string>& paths) {
   std::map<FileKind, const NamedText*> of;
   files.reserve(paths.size());
   for (const auto& path : paths) {
-    files.push_back({path == "-" ? "stdin" : path, core::read_text(path, kLimit)});
-    if (files.back().text.starts_with(core::kByteOrderMark))
-      files.back().text.erase(0, core::kByteOrderMark.size());
+    const std::string text = core::read_text(path, kLimit);
+    files.push_back(
+        {path == "-" ? "stdin" : path, std::string(core::without_byte_order_mark(text))});
     of[kind_of(files.back().text)] = &files.back();
   }
   const auto has = [&](FileKind kind) { return of.count(kind) > 0; };

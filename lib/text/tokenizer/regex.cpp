@@ -154,16 +154,15 @@ const char* border(const char* begin, const char* p) {
 }  // namespace
 
 Regex::Regex(const std::string& pattern) : pattern_(pattern) {
+  const auto refuse = [&](std::string_view why) {
+    core::fail(core::Code::bad_data, "the pattern {} {}", shown(pattern), why);
+  };
   // (*VERB) at the start sets options of PCRE2; Oniguruma has none of them.
-  if (pattern.starts_with("(*"))
-    core::fail(core::Code::bad_data, "the pattern {} is not supported: (* at its start",
-               shown(pattern));
+  if (pattern.starts_with("(*")) refuse("is not supported: (* at its start");
   // Characters that are compared without a step between them.
   constexpr std::size_t kMaxRepeat = 1000;
   if (largest_repeat(pattern) > kMaxRepeat)
-    core::fail(core::Code::bad_data,
-               "the pattern {} is not supported: it repeats more than {} times", shown(pattern),
-               kMaxRepeat);
+    refuse(fmt::format("is not supported: it repeats more than {} times", kMaxRepeat));
   auto code = std::make_shared<Code>();
   const std::string text = translated(pattern);
   // ^ and $ are those of lines, as in Ruby's syntax.
@@ -177,25 +176,21 @@ Regex::Regex(const std::string& pattern) : pattern_(pattern) {
     if (made == nullptr) {
       char message[120] = "";
       pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof message);
-      core::fail(core::Code::bad_data, "the pattern {} is not supported: {}", shown(pattern),
-                 message);
+      refuse(fmt::format("is not supported: {}", message));
     }
     pcre2_jit_compile(made, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);  // or it interprets
     return made;
   };
   code->quick = compile(0);
-  std::uint32_t behind = 0;
-  pcre2_pattern_info(code->quick, PCRE2_INFO_MAXLOOKBEHIND, &behind);
-  if (behind > 0)
-    core::fail(core::Code::bad_data,
-               "the pattern {} looks behind (\\b, ^, (?<...)); such patterns are not supported",
-               shown(pattern));
-  std::uint32_t back = 0;
-  pcre2_pattern_info(code->quick, PCRE2_INFO_BACKREFMAX, &back);
-  if (back > 0)
-    core::fail(core::Code::bad_data,
-               "the pattern {} refers back to a group (\\1); such patterns are not supported",
-               shown(pattern));
+  const auto has = [&](std::uint32_t what) {
+    std::uint32_t most = 0;
+    pcre2_pattern_info(code->quick, what, &most);
+    return most > 0;
+  };
+  if (has(PCRE2_INFO_MAXLOOKBEHIND))
+    refuse("looks behind (\\b, ^, (?<...)); such patterns are not supported");
+  if (has(PCRE2_INFO_BACKREFMAX))
+    refuse("refers back to a group (\\1); such patterns are not supported");
   code->counted = compile(PCRE2_AUTO_CALLOUT);
   std::size_t bytes = 0;
   pcre2_pattern_info(code->counted, PCRE2_INFO_JITSIZE, &bytes);
