@@ -53,8 +53,8 @@ int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"annotate",
-                   "Show a text as a page: what each token cost, and which memory gave it its "
-                   "probability.",
+                   "Show a text as a page: "
+                   "what each token cost, and which memory gave it its probability.",
                    "  annotate -m model --cache 2000 chapter.txt -o chapter.html\n"
                    "  eval-ppl -m other --per-token other.tsv test.shard.zst\n"
                    "  annotate -m model --beside other.tsv test.shard.zst -o page.html\n"

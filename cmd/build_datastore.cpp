@@ -1,8 +1,9 @@
 // build-datastore: a memory of a text that a model can search: the keys of every position, and the
 // tokens that followed.
 //
-// FILE: shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin; or stores.
-// -m: a model's folder. -o, --append: the store (man 5 store). stdout: what it holds, a record.
+// FILE: shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin; or
+// stores. -m: a model's folder. -o, --append: the store (man 5 store). stdout: what it holds, a
+// record.
 
 #include <optional>
 #include <string>

@@ -1,8 +1,8 @@
 // build-targets: what a datastore says of each token of the text that it was made of, for train
 // --targets.
 //
-// FILE: shards of tokens, several as one; `-` or none is stdin. -d: a datastore (man 5 store) of this
-// very text. stdout: a shard of vectors (man 5 shard), one a token: words, then their shares.
+// FILE: shards of tokens, several as one; `-` or none is stdin. -d: a datastore (man 5 store) of
+// this very text. stdout: a shard of vectors (man 5 shard), one a token: words, then their shares.
 
 #include <string>
 #include <vector>
@@ -48,8 +48,8 @@ int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"build-targets",
-                   "What a datastore says of each token of its own text, that token left out: what "
-                   "train --targets learns.",
+                   "What a datastore says of each token of its own text, that token left out: "
+                   "what train --targets learns.",
                    "  build-targets --datastore store train.shard.zst -o targets.shard.zst\n"
                    "  train --targets targets.shard.zst train.shard.zst -o decoder",
                    {"datastore"}},

@@ -24,8 +24,8 @@ struct Options {
     f.positional("A", a, "per-token scores of one model").required = true;
     f.positional("B", b, "per-token scores of the other, on the same tokens").required = true;
     f("block", block,
-      "what one block is: document, or a number of tokens; auto: documents if there are 50, else "
-      "tokens by the text's length");
+      "what one block is: document, or a number of tokens; "
+      "auto: documents if there are 50, else tokens by the text's length");
     f("confidence", confidence, "probability that the interval holds the true difference")
         .above(0)
         .below(1);
@@ -50,8 +50,8 @@ int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"compare-ppl",
-                   "Compares two models' scores of the same tokens: the difference, its interval, "
-                   "and how likely it is by chance.",
+                   "Compares two models' scores of the same tokens: "
+                   "the difference, its interval, and how likely it is by chance.",
                    "  eval-ppl -m plain --per-token a.tsv test.shard.zst\n"
                    "  eval-ppl -m trime --per-token b.tsv test.shard.zst\n"
                    "  compare-ppl a.tsv b.tsv"},

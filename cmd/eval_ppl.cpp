@@ -136,8 +136,8 @@ int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"eval-ppl",
-                   "Scores a text with a language model and its memories: perplexity, bits per "
-                   "byte, and what they depend on.",
+                   "Scores a text with a language model and its memories: "
+                   "perplexity, bits per byte, and what they depend on.",
                    "  eval-ppl -m model --tune valid.shard.zst --cache 2000 -o tuned.conf\n"
                    "  eval-ppl -m model --config tuned.conf --json test.shard.zst",
                    {"model", "datastore", "ngrams", "with", "retrieve", "tune", "counts"}},

@@ -105,8 +105,8 @@ int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"eval-regbench",
-                   "How well a model, or n-gram counts, follow the regular language of each "
-                   "sequence.",
+                   "How well a model, or n-gram counts, "
+                   "follow the regular language of each sequence.",
                    "  eval-regbench -m model --automata test.jsonl test.shard.zst\n"
                    "  eval-regbench --ngram 3 --automata test.jsonl --json test.shard.zst",
                    {"model", "automata"}},

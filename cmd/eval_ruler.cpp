@@ -41,13 +41,12 @@ int evaluate(const Options& options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(
-      argc, argv,
-      {"eval-ruler",
-       "Whether a model's answers have what the problems of gen-ruler ask for.",
-       "  eval-ruler --problems problems.jsonl answers.jsonl\n"
-       "  sample -m model --temperature 0 --json problems.jsonl | eval-ruler --problems "
-       "problems.jsonl",
-       {"problems"}},
-      options, evaluate);
+  return cli::run(argc, argv,
+                  {"eval-ruler",
+                   "Whether a model's answers have what the problems of gen-ruler ask for.",
+                   "  eval-ruler --problems problems.jsonl answers.jsonl\n"
+                   "  sample -m model --temperature 0 --json problems.jsonl | eval-ruler "
+                   "--problems problems.jsonl",
+                   {"problems"}},
+                  options, evaluate);
 }

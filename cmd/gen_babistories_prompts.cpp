@@ -156,11 +156,11 @@ int main(int argc, char** argv) {
   return cli::run(
       argc, argv,
       {"gen-babistories-prompts",
-       "Prompts that ask a language model for short stories that differ, or for the lists they are "
-       "made of.",
+       "Prompts that ask a language model for short stories that differ, "
+       "or for the lists they are made of.",
        "  gen-babistories-prompts -n 5 --form text\n"
-       "  gen-babistories-prompts --ask names -n 2560 --request openai --model NAME -o "
-       "batch.jsonl\n"
+       "  gen-babistories-prompts --ask names -n 2560 --request openai --model "
+       "NAME -o batch.jsonl\n"
        "  gen-babistories-prompts -n 100000 --request openai --model NAME -o batch.jsonl",
        {"words", "names", "openings"}},
       options, generate);

@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
        "Sequences of random regular languages, each to be learned from the sequence itself.",
        "  gen-regbench -n 5000 -o train.shard.zst\n"
        "  gen-regbench --split test -n 500 --automata test.jsonl -o test.shard.zst\n"
-       "  gen-regbench --split iid --environments 5000 -n 500 --automata iid.jsonl -o "
-       "iid.shard.zst"},
+       "  gen-regbench --split iid --environments 5000 -n 500 --automata "
+       "iid.jsonl -o iid.shard.zst"},
       options, generate);
 }

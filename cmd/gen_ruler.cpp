@@ -125,8 +125,8 @@ int main(int argc, char** argv) {
                    "Questions about long texts, whose answers stand somewhere in them.",
                    "  gen-ruler --length 4096 -t model/tokenizer.json -n 100 -o problems.jsonl\n"
                    "  gen-ruler --task needles --haystack needles --first 5000 -n 100\n"
-                   "  gen-ruler --form answered -n 5000 | tokenize -t bytes --format jsonl -o "
-                   "train.shard.zst",
+                   "  gen-ruler --form answered -n 5000 | tokenize -t bytes --format "
+                   "jsonl -o train.shard.zst",
                    {"tokenizer", "text", "documents"}},
                   options, generate);
 }

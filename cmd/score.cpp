@@ -79,8 +79,8 @@ int main(int argc, char** argv) {
   return cli::run(
       argc, argv,
       {"score",
-       "Scores texts, continuations and choices with a model and its memories: a JSON "
-       "line for each.",
+       "Scores texts, continuations and choices with a model and its memories: "
+       "a JSON line for each.",
        "  score -m model texts.txt\n"
        "  score -m model --datastore store questions.jsonl --report figures.json",
        {"model", "datastore", "ngrams", "with", "retrieve", "tokenizer", "verbalizers"}},

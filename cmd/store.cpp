@@ -1,7 +1,7 @@
 // store: looks into datastores and after them.
 //
-// STORE: a store's folder (man 5 store); of merge the parts of one. TEXT: of search, contexts; none: the
-// lines of stdin. stdout: records, with --json as JSON lines.
+// STORE: a store's folder (man 5 store); of merge the parts of one. TEXT: of search, contexts;
+// none: the lines of stdin. stdout: records, with --json as JSON lines.
 
 #include <optional>
 #include <string>

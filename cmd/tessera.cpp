@@ -1,8 +1,9 @@
 // tessera: one name for all programs.
 //
-// tessera PROGRAM ARGUMENT...: is replaced by that program, whose streams and exit status are its own. It stands in
-// libexec/tessera where this was installed, or beside it.
-// tessera help PROGRAM|PAGE: its manual, where man(1) is and there is one; else what its --help says.
+// tessera PROGRAM ARGUMENT...: is replaced by that program, whose streams and exit status are its
+// own. It stands in libexec/tessera where this was installed, or beside it.
+// tessera help PROGRAM|PAGE: its manual, where man(1) is and there is one; else what its --help
+// says.
 
 #include <unistd.h>
 
@@ -25,8 +26,9 @@ namespace {
 namespace fs = std::filesystem;
 using core::Code;
 
-// Where this program stands: in bin, in libexec/tessera among the others, or in a build beside them. It may have been
-// started by the C library of a tarball (packaging/tessera.sh), and starts the others so then.
+// Where this program stands: in bin, in libexec/tessera among the others, or in a build beside
+// them. It may have been started by the C library of a tarball (packaging/tessera.sh), and starts
+// the others so then.
 struct Place {
   fs::path top, folder;             // folder: where programs are, if not in libexec/tessera of top
   std::vector<std::string> loader;  // stands before a program's arguments

@@ -39,8 +39,8 @@ struct Options {
     f("decode", decode, "print the text of a shard");
     f("pairs", pairs, "two files: line n of the first and line n of the second are a pair");
     f("import", import,
-      "make tokenizer.json of encoder.json and vocab.bpe, .tiktoken ranks, fairseq's dict.txt or "
-      "subword-nmt's codes");
+      "make tokenizer.json of encoder.json and vocab.bpe, .tiktoken ranks, "
+      "fairseq's dict.txt or subword-nmt's codes");
     f("export", export_as,
       "json: write the tokenizer as tokenizer.json; gpt2: vocab.json and merges.txt into folder -o",
       {"json", "gpt2"});

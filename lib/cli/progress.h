@@ -15,13 +15,14 @@
 
 namespace cli {
 
-/// How far something is: `made` of what is done was made here, in so many seconds; the rest was there before.
+/// How far something is: `made` of what is done was made here, in so many seconds; the rest was
+/// there before.
 struct Pace {
   std::uint64_t done, total, made;  ///< total 0: unknown
   double seconds;
 };
-/// "training: 300 updates (30 %), 10.0 updates/s, 1:10 left, loss 3.21"; no rate where nothing was made yet.
-/// Of the unit "bytes" as KiB, MiB...
+/// "training: 300 updates (30 %), 10.0 updates/s, 1:10 left, loss 3.21"; no rate where nothing was
+/// made yet. Of the unit "bytes" as KiB, MiB...
 std::string progress_line(std::string_view what, std::string_view unit, const Pace& pace,
                           const std::string& note = {});
 
@@ -33,8 +34,8 @@ class Progress {
   Progress(const Context& context, std::string what, std::string unit, std::uint64_t total = 0);
   ~Progress();
   void set_total(std::uint64_t total) { total_ = total; }
-  /// `done` so far; `note` is appended ("loss 3.21"). The rate is that since the first call, of which the rest
-  /// may have been there before.
+  /// `done` so far; `note` is appended ("loss 3.21"). The rate is that since the first call, of
+  /// which the rest may have been there before.
   void update(std::uint64_t done, const std::string& note = {});
   /// update(done), for what counts as it works; the Progress must outlive it.
   std::function<void(std::uint64_t)> counter() {
@@ -74,8 +75,8 @@ std::string format_report(const Context& context, const core::OrderedJson& repor
 void write_output(const Context& context, std::string_view text);
 /// format_report() as the output.
 void write_report(const Context& context, const core::OrderedJson& report);
-/// A record, on stdout, of what was written elsewhere. Where stdout was closed from the start nobody
-/// asked for it, and it is left out.
+/// A record, on stdout, of what was written elsewhere. Where stdout was closed from the start
+/// nobody asked for it, and it is left out.
 void write_receipt(const Context& context, const core::OrderedJson& report);
 /// A result, and those of its parts as a table under it; with --json each line says its `type`,
 /// report or part. Without parts format_report().

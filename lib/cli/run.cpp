@@ -48,7 +48,8 @@ std::int64_t monotonic_ms() {
 }
 
 // Without catch_stop_signals() the program dies of it. With it, it dies of a second one; but those
-// that come at once are the same stop: a batch system sends one to the process and one to its group.
+// that come at once are the same stop: a batch system sends one to the process and one to its
+// group.
 extern "C" void on_stop_signal(int number) {
   constexpr std::int64_t kSameStopMs = 1000;
   static std::atomic<std::int64_t> stopped_at{0};

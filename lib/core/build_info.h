@@ -5,8 +5,8 @@
 namespace core::build {
 
 extern const char* const kVersion;  ///< "0.1.0"
-extern const char* const
-    kGit;  ///< short revision, "-dirty" after it where files were changed; or "unknown"
+/// Short revision, "-dirty" after it where files were changed; or "unknown".
+extern const char* const kGit;
 extern const char* const kCompiler;   ///< "GNU 12.2.0"
 extern const char* const kFlags;      ///< build type and compiler flags
 extern const char* const kTorch;      ///< LibTorch's version, or "none"

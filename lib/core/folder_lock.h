@@ -14,8 +14,8 @@ class FolderLock {
   enum class Absent { refused, made };
   static constexpr std::string_view kHeld = "another program is changing it";
 
-  /// Throws Error{cannot_create} if another process has it, saying `held`, or if it cannot be locked
-  /// or made at all; Error{no_input} if it is no folder.
+  /// Throws Error{cannot_create} if another process has it, saying `held`, or if it cannot be
+  /// locked or made at all; Error{no_input} if it is no folder.
   explicit FolderLock(const std::string& folder, std::string_view held = kHeld,
                       Absent absent = Absent::refused);
   ~FolderLock();

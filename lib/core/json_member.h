@@ -1,5 +1,6 @@
 #pragma once
-// A member of a JSON object as it stands there: its digits, the order of its own members, its spaces.
+// A member of a JSON object as it stands there: its digits, the order of its own members, its
+// spaces.
 
 #include <cstddef>
 #include <optional>
@@ -12,8 +13,8 @@ namespace core {
 struct MemberPlace {
   std::size_t begin, end;
 };
-/// The value of the member `key` of an object that parse_json() takes; the last of that name. Nothing
-/// if there is none.
+/// The value of the member `key` of an object that parse_json() takes; the last of that name.
+/// Nothing if there is none.
 std::optional<MemberPlace> member_place(std::string_view object, std::string_view key);
 
 /// The text of the member `key` of an object that parse_json_line() takes; the last of that name.

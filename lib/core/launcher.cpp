@@ -97,8 +97,8 @@ Launch launch(const Environment& environment) {
     launch = ranks_of(of, "mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
   } else {
     fail(Code::usage,
-         "launcher: this process was started by none (no RANK, OMPI_COMM_WORLD_RANK, SLURM_STEP_ID "
-         "or PMI_RANK is set); start it with torchrun, mpirun or srun");
+         "launcher: this process was started by none (no RANK, OMPI_COMM_WORLD_RANK, "
+         "SLURM_STEP_ID or PMI_RANK is set); start it with torchrun, mpirun or srun");
   }
   meet(launch, of);
   const char* const restarts =

@@ -40,13 +40,14 @@ struct Launch {
 ///   OMPI_COMM_WORLD_RANK, _SIZE (_LOCAL_RANK)         mpirun of Open MPI
 ///   SLURM_STEP_ID: SLURM_PROCID, SLURM_STEP_NUM_TASKS (SLURM_LOCALID)         srun
 ///   PMI_RANK, PMI_SIZE (MPI_LOCALRANKID)              mpirun of MPICH
-/// mpirun stands before srun, which starts its daemons in a Slurm job: their step is not the ranks'.
-/// They meet at MASTER_ADDR:MASTER_PORT where both are set (torchrun sets them); else srun's at the
-/// step's first host, with a port from the job's and the step's number, and Open MPI's by a file.
-/// All ranks run on one machine where MASTER_ADDR is_this_machine(), or where the launcher says so by
-/// LOCAL_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_SIZE, SLURM_STEP_NUM_NODES or MPI_LOCALNRANKS;
-/// TESSERA_RANKS_MEET=tcp has them meet at the port all the same. TESSERA_RANKS_KEY is the key.
-/// Throws Error{usage} where none fits, or naming the variable that is missing or no number.
+/// mpirun stands before srun, which starts its daemons in a Slurm job: their step is not the
+/// ranks'. They meet at MASTER_ADDR:MASTER_PORT where both are set (torchrun sets them); else
+/// srun's at the step's first host, with a port from the job's and the step's number, and Open
+/// MPI's by a file. All ranks run on one machine where MASTER_ADDR is_this_machine(), or where the
+/// launcher says so by LOCAL_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_SIZE, SLURM_STEP_NUM_NODES or
+/// MPI_LOCALNRANKS; TESSERA_RANKS_MEET=tcp has them meet at the port all the same.
+/// TESSERA_RANKS_KEY is the key. Throws Error{usage} where none fits, or naming the variable that
+/// is missing or no number.
 Launch launch(const Environment& environment = own_environment);
 
 /// True if `host` can mean this machine only: localhost, an address of the loopback, 0.0.0.0 or ::.
@@ -69,9 +70,9 @@ struct Part {
 inline constexpr const char* kWholePart = "all";
 inline bool is_part(const std::string& text) { return text != kWholePart; }
 
-/// "3/8" is the third of eight; "launcher" the one that the task of a Slurm array (SLURM_ARRAY_TASK_
-/// ID, _MIN, _STEP, _COUNT), else launch(), says; kWholePart is the whole. Throws Error{usage} with the
-/// flag's name, --part.
+/// "3/8" is the third of eight; "launcher" the one that the task of a Slurm array
+/// (SLURM_ARRAY_TASK_ID, _MIN, _STEP, _COUNT), else launch(), says; kWholePart is the whole.
+/// Throws Error{usage} with the flag's name, --part.
 Part part(const std::string& text, const Environment& environment = own_environment);
 
 }  // namespace core

@@ -62,8 +62,8 @@ constexpr Beginning kBeginnings[] = {
     {"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"sv,
      "a file of an old office program, no text; take the text out of it: catdoc"},
     {"PAR1\x15"sv,
-     "Parquet, no text; with pandas: read_parquet(FILE).to_json(OUT, orient=\"records\", "
-     "lines=True)"},
+     "Parquet, no text; with pandas: "
+     "read_parquet(FILE).to_json(OUT, orient=\"records\", lines=True)"},
     {"ARROW1\0\0"sv, "Arrow, no text; write its rows as JSON lines"},
     {"SQLite format 3\0"sv, "an SQLite database, no text; sqlite3 FILE prints what is in it"},
     {"\x89PNG\r\n"sv, "a PNG image, no text"},

@@ -15,8 +15,8 @@ class SeparatedPieces {
  public:
   /// `separator` is not empty; the source must outlive this.
   SeparatedPieces(ByteSource& source, std::string separator);
-  /// False at the end. Throws as the source does, and Error{bad_data} where it begins otherwise than
-  /// texts do (what_is_no_text()).
+  /// False at the end. Throws as the source does, and Error{bad_data} where it begins otherwise
+  /// than texts do (what_is_no_text()).
   bool next(std::string& piece);
 
  private:

@@ -15,7 +15,8 @@ namespace model {
 /// The same function in options that the family has. What it has no option for goes into weights:
 /// the scale of embeddings, after which a softmax that shared them has a matrix of its own; biases
 /// that are not there are zeros. The model itself where nothing is to be done. Throws
-/// Error{bad_config} naming what else the family does not have; `name` is the model's, for messages.
+/// Error{bad_config} naming what else the family does not have; `name` is the model's, for
+/// messages.
 std::shared_ptr<const nn::Model> in_shape_of(const Family& family,
                                              const std::shared_ptr<const nn::Model>& model,
                                              const std::string& name);
@@ -45,8 +46,9 @@ void expect_no_other_model(const std::string& folder);
 bool save_once(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
                const std::string& tokenizer);
 
-/// A folder for a model, made if need be and this process's alone until this goes; one that was made
-/// and stayed empty goes too. Throws as expect_no_other_model(), also if another process writes in it.
+/// A folder for a model, made if need be and this process's alone until this goes; one that was
+/// made and stayed empty goes too. Throws as expect_no_other_model(), also if another process
+/// writes in it.
 class NewModelFolder {
  public:
   explicit NewModelFolder(const std::string& folder);

@@ -177,8 +177,8 @@ void check_tokenizer(const Loaded& loaded, const shard::Header& header, const st
   const std::string theirs = tokenizer_fingerprint(header.tokenizer);
   if (!own.empty() && !theirs.empty() && own != theirs)
     fail(Code::bad_data,
-         "{}: made with tokenizer {}, but {} was trained with {}; tokenize the text with the "
-         "model's",
+         "{}: made with tokenizer {}, but {} was trained with {}; "
+         "tokenize the text with the model's",
          name, theirs, loaded.folder, own);
   // A model may have more rows than its tokenizer has types: GPT-2's 50,257 padded to 50,304.
   const bool padded = !own.empty() && own == theirs;

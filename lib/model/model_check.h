@@ -30,8 +30,8 @@ struct ModelVerdict {
 /// after a fault as far as what follows does not depend on it. Throws only what is not the folder's
 /// fault: Error{no_input} if it is no model folder or not complete yet, Error{io}.
 ModelVerdict check_model(const std::string& folder);
-/// Checks each and tells `found` of it. Returns the first fault and how many more there are; nothing
-/// where all is right.
+/// Checks each and tells `found` of it. Returns the first fault and how many more there are;
+/// nothing where all is right.
 std::string check_models(const std::vector<std::string>& folders,
                          const std::function<void(const ModelVerdict&)>& found);
 

@@ -1,6 +1,6 @@
 #pragma once
-// The tensors of a model's folder: model.safetensors, or the files that model.safetensors.index.json
-// names.
+// The tensors of a model's folder: model.safetensors, or the files that
+// model.safetensors.index.json names.
 
 #include <map>
 #include <memory>

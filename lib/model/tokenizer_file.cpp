@@ -23,11 +23,10 @@ void expect_gpt2_class(const std::string& folder) {
   if (name == config.end() || !name->is_string()) return;
   const auto& found = name->get_ref<const std::string&>();
   if (found == "GPT2Tokenizer" || found == "GPT2TokenizerFast") return;
-  core::fail(
-      core::Code::bad_data,
-      "{}: vocab.json and merges.txt of a {}, which do not say how it splits a text; save it "
-      "as tokenizer.json: AutoTokenizer.from_pretrained(...).save_pretrained(...)",
-      folder, found);
+  core::fail(core::Code::bad_data,
+             "{}: vocab.json and merges.txt of a {}, which do not say how it splits a text; "
+             "save it as tokenizer.json: AutoTokenizer.from_pretrained(...).save_pretrained(...)",
+             folder, found);
 }
 
 }  // namespace

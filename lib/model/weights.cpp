@@ -43,8 +43,8 @@ bool is_finite(const torch::Tensor& tensor) {
   return torch::isfinite(least).item<bool>() && torch::isfinite(most).item<bool>();
 }
 
-/// The fingerprint of a model of `n` weights, each of which is asked for once, in the order of their
-/// names, as float32.
+/// The fingerprint of a model of `n` weights, each of which is asked for once, in the order of
+/// their names, as float32.
 core::Digest digest_of(const nn::ModelOptions& options, std::int64_t vocabulary, std::size_t n,
                        const std::function<std::string(std::size_t)>& name,
                        const std::function<torch::Tensor(std::size_t)>& values) {

@@ -1,6 +1,6 @@
 #pragma once
-// Indices of n-grams as they are asked: where a sequence of tokens stands, and what follows it. Sums
-// go over the parts of all folders.
+// Indices of n-grams as they are asked: where a sequence of tokens stands, and what follows it.
+// Sums go over the parts of all folders.
 
 #include <cstdint>
 #include <memory>
@@ -98,7 +98,8 @@ class Index {
   bool holds(const shard::Fingerprints& texts) const;
   /// The parts that are not.
   std::shared_ptr<const Index> without(const shard::Fingerprints& texts) const;
-  /// Names of the folders of which it may leave too much: made by a version that did not keep shards.
+  /// Names of the folders of which it may leave too much: made by a version that did not keep
+  /// shards.
   std::vector<std::string> unsure_of(const shard::Fingerprints& texts) const;
   /// The beginnings of the texts' fingerprints, with + between them.
   std::string signature() const;

@@ -43,8 +43,8 @@ struct Overlap {
 };
 
 struct OverlapReport {
-  core::OrderedJson
-      all;  ///< {"documents", "with_spans", "tokens", "known", "share", "spans", "longest"}
+  /// {"documents", "with_spans", "tokens", "known", "share", "spans", "longest"}.
+  core::OrderedJson all;
   /// Of each document with a span {"document", "tokens", "known", "share", "spans", "longest"}; or
   /// of each span {"document", "offset", "tokens", "count", "text", "ngrams", "there",
   /// "there_offset"}: the first place where it stands.

@@ -31,7 +31,8 @@ struct BuildOptions {
 };
 
 /// The parts of documents that end at these elements, without hashes: whole documents of a shard
-/// while they fit; a longer one is cut. `shards`: how many documents each has; none: all are of one.
+/// while they fit; a longer one is cut. `shards`: how many documents each has; none: all are of
+/// one.
 std::vector<PartFacts> plan_parts(const std::vector<std::uint64_t>& ends, const Cut& cut,
                                   const std::vector<std::uint64_t>& shards = {});
 

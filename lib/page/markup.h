@@ -8,8 +8,8 @@
 
 namespace page {
 
-/// As the text of an element or a quoted attribute: nothing in it is markup. Newlines and tabs stay;
-/// other controls and what is no UTF-8 become U+FFFD.
+/// As the text of an element or a quoted attribute: nothing in it is markup. Newlines and tabs
+/// stay; other controls and what is no UTF-8 become U+FFFD.
 std::string escape(std::string_view text);
 
 /// As the content of a script element of JSON: no "<" in it.

@@ -6,8 +6,9 @@
 
 namespace page {
 
-/// The text is there without scripts too; with them a click, or the arrow keys, tell of a token what
-/// it cost and who gave it. Colours follow the reader's dark or light. Bytes depend on `text` alone.
+/// The text is there without scripts too; with them a click, or the arrow keys, tell of a token
+/// what it cost and who gave it. Colours follow the reader's dark or light. Bytes depend on `text`
+/// alone.
 void write_page(core::ByteSink& sink, const AnnotatedText& text);
 
 /// A JSON line a token: {"number", "text", "nats", "beside", "rank", "shares": {source: share},

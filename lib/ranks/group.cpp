@@ -250,8 +250,8 @@ void Group::guarded(const F& transfer) const {
     throw;
   } catch (const std::exception& error) {
     core::fail(core::kRankLost,
-               "rank {} of {}: another rank was lost ({}); the same command goes on from the last "
-               "checkpoint, if there is one",
+               "rank {} of {}: another rank was lost ({}); "
+               "the same command goes on from the last checkpoint, if there is one",
                rank_, size_, reason(error));
   }
 }
@@ -312,8 +312,8 @@ std::shared_ptr<Group> Group::join(const core::Launch& launch, const std::string
   return group;
 }
 
-// Each rank shows each other that it knows the secret: who reached Gloo's sockets without having met
-// the others does not.
+// Each rank shows each other that it knows the secret: who reached Gloo's sockets without having
+// met the others does not.
 void Group::prove_links(const std::string& secret) {
   std::vector<Tensor> out, in;
   const auto of = [&](std::int64_t from, std::int64_t to) {
@@ -329,11 +329,10 @@ void Group::prove_links(const std::string& secret) {
   for (std::int64_t rank = 0; rank < size_; ++rank) {
     const auto* const bytes = in[static_cast<std::size_t>(rank)].const_data_ptr<std::uint8_t>();
     if (rank != rank_ && !equal_proofs(std::string(bytes, bytes + kProofBytes), of(rank, rank_)))
-      core::fail(
-          core::kRankLost,
-          "rank {} of {}: what linked as rank {} is not of this run; another program reaches "
-          "the ports of the ranks",
-          rank_, size_, rank);
+      core::fail(core::kRankLost,
+                 "rank {} of {}: what linked as rank {} is not of this run; "
+                 "another program reaches the ports of the ranks",
+                 rank_, size_, rank);
   }
 }
 

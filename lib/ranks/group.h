@@ -29,8 +29,8 @@ class Group {
  public:
   static std::shared_ptr<Group> alone();
   /// Returns when all ranks are there and have proved to each other that they are of this run. From
-  /// then on nobody else can connect to any of them. A rank that meets the others by a file makes `folder` if
-  /// need be; the file is gone when they end.
+  /// then on nobody else can connect to any of them. A rank that meets the others by a file makes
+  /// `folder` if need be; the file is gone when they end.
   static std::shared_ptr<Group> join(const core::Launch& launch, const std::string& folder,
                                      std::chrono::milliseconds timeout);
   ~Group();

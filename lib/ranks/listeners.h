@@ -9,8 +9,8 @@ namespace ranks {
 std::vector<int> listeners();
 
 /// Makes the system drop whatever reaches these listening sockets from now on, so that nobody can
-/// connect. The sockets stay open; connections that were accepted before go on. A system that has no
-/// socket filters leaves the sockets as they are.
+/// connect. The sockets stay open; connections that were accepted before go on. A system that has
+/// no socket filters leaves the sockets as they are.
 void stop_accepting(const std::vector<int>& sockets);
 
 }  // namespace ranks

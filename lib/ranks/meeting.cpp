@@ -29,9 +29,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What rank 0 says first: these bytes and a nonce. A rank answers with the same bytes, its nonce, its
-// number and its proof; rank 0 with its own proof. Then requests follow: a letter, the lengths of key
-// and value, both; an answer is a length and a value.
+// What rank 0 says first: these bytes and a nonce. A rank answers with the same bytes, its nonce,
+// its number and its proof; rank 0 with its own proof. Then requests follow: a letter, the lengths
+// of key and value, both; an answer is a length and a value.
 constexpr std::string_view kGreeting = "TESSERA1";
 constexpr std::size_t kNonceBytes = 16, kNumberBytes = sizeof(std::uint32_t);
 constexpr std::size_t kGreetingBytes = kGreeting.size() + kNonceBytes;
@@ -112,8 +112,8 @@ struct Address {
   }
 };
 
-// The system keeps one such name for each network namespace, as it does for ports, and frees it when
-// the process ends.
+// The system keeps one such name for each network namespace, as it does for ports, and frees it
+// when the process ends.
 Address local_address(const core::Launch& launch) {
   const std::string name = fmt::format("tessera-ranks-{}-{}-{}", ::geteuid(), launch.port,
                                        core::hash128(launch.name).hex());

@@ -22,8 +22,8 @@ struct RankOptions {
 /// --ranks launcher this one alone. `folder`: one that all see, for ranks that meet by a file; made
 /// if need be. Throws Error{usage}, Error{kRankLost} if not all come in time.
 std::shared_ptr<Group> join(const RankOptions& options, const std::string& folder);
-/// The same of a program whose output is a file, or stdout: those that meet by a file do so beside it,
-/// or in the current folder.
+/// The same of a program whose output is a file, or stdout: those that meet by a file do so beside
+/// it, or in the current folder.
 std::shared_ptr<Group> join_beside(const RankOptions& options, const std::string& output);
 
 /// Throws Error{usage} for what several ranks cannot all read: stdin, pipes.

@@ -20,7 +20,8 @@ class Chain {
   void append_chain(const Chain& next, std::uint64_t n);
   core::Digest value() const { return value_; }
   static Chain from(const core::Digest& value);
-  /// That of the member "digest". Throws Error{bad_data} naming `origin`, the file, where it has none.
+  /// That of the member "digest". Throws Error{bad_data} naming `origin`, the file, where it has
+  /// none.
   static Chain read(const core::Json& json, const std::string& origin);
   bool operator==(const Chain&) const = default;
 

@@ -16,8 +16,8 @@ void put_hash(core::Bytes& frame) {
   const auto size = static_cast<std::uint64_t>(frame.size()) + kHashBytes - kFrameHeadBytes;
   if (size > UINT32_MAX)
     core::fail(core::Code::bad_data,
-               "too many documents for one shard (their boundaries take {} "
-               "bytes, 4 GiB at most); write several shards",
+               "too many documents for one shard (their boundaries take {} bytes, 4 GiB at most); "
+               "write several shards",
                size);
   const auto size32 = static_cast<std::uint32_t>(size);
   std::memcpy(frame.data() + 4, &size32, sizeof size32);
@@ -140,8 +140,8 @@ core::Bytes encode_trailer(const TrailerFrame& trailer, std::uint64_t offset) {
   put_hash(frame);
   if (const auto most = most_documents(offset + frame.size()); trailer.content.documents > most)
     core::fail(core::Code::bad_data,
-               "{} documents, nearly all alike, where a shard of this size holds {}; write several "
-               "shards",
+               "{} documents, nearly all alike, where a shard of this size holds {}; "
+               "write several shards",
                trailer.content.documents, most);
   return frame;
 }

@@ -213,8 +213,8 @@ class XzUnpacker : public MemberUnpacker {
     if (result == LZMA_MEM_ERROR) throw std::bad_alloc();
     if (result == LZMA_MEMLIMIT_ERROR)
       core::fail(core::Code::bad_data,
-                 "{}: xz wants {} MiB to unpack it, more than the {} MiB that it may take; unpack "
-                 "it in front (xz -dc {} | ...), or give tokenize --decode-memory {}M",
+                 "{}: xz wants {} MiB to unpack it, more than the {} MiB that it may take; "
+                 "unpack it in front (xz -dc {} | ...), or give tokenize --decode-memory {}M",
                  name(), mebibytes(::lzma_memusage(&stream_)), memory_ >> 20, name(),
                  mebibytes(::lzma_memusage(&stream_)));
     // Without room or bytes it asks to be called again.

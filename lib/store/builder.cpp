@@ -287,8 +287,8 @@ void Builder::expect_in_range(std::span<const float> keys) const {
   // Four times as much room: later keys may be longer.
   const double fits = std::exp2(std::floor(std::log2(kMostHalf / (4.0 * most))));
   fail(Code::bad_data,
-       "{}: keys reach {:.4g}, float16 {} with --key-scale {}; begin the store anew with "
-       "--key-scale {}",
+       "{}: keys reach {:.4g}, float16 {} with --key-scale {}; "
+       "begin the store anew with --key-scale {}",
        folder_, most, kMostHalf / plan_.key_scale, plan_.key_scale, fits);
 }
 

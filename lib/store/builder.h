@@ -22,8 +22,8 @@ namespace store {
 /// What is made of all rows before the index (reduction.h).
 struct Reduction {
   std::uint64_t pca = 0;  ///< keys are projected to so many numbers; 0: they stay
-  std::uint64_t merge_neighbours =
-      0;  ///< entries with the label of so many nearest are merged; 0: none
+  /// Entries with the label of so many nearest are merged; 0: none.
+  std::uint64_t merge_neighbours = 0;
   bool any() const { return pca > 0 || merge_neighbours > 0; }
   bool operator==(const Reduction&) const = default;
 };
@@ -74,16 +74,16 @@ class Builder {
 
   /// keys (n, width), labels (n): appended. `places` (n), of a plan that leaves out, and only of
   /// that: the positions, counted over the command from 0, ascending. Throws Error{bad_data} for a
-  /// key that is not finite, or not in float16 times the plan's key_scale, naming a scale that would
-  /// do; and for a label outside the vocabulary.
+  /// key that is not finite, or not in float16 times the plan's key_scale, naming a scale that
+  /// would do; and for a label outside the vocabulary.
   void add(std::span<const float> keys, std::span<const std::int32_t> labels,
            std::span<const std::int64_t> places = {});
   void add(std::span<const Half> keys, std::span<const std::int32_t> labels);
   /// What was added is on disk and will not be asked for again.
   void commit(core::Json place);
   /// Documents, index, recall, and store.json last. `first`: the first position of each document of
-  /// this command, counted from the command's first one; a position is a row, unless the plan leaves
-  /// out.
+  /// this command, counted from the command's first one; a position is a row, unless the plan
+  /// leaves out.
   Manifest finish(std::span<const std::int64_t> first, const Watch& watch = {});
 
  private:

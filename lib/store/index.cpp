@@ -132,11 +132,10 @@ void expect_checkable(const faiss::Index& index, const std::string& factory) {
     faiss::write_index(&index, &writer);
     check_index_bytes(std::as_bytes(std::span(writer.data)), factory, 0);
   } catch (const std::exception&) {
-    fail(
-        Code::usage,
-        "--index {}: whether such an index is sound cannot be checked when a store is opened; take "
-        "one of Flat, PQ, SQ or HNSW, or inverted lists (IVF) of them",
-        factory);
+    fail(Code::usage,
+         "--index {}: whether such an index is sound cannot be checked when a store is opened; "
+         "take one of Flat, PQ, SQ or HNSW, or inverted lists (IVF) of them",
+         factory);
   }
 }
 

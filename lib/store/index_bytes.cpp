@@ -61,8 +61,7 @@ class Parser {
  private:
   [[noreturn]] void damaged(std::string_view what) const {
     core::fail(core::Code::bad_data,
-               "{}: damaged at byte {}: {} cannot be; build the index anew with "
-               "store rebuild",
+               "{}: damaged at byte {}: {} cannot be; build the index anew with store rebuild",
                origin_, at_, what);
   }
   void expect(bool right, std::string_view what) const {
@@ -170,8 +169,8 @@ Header Parser::index(int depth) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
   });
   core::fail(core::Code::bad_data,
-             "{}: an index of the type '{}', which is not known here and cannot be checked; build "
-             "the index anew with store rebuild",
+             "{}: an index of the type '{}', which is not known here and cannot be checked; "
+             "build the index anew with store rebuild",
              origin_, printable ? name : "?");
 }
 

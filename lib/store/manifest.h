@@ -58,8 +58,8 @@ struct Source {
   std::uint64_t rows = 0, documents = 0;
   core::Json windows;  ///< options that change keys: window, stride, restart, precision
   std::optional<SourcePart> part = {};  ///< none: the whole text
-  std::vector<SourceShard> shards =
-      {};  ///< in order; none: built by a version that did not keep them
+  /// In order; none: built by a version that did not keep them.
+  std::vector<SourceShard> shards = {};
 };
 /// Whether entries of the one may be entries of the other: they are of one text, and not of
 /// different parts of it, or both have entries of one shard.

@@ -18,8 +18,8 @@ namespace store {
 class Projection {
  public:
   Projection() = default;  ///< none
-  /// From a sample of keys (N, d), spread evenly over them: 16,384 rows, or 64 d if that is more, but
-  /// at most 65,536. Throws Error{bad_data} for fewer rows than `to`.
+  /// From a sample of keys (N, d), spread evenly over them: 16,384 rows, or 64 d if that is more,
+  /// but at most 65,536. Throws Error{bad_data} for fewer rows than `to`.
   static Projection learn(std::span<const Half> keys, std::uint64_t width, std::uint64_t to,
                           Metric metric);
   /// W (to, from), row after row.

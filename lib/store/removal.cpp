@@ -36,7 +36,8 @@ Range rows_of(const Datastore& store, std::size_t document) {
   return {static_cast<std::size_t>(first[document]), static_cast<std::size_t>(end)};
 }
 
-// That of sources, or of shards, of which a document is; null: none. Its number becomes that within.
+// That of sources, or of shards, of which a document is; null: none. Its number becomes that
+// within.
 template <class Of>
 Of* holder_of(std::vector<Of>& all, std::uint64_t& document) {
   for (Of& one : all) {
@@ -224,8 +225,8 @@ void Removal::remove(const Watch& watch, const BeforeCommit& before_commit) {
   const Datastore old(folder_);
   if (old.manifest().weighted())
     fail(Code::usage,
-         "{}: its entries were merged with --prune, those of all documents; build it "
-         "anew without the document",
+         "{}: its entries were merged with --prune, those of all documents; "
+         "build it anew without the document",
          folder_);
   const auto count = static_cast<std::int64_t>(old.documents().size());
   for (const std::int64_t document : documents)

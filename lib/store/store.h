@@ -50,8 +50,8 @@ class Store {
   virtual const std::string& name() const = 0;
   /// What the store holds, all its parts together.
   virtual const Manifest& manifest() const = 0;
-  /// queries (n, query_width). Throws Error{usage} for a k or nprobe out of range, Error{bad_data} for
-  /// queries that are not finite.
+  /// queries (n, query_width). Throws Error{usage} for a k or nprobe out of range, Error{bad_data}
+  /// for queries that are not finite.
   virtual Hits search(std::span<const float> queries, const SearchOptions& options = {}) const = 0;
   /// Of a row that a search found, with at most `most` labels before it.
   virtual RowContext context(std::int64_t row, std::int64_t most) const = 0;
@@ -60,8 +60,8 @@ class Store {
   virtual void expect_followable() const;
   /// The row after this one, of the same document; -1: there is none.
   virtual std::int64_t after(std::int64_t row) const;
-  /// Exact scores and labels of rows, for a query (width). Throws Error{bad_data} for a query that is
-  /// not finite. These two throw Error{usage} where the rows are not at hand.
+  /// Exact scores and labels of rows, for a query (width). Throws Error{bad_data} for a query that
+  /// is not finite. These two throw Error{usage} where the rows are not at hand.
   virtual void score(std::span<const float> query, std::span<const std::int64_t> rows,
                      std::span<float> scores, std::span<std::int32_t> labels) const;
 

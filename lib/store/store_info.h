@@ -9,9 +9,10 @@
 namespace store {
 
 struct Info {
-  core::OrderedJson
-      report;  ///< describe(), vocabulary, removed (documents), query_width, left_out, bytes (of its files)
-  std::vector<core::OrderedJson> sources;  ///< data, rows, documents, part, windows
+  /// describe(), vocabulary, removed (documents), query_width, left_out, bytes (of its files).
+  core::OrderedJson report;
+  /// data, rows, documents, part, windows.
+  std::vector<core::OrderedJson> sources;
 };
 /// Throws Error{no_input} as read_manifest() and Error{bad_data} if a file is not there.
 Info info(const std::string& folder);

@@ -30,8 +30,8 @@ struct WordShare {
 };
 
 /// Hits of one query as words: the softmax of score / temperature over at most k hits other than
-/// row `own`, summed by label. The `keep` largest shares, of equal ones the lower word first; what is
-/// left out is the rest to 1. Empty where nothing was found. Rows, scores and labels as Hits'.
+/// row `own`, summed by label. The `keep` largest shares, of equal ones the lower word first; what
+/// is left out is the rest to 1. Empty where nothing was found. Rows, scores and labels as Hits'.
 std::vector<WordShare> word_shares(std::span<const std::int64_t> rows,
                                    std::span<const float> scores,
                                    std::span<const std::int32_t> labels, std::int64_t own,
@@ -53,8 +53,8 @@ inline constexpr const char* kTargetsProgram = "build-targets";
 core::OrderedJson targets_provenance(const Datastore& store, const shard::Dataset& data,
                                      const TargetOptions& options);
 
-/// A vector a token of the data. `progress` is told the tokens so far, and may throw to stop. Throws
-/// as rows_of() and Datastore::search().
+/// A vector a token of the data. `progress` is told the tokens so far, and may throw to stop.
+/// Throws as rows_of() and Datastore::search().
 void write_targets(const Datastore& store, const shard::Dataset& data, const TargetOptions& options,
                    shard::Writer& out, const std::function<void(std::uint64_t)>& progress);
 

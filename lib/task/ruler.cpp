@@ -39,8 +39,8 @@ FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, s
   auto best = at(0);
   if (best.tokens > room)
     core::fail(core::Code::usage,
-               "--length {}: problem {} has {} tokens without filling, and {} are left for the "
-               "answer",
+               "--length {}: "
+               "problem {} has {} tokens without filling, and {} are left for the answer",
                length.tokens, number, best.tokens, length.answer);
   std::int64_t fits = 0, above = task.most_filling() + 1;
   for (std::int64_t step = 1; fits + 1 < above;) {  // longer and longer, then halving
@@ -85,8 +85,8 @@ std::string joined(const std::vector<std::string>& parts, std::string_view betwe
 }
 
 std::string_view ruler_noise() {
-  return "Rain fell all morning. The boats stayed in the harbour. A dog slept by the stove. Nobody "
-         "was in a hurry.";
+  return "Rain fell all morning. The boats stayed in the harbour. A dog slept by the stove. "
+         "Nobody was in a hurry.";
 }
 
 std::string made_name(core::Rng& rng) {

@@ -1,7 +1,7 @@
 #pragma once
 // Questions about long texts, as RULER asks them (Hsieh et al. 2024, arXiv 2404.06654): what is
-// needed for the answer stands somewhere in filling that makes the text as long as one likes. Tasks,
-// lengths and scoring are RULER's, words and sentences are this project's own.
+// needed for the answer stands somewhere in filling that makes the text as long as one likes.
+// Tasks, lengths and scoring are RULER's, words and sentences are this project's own.
 
 #include <cstdint>
 #include <functional>

@@ -90,8 +90,8 @@ RulerProblem DocumentTask::draw(std::uint64_t seed, std::uint64_t number,
 
 std::string document_prompt(const std::vector<std::string>& documents, std::string_view question) {
   std::string text =
-      "Read these documents, then answer the question behind them in a few words of theirs, with "
-      "nothing added.\n\n";
+      "Read these documents, then answer the question behind them in a few words of theirs, "
+      "with nothing added.\n\n";
   for (std::size_t i = 0; i < documents.size(); ++i)
     text += fmt::format("Document {}:\n{}\n\n", i + 1, documents[i]);
   return text + fmt::format("Question: {}\nAnswer:", question);

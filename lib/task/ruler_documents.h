@@ -23,8 +23,8 @@ struct DocumentSet {
 };
 
 /// A file of SQuAD (Rajpurkar et al. 2016, 2018; dev-v2.0.json of rajpurkar.github.io is RULER's):
-/// its paragraphs, each once, and the questions that have an answer. Members that are not needed are
-/// passed over. Throws Error{bad_data} if it has another form or no question.
+/// its paragraphs, each once, and the questions that have an answer. Members that are not needed
+/// are passed over. Throws Error{bad_data} if it has another form or no question.
 DocumentSet read_squad(std::string_view text, const std::string& origin);
 
 /// Filling is a further document: first those of the answer's article, then any. Problem n asks the
@@ -39,8 +39,8 @@ class DocumentTask : public RulerTask {
   DocumentSet set_;
 };
 
-/// Documents about people, ships and towns that never were: what is asked can be known from the text
-/// alone. Filling is a further document.
+/// Documents about people, ships and towns that never were: what is asked can be known from the
+/// text alone. Filling is a further document.
 class MadeDocumentTask : public RulerTask {
  public:
   RulerProblem draw(std::uint64_t seed, std::uint64_t number, std::int64_t filling) const override;

@@ -104,8 +104,8 @@ RulerProblem NeedleTask::draw(std::uint64_t seed, std::uint64_t number,
   const auto what =
       one ? shape_.value_kind.substr(0, shape_.value_kind.size() - 1) : shape_.value_kind;
   problem.prompt = fmt::format(
-      "Somewhere in this text {0} told. Remember {1}.\n{2}\nQuestion: which {3} the secret {4} of "
-      "{5}?\nAnswer: the secret {4} of {5} {3}",
+      "Somewhere in this text {0} told. Remember {1}.\n{2}\nQuestion: "
+      "which {3} the secret {4} of {5}?\nAnswer: the secret {4} of {5} {3}",
       one ? "a secret is" : "secrets are", one ? "it" : "them", text, one ? "is" : "are", what,
       listed(names));
   return problem;

@@ -43,8 +43,8 @@ class ScoreRequestReader {
   /// file, next() for the others.
   ScoreRequestReader(std::vector<std::string> paths, std::string format);
 
-  /// Nothing at the end. Throws Error{bad_data} for a line longer than 64 MiB and for a file that is
-  /// named as JSON lines are but does not begin so, and as
+  /// Nothing at the end. Throws Error{bad_data} for a line longer than 64 MiB and for a file that
+  /// is named as JSON lines are but does not begin so, and as
   /// shard::open_unpacked() does.
   std::optional<ScoreRequest> next();
   /// Lines of text need not be UTF-8.

@@ -63,8 +63,8 @@ struct StoryFile {
 };
 
 /// Gives each story of `source`, cleaned, to `take`; empty lines and pieces are passed over.
-/// `openings` are those of the requests, for openai. Throws Error{bad_data} naming file and line for
-/// what is not of the format, has no opening_field or answers none of the requests.
+/// `openings` are those of the requests, for openai. Throws Error{bad_data} naming file and line
+/// for what is not of the format, has no opening_field or answers none of the requests.
 void clean_stories(core::ByteSource& source, const StoryFile& file, const AnswerOpenings& openings,
                    const std::function<void(const CleanStory&)>& take);
 

@@ -36,8 +36,8 @@ void read_story_words(std::string_view text, const std::string& origin, StoryPar
 std::vector<std::string> read_first_names(std::string_view text, const std::string& origin);
 
 /// An opening a line, which numbers and marks are cut from in the same way. Of each all beginnings
-/// of 1 to 12 words are kept, without full stops and ellipses, each once; a word with a character of
-/// markup is in none. Throws Error{bad_data} if none is left.
+/// of 1 to 12 words are kept, without full stops and ellipses, each once; a word with a character
+/// of markup is in none. Throws Error{bad_data} if none is left.
 StoryOpenings read_openings(std::string_view text, const std::string& origin);
 
 /// What asks a model for a list that read_first_names() reads: always the same, for what is drawn
@@ -48,8 +48,8 @@ std::string names_question();
 /// ask for first words that differ.
 std::string openings_question(std::uint64_t number);
 
-/// Where the opening of a story stands: what the model is asked ends with it, or it is the beginning
-/// of the answer, which the model can only go on with.
+/// Where the opening of a story stands: what the model is asked ends with it, or it is the
+/// beginning of the answer, which the model can only go on with.
 enum class OpeningIn { instruction, answer };
 
 /// One prompt with its parts; views into the StoryParts.

@@ -13,16 +13,17 @@
 
 namespace train {
 
-/// The first batch says what the others must be like: sizes, and who stands before whom in which row and
-/// segment. Costs the memory of one more gradient. Not thread safe.
+/// The first batch says what the others must be like: sizes, and who stands before whom in which
+/// row and segment. Costs the memory of one more gradient. Not thread safe.
 class FixedMicroBatch {
  public:
   /// Takes what `work` is given from a batch of the same each time, adds to the weights' gradients,
   /// returns a scalar.
   using Work = std::function<torch::Tensor(const nn::Batch& batch)>;
 
-  /// Whether nothing in such a model's update is the host's to decide or to draw: a transformer with one
-  /// softmax. What its dropout drops is drawn on the device, anew each time (nn::GraphCalls).
+  /// Whether nothing in such a model's update is the host's to decide or to draw: a transformer
+  /// with one softmax. What its dropout drops is drawn on the device, anew each time
+  /// (nn::GraphCalls).
   static bool fits(const nn::ModelOptions& options);
 
   FixedMicroBatch(const NamedWeights& weights, torch::Device device)

@@ -104,8 +104,8 @@ core::OrderedJson training_facts(const Job& job, const Run& run, const std::stri
 
 void ValidationOptions::fields(core::FieldList& f) {
   f("valid-command", command,
-    "run on the model at each validation (its folder: {} and $TESSERA_MODEL); the last number it "
-    "prints is the score");
+    "run on the model at each validation (its folder: {} and $TESSERA_MODEL); "
+    "the last number it prints is the score");
   f("valid-better", better, "which of the command's scores is the better one", {"higher", "lower"});
 }
 

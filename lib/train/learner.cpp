@@ -57,8 +57,8 @@ void expect_equal_shares(const BatchOptions& batches, bool carries, const ranks:
                batches.lanes, who, shares);
   if (!carries && batches.accumulate % shares != 0)
     core::fail(core::Code::usage,
-               "--accumulate: {} micro-batches an update cannot be shared by {} alike; give a "
-               "multiple of {}",
+               "--accumulate: {} micro-batches an update cannot be shared by {} alike; "
+               "give a multiple of {}",
                batches.accumulate, who, shares);
 }
 

@@ -41,12 +41,12 @@ class Learner {
           torch::Device device, std::shared_ptr<ranks::Group> group = ranks::Group::alone(),
           bool record = true);
 
-  /// Which of an update's micro-batches this process takes: of rows that carry on some of every one,
-  /// else whole ones, the same for all of a team.
+  /// Which of an update's micro-batches this process takes: of rows that carry on some of every
+  /// one, else whole ones, the same for all of a team.
   Share share() const;
-  /// Update `step` (0, 1, ...) from its `recipe.batches.accumulate` micro-batches, those of share():
-  /// gradient of the sum of their losses over the sum of their tokens. Throws Error{bad_data} if the
-  /// gradient is not finite, as descend().
+  /// Update `step` (0, 1, ...) from its `recipe.batches.accumulate` micro-batches, those of
+  /// share(): gradient of the sum of their losses over the sum of their tokens. Throws
+  /// Error{bad_data} if the gradient is not finite, as descend().
   Update update(std::int64_t step, const std::vector<MicroBatch>& micro_batches);
 
   /// Weights, moments, State, carried memory: of all processes, at once.

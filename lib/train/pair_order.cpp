@@ -88,8 +88,8 @@ void check_pair_lengths(const shard::Dataset& data, std::int64_t context) {
     const auto begin = i == 0 ? 0 : documents.end[i - 1];
     if (documents.end[i] - begin > static_cast<std::uint64_t>(context))
       core::fail(core::Code::usage,
-                 "--context: pair {} of {} has a side of {} tokens, the model {} positions; raise "
-                 "it, or leave the pair out",
+                 "--context: pair {} of {} has a side of {} tokens, the model {} positions; "
+                 "raise it, or leave the pair out",
                  i / 2, data.name(), documents.end[i] - begin, context);
   }
 }

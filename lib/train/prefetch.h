@@ -18,8 +18,8 @@ namespace train {
 
 /// Hands out the share's micro-batches, those of update `first`, first + 1, ..., with one always
 /// read ahead in a thread, and on its way to `device` in a stream of its own. Not thread safe
-/// itself. `data`, `order` and `targets` (null: none) must outlive it, and the first two are its own while it
-/// lives.
+/// itself. `data`, `order` and `targets` (null: none) must outlive it, and the first two are its
+/// own while it lives.
 class Prefetch {
  public:
   Prefetch(const shard::Dataset& data, Order& order, std::int64_t first, Share share = {},

@@ -157,11 +157,10 @@ void RunFolder::expect_configuration(const core::OrderedJson& config,
   }
   for (const auto& item : before.items()) {
     if (!now.contains(item.key()))
-      core::fail(
-          core::Code::usage,
-          "{}: was begun with {} {}, which is not asked for now; give the same, or use another "
-          "folder",
-          path_, item.key(), core::dump(item.value()));
+      core::fail(core::Code::usage,
+                 "{}: was begun with {} {}, which is not asked for now; "
+                 "give the same, or use another folder",
+                 path_, item.key(), core::dump(item.value()));
   }
 }
 

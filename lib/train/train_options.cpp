@@ -23,8 +23,8 @@ void BatchOptions::fields(core::FieldList& f) {
     "micro-batches an update, of all ranks together; they never share memory")
       .between(1, 1e6);
   f("lanes", lanes,
-    "columns: parts that a micro-batch's rows are computed in, without common memory; ranks share "
-    "them")
+    "columns: "
+    "parts that a micro-batch's rows are computed in, without common memory; ranks share them")
       .between(1, 1e6);
   f("batches", batches,
     "order of the segments; auto: order if there is one, runs for long memory, else shuffled",
@@ -34,9 +34,8 @@ void BatchOptions::fields(core::FieldList& f) {
   f("order", order, "order shard of the data's segments (bm25-pack)");
   f("unscored", unscored, "ids of tokens that are read but not learned as targets").between(0, 4e9);
   f("begin", begin,
-    "what each row that goes on from no other begins with, in the place of its first token: none, "
-    "or "
-    "a token; auto: what the tokenizer's template says");
+    "what each row that goes on from no other begins with, in the place of its first token: "
+    "none, or a token; auto: what the tokenizer's template says");
 }
 
 void ObjectiveOptions::fields(core::FieldList& f) {
@@ -74,9 +73,8 @@ void OptimiserOptions::fields(core::FieldList& f) {
   f("beta2", beta2, "adam, adamw, radam: decay of the mean square").at_least(0).below(1);
   f("epsilon", epsilon, "adam, adamw, radam: added to the root mean square").above(0).at_most(1);
   f("bias-correction", bias_correction,
-    "adam, adamw: divide the moments by what their first value, 0, leaves of them; off: longer "
-    "first "
-    "steps",
+    "adam, adamw: divide the moments by what their first value, 0, leaves of them; "
+    "off: longer first steps",
     {"on", "off"});
   f("momentum", momentum, "nag: momentum").at_least(0).below(1);
   f("weight-decay", weight_decay, "decoupled weight decay, times the learning rate")

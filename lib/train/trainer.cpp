@@ -88,8 +88,8 @@ class Trainer {
                                       [&](const auto& each) { return each.step == step; });
       if (found == seen.end())
         core::fail(core::Code::no_input,
-                   "{}: rank {} does not see the checkpoint of update {}; all ranks need the same "
-                   "folder",
+                   "{}: rank {} does not see the checkpoint of update {}; "
+                   "all ranks need the same folder",
                    folder_.path(), group_.rank(), step);
       get(model::load_checkpoint(found->path));
     });
@@ -135,11 +135,10 @@ class Trainer {
   // A device counts; it is asked where it is waited for anyway.
   void expect_finite() {
     if (not_finite_.defined() && not_finite_.item<std::int64_t>() > 0)
-      core::fail(
-          core::Code::bad_data,
-          "update {} or one shortly before: the gradient is not finite; lower --lr, lengthen "
-          "--warmup or set --clip",
-          step_);
+      core::fail(core::Code::bad_data,
+                 "update {} or one shortly before: the gradient is not finite; "
+                 "lower --lr, lengthen --warmup or set --clip",
+                 step_);
     not_finite_.reset();
   }
 

@@ -47,9 +47,9 @@ enum class Outcome { finished, stopped, was_finished };
 /// Trains in the folder, from its latest checkpoint if there is one, until the run's last update
 /// (then the folder holds the model) or until asked to stop (then a checkpoint). Throws what
 /// RunFolder, the course and the writers throw.
-/// Of several processes all call it, with the same course; the first writes, and validates while the
-/// others wait. Where one is asked to stop all do, after the same update. Throws Error{usage} where
-/// they were told different things, Error{bug} if their weights come to differ.
+/// Of several processes all call it, with the same course; the first writes, and validates while
+/// the others wait. Where one is asked to stop all do, after the same update. Throws Error{usage}
+/// where they were told different things, Error{bug} if their weights come to differ.
 Outcome train_in(const RunFolder& folder, Course& course, const KeepOptions& keep,
                  const Watch& watch = {},
                  const std::shared_ptr<ranks::Group>& group = ranks::Group::alone());

@@ -1,6 +1,6 @@
 // search/*: queries a second of exact search on a device, random keys, beside the loops of this
-// machine's processors: with the keys there, and with those that come from the host for each search.
-// Ends with 1 where the two find other scores.
+// machine's processors: with the keys there, and with those that come from the host for each
+// search. Ends with 1 where the two find other scores.
 //
 // usage: bench_device_search [DEVICE [ROWS [WIDTH [K [QUERIES]]]]]; prints JSON lines
 
@@ -93,8 +93,7 @@ int run(int argc, char** argv) {
     const double value = problem.per_s(there, n);
     std::printf(
         "{\"name\":\"search/%lld/%s\",\"value\":%.6g,\"unit\":\"queries/s\",\"peer\":\"the "
-        "processors' "
-        "loops\",\"peer_value\":%.6g,\"ratio\":%.3f}\n",
+        "processors' loops\",\"peer_value\":%.6g,\"ratio\":%.3f}\n",
         static_cast<long long>(rows), stay ? "resident" : "streamed", value, here, value / here);
   }
   return 0;

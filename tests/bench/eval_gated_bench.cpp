@@ -1,9 +1,11 @@
-// eval/gated: tokens a second of evaluation with a datastore whose share a gate gives, and which is searched for the half of
-// the tokens that the gate gives most, beside a constant share and a search for every token, turn by turn. Model and store
-// are eval_datastore's: words and keys are random, so that the best share is about none, and the gate knows it.
+// eval/gated: tokens a second of evaluation with a datastore whose share a gate gives, and which is
+// searched for the half of the tokens that the gate gives most, beside a constant share and a
+// search for every token, turn by turn. Model and store are eval_datastore's: words and keys are
+// random, so that the best share is about none, and the gate knows it.
 //
-// usage: bench_eval_gated [ROWS [FOLDER]]; prints a JSON line, and the losses on stderr. Making the store takes minutes
-// and 2.5 GB; a FOLDER, which may be eval_datastore's, keeps it for the next time.
+// usage: bench_eval_gated [ROWS [FOLDER]]; prints a JSON line, and the losses on stderr. Making the
+// store takes minutes and 2.5 GB; a FOLDER, which may be eval_datastore's, keeps it for the next
+// time.
 
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -84,8 +86,7 @@ int main(int argc, char** argv) {
                with.searches->made, without.loss(), without.tokens);
     fmt::print(
         "{{\"name\":\"eval/gated\",\"value\":{:.6g},\"unit\":\"tokens/s\",\"peer\":\"a constant "
-        "share, "
-        "a search a token\",\"peer_value\":{:.6g},\"ratio\":{:.4g}}}\n",
+        "share, a search a token\",\"peer_value\":{:.6g},\"ratio\":{:.4g}}}\n",
         fast, slow, fast / slow);
   }
   fs::remove_all(work);

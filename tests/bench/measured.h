@@ -52,8 +52,7 @@ Measured in_child(const Prepare& prepare) {
 inline void print(const std::string& name, double value, const char* unit, const std::string& peer,
                   double other, double ratio) {
   std::printf(
-      "{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"peer\":\"%s\",\"peer_value\":%.6g,"
-      "\"ratio\":%.4g}\n",
+      "{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"peer\":\"%s\",\"peer_value\":%.6g,\"ratio\":%.4g}\n",
       name.c_str(), value, unit, peer.c_str(), other, ratio);
   std::fflush(stdout);
 }

@@ -1,8 +1,9 @@
 // mosaic2/step-T and mosaic2/read-T: tokens a second of a Memory Mosaics v2 in training and where a
 // text is read without gradient, beside a transformer of the same number of parameters (rotary
-// positions, RMSNorm, gated feed-forward networks, no biases) and beside a mosaic; and mosaic2/next-T,
-// tokens a second where one token at a time follows T others. Turn by turn, best of five by the
-// clock, and by the time of all threads (cpu); the first line of a name has the slowest turn too.
+// positions, RMSNorm, gated feed-forward networks, no biases) and beside a mosaic; and
+// mosaic2/next-T, tokens a second where one token at a time follows T others. Turn by turn, best of
+// five by the clock, and by the time of all threads (cpu); the first line of a name has the slowest
+// turn too.
 //
 // usage: bench_mosaic2 [step] [read] [next]; prints JSON lines
 

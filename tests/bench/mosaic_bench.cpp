@@ -3,15 +3,15 @@
 // GPT-2 twin with the same parameters, on the twin's fused blocks and on its plain modules, without
 // dropout and with 0.05 on attention's weights.
 //
-// attention/operation-T: attention alone in tiles of our own beside torch's, forward and backward, and
-// forward.
+// attention/operation-T: attention alone in tiles of our own beside torch's, forward and backward,
+// and forward.
 //
 // dropout/WHAT-T: what dropout on attention's weights costs, forward and backward: both memory
 // units, the attention layer, a block of the GPT-2 twin and relative attention, each beside itself
 // without; the operation alone beside torch's own without and with dropout.
 //
-// Turn by turn. Seconds of processor time, the ratio of medians, the lowest and the highest ratio of
-// a round; and the ratio of medians by the clock.
+// Turn by turn. Seconds of processor time, the ratio of medians, the lowest and the highest ratio
+// of a round; and the ratio of medians by the clock.
 //
 // usage: bench_mosaic [unit] [step] [attention] [dropout]; prints JSON lines
 
@@ -89,8 +89,7 @@ void compare(const std::string& name, const std::function<void()>& run, const st
     ratios.add(measure(other, theirs, their_clock) / own);
   }
   std::printf(
-      "{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"s\",\"peer\":\"%s\",\"peer_value\":%.6g,"
-      "\"ratio\":%.4g,\"lowest\":%.4g,\"highest\":%.4g,\"clock_ratio\":%.4g,\"rounds\":%zu}\n",
+      "{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"s\",\"peer\":\"%s\",\"peer_value\":%.6g,\"ratio\":%.4g,\"lowest\":%.4g,\"highest\":%.4g,\"clock_ratio\":%.4g,\"rounds\":%zu}\n",
       name.c_str(), ours.middle(), peer.c_str(), theirs.middle(), theirs.middle() / ours.middle(),
       ratios.seconds.front(), ratios.seconds.back(), their_clock.middle() / clock.middle(), rounds);
   std::fflush(stdout);

@@ -1,9 +1,10 @@
 // ngrams/next: distributions over what follows a text, token after token, one thread, warm;
-// ngrams/build: tokens a second that are indexed, one thread; both beside tokengrams, on 100 M tokens
-// (words of the novels in examples/, in stretches of some words that follow each other at random).
+// ngrams/build: tokens a second that are indexed, one thread; both beside tokengrams, on 100 M
+// tokens (words of the novels in examples/, in stretches of some words that follow each other at
+// random).
 //
-// The peer is given the suffix that this found to be the longest, and looks up its counts alone. Its
-// counts are the same, or this ends with 1.
+// The peer is given the suffix that this found to be the longest, and looks up its counts alone.
+// Its counts are the same, or this ends with 1.
 //
 // usage: bench_ngrams [TOKENS]; prints JSON lines. PEERS: a python with tokengrams and numpy
 

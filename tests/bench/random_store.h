@@ -1,6 +1,6 @@
 #pragma once
-// A model and a text of random words, and a store of random keys, for benchmarks of evaluation: 8 layers, d 512,
-// 32,768 words.
+// A model and a text of random words, and a store of random keys, for benchmarks of evaluation: 8
+// layers, d 512, 32,768 words.
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// The rows of a store from a device that sees what is waited for: the CPU's, with a wait a block, also
-// after stops.
+// The rows of a store from a device that sees what is waited for: the CPU's, with a wait a block,
+// also after stops.
 
 #include <doctest/doctest.h>
 

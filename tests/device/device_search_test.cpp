@@ -1,5 +1,5 @@
-// Exact search by torch's operators, on the CPU and on a device that sees what is waited for, against
-// the loops of the CPU and against a sort of all scores.
+// Exact search by torch's operators, on the CPU and on a device that sees what is waited for,
+// against the loops of the CPU and against a sort of all scores.
 #include "infer/stores/device_search.h"
 
 #include <doctest/doctest.h>

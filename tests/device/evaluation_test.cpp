@@ -1,5 +1,5 @@
-// Scoring and the making of a store on a device that sees what is waited for: the CPU's figures, and a
-// wait a batch of windows.
+// Scoring and the making of a store on a device that sees what is waited for: the CPU's figures,
+// and a wait a batch of windows.
 
 #include <doctest/doctest.h>
 

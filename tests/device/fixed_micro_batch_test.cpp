@@ -17,7 +17,8 @@ struct Case {
   bool padded = false;
 };
 
-// Segments of random places, as shuffled batches have them. Number 5 has two that follow each other.
+// Segments of random places, as shuffled batches have them. Number 5 has two that follow each
+// other.
 train::MicroBatch micro_batch(std::int64_t index, std::int64_t rows, bool padded) {
   train::MicroBatch micro;
   micro.index = index;

@@ -67,8 +67,8 @@ class Inside {
 // Blocks of the pinned allocator, which is the only one that remembers them.
 std::set<const void*> g_pinned;
 
-// Copies to pinned memory that are under way: nothing has arrived until an event behind them is waited
-// for, or all of the device.
+// Copies to pinned memory that are under way: nothing has arrived until an event behind them is
+// waited for, or all of the device.
 struct Late {
   Tensor to, from;
 };

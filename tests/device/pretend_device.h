@@ -1,8 +1,8 @@
 #pragma once
 // A device where there is none: for LibTorch one as CUDA is, with streams and pinned memory, whose
 // operators are the CPU's on copies. What is not on it is another device's, so that mixing them is
-// an error, and everything that the host would wait for is seen. What is copied to pinned memory without
-// waiting is no number there until an event behind it is waited for, or all of the device.
+// an error, and everything that the host would wait for is seen. What is copied to pinned memory
+// without waiting is no number there until an event behind it is waited for, or all of the device.
 
 #include <functional>
 #include <string>
@@ -29,10 +29,11 @@ struct Copies {
 };
 Copies take_copies();
 
-/// Records what is started on the device from begin() to end(), in all threads, and does it again on the
-/// same memory: replay(). It is done while it is recorded too, which is the first replay. What is
-/// drawn is drawn anew, from LibTorch's generator as it stands then. What CUDA could
-/// not record is an error: a wait, and a copy from the host, which has its memory for itself later on.
+/// Records what is started on the device from begin() to end(), in all threads, and does it again
+/// on the same memory: replay(). It is done while it is recorded too, which is the first replay.
+/// What is drawn is drawn anew, from LibTorch's generator as it stands then. What CUDA could
+/// not record is an error: a wait, and a copy from the host, which has its memory for itself later
+/// on.
 nn::GraphCalls graphs();
 
 /// Part of what graphs() records: a kernel that LibTorch knows nothing of.

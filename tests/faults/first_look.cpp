@@ -1,5 +1,5 @@
-// How many threads a process has when MKL first looks at the processor, which two must not do at once
-// (nn/base/runtime.cpp): in the file that FIRST_LOOK names, where one does.
+// How many threads a process has when MKL first looks at the processor, which two must not do at
+// once (nn/base/runtime.cpp): in the file that FIRST_LOOK names, where one does.
 
 #include <dlfcn.h>
 

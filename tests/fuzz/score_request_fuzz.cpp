@@ -1,5 +1,5 @@
-// Whatever the bytes are, requests come out of them, or what is wrong with a line; and a request has
-// what its kind needs.
+// Whatever the bytes are, requests come out of them, or what is wrong with a line; and a request
+// has what its kind needs.
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Whatever the bytes are, questions with answers about documents come out of them, or it is said what
-// is wrong.
+// Whatever the bytes are, questions with answers about documents come out of them, or it is said
+// what is wrong.
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Whatever the bytes are, stories, openings of answers and lists come out of them, or it is said what
-// is wrong; a story that is kept is one line of words without markup.
+// Whatever the bytes are, stories, openings of answers and lists come out of them, or it is said
+// what is wrong; a story that is kept is one line of words without markup.
 
 #include <cstdint>
 #include <cstdlib>

@@ -27,9 +27,9 @@ struct AnnotateOptions {
 /// `files` as eval-ppl scores them, the first options.most tokens. Shards are one stream, or with
 /// windows.restart each document is one; a text is encoded by the model's tokenizer. A store or an
 /// index of n-grams that holds the shards' very text is searched without it. `given`: see
-/// Evaluation; `say` is told Evaluation::window_note(). Throws as Evaluation does, Error{usage} for a
-/// model that reads pairs, and Error{bad_data} for a model without a tokenizer and where `beside` is
-/// of other tokens.
+/// Evaluation; `say` is told Evaluation::window_note(). Throws as Evaluation does, Error{usage} for
+/// a model that reads pairs, and Error{bad_data} for a model without a tokenizer and where `beside`
+/// is of other tokens.
 page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<std::string>& files,
                              const std::set<std::string>& given,
                              const std::function<void(const std::string&)>& say);

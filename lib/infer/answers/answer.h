@@ -21,7 +21,8 @@ struct ScoredText {
   TokenScores scores;
 };
 
-/// Of a choice. Where synonyms stand for it, what they have together, and the text of the likeliest.
+/// Of a choice. Where synonyms stand for it, what they have together, and the text of the
+/// likeliest.
 struct ScoredChoice {
   ScoredText text;
   double log_prob = 0;
@@ -40,8 +41,9 @@ struct Answer {
 };
 
 /// A line with its newline: {"id", "log_prob", "tokens", "bytes", "greedy"}, with `per_token`
-/// "per_token", with citations "citations", behind passages "retrieved"; of choices {"id", "choices", "prediction", "gold",
-/// "correct"}; or {"id", "error"}. What was not given, or not asked for, is left out.
+/// "per_token", with citations "citations", behind passages "retrieved"; of choices {"id",
+/// "choices", "prediction", "gold", "correct"}; or {"id", "error"}. What was not given, or not
+/// asked for, is left out.
 std::string json_line(const Answer& answer, const text::Tokenizer& tokenizer, bool per_token);
 
 }  // namespace infer

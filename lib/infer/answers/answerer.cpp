@@ -154,8 +154,8 @@ std::string Answerer::cut_note() const {
   const CutContexts& cut = scorer_->cut_contexts();
   if (cut.cut == 0) return {};
   return fmt::format(
-      "{} of {} contexts did not fit into the window of {} tokens: the first {} of their {} tokens "
-      "were left out; --window N takes more",
+      "{} of {} contexts did not fit into the window of {} tokens: "
+      "the first {} of their {} tokens were left out; --window N takes more",
       cut.cut, cut.contexts, windows_.window, cut.left_out, cut.tokens);
 }
 

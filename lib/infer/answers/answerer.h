@@ -47,8 +47,8 @@ class Answerer {
   /// model::load(), plan_windows() and plan_memory() do.
   explicit Answerer(const AnswererOptions& options);
 
-  /// In their order. What is wrong with a request stands in its answer. The figures do not depend on
-  /// what is answered together, but for how sums are rounded.
+  /// In their order. What is wrong with a request stands in its answer. The figures do not depend
+  /// on what is answered together, but for how sums are rounded.
   std::vector<Answer> answer(std::span<const task::ScoreRequest> requests);
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   /// Lines about the window: it is longer than the model's positions; contexts so far were cut.

@@ -1,6 +1,6 @@
 #pragma once
-// Passages through a model and its memories: contexts that several continuations share go through it
-// once.
+// Passages through a model and its memories: contexts that several continuations share go through
+// it once.
 
 #include <cstdint>
 #include <map>
@@ -30,9 +30,9 @@ struct CutContexts {
 /// Each passage has memories of its own. A text gives what infer::score() gives for its tokens as a
 /// data set. A continuation is scored in the last window of its context and itself: local memory is
 /// what stands in it, long and the cache reach what stands before it, as windows of that were
-/// encoded one after the other. Where passages of an index stand in front (windows.retrieve), they are
-/// looked for at the end of the context and every so many tokens of a continuation, which is read by
-/// itself. Not thread safe.
+/// encoded one after the other. Where passages of an index stand in front (windows.retrieve), they
+/// are looked for at the end of the context and every so many tokens of a continuation, which is
+/// read by itself. Not thread safe.
 class PassageScorer {
  public:
   /// `words` and `wants`: see WindowScores. All must outlive this. Of `windows` not what they begin
@@ -42,7 +42,8 @@ class PassageScorer {
   ~PassageScorer();
 
   /// Of each passage the scores of its continuations; of a text those of what follows its first
-  /// token. Where they have one context it is kept: the next call may go on from it. No continuation may be longer than longest().
+  /// token. Where they have one context it is kept: the next call may go on from it. No
+  /// continuation may be longer than longest().
   std::vector<std::vector<TokenScores>> score(std::span<const Passage> passages);
   /// Tokens of a continuation of a context, at most.
   std::int64_t longest() const;

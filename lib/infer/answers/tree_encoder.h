@@ -11,8 +11,8 @@
 
 namespace infer {
 
-/// A stem, not empty, and branches of it, each of which goes on from a copy of what is carried after
-/// the stem; a branch may be empty.
+/// A stem, not empty, and branches of it, each of which goes on from a copy of what is carried
+/// after the stem; a branch may be empty.
 struct TokenTree {
   std::vector<std::int64_t> stem;
   std::vector<std::vector<std::int64_t>> branches;

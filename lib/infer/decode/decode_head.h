@@ -9,8 +9,8 @@
 
 namespace infer {
 
-/// Gives the log-probabilities of `head` (float32 or bfloat16, on the CPU), which must outlive it; blocks are
-/// the head's own.
+/// Gives the log-probabilities of `head` (float32 or bfloat16, on the CPU), which must outlive it;
+/// blocks are the head's own.
 class PackedHead : public nn::Head {
  public:
   /// `cap`: see nn::CappedHead; 0: none.

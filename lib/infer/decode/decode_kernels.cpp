@@ -19,8 +19,8 @@
 namespace infer {
 namespace {
 
-// Sixteen floats, and how each kind of weight becomes them. With AVX-512 by its own instructions: of
-// vectors gcc 12 makes int8 sixteen times as slow.
+// Sixteen floats, and how each kind of weight becomes them. With AVX-512 by its own instructions:
+// of vectors gcc 12 makes int8 sixteen times as slow.
 #ifdef __AVX512F__
 struct Lanes {
   __m512 v = _mm512_setzero_ps();

@@ -60,8 +60,8 @@ Precision parse_precision(const std::string& name);
 class PackedMatrix {
  public:
   PackedMatrix() = default;
-  /// With `in` a multiple of kLanes, float32 borrows `weight`, which must then outlive this; else it
-  /// is copied.
+  /// With `in` a multiple of kLanes, float32 borrows `weight`, which must then outlive this; else
+  /// it is copied.
   PackedMatrix(const float* weight, std::int64_t out, std::int64_t in, Precision precision);
   /// The same of bfloat16, which bfloat16 borrows.
   PackedMatrix(const std::uint16_t* weight, std::int64_t out, std::int64_t in, Precision precision);

@@ -221,8 +221,8 @@ SearchCounts Session::searches() const {
   return counts;
 }
 
-// Guesses that there is room for behind one more token. Where the oldest tokens are dropped they are
-// dropped of all rows, so that none reads ahead once one of them is full.
+// Guesses that there is room for behind one more token. Where the oldest tokens are dropped they
+// are dropped of all rows, so that none reads ahead once one of them is full.
 std::int64_t Session::room(const Text& text) const {
   if (!engine_.takes_back()) return 0;
   if (carry_ == nn::Carry::constant) return kPiece - 1;

@@ -22,7 +22,8 @@ namespace infer {
 class Session {
  public:
   /// `window` tokens. Engine and model must outlive it. Further models are decoded beside it, with
-  /// weights of this precision, recorded as make_engine() says. Memories take no part where several passages are mixed.
+  /// weights of this precision, recorded as make_engine() says. Memories take no part where several
+  /// passages are mixed.
   Session(Engine& engine, nn::Model& model, std::int64_t window, const MemoryPlan& memory,
           torch::Device device, Precision precision = Precision::float32,
           const RetrievePlan& retrieve = {}, bool record = true);
@@ -48,9 +49,10 @@ class Session {
                                        double log_prob) const {
     return memory_->store_shares(row, token, log_prob);
   }
-  /// The token that follows in each row. `guesses` of what follows that, a list a row, are read with it
-  /// in one call of the model, as far as the window has room, where there is a call to make: what was
-  /// read and comes is not read again, what was read in vain is taken back. They change the speed alone.
+  /// The token that follows in each row. `guesses` of what follows that, a list a row, are read
+  /// with it in one call of the model, as far as the window has room, where there is a call to
+  /// make: what was read and comes is not read again, what was read in vain is taken back. They
+  /// change the speed alone.
   void advance(const std::vector<std::int64_t>& tokens,
                const std::vector<std::vector<std::int64_t>>& guesses = {});
   /// How stores were asked since the Session was made.

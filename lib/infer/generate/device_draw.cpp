@@ -23,8 +23,8 @@ Tensor told(const std::vector<RowDraw>& rows) {
   return all;
 }
 
-// (B, 1): the word at which the masses of those before it and its own pass number * all. `best` (B, 1)
-// is the highest log-probability of each row.
+// (B, 1): the word at which the masses of those before it and its own pass number * all. `best` (B,
+// 1) is the highest log-probability of each row.
 Tensor drawn(const DrawOptions& options, const Tensor& log_p, const Tensor& best,
              const Tensor& scale, const Tensor& number) {
   const auto words = log_p.size(1);

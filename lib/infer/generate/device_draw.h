@@ -10,8 +10,8 @@
 
 namespace infer {
 
-/// What one row is drawn by: its text's temperature, and a number of its text's Rng in [0, 1), which
-/// temperature 0 does not look at.
+/// What one row is drawn by: its text's temperature, and a number of its text's Rng in [0, 1),
+/// which temperature 0 does not look at.
 struct RowDraw {
   double temperature = 1;
   double number = 0;
@@ -24,8 +24,8 @@ struct DrawnWord {
 };
 
 /// What Draw takes from each row of log_p (B, V), nats, float32, by `options` with the row's own
-/// temperature, but where rounding decides. Waits once, for three numbers a row. Throws Error{bad_data}
-/// as Draw does.
+/// temperature, but where rounding decides. Waits once, for three numbers a row. Throws
+/// Error{bad_data} as Draw does.
 std::vector<DrawnWord> draw_there(const DrawOptions& options, const torch::Tensor& log_p,
                                   const std::vector<RowDraw>& rows);
 

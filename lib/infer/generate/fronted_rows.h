@@ -11,10 +11,10 @@
 
 namespace infer {
 
-/// Each text has as many rows of an engine as there are passages to mix; a row is read afresh with its
-/// passage and as many of the last tokens as leave room for those that come before the next search.
-/// Every token is given what eval-ppl gives it where the windows begin with the same one. Not thread
-/// safe.
+/// Each text has as many rows of an engine as there are passages to mix; a row is read afresh with
+/// its passage and as many of the last tokens as leave room for those that come before the next
+/// search. Every token is given what eval-ppl gives it where the windows begin with the same one.
+/// Not thread safe.
 class FrontedRows {
  public:
   /// The engine must outlive it, and is its alone from start() on.

@@ -117,8 +117,8 @@ std::vector<std::int64_t> Generator::encode(const std::string& prompt) const {
 std::string Generator::long_prompts_note() const {
   if (long_prompts_ == 0) return {};
   return fmt::format(
-      "{} of {} prompts were longer than the window of {} tokens: the first {} of their {} tokens "
-      "were forgotten; --window N takes more",
+      "{} of {} prompts were longer than the window of {} tokens: "
+      "the first {} of their {} tokens were forgotten; --window N takes more",
       long_prompts_, prompts_, window_, forgotten_, long_tokens_);
 }
 
@@ -132,9 +132,8 @@ std::string Generator::engine_error(const std::string& prompt) {
   tokens.resize(std::min(tokens.size(), kMostTokens));
   const auto error = compare(reference, *engine_, tokens);
   return fmt::format(
-      "--weights {}: log-probabilities differ by {:.2g} (rms), {:.2g} (most) from float32's "
-      "modules "
-      "over {} tokens; same best word in {:.0f} %",
+      "--weights {}: log-probabilities differ by {:.2g} (rms), {:.2g} (most) "
+      "from float32's modules over {} tokens; same best word in {:.0f} %",
       options_.weights, error.rms, error.max, tokens.size(), 100 * error.same_best);
 }
 
@@ -298,7 +297,8 @@ void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::
   }
 }
 
-// Of each text, a row each: of its span, or drawn. Spans look at whole rows, which are the host's then.
+// Of each text, a row each: of its span, or drawn. Spans look at whole rows, which are the host's
+// then.
 std::vector<Generator::Word> Generator::next_words(std::vector<Growing>& texts, Draw& draw) {
   std::vector<Word> words;
   const torch::Tensor there = session_->log_probs_there();

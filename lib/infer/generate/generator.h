@@ -52,13 +52,14 @@ struct GeneratorWatch {
   std::function<void(std::uint64_t tokens)> progress = {};  ///< so far, of all texts; may throw
 };
 
-/// A text depends on the model, the options, the seed, the prompt, the sample's number and, where the
-/// prompt has no seed of its own, the prompt's number, and on nothing else: not on what is decoded beside it (to the last bit with TransformerEngine,
-/// elsewhere as far as sums of floats do not depend on the size of a batch). Not thread safe.
+/// A text depends on the model, the options, the seed, the prompt, the sample's number and, where
+/// the prompt has no seed of its own, the prompt's number, and on nothing else: not on what is
+/// decoded beside it (to the last bit with TransformerEngine, elsewhere as far as sums of floats do
+/// not depend on the size of a batch). Not thread safe.
 class Generator {
  public:
-  /// Keeps the model. `record`: see make_engine(). Throws Error{usage} for options that contradict themselves or the model,
-  /// Error{bad_data} for a model without a tokenizer, Error{unavailable}.
+  /// Keeps the model. `record`: see make_engine(). Throws Error{usage} for options that contradict
+  /// themselves or the model, Error{bad_data} for a model without a tokenizer, Error{unavailable}.
   Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
             torch::Device device, bool record = true);
 

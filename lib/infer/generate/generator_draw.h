@@ -37,8 +37,8 @@ class Draw {
   double total_ = 0;
 };
 
-/// What log-probabilities below the highest are multiplied by at a temperature above 0, however small:
-/// finite, so that the best word is drawn where a temperature is all but 0.
+/// What log-probabilities below the highest are multiplied by at a temperature above 0, however
+/// small: finite, so that the best word is drawn where a temperature is all but 0.
 float scale_of_draw(double temperature);
 
 /// Throws Error{bad_data} if the highest of a model's log-probabilities is not finite.

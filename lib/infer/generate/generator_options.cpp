@@ -23,12 +23,12 @@ void DrawOptions::fields(core::FieldList& f) {
 void SpanOptions::fields(core::FieldList& f) {
   f.group("Spans");
   f("spans", longest,
-    "after a word that the stores gave, take so many tokens at most of what follows it there, as "
-    "long as the model agrees; 0: none")
+    "after a word that the stores gave, take so many tokens at most of what follows it there, "
+    "as long as the model agrees; 0: none")
       .between(0, 4096);
   f("span-gamma", gamma,
-    "a token is taken whose probability is at least this part of the best word's; 1: only the "
-    "best word, above 1: none")
+    "a token is taken whose probability is at least this part of the best word's; "
+    "1: only the best word, above 1: none")
       .at_least(0)
       .at_most(1e6);
   f("span-share", share, "share of a word's probability that the stores must have given")

@@ -65,8 +65,8 @@ struct GeneratorOptions {
   void fields(core::FieldList& f);
 
   bool searches() const { return beam > 0; }
-  /// What the names of the options that were `given` decide: a translation searches with a beam of 4
-  /// unless they say how words are chosen. Throws Error{usage} for those that exclude each other.
+  /// What the names of the options that were `given` decide: a translation searches with a beam of
+  /// 4 unless they say how words are chosen. Throws Error{usage} for those that exclude each other.
   void settle(const std::set<std::string>& given);
   /// Throws Error{usage} naming the flag whose value makes no sense.
   void check() const;

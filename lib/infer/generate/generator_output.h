@@ -22,9 +22,9 @@ struct OutputOptions {
 };
 
 /// Text: each text and a newline; the first that is not finished comes piece by piece, those after
-/// it are held until it is. JSON lines: {"id" where the prompt has one, "prompt", "sample", "text", "tokens", "log_prob",
-/// "finish"} and with citations "citations", with spans that were taken "spans", bytes that are not UTF-8 become U+FFFD. Not thread
-/// safe.
+/// it are held until it is. JSON lines: {"id" where the prompt has one, "prompt", "sample", "text",
+/// "tokens", "log_prob", "finish"} and with citations "citations", with spans that were taken
+/// "spans", bytes that are not UTF-8 become U+FFFD. Not thread safe.
 class SampleOutput {
  public:
   /// `samples` of each prompt are expected. `flush` is called after each piece written.

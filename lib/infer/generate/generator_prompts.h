@@ -29,10 +29,10 @@ struct Prompt {
 class PromptReader {
  public:
   /// `format`: lines (every line is a prompt, an empty one too; its newline is not part of it),
-  /// jsonl (the member `field` of each line, and of Prompt the members of those names, where null is
-  /// absent and `stop` is a text or a list of them; empty lines are passed over), auto (jsonl if the
-  /// path ends in .jsonl, compressed or not). A file may be compressed. Throws Error{no_input} and as
-  /// shard::open_unpacked() does.
+  /// jsonl (the member `field` of each line, and of Prompt the members of those names, where null
+  /// is absent and `stop` is a text or a list of them; empty lines are passed over), auto (jsonl if
+  /// the path ends in .jsonl, compressed or not). A file may be compressed. Throws Error{no_input}
+  /// and as shard::open_unpacked() does.
   PromptReader(const std::string& path, const std::string& format, std::string field);
   /// Given texts, not a file.
   explicit PromptReader(std::vector<std::string> prompts);

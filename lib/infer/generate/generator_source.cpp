@@ -31,8 +31,8 @@ Start SourceReader::read(std::uint64_t number, const std::string& line,
         fmt::format("line {}: {} tokens, more than {}", number + 1, source.size(), most_);
     if (!options_.truncate)
       core::fail(Code::bad_data,
-                 "{}; shorten it, or give --truncate-source, or --max-source if the model has "
-                 "positions for more",
+                 "{}; shorten it, or give --truncate-source, "
+                 "or --max-source if the model has positions for more",
                  what);
     if (warn) warn(what + "; the rest is left out");
     source.resize(static_cast<std::size_t>(most_));

@@ -1,6 +1,6 @@
 #pragma once
-// Spans: after a word that stores gave, what follows it there, as far as the model agrees (Li et al.
-// 2024, Nearest neighbor speculative decoding for LLM generation and attribution, NEST).
+// Spans: after a word that stores gave, what follows it there, as far as the model agrees (Li et
+// al. 2024, Nearest neighbor speculative decoding for LLM generation and attribution, NEST).
 
 #include <cstdint>
 #include <optional>
@@ -41,13 +41,13 @@ std::optional<StoreSpan> propose_span(const SpanOptions& options, const Stores& 
 /// Of those of which something was taken: [{"token", "tokens" (the drawn word among them), "text",
 /// "store", "document", "row", "share"}].
 core::OrderedJson to_json(const std::vector<TakenSpan>& spans);
-/// The same, a line a span with tabs between, as citation_lines() has a token: prompt, sample, number
-/// of the drawn word, text, share, store, document, row, and no context.
+/// The same, a line a span with tabs between, as citation_lines() has a token: prompt, sample,
+/// number of the drawn word, text, share, store, document, row, and no context.
 std::string span_lines(std::uint64_t prompt, std::int64_t sample,
                        const std::vector<TakenSpan>& spans);
 
-/// Whether a token of a span is taken: its p is at least gamma of the best word's (the paper takes it
-/// with probability min(1, p / (gamma max p)), so that a text would need more random numbers).
+/// Whether a token of a span is taken: its p is at least gamma of the best word's (the paper takes
+/// it with probability min(1, p / (gamma max p)), so that a text would need more random numbers).
 /// log_p (V), nats, by the model and its memories.
 bool agrees(const SpanOptions& options, std::span<const float> log_p, std::int64_t token);
 

@@ -50,8 +50,8 @@ class EntryWalk {
   EntryWalk(const EntryWalk&) = delete;
   EntryWalk& operator=(const EntryWalk&) = delete;
 
-  /// The next entries, of which the labels have arrived; none at the end. Throws Error{bad_data} for a
-  /// token outside the model's vocabulary.
+  /// The next entries, of which the labels have arrived; none at the end. Throws Error{bad_data}
+  /// for a token outside the model's vocabulary.
   virtual std::optional<EntryBlock> next() = 0;
   /// Goes to where a walk stood that had given `entries` in whole blocks; `state` is its state().
   /// Throws Error{bad_data} if no block ends there.

@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kState = "carried";
 
-// The State is on disk before the rows that depend on it count; older ones go afterwards. `entries`:
-// that the walk has given.
+// The State is on disk before the rows that depend on it count; older ones go afterwards.
+// `entries`: that the walk has given.
 void commit(store::Builder& builder, const EntryWalk& walk, const std::string& folder,
             std::uint64_t entries) {
   core::Json place = entries;

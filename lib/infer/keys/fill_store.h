@@ -18,10 +18,10 @@ struct FillWatch {
 };
 
 /// Gives the builder the entries of the walk that are in `range`, from where it stands, and commits
-/// them from time to time. `most_known` below 1: not those to whose label the model alone gives more
-/// (the builder's plan leaves out). With carried windows the State goes to FOLDER/step-N/ (as a training
-/// checkpoint) before each commit; remove_states() is for when the store is whole. False: stopped,
-/// and what was added is committed.
+/// them from time to time. `most_known` below 1: not those to whose label the model alone gives
+/// more (the builder's plan leaves out). With carried windows the State goes to FOLDER/step-N/ (as
+/// a training checkpoint) before each commit; remove_states() is for when the store is whole.
+/// False: stopped, and what was added is committed.
 bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& range,
                 const std::string& folder, torch::Device device, const FillWatch& watch = {},
                 double most_known = 1);

@@ -55,14 +55,14 @@ void StoreBuildOptions::fields(core::FieldList& f) {
   f("model", model, "folder of the model whose keys these are").short_name = 'm';
   f("index", index, "exact, or FAISS's factory string (IVF1024,PQ64x4fs) [chosen from the rows]");
   f("metric", metric,
-    "how near a key is: product, or squared distance; auto: l2 where the model was trained without "
-    "memory",
+    "how near a key is: product, or squared distance; "
+    "auto: l2 where the model was trained without memory",
     {"auto", "ip", "l2"});
   f("append", append, "add to this store");
   f("keys", keys, "all: as the model has them; pca:D: their first D principal components");
   f("key-scale", key_scale,
-    "multiply keys by this power of 2, as large ones need that float16 cannot hold; scores are as "
-    "without")
+    "multiply keys by this power of 2, as large ones need that float16 cannot hold; "
+    "scores are as without")
       .above(0)
       .at_most(1);
   f("prune", prune, "merge, merge:K: one entry for those of its K nearest that have its label");

@@ -40,8 +40,8 @@ struct StoreBuildOptions {
   std::string folder(const std::string& output, const std::set<std::string>& given) const;
 };
 
-/// The entries of a data set, in order: of its windows, or of its pairs. Model and data must outlive
-/// it.
+/// The entries of a data set, in order: of its windows, or of its pairs. Model and data must
+/// outlive it.
 std::unique_ptr<EntryWalk> make_walk(nn::Model& model, const shard::Dataset& data,
                                      const WindowPlan& windows, torch::Device device);
 

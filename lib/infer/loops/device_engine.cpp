@@ -98,8 +98,8 @@ void DeviceEngine::make_room(std::int64_t steps) {
   ring_.grow(slots, nn::upload(torch::tensor(last, torch::kInt64).unsqueeze(1), device_));
 }
 
-// What the device is told of a call, (B, 3 T + 3) int64: ids, positions, slots, the row's newest and
-// oldest position, its tokens of the call. The rows hold the tokens from here on.
+// What the device is told of a call, (B, 3 T + 3) int64: ids, positions, slots, the row's newest
+// and oldest position, its tokens of the call. The rows hold the tokens from here on.
 torch::Tensor DeviceEngine::numbers(const std::vector<Feed>& feeds, std::int64_t steps) {
   const auto context = model_.architecture->context();
   auto all = torch::zeros({std::ssize(feeds), 3 * steps + kNumbers}, torch::kInt64);

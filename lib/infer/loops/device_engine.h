@@ -1,7 +1,7 @@
 #pragma once
-// A model decoded on a device by its own modules: keys and values lie in rings, what else it carries in
-// tensors that stay, and what a token takes is the same operators on the same memory each time, which
-// nobody waits for.
+// A model decoded on a device by its own modules: keys and values lie in rings, what else it
+// carries in tensors that stay, and what a token takes is the same operators on the same memory
+// each time, which nobody waits for.
 
 #include <memory>
 #include <optional>
@@ -29,8 +29,8 @@ class DeviceEngine : public Engine {
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
   bool takes_back() const override { return true; }
-  /// Where every token changes what is carried, mark() copies that, and take_back() feeds what is kept
-  /// once more.
+  /// Where every token changes what is carried, mark() copies that, and take_back() feeds what is
+  /// kept once more.
   void mark() override;
   void take_back(const std::vector<std::int64_t>& tokens) override;
   nn::Head& head() override { return *model_.head; }

@@ -10,8 +10,8 @@
 
 namespace infer {
 
-/// c_proj(activation(c_fc(x))): NAME.c_fc, NAME.c_proj. Gated, c_fc has twice as many outputs: what is
-/// projected is activation(first half) * second half.
+/// c_proj(activation(c_fc(x))): NAME.c_fc, NAME.c_proj. Gated, c_fc has twice as many outputs: what
+/// is projected is activation(first half) * second half.
 class FeedForwardPart : public Part {
  public:
   FeedForwardPart(const DecodeWeights& weights, const std::string& name, std::int64_t d,

@@ -8,8 +8,8 @@ namespace infer {
 
 /// sums = decay sums + x; key = scale sums / |sums|: n values of a head (nn/ops/leaky.h).
 void leaky_key(const float* x, std::int64_t n, float decay, float scale, float* sums, float* key);
-/// sums = e^(level' - level) sums + e^(gate - level) x with level = max(gate, decay + level') of the
-/// last level'; key = sums / |sums| (nn/ops/gated_keys.h).
+/// sums = e^(level' - level) sums + e^(gate - level) x with level = max(gate, decay + level') of
+/// the last level'; key = sums / |sums| (nn/ops/gated_keys.h).
 void gated_key(const float* x, std::int64_t n, float gate, float decay, float* level, float* sums,
                float* key);
 inline constexpr float kNoLevel = -1e30f;  ///< before the first
@@ -24,8 +24,8 @@ void gla_decays(float* x, std::int64_t n);
 void gla_step(const float* q, const float* k, const float* decay, const float* v,
               std::int64_t d_key, std::int64_t d_value, float scale, float* state, float* o);
 
-/// out = sum over j of weight[j] x_j over n channels, x_j the `taps` newest inputs, the oldest first:
-/// past (taps - 1, stride) and x; past goes a step on. weight (taps, stride).
+/// out = sum over j of weight[j] x_j over n channels, x_j the `taps` newest inputs, the oldest
+/// first: past (taps - 1, stride) and x; past goes a step on. weight (taps, stride).
 void short_convolution(const float* x, const float* weight, std::int64_t taps, std::int64_t stride,
                        std::int64_t n, float* past, float* out);
 /// x becomes x / sqrt(|x|^2 + epsilon).
@@ -37,8 +37,8 @@ float sigmoid(float x);
 void delta_step(const float* q, const float* k, float beta, float decay, const float* v,
                 std::int64_t d_key, std::int64_t d_value, float* state, float* error, float* o);
 
-/// Channels [begin, end) of a cell of `width`: gates (4 width) hold what the input and what the last h
-/// give for input, forget, cell and output; c and h go a step on.
+/// Channels [begin, end) of a cell of `width`: gates (4 width) hold what the input and what the
+/// last h give for input, forget, cell and output; c and h go a step on.
 void lstm_step(const float* of_input, const float* of_last, std::int64_t width, std::int64_t begin,
                std::int64_t end, float* c, float* h);
 

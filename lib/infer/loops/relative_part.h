@@ -14,7 +14,8 @@ namespace infer {
 /// A row keeps keys and values.
 class RelativePart : public Part {
  public:
-  /// `name`: of the attention; `biases`: of the positions' biases; `clamp`: greatest distance, 0: none.
+  /// `name`: of the attention; `biases`: of the positions' biases; `clamp`: greatest distance, 0:
+  /// none.
   RelativePart(DecodeWeights& weights, const std::string& name, const std::string& biases,
                std::int64_t d, std::int64_t heads, LayerPast past, std::int64_t clamp);
   void open(std::int64_t rows) override { slots_.open(rows); }

@@ -320,8 +320,8 @@ void TransformerEngine::multiply(const Affine& map, const float* x, std::int64_t
   map.multiply(x, work_.n, ldx, share, y, ldy);
 }
 
-// The outputs that this thread has `made` go into the residual stream; normalised before that, where
-// there is a norm for it, when all threads have made theirs.
+// The outputs that this thread has `made` go into the residual stream; normalised before that,
+// where there is a norm for it, when all threads have made theirs.
 void TransformerEngine::add_to_stream(TeamShare share, const Affine& made,
                                       const std::optional<LayerNormed>& out) {
   if (out) {

@@ -5,8 +5,8 @@
 // One OpenMP region a call: every thread computes its share of each matrix's outputs for all rows
 // fed, then waits for the others. Products go four rows of weights at a time and ask for the next
 // four while they compute. Weights are float32, bfloat16 or int8 (converted in registers; sums are
-// float32). Keys and values lie in PagedRows. What a row gets does not depend on the rows beside it,
-// to the last bit.
+// float32). Keys and values lie in PagedRows. What a row gets does not depend on the rows beside
+// it, to the last bit.
 
 #include <memory>
 #include <optional>

@@ -15,8 +15,8 @@
 
 namespace infer {
 
-/// A token and the contexts in stores and in texts of n-grams after which it stood, the largest share
-/// first.
+/// A token and the contexts in stores and in texts of n-grams after which it stood, the largest
+/// share first.
 struct CitedToken {
   struct Context {
     std::string store;  ///< folder of a datastore, or of an index of n-grams
@@ -43,8 +43,8 @@ inline constexpr std::int64_t kContextTokens = 16;
 /// Looks entries up. Not thread safe.
 class Citer {
  public:
-  /// At most `most` contexts of a token, of kContextTokens tokens each. Throws Error{usage} where the
-  /// memory has neither stores nor n-grams nor further models.
+  /// At most `most` contexts of a token, of kContextTokens tokens each. Throws Error{usage} where
+  /// the memory has neither stores nor n-grams nor further models.
   Citer(const MemoryPlan& memory, text::TokenizerPtr tokenizer, std::int64_t most);
   /// The places of n-grams share their share alike. `with`: what each further model gave.
   CitedToken cite(std::int64_t token, double log_prob, const std::vector<StoreShare>& shares,

@@ -11,8 +11,8 @@
 
 namespace infer {
 
-/// The rows after those neighbours of one stream's last token whose label came next, as long as these
-/// are of the same document.
+/// The rows after those neighbours of one stream's last token whose label came next, as long as
+/// these are of the same document.
 struct Pointers {
   std::vector<StoreRow> rows;
 
@@ -30,10 +30,10 @@ struct SearchCounts {
   }
 };
 
-/// What the stores gave for queries (R, width) of R streams, one token of each: where plan.stores.follow
-/// is above 0 and a stream has so many pointers at least, the rows that these point to, at most k, with
-/// exact scores, the best first; else what a search finds, unless `allowed` (R) has it left out.
-/// `allowed` may be undefined: all. Adds to `counts`.
+/// What the stores gave for queries (R, width) of R streams, one token of each: where
+/// plan.stores.follow is above 0 and a stream has so many pointers at least, the rows that these
+/// point to, at most k, with exact scores, the best first; else what a search finds, unless
+/// `allowed` (R) has it left out. `allowed` may be undefined: all. Adds to `counts`.
 Neighbours find(const MemoryPlan& plan, const torch::Tensor& queries, const torch::Tensor& allowed,
                 std::span<const Pointers> pointers, std::int64_t nprobe,
                 const shard::Fingerprints& own, SearchCounts& counts);

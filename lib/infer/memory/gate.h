@@ -25,8 +25,8 @@ inline const std::vector<std::string> kConfidence = {"entropy", "top", "log-top"
 /// What the gates of R tokens see: float64 on the CPU.
 struct GateInputs {
   torch::Tensor confidence;  ///< (R, kConfidence)
-  std::map<std::string, torch::Tensor>
-      own;               ///< of each source (R, its features); NaN: sees nothing
+  /// Of each source (R, its features); NaN: sees nothing.
+  std::map<std::string, torch::Tensor> own;
   torch::Tensor bucket;  ///< (R) int64 of n-grams, where they have a gate
 };
 
@@ -34,8 +34,8 @@ struct GateInputs {
 /// `constants`, and what the features add to it.
 struct GateRow {
   std::string source;
-  std::vector<double>
-      constants;  ///< the best shares without a gate: one, or one a bucket of n-grams
+  /// The best shares without a gate: one, or one a bucket of n-grams.
+  std::vector<double> constants;
   double bias = 0;
   std::vector<double> weights;  ///< of kConfidence and then of the source's features
 };
@@ -50,8 +50,8 @@ struct Gate {
   double inner() const;
 };
 
-/// (R) of each row: the score at which its share is its constant. A share of 0 counts as kLeastShare;
-/// n-grams that know nothing have none, -inf.
+/// (R) of each row: the score at which its share is its constant. A share of 0 counts as
+/// kLeastShare; n-grams that know nothing have none, -inf.
 torch::Tensor gate_offsets(const Gate& gate, const GateRow& row, const GateInputs& inputs);
 /// (R, features) that a row's weights are of.
 torch::Tensor gate_features(const GateRow& row, const GateInputs& inputs);

@@ -73,8 +73,8 @@ void plan_gates(MemoryPlan& plan, const MemoryOptions& options, bool with_stores
   if (with_stores && options.stores.lambda.gated()) {
     if (plan.stores.combine != "interpolate")
       fail(Code::usage,
-           "--datastore-lambda gate: the share of joined stores is their mass; add "
-           "--datastore-combine interpolate");
+           "--datastore-lambda gate: the share of joined stores is their mass; "
+           "add --datastore-combine interpolate");
     gates.sources.push_back("datastore");
   }
   if (options.ngrams.any() && options.ngrams.lambda.gated()) gates.sources.push_back("ngrams");

@@ -60,17 +60,17 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
 /// How a model's stores are opened; see open_stores().
 using StoreOpener = std::function<std::shared_ptr<const Stores>(
     const std::vector<std::string>& folders, const model::Loaded& loaded)>;
-/// The same; opens the stores, by open_stores() where `open` is not given, and the n-grams. Throws as
-/// that and open_ngrams() do too.
+/// The same; opens the stores, by open_stores() where `open` is not given, and the n-grams. Throws
+/// as that and open_ngrams() do too.
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
                        const model::Loaded& loaded, const StoreOpener& open = nullptr);
 
-/// Throws Error{usage} for memories that join the softmax of one head where several passages give one
-/// each.
+/// Throws Error{usage} for memories that join the softmax of one head where several passages give
+/// one each.
 void check_retrieval(const RetrievePlan& retrieve, const MemoryPlan& memory);
 
-/// `asked` with what was left open, and what can be tuned, as the plan says it: options that come to
-/// the same plan.
+/// `asked` with what was left open, and what can be tuned, as the plan says it: options that come
+/// to the same plan.
 MemoryOptions settled(MemoryOptions asked, const MemoryPlan& plan);
 
 }  // namespace infer

@@ -17,8 +17,8 @@ void NgramOptions::fields(core::FieldList& f) {
   f.group("N-grams");
   f("ngrams", folders, "folder of an index of n-grams (build-ngrams); again for more");
   f("ngrams-lambda", *lambda.target(),
-    "their share: one for all, or 20, as --tune finds them, by the length of the suffix that they "
-    "have and whether one token only followed it; or gate");
+    "their share: one for all, or 20, as --tune finds them, "
+    "by the length of the suffix that they have and whether one token only followed it; or gate");
 }
 
 std::vector<double> NgramOptions::shares() const {

@@ -12,8 +12,8 @@ void StoreOptions::fields(core::FieldList& f) {
   f("nprobe", nprobe, "inverted lists the index looks into").between(1, 1e6);
   f("rescore", rescore, "exact scores of the entries found, from the keys");
   f("follow", follow,
-    "where so many of the last neighbours were right, go on with the rows after them instead of "
-    "searching; 0: always search")
+    "where so many of the last neighbours were right, "
+    "go on with the rows after them instead of searching; 0: always search")
       .between(0, 65536);
   f("datastore-lambda", *lambda.target(),
     "share of the stores' own distribution (0 to below 1), or gate");

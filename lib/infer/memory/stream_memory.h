@@ -31,8 +31,8 @@ HeadRows confident_rows(nn::Head& head, const torch::Tensor& f, const nn::Target
                         std::int64_t block_bytes = 64 << 20);
 
 /// Consecutive positions of one stream: a whole window, of which rows from `first_scored` on are
-/// scored and the others are context. Those from `first_new` on stood in no window before; unless it
-/// is given, they are those that are scored.
+/// scored and the others are context. Those from `first_new` on stood in no window before; unless
+/// it is given, they are those that are scored.
 struct Window {
   torch::Tensor f, g;     ///< (T, d_model), (T, d_key)
   torch::Tensor targets;  ///< (T) int64, on their device
@@ -49,8 +49,8 @@ struct Masses {
   bool any() const { return all.defined(); }
 };
 
-/// What a stream's memories had for the R scored rows of a window, where the rows are; undefined: not
-/// used.
+/// What a stream's memories had for the R scored rows of a window, where the rows are; undefined:
+/// not used.
 struct Recalled {
   Masses context;  ///< local and long together
   Masses cache;
@@ -80,7 +80,8 @@ struct Parts {
 };
 /// At one of the thetas.
 GateInputs gate_inputs(const Parts& parts, std::int64_t theta = 0);
-/// log p of the mixture at the plan's lambdas, or by its gates, and the first point of the grid: (R).
+/// log p of the mixture at the plan's lambdas, or by its gates, and the first point of the grid:
+/// (R).
 torch::Tensor mix(const Parts& parts, const MemoryPlan& plan);
 /// The same at the plan's lambdas, though it has gates.
 torch::Tensor mix_constant(const Parts& parts, const MemoryPlan& plan);
@@ -109,12 +110,12 @@ class StreamMemory {
   StreamMemory(const MemoryPlan& plan, std::int64_t window, bool streaming, const nn::Model& model,
                std::int64_t rows = 1, MemoryGrid grid = {});
 
-  /// What there is for the scored rows of a window (of one stream), whose targets these are, (R) on the
-  /// CPU; the new rows are then remembered. The host waits for nothing.
+  /// What there is for the scored rows of a window (of one stream), whose targets these are, (R) on
+  /// the CPU; the new rows are then remembered. The host waits for nothing.
   Recalled recall(const Window& window, const torch::Tensor& targets);
-  /// The parts of these rows. What the head gave for them and what was recalled are float64 on the CPU.
-  /// `found`: what the stores gave for them, one for each nprobe of the grid; empty if no store takes
-  /// part.
+  /// The parts of these rows. What the head gave for them and what was recalled are float64 on the
+  /// CPU. `found`: what the stores gave for them, one for each nprobe of the grid; empty if no
+  /// store takes part.
   Parts score(const HeadRows& head, const torch::Tensor& targets, const Recalled& recalled,
               const std::vector<Neighbours>& found) const;
 
@@ -124,8 +125,8 @@ class StreamMemory {
   torch::Tensor log_probs(nn::Head& head, const torch::Tensor& f, const torch::Tensor& g,
                           const nn::Place& place, const std::vector<torch::Tensor>& with = {});
   /// The same at rows [begin, end) of a window, of which nothing is remembered but by n-grams: they
-  /// read the targets, so that rows come in their order from the first that is scored. `found`: what
-  /// the stores gave for these rows, where any take part.
+  /// read the targets, so that rows come in their order from the first that is scored. `found`:
+  /// what the stores gave for these rows, where any take part.
   torch::Tensor log_probs(nn::Head& head, const Window& window, std::int64_t begin,
                           std::int64_t end, const Neighbours& found = {},
                           const std::vector<torch::Tensor>& with = {});

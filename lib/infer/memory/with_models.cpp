@@ -35,12 +35,11 @@ void expect_same_layout(const WithModel& with, const model::Loaded& loaded,
   const auto theirs = plan_windows(with.windows, *with.loaded.model, with.loaded.facts);
   const auto own = plan_windows(windows, *loaded.model, loaded.facts);
   if ((own.layout.whole_only || own.layout.second_half) && theirs.window != own.window)
-    fail(
-        Code::usage,
-        "--with {}: windows of {}, those of {} are of {}, where --protocol {} scores other tokens; "
-        "give --window {}",
-        with.loaded.folder, theirs.window, loaded.folder, own.window, own.protocol,
-        std::min(theirs.window, own.window));
+    fail(Code::usage,
+         "--with {}: windows of {}, those of {} are of {}, "
+         "where --protocol {} scores other tokens; give --window {}",
+         with.loaded.folder, theirs.window, loaded.folder, own.window, own.protocol,
+         std::min(theirs.window, own.window));
 }
 
 }  // namespace

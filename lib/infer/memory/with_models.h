@@ -1,6 +1,6 @@
 #pragma once
-// Further models in a mixture: what each gives a word is its own softmax, after the same text as far
-// as its windows go.
+// Further models in a mixture: what each gives a word is its own softmax, after the same text as
+// far as its windows go.
 
 #include <cstdint>
 #include <memory>

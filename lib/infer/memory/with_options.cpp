@@ -38,8 +38,8 @@ WithText read_with(const std::string& text) {
 void WithOptions::fields(core::FieldList& f) {
   f.group("Further models");
   f("with", models,
-    "MODEL[:share]: a further model with the same tokenizer, mixed in; again for more [:auto, all "
-    "alike]; :gate: a gate gives it");
+    "MODEL[:share]: a further model with the same tokenizer, mixed in; "
+    "again for more [:auto, all alike]; :gate: a gate gives it");
 }
 
 std::vector<WithShare> WithOptions::shares() const {

@@ -128,10 +128,10 @@ std::vector<std::string> Evaluation::notes_on(const shard::Dataset& data) const 
     unsure.insert(unsure.end(), more.begin(), more.end());
   }
   if (!unsure.empty())
-    notes.push_back(fmt::format(
-        "{}: made without the fingerprint of each FILE, or with --prune; what it has of this text "
-        "among others may count",
-        fmt::join(unsure, ", ")));
+    notes.push_back(
+        fmt::format("{}: made without the fingerprint of each FILE, or with --prune; "
+                    "what it has of this text among others may count",
+                    fmt::join(unsure, ", ")));
   return notes;
 }
 

@@ -13,13 +13,13 @@ namespace infer {
 struct GateProblem {
   torch::Tensor log_p;    ///< (N, 1 + S): of the target; where p is 0, -inf
   torch::Tensor offsets;  ///< (N, S): scores without any features; -inf: no share
-  std::vector<torch::Tensor>
-      features;               ///< of each source (N, its own); NaN: only the offset counts
+  /// Of each source (N, its own); NaN: only the offset counts.
+  std::vector<torch::Tensor> features;
   torch::Tensor weight = {};  ///< (N, 1): how much each counts, 1 on average; undefined: 1
 };
 
-/// The mean over tokens of -log sum_k softmax(z)_k p_k, z_0 = 0 and z_s = offset + bias_s + w_s x_s,
-/// and |w|^2 / 2N. `at`: bias_1, w_1, bias_2 ...; `gradient` likewise.
+/// The mean over tokens of -log sum_k softmax(z)_k p_k, z_0 = 0 and z_s = offset + bias_s + w_s
+/// x_s, and |w|^2 / 2N. `at`: bias_1, w_1, bias_2 ...; `gradient` likewise.
 double gate_objective(const GateProblem& problem, const Numbers& at, Numbers& gradient);
 
 struct FittedGate {

@@ -9,8 +9,8 @@
 
 namespace infer {
 
-/// Tokens as float32. Of a text with more than are kept it keeps every second, fourth, eighth ..., so
-/// that memory stays bounded.
+/// Tokens as float32. Of a text with more than are kept it keeps every second, fourth, eighth ...,
+/// so that memory stays bounded.
 class GateSamples {
  public:
   explicit GateSamples(std::int64_t most_bytes = 256 << 20) : most_bytes_(most_bytes) {}
@@ -33,8 +33,8 @@ class GateSamples {
   std::uint64_t stride_ = 1, next_ = 0;
 };
 
-/// The gates of `plan`, whose shares are the best constants, fitted on `parts`; and its nats a token
-/// with those constants and with the gates.
+/// The gates of `plan`, whose shares are the best constants, fitted on `parts`; and its nats a
+/// token with those constants and with the gates.
 struct GatesFitted {
   Gate gate;
   double constant_loss = 0, loss = 0;

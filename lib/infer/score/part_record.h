@@ -15,8 +15,8 @@
 namespace infer {
 
 /// {"part": 1, "parts": 8, "groups": [begin, end, of], "signature": "...", "tokens": N, "bytes": X,
-/// "words": X, "nats": [...], "hash": XXH3-128 of the line without it}; where a part says them "searches":
-/// [made, followed, skipped], "worse": N, "compared": true, "constant_nats": [...]
+/// "words": X, "nats": [...], "hash": XXH3-128 of the line without it}; where a part says them
+/// "searches": [made, followed, skipped], "worse": N, "compared": true, "constant_nats": [...]
 struct PartRecord {
   core::Part part;
   std::array<std::int64_t, 3> groups = {};  ///< of windows that share a forward: see Watch::cut

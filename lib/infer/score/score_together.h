@@ -24,10 +24,10 @@ struct SharedEvaluation {
 };
 
 /// Scores this rank's part of the shards; the first rank adds up all of them, to the bytes of one
-/// process, and the others return nothing. All ranks call it; `progress` is told the part's tokens so
-/// far, and about how many it has. Throws what Evaluation does and Error{usage} for stdin and where
-/// ranks evaluate different things, on all ranks alike (but with stores of their own, where the others
-/// hear of a rank that is gone), and Error{kRankLost}.
+/// process, and the others return nothing. All ranks call it; `progress` is told the part's tokens
+/// so far, and about how many it has. Throws what Evaluation does and Error{usage} for stdin and
+/// where ranks evaluate different things, on all ranks alike (but with stores of their own, where
+/// the others hear of a rank that is gone), and Error{kRankLost}.
 std::optional<PartsSum> score_together(
     const SharedEvaluation& what, std::shared_ptr<ranks::Group> group,
     const std::function<void(std::uint64_t done, std::uint64_t of)>& progress);

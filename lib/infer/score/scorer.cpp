@@ -62,7 +62,8 @@ struct Stretch {
   std::int64_t groups = 0;  // of all parts; of the whole they are not counted
 };
 
-// Those before its own as far back as memories `reach`, in the stream that its first window goes on.
+// Those before its own as far back as memories `reach`, in the stream that its first window goes
+// on.
 Stretch stretch_of(const core::Part& part, const std::function<WindowBatches()>& batches,
                    std::int64_t reach) {
   Stretch stretch;
@@ -130,8 +131,8 @@ struct Forwarded {
   }
 };
 
-// Of windows that several passages were put in front of: the mixture of what each of them gives, with
-// the log-sum-exp of the first.
+// Of windows that several passages were put in front of: the mixture of what each of them gives,
+// with the log-sum-exp of the first.
 HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const nn::Targets& targets,
                     const FrontedBatch& fronted, const std::vector<Span>& spans) {
   std::vector<Tensor> f, labels, host_labels;
@@ -304,7 +305,8 @@ class Walk {
     });
   }
 
-  // Where a search is under way, or a device computes, these windows wait until the next went forward.
+  // Where a search is under way, or a device computes, these windows wait until the next went
+  // forward.
   void pass(Forwarded done) {
     if (!done.own) return;
     if (!done.search.valid() && device_.is_cpu()) {
@@ -495,8 +497,7 @@ Totals run(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
                      data.name());
   if (memory.stores.combine == "released")
     fail(Code::usage,
-         "--datastore-combine released: it gives scores to search with, and no "
-         "probabilities");
+         "--datastore-combine released: it gives scores to search with, and no probabilities");
   const Evaluating evaluating(model);
   Totals totals = Walk(model, data, windows, memory, grid, device, watch, mixed).run();
   if (totals.tokens == 0 && watch.part.whole())

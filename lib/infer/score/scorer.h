@@ -33,29 +33,29 @@ struct Retrieved {
   const Fronts& fronts;
 };
 
-/// Windows that share a forward pass, or pairs that are sorted together, are a group: what they give
-/// depends on no other, but for the memory before them.
+/// Windows that share a forward pass, or pairs that are sorted together, are a group: what they
+/// give depends on no other, but for the memory before them.
 struct Watch {
   std::function<void(const Scored&)> scored = {};           ///< each block
   std::function<void(std::uint64_t tokens)> progress = {};  ///< tokens so far; may throw to stop
   std::function<void(const Retrieved&)> retrieved = {};     ///< each window's, in their order
-  /// Each window's, in the order of the sums: its nats, and those at the best constant shares where gates
-  /// are compared with these, else 0.
+  /// Each window's, in the order of the sums: its nats, and those at the best constant shares where
+  /// gates are compared with these, else 0.
   std::function<void(double nats, double constant_nats)> added = {};
-  /// The groups that are scored; of the others those just before them, as far back as memories reach,
-  /// are remembered.
+  /// The groups that are scored; of the others those just before them, as far back as memories
+  /// reach, are remembered.
   core::Part part = {};
   /// Of a part: its groups [begin, end) of how many.
   std::function<void(std::int64_t begin, std::int64_t end, std::int64_t of)> cut = {};
 };
 
-/// Without a protocol every token is scored once but a stream's first (that too with windows.beginning). The model is
-/// left in the mode it was in; torch's generators are not touched; memory does not grow with the
-/// data. Stores are searched for a batch of windows while the model computes the next one. Data of
-/// kind tokens, or pairs with a plan for pairs. Throws Error{bad_data} for another kind, for fewer
-/// than two tokens or a token outside the model's vocabulary, Error{usage} for stores that are
-/// combined into what is no probability. Of a part the totals are its own nats and tokens, and the
-/// bytes and words of all data.
+/// Without a protocol every token is scored once but a stream's first (that too with
+/// windows.beginning). The model is left in the mode it was in; torch's generators are not touched;
+/// memory does not grow with the data. Stores are searched for a batch of windows while the model
+/// computes the next one. Data of kind tokens, or pairs with a plan for pairs. Throws
+/// Error{bad_data} for another kind, for fewer than two tokens or a token outside the model's
+/// vocabulary, Error{usage} for stores that are combined into what is no probability. Of a part the
+/// totals are its own nats and tokens, and the bytes and words of all data.
 Totals score(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
              const MemoryPlan& memory, torch::Device device, const Watch& watch = {});
 

@@ -11,8 +11,8 @@ namespace infer {
 struct ShareProblem {
   torch::Tensor p;            ///< (S, R) float64, p_joint's first
   torch::Tensor ngrams = {};  ///< (R) float64: n-grams' p, mixed into all of it; undefined: none
-  torch::Tensor bucket =
-      {};  ///< (R) int64: of the n-grams' share; kNgramBuckets where they know nothing
+  /// (R) int64: of the n-grams' share; kNgramBuckets where they know nothing.
+  torch::Tensor bucket = {};
   torch::Tensor weight = {};  ///< (R) float64: how much each counts, 1 on average; undefined: 1
 };
 
@@ -23,14 +23,14 @@ struct FittedShares {
   double loss = 0;  ///< nats a token
 };
 
-inline constexpr double kLeastJointShare =
-    1e-3;  ///< p_joint keeps that: what no other has seen may come
+/// What p_joint keeps at least: what no other has seen may come.
+inline constexpr double kLeastJointShare = 1e-3;
 inline constexpr double kMostNgramShare = 0.95;  ///< a bucket may have few targets
 
-/// The best shares, in float64, within kLeastJointShare and kMostNgramShare: Newton's steps with the
-/// curvature of the sum over all targets, under shares >= 0 (as mixsqp, Kim et al. 2020), until no
-/// shares can be better by 1e-9 nats, which the gradient tells; n-grams' shares in turn with them.
-/// Goes on from `start`, if it has shares.
+/// The best shares, in float64, within kLeastJointShare and kMostNgramShare: Newton's steps with
+/// the curvature of the sum over all targets, under shares >= 0 (as mixsqp, Kim et al. 2020), until
+/// no shares can be better by 1e-9 nats, which the gradient tells; n-grams' shares in turn with
+/// them. Goes on from `start`, if it has shares.
 FittedShares fit_shares(const ShareProblem& problem, const FittedShares& start = {});
 
 /// Nats a token of given shares.

@@ -148,8 +148,8 @@ class LambdaSearch : public ShareSearch {
   MemoryGrid grid_;
   Tensor shares_;                            // (L, sources)
   std::vector<double> ngram_lambdas_ = {0};  // K
-  // (n_nprobes, n_temperatures, n_thetas, n_store_temperatures, L, B + 1, K): sums of -log p over the
-  // tokens of each bucket of n-grams with each share; last those of no bucket.
+  // (n_nprobes, n_temperatures, n_thetas, n_store_temperatures, L, B + 1, K): sums of -log p over
+  // the tokens of each bucket of n-grams with each share; last those of no bucket.
   Tensor nats_;
 };
 

@@ -30,9 +30,9 @@ class ShareSearch {
   virtual std::vector<double> ngram_lambdas(std::size_t point) const = 0;
 };
 
-/// Every combination of `lambdas` that leaves p_joint something, those that `memory` uses; of n-grams
-/// at each the best of `lambdas` for each bucket. Sums are kept, no scores. Throws Error{usage} where
-/// there are too many.
+/// Every combination of `lambdas` that leaves p_joint something, those that `memory` uses; of
+/// n-grams at each the best of `lambdas` for each bucket. Sums are kept, no scores. Throws
+/// Error{usage} where there are too many.
 std::unique_ptr<ShareSearch> search_lambdas(const MemoryPlan& memory, const MemoryGrid& grid,
                                             const std::vector<double>& lambdas);
 

@@ -20,7 +20,8 @@ using torch::Tensor;
 
 // What --joint-temperature and its like take.
 constexpr double kMostTuned = 1e6;
-// Nats a token: by as much a pass over what is beyond an edge must be better, to be taken and to be followed by another.
+// Nats a token: by as much a pass over what is beyond an edge must be better, to be taken and to be
+// followed by another.
 constexpr double kWorthAPass = 1e-4;
 
 // To four digits: a signature quotes them.
@@ -216,8 +217,8 @@ void TuneOptions::fields(core::FieldList& f) {
       .at_least(0)
       .below(1);
   f("tune-datastore-temperatures", store_temperatures,
-    "temperatures of the stores' own distribution to try [1, and 1/80 to 4 times "
-    "--datastore-temperature]")
+    "temperatures of the stores' own distribution to try [1, "
+    "and 1/80 to 4 times --datastore-temperature]")
       .at_least(model::kLeastTemperature)
       .at_most(kMostTuned);
   f("tune-nprobes", nprobes, "numbers of lists to try, a search each [--nprobe]").between(1, 1e6);

@@ -9,8 +9,8 @@
 
 namespace infer {
 
-/// What a batch of windows gives. Where State is carried it is one window and `state` goes on from the
-/// one before it.
+/// What a batch of windows gives. Where State is carried it is one window and `state` goes on from
+/// the one before it.
 inline nn::Hidden forward_windows(nn::Model& model, const WindowPlan& plan, const nn::Batch& batch,
                                   const Span& first, nn::State& state) {
   auto& architecture = *model.architecture;

@@ -19,12 +19,12 @@ class WithScores {
   WithScores(const WithPlan& plan, const shard::Dataset& data);
   ~WithScores();
 
-  /// log p of elements [first, first + n) of the data by each model: (models, n) float64 on the CPU,
-  /// NaN where its windows do not score one. Elements are asked for in their order; the first of them
-  /// may stand anywhere. Throws Error{bad_data} for a token outside a model's vocabulary.
+  /// log p of elements [first, first + n) of the data by each model: (models, n) float64 on the
+  /// CPU, NaN where its windows do not score one. Elements are asked for in their order; the first
+  /// of them may stand anywhere. Throws Error{bad_data} for a token outside a model's vocabulary.
   torch::Tensor at(std::uint64_t first, std::int64_t n);
-  /// Of the last at(): how sure the model with a gate was, (n, kConfidence), NaN in the same places;
-  /// undefined: there is none.
+  /// Of the last at(): how sure the model with a gate was, (n, kConfidence), NaN in the same
+  /// places; undefined: there is none.
   const torch::Tensor& confidence() const { return confidence_; }
 
  private:

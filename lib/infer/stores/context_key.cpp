@@ -12,7 +12,8 @@ namespace {
 using core::Code;
 using core::fail;
 
-// Before the text stands what was said then, else its end-of-document token where it ends documents.
+// Before the text stands what was said then, else its end-of-document token where it ends
+// documents.
 std::int64_t beginning_of(const store::Datastore& store, const core::Json& windows,
                           const model::Loaded& loaded) {
   if (loaded.tokenizer.empty()) return -1;

@@ -23,8 +23,8 @@ constexpr std::int64_t kLowHalf = 0xffffffff;  // the numbers of rows, so that t
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
 // A hit, int64: the score's order in the high half, ~row in the low one; of two the better is the
-// larger. The order is the score's bits, those below the sign turned round where it is negative; and
-// back the same way.
+// larger. The order is the score's bits, those below the sign turned round where it is negative;
+// and back the same way.
 std::int32_t turned(std::int32_t bits) { return bits < 0 ? bits ^ 0x7fffffff : bits; }
 std::int64_t no_hit() { return turned(std::bit_cast<std::int32_t>(kNoScore)) * (kLowHalf + 1); }
 float score_of_hit(std::int64_t hit) {

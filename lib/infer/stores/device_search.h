@@ -2,9 +2,9 @@
 // The nearest keys of a store by looking at all of them, on a device.
 //
 // Blocks of queries and keys are multiplied. The best k rows of a block are in its best k groups of
-// rows that follow each other, by the best of each, so that only those are looked at one by one; what
-// is kept is a number a row, its score above its number, so that equal scores have an order. All of it
-// is torch's operators, and the host waits once, for the result.
+// rows that follow each other, by the best of each, so that only those are looked at one by one;
+// what is kept is a number a row, its score above its number, so that equal scores have an order.
+// All of it is torch's operators, and the host waits once, for the result.
 
 #include <cstdint>
 #include <functional>
@@ -24,16 +24,16 @@ struct DeviceRoom {
   /// Fewer queries do not have keys come: the processors read them faster.
   std::int64_t few = 32;
 };
-/// Half of what the device has for keys, and a little for blocks; all it takes where it is not known
-/// what it has.
+/// Half of what the device has for keys, and a little for blocks; all it takes where it is not
+/// known what it has.
 DeviceRoom device_room(torch::Device device);
 
 /// What store::ExactSearch finds, scores to rounding. Keys are float16 there, products and sums
 /// float32.
 class DeviceSearch : public store::KeySearch {
  public:
-  /// keys (N, width), row after row, N below 2^32; they must outlive it. Those for which there is room
-  /// are copied now.
+  /// keys (N, width), row after row, N below 2^32; they must outlive it. Those for which there is
+  /// room are copied now.
   DeviceSearch(std::span<const store::Half> keys, std::int64_t width, store::Metric metric,
                torch::Device device, const DeviceRoom& room);
 
@@ -55,8 +55,8 @@ class DeviceSearch : public store::KeySearch {
   store::ExactSearch here_;
 };
 
-/// The store's keys are looked at on the device from now on, unless it has an index; what stays there is
-/// taken from the room.
+/// The store's keys are looked at on the device from now on, unless it has an index; what stays
+/// there is taken from the room.
 void search_on(store::Datastore& store, torch::Device device, DeviceRoom& room);
 
 }  // namespace infer

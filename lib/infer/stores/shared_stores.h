@@ -13,8 +13,8 @@
 
 namespace infer {
 
-/// What a search finds is what one process with all the stores finds, those of rank 0 first. All ranks
-/// search together, and nothing else meanwhile: one that has no more queries calls finish().
+/// What a search finds is what one process with all the stores finds, those of rank 0 first. All
+/// ranks search together, and nothing else meanwhile: one that has no more queries calls finish().
 class SharedStores : public Stores {
  public:
   void finish() const override;

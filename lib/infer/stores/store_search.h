@@ -28,8 +28,8 @@ struct StoreSearchOptions {
 /// A context and the entries that are nearest to it.
 struct NearEntries {
   core::OrderedJson report;  ///< {"context", "tokens"}
-  std::vector<core::OrderedJson>
-      parts;  ///< {"score", "token", "value", "document", "row", "before"}
+  /// {"score", "token", "value", "document", "row", "before"}.
+  std::vector<core::OrderedJson> parts;
 };
 
 /// Not thread safe.

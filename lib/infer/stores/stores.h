@@ -20,9 +20,9 @@ class Stores {
  public:
   /// Of this model's keys of this width. Fingerprints (hex) that are empty are not compared;
   /// `name` is the model's, for messages. Throws Error{bad_data} naming both fingerprints for a
-  /// store of another model or tokenizer, Error{usage} for stores of different metrics, for l2 keys of different widths and for
-  /// two that hold the same text, or parts of it that overlap, whose entries would count twice; and
-  /// as store::Datastore does.
+  /// store of another model or tokenizer, Error{usage} for stores of different metrics, for l2 keys
+  /// of different widths and for two that hold the same text, or parts of it that overlap, whose
+  /// entries would count twice; and as store::Datastore does.
   Stores(const std::vector<std::string>& folders, const std::string& model,
          const std::string& tokenizer, const std::string& name, std::int64_t width,
          std::int64_t vocabulary);
@@ -42,8 +42,8 @@ class Stores {
   Neighbours search(const torch::Tensor& queries, std::int64_t k, std::int64_t nprobe, bool rescore,
                     const shard::Fingerprints& own = {}) const;
 
-  /// Of the entries rows[i] the best k for query i of queries (R, width), by exact scores: (R, k), as
-  /// search() has it.
+  /// Of the entries rows[i] the best k for query i of queries (R, width), by exact scores: (R, k),
+  /// as search() has it.
   Neighbours at(const torch::Tensor& queries, std::span<const std::span<const StoreRow>> rows,
                 std::int64_t k) const;
 
@@ -56,8 +56,8 @@ class Stores {
   std::string signature() const;
   /// Whether a store has entries of one of these texts or shards.
   bool hold(const shard::Fingerprints& texts) const;
-  /// Names of the stores of which search() may not leave out all entries of `own`: made by a version
-  /// that did not keep shards, or of entries that were merged with those of other texts.
+  /// Names of the stores of which search() may not leave out all entries of `own`: made by a
+  /// version that did not keep shards, or of entries that were merged with those of other texts.
   std::vector<std::string> unsure_of(const shard::Fingerprints& own) const;
   /// There are no more queries.
   virtual void finish() const {}
@@ -76,7 +76,8 @@ class Stores {
   std::int64_t width_, vocabulary_;
 };
 
-/// Opens each folder. Of an exact store the keys are looked at on the device of `like`, a model's weight.
+/// Opens each folder. Of an exact store the keys are looked at on the device of `like`, a model's
+/// weight.
 std::vector<std::unique_ptr<const store::Store>> open_each(const std::vector<std::string>& folders,
                                                            const torch::Tensor& like);
 

@@ -33,11 +33,10 @@ std::optional<std::int64_t> open_beginning(const Protocol* protocol,
   if (!chosen && tokenizer != nullptr && tokenizer->counts_newlines())
     chosen = tokenizer->id_of("<eos>");
   if (!chosen)
-    core::fail(
-        core::Code::usage,
-        "--protocol {}: the tokenizer of {} has no end-of-document token to begin with; give "
-        "--begin",
-        protocol->name, name);
+    core::fail(core::Code::usage,
+               "--protocol {}: "
+               "the tokenizer of {} has no end-of-document token to begin with; give --begin",
+               protocol->name, name);
   return chosen;
 }
 

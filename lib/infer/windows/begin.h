@@ -17,9 +17,9 @@ std::optional<std::int64_t> chosen_beginning(const std::string& begin,
                                              const text::Tokenizer* tokenizer,
                                              const std::string& name);
 
-/// The same for auto under a protocol, or none (null): the token that the protocol has, nothing chosen
-/// where documents begin as they are, -1: none. Throws Error{usage} where the protocol has one and
-/// the tokenizer has not.
+/// The same for auto under a protocol, or none (null): the token that the protocol has, nothing
+/// chosen where documents begin as they are, -1: none. Throws Error{usage} where the protocol has
+/// one and the tokenizer has not.
 std::optional<std::int64_t> open_beginning(const Protocol* protocol,
                                            const text::Tokenizer* tokenizer,
                                            const std::string& name);

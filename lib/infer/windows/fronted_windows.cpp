@@ -16,7 +16,8 @@ std::uint64_t begin_of(const shard::Documents& documents, std::uint64_t document
   return document == 0 ? 0 : documents.end[document - 1];
 }
 
-// rows (R, T): the first `length` steps of row i, behind `front`, at the front of row `to` of `out`.
+// rows (R, T): the first `length` steps of row i, behind `front`, at the front of row `to` of
+// `out`.
 void put(const Tensor& rows, std::int64_t i, std::int64_t front, std::int64_t length, Tensor& out,
          std::int64_t to) {
   out[to].slice(0, front, front + length).copy_(rows[i].slice(0, 0, length));

@@ -20,8 +20,8 @@ class WindowFronts {
   WindowFronts(const WindowPlan& plan, const shard::Dataset& data);
 
   /// Passages like what stands before the first token that each window scores, but for those of
-  /// the very document that this token is of. Makes room for them: windows lose their oldest tokens.
-  /// None where so many tokens are scored that there is no room.
+  /// the very document that this token is of. Makes room for them: windows lose their oldest
+  /// tokens. None where so many tokens are scored that there is no room.
   std::vector<Fronts> find(std::vector<Span>& spans);
 
  private:
@@ -34,7 +34,8 @@ class WindowFronts {
   std::vector<text::UnitRange> own_;
 };
 
-/// A batch whose rows have passages before them: one for each passage, at least one for each window.
+/// A batch whose rows have passages before them: one for each passage, at least one for each
+/// window.
 struct FrontedBatch {
   nn::Batch batch;
   std::vector<std::int64_t> window;  ///< of each row
@@ -45,8 +46,8 @@ struct FrontedBatch {
 FrontedBatch in_front(const nn::Batch& host, const std::vector<std::int64_t>& lengths,
                       const std::vector<Fronts>& fronts);
 
-/// Of the rows of a fronted batch those of each window's first, without the passages: as if they had
-/// been read alone, (windows, steps, d).
+/// Of the rows of a fronted batch those of each window's first, without the passages: as if they
+/// had been read alone, (windows, steps, d).
 nn::Hidden behind_fronts(const nn::Hidden& hidden, const FrontedBatch& fronted,
                          const std::vector<std::int64_t>& lengths);
 

@@ -49,8 +49,8 @@ void check_pairs(const shard::Dataset& data) {
   const auto mark = text::end_of_document_of(data, *tokenizer);
   if (!mark || read(data, document_of(documents, 0)).back() != *mark)
     core::fail(core::Code::bad_data,
-               "{}: its sentences do not end with an end-of-document token; use a tokenizer that "
-               "has one",
+               "{}: its sentences do not end with an end-of-document token; "
+               "use a tokenizer that has one",
                data.name());
 }
 

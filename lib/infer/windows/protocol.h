@@ -10,13 +10,13 @@ namespace infer {
 /// How windows of W tokens that advance by S lie on a stream; as it is made: the first scores all
 /// its targets, each later one its last S, what is left stands in a shorter one.
 struct WindowLayout {
-  bool closed =
-      false;           ///< a window's targets are tokens that it is fed itself: W tokens have W - 1
-  bool grows = false;  ///< the first window is S long, later ones grow to W
+  /// A window's targets are tokens that it is fed itself: W tokens have W - 1.
+  bool closed = false;
+  bool grows = false;       ///< the first window is S long, later ones grow to W
   bool last_full = false;   ///< the last window begins earlier, so that it is W long too
   bool whole_only = false;  ///< what fills no window is not scored
-  bool second_half =
-      false;  ///< the first W / 2 inputs of a window are context, whatever was scored
+  /// The first W / 2 inputs of a window are context, whatever was scored.
+  bool second_half = false;
   /// The mean of a window counts for one token less than it scores where the window before was fed
   /// its first token too.
   bool one_less = false;

@@ -20,8 +20,8 @@ constexpr std::int64_t kMostByDefault = 256;
 void RetrieveOptions::fields(core::FieldList& f) {
   f.group("Retrieval");
   f("retrieve", index,
-    "an index of passages (bm25-search build): the best one stands in front of what the model "
-    "reads");
+    "an index of passages (bm25-search build): "
+    "the best one stands in front of what the model reads");
   f("retrieve-every", every, "tokens after which passages are looked for again").between(1, 16e6);
   f("retrieve-query", query, "the last tokens of the text are the query: so many").between(1, 16e6);
   f("retrieve-tokens", tokens,
@@ -47,8 +47,8 @@ void RetrieveOptions::settle(WindowOptions& windows) const {
          windows.stride, every);
   if (windows.carry == "on")
     fail(Code::usage,
-         "--carry on: another passage stands before the text each time, so its State cannot go on; "
-         "leave it out with --retrieve");
+         "--carry on: another passage stands before the text each time, "
+         "so its State cannot go on; leave it out with --retrieve");
   if (windows.begin_of == "window")
     fail(Code::usage, "--begin-of window: with --retrieve windows begin with passages");
   windows.stride = every;

@@ -17,9 +17,9 @@ namespace infer {
 
 struct WindowPlan;
 
-/// Before every so many tokens the passage that is most like the last of the text stands in front of
-/// the window, of which it takes the room of the oldest tokens (Ram et al. 2023). With mix > 1 each
-/// of so many passages stands there alone, and the probabilities are mixed with weights
+/// Before every so many tokens the passage that is most like the last of the text stands in front
+/// of the window, of which it takes the room of the oldest tokens (Ram et al. 2023). With mix > 1
+/// each of so many passages stands there alone, and the probabilities are mixed with weights
 /// softmax(scores / temperature) (Shi et al. 2023, REPLUG).
 struct RetrieveOptions {
   std::string index;  ///< a file of bm25-search; empty: none
@@ -42,8 +42,8 @@ struct RetrievePlan {
   double temperature = 1;
 
   bool any() const { return index != nullptr; }
-  /// What settle() left to say: the first window of a stream has `every` tokens, later ones grow, as
-  /// long as no protocol says otherwise. Each window takes as much time as it has passages.
+  /// What settle() left to say: the first window of a stream has `every` tokens, later ones grow,
+  /// as long as no protocol says otherwise. Each window takes as much time as it has passages.
   void put_into(WindowPlan& windows) const;
 };
 

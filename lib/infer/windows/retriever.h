@@ -46,8 +46,8 @@ class Retriever {
 
 /// The longest of them, in tokens.
 std::int64_t longest(const Fronts& fronts);
-/// Of each passage, score, weight, document and offset (of the passage in it, in tokens), and length,
-/// of what stands in front.
+/// Of each passage, score, weight, document and offset (of the passage in it, in tokens), and
+/// length, of what stands in front.
 core::OrderedJson to_json(const Fronts& fronts, const text::PassageIndex& index);
 
 }  // namespace infer

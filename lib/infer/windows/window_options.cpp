@@ -12,8 +12,8 @@ void WindowOptions::fields(core::FieldList& f, bool documents) {
     "tokens fed at once; 0: the segment of its training, else the model's positions")
       .between(0, 16e6);
   f("stride", stride,
-    "tokens by which a window advances; it scores those that are new; auto: the window, or with "
-    "--carry on of a State that forgets half of it")
+    "tokens by which a window advances; it scores those that are new; "
+    "auto: the window, or with --carry on of a State that forgets half of it")
       .between(1, 16e6)
       .or_auto();
   if (documents)
@@ -22,8 +22,8 @@ void WindowOptions::fields(core::FieldList& f, bool documents) {
     "carry the State on instead of encoding a window's context again; auto: if it does not grow",
     {"auto", "on", "off"});
   f("begin", begin,
-    "what stands before the text: none, or a token; auto: what the tokenizer's template says, else "
-    "the token after which its documents start");
+    "what stands before the text: none, or a token; "
+    "auto: what the tokenizer's template says, else the token after which its documents start");
   f("begin-of", begin_of,
     "window: that token stands in the place of each later window's first token too",
     {"text", "window"});
@@ -32,8 +32,8 @@ void WindowOptions::fields(core::FieldList& f, bool documents) {
 
 void WindowOptions::protocol_field(core::FieldList& f, std::vector<std::string> names) {
   f("protocol", protocol,
-    "windows, what begins them and what counts as another program has them; options that are given "
-    "win",
+    "windows, what begins them and what counts as another program has them; "
+    "options that are given win",
     std::move(names));
 }
 

@@ -70,10 +70,9 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
                      ? protocol == nullptr && architecture.carry() == nn::Carry::constant
                      : options.carry == "on";
   if (plan.carried && architecture.carry() == nn::Carry::reencode)
-    core::fail(
-        core::Code::usage,
-        "--carry on: the positions of this model are absolute, so its State cannot go on past a "
-        "window; use --carry off with a smaller --stride");
+    core::fail(core::Code::usage,
+               "--carry on: the positions of this model are absolute, "
+               "so its State cannot go on past a window; use --carry off with a smaller --stride");
   if (plan.carried && options.begin_of == "window")
     core::fail(core::Code::usage,
                "--begin-of window: a State that is carried on has no windows; "

@@ -15,8 +15,8 @@ void expect_inside(const std::vector<std::uint32_t>& tokens, const shard::Datase
   const std::uint32_t largest = *std::max_element(tokens.begin(), tokens.end());
   if (largest >= static_cast<std::uint64_t>(vocabulary))
     core::fail(core::Code::bad_data,
-               "{}: token {} is outside the model's vocabulary of {}; use the tokenizer that the "
-               "model was trained with",
+               "{}: token {} is outside the model's vocabulary of {}; "
+               "use the tokenizer that the model was trained with",
                data.name(), largest, vocabulary);
 }
 

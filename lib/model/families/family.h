@@ -70,8 +70,8 @@ nn::ModelOptions family_options(const Family& family, const core::Json& config,
 /// asks for it before it computes anything of width, layers and heads.
 void expect_bounded(const nn::ModelOptions& options, const std::string& origin);
 
-/// For a family's options(): of the width, layers, heads and width of the feed-forward networks, whose
-/// key is `d_ff`, that a config.json says, with an embedding that is not scaled.
+/// For a family's options(): of the width, layers, heads and width of the feed-forward networks,
+/// whose key is `d_ff`, that a config.json says, with an embedding that is not scaled.
 nn::ModelOptions sized(const ConfigKeys& keys, const char* d_ff);
 
 /// Rows of a weight that are a tensor of the file.

@@ -1,6 +1,7 @@
-// Gemma 1 to 3: as Llama, with norms times 1 + weight, GELU, embeddings times the square root of the
-// width; from the second on norms before and after each sub-layer and windows of every other layer, in
-// the second bounded scores, in the third norms of queries and keys and two bases of angles.
+// Gemma 1 to 3: as Llama, with norms times 1 + weight, GELU, embeddings times the square root of
+// the width; from the second on norms before and after each sub-layer and windows of every other
+// layer, in the second bounded scores, in the third norms of queries and keys and two bases of
+// angles.
 
 #include <cmath>
 
@@ -33,7 +34,8 @@ void gemma1_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   config["attention_bias"] = options.transformer.has_bias("qkv");
 }
 
-// What the second and the third share. `slides`: whether layer i has a window where no layer_types say.
+// What the second and the third share. `slides`: whether layer i has a window where no layer_types
+// say.
 nn::ModelOptions windowed(const ConfigKeys& keys, const GatedDefaults& defaults,
                           bool (*slides)(std::int64_t)) {
   auto options = gemma_shape(keys, defaults);

@@ -6,8 +6,8 @@
 namespace model {
 namespace {
 
-// "attention_layers": a kind a layer; else "attention_types", [[["global", "local"], 12]]: the list so
-// many times, then the next.
+// "attention_layers": a kind a layer; else "attention_types", [[["global", "local"], 12]]: the list
+// so many times, then the next.
 std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers,
                                      std::int64_t window) {
   const bool plain = keys.has("attention_layers");

@@ -1,5 +1,6 @@
 #pragma once
-// Rotary positions in a config.json of transformers, as its fourth and its fifth version write them.
+// Rotary positions in a config.json of transformers, as its fourth and its fifth version write
+// them.
 
 #include "core/json.h"
 #include "model/families/config_keys.h"

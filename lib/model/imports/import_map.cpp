@@ -20,9 +20,9 @@ constexpr std::size_t kMostTensorNameBytes = std::size_t{1} << 10;  // of a tens
 // Bytes of the file, so many times. What is taken: twice for a matrix that is shared and read under
 // both names. What is read of a file for it: columns of a matrix lie as far apart as its rows.
 constexpr std::uint64_t kMostTaken = 4, kMostRead = 16;
-// What is computed: a vocabulary's vectors that go through a projection become as wide as the model,
-// four times as wide in any model that was trained, and a table of positions is smaller than the
-// layers that it is for. The constant is for models of a few rows.
+// What is computed: a vocabulary's vectors that go through a projection become as wide as the
+// model, four times as wide in any model that was trained, and a table of positions is smaller than
+// the layers that it is for. The constant is for models of a few rows.
 constexpr std::uint64_t kMostMade = 16, kAlwaysMade = std::uint64_t{1} << 24;
 constexpr std::int64_t kRowsAtOnce = 1 << 10;
 constexpr double kMostWords = 4e9, kMostSegment = 16e6;  // as a configuration's

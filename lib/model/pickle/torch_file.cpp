@@ -64,7 +64,8 @@ const PickleValue* tensor_arguments(const PickleValue& value) {
   return now == nullptr ? value.arguments_of(kOldTensor) : now;
 }
 
-// ("storage", TYPE, KEY, DEVICE, ELEMENTS), and of a stream a view: None, or (KEY, OFFSET, ELEMENTS).
+// ("storage", TYPE, KEY, DEVICE, ELEMENTS), and of a stream a view: None, or (KEY, OFFSET,
+// ELEMENTS).
 const PickleValue* storage_id(const PickleValue* value) {
   if (value == nullptr || value->kind != PickleKind::persistent) return nullptr;
   const PickleValue& id = *value->items[0];

@@ -15,8 +15,8 @@ inline constexpr std::uint64_t kMostPickleBytes = std::uint64_t{1} << 26;
 inline constexpr std::size_t kMostPickleValues = std::size_t{1} << 20;
 
 /// The pickle that begins at byte `begin` and stops before `end`. Time and what is allocated are
-/// bounded by the bytes that are there. Throws Error{bad_data} naming the byte where it is cut short,
-/// malformed or asks for what the limits or this reader do not have; Error{io}.
+/// bounded by the bytes that are there. Throws Error{bad_data} naming the byte where it is cut
+/// short, malformed or asks for what the limits or this reader do not have; Error{io}.
 Pickle unpickle(const core::RandomSource& source, std::uint64_t begin, std::uint64_t end);
 
 }  // namespace model

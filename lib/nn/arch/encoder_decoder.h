@@ -12,8 +12,8 @@ namespace nn {
 
 /// A decoder whose blocks read sources, and encoder, of as many layers; wte has the words of both
 /// sides. batch.source is read for all rows, or, with a State, for the fresh ones; the State keeps
-/// "source" (B, S) bool on the CPU, true where there is a token, and of each layer "h.N.cross.k" and
-/// "h.N.cross.v" (B, heads, S, width). A row that never had a source goes on without
+/// "source" (B, S) bool on the CPU, true where there is a token, and of each layer "h.N.cross.k"
+/// and "h.N.cross.v" (B, heads, S, width). A row that never had a source goes on without
 /// cross-attention.
 class EncoderDecoder : public DecoderStack {
  public:

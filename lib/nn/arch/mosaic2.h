@@ -24,10 +24,10 @@ namespace nn {
 ///
 /// Both memories are as wide as the model and have weights of their own: the paper's counts of
 /// parameters, 9.9 billion and, without long-term memory, 8.3 billion, follow from that. The sum is
-/// its projection of both outputs side by side. Its figures call the norms "normalize"; here they are RMSNorm, as in the transformers
-/// it compares with. g is what mlp reads, or ln_f's output: --memory-key. State: "started" (B) bool
-/// on the CPU, the cache of pairs, and what the memories keep: a token's worth grows the State until
-/// it forgets.
+/// its projection of both outputs side by side. Its figures call the norms "normalize"; here they
+/// are RMSNorm, as in the transformers it compares with. g is what mlp reads, or ln_f's output:
+/// --memory-key. State: "started" (B) bool on the CPU, the cache of pairs, and what the memories
+/// keep: a token's worth grows the State until it forgets.
 class Mosaic2 : public Architecture, public RingDecoder {
  public:
   static constexpr double kNormEpsilon = 1e-5;

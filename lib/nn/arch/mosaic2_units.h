@@ -9,8 +9,8 @@
 
 namespace nn {
 
-/// Which pairs the queries of one call read in a memory. Pair i is the key of token i with the value
-/// that token i + 1 completes; token t sees pairs up to t - 1.
+/// Which pairs the queries of one call read in a memory. Pair i is the key of token i with the
+/// value that token i + 1 completes; token t sees pairs up to t - 1.
 struct PairReach {
   std::int64_t nearest = 1;   ///< token t sees pairs up to t - nearest
   std::int64_t farthest = 0;  ///< and from t - farthest on; 0: from the first
@@ -20,16 +20,16 @@ struct PairReach {
 /// slots [begin, begin + slots) of the cache, of which `sight` hides what is out of reach.
 struct PairSight {
   std::int64_t skipped = 0, begin = 0, slots = 0;
-  std::int64_t band =
-      0;  ///< not 0: query i sees so many slots, i the last; `sight` is not looked at
+  /// Not 0: query i sees so many slots, i the last; `sight` is not looked at.
+  std::int64_t band = 0;
   Sight sight;
-  torch::Tensor
-      counts;  ///< (B or 1, T - skipped, 1): pairs that each token sees, in float32 at least
+  /// (B or 1, T - skipped, 1): pairs that each token sees, in float32 at least.
+  torch::Tensor counts;
   torch::Tensor sees;  ///< the same: 0 where there is none, else 1; undefined: all see one
 };
 
-/// Of `tokens` in the call; `opening` as in MosaicCall. `queries`: their type, which masks have, and
-/// device.
+/// Of `tokens` in the call; `opening` as in MosaicCall. `queries`: their type, which masks have,
+/// and device.
 PairSight make_pair_sight(const KvCache& cache, const PairReach& reach, std::int64_t tokens,
                           bool opening, const torch::TensorOptions& queries);
 

@@ -34,8 +34,8 @@ class MosaicRows {
   bool opening_;
 };
 
-/// Of tokens that go on, whose pairs lie in a ring: the pair that a token completes has its slot, and
-/// place().first becomes that of the oldest pair that is seen.
+/// Of tokens that go on, whose pairs lie in a ring: the pair that a token completes has its slot,
+/// and place().first becomes that of the oldest pair that is seen.
 MosaicCall call_in_ring(KvRing& ring, State& state);
 /// (B, T, 1) bool: whether a query has a pair to see, but for how near it is.
 torch::Tensor sees_pairs(const KvRing& ring);

@@ -7,8 +7,8 @@ namespace nn {
 void Architecture::set_reach(const LayerReach& reach) {
   if (reach.open()) return;
   core::fail(core::Code::usage,
-             "--layer-memory, --clamp-length, --same-length: this model's layers have no such "
-             "memory; leave them out");
+             "--layer-memory, --clamp-length, "
+             "--same-length: this model's layers have no such memory; leave them out");
 }
 
 void Architecture::bound_slots(const SlotBound& bound) {

@@ -34,8 +34,8 @@ struct Batch {
 
   std::int64_t rows() const { return inputs.size(0); }
   std::int64_t steps() const { return inputs.size(1); }
-  /// Tensors the models compute with go to `device`, without waiting for it; place and fresh stay on
-  /// the CPU.
+  /// Tensors the models compute with go to `device`, without waiting for it; place and fresh stay
+  /// on the CPU.
   Batch to(torch::Device device) const;
   /// True if no token is padding (known on the CPU, no device sync).
   bool dense() const;

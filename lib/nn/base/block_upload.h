@@ -11,16 +11,17 @@
 
 namespace nn {
 
-/// Gives the rows block by block. While one is computed with, the next is copied to pinned memory and from
-/// there, in a stream of its own: two blocks are there and two are pinned, whatever the rows take.
-/// The host waits until the block before the last one has left. Not thread safe.
+/// Gives the rows block by block. While one is computed with, the next is copied to pinned memory
+/// and from there, in a stream of its own: two blocks are there and two are pinned, whatever the
+/// rows take. The host waits until the block before the last one has left. Not thread safe.
 class BlockUpload {
  public:
-  /// rows (N, ...) on the CPU, contiguous, which may be a mapped file. To the CPU nothing is copied.
+  /// rows (N, ...) on the CPU, contiguous, which may be a mapped file. To the CPU nothing is
+  /// copied.
   BlockUpload(const torch::Tensor& rows, std::int64_t block_rows, torch::Device device);
 
-  /// The next block (at most block_rows, ...), for the current stream, until the next call; undefined
-  /// at the end.
+  /// The next block (at most block_rows, ...), for the current stream, until the next call;
+  /// undefined at the end.
   torch::Tensor next();
 
  private:

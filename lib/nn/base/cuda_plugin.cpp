@@ -40,9 +40,9 @@ void renew_generator(c10::DeviceIndex device) {
   own.graphsafe_set_state(fresh);
 }
 
-// Of what is started in a stream of its own, since the default one cannot be recorded. Other threads
-// go on with theirs: a copy of the next batch, say. What is drawn is recorded by LibTorch, with the
-// device's generator: its seed and offset are read anew by each replay.
+// Of what is started in a stream of its own, since the default one cannot be recorded. Other
+// threads go on with theirs: a copy of the next batch, say. What is drawn is recorded by LibTorch,
+// with the device's generator: its seed and offset are read anew by each replay.
 class Graph {
  public:
   explicit Graph(int device) {

@@ -1,5 +1,6 @@
 #pragma once
-// A sequence of operators that is the same each time: recorded once, then started as one (a CUDA graph).
+// A sequence of operators that is the same each time: recorded once, then started as one (a CUDA
+// graph).
 
 #include <functional>
 #include <memory>
@@ -19,11 +20,11 @@ struct GraphOptions {
   bool on() const { return cuda_graph == "on"; }
 };
 
-/// On a device that can record, work runs as it comes kWarmUp times, is recorded, and is then started as
-/// a whole, without the host's code. So it must be the same operators on the same memory each time, none
-/// of which the host waits for, and what the host gives it by upload() must not change. What it draws
-/// on the device is drawn anew, as the device's generator stands then. What it makes
-/// lies where it did when it was recorded, and the next run overwrites it.
+/// On a device that can record, work runs as it comes kWarmUp times, is recorded, and is then
+/// started as a whole, without the host's code. So it must be the same operators on the same memory
+/// each time, none of which the host waits for, and what the host gives it by upload() must not
+/// change. What it draws on the device is drawn anew, as the device's generator stands then. What
+/// it makes lies where it did when it was recorded, and the next run overwrites it.
 ///
 /// Elsewhere, and from when recording fails, it runs as it comes each time. Not thread safe.
 class FixedSequence {

@@ -6,8 +6,8 @@
 
 namespace nn {
 
-/// Its tensors lie where they did as long as they keep their sizes, so that a FixedSequence finds them
-/// again. Without gradient. What is said to have stayed: all of them.
+/// Its tensors lie where they did as long as they keep their sizes, so that a FixedSequence finds
+/// them again. Without gradient. What is said to have stayed: all of them.
 class FixedState {
  public:
   /// The same tensors, for a call that puts others in their place.

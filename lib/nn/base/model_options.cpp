@@ -115,8 +115,8 @@ void TransformerOptions::fields(core::FieldList& f) {
     {"none", "head", "whole"})
       .unless_default();
   f("attention-window", attention_window,
-    "tokens that a layer sees, itself among them; of several numbers each layer takes the next; "
-    "0: all")
+    "tokens that a layer sees, itself among them; "
+    "of several numbers each layer takes the next; 0: all")
       .between(0, kMostTokens)
       .unless_default();
   f("attention-scale", attention_scale,
@@ -141,19 +141,18 @@ void LstmOptions::fields(core::FieldList& f) {
 
 void GlaOptions::fields(core::FieldList& f) {
   f("gla-update", update,
-    "gla: a step adds its value to a head's matrix; or how far that is from what the matrix has "
-    "for "
-    "its key (delta rule)",
+    "gla: a step adds its value to a head's matrix; "
+    "or how far that is from what the matrix has for its key (delta rule)",
     {"sum", "delta"})
       .unless_default();
   f("gla-decay", decay,
-    "gla: how much of the matrix a step keeps: learned, of the input; fixed, and keys turn with "
-    "their place (RetNet); all",
+    "gla: how much of the matrix a step keeps: learned, of the input; "
+    "fixed, and keys turn with their place (RetNet); all",
     {"gated", "fixed", "none"})
       .unless_default();
   f("gla-convolution", convolution,
-    "--gla-update delta: steps that convolutions of queries, keys and values see; 1: no "
-    "convolution")
+    "--gla-update delta: "
+    "steps that convolutions of queries, keys and values see; 1: no convolution")
       .between(1, 64)
       .unless_default();
 }

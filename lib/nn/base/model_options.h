@@ -48,8 +48,8 @@ struct RopeOptions {
   std::int64_t trained = 8192;           ///< tokens of a row before scaling
   double low = 1, high = 4;              ///< llama3: turns in `trained` tokens where scaling ends
   double slow_beta = 1, fast_beta = 32;  ///< yarn: the same
-  double local_theta =
-      0;  ///< of layers with a window, which nothing scales (Gemma 3); 0: as theirs
+  /// Of layers with a window, which nothing scales (Gemma 3); 0: as theirs.
+  double local_theta = 0;
   void fields(core::FieldList& f);
 };
 

@@ -29,9 +29,9 @@ std::function<void(const std::string&)> g_say;
 
 void start(std::int64_t threads, std::uint64_t seed, std::function<void(const std::string&)> say) {
   g_say = std::move(say);
-  // MKL looks at the processor when it is first asked for a function of a vector, and writes down two
-  // answers, of which the second is right: a thread that reads the first takes a function of half the
-  // digits, or another processor's. Here there is one thread.
+  // MKL looks at the processor when it is first asked for a function of a vector, and writes down
+  // two answers, of which the second is right: a thread that reads the first takes a function of
+  // half the digits, or another processor's. Here there is one thread.
   torch::ones({1}).exp();
   // Page faults cost a training step 12 to 19 %: large blocks stay in the heap, which is not
   // trimmed.

@@ -22,9 +22,9 @@ struct ComputeOptions : DeviceOptions {
   void fields(core::FieldList& f);
 };
 
-/// Threads, seed, denormals flushed to zero, MKL's functions chosen, and the allocator kept from giving
-/// memory back between steps. Before a program has a second thread, and before device(), which tells
-/// `say` what a user should know.
+/// Threads, seed, denormals flushed to zero, MKL's functions chosen, and the allocator kept from
+/// giving memory back between steps. Before a program has a second thread, and before device(),
+/// which tells `say` what a user should know.
 void start(std::int64_t threads, std::uint64_t seed,
            std::function<void(const std::string&)> say = nullptr);
 

@@ -1,15 +1,15 @@
 #pragma once
-// The matrix product in float32 of the whole process: sgemm_, which torch, FAISS and the kernels call, is
-// defined here. MKL, torch's BLAS, uses half of a register of 512 bits on processors that are not Intel's;
-// where that is half the speed, large products are done by nn/kernels/sgemm_kernels.h. All others are the
-// BLAS's.
+// The matrix product in float32 of the whole process: sgemm_, which torch, FAISS and the kernels
+// call, is defined here. MKL, torch's BLAS, uses half of a register of 512 bits on processors that
+// are not Intel's; where that is half the speed, large products are done by
+// nn/kernels/sgemm_kernels.h. All others are the BLAS's.
 
 #include "nn/kernels/gemm.h"
 
 namespace nn {
 
-/// Whether it is faster to do large products here: on AMD's processors from Zen 5 on, with kernels for
-/// AVX-512.
+/// Whether it is faster to do large products here: on AMD's processors from Zen 5 on, with kernels
+/// for AVX-512.
 bool products_pay();
 /// Whether large products are done here; at first where it pays. To compare the two.
 void take_products(bool on);

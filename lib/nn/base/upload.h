@@ -21,8 +21,8 @@ inline torch::Tensor upload(const torch::Tensor& x, torch::Device device) {
 /// What upload() gave a piece of work, in order: on the host, on the device.
 using Uploads = std::vector<std::pair<torch::Tensor, torch::Tensor>>;
 
-/// While one lives, this thread's upload() gives what it gave the same work before, the same tensor, where
-/// it is given the same numbers.
+/// While one lives, this thread's upload() gives what it gave the same work before, the same
+/// tensor, where it is given the same numbers.
 class SameUploads {
  public:
   /// `complete`: nothing but that; else upload() throws std::logic_error.

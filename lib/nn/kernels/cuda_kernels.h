@@ -13,9 +13,10 @@
 
 namespace nn {
 
-/// Recordings of what is started on a device (CUDA graphs). They throw where CUDA refuses. What is drawn
-/// goes on from the seed and offset that LibTorch's generator of the device has at each replay: masks
-/// are those that the same operators would draw then. It is not to be seeded while it is recorded.
+/// Recordings of what is started on a device (CUDA graphs). They throw where CUDA refuses. What is
+/// drawn goes on from the seed and offset that LibTorch's generator of the device has at each
+/// replay: masks are those that the same operators would draw then. It is not to be seeded while it
+/// is recorded.
 struct GraphCalls {
   void* (*begin)(int device);   ///< from here on it is recorded and not done
   void (*end)(void* graph);     ///< up to here

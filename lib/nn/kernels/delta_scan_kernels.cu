@@ -121,8 +121,8 @@ struct Squares {
   }
 };
 
-// Of the thread's own rows: e^{b_t}, e^{b_n - b_t} and fade_ts, s being lane(); e^{b_n}, n being the
-// chunk's last step.
+// Of the thread's own rows: e^{b_t}, e^{b_n - b_t} and fade_ts, s being lane(); e^{b_n}, n being
+// the chunk's last step.
 struct Fades {
   float from_start[kOwn], to_end[kOwn], fade[kOwn], whole;
   __device__ explicit Fades(const Chunk& chunk) {

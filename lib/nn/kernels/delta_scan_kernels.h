@@ -40,8 +40,8 @@ template <class Float>
 void delta_backward(const DeltaHead<Float>& head, Float* state, Float* d_state,
                     const DeltaGradients<Float>& g);
 
-/// All heads of B rows of T steps, everything contiguous: q, k (B, T, heads, d_key), v (B, T, heads,
-/// d_value), beta, log_decay (B, T, heads). Gradients are in the same order.
+/// All heads of B rows of T steps, everything contiguous: q, k (B, T, heads, d_key), v (B, T,
+/// heads, d_value), beta, log_decay (B, T, heads). Gradients are in the same order.
 struct DeltaInputs {
   std::int64_t rows, steps, heads, d_key, d_value;
   const float *q, *k, *v, *beta, *log_decay;
@@ -63,8 +63,8 @@ struct DeltaRoom {
 };
 
 /// Pointers are the device's. `state` (B, heads, d_key, d_value) goes from before the first step to
-/// behind the last; writes o (B, T, heads, d_value). `stream` is a cudaStream_t. Return a cudaError_t,
-/// 0 if the launches went well.
+/// behind the last; writes o (B, T, heads, d_value). `stream` is a cudaStream_t. Return a
+/// cudaError_t, 0 if the launches went well.
 int delta_forward_cuda(const DeltaInputs& in, float* squares, float* state, float* o, void* stream);
 int delta_backward_cuda(const DeltaInputs& in, const DeltaRoom& room,
                         const DeltaGradients<float>& g, void* stream);

@@ -42,9 +42,9 @@ inline void drop(float* x, std::int64_t n, const RowDropout& dropout) {
   for (std::int64_t i = 0; i < n; ++i) x[i] *= dropout(i);
 }
 
-/// A row of dropout(softmax(scale s)) v: p comes as scale s and becomes what the values are weighted
-/// with, d comes as the gradient of that and becomes dL/ds. `log_sum`: softmax's; `dot`: output .
-/// dL/d output.
+/// A row of dropout(softmax(scale s)) v: p comes as scale s and becomes what the values are
+/// weighted with, d comes as the gradient of that and becomes dL/ds. `log_sum`: softmax's; `dot`:
+/// output . dL/d output.
 inline void softmax_backward_dropping(float* p, float* d, std::int64_t n, float log_sum, float dot,
                                       float scale, const RowDropout& dropout) {
 #pragma omp simd

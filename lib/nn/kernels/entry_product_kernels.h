@@ -1,7 +1,7 @@
 #pragma once
-// Products of queries (R, width) and a memory's entries (M, width) in float32 on the CPU: what TRIME's
-// loss spends its time on. A call does a part, so that threads share a product; which part is whose does
-// not change a bit.
+// Products of queries (R, width) and a memory's entries (M, width) in float32 on the CPU: what
+// TRIME's loss spends its time on. A call does a part, so that threads share a product; which part
+// is whose does not change a bit.
 
 #include <cstdint>
 

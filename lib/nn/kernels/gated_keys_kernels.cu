@@ -68,7 +68,8 @@ __global__ void through_norm(GatedInputs<float> s, GatedOutputs<float> made,
   }
 }
 
-// One channel of one sequence, from the last step to the first: dx of a step goes on to those before.
+// One channel of one sequence, from the last step to the first: dx of a step goes on to those
+// before.
 __global__ void back_in_time(GatedInputs<float> s, GatedOutputs<float> made,
                              GatedGradients<float> g) {
   const std::int64_t d = s.heads * s.width, b = blockIdx.y,

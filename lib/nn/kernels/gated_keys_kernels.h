@@ -17,8 +17,8 @@ struct GatedInputs {
   const Real *before, *levels;  // (B, d), (B, heads): the sums carried in and their levels
 };
 
-/// What the forward pass writes: keys (B, T, d), and (B, T, heads): norms of the sums, their levels,
-/// and the shares of x_t and of the sums before it: sums_t = own_t x_t + kept_t sums_{t-1}.
+/// What the forward pass writes: keys (B, T, d), and (B, T, heads): norms of the sums, their
+/// levels, and the shares of x_t and of the sums before it: sums_t = own_t x_t + kept_t sums_{t-1}.
 template <class Real>
 struct GatedOutputs {
   Real *keys, *norms, *levels, *own, *kept;
@@ -41,8 +41,8 @@ template <class Real>
 void gated_keys_backward_cpu(const GatedInputs<Real>& in, const GatedOutputs<Real>& made,
                              const GatedGradients<Real>& g, std::int64_t begin, std::int64_t end);
 
-/// All sequences, pointers being the device's. `stream` is a cudaStream_t. Return a cudaError_t, 0 if the
-/// launches went well.
+/// All sequences, pointers being the device's. `stream` is a cudaStream_t. Return a cudaError_t, 0
+/// if the launches went well.
 int gated_keys_forward_cuda(const GatedInputs<float>& in, const GatedOutputs<float>& out,
                             void* stream);
 int gated_keys_backward_cuda(const GatedInputs<float>& in, const GatedOutputs<float>& made,

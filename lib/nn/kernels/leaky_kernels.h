@@ -30,8 +30,8 @@ struct LeakyGradients {
   Real* work;  // (B, T, heads), on a GPU only
 };
 
-/// sums_t = decay_h sums_{t-1} + x_t, with sums_{-1} = before; keys_t = scale_h sums_t / |sums_t|_h.
-/// Writes keys (B, T, d) and norms (B, T, heads): |sums_t|_h. Sequences [begin, end).
+/// sums_t = decay_h sums_{t-1} + x_t, with sums_{-1} = before; keys_t = scale_h sums_t /
+/// |sums_t|_h. Writes keys (B, T, d) and norms (B, T, heads): |sums_t|_h. Sequences [begin, end).
 template <class Real>
 void leaky_keys_forward_cpu(const LeakyInputs<Real>& in, Real* keys, Real* norms,
                             std::int64_t begin, std::int64_t end);

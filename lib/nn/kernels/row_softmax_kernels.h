@@ -19,8 +19,8 @@ struct SoftmaxRows {
 template <class Real>
 void row_softmax_cpu(const SoftmaxRows<Real>& rows, std::int64_t begin, std::int64_t end);
 
-/// A block a row. Pointers are the device's. `stream` is a cudaStream_t. Returns a cudaError_t, 0 if
-/// the launch went well.
+/// A block a row. Pointers are the device's. `stream` is a cudaStream_t. Returns a cudaError_t, 0
+/// if the launch went well.
 int row_softmax_cuda(const SoftmaxRows<float>& rows, void* stream);
 
 }  // namespace nn

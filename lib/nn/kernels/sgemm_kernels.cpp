@@ -81,7 +81,8 @@ void turn(const float* from, std::int64_t stride, float* to) {
     *reinterpret_cast<Lanes*>(to + k * kTileColumns) = square[k];
 }
 
-// Panels of kTileColumns columns, in each a row after the other; columns that are not there are zero.
+// Panels of kTileColumns columns, in each a row after the other; columns that are not there are
+// zero.
 void pack(const SgemmFactor& b, std::int64_t columns, std::int64_t depth, float* to) {
   for (std::int64_t j = 0; j < columns; j += kTileColumns, to += kTileColumns * depth) {
     const float* const from = b.at + j * b.column;
@@ -103,8 +104,8 @@ void pack(const SgemmFactor& b, std::int64_t columns, std::int64_t depth, float*
   }
 }
 
-// One tile of C: kTileRows lines of A, of which `rows` count, each with an element every `step` floats;
-// and the first kWidth vectors of a panel of B.
+// One tile of C: kTileRows lines of A, of which `rows` count, each with an element every `step`
+// floats; and the first kWidth vectors of a panel of B.
 template <int kWidth>
 void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b, std::int64_t depth,
           bool add, float* c, std::int64_t c_row, std::int64_t rows, std::int64_t columns) {
@@ -157,8 +158,8 @@ bool sgemm_is_wide() { return kWide; }
 
 void multiply(const SgemmProduct& p) {
   thread_local Room room_a, room_b;
-  // A need not be packed where a tile reads lines of it that lie in order, or the same few cache lines
-  // for some tiles that follow each other.
+  // A need not be packed where a tile reads lines of it that lie in order, or the same few cache
+  // lines for some tiles that follow each other.
   const bool as_it_is = p.scale == 1 && (p.a.column == 1 || p.a.column % 16 == 0);
   const std::int64_t most = std::min(kDepth, p.k);
   float* const packed_a =

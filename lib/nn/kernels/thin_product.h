@@ -1,7 +1,7 @@
 #pragma once
-// Products of float32 matrices that are a head's width thin on one side. The BLAS packs both factors
-// each time, which costs as much as such a product; here B is read in place and rows of C stay in
-// registers. Files that include this are built as vector_math.h says.
+// Products of float32 matrices that are a head's width thin on one side. The BLAS packs both
+// factors each time, which costs as much as such a product; here B is read in place and rows of C
+// stay in registers. Files that include this are built as vector_math.h says.
 
 #include <algorithm>
 #include <cstdint>

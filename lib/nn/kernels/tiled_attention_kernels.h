@@ -1,6 +1,6 @@
 #pragma once
-// Attention of one head of one sequence, with dropout on its weights or without, on the CPU, forward
-// and backward, in tiles of queries x slots that stay in the second-level cache.
+// Attention of one head of one sequence, with dropout on its weights or without, on the CPU,
+// forward and backward, in tiles of queries x slots that stay in the second-level cache.
 
 #include <cstdint>
 #include <vector>
@@ -26,8 +26,8 @@ class TiledAttention {
   struct Inputs {
     Matrix q;     // (T, width)
     Matrix k, v;  // (S, width)
-    const float* mask =
-        nullptr;  // finite, added to the scores: row i at mask + i mask_row; or null
+    // Finite, added to the scores: row i at mask + i mask_row; or null.
+    const float* mask = nullptr;
     std::int64_t mask_row = 0;
     std::uint64_t head = 0;  // its number in the stream
   };

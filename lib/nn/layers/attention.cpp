@@ -21,8 +21,8 @@ torch::Tensor slopes_of(Positions positions, std::int64_t heads,
   return upload(alibi_slopes(heads).view({1, heads, 1, 1}), options.device());
 }
 
-// (B, heads, 1, …), one query a head, as (B, kv_heads, group, …): those that read the same keys are rows
-// of one product, and no key is copied for each.
+// (B, heads, 1, …), one query a head, as (B, kv_heads, group, …): those that read the same keys are
+// rows of one product, and no key is copied for each.
 torch::Tensor by_keys(const torch::Tensor& x, const HeadShape& heads) {
   return x.reshape({x.size(0), heads.kv_heads, heads.heads / heads.kv_heads, x.size(3)});
 }

@@ -47,7 +47,8 @@ struct CrossWeights {
 /// sublayer:  x += ln_1(attn(x)); x += ln_2(mlp(x))                  (OLMo 2)
 /// sandwich:  x += ln_1_out(attn(ln_1(x))); x += ln_2_out(mlp(ln_2(x)))  (Gemma 2)
 /// parallel:  x += attn(ln_1(x)) + mlp(ln_2(x))                      (GPT-NeoX)
-/// One that reads sources (pre or post) has ln_x and cross between the two, in the same form: x += cross(ln_x(x)).
+/// One that reads sources (pre or post) has ln_x and cross between the two, in the same form: x +=
+/// cross(ln_x(x)).
 class Block : public torch::nn::Module {
  public:
   Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source);

@@ -14,9 +14,9 @@
 
 namespace nn {
 
-/// Its parts are registered in the module that has it, under GPT-2's names: wpe (learned positions),
-/// h.N, ln_f (pre-norm with final_norm). In the order in which they are registered first values are
-/// drawn, and an architecture may have parts of its own between the two.
+/// Its parts are registered in the module that has it, under GPT-2's names: wpe (learned
+/// positions), h.N, ln_f (pre-norm with final_norm). In the order in which they are registered
+/// first values are drawn, and an architecture may have parts of its own between the two.
 class BlockStack {
  public:
   /// Throws Error{bad_config} naming the option.

@@ -50,8 +50,8 @@ KvCache::KvCache(const Batch& batch, State* state, std::optional<std::int64_t> c
   before_ = before_.masked_fill(counted.logical_not(), 0);
   if (context && before_.numel() > 0 && before_.max().item<std::int64_t>() >= *context) {
     core::fail(core::Code::bad_data,
-               "a row of {} tokens is longer than the {} positions the model learned; use a "
-               "shorter window",
+               "a row of {} tokens is longer than the {} positions the model learned; "
+               "use a shorter window",
                before_.max().item<std::int64_t>() + 1, *context);
   }
   valid_ = real_;

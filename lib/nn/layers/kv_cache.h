@@ -24,7 +24,8 @@ namespace nn {
 class KeyValues {
  public:
   virtual ~KeyValues() = default;
-  /// Takes fresh (B, heads, T, width); returns all S slots: (B, heads, S, width). Once a name and call.
+  /// Takes fresh (B, heads, T, width); returns all S slots: (B, heads, S, width). Once a name and
+  /// call.
   virtual torch::Tensor extend(const std::string& name, const torch::Tensor& fresh) = 0;
   virtual bool keeps() const = 0;  ///< something is carried from call to call
 };

@@ -22,8 +22,9 @@ struct RingPlace {
   bool full = false;    ///< known beforehand: every row has T
 };
 
-/// C slots a row: the token at position p lies in slot p mod C. C must be at least what a row holds before
-/// a call, and T more. Then nobody sees what stands beyond the last token, of padding or taken back.
+/// C slots a row: the token at position p lies in slot p mod C. C must be at least what a row holds
+/// before a call, and T more. Then nobody sees what stands beyond the last token, of padding or
+/// taken back.
 class KvRing : public KeyValues {
  public:
   explicit KvRing(std::int64_t slots) : slots_(slots) {}

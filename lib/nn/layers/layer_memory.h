@@ -31,13 +31,13 @@ class LayerPast {
   /// together the newest `length` are kept. Once a name and call; d is always the same.
   virtual torch::Tensor extend(const std::string& name, const torch::Tensor& x,
                                std::int64_t length) = 0;
-  /// The first of C remembered slots that means something, in each row: (B) int64; undefined if all do
-  /// in all rows.
+  /// The first of C remembered slots that means something, in each row: (B) int64; undefined if all
+  /// do in all rows.
   virtual torch::Tensor first_valid(std::int64_t remembered) const = 0;
 };
 
-/// The same of rows whose texts grow by as many operators on as much memory each time: C is the length
-/// from the first call on, and nothing is on the CPU. `kept` has NAME + ".memory" alone.
+/// The same of rows whose texts grow by as many operators on as much memory each time: C is the
+/// length from the first call on, and nothing is on the CPU. `kept` has NAME + ".memory" alone.
 class FixedLayerPast : public LayerPast {
  public:
   FixedLayerPast(const RingPlace& place, State& kept) : place_(place), kept_(kept) {}

@@ -22,7 +22,8 @@ torch::Tensor sinusoids(const torch::Tensor& positions, std::int64_t d);
 /// What a token at position p turns its i-th pair by, divided by p: w_i for i < d/2, d even.
 ///   none    w_i = theta^(-2i/d)
 ///   linear  w_i / factor (Chen et al. 2023)
-///   llama3  w_i where it makes more than `high` turns in `trained` tokens, w_i / factor where fewer
+///   llama3  w_i where it makes more than `high` turns in `trained` tokens, w_i / factor where
+///   fewer
 ///           than `low`, between them a mean in proportion to the turns (Llama 3.1)
 ///   yarn    the same in proportion to i, between the pairs that make `fast_beta` and `slow_beta`
 ///           turns, rounded outwards (Peng et al. 2023)

@@ -15,9 +15,9 @@ namespace {
 using torch::Tensor;
 
 // position (B, T, heads, width) . r (S, heads, width), moved to where the distance stands:
-// (B, heads, T, S). Products with r padded to S + 1 columns: read from column T - 1 on in rows of S,
-// row i begins i columns earlier, which is the relative shift. What lies behind a query's own slot
-// means nothing.
+// (B, heads, T, S). Products with r padded to S + 1 columns: read from column T - 1 on in rows of
+// S, row i begins i columns earlier, which is the relative shift. What lies behind a query's own
+// slot means nothing.
 Tensor shifted_scores(const Tensor& position, const Tensor& r) {
   const auto rows = position.size(0), steps = position.size(1), heads = position.size(2),
              slots = r.size(0);

@@ -13,8 +13,8 @@ namespace nn {
 class ShortConvolution : public torch::nn::Module, public OwnFirstValues {
  public:
   ShortConvolution(std::int64_t width, std::int64_t taps);
-  /// x (B, T, width) -> the same shape. `past` (B, taps - 1, width): the steps before, becomes those
-  /// before the next call; undefined: 0. `count` (B) int64: each row's real steps, the
+  /// x (B, T, width) -> the same shape. `past` (B, taps - 1, width): the steps before, becomes
+  /// those before the next call; undefined: 0. `count` (B) int64: each row's real steps, the
   /// first ones; undefined: T.
   torch::Tensor forward(const torch::Tensor& x, torch::Tensor& past,
                         const torch::Tensor& count) const;

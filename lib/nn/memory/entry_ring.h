@@ -13,8 +13,8 @@ namespace nn {
 /// The last `capacity` steps of rows that advance together: the positions of a text, or of the rows
 /// of a batch being decoded. All it holds is in a State, which selects, resets,
 /// saves and loads it. Buffers begin small and grow to nearly twice the capacity, so that what is
-/// held always lies in one piece, oldest first, a step's rows side by side, and a step is moved once
-/// at most on average. Not thread safe.
+/// held always lies in one piece, oldest first, a step's rows side by side, and a step is moved
+/// once at most on average. Not thread safe.
 ///
 ///   State::tensors  "keys" (steps, rows, ..., d), "labels", "run", "segment", "position"
 ///                   (steps, rows, ...), by step; run + 1, so that zero is padding

@@ -21,10 +21,10 @@ std::int64_t loss_block_bytes(std::int64_t device_memory);
 ///   log p(w|c) = LSE{log p_head(w) + z, scores of visible entries labelled w}
 ///              - LSE{z, scores of visible entries}
 /// f (B, T, d), g (B, T, d_key), batch.targets, weight and place (B, T); `entries` are the memory,
-/// the batch's own among them (Entries::of) where rows are to see each other. Returns the scalar sum
-/// of weight * nll, in nats; backward reaches f, g, the head's weights and, with rule.gradient, the
-/// entries' keys. Never holds (tokens x vocabulary) or (tokens x memories). Without a visible entry
-/// a query gets the head's own log-probability.
+/// the batch's own among them (Entries::of) where rows are to see each other. Returns the scalar
+/// sum of weight * nll, in nats; backward reaches f, g, the head's weights and, with rule.gradient,
+/// the entries' keys. Never holds (tokens x vocabulary) or (tokens x memories). Without a visible
+/// entry a query gets the head's own log-probability.
 torch::Tensor joint_loss(const torch::Tensor& f, const torch::Tensor& g, const Batch& batch,
                          Head& head, const MemoryRule& rule, const Entries& entries,
                          const LossWork& work = {});

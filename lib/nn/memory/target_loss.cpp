@@ -25,7 +25,8 @@ struct TaughtSums {
   Tensor loss, df, d_words;  // scalar double; (N, d); (V, d)
 };
 
-// One block of scores, which becomes its gradient where it lies: with T the words named, r the rest,
+// One block of scores, which becomes its gradient where it lies: with T the words named, r the
+// rest,
 //   dL/ds_v = q_v - (1 - beta) [v = target] - beta (p_v + [v not in T] r q_v / sum of others' q).
 void add_block(const Tensor& f, const Tensor& head, const TaughtRows& rows, std::int64_t begin,
                std::int64_t end, bool gradient, TaughtSums& sums) {

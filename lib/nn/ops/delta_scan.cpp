@@ -135,8 +135,8 @@ DeltaOutput delta_scan(const DeltaInput& in) {
   return {out[0], out[1]};
 }
 
-// The formulas of delta_scan_kernels.cpp for all chunks at once; what needs the state before a chunk
-// comes in turn: u = written - kept S.
+// The formulas of delta_scan_kernels.cpp for all chunks at once; what needs the state before a
+// chunk comes in turn: u = written - kept S.
 DeltaOutput delta_scan_chunks(const DeltaInput& in) {
   constexpr std::int64_t kChunk = 64;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);

@@ -24,10 +24,11 @@ struct DeltaOutput {
   torch::Tensor state;  ///< (B, heads, d_key, d_value): S behind the last step
 };
 
-/// Differentiable in all of them. A step with beta = 0 and log_decay = 0 changes nothing. In float32
-/// at least, in chunks, with a backward of its own that keeps nothing but the inputs: on the CPU a
-/// head of a row a thread; on a GPU by the plug-in's kernels, whose backward has the states between
-/// all chunks and their gradients in memory while it runs; elsewhere delta_scan_chunks.
+/// Differentiable in all of them. A step with beta = 0 and log_decay = 0 changes nothing. In
+/// float32 at least, in chunks, with a backward of its own that keeps nothing but the inputs: on
+/// the CPU a head of a row a thread; on a GPU by the plug-in's kernels, whose backward has the
+/// states between all chunks and their gradients in memory while it runs; elsewhere
+/// delta_scan_chunks.
 DeltaOutput delta_scan(const DeltaInput& in);
 
 /// The same in torch's operators, in chunks of 64 steps, a triangular system and a state a chunk;

@@ -41,8 +41,8 @@ struct BlockOutput {
   torch::Tensor ffn_input;  ///< (B, T, d): the second norm's output; undefined unless asked for
 };
 
-/// x (B, T, d) -> x + attention(norm1(x)) -> + ffn(norm2(.)), causal attention over T; with fewer heads
-/// of keys and values than of queries each is read by as many of those, in turn.
+/// x (B, T, d) -> x + attention(norm1(x)) -> + ffn(norm2(.)), causal attention over T; with fewer
+/// heads of keys and values than of queries each is read by as many of those, in turn.
 /// Differentiable in x and all weights. One loop over sequences, one sequence a thread, with
 /// single-threaded products inside; kept for the backward pass are q, k, v, the attention's output,
 /// the middle of the residual stream and the FFN's pre-activation; norms, activations and attention

@@ -20,10 +20,10 @@ struct GatedKeys {
 
 /// average_t = e^{gate_t} x_t + e^{decay_t} average_{t-1}, keys_t = average_t / |average_t| in each
 /// head: x (B, T, d), gate and decay (B, T, heads), decay at most 0, T at least 1. Since a key has
-/// norm 1, what is kept is average_t e^{-level_t} with level_t = max(gate_t, decay_t + level_{t-1}):
-/// no exponent is above 0. `before.sums` undefined: nothing is carried in. Differentiable in x,
-/// gate, decay and before.sums. On the CPU, and in float32 by a device's kernels, a loop over
-/// time with a backward of its own; elsewhere gated_keys_chunks.
+/// norm 1, what is kept is average_t e^{-level_t} with level_t = max(gate_t, decay_t +
+/// level_{t-1}): no exponent is above 0. `before.sums` undefined: nothing is carried in.
+/// Differentiable in x, gate, decay and before.sums. On the CPU, and in float32 by a device's
+/// kernels, a loop over time with a backward of its own; elsewhere gated_keys_chunks.
 GatedKeys gated_keys(const torch::Tensor& x, const torch::Tensor& gate, const torch::Tensor& decay,
                      const GatedSums& before, bool want_sums);
 

@@ -26,8 +26,8 @@ Float* part_of(const torch::Tensor& steps, std::int64_t row, std::int64_t head) 
   return steps.data_ptr<Float>() + row * steps.stride(0) + head * steps.stride(2);
 }
 
-/// Sums over the steps so far in dimension 3 of 5, by shifts of 1, 2, 4, ...: CUDA's cumsum may give
-/// other bits each time.
+/// Sums over the steps so far in dimension 3 of 5, by shifts of 1, 2, 4, ...: CUDA's cumsum may
+/// give other bits each time.
 inline torch::Tensor sums_so_far(torch::Tensor x) {
   for (std::int64_t shift = 1; shift < x.size(3); shift *= 2)
     x = x + at::constant_pad_nd(x.narrow(3, 0, x.size(3) - shift), {0, 0, shift, 0});

@@ -26,7 +26,8 @@ MatrixOut write_head(const Tensor& t, std::int64_t row, std::int64_t head) {
   return head_from(t.data_ptr<float>(), t, row, head);
 }
 
-// Like x (B, heads, n, width), in memory (B, n, heads, width): what the layers around make and take.
+// Like x (B, heads, n, width), in memory (B, n, heads, width): what the layers around make and
+// take.
 Tensor room_like(const Tensor& x) {
   return torch::empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.options()).transpose(1, 2);
 }

@@ -16,8 +16,8 @@
 namespace text {
 
 /// Writes each document's text: after it nothing (text; or the separator, if there is one), a
-/// newline (lines, wikitext), or as a JSON line with the member `field` (jsonl: bytes that are not UTF-8
-/// become U+FFFD). `end_of_document` prints nothing. Throws Error{bad_data}.
+/// newline (lines, wikitext), or as a JSON line with the member `field` (jsonl: bytes that are not
+/// UTF-8 become U+FFFD). `end_of_document` prints nothing. Throws Error{bad_data}.
 void decode_documents(const shard::Dataset& data, const TokenizerPtr& tokenizer,
                       const DocumentOptions& options, std::optional<std::uint32_t> end_of_document,
                       core::ByteSink& out, const std::function<void(std::uint64_t)>& progress);

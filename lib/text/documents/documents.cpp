@@ -462,10 +462,10 @@ std::vector<std::string> notes_of(const DocumentReader& reader, const DocumentOp
                                   const LineFlaws& flaws) {
   std::vector<std::string> lines;
   if (reader.format() == Format::jsonl && options.by_content)
-    lines.push_back(fmt::format(
-        "stdin: JSON lines, by its first line: the \"{}\" of each is a document; --format text "
-        "encodes it as it is",
-        options.field));
+    lines.push_back(
+        fmt::format("stdin: JSON lines, by its first line: the \"{}\" of each is a document; "
+                    "--format text encodes it as it is",
+                    options.field));
   for (auto& line : reader.sights().notes(options.rules)) lines.push_back(std::move(line));
   if (flaws.skipped > 0)
     lines.push_back(fmt::format("{} lines left out, the first: {}", flaws.skipped, flaws.first));

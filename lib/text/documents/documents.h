@@ -97,10 +97,10 @@ class DocumentReader {
   virtual const TextSights& sights() const = 0;
 };
 
-/// True if the names (.jsonl, .ndjson; .zst, .gz, .xz or .bz2 behind it) of all files say JSON lines.
-/// Throws Error{usage} where some do and others do not, Error{bad_data} where a file so named begins
-/// otherwise than { does (blanks and a byte order mark in front of it are passed over),
-/// Error{no_input}, Error{io}.
+/// True if the names (.jsonl, .ndjson; .zst, .gz, .xz or .bz2 behind it) of all files say JSON
+/// lines. Throws Error{usage} where some do and others do not, Error{bad_data} where a file so
+/// named begins otherwise than { does (blanks and a byte order mark in front of it are passed
+/// over), Error{no_input}, Error{io}.
 bool are_json_lines(const std::vector<std::string>& paths);
 /// The documents of `paths` one after the other, unpacked where they are compressed; none or "-" is
 /// stdin.

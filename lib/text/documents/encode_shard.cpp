@@ -41,12 +41,12 @@ core::OrderedJson changes_of(const TextOptions& options, Format format, bool pai
 void TextOptions::fields(core::FieldList& f) {
   f.group("Documents");
   f("format", format,
-    "text: a file is a document; lines, jsonl: a line is (files named .jsonl: jsonl); wikitext: a "
-    "page is, with the line = Title = first",
+    "text: a file is a document; lines, jsonl: a line is (files named .jsonl: jsonl); "
+    "wikitext: a page is, with the line = Title = first",
     {"text", "jsonl", "lines", "wikitext"});
   f("detokenise", detokenise,
-    "wikitext: undo what sets words apart ( @-@ , spaces before commas); bytes and words are still "
-    "the file's");
+    "wikitext: undo what sets words apart ( @-@ , spaces before commas); "
+    "bytes and words are still the file's");
   f("field", field, "jsonl: the member that is the text");
   f("document-separator", document_separator,
     "text: what stands between documents; it is not encoded");
@@ -55,20 +55,20 @@ void TextOptions::fields(core::FieldList& f) {
   f("count-newlines", count_newlines,
     "count each newline as a source word (word tokenizers always do)");
   f("bad-lines", bad_lines,
-    "jsonl: a line without a text: an error; skip: left out; replace: U+FFFD for lone "
-    "surrogates and what is not UTF-8, null for NaN, else left out",
+    "jsonl: a line without a text: an error; skip: left out; "
+    "replace: U+FFFD for lone surrogates and what is not UTF-8, null for NaN, else left out",
     {"error", "skip", "replace"});
   f("invalid", invalid,
-    "what is not UTF-8: an error; replace: U+FFFD; keep: encoded as it is; auto: an error, but for "
-    "-t bytes",
+    "what is not UTF-8: an error; replace: U+FFFD; keep: encoded as it is; "
+    "auto: an error, but for -t bytes",
     {"auto", "error", "replace", "keep"});
   f("newlines", newlines, "lf: a line that ends in CRLF ends in LF", {"keep", "lf"});
   f("decode-memory", decode_memory, "most memory for what a compressed FILE looks back at")
       .between(1 << 20, 0x1p40)
       .bytes();
   f("part", part,
-    "I/N: encode the documents that begin in the I-th of N equal parts of the files' bytes, for "
-    "shard merge; launcher: as srun or an array says");
+    "I/N: encode the documents that begin in the I-th of N equal parts of the files' bytes, "
+    "for shard merge; launcher: as srun or an array says");
 }
 
 void TextOptions::check(bool encodes) const {
@@ -105,8 +105,8 @@ std::string TextOptions::follow(const std::vector<std::string>& files) {
   }
   format = "jsonl";
   return fmt::format(
-      "{}: JSON lines, by its name: the \"{}\" of each is a document; --format text "
-      "encodes the file as it is",
+      "{}: JSON lines, by its name: the \"{}\" of each is a document; "
+      "--format text encodes the file as it is",
       files[0], field);
 }
 

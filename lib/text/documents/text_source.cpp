@@ -35,10 +35,9 @@ std::vector<std::string> TextSights::notes(const TextRules& rules) const {
         sight.files > 1 ? fmt::format(" and {} more files", sight.files - 1) : "";
     lines.push_back(fmt::format("{}{}: {}", sight.file, others, what));
   };
-  note(
-      json,
-      "begins as JSON does and is read as text; --format jsonl reads JSON lines (jq -c '.[]' makes "
-      "them of an array)");
+  note(json,
+       "begins as JSON does and is read as text; "
+       "--format jsonl reads JSON lines (jq -c '.[]' makes them of an array)");
   if (!rules.drop_cr)
     note(crlf, fmt::format("{} lines end in CRLF, and the CR is text; --newlines lf leaves it out",
                            crlf.count));

@@ -48,8 +48,8 @@ class TextSource {
   using Start = std::function<bool(std::string_view)>;
   TextSource(const std::string& path, const TextRules& rules, Start start);
 
-  /// Appends about `n` bytes to text[0, size) (text is longer, by padding): whole characters, unless
-  /// bytes stay as they are. True at the end. Throws Error{bad_data} naming file and byte.
+  /// Appends about `n` bytes to text[0, size) (text is longer, by padding): whole characters,
+  /// unless bytes stay as they are. True at the end. Throws Error{bad_data} naming file and byte.
   bool append(std::string& text, std::size_t& size, std::size_t n);
 
   const std::string& name() const { return source_.name(); }

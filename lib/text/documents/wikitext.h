@@ -1,6 +1,6 @@
 #pragma once
-// WikiText's files: pages under titles, words and marks set apart by spaces. What is a page, how one
-// undoes the spaces, and how many words it counts for are those of the task `wikitext` of
+// WikiText's files: pages under titles, words and marks set apart by spaces. What is a page, how
+// one undoes the spaces, and how many words it counts for are those of the task `wikitext` of
 // lm-evaluation-harness, so that figures per word and per byte are its figures.
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace text {
 
-/// Whether a page begins with this line (without its newline): ` = Title = `, and no ` = = Part = = `.
+/// Whether a page begins with this line (without its newline): ` = Title = `, and no ` = = Part = =
+/// `.
 bool is_wikitext_title(std::string_view line);
 
 /// A page as it was written before it was cut into words: ` @-@ ` is `-`, a full stop stands at its

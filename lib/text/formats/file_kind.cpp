@@ -54,15 +54,15 @@ FileKind kind_of(std::string_view text) {
 std::string not_a_tokenizer(FileKind kind) {
   switch (kind) {
     case FileKind::merges:
-      return "GPT-2's merges without their vocabulary; both make a tokenizer: tokenize --import "
-             "encoder.json vocab.bpe";
+      return "GPT-2's merges without their vocabulary; both make a tokenizer: "
+             "tokenize --import encoder.json vocab.bpe";
     case FileKind::codes:
       return "subword-nmt's codes; tokenize --import makes a tokenizer of them";
     case FileKind::ranks:
       return "tiktoken's ranks; tokenize --import makes a tokenizer of them";
     default:
-      return "no tokenizer; that is a tokenizer.json, which tokenize --learn and --import make, or "
-             "the word bytes";
+      return "no tokenizer; "
+             "that is a tokenizer.json, which tokenize --learn and --import make, or the word bytes";
   }
 }
 

@@ -21,7 +21,7 @@ FileKind kind_of(std::string_view text);
 std::string not_a_tokenizer(FileKind kind);
 /// For GPT-2's encoder.json alone, which only its reader tells from a tokenizer.json.
 inline constexpr std::string_view kVocabularyAlone =
-    "GPT-2's vocabulary without its merges; both make a tokenizer: tokenize --import encoder.json "
-    "vocab.bpe";
+    "GPT-2's vocabulary without its merges; both make a tokenizer: "
+    "tokenize --import encoder.json vocab.bpe";
 
 }  // namespace text

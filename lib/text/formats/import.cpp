@@ -132,8 +132,8 @@ TokenizerPtr import_tiktoken(const NamedText& ranks) {
   Vocabulary vocabulary = read_ranks(ranks);
   if (vocabulary.count() > 60000)
     fail(Code::bad_data,
-         "{}: {} ranks: not GPT-2's family (r50k_base, p50k_base), and its pattern is not in the "
-         "file",
+         "{}: {} ranks: "
+         "not GPT-2's family (r50k_base, p50k_base), and its pattern is not in the file",
          ranks.name, vocabulary.count());
   for (int b = 0; b < 256; ++b) {
     const char c = static_cast<char>(b);

@@ -67,8 +67,8 @@ SplitStep read_split_step(const TokenizerJson& file, element step) {
   made.invert = file.flag(step, "invert", false);
   if (made.behaviour == SplitStep::Behaviour::removed && !made.invert)
     file.refuse(
-        "the pre-tokenizer Split that removes what it finds is not supported: the text "
-        "could not be given back");
+        "the pre-tokenizer Split that removes what it finds is not supported: "
+        "the text could not be given back");
   const auto pattern = file.find(step, "pattern");
   const std::string_view string = pattern ? file.text(*pattern, "String", "") : "",
                          regex = pattern ? file.text(*pattern, "Regex", "") : "";
@@ -199,12 +199,12 @@ void read_pieces_split(const TokenizerJson& file, bool spaces_replaced, Pieces::
       if (split.what != SplitStep::What::string || split.text != " " ||
           (!spaces_replaced && metaspace.mark.empty()))
         file.refuse(
-            "the pre-tokenizer Split is not supported with a model of characters, but where "
-            "it splits at spaces that are marks by then");
+            "the pre-tokenizer Split is not supported with a model of characters, "
+            "but where it splits at spaces that are marks by then");
     } else {
       file.refuse(
-          "the pre-tokenizer {} is not supported here (Metaspace and Digits are, and "
-          "ByteLevel for a model of bytes)",
+          "the pre-tokenizer {} is not supported here (Metaspace and Digits are, "
+          "and ByteLevel for a model of bytes)",
           type);
     }
   }

@@ -41,7 +41,8 @@ std::vector<AddedToken> found_in_text(std::vector<AddedToken> added) {
   return any ? std::move(added) : std::vector<AddedToken>{};
 }
 
-// An added token that tokenizers would give another id: it numbers them on from the vocabulary's size.
+// An added token that tokenizers would give another id: it numbers them on from the vocabulary's
+// size.
 std::string remark_on_gaps(const std::vector<AddedToken>& added, std::size_t names) {
   std::size_t next = names;
   for (const AddedToken& token : added) {

@@ -86,8 +86,8 @@ void HitsOptions::fields(core::FieldList& f) {
     "write what depends on the clock to this file: seconds and rates of the search");
   f.group("Parts");
   f("part", part,
-    "I/N: search for the I-th of N parts of the units, for --hits; launcher: as srun or an array "
-    "says");
+    "I/N: search for the I-th of N parts of the units, for --hits; "
+    "launcher: as srun or an array says");
   f("hits", files, "what --part wrote, again for each part: an order without a search");
 }
 

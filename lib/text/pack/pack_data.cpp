@@ -22,8 +22,8 @@ void PackOptions::fields(core::FieldList& f) {
     {"auto", "segment", "document", "pair"});
   f("segment", segment, "tokens of a segment").between(1, 1e9);
   f("method", method,
-    "greedy: TRIME's chain; paths: a cover by paths, heavier and with fewer jumps; random: "
-    "shuffled",
+    "greedy: TRIME's chain; "
+    "paths: a cover by paths, heavier and with fewer jumps; random: shuffled",
     {"greedy", "paths", "random"});
   f("buffer-size", buffer_size,
     "bytes for the terms and as many for the index; beyond it terms go to disk")
@@ -145,8 +145,8 @@ Packed pack(const PackingData& in, const Bm25& bm25, const Found* found, const P
   packed.by_chance = worth_of(random, bm25, none).mean_score;
   if (found != nullptr && packed.worth.links == 0 && units > 1)
     core::fail(Code::bad_data,
-               "{}: no {} is among the hits of another, so there is no order but a random one; use "
-               "other units, or --method random",
+               "{}: no {} is among the hits of another, so there is no order but a random one; "
+               "use other units, or --method random",
                in.data.name(), in.unit.name);
   return packed;
 }

@@ -13,8 +13,8 @@
 namespace text {
 
 /// segment: `length` tokens from the start of the data on, whatever documents they cross; the last
-/// is shorter. passage: `length` tokens of a document (passage_cuts.h), 0: all of it. document: each
-/// of the data. pair: each of the data, of which only the target is read.
+/// is shorter. passage: `length` tokens of a document (passage_cuts.h), 0: all of it. document:
+/// each of the data. pair: each of the data, of which only the target is read.
 struct PackingUnit {
   std::string name = "segment";
   std::uint64_t length = 512;

@@ -112,7 +112,8 @@ class PassageQueries {
 
   /// The terms that the index has, by number, and how often they stand there.
   std::vector<TermCount> terms_of(std::string_view text);
-  /// Of the text that the tokens stand for, without special ones. Throws Error{bad_data} for one that there is not.
+  /// Of the text that the tokens stand for, without special ones. Throws Error{bad_data} for one
+  /// that there is not.
   std::vector<TermCount> terms_of(std::span<const std::uint32_t> tokens);
 
  private:

@@ -56,7 +56,8 @@ class AddedMatcher {
   void link_failures();
   // The state behind one more byte, to the left of those before.
   std::uint32_t next_state(std::uint32_t state, unsigned char byte) const;
-  // take(at, token) for the longest token at each place where one starts, from the last to the first.
+  // take(at, token) for the longest token at each place where one starts, from the last to the
+  // first.
   template <class Take>
   void each_start(std::string_view text, const Take& take) const;
 

@@ -191,8 +191,8 @@ class StepRun {
   void expect(std::size_t bytes) const {
     if (bytes > room_)
       core::fail(core::Code::bad_data,
-                 "step {} of the tokenizer's normalizer, {}, makes this text more than {} times as "
-                 "long, which is not supported",
+                 "step {} of the tokenizer's normalizer, {}, "
+                 "makes this text more than {} times as long, which is not supported",
                  number_, name_of(step_), Normalizer::kGrowth);
   }
 

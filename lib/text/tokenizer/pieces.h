@@ -62,7 +62,8 @@ class Pieces : public Tokenizer {
   std::vector<std::int16_t> byte_of_;  // of each id; -1: it is no byte's
   std::string space_;                  // what a space of the text is in the tokens
   bool prefixed_ = false;              // a text is given one space before it
-  // The pairs of characters that a merge joins: of ASCII and the mark in the table, else in the set.
+  // The pairs of characters that a merge joins: of ASCII and the mark in the table, else in the
+  // set.
   static constexpr std::uint32_t kNone = 0xFFFFFFFF, kSmall = 129;
   std::uint32_t mark_ = kNone;
   std::vector<bool> small_;

@@ -1,6 +1,6 @@
 #pragma once
-// Regular expressions of other people's tokenizers, for which there is no state machine: PCRE2, made
-// to read them as Oniguruma does. The only file that knows PCRE2.
+// Regular expressions of other people's tokenizers, for which there is no state machine: PCRE2,
+// made to read them as Oniguruma does. The only file that knows PCRE2.
 
 #include <cstddef>
 #include <cstdint>

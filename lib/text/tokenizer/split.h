@@ -1,6 +1,6 @@
 #pragma once
-// How a text is split into pre-tokens: one of the state machines, or steps one after the other, each
-// splitting the pieces of the one before.
+// How a text is split into pre-tokens: one of the state machines, or steps one after the other,
+// each splitting the pieces of the one before.
 
 #include <cstdint>
 #include <memory>

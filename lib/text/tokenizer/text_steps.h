@@ -31,9 +31,9 @@ class TextSteps {
     continues,    ///< it is the rest of a piece that was cut
     after_token,
   };
-  /// take_text(piece, place) for what is between added tokens, normalised, not empty; take_token(id)
-  /// for each token; in order. `continued`: the text is the rest of one that was cut. Throws
-  /// Error{bad_data} where the normalizer makes too much of the text.
+  /// take_text(piece, place) for what is between added tokens, normalised, not empty;
+  /// take_token(id) for each token; in order. `continued`: the text is the rest of one that was
+  /// cut. Throws Error{bad_data} where the normalizer makes too much of the text.
   void run(std::string_view text, bool continued,
            const std::function<void(std::string_view, Place)>& take_text,
            const std::function<void(std::uint32_t)>& take_token) const;
@@ -41,9 +41,9 @@ class TextSteps {
   /// True if a normalised text may be split and merged on both sides of a place by itself, by the
   /// characters around it.
   using Parts = std::function<bool(std::uint32_t left, std::uint32_t right)>;
-  /// See Tokenizer::cut: the last place in the first kMaxPretokenBytes where these steps and `parts`
-  /// allow it; a character border behind so many bytes if they never do, or if too many places
-  /// had to be tried for the length of the longest added token.
+  /// See Tokenizer::cut: the last place in the first kMaxPretokenBytes where these steps and
+  /// `parts` allow it; a character border behind so many bytes if they never do, or if too many
+  /// places had to be tried for the length of the longest added token.
   const char* cut(const char* begin, const char* end, const Parts& parts) const;
   /// Bytes around a place that bear on whether a text may be cut there.
   std::ptrdiff_t reach() const { return reach_; }
@@ -66,8 +66,8 @@ class TextSteps {
 /// kMaxPretokenBytes on; nullptr if it is not there yet.
 const char* forced_cut(const char* begin, const char* end);
 
-/// take(part, continued) for the parts of a text between places where `tokenizer` lets it be cut, in
-/// order: only text without such a place is ever longer in memory than kMaxPretokenBytes.
+/// take(part, continued) for the parts of a text between places where `tokenizer` lets it be cut,
+/// in order: only text without such a place is ever longer in memory than kMaxPretokenBytes.
 template <class Tokenizer, class Take>
 void in_parts(const Tokenizer& tokenizer, std::string_view text, bool continued, const Take& take) {
   while (text.size() > kMaxPretokenBytes) {

@@ -1,5 +1,5 @@
-// Continuations and texts against one forward of all their tokens, log_softmax and a sum; and against
-// plain loops over all memories.
+// Continuations and texts against one forward of all their tokens, log_softmax and a sum; and
+// against plain loops over all memories.
 #include "infer/answers/passage_scorer.h"
 #include "infer/loops/make_engine.h"
 

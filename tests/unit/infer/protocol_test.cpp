@@ -109,7 +109,8 @@ DOCTEST_TEST_CASE("windows of each protocol lie where its program's loop puts th
 }
 
 DOCTEST_TEST_CASE("memories see under a protocol what they see in the same windows without one") {
-  // Windows of other lengths multiply in another order: some roundings of the largest scores, which are about 40.
+  // Windows of other lengths multiply in another order: some roundings of the largest scores, which
+  // are about 40.
   const double rounding = 3e-5;
   nn::Model model = tiny::model_of("transformer");
   const tiny::Shard shard(tiny::text_of({75}));

@@ -1,6 +1,6 @@
 #pragma once
-// Texts of words in bytes, an index of passages of one of them, and what stands in front of a text as
-// a plain loop finds it.
+// Texts of words in bytes, an index of passages of one of them, and what stands in front of a text
+// as a plain loop finds it.
 
 #include <cmath>
 #include <cstdlib>

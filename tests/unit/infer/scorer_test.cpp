@@ -184,7 +184,8 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
     const auto again = infer::score(model, shard.data(), windows, tuned.memory, torch::kCPU);
     DOCTEST_CHECK(std::abs(again.loss() - best) < 1e-9);
     DOCTEST_CHECK(tuned.memory.tuned_on == infer::short_fingerprint(shard.data().fingerprint()));
-    // Of two values that were tried one is at the edge, if it gives anything; of one there is no edge.
+    // Of two values that were tried one is at the edge, if it gives anything; of one there is no
+    // edge.
     std::vector<std::string> edges;
     if (!memory.interpolated() || tuned.best.memory_lambda > 0)
       edges.push_back(fmt::format("--tune-temperatures {}", tuned.best.temperature));

@@ -78,8 +78,7 @@ DOCTEST_TEST_CASE("a folder gives back the model, its tokenizer and facts, whate
 }
 
 DOCTEST_TEST_CASE(
-    "equal models give equal bytes; weights and what matters of the options change the "
-    "fingerprint") {
+    "equal models give equal bytes; weights and what matters of the options change the fingerprint") {
   const TemporaryFolder a, b;
   const auto model = random_model(small_gpt2());
   model::save(a.path, *model, facts(), "");

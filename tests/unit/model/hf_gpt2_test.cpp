@@ -57,8 +57,7 @@ std::string arguments_of(const torch::Tensor& ids) {
 }  // namespace
 
 DOCTEST_TEST_CASE(
-    "transformers reads a GPT-2 shaped model and gives its loss; saved by it, it is the same "
-    "model") {
+    "transformers reads a GPT-2 shaped model and gives its loss; saved by it, it is the same model") {
   if (!peer_is_there()) return;
   const auto ids = some_ids();
   auto untied = small_gpt2();

@@ -1,6 +1,7 @@
 // Folders of transformers' form that somebody made by hand: whatever config.json, the header of
-// model.safetensors and the indices say, `model info`, `model verify`, `model import` and everything
-// that loads a model end with one line and a documented code, and take no memory for what is said.
+// model.safetensors and the indices say, `model info`, `model verify`, `model import` and
+// everything that loads a model end with one line and a documented code, and take no memory for
+// what is said.
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Checkpoints of other programs' trainers, each of a model of a few numbers, as torch.save's stream;
-// and their parts, of which tests make what no trainer writes.
+// Checkpoints of other programs' trainers, each of a model of a few numbers, as torch.save's
+// stream; and their parts, of which tests make what no trainer writes.
 
 #include <cstdint>
 #include <string>
@@ -59,7 +59,8 @@ inline std::string object(const std::string& module, const std::string& name, co
   return global(module, name) + ")\x81" + dict(own) + "b";
 }
 
-// nanoGPT ------------------------------------------------------------------------------------------
+// nanoGPT
+// ------------------------------------------------------------------------------------------
 
 inline std::string nanogpt() {
   Floats floats;
@@ -115,7 +116,8 @@ inline std::string nanomosaics() {
       dict({{text("model"), ordered_dict(weights)}, {text("model_args"), dict(settings)}}));
 }
 
-// fairseq ------------------------------------------------------------------------------------------
+// fairseq
+// ------------------------------------------------------------------------------------------
 
 /// `more` settings take the place of the usual ones.
 inline std::string fairseq_of(const Floats& floats, const Pairs& weights, const Pairs& more = {}) {
@@ -167,7 +169,8 @@ inline std::string fairseq_adaptive() {
   return fairseq_of(floats, joined(words, fairseq_layer(floats)));
 }
 
-// Transformer-XL -----------------------------------------------------------------------------------
+// Transformer-XL
+// -----------------------------------------------------------------------------------
 
 /// Of a module: its attributes, parameters and modules.
 inline std::string module(const std::string& name, const Pairs& own, const Pairs& parameters,
@@ -258,7 +261,8 @@ inline std::string transformer_xl(const TransformerXl& of = {}) {
              {{text("word_emb"), words}, {text("layers"), layers}, {text("crit"), softmax}}));
 }
 
-// transformers -------------------------------------------------------------------------------------
+// transformers
+// -------------------------------------------------------------------------------------
 
 /// config.json in one line, then pytorch_model.bin.
 inline std::string transformers() {
@@ -278,8 +282,7 @@ inline std::string transformers() {
     shapes.emplace_back("transformer.h.0." + name + ".bias", Shape{shape.back()});
   }
   const auto weights = tensors(floats, shapes);
-  return "{\"model_type\":\"gpt2\",\"vocab_size\":3,\"n_positions\":4,\"n_embd\":2,\"n_layer\":1,"
-         "\"n_head\":1}\n" +
+  return "{\"model_type\":\"gpt2\",\"vocab_size\":3,\"n_positions\":4,\"n_embd\":2,\"n_layer\":1,\"n_head\":1}\n" +
          floats.save(ordered_dict(weights));
 }
 

@@ -1,5 +1,5 @@
-// The gated delta rule: chunks on the CPU, in torch's operators and by a device's kernels, which run
-// emulated, against the loop over steps.
+// The gated delta rule: chunks on the CPU, in torch's operators and by a device's kernels, which
+// run emulated, against the loop over steps.
 
 #include "nn/ops/delta_scan.h"
 

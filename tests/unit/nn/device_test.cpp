@@ -1,7 +1,7 @@
-// What a GPU does, done on the CPU: on a device that only pretends (tests/device), torch's operators
-// in place of raw loops, and the kernels by their emulation. Every architecture, memory and head
-// against the loops and against float64, values and gradients, over two segments that State joins.
-// On a GPU too where one is.
+// What a GPU does, done on the CPU: on a device that only pretends (tests/device), torch's
+// operators in place of raw loops, and the kernels by their emulation. Every architecture, memory
+// and head against the loops and against float64, values and gradients, over two segments that
+// State joins. On a GPU too where one is.
 
 #include <doctest/doctest.h>
 
@@ -125,8 +125,8 @@ void check_devices(const std::string& name, const nn::ModelOptions& options,
     DOCTEST_CHECK(there.size() == exact.size());
     for (const auto& [what, tensor] : exact) {
       DOCTEST_CAPTURE(what);
-      // As near as the loops are in float32; what is 0 but for rounding is near in both. Formulas are
-      // held by float64 above, kernels one by one (tests/cuda).
+      // As near as the loops are in float32; what is 0 but for rounding is near in both. Formulas
+      // are held by float64 above, kernels one by one (tests/cuda).
       DOCTEST_CHECK(gap(there.at(what), tensor) < 5e-4 + 50 * gap(loops.at(what), tensor));
     }
   }

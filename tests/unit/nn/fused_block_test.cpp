@@ -122,7 +122,8 @@ DOCTEST_TEST_CASE("the fused block equals the plain one in values and gradients"
   for (const bool bias : {true, false})
     for (const auto activation : {InnerActivation::gelu, InnerActivation::relu})
       forms.push_back({.bias = bias, .activation = activation});
-  // Grouped queries, wider heads than the stream has, rotary positions of the whole width and a part.
+  // Grouped queries, wider heads than the stream has, rotary positions of the whole width and a
+  // part.
   const Form llama{.d = 20,
                    .inner = 27,
                    .heads = {4, 2, 6, 6},
@@ -196,8 +197,8 @@ DOCTEST_TEST_CASE("the fused block is strictly causal and the same whatever the 
 }
 
 DOCTEST_TEST_CASE(
-    "the fused block's dropout: same seed same mask, kept share as asked, backward uses the mask "
-    "of forward") {
+    "the fused block's dropout: "
+    "same seed same mask, kept share as asked, backward uses the mask of forward") {
   torch::manual_seed(13);
   const Form form{.d = 32, .inner = 64, .heads = {2, 2, 16, 0}};
   auto list = weights_of(form);

@@ -1,5 +1,5 @@
-// The joint loss over gathered keys against what two processes of torch.distributed make of the same numbers
-// (tests/golden/gathered_memory.py).
+// The joint loss over gathered keys against what two processes of torch.distributed make of the
+// same numbers (tests/golden/gathered_memory.py).
 
 #include <doctest/doctest.h>
 
@@ -26,8 +26,8 @@ Tensor matrix(const Json& rows) {
 // Others' keys come as float32.
 constexpr double kClose = 1e-8;
 
-// Of this rank's share of the golden rows: the largest difference of the loss and of the gradients, as a
-// multiple of what is close.
+// Of this rank's share of the golden rows: the largest difference of the loss and of the gradients,
+// as a multiple of what is close.
 std::string compare(ranks::Group& all, const Json& golden, ranks::KeyGradient gradient) {
   const std::int64_t rows = golden["rows"], steps = golden["steps"], tokens = rows * steps;
   const std::shared_ptr<ranks::Group> group(&all, [](ranks::Group*) {});

@@ -24,8 +24,8 @@ struct Ended {
 
 using RankBody = std::function<std::string(ranks::Group&)>;
 
-/// Runs `body` as each of `size` ranks that meet as `launch` says, by default by a file in run/ of an
-/// empty folder in which they stand. An Error's code is the exit code.
+/// Runs `body` as each of `size` ranks that meet as `launch` says, by default by a file in run/ of
+/// an empty folder in which they stand. An Error's code is the exit code.
 /// This process must not have used torch's threads: they do not survive a fork.
 inline std::vector<Ended> run_ranks(int size, const RankBody& body, core::Launch launch = {},
                                     std::chrono::milliseconds timeout = std::chrono::seconds(20)) {

@@ -1,4 +1,5 @@
-// Principal components beside what they are: power iteration, and the best that a projection can do.
+// Principal components beside what they are: power iteration, and the best that a projection can
+// do.
 #include "store/projection.h"
 
 #include <doctest/doctest.h>

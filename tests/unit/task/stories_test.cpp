@@ -255,8 +255,8 @@ DOCTEST_TEST_CASE("stories out of each kind of file, counted") {
   task::StoryFile file;
   file.least_words = 3;
   const std::string lines =
-      "\"A cat sat down.\"\n\n{\"story\": \"A dog ran off. The end\", \"prompt\": \"A\"}\n\"Too "
-      "short\"\n";
+      "\"A cat sat down.\"\n\n{\"story\": "
+      "\"A dog ran off. The end\", \"prompt\": \"A\"}\n\"Too short\"\n";
   const auto tally = clean(lines, file);
   DOCTEST_CHECK(tally.read == 3);
   DOCTEST_CHECK(tally.kept == 2);
@@ -282,8 +282,8 @@ DOCTEST_TEST_CASE("stories out of each kind of file, counted") {
   DOCTEST_CHECK(thrown([&] { file.check(); }).code == 64);
   file.format = "openai";
   const auto answers = clean(
-      "{\"custom_id\":\"1\",\"response\":{\"body\":{\"choices\":[{\"message\":{\"content\":\"A cat "
-      "sat down.\"}}]}}}\n{\"custom_id\":\"2\"}\n",
+      "{\"custom_id\":\"1\",\"response\":{\"body\":{\"choices\":[{\"message\":{\"content\":\"A "
+      "cat sat down.\"}}]}}}\n{\"custom_id\":\"2\"}\n",
       file);
   DOCTEST_CHECK(answers.kept == 1);
   DOCTEST_CHECK(answers.dropped.at("no answer") == 1);

@@ -129,8 +129,8 @@ DOCTEST_TEST_CASE("lines and JSON lines") {
   DOCTEST_CHECK(documents_of({"a\n\nb\n", "c"}, {text::Format::lines, "text", ""}) ==
                 Texts{"a", "", "b", "c"});
   const std::string json =
-      "{\"text\": \"a\\n\\u00e9\", \"n\": [1, {}]}\n \n{\"x\": 1, \"text\": "
-      "\"\"}\n{\"text\":\"end\"}";
+      "{\"text\": \"a\\n\\u00e9\", \"n\": [1, {}]}\n \n{\"x\": "
+      "1, \"text\": \"\"}\n{\"text\":\"end\"}";
   DOCTEST_CHECK(documents_of({json}, {text::Format::jsonl, "text", ""}) ==
                 Texts{"a\n\u00e9", "", "end"});
   const std::string longer = "{\"t\":\"" + std::string(5 << 20, 'y') + "\"}\n{\"t\":\"z\"}\n";

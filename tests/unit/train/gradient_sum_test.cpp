@@ -43,7 +43,8 @@ T plain(std::int64_t begin, std::int64_t end, std::int64_t block, const F& leaf)
   return all;
 }
 
-// What `leaves` of them give, a second weight without gradient but for leaf 1, in this process's share.
+// What `leaves` of them give, a second weight without gradient but for leaf 1, in this process's
+// share.
 std::string summed(ranks::Group& group, std::int64_t leaves, ranks::Sum how) {
   const train::NamedWeights weights = {{"a", torch::zeros({kNumbers}).requires_grad_()},
                                        {"b", torch::zeros({2, 2}).requires_grad_()}};

@@ -251,8 +251,8 @@ DOCTEST_TEST_CASE("a run that diverges says so") {
 }
 
 DOCTEST_TEST_CASE(
-    "the loss falls on real text, with and without memory, and the best model by validation is "
-    "kept") {
+    "the loss falls on real text, with and without memory, "
+    "and the best model by validation is kept") {
   std::ifstream file("LICENSE");
   std::stringstream text;
   text << file.rdbuf();
