@@ -17,6 +17,7 @@ if(NOT JSON_VERSION)
   header_version(JSON_VERSION ${DEP_json_INCLUDE}/nlohmann/json.hpp NLOHMANN_JSON_VERSION)
 endif()
 header_version(CLI11_VERSION ${DEP_cli11_INCLUDE}/CLI/Version.hpp CLI11_VERSION)
+header_version(TOML_VERSION ${DEP_toml_INCLUDE}/toml++/impl/version.h TOML_LIB)
 
 string(TOUPPER ${CMAKE_BUILD_TYPE} build_type)
 set(build_flags "${CMAKE_BUILD_TYPE} ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}}")

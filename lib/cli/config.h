@@ -1,13 +1,16 @@
 #pragma once
-// Options in a file: what --config reads and --print-config writes.
+// Options in a file, TOML 1.0: what --config reads and --print-config writes.
 //
 //   # comment
-//   layers = 4
-//   cutoffs = [2000, 10000]
-//   arch = "transformer"     quotes may be left out, of [a, b] the brackets too
+//   seed = 7
 //
-// A file that begins with { is a JSON object with the same keys (model/config.json's options, say).
-// '-' and '_' are the same in a key.
+//   [model]                     # the group that --help shows; a key may stand above all tables too
+//   arch = "transformer"
+//   cutoffs = [2000, 10000]
+//
+// A file that begins with { is a JSON object with the same keys, without tables.
+// '-' and '_' are the same in a key and in the name of a table. Numbers with a unit ("2G") and
+// "auto" are strings.
 
 #include <set>
 #include <string>
@@ -16,12 +19,13 @@
 
 namespace cli {
 
-/// The fields that are no positionals, one a line, each under its help.
+/// The fields that are no positionals, each under its help: those without a group, then a table for
+/// each group.
 std::string format_config(const core::FieldList& fields);
 
 /// Sets each field that `text` names and `given` does not (flags win), and adds it to `given`.
-/// Throws Error{bad_config} as ORIGIN:LINE for an unknown key, one that stands twice or a bad
-/// value.
+/// Throws Error{bad_config} as ORIGIN:LINE for what is not TOML, an unknown key or table, a key that
+/// stands twice or in the table of another group, or a bad value.
 void read_config(const std::string& text, const std::string& origin, const core::FieldList& fields,
                  std::set<std::string>& given);
 

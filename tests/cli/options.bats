@@ -64,10 +64,10 @@ says() {
   needs train
   says 64 "--epochs: takes above 0 to 1G, or auto, not 0" train --epochs 0 -o m x
   says 64 "--steps: takes 1 to 1T, or auto, not 0" train --steps 0 -o m x
-  train --print-config | grep -qx "epochs = auto"
+  train --print-config | grep -qx 'epochs = "auto"'
   needs eval-ppl
   says 64 "--stride: takes 1 to 16M, or auto, not 0" eval-ppl -m m --stride 0 x
-  eval-ppl -m m --stride auto --print-config | grep -qx "stride = auto"
+  eval-ppl -m m --stride auto --print-config | grep -qx 'stride = "auto"'
 }
 
 @test "counts are decimal, sizes of memory binary" {
@@ -96,6 +96,12 @@ says() {
   says 64 "give a command: info, verify" shard
   echo 'perods = 3' >c.conf
   says 78 'c.conf:1: unknown key "perods"; did you mean periods?' gen-moons --config c.conf
+  printf '[bm52]\nk1 = 1\n' >c.conf
+  says 78 'c.conf:1: unknown table [bm52]; did you mean [bm25]?' bm25-pack --config c.conf
+  printf '[parts]\nk1 = 1\n' >c.conf
+  says 78 'c.conf:2: "k1" is not in [parts]; move it to [bm25] or above all tables' bm25-pack --config c.conf
+  printf 'method = greedy\n' >c.conf
+  says 78 "c.conf:1: not TOML: " bm25-pack --config c.conf
   needs sample
   says 64 "--temprature: no such option; did you mean --temperature?" sample -m m --temprature 1
 }
@@ -131,7 +137,7 @@ says() {
 }
 
 @test "what a file or an argument holds makes no message longer than a screen" {
-  { head -c 500000 /dev/zero | tr '\0' 9 | sed 's/^/seed = /' && echo; } >"$BATS_TEST_TMPDIR/long"
+  { head -c 500000 /dev/zero | tr '\0' 9 | sed 's/^/seed = "/' && echo '"'; } >"$BATS_TEST_TMPDIR/long"
   run --separate-stderr -78 gen-moons --config "$BATS_TEST_TMPDIR/long" -o "$BATS_TEST_TMPDIR/x"
   [ "${#stderr_lines[@]}" -eq 1 ]
   [ "${#stderr}" -lt 3000 ]

@@ -26,6 +26,7 @@ struct Options {
     f("size", size, "a size");
     f("rate", rate, "a rate");
     f("mode", mode, "a mode", {"plain", "other"});
+    const auto in_more = f.group("More");
     f("text", text, "a text");
     f("names", names, "names");
     f("sizes", sizes, "sizes");
