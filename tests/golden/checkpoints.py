@@ -15,12 +15,11 @@ import math
 import os
 import sys
 
-try:
+from peer_modules import modules_or_skip
+
+with modules_or_skip():
     import torch
     from torch.nn import functional as F
-except ImportError as error:
-    print(f"no module {error.name}")
-    sys.exit(77)
 
 import checkpoint_xl  # noqa: E402
 

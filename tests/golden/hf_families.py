@@ -17,18 +17,15 @@ import json
 import os
 import sys
 
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+from peer_modules import modules_or_skip
+
 arguments = sys.argv[1:]
 exact = arguments[:1] == ["exact"]
 arguments = arguments[exact:]
-try:
+with modules_or_skip():
     import torch
 
     from transformers import AutoConfig, AutoModelForCausalLM
-except ImportError as error:
-    print(f"no module {error.name}")
-    sys.exit(77)
 
 SHAPE = dict(
     hidden_size=16,

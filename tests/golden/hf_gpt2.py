@@ -11,16 +11,13 @@ Exit 77 and a reason where transformers is missing.
 import os
 import sys
 
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["TRANSFORMERS_VERBOSITY"] = "error"
-try:
+from peer_modules import modules_or_skip
+
+with modules_or_skip():
     import torch
     from safetensors.torch import load_file, save_file
     from tokenizers import ByteLevelBPETokenizer
     from transformers import GPT2Config, GPT2LMHeadModel
-except ImportError as error:
-    print(f"no module {error.name}")
-    sys.exit(77)
 
 
 def loss(model, ids):

@@ -12,14 +12,11 @@ import random
 import re
 import sys
 
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["TRANSFORMERS_VERBOSITY"] = "error"
-try:
+from peer_modules import modules_or_skip
+
+with modules_or_skip():
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
-except ImportError as error:
-    print(f"no module {error.name}")
-    sys.exit(77)
 
 
 def words(n):

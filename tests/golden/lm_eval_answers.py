@@ -12,15 +12,13 @@ import json
 import os
 import sys
 
-os.environ["HF_HUB_OFFLINE"] = "1"
-try:
+from peer_modules import modules_or_skip
+
+with modules_or_skip():
     import accelerate  # noqa: F401
     import lm_eval
     import protocols
     from lm_eval.__main__ import cli_evaluate
-except ImportError as error:
-    print(f"no module {error.name}")
-    sys.exit(77)
 
 
 def hf(model, tasks, folder, out):

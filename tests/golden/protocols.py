@@ -12,18 +12,14 @@ Exit 77 and a reason where transformers is missing.
 import array
 import json
 import math
-import os
 import re
 import sys
 
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["TRANSFORMERS_VERBOSITY"] = "error"
-try:
+from peer_modules import modules_or_skip
+
+with modules_or_skip():
     import torch
     from transformers import GPT2LMHeadModel
-except ImportError as error:
-    print(f"no module {error.name}")
-    sys.exit(77)
 
 MARK = 299
 
