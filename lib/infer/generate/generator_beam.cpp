@@ -39,36 +39,57 @@ double Beam::score(const Hypothesis& hypothesis) const {
          std::pow(static_cast<double>(hypothesis.tokens.size()), length_penalty_);
 }
 
-std::vector<std::int64_t> Beam::advance(const std::vector<std::span<const float>>& rows,
-                                        const Ends& ends) {
+struct Beam::Step {
+  std::vector<Hypothesis> live, ended;
+  std::vector<std::int64_t> parents;  // of those that live
+};
+
+// Of each hypothesis its `most` best words. None: those do not decide the step, because all of one
+// hypothesis are used and more may be needed.
+std::optional<Beam::Step> Beam::step(const std::vector<std::span<const float>>& rows,
+                                     std::int64_t most, const Ends& ends) const {
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < live_.size(); ++i)
-    for (const auto word : best_words(rows[i], 2 * static_cast<std::int64_t>(width_)))
+    for (const auto word : best_words(rows[i], most))
       candidates.push_back({live_[i].log_prob + rows[i][static_cast<std::size_t>(word)], i, word});
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& a, const auto& b) { return a.log_prob > b.log_prob; });
-  std::vector<Hypothesis> next;
-  std::vector<std::int64_t> parents;
-  for (std::size_t rank = 0; rank < candidates.size() && next.size() < width_; ++rank) {
+  Step made;
+  std::vector<std::int64_t> used(live_.size());  // words
+  for (std::size_t rank = 0; rank < candidates.size() && made.live.size() < width_; ++rank) {
     const auto& candidate = candidates[rank];
     const auto finish = ends(candidate.parent, candidate.word);
-    if (finish && rank >= width_) continue;
-    Hypothesis hypothesis = live_[candidate.parent];
-    hypothesis.tokens.push_back(candidate.word);
-    hypothesis.log_prob = candidate.log_prob;
-    if (finish) {
-      hypothesis.finish = *finish;
-      ended_.push_back(std::move(hypothesis));
-    } else {
-      next.push_back(std::move(hypothesis));
-      parents.push_back(static_cast<std::int64_t>(candidate.parent));
+    if (!finish || rank < width_) {
+      Hypothesis hypothesis = live_[candidate.parent];
+      hypothesis.tokens.push_back(candidate.word);
+      hypothesis.log_prob = candidate.log_prob;
+      if (finish) {
+        hypothesis.finish = *finish;
+        made.ended.push_back(std::move(hypothesis));
+      } else {
+        made.live.push_back(std::move(hypothesis));
+        made.parents.push_back(static_cast<std::int64_t>(candidate.parent));
+      }
     }
+    const bool all_used =
+        ++used[candidate.parent] == most && most < std::ssize(rows[candidate.parent]);
+    if (all_used && made.live.size() < width_) return std::nullopt;
   }
-  live_ = std::move(next);
+  return made;
+}
+
+std::vector<std::int64_t> Beam::advance(const std::vector<std::span<const float>>& rows,
+                                        const Ends& ends) {
+  // Twice the width is enough while no more words than the width end a text.
+  auto most = 2 * static_cast<std::int64_t>(width_);
+  auto made = step(rows, most, ends);
+  while (!made) made = step(rows, most *= 4, ends);
+  live_ = std::move(made->live);
+  ended_.insert(ended_.end(), made->ended.begin(), made->ended.end());
   ++length_;
   done_ = ended_.size() >= width_ || live_.empty() || length_ == max_tokens_;
-  if (done_) parents.clear();
-  return parents;
+  if (done_) made->parents.clear();
+  return made->parents;
 }
 
 std::vector<Hypothesis> Beam::best(std::int64_t n) const {

@@ -31,7 +31,8 @@ class Beam {
 
   /// Hypotheses alive, each of which needs a row of log-probabilities: one at first.
   const std::vector<Hypothesis>& live() const { return live_; }
-  /// Tells how the hypothesis live()[parent] ends with `word`, or that it goes on.
+  /// Tells how the hypothesis live()[parent] ends with `word`, or that it goes on. It may be asked
+  /// more than once, and of any number of words.
   using Ends = std::function<std::optional<Finish>(std::size_t parent, std::int64_t word)>;
   /// rows[i] (V): log p of the next word of live()[i]. Returns for each of the new live hypotheses
   /// the index of the one it continues (its word is its last token); empty once done().
@@ -42,7 +43,10 @@ class Beam {
   std::vector<Hypothesis> best(std::int64_t n) const;
 
  private:
+  struct Step;  // what one call of advance() makes
   double score(const Hypothesis& hypothesis) const;
+  std::optional<Step> step(const std::vector<std::span<const float>>& rows, std::int64_t most,
+                           const Ends& ends) const;
   std::size_t width_;
   double length_penalty_;
   std::int64_t max_tokens_, length_ = 0;

@@ -2,9 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
-#include <map>
+#include <set>
 
 #include "core/rng.h"
 #include "infer/generate/generator_beam.h"
@@ -16,6 +17,9 @@ using infer::Hypothesis;
 using Tokens = std::vector<std::int64_t>;
 
 constexpr std::int64_t kWords = 5, kEnd = 0;
+using Ends = std::set<std::int64_t>;  // words that end a text, as a list of eos_token_id
+const Ends kOneEnd = {kEnd};
+constexpr std::array kPenalties = {-1.0, 0.0, 0.6, 1.0, 2.0};
 
 // A language model that remembers all: log p of the next word after any tokens.
 std::vector<float> row_after(const Tokens& tokens, std::uint64_t seed) {
@@ -48,7 +52,7 @@ double score(const Tokens& tokens, std::uint64_t seed, double penalty) {
 
 // The search as it is defined, with all extensions of all hypotheses ranked at each step.
 std::vector<Tokens> plain_search(std::size_t width, double penalty, std::size_t most,
-                                 std::uint64_t seed) {
+                                 std::uint64_t seed, const Ends& ends) {
   std::vector<Tokens> live{{}}, ended;
   for (std::size_t length = 1; length <= most && ended.size() < width && !live.empty(); ++length) {
     std::vector<Tokens> all;
@@ -63,7 +67,7 @@ std::vector<Tokens> plain_search(std::size_t width, double penalty, std::size_t 
     });
     live.clear();
     for (std::size_t rank = 0; rank < all.size() && live.size() < width; ++rank) {
-      if (all[rank].back() != kEnd) {
+      if (!ends.contains(all[rank].back())) {
         live.push_back(all[rank]);
       } else if (rank < width) {
         ended.push_back(all[rank]);
@@ -78,7 +82,7 @@ std::vector<Tokens> plain_search(std::size_t width, double penalty, std::size_t 
 }
 
 std::vector<Hypothesis> search(std::int64_t width, double penalty, std::int64_t most,
-                               std::uint64_t seed) {
+                               std::uint64_t seed, const Ends& ends = kOneEnd) {
   infer::Beam beam(width, penalty, most);
   while (!beam.done()) {
     std::vector<std::vector<float>> rows;
@@ -87,8 +91,8 @@ std::vector<Hypothesis> search(std::int64_t width, double penalty, std::int64_t 
     for (const auto& row : rows) views.emplace_back(row);
     const auto before = beam.live();
     const auto parents =
-        beam.advance(views, [](std::size_t, std::int64_t word) -> std::optional<Finish> {
-          if (word == kEnd) return Finish::end;
+        beam.advance(views, [&](std::size_t, std::int64_t word) -> std::optional<Finish> {
+          if (ends.contains(word)) return Finish::end;
           return std::nullopt;
         });
     for (std::size_t i = 0; i < parents.size(); ++i) {
@@ -103,20 +107,22 @@ std::vector<Hypothesis> search(std::int64_t width, double penalty, std::int64_t 
 }  // namespace
 
 DOCTEST_TEST_CASE("beam search finds what a search that ranks everything finds") {
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-    for (const std::int64_t width : {1, 2, 3, 4}) {
-      for (const double penalty : {0.0, 0.6, 1.0, 2.0}) {
-        const auto found = search(width, penalty, 6, seed);
-        const auto expected = plain_search(static_cast<std::size_t>(width), penalty, 6, seed);
-        DOCTEST_REQUIRE(found.size() == std::min(expected.size(), static_cast<std::size_t>(width)));
-        for (std::size_t i = 0; i < found.size(); ++i) {
-          DOCTEST_CHECK(found[i].tokens == expected[i]);
-          DOCTEST_CHECK(std::abs(found[i].log_prob - log_prob_of(expected[i], seed)) < 1e-9);
-          DOCTEST_CHECK((found[i].finish == Finish::end) == (expected[i].back() == kEnd));
-        }
-      }
+  const auto compare = [](std::int64_t width, double penalty, std::uint64_t seed,
+                          const Ends& ends) {
+    const auto found = search(width, penalty, 6, seed, ends);
+    const auto expected = plain_search(static_cast<std::size_t>(width), penalty, 6, seed, ends);
+    DOCTEST_REQUIRE(found.size() == std::min(expected.size(), static_cast<std::size_t>(width)));
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      DOCTEST_CHECK(found[i].tokens == expected[i]);
+      DOCTEST_CHECK(std::abs(found[i].log_prob - log_prob_of(expected[i], seed)) < 1e-9);
+      DOCTEST_CHECK((found[i].finish == Finish::end) == ends.contains(expected[i].back()));
     }
-  }
+  };
+  // Where most words end a text, the words that go on are far down in a hypothesis's list.
+  for (const Ends& ends : {kOneEnd, Ends{0, 3}, Ends{0, 1, 3}, Ends{0, 1, 2, 3}})
+    for (std::uint64_t seed = 1; seed <= 30; ++seed)
+      for (const std::int64_t width : {1, 2, 3, 4})
+        for (const double penalty : kPenalties) compare(width, penalty, seed, ends);
 }
 
 DOCTEST_TEST_CASE("a beam that holds everything finds the best text of all") {
@@ -151,39 +157,57 @@ DOCTEST_TEST_CASE("a beam that holds everything finds the best text of all") {
   }
 }
 
-DOCTEST_TEST_CASE("a beam that prunes nothing ranks all texts of five steps as brute force does") {
-  constexpr std::int64_t kMost = 5, kTexts = 1365;  // 4^0 + ... + 4^4 that end, 4^5 that do not
+namespace {
+
+constexpr std::int64_t kSteps = 5;
+
+// Every text of kSteps words, or fewer that end, with its log p.
+std::vector<std::pair<Tokens, double>> all_texts(std::uint64_t seed, const Ends& ends) {
+  std::vector<std::pair<Tokens, double>> all;
+  const std::function<void(const Tokens&, double)> extend = [&](const Tokens& text, double sum) {
+    if (std::ssize(text) == kSteps || (!text.empty() && ends.contains(text.back()))) {
+      all.emplace_back(text, sum);
+      return;
+    }
+    const auto row = row_after(text, seed);
+    for (std::int64_t w = 0; w < kWords; ++w) {
+      Tokens longer = text;
+      longer.push_back(w);
+      extend(longer, sum + row[static_cast<std::size_t>(w)]);
+    }
+  };
+  extend({}, 0);
+  return all;
+}
+
+// A beam that prunes nothing ranks `texts` texts as brute force does.
+void expect_brute_force(std::int64_t texts, const Ends& ends) {
   for (const std::uint64_t seed : {41, 42}) {
-    std::vector<std::pair<Tokens, double>> all;  // with log p
-    const std::function<void(const Tokens&, double)> extend = [&](const Tokens& text, double sum) {
-      if (std::ssize(text) == kMost || (!text.empty() && text.back() == kEnd)) {
-        all.emplace_back(text, sum);
-        return;
-      }
-      const auto row = row_after(text, seed);
-      for (std::int64_t w = 0; w < kWords; ++w) {
-        Tokens longer = text;
-        longer.push_back(w);
-        extend(longer, sum + row[static_cast<std::size_t>(w)]);
-      }
-    };
-    extend({}, 0);
-    DOCTEST_REQUIRE(std::ssize(all) == kTexts);
-    for (const double penalty : {0.0, 0.6, 1.0, 2.0}) {
+    auto all = all_texts(seed, ends);
+    DOCTEST_REQUIRE(std::ssize(all) == texts);
+    for (const double penalty : kPenalties) {
       const auto ranked = [&](const auto& text) {
         return text.second / std::pow(static_cast<double>(text.first.size()), penalty);
       };
       std::stable_sort(all.begin(), all.end(),
                        [&](const auto& a, const auto& b) { return ranked(a) > ranked(b); });
-      const auto found = search(2 * kTexts, penalty, kMost, seed);
-      DOCTEST_REQUIRE(std::ssize(found) == kTexts);
+      const auto found = search(2 * texts, penalty, kSteps, seed, ends);
+      DOCTEST_REQUIRE(std::ssize(found) == texts);
       for (std::size_t i = 0; i < 50; ++i) {
         DOCTEST_CHECK(found[i].tokens == all[i].first);
         DOCTEST_CHECK(std::abs(found[i].log_prob - all[i].second) < 1e-9);
-        DOCTEST_CHECK((found[i].finish == Finish::end) == (all[i].first.back() == kEnd));
+        DOCTEST_CHECK((found[i].finish == Finish::end) == ends.contains(all[i].first.back()));
       }
     }
   }
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("a beam that prunes nothing ranks all texts of five steps as brute force does") {
+  expect_brute_force(1365, kOneEnd);  // 4^0 + ... + 4^4 that end, 4^5 that do not
+  // 2 (3^0 + ... + 3^4) that end, of either end token, and 3^5 that do not.
+  expect_brute_force(485, {0, 3});
 }
 
 DOCTEST_TEST_CASE("a search of width one is greedy") {
