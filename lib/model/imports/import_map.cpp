@@ -145,9 +145,11 @@ torch::Tensor StateDict::take_rows(const std::vector<std::string>& names) {
 }
 
 void StateDict::ignore(const std::vector<std::string_view>& ends) {
-  for (const auto& [name, value] : values_)
+  for (const auto& entry : values_) {
+    const auto& name = entry.first;
     if (std::any_of(ends.begin(), ends.end(), [&](auto end) { return name.ends_with(end); }))
       done_.insert(name);
+  }
 }
 
 void StateDict::expect_none_left() const {
