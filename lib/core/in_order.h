@@ -10,17 +10,20 @@
 #include <thread>
 #include <vector>
 
+#include "core/start_threads.h"
+
 namespace core {
 
 /// read(input) fills the next input, false at the end; each worker has a function
 /// work(input, output) of its own from make_work(); write(output) takes outputs in order. read and
 /// write run in the calling thread. At most 2 * jobs + 1 inputs are held. An exception of any of
-/// the three ends it and is thrown here. With one job all runs in the calling thread.
+/// the three ends it and is thrown here. With one job, and where the system gives no thread, all
+/// runs in the calling thread.
 template <class Input, class Output>
 void work_in_order(int jobs, const std::function<bool(Input&)>& read,
                    const std::function<std::function<void(Input&, Output&)>()>& make_work,
                    const std::function<void(Output&)>& write) {
-  if (jobs <= 1) {
+  const auto work_here = [&] {
     const auto work = make_work();
     Input input;
     Output output;
@@ -28,8 +31,8 @@ void work_in_order(int jobs, const std::function<bool(Input&)>& read,
       work(input, output);
       write(output);
     }
-    return;
-  }
+  };
+  if (jobs <= 1) return work_here();
 
   struct Slot {
     Input input;
@@ -43,7 +46,7 @@ void work_in_order(int jobs, const std::function<bool(Input&)>& read,
   std::size_t next_to_work = 0;  // a count; its slot is the count modulo slots.size()
   bool stopping = false;
 
-  const auto worker = [&] {
+  const auto worker = [&](std::size_t) {
     std::function<void(Input&, Output&)> work;
     std::unique_lock lock(mutex);
     for (;;) {
@@ -78,7 +81,8 @@ void work_in_order(int jobs, const std::function<bool(Input&)>& read,
       work_there.notify_all();
     }
   } pool{mutex, work_there, stopping, {}};
-  for (int i = 0; i < jobs; ++i) pool.threads.emplace_back(worker);
+  start_threads(pool.threads, static_cast<std::size_t>(jobs), worker);
+  if (pool.threads.empty()) return work_here();
 
   std::size_t n_read = 0, n_written = 0;
   bool more = true;

@@ -9,36 +9,40 @@
 #include <thread>
 #include <vector>
 
+#include "core/start_threads.h"
+
 namespace core {
 
 /// Each of `jobs` threads makes itself a work() with make_work() and calls work(i) for the next i
-/// of [0, n) that no other has taken; with one job all runs in the calling thread. The first
-/// exception ends it and is thrown here.
+/// of [0, n) that no other has taken; with one job, and where the system gives no thread, all runs
+/// in the calling thread. The first exception ends it and is thrown here.
 template <class MakeWork>
 void parallel_for(int jobs, std::uint64_t n, const MakeWork& make_work) {
-  if (jobs <= 1 || n <= 1) {
-    auto work = make_work();
-    for (std::uint64_t i = 0; i < n; ++i) work(i);
-    return;
-  }
   std::atomic<std::uint64_t> next{0};
+  const auto work_on = [&] {
+    auto work = make_work();
+    for (std::uint64_t i; (i = next++) < n;) work(i);
+  };
+  if (jobs <= 1 || n <= 1) return work_on();
   std::exception_ptr error;
   std::mutex mutex;
+  bool any = false;
   {
     std::vector<std::jthread> threads;
-    for (std::uint64_t t = 0; t < std::min<std::uint64_t>(static_cast<std::uint64_t>(jobs), n); ++t)
-      threads.emplace_back([&] {
-        try {
-          auto work = make_work();
-          for (std::uint64_t i; (i = next++) < n;) work(i);
-        } catch (...) {
-          const std::lock_guard lock(mutex);
-          if (!error) error = std::current_exception();
-          next = n;
-        }
-      });
+    start_threads(threads, std::min<std::uint64_t>(static_cast<std::uint64_t>(jobs), n),
+                  [&](std::size_t) {
+                    try {
+                      work_on();
+                    } catch (...) {
+                      const std::lock_guard lock(mutex);
+                      if (!error) error = std::current_exception();
+                      next = n;
+                    }
+                  });
+    any = !threads.empty();
   }
   if (error) std::rethrow_exception(error);
+  if (!any) work_on();
 }
 
 }  // namespace core

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 
+#include "core/start_threads.h"
+
 namespace shard {
 
 Compressor::Compressor(int jobs, Emit emit)
     : emit_(std::move(emit)),
       most_waiting_(static_cast<std::size_t>(std::max(jobs, 1)) * 2),
       context_(make_compress_context()) {
-  for (int i = 0; jobs > 1 && i < jobs; ++i) threads_.emplace_back([this] { work(); });
+  if (jobs > 1)
+    core::start_threads(threads_, static_cast<std::size_t>(jobs), [this](std::size_t) { work(); });
 }
 
 Compressor::~Compressor() {

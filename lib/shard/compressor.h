@@ -17,7 +17,7 @@
 namespace shard {
 
 /// `emit` is called on the caller's thread, within push() and finish(). At most 2 `jobs` + 1 frames
-/// wait. jobs < 2: no threads.
+/// wait. jobs < 2, or where the system gives none: no threads.
 class Compressor {
  public:
   using Emit = std::function<void(std::span<const std::byte> frame, std::size_t raw_bytes)>;

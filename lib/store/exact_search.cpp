@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/start_threads.h"
 #include "store/exact_kernels.h"
 
 namespace store {
@@ -58,7 +59,8 @@ void sort_hits(std::vector<Hit>& hits, std::vector<Hit>& spare) {
   }
 }
 
-// body(0) .. body(n - 1), each on a thread of its own. Throws what one of them threw.
+// body(0) .. body(n - 1), each on a thread of its own as far as the system gives them. Throws what
+// one of them threw.
 template <class Body>
 void parallel(std::size_t n, const Body& body) {
   std::vector<std::exception_ptr> errors(n);
@@ -71,8 +73,8 @@ void parallel(std::size_t n, const Body& body) {
   };
   {
     std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < n; ++i) others.emplace_back(guarded, i);
-    guarded(0);
+    core::start_threads(others, n - 1, guarded);
+    for (std::size_t i = others.size(); i < n; ++i) guarded(i);
   }
   for (const auto& error : errors)
     if (error) std::rethrow_exception(error);

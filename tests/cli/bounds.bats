@@ -144,3 +144,43 @@ with open("model/config.json", "w") as file: json.dump(config, file)' "$@"
     rm -rf z
   done
 }
+
+# under KIB COMMAND...: within so much address space: 0, or 71 in one line, with nothing half-written.
+under() {
+  local most=$1
+  shift
+  rm -rf out
+  run --separate-stderr bash -c 'ulimit -v "$0" && exec timeout 20 "$@"' "$most" "$@"
+  if [ "$status" -eq 71 ]; then
+    [ "$(wc -l <<<"$stderr")" -eq 1 ] && [[ $stderr == "$1: "* ]] && [ -z "$(find . -name 'out*')" ] && return
+  fi
+  [ "$status" -eq 0 ] || { echo "$most KiB, $*: exit $status: $stderr" && return 1; }
+}
+
+@test "tokenize in little address space: fewer threads, or 71" {
+  head -c 1000000 /dev/zero >zeros
+  tokenize -q -t bytes -j 4 zeros -o whole
+  local ok=0 out_of_memory=0
+  for most in 9000 10500 11000 12000 14000 20000 40000 80000 200000 800000; do
+    bash -c 'ulimit -v "$0" && exec tokenize --help' "$most" >help 2>&1 || continue # the loader needs more
+    under "$most" tokenize -q -t bytes -j 4 zeros -o out
+    case $status in
+    0) cmp out whole && ok=$((ok + 1)) ;;
+    71) out_of_memory=$((out_of_memory + 1)) ;;
+    esac
+  done
+  echo "$ok written, $out_of_memory out of memory"
+  [ "$ok" -gt 0 ] && [ "$out_of_memory" -gt 0 ]
+}
+
+@test "model import in little address space: 71, and no folder" {
+  needs model
+  "$root"/tests/cli/pickled_gpt2 small 5
+  "$root"/tests/cli/pickled_gpt2 large 20000000
+  local most
+  for most in 600000 800000 1200000; do # what LibTorch needs to load
+    bash -c 'ulimit -v "$0" && exec timeout 10 "$@"' "$most" model import -q small -o "small.$most" && break
+  done
+  under "$most" model import -q large -o out
+  [ "$status" -eq 71 ]
+}
