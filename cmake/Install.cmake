@@ -2,7 +2,7 @@
 #
 #   bin/tessera                 runs the programs
 #   libexec/tessera/NAME        the programs; bin/PREFIXNAME leads to each, with TESSERA_LINKS
-#   lib/tessera/                LibTorch, kernels of a portable build, the plug-in for GPUs
+#   lib/tessera/                libtessera.so, LibTorch, FAISS, kernels of a portable build, the plug-in for GPUs
 #   share/                      manuals, completions, schemas, licence; with PREFIX before manuals' and completions' names
 #
 # Programs look for libraries in lib/tessera, from where they stand. A LibTorch of this checkout's .deps is copied there, so
@@ -78,9 +78,11 @@ function(tessera_install)
       endif()
     endif()
     set_target_properties(${program} PROPERTIES
-      INSTALL_RPATH "$ORIGIN/../lib/tessera;$ORIGIN/../../lib/tessera;${elsewhere}")
+      INSTALL_RPATH "$ORIGIN/../lib/tessera;$ORIGIN/../../lib/tessera")
     install(TARGETS ${program} RUNTIME DESTINATION ${folder})
   endforeach()
+  set_target_properties(tessera_library PROPERTIES INSTALL_RPATH "$ORIGIN;${elsewhere}")
+  install(TARGETS tessera_library LIBRARY DESTINATION lib/tessera)
   tessera_completions()
   foreach(page ${pages})
     get_filename_component(name ${page} NAME)

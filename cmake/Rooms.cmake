@@ -23,6 +23,14 @@ tessera_pch(plain_pch LIBRARIES dep::fmt dep::json HEADERS ${TESSERA_PLAIN_HEADE
 tessera_pch(torch_pch LIBRARIES dep::torch dep::fmt dep::json HEADERS ${TESSERA_TORCH_HEADERS})
 set_target_properties(torch_pch PROPERTIES JOB_POOL_COMPILE torch)
 
+# tessera_executable(NAME ...): add_executable() whose code is that of libraries: a precompiled header is not taken for -fpie
+# and -fPIC alike.
+function(tessera_executable name)
+  add_executable(${name} ${ARGN})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
+endfunction()
+
 # tessera_torch_target(TARGET [PCH]): with that precompiled header, and no more such compilers at once than memory allows.
 function(tessera_torch_target target)
   if(ARGC GREATER 1)
@@ -111,23 +119,68 @@ function(tessera_room name)
   set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS ${name})
 endfunction()
 
-# cmd/NAME.cpp as the program build/bin/NAME, underscores as hyphens. Torch's link options come first on the link line.
+# cmd/NAME.cpp as the program build/bin/NAME, underscores as hyphens. Those that link torch (TORCH_PROGRAMS) are all in
+# libtessera.so; in bin stands a front of each, cmd/front, which loads it where there is work.
 function(tessera_programs)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cmd/*.cpp)
+  set(torch_sources "")
   foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
     string(REPLACE "_" "-" name ${name})
-    add_executable(${name} ${source})
     if(name IN_LIST TORCH_PROGRAMS)
-      target_link_libraries(${name} PRIVATE tessera_cli tessera_forecast tessera_task)
-      tessera_torch_target(${name})
+      list(APPEND torch_sources ${source})
     else()
-      target_link_libraries(${name} PRIVATE tessera_cli tessera_ngrams tessera_task)
+      tessera_executable(${name} ${source})
+      target_link_libraries(${name} PRIVATE tessera_cli tessera_passages tessera_ngrams tessera_task)
       target_precompile_headers(${name} REUSE_FROM plain_pch)
     endif()
     set_property(GLOBAL APPEND PROPERTY TESSERA_PROGRAMS ${name})
   endforeach()
+  tessera_library(${torch_sources})
+  tessera_fronts()
   tessera_program_list()
+endfunction()
+
+# libtessera.so, of the programs SOURCE... .
+function(tessera_library)
+  set(MAIN_DECLARATIONS "")
+  set(MAIN_ROWS "")
+  foreach(program ${TORCH_PROGRAMS})
+    string(REPLACE "-" "_" symbol ${program}_main)
+    string(APPEND MAIN_DECLARATIONS "int ${symbol}(int argc, char** argv);\n")
+    string(APPEND MAIN_ROWS "    {\"${program}\", ${symbol}},\n")
+  endforeach()
+  configure_file(${CMAKE_SOURCE_DIR}/cmake/mains.cpp.in ${CMAKE_BINARY_DIR}/generated/mains.cpp @ONLY)
+  add_library(tessera_library SHARED ${ARGN} ${CMAKE_BINARY_DIR}/generated/mains.cpp)
+  target_include_directories(tessera_library PRIVATE ${CMAKE_SOURCE_DIR}/cmd)
+  target_link_libraries(tessera_library PRIVATE tessera_cli tessera_forecast tessera_task)
+  target_link_options(tessera_library PRIVATE -Wl,-Bsymbolic-functions $<$<NOT:$<BOOL:${TESSERA_SANITIZE}>>:-Wl,-z,defs>)
+  tessera_torch_target(tessera_library)
+  set_target_properties(tessera_library PROPERTIES OUTPUT_NAME tessera
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/tessera)
+endfunction()
+
+function(tessera_fronts)
+  set(folder ${CMAKE_BINARY_DIR}/generated/offers)
+  file(MAKE_DIRECTORY ${folder})
+  set(offers ${TORCH_PROGRAMS})
+  list(TRANSFORM offers REPLACE "(.+)" "${folder}/\\1.cpp")
+  add_executable(write_offers EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/cmd/front/write_offers.cpp)
+  target_include_directories(write_offers PRIVATE ${CMAKE_SOURCE_DIR}/cmd)
+  target_link_libraries(write_offers PRIVATE ${CMAKE_DL_LIBS})
+  set_target_properties(write_offers PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/generated)
+  add_custom_command(OUTPUT ${offers} DEPENDS write_offers tessera_library
+    COMMAND write_offers $<TARGET_FILE:tessera_library> ${folder} ${TORCH_PROGRAMS} VERBATIM)
+  add_library(front OBJECT ${CMAKE_SOURCE_DIR}/cmd/front/front.cpp)
+  target_include_directories(front PRIVATE ${CMAKE_SOURCE_DIR}/cmd)
+  target_link_libraries(front PRIVATE tessera_cli)
+  target_precompile_headers(front REUSE_FROM plain_pch)
+  foreach(program ${TORCH_PROGRAMS})
+    add_executable(${program} ${folder}/${program}.cpp)
+    target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/cmd)
+    target_link_libraries(${program} PRIVATE front tessera_cli ${CMAKE_DL_LIBS})
+    set_target_properties(${program} PROPERTIES BUILD_RPATH $ORIGIN/../lib/tessera)
+  endforeach()
 endfunction()
 
 # generated/programs.h, for tessera: the others by name, with what their manuals say they are.

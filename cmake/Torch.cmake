@@ -60,5 +60,5 @@ target_link_libraries(dep_torch INTERFACE libtorch::torch_cpu libtorch::c10)
 add_library(dep::torch ALIAS dep_torch)
 
 # Programs look beside themselves first (make install may put LibTorch there), then where it was found.
-set(CMAKE_BUILD_RPATH $ORIGIN/../lib/tessera ${TORCH_ROOT}/lib ${openmp_dir})
+set(CMAKE_BUILD_RPATH $ORIGIN $ORIGIN/../lib/tessera ${TORCH_ROOT}/lib ${openmp_dir})
 list(REMOVE_DUPLICATES CMAKE_BUILD_RPATH)

@@ -49,7 +49,7 @@ int annotate(const Options& options, const cli::Context& context) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int annotate_main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"annotate",

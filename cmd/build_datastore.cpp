@@ -1,11 +1,9 @@
 // build-datastore: a memory of a text that a model can search: the keys of every position, and the
 // tokens that followed.
 //
-// FILE: shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin; or
-// stores. -m: a model's folder. -o, --append: the store (man 5 store). stdout: what it holds, a
-// record.
+// FILE: shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin. -m: a
+// model's folder. -o, --append: the store (man 5 store). stdout: what it holds, a record.
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +15,6 @@
 #include "infer/keys/build_together.h"
 #include "infer/keys/store_build.h"
 #include "ranks/rank_options.h"
-#include "store/care.h"
-#include "store/merge.h"
-#include "store/removal.h"
 #include "store/store_report.h"
 
 namespace {
@@ -29,55 +24,14 @@ using core::Code;
 struct Options {
   std::vector<std::string> files;
   infer::StoreBuildOptions build;
-  store::CareOptions care;
   ranks::RankOptions ranks;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files,
-                 "shards of tokens or pairs, - or none is stdin; or stores to look after or merge");
+    f.positional("FILE", files, "shards of tokens or pairs; - or none is stdin");
     build.fields(f);
-    care.fields(f);
     ranks.fields(f);
     build.compute.fields(f);
   }
 };
-
-void say_verb(const cli::Context& context, const std::string& verb) {
-  cli::note(context,
-            fmt::format("store {} does this; the next version has this flag no more", verb));
-}
-
-// The FILE of the options is a store.
-int look_after(const Options& options, const cli::Context& context) {
-  const std::string folder = options.care.folder(options.files, options.build.adds());
-  const auto& documents = options.care.remove_documents;
-  std::optional<store::Removal> removal;
-  core::OrderedJson report;
-  core::Output out(context.output);  // first: it must not stand in the store
-  cli::watched(
-      context, documents.empty() ? "looking after it" : "removing", "rows", [&](const auto& watch) {
-        if (documents.empty())
-          report = store::look_after(folder, options.care, options.build.index, watch);
-        else
-          removal.emplace(folder, store::RemovalRequest{documents}, watch, cli::catch_stop_signals);
-      });
-  if (removal && removal->repeated()) cli::warn(context, removal->repetition());
-  out.write(removal ? cli::format_table(context, store::describe(*removal))
-                    : cli::format_report(context, report));
-  out.commit();
-  if (removal) removal->done();  // the receipts were given
-  say_verb(context, options.care.verb());
-  return 0;
-}
-
-int merge(const Options& options, const std::string& folder, const cli::Context& context) {
-  cli::catch_stop_signals();
-  const auto manifest = cli::watched(context, "merging", "rows", [&](const auto& watch) {
-    return store::merge(options.files, folder, options.build.index, watch);
-  });
-  cli::write_receipt(context, store::describe(folder, manifest));
-  say_verb(context, "merge");
-  return 0;
-}
 
 bool fill(infer::StoreBuild& build, const cli::Context& context) {
   cli::Progress progress(context, "storing", "tokens", build.count());
@@ -106,11 +60,9 @@ int build_together(const Options& options, const std::string& folder, cli::Conte
 }
 
 int build(const Options& options, const cli::Context& context) {
-  if (options.care.jobs() > 0) return look_after(options, context);
   const auto folder = options.build.folder(context.output, context.given);
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   if (options.ranks.any()) return build_together(options, folder, context);
-  if (options.build.merge) return merge(options, folder, context);
   infer::StoreBuild build(options.build, options.files, folder, context.given);
   cli::note(context, build.window_note());
   cli::catch_stop_signals();
@@ -127,7 +79,7 @@ int build(const Options& options, const cli::Context& context) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int build_datastore_main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"build-datastore",

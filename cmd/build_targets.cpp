@@ -44,7 +44,7 @@ int build_targets(const Options& options, const cli::Context& context) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int build_targets_main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"build-targets",

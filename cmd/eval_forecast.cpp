@@ -84,7 +84,7 @@ int eval_forecast(const Options& options, const cli::Context& context) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int eval_forecast_main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"eval-forecast",

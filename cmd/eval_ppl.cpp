@@ -132,7 +132,7 @@ int eval_ppl(const Options& options, const cli::Context& context) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int eval_ppl_main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"eval-ppl",

@@ -101,7 +101,7 @@ int eval_regbench(const Options& options, const cli::Context& context) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int eval_regbench_main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"eval-regbench",

@@ -100,7 +100,7 @@ int import_file(const Import& options, const cli::Context& context) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int model_main(int argc, char** argv) {
   Folders looked_at, checked;
   Export given;
   Import brought;

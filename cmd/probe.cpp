@@ -101,7 +101,7 @@ int probe_attention(const AttentionOptions& options, const cli::Context& context
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int probe_main(int argc, char** argv) {
   Options weights, lambda;
   AttentionOptions attention;
   return cli::run(

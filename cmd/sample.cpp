@@ -103,7 +103,7 @@ int write_samples(const Options& options, const cli::Context& context) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int sample_main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"sample",

@@ -74,7 +74,7 @@ int score(const Options& options, const cli::Context& context) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int score_main(int argc, char** argv) {
   Options options;
   return cli::run(
       argc, argv,

@@ -116,7 +116,7 @@ int merge(const Options<store::MergeOptions>& options, const cli::Context& conte
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int store_main(int argc, char** argv) {
   Options<> looked_at, checked;
   infer::StoreSearchOptions sought;
   store::PlanOptions planned;

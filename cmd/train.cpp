@@ -36,6 +36,7 @@ struct Options {
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "shards of tokens; - or none is stdin");
     job.fields(f);
+    const auto in_run = f.group("Run");
     loss.fields(f);
     keep.fields(f);
     f("plan", plan, "print what the run would take, and end");
@@ -111,7 +112,7 @@ int train_model(Options options, cli::Context context) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int train_main(int argc, char** argv) {
   Options options;
   return cli::run(
       argc, argv,

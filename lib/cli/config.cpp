@@ -10,7 +10,8 @@
 #include "core/printable.h"
 
 // The parser takes for granted what a file may break: it asserts that a key begins as one, and its
-// table of blanks calls some letters unreachable. Both are answers here, and then errors of its own.
+// table of blanks calls some letters unreachable. Both are answers here, and then errors of its
+// own.
 #pragma push_macro("NDEBUG")
 #undef NDEBUG  // with it, what is asserted would be assumed
 #define TOML_ASSERT(condition) static_cast<void>(0)
@@ -37,7 +38,8 @@ constexpr std::ptrdiff_t kMostDots = 10'000;
 constexpr const char* kNoValue =
     "takes a text in quotes, a number, true or false, or a list of these";
 
-// The table of a group's fields: "Memories" gives "memories", "Memory of layers" "memory-of-layers".
+// The table of a group's fields: "Memories" gives "memories", "Memory of layers"
+// "memory-of-layers".
 std::string table_of(const Field& field) {
   std::string name;
   for (const char c : field.group) {

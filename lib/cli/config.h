@@ -24,8 +24,8 @@ namespace cli {
 std::string format_config(const core::FieldList& fields);
 
 /// Sets each field that `text` names and `given` does not (flags win), and adds it to `given`.
-/// Throws Error{bad_config} as ORIGIN:LINE for what is not TOML, an unknown key or table, a key that
-/// stands twice or in the table of another group, or a bad value.
+/// Throws Error{bad_config} as ORIGIN:LINE for what is not TOML, an unknown key or table, a key
+/// that stands twice or in the table of another group, or a bad value.
 void read_config(const std::string& text, const std::string& origin, const core::FieldList& fields,
                  std::set<std::string>& given);
 

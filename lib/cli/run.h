@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/descriptors.h"
+#include "cli/signals.h"
 #include "core/options.h"
 
 namespace cli {
@@ -65,14 +67,6 @@ Command command(std::string name, std::string summary, std::string example, Opti
             return static_cast<int>(body(options, context));
           }};
 }
-
-/// From here on SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 only make stop_requested() true; a
-/// second one ends the process.
-void catch_stop_signals();
-bool stop_requested();
-
-/// The program was started with stdout closed (>&-).
-bool stdout_was_closed();
 
 /// Throws Error{usage} if `context.output` is stdout, stdout is a terminal and --force was not
 /// given.

@@ -219,16 +219,6 @@ OrderedJson fields_to_json(const FieldList& fields) {
   return object;
 }
 
-OrderedJson fields_to_json(const FieldList& fields, const FieldList& defaults) {
-  OrderedJson object = fields_to_json(fields);
-  for (std::size_t i = 0; i < fields.all().size(); ++i) {
-    const Field& field = fields.all()[i];
-    if (field.sparse && to_strings(field) == to_strings(defaults.all()[i]))
-      object.erase(field.key());
-  }
-  return object;
-}
-
 void fields_from_json(const FieldList& fields, const Json& object, const std::string& origin,
                       bool allow_unknown) {
   if (!object.is_object()) fail(Code::bad_config, "{}: not a JSON object", origin);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -44,7 +45,6 @@ struct Field {
   Bounds bounds = {};  ///< of a number; of each number of a list
   bool size = false;  ///< bytes, whose K, M, G and T are powers of 1024; of counts they are of 1000
   bool open = false;  ///< `auto` leaves the choice to the program: 0 in the struct, never as text
-  bool sparse = false;  ///< to_json leaves it out where it has its default
 
   Field& between(double least, double most) { return at_least(least).at_most(most); }
   Field& at_least(double least) { return bounds.least = least, *this; }
@@ -53,8 +53,6 @@ struct Field {
   Field& below(double most) { return bounds.open_most = true, at_most(most); }
   Field& bytes() { return size = true, *this; }
   Field& or_auto() { return open = true, *this; }
-  /// Of an option that came later: what was written before it has the same bytes.
-  Field& unless_default() { return sparse = true, *this; }
 
   std::string key() const;
   /// What it takes: "1 to 16M", "above 0 to 1000", "0 to below 1, or auto"; nothing where there are
@@ -80,8 +78,28 @@ class FieldList {
     added.positional = true;
     return added;
   }
-  /// Fields that follow stand under this heading in --help.
-  void group(std::string title) { group_ = std::move(title); }
+
+  /// While one lives, fields that are listed stand under its heading in --help; then under the one
+  /// before it again.
+  class [[nodiscard]] Group {
+   public:
+    Group(FieldList& list, std::string title)
+        : list_(list), before_(std::exchange(list.group_, std::move(title))) {}
+    ~Group() { list_.group_ = std::move(before_); }
+    Group(const Group&) = delete;
+    Group& operator=(const Group&) = delete;
+
+   private:
+    FieldList& list_;
+    std::string before_;
+  };
+  Group group(std::string title) { return {*this, std::move(title)}; }
+  /// The fields of `options` under a heading of their own.
+  template <class Options>
+  void group(std::string title, Options& options) {
+    const Group scope(*this, std::move(title));
+    options.fields(*this);
+  }
 
   const std::vector<Field>& all() const { return fields_; }
 
@@ -120,13 +138,9 @@ OrderedJson fields_to_json(const FieldList& fields);
 void fields_from_json(const FieldList& fields, const Json& object, const std::string& origin,
                       bool allow_unknown = false);
 
-/// Of fields and those of a struct with nothing but defaults: without the sparse ones that agree.
-OrderedJson fields_to_json(const FieldList& fields, const FieldList& defaults);
-
 template <class Options>
 OrderedJson to_json(Options options) {
-  Options defaults{};
-  return fields_to_json(list_fields(options), list_fields(defaults));
+  return fields_to_json(list_fields(options));
 }
 
 }  // namespace core

@@ -1,0 +1,40 @@
+// write_offers LIBRARY FOLDER PROGRAM...: FOLDER/PROGRAM.cpp with what a program of libtessera.so
+// offers, for its front; for the build alone. A file that has its text already stays as it is.
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "front/front.h"
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 64;
+  void* const library = ::dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL);
+  const auto offer_of =
+      library ? reinterpret_cast<front::OfferOf>(::dlsym(library, front::kOfferOf)) : nullptr;
+  if (!offer_of) {
+    std::fprintf(stderr, "write_offers: %s\n", ::dlerror());
+    return 69;
+  }
+  for (int i = 3; i < argc; ++i) {
+    char* const offer = offer_of(argv[i]);
+    const std::string path = std::string(argv[2]) + "/" + argv[i] + ".cpp";
+    const std::string text = std::string("#include \"front/front.h\"\n\nnamespace front {\n") +
+                             "const char* const kProgram = \"" + argv[i] + "\";\n" +
+                             "const char* const kOffer = R\"offer(" + offer + ")offer\";\n}\n";
+    std::free(offer);
+    std::ifstream old(path, std::ios::binary);
+    if (old && std::string(std::istreambuf_iterator<char>(old), {}) == text) continue;
+    std::ofstream out(path, std::ios::binary);
+    if (!(out << text << std::flush)) {
+      std::fprintf(stderr, "write_offers: %s cannot be written\n", path.c_str());
+      return 74;
+    }
+  }
+  std::fflush(nullptr);
+  ::_Exit(0);  // what the libraries would end with takes longer than all this
+}

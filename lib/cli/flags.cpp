@@ -1,0 +1,128 @@
+#include "cli/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <vector>
+
+#include "core/units.h"
+
+namespace cli {
+namespace {
+
+const char* type_name(const core::Field& field) {
+  if (field.size) return "BYTES";
+  constexpr const char* kNames[] = {"", "N", "X", "TEXT", "TEXT", "N", "X"};
+  return kNames[field.target.index()];
+}
+
+// As one would type it: bytes in the largest unit.
+std::string default_text(const core::Field& field) {
+  const auto texts = core::to_strings(field);
+  if (const auto* const bytes = std::get_if<std::int64_t*>(&field.target); bytes && field.size)
+    return core::format_count(static_cast<double>(**bytes), 1024);
+  return field.is_list() ? fmt::format("{}", fmt::join(texts, ",")) : texts[0];
+}
+
+// CLI11's help, with a flag's two names plainly (--x,--no-x).
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    std::string name = Formatter::make_option_name(option, is_positional);
+    const std::string mark = "{false}";
+    for (auto at = name.find(mark); at != name.npos; at = name.find(mark))
+      name.erase(at, mark.size());
+    return name;
+  }
+};
+
+// What it may be, and what stands for it where it is not given and has no default to show.
+std::string full_help(const core::Field& field) {
+  const std::string range = field.range();
+  std::string help = range.empty() ? field.help : fmt::format("{} ({})", field.help, range);
+  if (field.positional || std::holds_alternative<bool*>(field.target)) return help;
+  if (field.required) return help + " [required]";
+  if (default_text(field).empty() && help.find('[') == help.npos) help += " [none]";
+  return help;
+}
+
+// What was given that nothing takes: an unknown flag, command or one argument too many.
+std::string unexpected(const CLI::App& app) {
+  const std::string word = app.remaining(true).front();
+  const auto verbs = app.get_subcommands();
+  const CLI::App& asked = verbs.empty() ? app : *verbs.front();
+  if (word.starts_with('-')) {
+    std::vector<std::string> flags;
+    for (const auto* option : asked.get_options())
+      for (const auto& name : option->get_lnames()) flags.push_back("--" + name);
+    const std::string flag = word.substr(0, word.find('='));
+    if (std::find(flags.begin(), flags.end(), flag) != flags.end())
+      return flag + ": goes behind the command";
+    return fmt::format("{}: no such option{}", flag, core::did_you_mean(flag, flags));
+  }
+  std::vector<std::string> commands;
+  for (const auto* command : app.get_subcommands(nullptr)) commands.push_back(command->get_name());
+  if (!commands.empty() && verbs.empty()) {
+    const std::string near = core::did_you_mean(word, commands);
+    return fmt::format(
+        "{}: no such command{}", word,
+        near.empty() ? fmt::format("; there are {}", fmt::join(commands, ", ")) : near);
+  }
+  return word + ": an argument too many";
+}
+
+}  // namespace
+
+std::unique_ptr<CLI::App> make_app(const Program& program) {
+  auto app = std::make_unique<CLI::App>(program.summary, program.name);
+  app->formatter(std::make_shared<HelpFormatter>());
+  return app;
+}
+
+void add_field(CLI::App& app, const core::Field& field, Context& context) {
+  const auto store = [&field, &context](const std::vector<std::string>& values) {
+    core::assign(field, values);
+    context.given.insert(field.name);
+    return true;
+  };
+  const std::string help = full_help(field);
+  CLI::Option* option = nullptr;
+  if (field.target.index() == 0) {
+    bool& target = *std::get<bool*>(field.target);
+    option = app.add_flag_function(
+        "--" + field.name + ",!--no-" + field.name,
+        [&](std::int64_t count) {
+          target = count > 0;
+          context.given.insert(field.name);
+        },
+        help);
+    option->default_str(target ? "on" : "off");
+  } else {
+    std::string names = field.positional ? field.name : "--" + field.name;
+    if (field.short_name) names = std::string("-") + field.short_name + "," + names;
+    option = app.add_option(names, CLI::callback_t(store), help, !core::to_strings(field).empty());
+    option->default_str(default_text(field));
+    option->type_name(field.choices.empty() ? type_name(field)
+                                            : fmt::format("{}", fmt::join(field.choices, "|")));
+    if (field.positional && field.choices.empty()) option->type_name("");
+    if (field.is_list()) {
+      if (field.positional) {
+        option->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
+      } else {
+        option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        // A comma within a text is the text's own: its flag is repeated.
+        if (!std::holds_alternative<std::vector<std::string>*>(field.target))
+          option->delimiter(',');
+      }
+    } else {
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    }
+  }
+  if (!field.group.empty()) option->group(field.group);
+}
+
+std::string parse_message(const CLI::App& app, const CLI::ParseError& error) {
+  const bool extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  return fmt::format("{}; see --help", extra ? unexpected(app) : error.what());
+}
+
+}  // namespace cli

@@ -1,0 +1,26 @@
+#pragma once
+// Fields as the flags of a CLI::App, and its help.
+
+#include <memory>
+#include <string>
+
+#include "cli/run.h"
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
+
+namespace cli {
+
+/// Without flags; --help as all programs print it.
+std::unique_ptr<CLI::App> make_app(const Program& program);
+
+/// Adds a flag, or an argument, that assigns to `field` and puts its name in `context.given`. Both
+/// must outlive the app.
+void add_field(CLI::App& app, const core::Field& field, Context& context);
+
+/// What is wrong with the command line, in one line.
+std::string parse_message(const CLI::App& app, const CLI::ParseError& error);
+
+}  // namespace cli

@@ -1,0 +1,76 @@
+#include "cli/requests.h"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/flag_table.h"
+#include "cli/flags.h"
+#include "core/build_info.h"
+#include "core/io.h"
+
+namespace cli {
+namespace {
+
+constexpr double kMostSeed = 4e18;  // within 63 bits
+constexpr int kMostJobs = 1024;
+
+int print_version(const Context& context, bool details) {
+  namespace build = core::build;
+  std::string text =
+      fmt::format("{} {} (git {})\n", context.program.name, build::kVersion, build::kGit);
+  if (details) {
+    text += fmt::format(
+        "compiler  {}\nflags     {}\nLibTorch  {}\nFAISS     {}\nCUDA      {}\nothers    {}\n",
+        build::kCompiler, build::kFlags, build::kTorch, build::kFaiss, build::kCuda,
+        build::kLibraries);
+  }
+  return print(text);
+}
+
+}  // namespace
+
+core::FieldList with_common(core::FieldList fields, Context& context) {
+  fields("seed", context.seed, "seed of everything random").between(0, kMostSeed);
+  return fields;
+}
+
+void add_requests(CLI::App& app, Requests& requests) {
+  app.set_help_flag("-h,--help", "print this help and exit");
+  app.add_flag("-V,--version", requests.version, "print the version and exit");
+  app.add_flag("--build-info", requests.build_info,
+               "print compiler, flags and library versions and exit");
+  app.add_flag("--print-flags", requests.print_flags,
+               "print all flags as a table (command, names, value, default, help) and exit");
+}
+
+void add_common(CLI::App& app, Context& context, Requests& requests) {
+  add_requests(app, requests);
+  app.add_flag("-q,--quiet", context.quiet, "no progress, no notes");
+  app.add_flag("-v,--verbose", context.verbose, "more notes (repeat for more)");
+  app.add_flag("--json", context.json, "figures as JSON lines");
+  app.add_flag("--force", context.force, "write binary data to a terminal");
+  app.add_flag("--print-config", requests.print_config,
+               "print all options as a config file and exit");
+  core::FieldList& values = requests.values;
+  values("jobs", context.jobs, "threads; 0: one a processor").between(0, kMostJobs).short_name =
+      'j';
+  values("output", context.output, "where the output goes [stdout]").short_name = 'o';
+  values("config", requests.config,
+         "read options from a file (TOML, as --print-config writes it, or JSON)");
+  for (const auto& field : values.all()) add_field(app, field, context);
+  app.get_option("--output")->type_name("PATH");
+  app.get_option("--config")->type_name("FILE");
+}
+
+int print(const std::string& text) {
+  core::Output out("-");
+  out.write(text);
+  out.commit();
+  return 0;
+}
+
+int answer_request(const CLI::App& app, const Requests& requests, const Context& context) {
+  if (requests.version || requests.build_info) return print_version(context, requests.build_info);
+  return requests.print_flags ? print(flag_table(app)) : -1;
+}
+
+}  // namespace cli
