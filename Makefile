@@ -17,6 +17,7 @@
 #   PREFIX=DIR           where make install puts things [/usr/local]; DESTDIR goes before it
 #   PROGRAM_PREFIX=P     put before each installed program's and manual's name
 #   CI=true              warnings are errors
+#   SKIPS=1              make check lists the tests that were skipped, and why
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -25,10 +26,10 @@ SHELL := bash
 
 BUILD ?= build
 PREFIX ?= /usr/local
-export BUILD JOBS
+export BUILD JOBS SKIPS
 
 configuration = $(CMAKE_ARGS) -DTESSERA_WERROR=$(if $(CI),ON,OFF)
-ninja = ninja -C $(BUILD) $(if $(JOBS),-j $(JOBS)) --quiet
+ninja = tools/ninja $(BUILD) $(if $(JOBS),-j $(JOBS))
 
 all: configure
 	@$(ninja)
