@@ -24,6 +24,7 @@ enum class Code : int {
   cannot_create = 73,  ///< an output that cannot be made
   io = 74,             ///< reading or writing failed, disk full
   stopped = 75,        ///< stopped by a signal or a time limit, state saved: run again to go on
+  rank_lost = 76,      ///< another process of the run was lost: run again to go on
   bad_config = 78,     ///< bad or unknown key in a configuration
 };
 

@@ -12,9 +12,6 @@
 
 namespace core {
 
-/// Beside the codes of core/error.h: another process of the run was lost; run again to go on.
-inline constexpr Code kRankLost = static_cast<Code>(76);
-
 /// The value of an environment variable; nullptr where it is not set.
 using Environment = std::function<const char*(const char* name)>;
 /// That of this process.

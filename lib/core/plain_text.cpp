@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "core/utf8.h"
 
 namespace core {
 namespace {
@@ -127,7 +128,7 @@ std::size_t utf8_length(std::string_view text) {
 std::size_t unfinished_bytes(std::string_view text) {
   for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
     const auto last = text.substr(text.size() - back);
-    if ((static_cast<unsigned char>(last[0]) & 0xC0) == 0x80) continue;
+    if (is_continuation(last[0])) continue;
     return first_character(last).state == Character::unfinished ? back : 0;
   }
   return 0;

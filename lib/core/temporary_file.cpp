@@ -15,6 +15,7 @@
 #include "core/hash.h"
 #include "core/io.h"
 #include "core/os_error.h"
+#include "core/utf8.h"
 
 namespace core {
 namespace {
@@ -68,7 +69,7 @@ std::string temporary_path(const std::string& path, const std::string& ending) {
   const std::string digest = "." + hash128(name).hex();
   name.resize(NAME_MAX - ending.size() - digest.size());
   // No part of a character at the end: some file systems take whole ones only.
-  while (!name.empty() && (static_cast<unsigned char>(name.back()) & 0xC0) == 0x80) name.pop_back();
+  while (!name.empty() && is_continuation(name.back())) name.pop_back();
   if (!name.empty() && static_cast<unsigned char>(name.back()) >= 0xC0) name.pop_back();
   return (whole.parent_path() / (name + digest + ending)).string();
 }

@@ -61,11 +61,13 @@ std::int64_t parse_size(std::string_view text) { return parse_whole(text, 1024);
 
 std::string format_count(double number, std::int64_t unit) {
   if (number != std::floor(number) || std::abs(number) > 9e18) return fmt::format("{}", number);
+  constexpr std::int64_t kMostOfUnit = 9999;
   const auto whole = static_cast<std::int64_t>(number);
-  for (int power = static_cast<int>(kUnits.size()); whole != 0 && power > 0; --power)
-    if (whole % power_of(unit, power) == 0)
-      return fmt::format("{}{}", whole / power_of(unit, power),
-                         kUnits[static_cast<std::size_t>(power) - 1]);
+  for (int power = static_cast<int>(kUnits.size()); whole != 0 && power > 0; --power) {
+    const std::int64_t multiple = whole / power_of(unit, power);
+    if (whole % power_of(unit, power) == 0 && std::abs(multiple) <= kMostOfUnit)
+      return fmt::format("{}{}", multiple, kUnits[static_cast<std::size_t>(power) - 1]);
+  }
   return std::to_string(whole);
 }
 

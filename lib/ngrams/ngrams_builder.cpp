@@ -153,7 +153,7 @@ void remove_file(const std::string& path) {
 
 void BuildOptions::fields(core::FieldList& f) {
   f("memory", memory, "bytes for sorting; a text that needs more is sorted in parts")
-      .between(1 << 20, 64e12)
+      .between(1 << 20, 0x1p46)
       .bytes();
 }
 

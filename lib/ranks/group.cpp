@@ -249,7 +249,7 @@ void Group::guarded(const F& transfer) const {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    core::fail(core::kRankLost,
+    core::fail(core::Code::rank_lost,
                "rank {} of {}: another rank was lost ({}); "
                "the same command goes on from the last checkpoint, if there is one",
                rank_, size_, reason(error));
@@ -298,8 +298,8 @@ std::shared_ptr<Group> Group::join(const core::Launch& launch, const std::string
     }
     const std::string where =
         launch.host.empty() ? file : fmt::format("{}:{}", launch.host, launch.port);
-    core::fail(core::kRankLost, "rank {} of {}: did not meet the others at {} ({})", launch.rank,
-               launch.size, where, reason(error));
+    core::fail(core::Code::rank_lost, "rank {} of {}: did not meet the others at {} ({})",
+               launch.rank, launch.size, where, reason(error));
   }
   group->prove_links(secret);
   group->any(0);  // all are linked: nobody else need reach them, and the file has done its work
@@ -329,7 +329,7 @@ void Group::prove_links(const std::string& secret) {
   for (std::int64_t rank = 0; rank < size_; ++rank) {
     const auto* const bytes = in[static_cast<std::size_t>(rank)].const_data_ptr<std::uint8_t>();
     if (rank != rank_ && !equal_proofs(std::string(bytes, bytes + kProofBytes), of(rank, rank_)))
-      core::fail(core::kRankLost,
+      core::fail(core::Code::rank_lost,
                  "rank {} of {}: what linked as rank {} is not of this run; "
                  "another program reaches the ports of the ranks",
                  rank_, size_, rank);
@@ -522,7 +522,7 @@ void Group::together(const std::function<void()>& work, const std::function<bool
       heart.end();
     } catch (const core::Error&) {
       // Work that was in vain says less of why than what made it so.
-      if (!failure || failure->code() == core::kRankLost) throw;
+      if (!failure || failure->code() == core::Code::rank_lost) throw;
     }
   }
   const auto own = failure ? static_cast<std::int64_t>(failure->code()) : asked() ? kStopped : 0;

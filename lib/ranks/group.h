@@ -22,7 +22,7 @@ enum class Sum {
 };
 
 /// All ranks must call the same members in the same order. One process alone is a group of one,
-/// which does nothing and needs no network. Members throw Error{kRankLost} when another rank is
+/// which does nothing and needs no network. Members throw Error{rank_lost} when another rank is
 /// gone or silent for longer than the timeout; then this process can only end. Tensors are on the
 /// CPU and contiguous. Not thread safe.
 class Group {
@@ -79,7 +79,7 @@ class Group {
   struct Links;
   Group();
   template <class F>
-  void guarded(const F& transfer) const;  // c10d's exceptions as Error{kRankLost}
+  void guarded(const F& transfer) const;  // c10d's exceptions as Error{rank_lost}
   [[noreturn]] void leave_as(std::int64_t rank, std::int64_t code) const;
   void prove_links(const std::string& secret);
   void add_by_tree(torch::Tensor& flat);

@@ -20,7 +20,7 @@ struct RankOptions {
 
 /// The processes that the launcher started (core/launcher.h), once all are there; without
 /// --ranks launcher this one alone. `folder`: one that all see, for ranks that meet by a file; made
-/// if need be. Throws Error{usage}, Error{kRankLost} if not all come in time.
+/// if need be. Throws Error{usage}, Error{rank_lost} if not all come in time.
 std::shared_ptr<Group> join(const RankOptions& options, const std::string& folder);
 /// The same of a program whose output is a file, or stdout: those that meet by a file do so beside
 /// it, or in the current folder.

@@ -11,8 +11,9 @@
 #include "core/json_get.h"
 #include "core/json_line.h"
 #include "core/separated_pieces.h"
-#include "task/characters.h"
+#include "core/utf8.h"
 #include "task/story_markup.h"
+#include "task/word_chars.h"
 
 namespace task {
 namespace {
@@ -168,7 +169,7 @@ void StoryTally::add(const CleanStory& story) {
   }
   ++kept;
   words += static_cast<std::uint64_t>(std::count(story.text.begin(), story.text.end(), ' ')) + 1;
-  characters += task::characters(story.text);
+  characters += core::count_code_points(story.text);
 }
 
 core::OrderedJson StoryTally::figures() const {

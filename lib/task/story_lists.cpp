@@ -8,9 +8,10 @@
 
 #include "core/error.h"
 #include "core/plain_text.h"
-#include "task/characters.h"
+#include "core/utf8.h"
 #include "task/story_markup.h"
 #include "task/story_prompts.h"
+#include "task/word_chars.h"
 
 namespace task {
 namespace {
@@ -151,7 +152,7 @@ std::vector<std::string> read_first_names(std::string_view text, const std::stri
   std::vector<std::string> names;
   std::unordered_set<std::string> seen;
   for (const auto item : items_of(text)) {
-    if (item.empty() || characters(item) > kLongestName) continue;
+    if (item.empty() || core::count_code_points(item) > kLongestName) continue;
     if (seen.emplace(item).second) names.emplace_back(item);
   }
   if (names.empty())

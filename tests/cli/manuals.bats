@@ -52,8 +52,7 @@ rendered() {
   grep -rhoE 'getenv\("[A-Z_]+"\)' "$root/lib" "$root/cmd" | grep -oE '[A-Z_]+' | sort -u | while read -r name; do
     grep -qx "\*$name\*" "$overview" || { echo "no $name" && return 1; }
   done
-  sed -n -e '/^enum class Code/,/^}/s/^  [a-z_]* = \([0-9]*\),.*/\1/p' -e 's/.*= static_cast<Code>(\([0-9]*\));/\1/p' \
-    "$root/lib/core/error.h" "$root/lib/core/launcher.h" | sort -n >codes
+  sed -n '/^enum class Code/,/^}/s/^  [a-z_]* = \([0-9]*\),.*/\1/p' "$root/lib/core/error.h" >codes
   [ "$(wc -l <codes)" -gt 10 ]
   sed -n '/^# EXIT STATUS/,/^# FILES/s/^\*\([0-9]*\)\*$/\1/p' "$overview" | diff codes -
   # What a page says of its own program is among them.

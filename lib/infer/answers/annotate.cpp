@@ -14,7 +14,6 @@
 #include "shard/unpacked_source.h"
 #include "task/token_scores.h"
 #include "text/formats/tokenizer_json.h"
-#include "text/tokenizer/utf8.h"
 
 namespace infer {
 namespace {
@@ -80,24 +79,13 @@ Stream read_texts(const Evaluation& evaluation, const AnnotateOptions& options,
   return stream;
 }
 
-// Bytes before a character of UTF-8 that is not all there.
-std::size_t whole_characters(std::string_view text) {
-  for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
-    const auto lead = static_cast<unsigned char>(text[text.size() - back]);
-    if ((lead & 0xC0) == 0x80) continue;
-    const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
-    return length > back ? text.size() - back : text.size();
-  }
-  return text.size();
-}
-
 // What tokens print, each character with the last of its bytes.
 class Printer {
  public:
   explicit Printer(text::TokenizerPtr tokenizer) : tokenizer_(std::move(tokenizer)) {}
   std::string next(std::int64_t token) {
     decode(token, line_start_, held_);
-    const std::size_t whole = whole_characters(held_);
+    const std::size_t whole = held_.size() - core::unfinished_bytes(held_);
     std::string text = held_.substr(0, whole);
     held_.erase(0, whole);
     return text;

@@ -22,7 +22,7 @@ std::optional<PartsSum> score_together(
     const std::uint64_t of = data.size() / static_cast<std::uint64_t>(group->size());
     own = to_text(
         evaluation.score_part(data, {group->rank(), group->size()}, [&](std::uint64_t done) {
-          if (group->interrupted()) core::fail(core::kRankLost, "another rank was lost");
+          if (group->interrupted()) core::fail(core::Code::rank_lost, "another rank was lost");
           progress(done, of);
         }));
   };

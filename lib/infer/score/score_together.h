@@ -27,7 +27,7 @@ struct SharedEvaluation {
 /// process, and the others return nothing. All ranks call it; `progress` is told the part's tokens
 /// so far, and about how many it has. Throws what Evaluation does and Error{usage} for stdin and
 /// where ranks evaluate different things, on all ranks alike (but with stores of their own, where
-/// the others hear of a rank that is gone), and Error{kRankLost}.
+/// the others hear of a rank that is gone), and Error{rank_lost}.
 std::optional<PartsSum> score_together(
     const SharedEvaluation& what, std::shared_ptr<ranks::Group> group,
     const std::function<void(std::uint64_t done, std::uint64_t of)>& progress);

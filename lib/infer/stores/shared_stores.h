@@ -45,7 +45,7 @@ class SharedStores : public Stores {
 };
 
 /// Opens this rank's folders; of others' stores it learns what they hold. All ranks call it. Throws
-/// Error{usage} where it has none, as Stores does, and Error{kRankLost}.
+/// Error{usage} where it has none, as Stores does, and Error{rank_lost}.
 std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folders,
                                            const model::Loaded& loaded,
                                            std::shared_ptr<ranks::Group> group);

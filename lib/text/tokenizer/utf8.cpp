@@ -93,8 +93,6 @@ std::uint8_t both_of(std::uint32_t code_point) {
 constexpr CharClass L = CharClass::letter, N = CharClass::number, S = CharClass::space,
                     O = CharClass::other;
 
-bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
-
 }  // namespace
 
 const CharClass kAsciiClass[128] = {
@@ -102,35 +100,6 @@ const CharClass kAsciiClass[128] = {
     S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, N, N, N, N, N, N, N, N, N, N, O, O, O, O, O, O,
     O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O,
     O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O};
-
-Char decode_char(const char* p, const char* end) {
-  constexpr Char kBad{Char::kInvalid, 1};
-  const auto byte = [p](int i) {
-    return static_cast<std::uint32_t>(static_cast<unsigned char>(p[i]));
-  };
-  const std::uint32_t lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  const std::ptrdiff_t left = end - p;
-  if (lead >= 0xC2 && lead < 0xE0) {
-    if (left < 2 || !is_continuation(p[1])) return kBad;
-    return {(lead & 0x1F) << 6 | (byte(1) & 0x3F), 2};
-  }
-  if (lead >= 0xE0 && lead < 0xF0) {
-    if (left < 3 || !is_continuation(p[1]) || !is_continuation(p[2])) return kBad;
-    const std::uint32_t code = (lead & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
-    if (code < 0x800 || (code >= 0xD800 && code < 0xE000)) return kBad;
-    return {code, 3};
-  }
-  if (lead >= 0xF0 && lead < 0xF5) {
-    if (left < 4 || !is_continuation(p[1]) || !is_continuation(p[2]) || !is_continuation(p[3]))
-      return kBad;
-    const std::uint32_t code =
-        (lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
-    if (code < 0x10000 || code > 0x10FFFF) return kBad;
-    return {code, 4};
-  }
-  return kBad;
-}
 
 CharClass class_of(std::uint32_t code_point) {
   if (code_point > 0x10FFFF) return CharClass::other;
@@ -163,14 +132,6 @@ bool is_word_char(std::uint32_t code_point) {
              (code_point >= 0x1F150 && code_point <= 0x1F169) ||
              (code_point >= 0x1F170 && code_point <= 0x1F189);
   }
-}
-
-const char* previous_char(const char* begin, const char* p) {
-  const char* start = p - 1;
-  for (int i = 0; i < 3 && start > begin && is_continuation(*start); ++i) --start;
-  // What starts there must end at p, else the byte before p stands alone.
-  const Char found = decode_char(start, p);
-  return found.code_point != Char::kInvalid && start + found.bytes == p ? start : p - 1;
 }
 
 bool is_valid_utf8(std::string_view text) {

@@ -1,26 +1,21 @@
 #pragma once
-// UTF-8 as the pre-tokenizers see it: one character after the other, each with its class. Bytes
-// that are not UTF-8 count as characters of one byte and of class `other`, so that nothing is ever
-// lost.
+// Characters (core/utf8.h) as the pre-tokenizers see them, each with its class. Bytes that are not
+// UTF-8 are of class `other`.
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "core/utf8.h"
+
 namespace text {
+
+using core::Char;
+using core::decode_char;
+using core::previous_char;
 
 /// What GPT-2's pattern tells apart: \p{L}, \p{N}, \s (Unicode's White_Space), all else.
 enum class CharClass : std::uint8_t { letter, number, space, other };
-
-/// One character: its code point (kInvalid for a byte that is not UTF-8) and its length in bytes.
-struct Char {
-  static constexpr std::uint32_t kInvalid = 0xFFFFFFFF;
-  std::uint32_t code_point;
-  std::uint32_t bytes;
-};
-
-/// The character at p < end. Overlong forms, surrogates and code points above 10FFFF are invalid.
-Char decode_char(const char* p, const char* end);
 
 /// Class of a code point, by utf8proc's Unicode version; kInvalid is `other`. Thread safe.
 CharClass class_of(std::uint32_t code_point);
@@ -42,9 +37,6 @@ bool is_word_char(std::uint32_t code_point);
 
 /// Class of each byte below 128.
 extern const CharClass kAsciiClass[128];
-
-/// The start of the character that ends at p > begin.
-const char* previous_char(const char* begin, const char* p);
 
 bool is_valid_utf8(std::string_view text);
 

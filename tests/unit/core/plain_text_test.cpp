@@ -9,6 +9,7 @@
 #include "core/io.h"
 #include "core/json_line.h"
 #include "core/json_member.h"
+#include "core/utf8.h"
 #include "unit/thrown.h"
 
 using namespace std::string_literals;
@@ -61,6 +62,17 @@ DOCTEST_TEST_CASE("what is UTF-8, what could become it, and what is written for 
   DOCTEST_CHECK(core::what_is_not_utf8("a\xe9z", 1, 10).find("byte 11 (0xe9) is not UTF-8") == 0);
   DOCTEST_CHECK(core::what_is_not_utf8("a\xe9", 1).find("cuts a character short") !=
                 std::string::npos);
+}
+
+DOCTEST_TEST_CASE("code points of UTF-8 are counted, and bytes that are none are characters too") {
+  DOCTEST_CHECK(core::count_code_points("") == 0);
+  DOCTEST_CHECK(core::count_code_points("a\u00e9\u4e2d\U0001F600") == 4);
+  const std::string text = "\xC3\xA9\xA9";
+  const char *const begin = text.data(), *const end = begin + text.size();
+  DOCTEST_CHECK(core::decode_char(begin, end).code_point == 0xE9);
+  DOCTEST_CHECK(core::decode_char(begin + 2, end).code_point == core::Char::kInvalid);
+  DOCTEST_CHECK(core::previous_char(begin, end) == begin + 2);
+  DOCTEST_CHECK(core::previous_char(begin, begin + 2) == begin);
 }
 
 DOCTEST_TEST_CASE("files that are no text are known by their beginning, texts are not") {

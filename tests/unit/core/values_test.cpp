@@ -220,6 +220,10 @@ DOCTEST_TEST_CASE("digests: known values, pieces, hexadecimal") {
   }));
   for (const char* bad :
        {"", "99aa06d3014798d86001c324468d497", "99aa06d3014798d86001c324468d497G"})
+  DOCTEST_CHECK(core::format_count(0x1p46, 1024) == "64T");
+  DOCTEST_CHECK(core::format_count(9999e12) == "9999T");
+  DOCTEST_CHECK(core::format_count(4e18) == "4000000000000000000");
+  DOCTEST_CHECK(core::format_count(64e12, 1024) == "64000000000000");
     DOCTEST_CHECK(thrown([&] { core::Digest::from_hex(bad); }).code == 65);
 }
 

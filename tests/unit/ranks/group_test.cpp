@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kLeaves = 8;
 constexpr int kUsage = static_cast<int>(core::Code::usage),
-              kLost = static_cast<int>(core::kRankLost);
+              kLost = static_cast<int>(core::Code::rank_lost);
 
 template <class T>
 std::vector<T> leaf(std::int64_t number, std::int64_t n) {
