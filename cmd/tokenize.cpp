@@ -34,7 +34,7 @@ struct Options {
     f("tokenizer", tokenizer, "tokenizer.json, or `bytes`").short_name = 't';
     text.fields(f);
     summary.fields(f);
-    f.group("Other jobs");
+    const auto in_other_jobs = f.group("Other jobs");
     learn.fields(f);
     f("decode", decode, "print the text of a shard");
     f("pairs", pairs, "two files: line n of the first and line n of the second are a pair");

@@ -10,7 +10,7 @@
 namespace ranks {
 
 void RankOptions::fields(core::FieldList& f) {
-  f.group("Processes");
+  const auto in_processes = f.group("Processes");
   f("ranks", ranks,
     "launcher: this is one of the processes that srun, torchrun or mpirun started for one run",
     {"none", "launcher"});

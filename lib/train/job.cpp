@@ -70,8 +70,11 @@ void expect_vocabulary(const shard::Dataset& data, const std::string& valid_name
                data.header().vocabulary);
 }
 
+bool reads_pairs(const Run& run) { return run.data->header().kind == shard::Kind::pairs; }
+
 // Pairs begin as they are written: a target stands after the end of its source.
-TokenRules rules_of(const Run& run, bool pairs) {
+TokenRules rules_of(const Run& run) {
+  const bool pairs = reads_pairs(run);
   const auto& options = run.recipe.batches;
   if (pairs && options.begin != "auto")
     core::fail(core::Code::usage, "--begin: targets of pairs begin as they are; leave it out");
@@ -100,41 +103,18 @@ core::OrderedJson training_facts(const Job& job, const Run& run, const std::stri
   return training;
 }
 
-}  // namespace
-
-void ValidationOptions::fields(core::FieldList& f) {
-  f("valid-command", command,
-    "run on the model at each validation (its folder: {} and $TESSERA_MODEL); "
-    "the last number it prints is the score");
-  f("valid-better", better, "which of the command's scores is the better one", {"higher", "lower"});
-}
-
-void Job::fields(core::FieldList& f) {
-  model.fields(f);
-  recipe.fields(f);
-  f("from", from, "start from the weights of a model (Tessera's, or one of transformers)");
-  f("valid", valid, "shard to validate on; the best model is kept");
-  validation.fields(f);
-}
-
-Run prepare(const Job& job) {
-  Run run;
-  run.recipe = job.recipe;
-  run.validation = job.validation;
-  run.seed = job.seed;
-  run.device = job.device;
-  run.record = job.record;
+// Opens the data, the order and the shard to validate on, and settles what the recipe leaves open.
+void open_data(const Job& job, Run& run) {
   run.data = std::make_unique<shard::Dataset>(job.shards);
-  shard::expect_kind(run.data->header(), {shard::Kind::tokens, shard::Kind::pairs},
-                     run.data->name());
-  const bool pairs = run.data->header().kind == shard::Kind::pairs;
+  const auto& header = run.data->header();
+  shard::expect_kind(header, {shard::Kind::tokens, shard::Kind::pairs}, run.data->name());
   auto& batches = run.recipe.batches;
-  const bool open = batches.batches == "auto" && batches.order.empty() && !pairs;
+  const bool open = batches.batches == "auto" && batches.order.empty() && !reads_pairs(run);
   if (open && nn::arch_facts(job.model.arch).layer_memory &&
       !nn::MemoryRule::parse(run.recipe.objective.memory).ext)
     batches.batches = "columns";
-  resolve_batches(run.recipe, pairs);
-  if (run.data->header().vocabulary == 0)
+  resolve_batches(run.recipe, reads_pairs(run));
+  if (header.vocabulary == 0)
     core::fail(core::Code::bad_data, "{}: does not say how many types its tokens have",
                run.data->name());
   if (!batches.order.empty()) {
@@ -149,38 +129,43 @@ Run prepare(const Job& job) {
   }
   run.order = make_order(batches, *run.data, run.order_shard.get(), job.seed);
   resolve_steps(run.recipe, run.order->batches_per_epoch());
+  run.tokenizer = header.tokenizer;
+}
 
-  run.tokenizer = run.data->header().tokenizer;
-  const From from = job.from.empty() ? From{} : model_from(job, *run.data, run.tokenizer);
-  run.model = from.model
-                  ? from.model
-                  : new_model(job.model, static_cast<std::int64_t>(run.data->header().vocabulary));
-  if (run.recipe.objective.label_smoothing > 0 && !run.model->options.vocabulary.cutoffs.empty())
+// Throws Error{usage} for data and a recipe that the model cannot train on.
+void check_model(const Run& run) {
+  const bool pairs = reads_pairs(run);
+  const auto& options = run.model->options;
+  if (run.recipe.objective.label_smoothing > 0 && !options.vocabulary.cutoffs.empty())
     core::fail(core::Code::usage, "--label-smoothing: is for a softmax without --cutoffs");
-  const auto context = run.model->architecture->context();
-  if (nn::arch_facts(run.model->options.arch).reads_source != pairs)
-    core::fail(core::Code::usage, "--arch {}: trains on {}, but {} has {}", run.model->options.arch,
+  if (nn::arch_facts(options.arch).reads_source != pairs)
+    core::fail(core::Code::usage, "--arch {}: trains on {}, but {} has {}", options.arch,
                pairs ? "tokens" : "pairs of sentences", run.data->name(),
                pairs ? "pairs" : "tokens");
+  const auto context = run.model->architecture->context();
   if (pairs && context) check_pair_lengths(*run.data, *context);
-  if (!pairs && context && batches.segment > *context)
+  const std::int64_t segment = run.recipe.batches.segment;
+  if (!pairs && context && segment > *context)
     core::fail(core::Code::usage,
                "--segment: {} is longer than the {} positions of the model; raise --context",
-               batches.segment, *context);
+               segment, *context);
+}
 
+void open_targets(Run& run) {
+  const std::string& path = run.recipe.objective.targets;
+  if (path.empty()) return;
+  if (reads_pairs(run)) core::fail(core::Code::usage, "--targets: are of tokens, not of pairs");
+  if (!run.model->head->linear())
+    core::fail(core::Code::usage, "--targets: is for a softmax without --cutoffs or a bias");
+  run.targets = std::make_unique<TargetShard>(path, *run.data);
+}
+
+// What the model's folder says of the run.
+void describe(const Job& job, const From& from, Run& run) {
   const auto& objective = run.recipe.objective;
-  if (!objective.targets.empty()) {
-    if (pairs) core::fail(core::Code::usage, "--targets: are of tokens, not of pairs");
-    if (!run.model->head->linear())
-      core::fail(core::Code::usage, "--targets: is for a softmax without --cutoffs or a bias");
-    run.targets = std::make_unique<TargetShard>(objective.targets, *run.data);
-  }
-  run.rules = rules_of(run, pairs);
-
-  const auto rule = nn::MemoryRule::parse(run.recipe.objective.memory);
-  run.facts["memory"] = rule.name();
-  run.facts["memory_temperature"] = job.recipe.objective.memory_temperature;
-  run.facts["segment"] = batches.segment;
+  run.facts["memory"] = nn::MemoryRule::parse(objective.memory).name();
+  run.facts["memory_temperature"] = objective.memory_temperature;
+  run.facts["segment"] = run.recipe.batches.segment;
   // It stays of its family, also where another one comes first that has its shape.
   const auto* const family = model::family_of(run.model->options);
   if (!from.family.empty() && (family == nullptr || family->type != from.family))
@@ -189,11 +174,47 @@ Run prepare(const Job& job) {
   run.files = {{"data", {"FILE", run.data->name()}},
                {"tokenizer", {"tokenizer", run.data->name()}},
                {"valid", {"--valid", job.valid}},
-               {"order", {"--order", batches.order}},
+               {"order", {"--order", run.recipe.batches.order}},
                {"targets", {"--targets", objective.targets}},
                {"from", {"--from", job.from}}};
   run.config = model::make_config(run.model->options, run.model->vocabulary, run.facts,
                                   model::tokenizer_fingerprint(run.tokenizer), -1);
+}
+
+}  // namespace
+
+void ValidationOptions::fields(core::FieldList& f) {
+  f("valid-command", command,
+    "run on the model at each validation (its folder: {} and $TESSERA_MODEL); "
+    "the last number it prints is the score");
+  f("valid-better", better, "which of the command's scores is the better one", {"higher", "lower"});
+}
+
+void Job::fields(core::FieldList& f) {
+  model.fields(f);
+  recipe.fields(f);
+  const auto in_run = f.group("Run");
+  f("from", from, "start from the weights of a model (Tessera's, or one of transformers)");
+  f("valid", valid, "shard to validate on; the best model is kept");
+  validation.fields(f);
+}
+
+Run prepare(const Job& job) {
+  Run run;
+  run.recipe = job.recipe;
+  run.validation = job.validation;
+  run.seed = job.seed;
+  run.device = job.device;
+  run.record = job.record;
+  open_data(job, run);
+  const From from = job.from.empty() ? From{} : model_from(job, *run.data, run.tokenizer);
+  run.model = from.model
+                  ? from.model
+                  : new_model(job.model, static_cast<std::int64_t>(run.data->header().vocabulary));
+  check_model(run);
+  open_targets(run);
+  run.rules = rules_of(run);
+  describe(job, from, run);
   return run;
 }
 

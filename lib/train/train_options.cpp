@@ -10,7 +10,7 @@
 namespace train {
 
 void BatchOptions::fields(core::FieldList& f) {
-  f.group("Batches");
+  const auto in_batches = f.group("Batches");
   f("segment", segment, "tokens a segment").between(1, 16e6);
   f("segment-deviation", segment_deviation,
     "columns: lengths of segments vary by so many tokens, one in twenty is half; 0: all are equal")
@@ -39,7 +39,7 @@ void BatchOptions::fields(core::FieldList& f) {
 }
 
 void ObjectiveOptions::fields(core::FieldList& f) {
-  f.group("Training memory");
+  const auto in_training_memory = f.group("Training memory");
   f("memory", memory, "none, or any of local,long,ext joined by commas");
   f("memory-gradient", memory_gradient,
     "gradient into the memory's keys; own: of the own rank's losses alone", {"on", "own", "off"});
@@ -65,7 +65,7 @@ void ObjectiveOptions::fields(core::FieldList& f) {
 }
 
 void OptimiserOptions::fields(core::FieldList& f) {
-  f.group("Optimiser");
+  const auto in_optimiser = f.group("Optimiser");
   f("optimiser", optimiser, "adamw; radam; adam and nag as fairseq has them",
     {"adamw", "radam", "adam", "nag"});
   f("lr", lr, "highest learning rate; 0: 1e-3, or 0.1 for nag").between(0, 1000);
@@ -84,7 +84,7 @@ void OptimiserOptions::fields(core::FieldList& f) {
 }
 
 void ScheduleOptions::fields(core::FieldList& f) {
-  f.group("Schedule");
+  const auto in_schedule = f.group("Schedule");
   f("schedule", schedule, "learning rate after the warm-up",
     {"cosine", "cosine-restarts", "inverse-sqrt", "linear", "constant"});
   f("warmup", warmup, "updates of linear warm-up: a share below 1, else a number").between(0, 1e12);
@@ -100,7 +100,7 @@ void ScheduleOptions::fields(core::FieldList& f) {
 }
 
 void Recipe::fields(core::FieldList& f) {
-  f.group("Length");
+  const auto in_length = f.group("Length");
   f("steps", steps, "updates; auto: by --epochs, else by the size of the data")
       .between(1, 1e12)
       .or_auto();
@@ -109,7 +109,7 @@ void Recipe::fields(core::FieldList& f) {
   objective.fields(f);
   optimiser.fields(f);
   schedule.fields(f);
-  f.group("Run");
+  const auto in_run = f.group("Run");
   f("precision", precision, "of the model's products; auto: float32 on the CPU, bfloat16 on a GPU",
     {"auto", "float32", "bfloat16"});
   f("deterministic", deterministic, "on a GPU: the same bytes each time, some of it slower")

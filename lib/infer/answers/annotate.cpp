@@ -157,7 +157,7 @@ void AnnotateOptions::fields(core::FieldList& f) {
       .short_name = 't';
   f("from", from, "what FILEs are; auto: shards where they begin so, else texts; stdin is a shard",
     {"auto", "shard", "text", "sample"});
-  f.group("Page");
+  const auto in_page = f.group("Page");
   f("beside", beside,
     "a --per-token file of eval-ppl on the same shards: what it is compared with");
   f("title", title, "of the page; auto: the first FILE's name");

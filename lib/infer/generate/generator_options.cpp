@@ -21,7 +21,7 @@ void DrawOptions::fields(core::FieldList& f) {
 }
 
 void SpanOptions::fields(core::FieldList& f) {
-  f.group("Spans");
+  const auto in_spans = f.group("Spans");
   f("spans", longest,
     "after a word that the stores gave, take so many tokens at most of what follows it there, "
     "as long as the model agrees; 0: none")
@@ -36,7 +36,7 @@ void SpanOptions::fields(core::FieldList& f) {
 }
 
 void TranslationOptions::fields(core::FieldList& f) {
-  f.group("Translation");
+  const auto in_translation = f.group("Translation");
   f("source", source, "each prompt is a source to translate, for an encoder-decoder");
   f("max-len-a", max_len_a, "most tokens of a translation are a x + b, x those of the source")
       .between(0, 1e6);
@@ -47,19 +47,19 @@ void TranslationOptions::fields(core::FieldList& f) {
 }
 
 void GeneratorOptions::fields(core::FieldList& f) {
-  f.group("Words");
+  const auto in_words = f.group("Words");
   draw.fields(f);
   f("beam", beam, "search with so many hypotheses instead of drawing; 0: draw").between(0, 10e3);
   f("length-penalty", length_penalty, "hypotheses compare by log p / tokens^X").between(-100, 100);
   f("samples", samples, "texts for each prompt; with --beam its best ones")
       .between(1, 1e6)
       .short_name = 'n';
-  f.group("Ends");
+  const auto in_ends = f.group("Ends");
   f("max-tokens", max_tokens, "most tokens of a text").between(1, kMostTokens);
   f("stop", stop, "a text ends before this; give it again for more");
   f("ignore-end", ignore_end, "go on after the tokens that end a text");
   translation.fields(f);
-  f.group("Running");
+  const auto in_running = f.group("Running");
   f("begin", begin,
     "what stands before a prompt: none, or a token; auto: what the tokenizer's template says");
   f("window", window,
@@ -68,7 +68,7 @@ void GeneratorOptions::fields(core::FieldList& f) {
   f("batch", batch, "texts decoded together").between(1, 1e6);
   f("weights", weights, "precision of the weights on the CPU; less is faster",
     {"float32", "bfloat16", "int8"});
-  f.group("Citations");
+  const auto in_citations = f.group("Citations");
   f("cite", cite, "tell the stored contexts and the n-grams that gave each token its probability");
   f("cite-most", cite_most, "contexts of a token").between(1, 65536);
   spans.fields(f);

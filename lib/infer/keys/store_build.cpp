@@ -72,7 +72,7 @@ void StoreBuildOptions::fields(core::FieldList& f) {
       .at_most(1);
   windows.fields(f);
   reach.fields(f);
-  f.group("Parts");
+  const auto in_parts = f.group("Parts");
   f("part", part,
     "I/N: a store of the I-th of N parts of the text; launcher: as srun or an array says");
   f("merge", merge, "one store of those that --part made of a text: the FILEs are these");

@@ -3,7 +3,7 @@
 namespace infer {
 
 void MemoryOptions::fields(core::FieldList& f) {
-  f.group("Memories");
+  const auto in_memories = f.group("Memories");
   f("memory", memory,
     "none, or a sum of local and long [local and long as the model was trained with]");
   f("long", long_reach, "how far long reaches back: 12288 (tokens) or 4seg (segments) [4seg]");
@@ -22,7 +22,6 @@ void MemoryOptions::fields(core::FieldList& f) {
   stores.fields(f);
   ngrams.fields(f);
   with.fields(f);
-  f.group("Memories");
   f("gate", gate, "gates as --tune fitted them, for the shares that are gate; a text each");
   f("tuned-on", tuned_on, "fingerprint of the data these were tuned on, for the signature");
 }

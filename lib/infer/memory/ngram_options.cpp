@@ -14,7 +14,7 @@ std::int64_t ngram_bucket(std::uint64_t length, bool one) {
 }
 
 void NgramOptions::fields(core::FieldList& f) {
-  f.group("N-grams");
+  const auto in_ngrams = f.group("N-grams");
   f("ngrams", folders, "folder of an index of n-grams (build-ngrams); again for more");
   f("ngrams-lambda", *lambda.target(),
     "their share: one for all, or 20, as --tune finds them, "

@@ -3,7 +3,7 @@
 namespace infer {
 
 void StoreOptions::fields(core::FieldList& f) {
-  f.group("Datastores");
+  const auto in_datastores = f.group("Datastores");
   f("datastore", folders, "folder of a datastore of this model; again for more");
   f("datastore-combine", combine,
     "stores in the head's softmax, as a distribution of their own, or both; auto: as --combine",

@@ -36,7 +36,7 @@ WithText read_with(const std::string& text) {
 }  // namespace
 
 void WithOptions::fields(core::FieldList& f) {
-  f.group("Further models");
+  const auto in_further_models = f.group("Further models");
   f("with", models,
     "MODEL[:share]: a further model with the same tokenizer, mixed in; "
     "again for more [:auto, all alike]; :gate: a gate gives it");

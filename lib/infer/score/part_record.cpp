@@ -31,7 +31,7 @@ void add_gates(Totals& totals, const PartRecord& record) {
 }  // namespace
 
 void PartOptions::fields(core::FieldList& f) {
-  f.group("Parts");
+  const auto in_parts = f.group("Parts");
   f("part", part, "I/N: score the I-th of N parts, for --sum; launcher: as srun or an array says");
   f("sum", sum, "the figures of all parts together: the FILEs are what --part wrote");
   f("datastore-ranks", datastore_ranks,

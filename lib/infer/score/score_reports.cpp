@@ -9,7 +9,7 @@
 namespace infer {
 
 void ReportOptions::fields(core::FieldList& f) {
-  f.group("Reports");
+  const auto in_reports = f.group("Reports");
   f("per-token", per_token, "write the scores of every token to this file");
   f("by", by, "a table of the loss by parts of the text",
     {"none", "frequency", "position", "document"});

@@ -203,7 +203,7 @@ Tuned tune_on(const MemoryGrid& grid, nn::Model& model, const shard::Dataset& da
 }  // namespace
 
 void TuneOptions::fields(core::FieldList& f) {
-  f.group("Tuning");
+  const auto in_tuning = f.group("Tuning");
   f("tune", data, "validation shard: choose temperatures, thetas and shares on it");
   f("tune-output", output, "write what was chosen to this file, for --config");
   f("tune-temperatures", temperatures,

@@ -29,6 +29,7 @@ void set_where_it_is(const std::vector<nn::Model*>& models, const auto& set) {
 }  // namespace
 
 void LayerReachOptions::fields(core::FieldList& f) {
+  const auto in_memory_of_layers = f.group("Memory of layers");
   f("layer-memory", layer_memory,
     "past tokens each layer keeps, as train takes it [as the model was trained]");
   f("clamp-length", clamp_length,

@@ -18,7 +18,7 @@ constexpr std::int64_t kMostByDefault = 256;
 }  // namespace
 
 void RetrieveOptions::fields(core::FieldList& f) {
-  f.group("Retrieval");
+  const auto in_retrieval = f.group("Retrieval");
   f("retrieve", index,
     "an index of passages (bm25-search build): "
     "the best one stands in front of what the model reads");

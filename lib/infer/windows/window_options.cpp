@@ -7,7 +7,7 @@
 namespace infer {
 
 void WindowOptions::fields(core::FieldList& f, bool documents) {
-  f.group("Windows");
+  const auto in_windows = f.group("Windows");
   f("window", window,
     "tokens fed at once; 0: the segment of its training, else the model's positions")
       .between(0, 16e6);
@@ -31,6 +31,7 @@ void WindowOptions::fields(core::FieldList& f, bool documents) {
 }
 
 void WindowOptions::protocol_field(core::FieldList& f, std::vector<std::string> names) {
+  const auto in_windows = f.group("Windows");
   f("protocol", protocol,
     "windows, what begins them and what counts as another program has them; "
     "options that are given win",

@@ -6,6 +6,7 @@
 namespace nn {
 
 void GraphOptions::fields(core::FieldList& f) {
+  const auto group = f.group("Computing");
   f("cuda-graph", cuda_graph, "on a GPU: what is the same each time is recorded and started as one",
     {"on", "off"});
 }

@@ -206,26 +206,21 @@ void SruppOptions::fields(core::FieldList& f) {
 }
 
 void ModelOptions::fields(core::FieldList& f) {
-  f.group("Model");
+  const auto group = f.group("Model");
   f("arch", arch, "architecture", architecture_names());
   shape.fields(f);
-  f.group("Vocabulary");
-  vocabulary.fields(f);
-  f.group("Transformer");
-  transformer.fields(f);
-  f.group("LSTM");
-  lstm.fields(f);
-  f.group("Gated linear attention");
-  gla.fields(f);
-  f.group("Memory Mosaics");
-  mosaic.fields(f);
-  mosaic2.fields(f);
-  f.group("Memory of layers");
-  layer_memory.fields(f);
-  f.group("Transformer-XL");
-  transformer_xl.fields(f);
-  f.group("SRU++");
-  srupp.fields(f);
+  f.group("Vocabulary", vocabulary);
+  f.group("Transformer", transformer);
+  f.group("LSTM", lstm);
+  f.group("Gated linear attention", gla);
+  {
+    const auto in_mosaics = f.group("Memory Mosaics");
+    mosaic.fields(f);
+    mosaic2.fields(f);
+  }
+  f.group("Memory of layers", layer_memory);
+  f.group("Transformer-XL", transformer_xl);
+  f.group("SRU++", srupp);
 }
 
 }  // namespace nn

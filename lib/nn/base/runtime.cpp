@@ -12,7 +12,7 @@
 namespace nn {
 
 void DeviceOptions::fields(core::FieldList& f) {
-  f.group("Computing");
+  const auto in_computing = f.group("Computing");
   f("device", device, "cpu, cuda, cuda:1 (the second one), or auto: cuda if there is one");
 }
 

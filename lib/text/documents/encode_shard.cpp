@@ -39,7 +39,7 @@ core::OrderedJson changes_of(const TextOptions& options, Format format, bool pai
 }  // namespace
 
 void TextOptions::fields(core::FieldList& f) {
-  f.group("Documents");
+  const auto in_documents = f.group("Documents");
   f("format", format,
     "text: a file is a document; lines, jsonl: a line is (files named .jsonl: jsonl); "
     "wikitext: a page is, with the line = Title = first",

@@ -173,6 +173,29 @@ DOCTEST_TEST_CASE("the nearest name, where one is near") {
   DOCTEST_CHECK(core::did_you_mean(std::string(100'000, 'x'), names).empty());
 }
 
+DOCTEST_TEST_CASE("a heading of --help ends with the options that it is for") {
+  struct Inner {
+    bool b = false;
+    void fields(core::FieldList& f) {
+      const auto group = f.group("Inner");
+      f("b", b, "");
+    }
+  } inner;
+  bool a = false, c = false, d = false;
+  core::FieldList list;
+  {
+    const auto outer = list.group("Outer");
+    list("a", a, "");
+    inner.fields(list);
+    list("c", c, "");
+    list.group("Other", inner);
+  }
+  list("d", d, "");
+  std::string headings;
+  for (const auto& field : list.all()) headings += field.name + "=" + field.group + " ";
+  DOCTEST_CHECK(headings == "a=Outer b=Inner c=Outer b=Inner d= ");
+}
+
 DOCTEST_TEST_CASE("sizes and durations as people type them") {
   DOCTEST_CHECK(core::parse_count("64K") == 64'000);
   DOCTEST_CHECK(core::parse_count("1.1m") == 1'100'000);
@@ -197,6 +220,10 @@ DOCTEST_TEST_CASE("sizes and durations as people type them") {
   DOCTEST_CHECK(core::format_count(16'000'000) == "16M");
   DOCTEST_CHECK(core::format_count(65'536) == "65536");
   DOCTEST_CHECK(core::format_count(65'536, 1024) == "64K");
+  DOCTEST_CHECK(core::format_count(0x1p46, 1024) == "64T");
+  DOCTEST_CHECK(core::format_count(9999e12) == "9999T");
+  DOCTEST_CHECK(core::format_count(4e18) == "4000000000000000000");
+  DOCTEST_CHECK(core::format_count(64e12, 1024) == "64000000000000");
   DOCTEST_CHECK(core::format_count(-1) == "-1");
   DOCTEST_CHECK(core::format_count(0.5) == "0.5");
   DOCTEST_CHECK(core::format_bytes(1536) == "1.5 KiB");
@@ -220,10 +247,6 @@ DOCTEST_TEST_CASE("digests: known values, pieces, hexadecimal") {
   }));
   for (const char* bad :
        {"", "99aa06d3014798d86001c324468d497", "99aa06d3014798d86001c324468d497G"})
-  DOCTEST_CHECK(core::format_count(0x1p46, 1024) == "64T");
-  DOCTEST_CHECK(core::format_count(9999e12) == "9999T");
-  DOCTEST_CHECK(core::format_count(4e18) == "4000000000000000000");
-  DOCTEST_CHECK(core::format_count(64e12, 1024) == "64000000000000");
     DOCTEST_CHECK(thrown([&] { core::Digest::from_hex(bad); }).code == 65);
 }
 
