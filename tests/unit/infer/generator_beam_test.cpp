@@ -210,6 +210,23 @@ DOCTEST_TEST_CASE("a beam that prunes nothing ranks all texts of five steps as b
   expect_brute_force(485, {0, 3});
 }
 
+DOCTEST_TEST_CASE("where many words end a text as many hypotheses go on as the beam is wide") {
+  // By log p: word 7 goes on, words 0 to 6 end the text, words 8 to 11 go on.
+  std::vector<float> row(12);
+  for (std::size_t w = 0; w < row.size(); ++w) row[w] = -2 - static_cast<float>(w);
+  row[7] = -1;
+  infer::Beam beam(3, 1, 4);
+  const auto parents =
+      beam.advance({row}, [](std::size_t, std::int64_t word) -> std::optional<Finish> {
+        if (word < 7) return Finish::end;
+        return std::nullopt;
+      });
+  DOCTEST_CHECK(parents == Tokens{0, 0, 0});
+  DOCTEST_REQUIRE(beam.live().size() == 3);
+  for (const std::int64_t i : {0, 1, 2})
+    DOCTEST_CHECK(beam.live()[static_cast<std::size_t>(i)].tokens == Tokens{7 + i});
+}
+
 DOCTEST_TEST_CASE("a search of width one is greedy") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     Tokens greedy;
