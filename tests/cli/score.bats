@@ -302,3 +302,26 @@ for before in ("", "x"):
     [[ $stderr == 'score: bad.json: "x"'* ]]
   done
 }
+
+@test "--boundary prefix: a token that joins a context and a continuation is scored whole" {
+  cat >joins.json <<'END'
+{"version": "1.0", "added_tokens": [], "normalizer": null, "post_processor": null,
+ "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
+ "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3}, "merges": ["a b"]}}
+END
+  # "cab" is c, ab: the texts' first token is not scored, the others stand behind the same as the choices.
+  printf '%s\n' '{"context": "ca", "choices": ["b", "c"]}' '{"text": "cab"}' '{"text": "cac"}' >joins.jsonl
+  score -q -m model -t joins.json --boundary prefix --per-token --json --report figures joins.jsonl >answers
+  python3 - <<'END'
+import json
+question, *texts = map(json.loads, open("answers"))
+assert [[t["token"] for t in c["per_token"]] for c in question["choices"]] == [[3], [0, 2]]
+assert [(c["tokens"], c["bytes"]) for c in question["choices"]] == [(1, 2), (2, 2)]
+for choice, text in zip(question["choices"], texts):
+    assert text["bytes"] == 2 and abs(choice["log_prob"] - text["log_prob"]) < 1e-4
+assert "|boundary:prefix" in json.load(open("figures"))["signature"]
+END
+  run --separate-stderr score -q -m model -t joins.json joins.jsonl
+  [ "$status" -eq 65 ] && [ "$stderr" = 'score: joins.jsonl:1: continuation 0 has no token' ]
+}

@@ -53,7 +53,11 @@ void AnswererOptions::fields(core::FieldList& f) {
   folder.short_name = 'm', folder.required = true;
   f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, for a model whose folder has none")
       .short_name = 't';
-  f.group("Choices");
+  f("boundary", boundary,
+    "where a continuation begins: behind as many tokens as its context has alone, or behind those "
+    "that both have in common",
+    {"count", "prefix"});
+  const auto in_choices = f.group("Choices");
   f("domain-context", domain_context,
     "a context of all questions: choices are compared by what their own adds to it too");
   f("verbalizers", verbalizers,
@@ -63,7 +67,7 @@ void AnswererOptions::fields(core::FieldList& f) {
   reach.fields(f);
   retrieve.fields(f);
   memory.fields(f);
-  f.group("Citations");
+  const auto in_citations = f.group("Citations");
   f("cite", cite,
     "tell the stored contexts and the n-grams that gave each scored token its probability");
   f("cite-most", cite_most, "contexts of a token").between(1, 65536);
@@ -145,6 +149,7 @@ std::string Answerer::signature(const core::Digest& requests) const {
   const auto add = [&](const char* name, const std::string& of) {
     text += fmt::format("|{}:{}", name, short_fingerprint(core::hash128(of)));
   };
+  if (options_.boundary != "count") text += "|boundary:" + options_.boundary;
   if (!options_.domain_context.empty()) add("domain-context", options_.domain_context);
   if (!verbalizers_.empty()) add("verbalizers", core::Json(verbalizers_).dump());
   return text;
@@ -194,8 +199,10 @@ std::vector<Answerer::Asked> Answerer::ask(const std::string& context,
                                            const std::string& origin, Batch& batch) const {
   std::vector<Asked> asked;
   const std::size_t first = batch.passages.size();
+  const auto boundary = options_.boundary == "prefix" ? Boundary::prefix : Boundary::count;
+  auto all = encode_jointly(*tokenizer_, *encoder_, context, continuations, boundary);
   for (std::size_t i = 0; i < continuations.size(); ++i) {
-    auto tokens = encode_jointly(*encoder_, context, continuations[i]);
+    auto& tokens = all[i];
     const auto which = [&] {
       return continuations.size() == 1 ? std::string() : fmt::format(" {}", i);
     };

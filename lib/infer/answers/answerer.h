@@ -27,8 +27,9 @@ namespace infer {
 
 struct AnswererOptions {
   std::string model, tokenizer;
-  std::string domain_context;  ///< choices are scored behind it too; empty: they are not
-  std::string verbalizers;     ///< a file, {choice: [text, ...]}: what stands for a choice
+  std::string boundary = "count";  ///< of a context and a continuation; prefix: see Boundary
+  std::string domain_context;      ///< choices are scored behind it too; empty: they are not
+  std::string verbalizers;         ///< a file, {choice: [text, ...]}: what stands for a choice
   bool cite = false;
   std::int64_t cite_most = 3;
   WindowOptions windows;

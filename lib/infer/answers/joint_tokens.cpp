@@ -23,6 +23,21 @@ std::vector<std::uint32_t> encode(text::Encoder& encoder, std::string_view text)
   return ids;
 }
 
+std::size_t common_prefix(const std::vector<std::uint32_t>& a,
+                          const std::vector<std::uint32_t>& b) {
+  const auto ends = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  return static_cast<std::size_t>(ends.first - a.begin());
+}
+
+// Of tokens behind others. A normalizer may have made them of other bytes: `most` are there.
+std::int64_t bytes_of(const text::Tokenizer& tokenizer, const std::vector<std::uint32_t>& tokens,
+                      std::int64_t most) {
+  bool line_start = false;
+  std::string text;
+  for (const auto token : tokens) tokenizer.decode_token(token, line_start, text);
+  return std::min(most, std::ssize(text));
+}
+
 }  // namespace
 
 std::size_t trailing_space(const std::string& text) {
@@ -35,17 +50,31 @@ std::size_t trailing_space(const std::string& text) {
   }
 }
 
-JointTokens encode_jointly(text::Encoder& encoder, const std::string& context,
-                           const std::string& continuation) {
+std::vector<JointTokens> encode_jointly(const text::Tokenizer& tokenizer, text::Encoder& encoder,
+                                        const std::string& context,
+                                        const std::vector<std::string>& continuations,
+                                        Boundary boundary) {
   const std::size_t kept = context.size() - trailing_space(context);
-  const auto before = encode(encoder, std::string_view(context).substr(0, kept));
-  const auto whole = encode(encoder, context + continuation);
-  JointTokens tokens;
-  tokens.context.assign(before.begin(), before.end());
-  const auto from = std::min(before.size(), whole.size());
-  tokens.continuation.assign(whole.begin() + static_cast<std::ptrdiff_t>(from), whole.end());
-  tokens.bytes = static_cast<std::int64_t>(context.size() - kept + continuation.size());
-  return tokens;
+  const auto alone = encode(encoder, std::string_view(context).substr(0, kept));
+  std::vector<std::vector<std::uint32_t>> wholes;
+  std::size_t common = alone.size();
+  for (const auto& continuation : continuations) {
+    const auto& whole = wholes.emplace_back(encode(encoder, context + continuation));
+    if (boundary == Boundary::prefix) common = std::min(common, common_prefix(alone, whole));
+  }
+  const auto end = alone.begin() + static_cast<std::ptrdiff_t>(common);
+  const std::vector<std::uint32_t> moved(end, alone.end());
+  const auto more = static_cast<std::int64_t>(context.size() - kept) +
+                    bytes_of(tokenizer, moved, static_cast<std::int64_t>(kept));
+  std::vector<JointTokens> all;
+  for (std::size_t i = 0; i < wholes.size(); ++i) {
+    const auto& whole = wholes[i];
+    const auto from = static_cast<std::ptrdiff_t>(std::min(common, whole.size()));
+    all.push_back({{alone.begin(), end},
+                   {whole.begin() + from, whole.end()},
+                   more + std::ssize(continuations[i])});
+  }
+  return all;
 }
 
 }  // namespace infer

@@ -13,7 +13,11 @@ namespace {
 
 using Tokens = std::vector<std::int64_t>;
 
-infer::JointTokens joint(const std::string& context, const std::string& continuation) {
+using infer::Boundary;
+
+std::vector<infer::JointTokens> joint(const std::string& context,
+                                      const std::vector<std::string>& continuations,
+                                      Boundary boundary) {
   // "ab" is one token, and so is " c".
   static const auto tokenizer = text::parse_tokenizer(
       R"({"version": "1.0", "added_tokens": [], "normalizer": null, "post_processor": null,
@@ -23,7 +27,11 @@ infer::JointTokens joint(const std::string& context, const std::string& continua
                     "merges": ["a b", "Ġ c"]}})",
       "test");
   const auto encoder = tokenizer->encoder();
-  return infer::encode_jointly(*encoder, context, continuation);
+  return infer::encode_jointly(*tokenizer, *encoder, context, continuations, boundary);
+}
+
+infer::JointTokens joint(const std::string& context, const std::string& continuation) {
+  return joint(context, {continuation}, Boundary::count)[0];
 }
 
 }  // namespace
@@ -43,6 +51,33 @@ DOCTEST_TEST_CASE(
   // What was two tokens alone became one: there is nothing more.
   DOCTEST_CHECK(joint("a", "b").continuation.empty());
   DOCTEST_CHECK(joint("a", "bc").continuation == Tokens{2});
+}
+
+DOCTEST_TEST_CASE("a continuation may begin where the context alone and the whole part ways") {
+  const auto prefix = [](const std::string& context, const std::string& continuation) {
+    return joint(context, {continuation}, Boundary::prefix)[0];
+  };
+  // Nothing joins: the same as by count.
+  const auto plain = prefix("a ", "c");
+  DOCTEST_CHECK(
+      (plain.context == Tokens{0} && plain.continuation == Tokens{5} && plain.bytes == 2));
+  // "ca" is c, a; "cabc" is c, ab, c.
+  const auto joins = prefix("ca", "bc");
+  DOCTEST_CHECK(
+      (joins.context == Tokens{2} && joins.continuation == Tokens{4, 2} && joins.bytes == 3));
+  const auto all = prefix("a", "b");
+  DOCTEST_CHECK((all.context.empty() && all.continuation == Tokens{4} && all.bytes == 2));
+  DOCTEST_CHECK(prefix("a", "").continuation.empty());
+  DOCTEST_CHECK(joint("ca", {}, Boundary::prefix).empty());
+  // The choices of one context follow the same tokens, those that join it and those that do not.
+  const auto choices = joint("ca", {"c", "b", " c"}, Boundary::prefix);
+  for (const auto& choice : choices) DOCTEST_CHECK(choice.context == Tokens{2});
+  DOCTEST_CHECK((choices[0].continuation == Tokens{0, 2} && choices[0].bytes == 2));
+  DOCTEST_CHECK((choices[1].continuation == Tokens{4} && choices[1].bytes == 2));
+  DOCTEST_CHECK((choices[2].continuation == Tokens{0, 5} && choices[2].bytes == 3));
+  // By count each has its own tokens, and none of "b".
+  const auto counted = joint("ca", {"c", "b"}, Boundary::count);
+  DOCTEST_CHECK((counted[0].continuation == Tokens{2} && counted[1].continuation.empty()));
 }
 
 DOCTEST_TEST_CASE("white space at a text's end, as Python's strings have it") {
