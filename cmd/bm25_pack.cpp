@@ -14,15 +14,15 @@
 #include "cli/summary.h"
 #include "core/error.h"
 #include "core/io.h"
-#include "text/pack/hits_file.h"
-#include "text/pack/pack_data.h"
+#include "passages/hits_file.h"
+#include "passages/pack_data.h"
 
 namespace {
 
 struct Options {
   std::vector<std::string> files;
-  text::PackOptions pack;
-  text::HitsOptions hits;
+  passages::PackOptions pack;
+  passages::HitsOptions hits;
   cli::SummaryOptions summary;
 
   void fields(core::FieldList& f) {
@@ -33,26 +33,27 @@ struct Options {
   }
 };
 
-int dump_terms(const text::PackingData& in, const cli::Context& context) {
+int dump_terms(const passages::PackingData& in, const cli::Context& context) {
   core::Output out(context.output);
-  text::print_terms(in, static_cast<int>(context.jobs), out);
+  passages::print_terms(in, static_cast<int>(context.jobs), out);
   out.commit();
   return 0;
 }
 
-text::TermLists read_terms(const text::PackingData& in, const Options& options,
-                           const cli::Context& context) {
+passages::TermLists read_terms(const passages::PackingData& in, const Options& options,
+                               const cli::Context& context) {
   cli::Progress progress(context, "analyse", in.unit.name + "s", in.units());
-  return text::list_terms(in, options.pack, static_cast<int>(context.jobs), progress.counter());
+  return passages::list_terms(in, options.pack, static_cast<int>(context.jobs), progress.counter());
 }
 
-text::Found find_hits(const text::Bm25& bm25, const Options& options, const cli::Context& context) {
+passages::Found find_hits(const passages::Bm25& bm25, const Options& options,
+                          const cli::Context& context) {
   cli::Progress progress(context, "search", "queries");
-  const auto queries = text::queries_of(bm25.lists().size(), core::part(options.hits.part),
-                                        static_cast<std::uint64_t>(options.hits.queries),
-                                        static_cast<std::uint64_t>(context.seed));
-  auto found = text::find_hits(bm25, options.pack, queries, static_cast<int>(context.jobs),
-                               progress.counter());
+  const auto queries = passages::queries_of(bm25.lists().size(), core::part(options.hits.part),
+                                            static_cast<std::uint64_t>(options.hits.queries),
+                                            static_cast<std::uint64_t>(context.seed));
+  auto found = passages::find_hits(bm25, options.pack, queries, static_cast<int>(context.jobs),
+                                   progress.counter());
   const bool spilled = bm25.lists().spilled();
   if (found.parts > 1 || spilled)
     cli::note(context, fmt::format("the index was searched in {} parts{}", found.parts,
@@ -63,14 +64,14 @@ text::Found find_hits(const text::Bm25& bm25, const Options& options, const cli:
 }
 
 // As lines, or as a part for --hits.
-int write_hits(const text::Found& found, const text::PackingData& in, const Options& options,
-               const cli::Context& context, cli::Summary& summary) {
+int write_hits(const passages::Found& found, const passages::PackingData& in,
+               const Options& options, const cli::Context& context, cli::Summary& summary) {
   core::Output out(context.output);
   if (options.hits.dump == "hits")
-    text::print_hits(found, out);
+    passages::print_hits(found, out);
   else
-    text::write_hits(text::search_of(in, options.pack), core::part(options.hits.part), found.hits,
-                     out);
+    passages::write_hits(passages::search_of(in, options.pack), core::part(options.hits.part),
+                         found.hits, out);
   out.commit();
   summary.commit({{"queries", found.queries.size()}}, {});
   return 0;
@@ -78,24 +79,25 @@ int write_hits(const text::Found& found, const text::PackingData& in, const Opti
 
 int pack(const Options& options, const cli::Context& context) {
   options.hits.check(options.pack.searches());
-  const auto in = text::open_packing(options.files, options.pack);
+  const auto in = passages::open_packing(options.files, options.pack);
   options.summary.check(options.hits.dump != "terms");
   if (options.hits.dump == "terms") return dump_terms(in, context);
   if (options.hits.dump.empty()) cli::refuse_binary_to_terminal(context);
   cli::Summary summary(context, options.summary);
-  std::optional<text::Found> found;
-  if (options.hits.joins()) found.emplace(text::join_hits(options.hits.files, in, options.pack));
+  std::optional<passages::Found> found;
+  if (options.hits.joins())
+    found.emplace(passages::join_hits(options.hits.files, in, options.pack));
   const auto lists = read_terms(in, options, context);
-  const text::Bm25 bm25(lists, {options.pack.k1, options.pack.b});
+  const passages::Bm25 bm25(lists, {options.pack.k1, options.pack.b});
   if (!found && (options.pack.searches() || options.hits.gives_hits()))
     found.emplace(find_hits(bm25, options, context));
   if (options.hits.gives_hits()) return write_hits(*found, in, options, context, summary);
 
   const auto seed = static_cast<std::uint64_t>(context.seed);
-  const auto packed = text::pack(in, bm25, found ? &*found : nullptr, options.pack, seed,
-                                 static_cast<int>(context.jobs));
+  const auto packed = passages::pack(in, bm25, found ? &*found : nullptr, options.pack, seed,
+                                     static_cast<int>(context.jobs));
   core::Output out(context.output);
-  const auto fingerprint = text::write_order(packed.order, in, options.pack, seed, out);
+  const auto fingerprint = passages::write_order(packed.order, in, options.pack, seed, out);
   out.commit();
   summary.commit(packed.figures(in.unit.name, bm25, options.pack.searches(), fingerprint),
                  {packed.summary(in.unit.name, options.pack.searches())});

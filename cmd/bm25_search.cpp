@@ -11,15 +11,15 @@
 #include "cli/run.h"
 #include "cli/summary.h"
 #include "core/io.h"
-#include "text/pack/passage_find.h"
-#include "text/pack/passage_index.h"
-#include "text/pack/passage_index_writer.h"
+#include "passages/passage_find.h"
+#include "passages/passage_index.h"
+#include "passages/passage_index_writer.h"
 
 namespace {
 
 struct BuildOptions {
   std::vector<std::string> files;
-  text::PassageOptions passages;
+  passages::PassageOptions passages;
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "shards of tokens; - or none is stdin");
     passages.fields(f);
@@ -30,21 +30,21 @@ int build(const BuildOptions& options, const cli::Context& context) {
   cli::refuse_binary_to_terminal(context);
   core::Output out(context.output);
   cli::Progress progress(context, "indexing", "passages");
-  text::write_passages(options.files, options.passages, static_cast<int>(context.jobs),
-                       progress.counter(), out);
+  passages::write_passages(options.files, options.passages, static_cast<int>(context.jobs),
+                           progress.counter(), out);
   out.commit();
   return 0;
 }
 
-int find(const text::FindOptions& options, const cli::Context& context) {
-  const text::PassageIndex index(options.index);
+int find(const passages::FindOptions& options, const cli::Context& context) {
+  const passages::PassageIndex index(options.index);
   core::Output out(context.output);
   cli::Progress progress(context, "searching", "queries");
-  text::find_passages(index, options, static_cast<int>(context.jobs), out,
-                      [&](std::uint64_t queries) {
-                        out.flush();
-                        progress.update(queries);
-                      });
+  passages::find_passages(index, options, static_cast<int>(context.jobs), out,
+                          [&](std::uint64_t queries) {
+                            out.flush();
+                            progress.update(queries);
+                          });
   out.commit();
   return 0;
 }
@@ -58,7 +58,7 @@ int info(const InfoOptions& options, const cli::Context& context) {
   if (options.files.empty()) core::fail(core::Code::usage, "give an INDEX to look at");
   std::string text;
   for (const auto& path : options.files)
-    text += cli::format_report(context, text::describe(text::PassageIndex(path)));
+    text += cli::format_report(context, passages::describe(passages::PassageIndex(path)));
   cli::write_output(context, text);
   return 0;
 }
@@ -67,7 +67,7 @@ int info(const InfoOptions& options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   BuildOptions made;
-  text::FindOptions sought;
+  passages::FindOptions sought;
   InfoOptions looked_at;
   return cli::run(
       argc, argv,

@@ -5,8 +5,8 @@
 #include "core/hash.h"
 #include "core/io.h"
 #include "fuzz/repair.h"
+#include "passages/hits_file.h"
 #include "shard/layout.h"
-#include "text/pack/hits_file.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -16,11 +16,11 @@
 namespace {
 
 // What the corpus is of.
-const text::SearchOf kSearch{"0123", "document", 0, 9, 3, 0.9, 0.4};
+const passages::SearchOf kSearch{"0123", "document", 0, 9, 3, 0.9, 0.4};
 
-core::Part read(std::span<const std::byte> bytes, text::Hits& all) {
+core::Part read(std::span<const std::byte> bytes, passages::Hits& all) {
   core::MemorySource source(bytes);
-  return text::read_hits(source, kSearch, all);
+  return passages::read_hits(source, kSearch, all);
 }
 
 }  // namespace
@@ -33,15 +33,15 @@ void repair(std::vector<std::byte>& bytes) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  text::Hits all(kSearch.units, kSearch.top), again = all;
+  passages::Hits all(kSearch.units, kSearch.top), again = all;
   try {
     const core::Part part = read(std::as_bytes(std::span(data, size)), all);
     const auto begin = part.begin(kSearch.units), end = part.end(kSearch.units);
-    text::Hits own(static_cast<std::uint32_t>(end - begin), kSearch.top);
+    passages::Hits own(static_cast<std::uint32_t>(end - begin), kSearch.top);
     for (auto unit = begin; unit < end; ++unit)
       own.set(static_cast<std::uint32_t>(unit - begin), all.of(static_cast<std::uint32_t>(unit)));
     core::MemorySink sink;
-    text::write_hits(kSearch, part, own, sink);
+    passages::write_hits(kSearch, part, own, sink);
     const core::Part same = read(sink.bytes, again);
     if (same.index != part.index || same.count != part.count) std::abort();
     for (std::uint32_t unit = 0; unit < kSearch.units; ++unit) {

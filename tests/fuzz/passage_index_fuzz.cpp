@@ -13,20 +13,20 @@
 #include "core/hash.h"
 #include "core/sealed_json.h"
 #include "fuzz/repair.h"
+#include "passages/passage_index.h"
 #include "shard/layout.h"
-#include "text/pack/passage_index.h"
 
 namespace {
 
 constexpr std::size_t kTail = 16;
 
-void ask(const text::PassageIndex& index) {
-  text::PassageQueries queries(index);
+void ask(const passages::PassageIndex& index) {
+  passages::PassageQueries queries(index);
   const auto words = queries.terms_of(std::string_view("The cats and rockets launch: cat, dog."));
   const auto some = index.passage(index.size() / 2, 20);
   const auto own = queries.terms_of(std::span(some));
-  const text::UnitRange without[] = {{0, index.size() / 2}};
-  const text::Bm25Query asked[] = {{words}, {own}, {own, without}};
+  const passages::UnitRange without[] = {{0, index.size() / 2}};
+  const passages::Bm25Query asked[] = {{words}, {own}, {own, without}};
   const auto hits = index.search(asked, 3);
   for (std::uint32_t query = 0; query < hits.queries(); ++query)
     for (const auto& hit : hits.of(query)) {
@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<Line> lines(size / 64 + 1);  // as a mapping lies
   std::memcpy(lines.data(), data, size);
   try {
-    ask(text::PassageIndex(std::span(lines[0].bytes, size), "fuzz"));
+    ask(passages::PassageIndex(std::span(lines[0].bytes, size), "fuzz"));
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data) std::abort();
   }

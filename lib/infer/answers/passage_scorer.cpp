@@ -103,7 +103,7 @@ void PassageScorer::score_text(const Passage& passage, TokenScores& to) {
   }
 }
 
-void PassageScorer::score_behind_fronts(const Tokens& context, const Tokens& continuation,
+void PassageScorer::score_with_prefixes(const Tokens& context, const Tokens& continuation,
                                         TokenScores& to) {
   const RetrievePlan& plan = plan_.retrieve;
   Tokens tokens = context;
@@ -112,13 +112,13 @@ void PassageScorer::score_behind_fronts(const Tokens& context, const Tokens& con
   std::int64_t number = 0;
   for (std::int64_t from = start; from < size; from += plan.every, ++number) {
     const std::int64_t end = std::min(from + plan.every, size);
-    const FrontQuery query = {
+    const RetrievalQuery query = {
         {tokens.begin() + std::max<std::int64_t>(0, from - plan.query), tokens.begin() + from}};
-    const Fronts fronts = retriever_->find({&query, 1})[0];
+    const Prefixes prefixes = retriever_->find({&query, 1})[0];
     Work work;
-    work.front = infer::longest(fronts);
-    work.position = std::max<std::int64_t>(0, end - 1 - (plan_.window - work.front));
-    if (!fronts.empty()) work.tree.stem = fronts[0].tokens;
+    work.prefix = infer::longest(prefixes);
+    work.position = std::max<std::int64_t>(0, end - 1 - (plan_.window - work.prefix));
+    if (!prefixes.empty()) work.tree.stem = prefixes[0].tokens;
     work.tree.stem.insert(work.tree.stem.end(), tokens.begin() + work.position,
                           tokens.begin() + end - 1);
     work.targets.assign(tokens.begin() + work.position + 1, tokens.begin() + end);
@@ -134,7 +134,7 @@ void PassageScorer::score_behind_fronts(const Tokens& context, const Tokens& con
     work.number = number;
     work.to = {&to};
     to.retrieved.push_back(
-        {{"token", from - start}, {"passages", to_json(fronts, retriever_->index())}});
+        {{"token", from - start}, {"passages", to_json(prefixes, retriever_->index())}});
     add(std::move(work));
   }
 }
@@ -201,7 +201,7 @@ std::vector<std::vector<TokenScores>> PassageScorer::score(std::span<const Passa
   for (std::size_t i = 0; i < passages.size(); ++i) {
     if (retriever_) {
       for (std::size_t k = 0; k < scores[i].size(); ++k)
-        score_behind_fronts(passages[i].context, passages[i].continuations[k], scores[i][k]);
+        score_with_prefixes(passages[i].context, passages[i].continuations[k], scores[i][k]);
     } else if (passages[i].text) {
       score_text(passages[i], scores[i][0]);
     } else {
@@ -259,8 +259,8 @@ std::vector<WindowToScore> PassageScorer::windows_of(const Work& work,
         {std::move(window), fresh, past, to, with_.empty() ? nullptr : &with_f_.at(to)});
   };
   if (work.continuations.empty()) {
-    add({stem_f.slice(0, work.front), stem_g.slice(0, work.front), torch::tensor(work.targets),
-         place_of(work.position, stem - work.front, work.number), work.first_scored,
+    add({stem_f.slice(0, work.prefix), stem_g.slice(0, work.prefix), torch::tensor(work.targets),
+         place_of(work.position, stem - work.prefix, work.number), work.first_scored,
          work.first_new},
         work.fresh, work.past, work.to[0]);
     return windows;

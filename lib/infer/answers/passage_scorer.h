@@ -64,14 +64,14 @@ class PassageScorer {
     std::int64_t first_scored = 0;
     bool fresh = true;
     std::optional<std::int64_t> first_new = {};  // see Window
-    std::int64_t front = 0;                      // tokens of the stem that are of no text
+    std::int64_t prefix = 0;                     // tokens of the stem that are of no text
     Tokens before = {};                          // see Window; of branches the whole context
   };
   // A context that is cut so far, or none of it is.
   using Stems = std::map<std::pair<std::int64_t, Tokens>, std::size_t>;
 
   void score_text(const Passage& passage, TokenScores& to);
-  void score_behind_fronts(const Tokens& context, const Tokens& continuation, TokenScores& to);
+  void score_with_prefixes(const Tokens& context, const Tokens& continuation, TokenScores& to);
   void gather(const Passage& passage, std::vector<TokenScores>& to, std::vector<Work>& works,
               Stems& stems);
   void count_context(std::int64_t tokens, std::int64_t left_out);

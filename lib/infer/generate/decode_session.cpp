@@ -43,7 +43,7 @@ Session::Session(Engine& engine, nn::Model& model, std::int64_t window, const Me
       carry_(model.architecture->carry()) {
   for (const auto& with : memory.with.models)
     with_.push_back(std::make_unique<With>(*with, device, precision, record));
-  if (retrieve.any()) fronted_.emplace(engine, retrieve, window);
+  if (retrieve.any()) prefixed_.emplace(engine, retrieve, window);
 }
 
 Session::~Session() = default;
@@ -57,7 +57,7 @@ bool Session::alone(std::size_t prompt_length) const {
 
 std::int64_t Session::forgotten_of(std::int64_t prompt_length) const {
   if (carry_ == nn::Carry::constant || prompt_length <= window_) return 0;
-  if (carry_ == nn::Carry::forget || fronted_) return prompt_length - window_;
+  if (carry_ == nn::Carry::forget || prefixed_) return prompt_length - window_;
   const std::int64_t half = window_ / 2, renewed = window_ - half;
   return (prompt_length - window_ + renewed - 1) / renewed * renewed;
 }
@@ -80,14 +80,14 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
   for (std::int64_t row = 0; row < n; ++row)
     memory_->read(row, prompts[static_cast<std::size_t>(row)]);
   for (const auto& with : with_) with->session.start(prompts, sources);
-  if (!fronted_ || memory_->remembers()) {
+  if (!prefixed_ || memory_->remembers()) {
     const Fed fed = feed(prompts);
     remember(fed, prompts);
     keep_last(fed);
   }
-  if (!fronted_) return;
+  if (!prefixed_) return;
   for (std::size_t i = 0; i < prompts.size(); ++i) texts_[i].length = size_of(prompts[i]);
-  fronted_->start(prompts);
+  prefixed_->start(prompts);
   keep_best();
 }
 
@@ -193,7 +193,7 @@ void Session::keep_last(const Fed& fed) {
 }
 
 void Session::keep_best() {
-  const nn::Hidden best = fronted_->best();
+  const nn::Hidden best = prefixed_->best();
   f_ = best.f, g_ = best.g;
 }
 
@@ -210,8 +210,8 @@ Tensor Session::log_probs_there() {
   for (const auto& other : with_) with.push_back(other->session.log_probs());
   const Tensor rows = memory_->any()
                           ? memory_->log_probs(engine_.head(), f_, g_, last_place(), with)
-                      : fronted_ ? fronted_->log_probs(engine_.head())
-                                 : engine_.head().log_probs(f_, nullptr);
+                      : prefixed_ ? prefixed_->log_probs(engine_.head())
+                                  : engine_.head().log_probs(f_, nullptr);
   return rows.to(torch::kFloat32).contiguous();
 }
 
@@ -272,9 +272,9 @@ void Session::advance(const std::vector<std::int64_t>& tokens,
   for (std::int64_t row = 0; row < rows(); ++row)
     memory_->read(row, {&tokens[static_cast<std::size_t>(row)], 1});
   for (const auto& with : with_) with->session.advance(tokens, guesses);
-  if (fronted_) {
+  if (prefixed_) {
     for (auto& text : texts_) ++text.length;
-    fronted_->advance(tokens);
+    prefixed_->advance(tokens);
     return keep_best();
   }
   if (came(tokens)) return;
@@ -299,8 +299,8 @@ void Session::select(const std::vector<std::int64_t>& rows) {
   std::vector<std::int64_t> same(texts_.size());
   std::iota(same.begin(), same.end(), 0);
   if (rows == same) return;
-  if (fronted_) {
-    fronted_->select(rows);
+  if (prefixed_) {
+    prefixed_->select(rows);
   } else {
     engine_.select(rows);
   }

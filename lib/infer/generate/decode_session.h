@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "infer/decode/decode_engine.h"
-#include "infer/generate/fronted_rows.h"
+#include "infer/generate/prefixed_rows.h"
 #include "infer/memory/cite.h"
 #include "infer/memory/memory_plan.h"
 #include "infer/memory/stream_memory.h"
@@ -61,7 +61,7 @@ class Session {
   void select(const std::vector<std::int64_t>& rows);
 
   /// Passages that stand before the texts; null: none are looked for.
-  const FrontedRows* fronted() const { return fronted_ ? &*fronted_ : nullptr; }
+  const PrefixedRows* prefixed() const { return prefixed_ ? &*prefixed_ : nullptr; }
 
   std::int64_t rows() const { return static_cast<std::int64_t>(texts_.size()); }
   std::int64_t window() const { return window_; }
@@ -105,7 +105,7 @@ class Session {
   torch::Device device_;
   nn::Carry carry_;
   std::optional<StreamMemory> memory_;
-  std::optional<FrontedRows> fronted_;
+  std::optional<PrefixedRows> prefixed_;
   std::vector<Text> texts_;
   std::vector<Ahead> ahead_;  // of each text
   torch::Tensor f_, g_;       // (rows, d) of each row's last token

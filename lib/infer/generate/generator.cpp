@@ -45,6 +45,46 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
                      torch::Device device, bool record)
     : loaded_(std::move(loaded)), options_(std::move(options)), device_(device) {
   options_.check();
+  check_translation();
+  read_tokenizer();
+  WindowOptions windows;
+  windows.window = options_.window;
+  if (options_.translation.source) {
+    const auto context = loaded_.model->architecture->context();
+    sources_.emplace(options_.translation, tokenizer_, context, loaded_.folder);
+    if (windows.window == 0) windows.window = context.value_or(kBoundless);
+  }
+  auto with = open_with(memory.with, loaded_, options_.reach, windows, device);
+  const WindowPlan plan = plan_windows(windows, *loaded_.model, loaded_.facts);
+  MemoryPlan memories = plan_memory(memory, plan, loaded_);
+  memories.with.models = std::move(with);
+  window_ = plan.window;
+  window_note_ = long_window_note(plan, loaded_.folder);
+  const RetrievePlan retrieve = plan_retrieval(options_.retrieve, window_, loaded_);
+  stores_ = memories.stores.opened;
+  check_memories(memories, retrieve);
+  const Precision precision = parse_precision(options_.weights);
+  engine_ = make_engine(*loaded_.model, device, precision, record);
+  if (options_.cite) citer_.emplace(memories, tokenizer_, options_.cite_most);
+  session_.emplace(*engine_, *loaded_.model, window_, memories, device, precision, retrieve,
+                   record);
+}
+
+// An encoder-decoder translates, and nothing else does.
+void Generator::check_translation() const {
+  const bool reads = nn::arch_facts(loaded_.model->options.arch).reads_source;
+  if (reads && !options_.translation.source)
+    core::fail(Code::usage, "{}: an encoder-decoder translates; give --source", loaded_.folder);
+  if (!reads && options_.translation.source)
+    core::fail(Code::usage, "--source: {} is no encoder-decoder; leave it out", loaded_.folder);
+  if (reads && options_.begin != "auto")
+    core::fail(Code::usage, "--begin: a translation starts as its pairs do; leave it out");
+  if (reads && options_.retrieve.any())
+    core::fail(Code::usage, "--retrieve: a translation reads its source; leave it out");
+}
+
+// The tokenizer, what it begins a prompt with and what ends a text.
+void Generator::read_tokenizer() {
   if (loaded_.tokenizer.empty())
     core::fail(Code::bad_data, "{}: no tokenizer in it to read a prompt with; give --tokenizer",
                loaded_.folder);
@@ -57,39 +97,14 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   for (const auto id : model::end_tokens(loaded_.folder, loaded_.config)) ends_.insert(id);
   const auto begin = chosen_beginning(options_.begin, tokenizer_.get(), loaded_.folder);
   if (begin.value_or(-1) >= 0) begin_ = {*begin};
-  WindowOptions windows;
-  windows.window = options_.window;
-  const bool reads = nn::arch_facts(loaded_.model->options.arch).reads_source;
-  if (reads && !options_.translation.source)
-    core::fail(Code::usage, "{}: an encoder-decoder translates; give --source", loaded_.folder);
-  if (!reads && options_.translation.source)
-    core::fail(Code::usage, "--source: {} is no encoder-decoder; leave it out", loaded_.folder);
-  if (reads && options_.begin != "auto")
-    core::fail(Code::usage, "--begin: a translation starts as its pairs do; leave it out");
-  if (reads) {
-    const auto context = loaded_.model->architecture->context();
-    sources_.emplace(options_.translation, tokenizer_, context, loaded_.folder);
-    if (windows.window == 0) windows.window = context.value_or(kBoundless);
-  }
-  auto with = open_with(memory.with, loaded_, options_.reach, windows, device);
-  const WindowPlan plan = plan_windows(windows, *loaded_.model, loaded_.facts);
-  MemoryPlan memories = plan_memory(memory, plan, loaded_);
-  memories.with.models = std::move(with);
-  window_ = plan.window;
-  window_note_ = long_window_note(plan, loaded_.folder);
-  const Precision precision = parse_precision(options_.weights);
-  engine_ = make_engine(*loaded_.model, device, precision, record);
-  if (options_.cite) citer_.emplace(memories, tokenizer_, options_.cite_most);
-  if (reads && options_.retrieve.any())
-    core::fail(Code::usage, "--retrieve: a translation reads its source; leave it out");
-  const RetrievePlan retrieve = plan_retrieval(options_.retrieve, window_, loaded_);
-  stores_ = memories.stores.opened;
+}
+
+// Spans come from stores, and several passages are mixed without any memory.
+void Generator::check_memories(const MemoryPlan& memories, const RetrievePlan& retrieve) const {
   if (options_.spans.longest > 0 && stores_ == nullptr)
     core::fail(Code::usage, "--spans: there is nothing to take them from; add --datastore");
   if (options_.spans.longest > 0) stores_->expect_followable();
-  session_.emplace(*engine_, *loaded_.model, window_, memories, device, precision, retrieve,
-                   record);
-  if (retrieve.mix > 1 && StreamMemory(memories, window_, true, *loaded_.model).any())
+  if (retrieve.mix > 1 && memories.any())
     core::fail(
         Code::usage,
         "--retrieve-mix {}: memories, datastores, n-grams and further models take no part where "
@@ -216,10 +231,10 @@ std::optional<Finish> Generator::ends(StopText& text, text::StreamDecoder& decod
 }
 
 void Generator::note_passages(std::int64_t row, Sample& sample) const {
-  const FrontedRows* const fronted = session_->fronted();
-  if (fronted == nullptr || !fronted->anew()) return;
+  const PrefixedRows* const prefixed = session_->prefixed();
+  if (prefixed == nullptr || !prefixed->anew()) return;
   sample.retrieved.push_back({{"token", sample.tokens.size()},
-                              {"passages", to_json(fronted->fronts(row), fronted->index())}});
+                              {"passages", to_json(prefixed->prefixes(row), prefixed->index())}});
 }
 
 void Generator::run(const std::vector<Prompt>& prompts, const GeneratorWatch& watch) {

@@ -90,6 +90,9 @@ class Generator {
   struct Growing;
   struct Word;
   struct Search;
+  void check_translation() const;
+  void read_tokenizer();
+  void check_memories(const MemoryPlan& memories, const RetrievePlan& retrieve) const;
   void set_own(Start& start, const Prompt& prompt) const;
   std::vector<Start> starts_of(const std::vector<Prompt>& prompts, const GeneratorWatch& watch);
   void open_rows(const std::vector<Start>& starts);

@@ -48,6 +48,8 @@ struct MemoryPlan {
   std::string tuned_on;
 
   bool interpolated() const { return combine == "interpolate" && rule.any(); }
+  /// False: scores are the head's own.
+  bool any() const { return rule.any() || cache > 0 || stores.any() || ngrams.any() || with.any(); }
 };
 
 /// `windows` are those of the text: they say how long a segment is where the model does not.

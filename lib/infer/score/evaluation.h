@@ -68,9 +68,9 @@ class Evaluation {
   /// Says that the window is longer than the model's positions; empty: it is not.
   std::string window_note() const;
   bool retrieves() const { return retrieve_.any(); }
-  /// See to_json(Fronts).
-  core::OrderedJson describe(const Fronts& fronts) const {
-    return to_json(fronts, *retrieve_.index);
+  /// See to_json(Prefixes).
+  core::OrderedJson describe(const Prefixes& prefixes) const {
+    return to_json(prefixes, *retrieve_.index);
   }
 
  private:

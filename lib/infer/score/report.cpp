@@ -9,7 +9,7 @@
 
 #include "core/build_info.h"
 #include "infer/stores/stores.h"
-#include "text/pack/passage_index.h"
+#include "passages/passage_index.h"
 
 namespace infer {
 namespace {

@@ -71,7 +71,7 @@ void Reports::add(const Scored& scored) {
 void Reports::add(const Retrieved& retrieved) {
   const core::OrderedJson line = {{"token", retrieved.first},
                                   {"tokens", retrieved.tokens},
-                                  {"passages", evaluation_.describe(retrieved.fronts)}};
+                                  {"passages", evaluation_.describe(retrieved.prefixes)}};
   retrieve_log_->write(core::dump(line) + "\n");
 }
 

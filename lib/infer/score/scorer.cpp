@@ -14,7 +14,7 @@
 #include "infer/score/window_forward.h"
 #include "infer/score/with_scores.h"
 #include "infer/stores/stores.h"
-#include "infer/windows/fronted_windows.h"
+#include "infer/windows/prefixed_windows.h"
 #include "infer/windows/window_batches.h"
 #include "infer/windows/windows.h"
 #include "nn/base/download.h"
@@ -131,18 +131,18 @@ struct Forwarded {
   }
 };
 
-// Of windows that several passages were put in front of: the mixture of what each of them gives,
+// Of windows that several passages were prepended to: the mixture of what each of them gives,
 // with the log-sum-exp of the first.
 HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const nn::Targets& targets,
-                    const FrontedBatch& fronted, const std::vector<Span>& spans) {
+                    const PrefixedBatch& prefixed, const std::vector<Span>& spans) {
   std::vector<Tensor> f, labels, host_labels;
   std::int64_t first = 0;
-  for (std::size_t row = 0, last = 0; row < fronted.window.size(); ++row) {
-    const auto window = static_cast<std::size_t>(fronted.window[row]);
+  for (std::size_t row = 0, last = 0; row < prefixed.window.size(); ++row) {
+    const auto window = static_cast<std::size_t>(prefixed.window[row]);
     if (window != last) first += spans[last].length - spans[last].first_scored;
     last = window;
     const Span& span = spans[window];
-    const std::int64_t before = fronted.before[row];
+    const std::int64_t before = prefixed.before[row];
     f.push_back(hidden.f[static_cast<std::int64_t>(row)].slice(0, before + span.first_scored,
                                                                before + span.length));
     const auto own = targets.slice(first, first + span.length - span.first_scored);
@@ -152,14 +152,14 @@ HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const nn::Targets&
       head_rows(head, torch::cat(f), {torch::cat(labels), torch::cat(host_labels)});
   std::vector<Tensor> log_prob, log_z;
   std::int64_t begin = 0;
-  for (std::size_t row = 0; row < fronted.window.size();) {
-    const auto window = fronted.window[row];
+  for (std::size_t row = 0; row < prefixed.window.size();) {
+    const auto window = prefixed.window[row];
     const Span& span = spans[static_cast<std::size_t>(window)];
     const std::int64_t n = span.length - span.first_scored;
     log_z.push_back(all.log_z.slice(0, begin, begin + n));
     std::vector<Tensor> own;
-    for (; row < fronted.window.size() && fronted.window[row] == window; ++row, begin += n)
-      own.push_back(all.log_prob.slice(0, begin, begin + n) + std::log(fronted.weight[row]));
+    for (; row < prefixed.window.size() && prefixed.window[row] == window; ++row, begin += n)
+      own.push_back(all.log_prob.slice(0, begin, begin + n) + std::log(prefixed.weight[row]));
     log_prob.push_back(own.size() == 1 ? own[0] : torch::logsumexp(torch::stack(own), 0));
   }
   return {torch::cat(log_prob), torch::cat(log_z)};
@@ -190,7 +190,7 @@ class Walk {
         nprobes_(grid.nprobes) {
     if (nprobes_.empty()) nprobes_ = {memory.stores.nprobe};
     if (memory.with.any()) with_.emplace(memory.with, data);
-    if (windows.retrieve.any()) fronts_.emplace(windows, data);
+    if (windows.retrieve.any()) prefixes_.emplace(windows, data);
   }
 
   Totals run() {
@@ -236,12 +236,12 @@ class Walk {
     Forwarded done;
     done.own = own;
     done.spans = std::move(spans);
-    std::vector<Fronts> fronts;
-    if (fronts_) fronts = find_fronts(done.spans, own);
+    std::vector<Prefixes> prefixes;
+    if (prefixes_) prefixes = find_prefixes(done.spans, own);
     done.host = batch_of(done.spans, data_, windows_, model_.vocabulary);
     done.batch = done.host.to(device_);
-    if (fronts_) {
-      encode_behind(fronts, done);
+    if (prefixes_) {
+      encode_behind(prefixes, done);
     } else {
       done.hidden = forward_windows(model_, windows_, done.batch, done.spans[0], state_);
     }
@@ -270,23 +270,23 @@ class Walk {
             scored_rows(done.host.targets, done.spans)};
   }
 
-  std::vector<Fronts> find_fronts(std::vector<Span>& spans, bool own) {
-    auto fronts = fronts_->find(spans);
+  std::vector<Prefixes> find_prefixes(std::vector<Span>& spans, bool own) {
+    auto prefixes = prefixes_->find(spans);
     for (std::size_t i = 0; own && watch_.retrieved && i < spans.size(); ++i)
       watch_.retrieved({spans[i].target + static_cast<std::uint64_t>(spans[i].first_scored),
-                        spans[i].length - spans[i].first_scored, fronts[i]});
-    return fronts;
+                        spans[i].length - spans[i].first_scored, prefixes[i]});
+    return prefixes;
   }
 
   // What memories keep and ask with is what the best passage makes of a window.
-  void encode_behind(const std::vector<Fronts>& fronts, Forwarded& done) {
+  void encode_behind(const std::vector<Prefixes>& prefixes, Forwarded& done) {
     std::vector<std::int64_t> lengths;
     for (const Span& span : done.spans) lengths.push_back(span.length);
-    const FrontedBatch fronted = in_front(done.host, lengths, fronts);
-    const nn::Hidden hidden = model_.architecture->forward(fronted.batch.to(device_), nullptr);
-    done.hidden = behind_fronts(hidden, fronted, lengths);
+    const PrefixedBatch prefixed = prepend(done.host, lengths, prefixes);
+    const nn::Hidden hidden = model_.architecture->forward(prefixed.batch.to(device_), nullptr);
+    done.hidden = without_prefixes(hidden, prefixed, lengths);
     if (done.own && windows_.retrieve.mix > 1)
-      done.head = mixed_rows(*model_.head, hidden, targets_of(done), fronted, done.spans);
+      done.head = mixed_rows(*model_.head, hidden, targets_of(done), prefixed, done.spans);
   }
 
   // Each window is one.
@@ -299,7 +299,9 @@ class Walk {
 
   std::future<Searched> search(const Tensor& queries, const Tensor& confidence,
                                const Stretches& stretches) const {
-    return std::async(std::launch::async, [this, queries, confidence, stretches] {
+    // Without a thread to be had the search is made when its result is asked for.
+    const auto policy = std::launch::async | std::launch::deferred;
+    return std::async(policy, [this, queries, confidence, stretches] {
       at::init_num_threads();  // as many here as everywhere
       return search_stores(plan_, queries, confidence, stretches, nprobes_, own_);
     });
@@ -484,7 +486,7 @@ class Walk {
   std::vector<std::int64_t> nprobes_;
   std::optional<WithScores> with_;
   nn::State state_;
-  std::optional<WindowFronts> fronts_;
+  std::optional<WindowPrefixes> prefixes_;
   Totals totals_;
   std::vector<Scored> kept_;
   std::optional<Forwarded> waiting_;  // last: its search uses the others

@@ -26,11 +26,11 @@ struct Scored {
   const Neighbours* found = nullptr;  ///< what the stores gave for them (at the first nprobe)
 };
 
-/// What stood in front of a window.
+/// The prefixes of a window.
 struct Retrieved {
   std::uint64_t first;  ///< the first scored target's element offset in the data
   std::int64_t tokens;  ///< that are scored
-  const Fronts& fronts;
+  const Prefixes& prefixes;
 };
 
 /// Windows that share a forward pass, or pairs that are sorted together, are a group: what they

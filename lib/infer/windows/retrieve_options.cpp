@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "infer/windows/window_plan.h"
 #include "model/tokenizer_file.h"
-#include "text/pack/passage_index.h"
+#include "passages/passage_index.h"
 
 namespace infer {
 namespace {
@@ -66,7 +66,7 @@ RetrievePlan plan_retrieval(const RetrieveOptions& options, std::int64_t window,
                             const model::Loaded& loaded) {
   RetrievePlan plan;
   if (!options.any()) return plan;
-  auto index = std::make_shared<const text::PassageIndex>(options.index);
+  auto index = std::make_shared<const passages::PassageIndex>(options.index);
   shard::Header header;
   header.vocabulary = index->vocabulary();
   header.tokenizer = index->tokenizer_json();

@@ -9,7 +9,7 @@
 #include "infer/windows/window_options.h"
 #include "model/folder.h"
 
-namespace text {
+namespace passages {
 class PassageIndex;
 }
 
@@ -37,7 +37,7 @@ struct RetrieveOptions {
 
 /// What they come to for a model: the index is open.
 struct RetrievePlan {
-  std::shared_ptr<const text::PassageIndex> index;  ///< null: nothing is retrieved
+  std::shared_ptr<const passages::PassageIndex> index;  ///< null: nothing is retrieved
   std::int64_t every = 4, query = 32, tokens = 0, mix = 1;
   double temperature = 1;
 
@@ -48,7 +48,7 @@ struct RetrievePlan {
 };
 
 /// For windows of so many tokens. Throws Error{bad_data} for an index of another tokenizer,
-/// Error{usage} for passages that leave no room for a text, and as text::PassageIndex does.
+/// Error{usage} for passages that leave no room for a text, and as passages::PassageIndex does.
 RetrievePlan plan_retrieval(const RetrieveOptions& options, std::int64_t window,
                             const model::Loaded& loaded);
 

@@ -32,7 +32,7 @@ struct WindowPlan {
   std::string protocol = {};  ///< whose layout it is; empty: none's
   /// Each document ends with a token that layout.without_mark leaves out where it ends a stream.
   bool marked = false;
-  RetrievePlan retrieve = {};  ///< passages that stand in front of windows
+  RetrievePlan retrieve = {};  ///< passages that are prepended to windows
 
   /// Of a window: the tokens fed that can be scored.
   std::int64_t inputs() const { return layout.closed ? window - 1 : window; }

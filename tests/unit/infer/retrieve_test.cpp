@@ -5,7 +5,7 @@
 #include <map>
 
 #include "infer/score/report.h"
-#include "infer/windows/fronted_windows.h"
+#include "infer/windows/prefixed_windows.h"
 #include "nn/base/torch.h"
 #include "retrieved_text.h"
 #include "unit/thrown.h"
@@ -37,22 +37,23 @@ std::vector<double> plain(nn::Model& model, const std::vector<std::uint32_t>& to
   std::map<std::int64_t, Tensor> kept;  // position -> f as it was scored
   for (std::int64_t c = 1; c < n; c += plan.stride) {
     const std::int64_t end = std::min(n, c + plan.stride);
-    auto fronts = retrieved::plain_fronts(plan.retrieve, {tokens.begin(), tokens.begin() + c});
-    if (fronts.empty()) fronts.resize(1);
+    auto prefixes = retrieved::plain_prefixes(plan.retrieve, {tokens.begin(), tokens.begin() + c});
+    if (prefixes.empty()) prefixes.resize(1);
     std::int64_t room = plan.window;
-    for (const auto& front : fronts) room = std::min(room, plan.window - std::ssize(front.tokens));
+    for (const auto& prefix : prefixes)
+      room = std::min(room, plan.window - std::ssize(prefix.tokens));
     const std::int64_t begin = std::max<std::int64_t>(0, end - 1 - room);
     std::vector<double> p(static_cast<std::size_t>(end - c));
     Tensor first;  // f of the text behind the best passage
-    for (const auto& front : fronts) {
-      auto row = front.tokens;
+    for (const auto& prefix : prefixes) {
+      auto row = prefix.tokens;
       row.insert(row.end(), tokens.begin() + begin, tokens.begin() + end - 1);
-      const Tensor f = retrieved::encode(model, row).slice(0, std::ssize(front.tokens));
+      const Tensor f = retrieved::encode(model, row).slice(0, std::ssize(prefix.tokens));
       if (!first.defined()) first = f;
       const Tensor words = model.head->log_probs(f, nullptr).to(torch::kFloat64);
       for (std::int64_t t = c; t < end; ++t)
         p[static_cast<std::size_t>(t - c)] +=
-            front.weight *
+            prefix.weight *
             std::exp(words[t - 1 - begin][tokens[static_cast<std::size_t>(t)]].item<double>());
     }
     for (std::int64_t t = c; t < end; ++t) {
@@ -163,10 +164,10 @@ DOCTEST_TEST_CASE("a document sees no passages of its own") {
   std::size_t passages = 0;
   infer::Watch watch;
   watch.retrieved = [&](const infer::Retrieved& retrieved) {
-    for (const auto& front : retrieved.fronts) {
+    for (const auto& prefix : retrieved.prefixes) {
       ++passages;
       const auto own = retrieved.first < first ? 1U : 2U;
-      DOCTEST_CHECK(index.opened->cuts().place(front.passage).document != own);
+      DOCTEST_CHECK(index.opened->cuts().place(prefix.passage).document != own);
     }
   };
   infer::score(model, shard.data(), plan, {}, torch::kCPU, watch);
@@ -187,10 +188,10 @@ DOCTEST_TEST_CASE("a beginning token stands between passage and text, and is of 
   const torch::NoGradGuard no_gradient;
   for (std::size_t t = 0; t < tokens.size(); ++t) {
     const std::size_t c = t / 4 * 4;
-    const auto fronts = retrieved::plain_fronts(
+    const auto prefixes = retrieved::plain_prefixes(
         plan.retrieve, {tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(c)});
     std::vector<std::int64_t> row;
-    if (!fronts.empty()) row = fronts[0].tokens;
+    if (!prefixes.empty()) row = prefixes[0].tokens;
     row.push_back(0);
     row.insert(row.end(), tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(t));
     const Tensor f = retrieved::encode(model, row);

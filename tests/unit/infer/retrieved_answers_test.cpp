@@ -78,11 +78,11 @@ DOCTEST_TEST_CASE(
       for (std::size_t t = start; t < tokens.size(); ++t) {
         const std::size_t chunk = start + (t - start) / 5 * 5,
                           end = std::min(chunk + 5, tokens.size());
-        const auto fronts = retrieved::plain_fronts(
+        const auto prefixes = retrieved::plain_prefixes(
             windows.retrieve,
             {tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(chunk)});
         std::vector<std::int64_t> row;
-        if (!fronts.empty()) row = fronts[0].tokens;
+        if (!prefixes.empty()) row = prefixes[0].tokens;
         const std::size_t room = 40 - row.size(), from = end - 1 > room ? end - 1 - room : 0;
         row.insert(row.end(), tokens.begin() + static_cast<std::ptrdiff_t>(from),
                    tokens.begin() + static_cast<std::ptrdiff_t>(t));

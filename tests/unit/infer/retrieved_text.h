@@ -10,9 +10,9 @@
 
 #include "core/io.h"
 #include "infer/windows/retriever.h"
+#include "passages/passage_index.h"
+#include "passages/passage_index_writer.h"
 #include "text/formats/tokenizer_json.h"
-#include "text/pack/passage_index.h"
-#include "text/pack/passage_index_writer.h"
 #include "tiny.h"
 
 namespace retrieved {
@@ -52,44 +52,44 @@ struct Index {
       writer.finish();
       out.commit();
     }
-    text::PassageOptions options;
+    passages::PassageOptions options;
     options.passage = passage;
     core::Output out(path);
-    text::write_passages(
+    passages::write_passages(
         {shard}, options, 1, [](std::uint64_t) {}, out);
     out.commit();
     ::unlink(shard.c_str());
-    opened = std::make_shared<const text::PassageIndex>(path);
+    opened = std::make_shared<const passages::PassageIndex>(path);
   }
   ~Index() { ::unlink(path.c_str()); }
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
   std::string path = "/tmp/tessera-passages.XXXXXX";
-  std::shared_ptr<const text::PassageIndex> opened;
+  std::shared_ptr<const passages::PassageIndex> opened;
 };
 
 /// The best passages for the end of `so_far`, by themselves.
-inline infer::Fronts plain_fronts(const infer::RetrievePlan& plan,
-                                  const std::vector<std::uint32_t>& so_far) {
+inline infer::Prefixes plain_prefixes(const infer::RetrievePlan& plan,
+                                      const std::vector<std::uint32_t>& so_far) {
   const auto most = static_cast<std::size_t>(plan.query);
   const std::vector<std::uint32_t> end(
       so_far.end() - static_cast<std::ptrdiff_t>(std::min(most, so_far.size())), so_far.end());
-  text::PassageQueries queries(*plan.index);
+  passages::PassageQueries queries(*plan.index);
   const auto terms = queries.terms_of(std::string(end.begin(), end.end()));
-  const text::Bm25Query asked[] = {{terms}};
+  const passages::Bm25Query asked[] = {{terms}};
   const auto hits = plan.index->search(asked, static_cast<std::uint32_t>(plan.mix));
-  infer::Fronts fronts;
+  infer::Prefixes prefixes;
   double sum = 0;
   for (const auto& hit : hits.of(0)) sum += std::exp(hit.score / plan.temperature);
   for (const auto& hit : hits.of(0)) {
     auto tokens = plan.index->passage(hit.unit);
     tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(plan.tokens)));
-    fronts.push_back({{tokens.begin(), tokens.end()},
-                      hit.unit,
-                      hit.score,
-                      std::exp(hit.score / plan.temperature) / sum});
+    prefixes.push_back({{tokens.begin(), tokens.end()},
+                        hit.unit,
+                        hit.score,
+                        std::exp(hit.score / plan.temperature) / sum});
   }
-  return fronts;
+  return prefixes;
 }
 
 /// A row through the model, alone: f (T, d).

@@ -1,0 +1,93 @@
+#pragma once
+// Arrays of one file, read by mapping. Numbers are little-endian.
+//
+//   8 bytes    the name of the format
+//   u32        its version; zeros up to byte 64
+//   arrays     each from a multiple of 64 bytes on, zeros between
+//   JSON       what the format says, "arrays" ([{name, offset, bytes, hash}, ...], XXH3-128) and
+//              "hash", that of the object without it
+//   u64        bytes of the JSON
+//   8 bytes    the name again
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/hash.h"
+#include "core/io.h"
+#include "core/json.h"
+
+namespace passages {
+
+/// What the bytes say they are.
+struct PackFormat {
+  std::string_view name;  ///< 8 characters
+  std::uint32_t version;
+  std::string what;  ///< for messages: "an index of passages"
+};
+
+/// Written front to back; the sink is not committed.
+class PackWriter {
+ public:
+  PackWriter(core::ByteSink& out, const PackFormat& format);
+
+  /// An array in pieces; the next begin() ends it.
+  void begin(std::string name);
+  template <class T>
+  void write(std::span<const T> elements) {
+    put(std::as_bytes(elements));
+    hash_.update(std::as_bytes(elements));
+  }
+  /// A whole one.
+  template <class T>
+  void add(std::string name, std::span<const T> elements) {
+    begin(std::move(name));
+    write(elements);
+  }
+  /// The facts, behind all arrays.
+  void finish(core::OrderedJson facts);
+
+ private:
+  void put(std::span<const std::byte> bytes);
+  void end();
+  core::ByteSink& out_;
+  PackFormat format_;
+  core::Hasher hash_;
+  std::string name_;  // of the array that is written; empty: none
+  std::uint64_t offset_ = 0, start_ = 0;
+  core::OrderedJson arrays_ = core::OrderedJson::array();
+};
+
+/// All that can be told of the bytes alone is checked when it is made: every array has its hash.
+class PackReader {
+ public:
+  /// `bytes` lie at a multiple of 64 and outlive it. Throws Error{bad_data} naming `name`.
+  PackReader(std::span<const std::byte> bytes, const PackFormat& format, std::string name);
+
+  const core::Json& facts() const { return facts_; }
+  const std::string& name() const { return name_; }
+  /// Throws Error{bad_data} if it is not there, or no whole number of elements.
+  template <class T>
+  std::span<const T> array(const std::string& name) const {
+    const auto bytes = bytes_of(name, sizeof(T));
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+  /// The same; one of `n` elements.
+  template <class T>
+  std::span<const T> array(const std::string& name, std::uint64_t n) const {
+    const auto elements = array<T>(name);
+    if (elements.size() != n) wrong_size(name, elements.size(), n);
+    return elements;
+  }
+
+ private:
+  std::span<const std::byte> bytes_of(const std::string& name, std::size_t element) const;
+  [[noreturn]] void wrong_size(const std::string& name, std::uint64_t n, std::uint64_t due) const;
+  std::string name_;
+  core::Json facts_;
+  std::map<std::string, std::span<const std::byte>> arrays_;
+};
+
+}  // namespace passages

@@ -1,0 +1,77 @@
+#pragma once
+// BM25 of units against units (Robertson et al. 1994) with Lucene's idf:
+//
+//   score(q, d) = sum over terms t of q, as often as they stand there, of idf(t) impact(t, d)
+//   idf(t)       = ln(1 + (N - n_t + 0.5) / (n_t + 0.5))
+//   impact(t, d) = f / (f + k1 (1 - b + b length(d) / average length))
+//
+// N units, n_t of them with t, f how often t stands in d. Kamphuis et al. 2020 call it "Lucene
+// (accurate)".
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "passages/term_lists.h"
+
+namespace passages {
+
+struct Bm25Options {
+  double k1 = 0.9, b = 0.4;
+};
+
+/// The formula's parts. `lists` must outlive it. Thread safe.
+class Bm25 {
+ public:
+  Bm25(const TermLists& lists, const Bm25Options& options);
+  const TermLists& lists() const { return lists_; }
+  float idf(std::uint32_t term) const { return idf_[term]; }
+  std::span<const float> idf() const { return idf_; }
+  /// k1 (1 - b + b length / average length) of a unit.
+  float norm(std::uint32_t unit) const {
+    return static_cast<float>(base_ + per_term_ * lists_.length(unit));
+  }
+  static float impact(std::uint32_t count, float norm) {
+    const auto f = static_cast<float>(count);
+    return f / (f + norm);
+  }
+  /// The score by itself, for single pairs.
+  double score(std::uint32_t query, std::uint32_t unit) const;
+
+ private:
+  const TermLists& lists_;
+  double base_, per_term_;
+  std::vector<float> idf_;
+};
+
+struct Hit {
+  std::uint32_t unit;
+  float score;
+  bool operator==(const Hit&) const = default;
+  /// Higher scores first; of equal ones the lower number.
+  bool operator<(const Hit& other) const {
+    return score != other.score ? score > other.score : unit < other.unit;
+  }
+};
+
+/// The best units of each query.
+class Hits {
+ public:
+  Hits(std::uint32_t queries, std::uint32_t top)
+      : top_(top), count_(queries), hits_(std::size_t{queries} * top) {}
+  std::uint32_t queries() const { return static_cast<std::uint32_t>(count_.size()); }
+  std::uint32_t top() const { return top_; }
+  /// Best first; fewer than top() where fewer have a score above 0.
+  std::span<const Hit> of(std::uint32_t query) const {
+    return {hits_.data() + std::size_t{query} * top_, count_[query]};
+  }
+  /// `best` has at most top().
+  void set(std::uint32_t query, std::span<const Hit> best);
+
+ private:
+  std::uint32_t top_;
+  std::vector<std::uint32_t> count_;
+  std::vector<Hit> hits_;
+};
+
+}  // namespace passages

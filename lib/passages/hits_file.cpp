@@ -1,0 +1,191 @@
+#include "passages/hits_file.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/json.h"
+#include "core/part_names.h"
+#include "shard/input.h"
+#include "shard/layout.h"
+
+namespace passages {
+namespace {
+
+using core::Code;
+using core::fail;
+using shard::layout::get;
+using shard::layout::put;
+
+constexpr std::string_view kMagic = "TESSHITS";
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kFrontBytes = 16, kMostJson = 1 << 12, kHitBytes = 8, kDigestBytes = 16;
+constexpr std::int64_t kMostParts = 1 << 20;
+
+core::OrderedJson to_json(const SearchOf& of) {
+  return {{"data", of.data},   {"unit", of.unit}, {"segment", of.unit_length},
+          {"units", of.units}, {"top", of.top},   {"k1", of.k1},
+          {"b", of.b}};
+}
+
+std::span<const std::byte> expect(shard::Input& in, std::size_t n) {
+  const auto bytes = in.peek(n);
+  if (bytes.size() < n)
+    fail(Code::bad_data, "{}: cut short at byte {}", in.name(), in.offset() + bytes.size());
+  return bytes.first(n);
+}
+
+core::Part read_front(shard::Input& in, const SearchOf& of) {
+  const auto start = in.peek(kFrontBytes);
+  if (start.size() < kFrontBytes || std::memcmp(start.data(), kMagic.data(), kMagic.size()) != 0)
+    fail(Code::bad_data, "{}: does not begin as what bm25-pack --part writes", in.name());
+  if (const auto version = get<std::uint32_t>(start, 8); version != kVersion)
+    fail(Code::bad_data, "{}: format version {}; this program knows {}", in.name(), version,
+         kVersion);
+  const auto json_bytes = get<std::uint32_t>(start, 12);
+  if (json_bytes > kMostJson)
+    fail(Code::bad_data, "{}: damaged: {} bytes of JSON", in.name(), json_bytes);
+  in.consume(kFrontBytes);
+  const auto text = expect(in, json_bytes);
+  const core::Json json =
+      core::parse_json({reinterpret_cast<const char*>(text.data()), text.size()}, in.name(), 4);
+  core::Part part;
+  part.index = core::get<std::int64_t>(json, "part", in.name()) - 1;
+  part.count = core::get<std::int64_t>(json, "parts", in.name());
+  if (part.index < 0 || part.index >= part.count || part.count > kMostParts)
+    fail(Code::bad_data, "{}: damaged: is part {} of {}", in.name(), part.index, part.count);
+  const auto searched = to_json(of);
+  for (const auto& [key, now] : searched.items())
+    if (const auto was = json.value(key, core::Json()); was != core::Json(now))
+      fail(Code::usage, "{}: its hits are of another search: {} {}, now it is {}", in.name(), key,
+           core::dump(was), core::dump(now));
+  in.consume(json_bytes);
+  return part;
+}
+
+// Best first and each once, as a search leaves them.
+bool possible(std::span<const Hit> best, std::uint32_t units) {
+  const auto fits = [&](const Hit& hit) {
+    return hit.unit < units && std::isfinite(hit.score) && hit.score > 0;
+  };
+  const auto falls = [](const Hit& a, const Hit& b) { return !(a < b); };
+  return std::ranges::all_of(best, fits) && std::ranges::adjacent_find(best, falls) == best.end();
+}
+
+}  // namespace
+
+void HitsOptions::fields(core::FieldList& f) {
+  const auto in_other_jobs = f.group("Other jobs");
+  f("dump", dump, "print the terms of each unit, or its hits, instead of an order",
+    {"terms", "hits"});
+  f("queries", queries, "--dump hits: of so many units, drawn by the seed [0: all]")
+      .between(0, 1e12);
+  f("timings", timings,
+    "write what depends on the clock to this file: seconds and rates of the search");
+  const auto in_parts = f.group("Parts");
+  f("part", part,
+    "I/N: search for the I-th of N parts of the units, for --hits; "
+    "launcher: as srun or an array says");
+  f("hits", files, "what --part wrote, again for each part: an order without a search");
+}
+
+void HitsOptions::check(bool searches) const {
+  if (queries > 0 && dump != "hits") fail(Code::usage, "--queries goes with --dump hits");
+  if (!core::is_part(part) && !joins()) return;
+  core::part(part);  // is one
+  if (core::is_part(part) && joins())
+    fail(Code::usage, "--hits: are of all parts; leave --part out");
+  const char* const mine = joins() ? "hits" : "part";
+  if (!dump.empty()) fail(Code::usage, "--{}: leave --dump out", mine);
+  if (!searches) fail(Code::usage, "--{}: nothing is searched for a random order", mine);
+  if (joins() && !timings.empty())
+    fail(Code::usage, "--hits: nothing is searched; leave --timings out");
+}
+
+SearchOf search_of(const PackingData& in, const PackOptions& options) {
+  SearchOf of;
+  of.data = in.data.fingerprint().hex();
+  of.unit = in.unit.name;
+  of.unit_length = in.unit.name == "segment" ? in.unit.length : 0;
+  of.units = static_cast<std::uint32_t>(in.units());
+  of.top = static_cast<std::uint32_t>(options.top);
+  of.k1 = options.k1, of.b = options.b;
+  return of;
+}
+
+void write_hits(const SearchOf& of, const core::Part& part, const Hits& hits, core::ByteSink& out) {
+  core::OrderedJson json{{"part", part.index + 1}, {"parts", part.count}};
+  json.update(to_json(of));
+  const std::string text = core::dump(json);
+  core::Hasher hasher;
+  core::Bytes bytes;
+  const auto write = [&] {
+    hasher.update(bytes);
+    out.write(bytes);
+    bytes.clear();
+  };
+  put(bytes, kMagic);
+  put(bytes, kVersion);
+  put(bytes, static_cast<std::uint32_t>(text.size()));
+  put(bytes, text);
+  for (std::uint32_t query = 0; query < hits.queries(); ++query) {
+    const auto best = hits.of(query);
+    put(bytes, static_cast<std::uint32_t>(best.size()));
+    for (const auto& [unit, score] : best) {
+      put(bytes, unit);
+      put(bytes, std::bit_cast<std::uint32_t>(score));
+    }
+    write();
+  }
+  write();
+  put(bytes, hasher.digest());
+  out.write(bytes);
+}
+
+core::Part read_hits(core::ByteSource& source, const SearchOf& of, Hits& all) {
+  shard::Input in(source);
+  const core::Part part = read_front(in, of);
+  std::vector<Hit> best;
+  for (auto unit = part.begin(of.units); unit < part.end(of.units); ++unit) {
+    const auto count = get<std::uint32_t>(expect(in, 4), 0);
+    in.consume(4);
+    if (count > all.top())
+      fail(Code::bad_data, "{}: damaged: {} hits, {} at most", in.name(), count, all.top());
+    const auto bytes = expect(in, count * kHitBytes);
+    best.clear();
+    for (std::size_t at = 0; at < bytes.size(); at += kHitBytes)
+      best.push_back({get<std::uint32_t>(bytes, at), get<float>(bytes, at + 4)});
+    if (!possible(best, of.units))
+      fail(Code::bad_data, "{}: damaged: unit {} has hits that no search finds", in.name(), unit);
+    all.set(static_cast<std::uint32_t>(unit), best);
+    in.consume(bytes.size());
+  }
+  const auto hash = in.hash();
+  const auto said = expect(in, kDigestBytes);
+  if (hash != core::Digest{get<std::uint64_t>(said, 8), get<std::uint64_t>(said, 0)})
+    fail(Code::bad_data, "{}: damaged: its hash is another", in.name());
+  in.consume(kDigestBytes);
+  if (!in.peek(1).empty()) fail(Code::bad_data, "{}: bytes behind its end", in.name());
+  return part;
+}
+
+Found join_hits(const std::vector<std::string>& paths, const PackingData& in,
+                const PackOptions& options) {
+  const SearchOf of = search_of(in, options);
+  Found found{{}, Hits(of.units, of.top)};
+  core::PartNames names;
+  for (const auto& path : paths) {
+    const auto source = core::open_source(path);
+    const core::Part part = read_hits(*source, of, found.hits);
+    if (!names.empty() && part.count != names.count())
+      fail(Code::usage, "{}: is one of {} parts, {} one of {}", path, part.count, names.any(),
+           names.count());
+    names.add(part, path);
+  }
+  names.expect_all("hits");
+  return found;
+}
+
+}  // namespace passages

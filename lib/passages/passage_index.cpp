@@ -1,0 +1,250 @@
+#include "passages/passage_index.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/parallel.h"
+#include "core/sealed_json.h"
+#include "passages/analysis.h"
+#include "passages/passage_index_writer.h"
+#include "text/formats/tokenizer_json.h"
+
+namespace passages {
+namespace {
+
+using core::Code;
+using core::fail;
+
+bool is_share(float value) { return value >= 0 && value <= 1; }
+
+template <class T>
+std::uint64_t highest_of(std::span<const std::byte> bytes) {
+  T most = 0;
+  const auto* const elements = reinterpret_cast<const T*>(bytes.data());
+  for (std::size_t i = 0; i < bytes.size() / sizeof(T); ++i) most = std::max(most, elements[i]);
+  return most;
+}
+
+}  // namespace
+
+PassageIndex::PassageIndex(core::MappedFile file, std::span<const std::byte> bytes,
+                           const std::string& name)
+    : file_(std::move(file)), reader_(std::make_unique<PackReader>(bytes, kPassageFormat, name)) {
+  read_facts();
+  read_text();
+  read_terms();
+  read_blocks();
+}
+
+PassageIndex::PassageIndex(const std::string& path)
+    : PassageIndex([&] {
+        core::MappedFile file(path);
+        const auto bytes = file.bytes();
+        return PassageIndex(std::move(file), bytes, path);
+      }()) {}
+
+PassageIndex::PassageIndex(std::span<const std::byte> bytes, const std::string& name)
+    : PassageIndex(core::MappedFile(), bytes, name) {}
+
+void PassageIndex::damaged(const char* what) const {
+  fail(Code::bad_data, "{}: damaged: {}", name(), what);
+}
+
+void PassageIndex::read_facts() {
+  const auto& facts = reader_->facts();
+  core::expect_format(facts, kPassageFormatName, kPassageFormat.version, kPassageFormat.what,
+                      name());
+  vocabulary_ = core::get_at_most(facts, "vocabulary", std::uint64_t{1} << 32, name());
+  passage_ = core::get_at_most(facts, "passage", std::uint64_t{1} << 48, name());
+  k1_ = core::get<double>(facts, "k1", name());
+  b_ = core::get<double>(facts, "b", name());
+  data_ = core::get<std::string>(facts, "data", name());
+  const auto end = core::get<std::int64_t>(facts, "end_of_document", name());
+  if (end >= 0) end_of_document_ = static_cast<std::uint32_t>(end);
+  const auto json = reader_->array<char>("tokenizer");
+  tokenizer_json_.assign(json.begin(), json.end());
+  tokenizer_ = text::parse_tokenizer(tokenizer_json_, name() + ": tokenizer");
+  if (tokenizer_->size() > vocabulary_) damaged("its tokenizer has more tokens than the text");
+}
+
+void PassageIndex::read_text() {
+  token_bytes_ = token_bytes_of(vocabulary_);
+  tokens_ = reader_->array<std::byte>("tokens");
+  if (tokens_.size() % token_bytes_ != 0) damaged("it ends within a token");
+  n_tokens_ = tokens_.size() / token_bytes_;
+  const auto most = token_bytes_ == 1   ? highest_of<std::uint8_t>(tokens_)
+                    : token_bytes_ == 2 ? highest_of<std::uint16_t>(tokens_)
+                                        : highest_of<std::uint32_t>(tokens_);
+  if (n_tokens_ > 0 && most >= tokenizer_->size()) damaged("a token is none of its tokenizer's");
+  ends_ = reader_->array<std::uint64_t>("documents");
+  hashes_ = reader_->array<std::uint64_t>("hashes", ends_.size());
+  if (ends_.size() > std::uint64_t{1} << 31) damaged("so many documents");
+  if (ends_.empty() || !std::is_sorted(ends_.begin(), ends_.end()) || ends_.back() != n_tokens_)
+    damaged("not the ends of documents");
+  by_hash_.resize(ends_.size());
+  std::iota(by_hash_.begin(), by_hash_.end(), 0U);
+  std::ranges::stable_sort(by_hash_, {}, [&](auto document) { return hashes_[document]; });
+  cuts_ = PassageCuts(ends_, passage_);
+  if (cuts_.size() == 0 || cuts_.size() > std::uint64_t{1} << 31) damaged("so many passages");
+}
+
+void PassageIndex::read_terms() {
+  idf_ = reader_->array<float>("idf");
+  row_ = reader_->array<std::uint32_t>("row", idf_.size());
+  term_order_ = reader_->array<std::uint32_t>("term_order", idf_.size());
+  term_ends_ = reader_->array<std::uint64_t>("term_ends", idf_.size());
+  term_bytes_ = reader_->array<char>("term_bytes");
+  if (!std::is_sorted(term_ends_.begin(), term_ends_.end()) ||
+      (term_ends_.empty() ? 0 : term_ends_.back()) != term_bytes_.size())
+    damaged("not the ends of terms");
+  for (const auto number : term_order_)
+    if (number >= idf_.size()) damaged("not an order of terms");
+  for (const float idf : idf_)
+    if (!(idf >= 0 && idf < 100)) damaged("an idf that cannot be");
+}
+
+void PassageIndex::read_blocks() {
+  std::uint64_t rows = 0;  // all of them have a term
+  for (const auto row : row_) rows += row != TermKinds::kSparse;
+  for (const auto row : row_)
+    if (row != TermKinds::kSparse && row >= rows) damaged("a row that is not there");
+  for (std::uint64_t first = 0; first < size(); first += BlockView::kUnits) {
+    const auto number = std::to_string(first / BlockView::kUnits);
+    const auto units = std::min<std::uint64_t>(BlockView::kUnits, size() - first);
+    BlockView block;
+    block.first = static_cast<std::uint32_t>(first);
+    block.tiles = static_cast<std::uint32_t>((units + kTile - 1) / kTile);
+    block.tile_floats = rows * kTile;
+    block.begin = reader_->array<std::uint32_t>("begin." + number, idf_.size() + 1);
+    block.units = reader_->array<std::uint16_t>("units." + number);
+    block.impacts = reader_->array<float>("impacts." + number, block.units.size());
+    block.rows = reader_->array<float>("rows." + number, block.tiles * block.tile_floats);
+    if (!std::is_sorted(block.begin.begin(), block.begin.end()) || block.begin.front() != 0 ||
+        block.begin.back() != block.units.size())
+      damaged("not the beginnings of postings");
+    if (!std::ranges::all_of(block.units, [&](std::uint16_t unit) { return unit < units; }))
+      damaged("a posting of no passage");
+    if (!std::ranges::all_of(block.impacts, is_share) || !std::ranges::all_of(block.rows, is_share))
+      damaged("an impact that cannot be");
+    // What stands behind the last passage fills its tile, and is none.
+    for (std::uint64_t row = 0; row < rows && units % kTile != 0; ++row)
+      for (std::size_t j = units % kTile; j < kTile; ++j)
+        if (block.tile(block.tiles - 1)[row * kTile + j] != 0) damaged("a row of no passage");
+    blocks_.push_back(block);
+  }
+}
+
+std::uint32_t PassageIndex::token(std::uint64_t at) const {
+  std::uint32_t id = 0;
+  std::memcpy(&id, tokens_.data() + at * token_bytes_, token_bytes_);
+  return id;
+}
+
+std::vector<std::uint32_t> PassageIndex::passage(std::uint32_t number, std::uint64_t most) const {
+  const auto place = cuts_.place(number);
+  std::vector<std::uint32_t> out;
+  for (auto at = place.begin; at < place.end && out.size() < most; ++at)
+    if (const auto id = token(at); id != end_of_document_) out.push_back(id);
+  return out;
+}
+
+std::string PassageIndex::text(std::uint32_t number) const {
+  return tokenizer_->decode(passage(number));
+}
+
+std::vector<UnitRange> PassageIndex::same_document(std::span<const std::uint32_t> tokens) const {
+  const auto hash = core::hash128(std::as_bytes(tokens)).low;
+  std::vector<UnitRange> ranges;
+  const auto hash_of = [&](std::uint32_t document) { return hashes_[document]; };
+  auto at = std::ranges::lower_bound(by_hash_, hash, {}, hash_of);
+  for (; at != by_hash_.end() && hash_of(*at) == hash; ++at) {
+    const std::uint64_t document = *at;
+    const std::uint64_t begin = cuts_.begin_of(document);
+    if (ends_[document] - begin != tokens.size()) continue;
+    bool same = true;
+    for (std::size_t i = 0; same && i < tokens.size(); ++i) same = token(begin + i) == tokens[i];
+    const auto [first, last] = cuts_.of(document);
+    if (same)
+      ranges.push_back({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last)});
+  }
+  return ranges;
+}
+
+bool PassageIndex::is_special(std::uint32_t id) const {
+  return std::ranges::binary_search(tokenizer_->special_tokens(), id, {}, &text::SpecialToken::id);
+}
+
+std::string_view PassageIndex::term_text(std::uint32_t number) const {
+  const std::uint64_t begin = number == 0 ? 0 : term_ends_[number - 1];
+  return {term_bytes_.data() + begin, term_ends_[number] - begin};
+}
+
+std::optional<std::uint32_t> PassageIndex::term(std::string_view text) const {
+  const auto at = std::ranges::lower_bound(term_order_, text, {},
+                                           [&](auto number) { return term_text(number); });
+  if (at == term_order_.end() || term_text(*at) != text) return std::nullopt;
+  return *at;
+}
+
+Hits PassageIndex::search(std::span<const Bm25Query> queries, std::uint32_t top, int jobs) const {
+  constexpr std::size_t kBatch = BlockSearcher::kBatch;
+  Hits hits(static_cast<std::uint32_t>(queries.size()), top);
+  core::parallel_for(jobs, (queries.size() + kBatch - 1) / kBatch, [&] {
+    auto own = std::make_shared<BlockSearcher>(idf_, row_, top);
+    return [&, own](std::uint64_t i) {
+      const auto batch = queries.subspan(i * kBatch, std::min(kBatch, queries.size() - i * kBatch));
+      own->search(blocks_, batch, static_cast<std::uint32_t>(i * kBatch), hits);
+    };
+  });
+  return hits;
+}
+
+struct PassageQueries::Impl {
+  const PassageIndex& index;
+  Analyzer analyzer = {};
+  text::StreamDecoder decoder;
+  std::vector<std::optional<std::uint32_t>> numbers = {};  // of the analyzer's terms in the index
+  std::vector<std::uint32_t> found = {};
+  std::string text = {};
+};
+
+PassageQueries::PassageQueries(const PassageIndex& index)
+    : impl_(new Impl{index, {}, text::StreamDecoder(index.tokenizer())}) {}
+PassageQueries::~PassageQueries() = default;
+PassageQueries::PassageQueries(PassageQueries&&) noexcept = default;
+
+std::vector<TermCount> PassageQueries::terms_of(std::string_view text) {
+  Impl& own = *impl_;
+  own.found.clear();
+  own.analyzer.analyze(text, own.found);
+  for (auto number = own.numbers.size(); number < own.analyzer.size(); ++number)
+    own.numbers.push_back(own.index.term(own.analyzer.term(static_cast<std::uint32_t>(number))));
+  std::ranges::sort(own.found);
+  std::vector<TermCount> terms;
+  for (std::size_t i = 0, next = 0; i < own.found.size(); i = next) {
+    while (next < own.found.size() && own.found[next] == own.found[i]) ++next;
+    if (const auto number = own.numbers[own.found[i]])
+      terms.push_back({*number, static_cast<std::uint32_t>(next - i)});
+  }
+  std::ranges::sort(terms, {}, &TermCount::term);
+  return terms;
+}
+
+std::vector<TermCount> PassageQueries::terms_of(std::span<const std::uint32_t> tokens) {
+  Impl& own = *impl_;
+  own.text.clear();
+  own.decoder.restart();
+  for (const auto id : tokens) {
+    if (id == own.index.end_of_document() || own.index.is_special(id)) {
+      own.text += ' ';
+    } else {
+      own.decoder.push(id, own.text);
+    }
+  }
+  return terms_of(std::string_view(own.text));
+}
+
+}  // namespace passages

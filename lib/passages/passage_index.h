@@ -1,0 +1,124 @@
+#pragma once
+// An index of a text's passages for BM25, with the text: what bm25-search writes and asks, and what
+// --retrieve reads. A file of arrays (array_pack.h), "TESSBM25", version 1:
+//
+//   tokens       u8, u16 or u32, the narrowest that holds the vocabulary: document after document
+//   documents    u64: for each document the token behind its last
+//   hashes       u64: for each document the low half of XXH3-128 of its tokens as u32
+//   term_bytes   the terms, one behind the other, in the order of their numbers
+//   term_ends    u64: where each of them ends
+//   term_order   u32: the numbers of the terms, by their bytes
+//   idf, row     f32, u32: of each term (bm25.h, TermKinds)
+//   tokenizer    tokenizer.json
+//   begin.N, units.N, impacts.N, rows.N
+//                of passages [16384 N, 16384 (N + 1)) what BlockView has (bm25_index.h)
+//
+// and of facts format, version, vocabulary, end_of_document (-1: none), passage (tokens; 0: a
+// document), k1, b, data (fingerprint of the shards).
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/io.h"
+#include "core/mapped_file.h"
+#include "passages/array_pack.h"
+#include "passages/block_searcher.h"
+#include "passages/bm25_index.h"
+#include "passages/passage_cuts.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace passages {
+
+/// Const calls are thread safe.
+class PassageIndex {
+ public:
+  /// Maps the file and reads it once. Throws Error{no_input}, and Error{bad_data} for what is
+  /// damaged.
+  explicit PassageIndex(const std::string& path);
+  /// `bytes` lie at a multiple of 64 and outlive it.
+  PassageIndex(std::span<const std::byte> bytes, const std::string& name);
+
+  const std::string& name() const { return reader_->name(); }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(cuts_.size()); }  ///< passages
+  std::uint64_t tokens() const { return n_tokens_; }
+  std::uint64_t documents() const { return ends_.size(); }
+  std::uint32_t terms() const { return static_cast<std::uint32_t>(idf_.size()); }
+  std::uint64_t vocabulary() const { return vocabulary_; }
+  std::uint64_t passage_length() const { return passage_; }
+  double k1() const { return k1_; }
+  double b() const { return b_; }
+  const std::string& data() const { return data_; }  ///< fingerprint
+  const std::string& tokenizer_json() const { return tokenizer_json_; }
+  const text::TokenizerPtr& tokenizer() const { return tokenizer_; }
+  const PassageCuts& cuts() const { return cuts_; }
+
+  /// The tokens of a passage, at most so many of them, but for the end-of-document token.
+  std::vector<std::uint32_t> passage(std::uint32_t number, std::uint64_t most = ~0ULL) const;
+  /// What they say.
+  std::string text(std::uint32_t number) const;
+  /// Their passages; of documents that have exactly these tokens.
+  std::vector<UnitRange> same_document(std::span<const std::uint32_t> tokens) const;
+
+  std::optional<std::uint32_t> end_of_document() const { return end_of_document_; }
+  /// A token that no text gives.
+  bool is_special(std::uint32_t id) const;
+  std::optional<std::uint32_t> term(std::string_view text) const;
+
+  /// The best passages of each query; see BlockSearcher.
+  Hits search(std::span<const Bm25Query> queries, std::uint32_t top, int jobs = 1) const;
+  BlockSearcher searcher(std::uint32_t top) const { return {idf_, row_, top}; }
+  std::span<const BlockView> blocks() const { return blocks_; }
+
+ private:
+  PassageIndex(core::MappedFile file, std::span<const std::byte> bytes, const std::string& name);
+  void read_facts();
+  void read_text();
+  void read_terms();
+  void read_blocks();
+  std::uint32_t token(std::uint64_t at) const;
+  std::string_view term_text(std::uint32_t number) const;
+  [[noreturn]] void damaged(const char* what) const;
+
+  core::MappedFile file_;
+  std::unique_ptr<const PackReader> reader_;
+  std::uint64_t vocabulary_ = 0, passage_ = 0, n_tokens_ = 0;
+  double k1_ = 0, b_ = 0;
+  std::string data_, tokenizer_json_;
+  std::optional<std::uint32_t> end_of_document_;
+  text::TokenizerPtr tokenizer_;
+  std::span<const std::byte> tokens_;
+  std::size_t token_bytes_ = 0;
+  std::span<const std::uint64_t> ends_, hashes_, term_ends_;
+  std::span<const char> term_bytes_;
+  std::span<const std::uint32_t> term_order_, row_;
+  std::span<const float> idf_;
+  PassageCuts cuts_;
+  std::vector<BlockView> blocks_;
+  std::vector<std::uint32_t> by_hash_;  // documents
+};
+
+/// What a query says as an index understands it. Remembers words; one a thread.
+class PassageQueries {
+ public:
+  /// `index` must outlive it.
+  explicit PassageQueries(const PassageIndex& index);
+  ~PassageQueries();
+  PassageQueries(PassageQueries&&) noexcept;
+
+  /// The terms that the index has, by number, and how often they stand there.
+  std::vector<TermCount> terms_of(std::string_view text);
+  /// Of the text that the tokens stand for, without special ones. Throws Error{bad_data} for one
+  /// that there is not.
+  std::vector<TermCount> terms_of(std::span<const std::uint32_t> tokens);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace passages
