@@ -12,7 +12,7 @@ namespace {
 using properties::batch_of;
 using properties::random_ids;
 using torch::Tensor;
-using Weights2 = torch::OrderedDict<std::string, Tensor>;
+using Weights2 = properties::Weights;
 
 constexpr std::int64_t kNear = 4, kDelay = 3, kParts = 2, kPart = 4;  // two heads of four
 
@@ -102,29 +102,8 @@ nn::Hidden plain_mosaic2(const Tensor& ids, const Weights2& w, std::int64_t laye
 }
 
 void check_mosaic2_against_loops(torch::ScalarType type, double close) {
-  const auto options = mosaic2_options();
-  const auto model = properties::strong_model(options);
-  const auto exact = properties::strong_model(options);
-  model->to(type);
-  const auto ids = random_ids(11, 5);
-  const auto ours = model->architecture->forward(batch_of({random_ids(11, 4), ids}), nullptr);
-  auto weights = exact->named_parameters();
-  const auto theirs = plain_mosaic2(torch::tensor(ids), weights, options.shape.layers);
-  DOCTEST_CHECK((ours.f[1] - theirs.f).abs().max().item<double>() < close);
-  DOCTEST_CHECK((ours.g[1] - theirs.g).abs().max().item<double>() < close);
-  torch::manual_seed(3);
-  const auto to_f = torch::randn_like(theirs.f), to_g = torch::randn_like(theirs.g);
-  (ours.f[1] * to_f.to(type) + ours.g[1] * to_g.to(type)).sum().backward();
-  (theirs.f * to_f + theirs.g * to_g).sum().backward();
-  std::int64_t compared = 0;
-  for (const auto& item : model->named_parameters()) {
-    if (!item.value().grad().defined()) continue;
-    DOCTEST_CAPTURE(item.key());
-    const auto expected = weights[item.key()].grad();
-    const auto size = std::max(1.0, expected.abs().max().item<double>());
-    DOCTEST_CHECK((item.value().grad() - expected).abs().max().item<double>() < close * size);
-    ++compared;
-  }
+  const auto loops = [](const Tensor& ids, const Weights2& w) { return plain_mosaic2(ids, w, 2); };
+  const auto compared = properties::check_against_loops(mosaic2_options(), loops, 11, type, close);
   DOCTEST_CHECK(compared == 2 + 2 * (2 * 8 + 4));  // of two layers, of two memories each
 }
 

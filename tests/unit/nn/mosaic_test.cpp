@@ -11,8 +11,8 @@ namespace {
 
 using properties::batch_of;
 using properties::random_ids;
+using properties::Weights;
 using torch::Tensor;
-using Weights = torch::OrderedDict<std::string, Tensor>;
 
 constexpr std::int64_t kHeads = 2, kWidth = 4;
 
@@ -121,35 +121,14 @@ Plain plain(const Tensor& ids, const Weights& w, std::int64_t layers) {
   return made;
 }
 
-void check_against_loops(torch::ScalarType type, double close) {
-  const auto options = mosaic_options();
-  const auto model = properties::strong_model(options);
-  const auto exact = properties::strong_model(options);
-  model->to(type);
-  const auto ids = random_ids(9, 5);
-  const auto ours = model->architecture->forward(batch_of({random_ids(9, 4), ids}), nullptr);
-  auto weights = exact->named_parameters();
-  const auto theirs = plain(torch::tensor(ids), weights, options.shape.layers);
-  DOCTEST_CHECK((ours.f[1] - theirs.f).abs().max().item<double>() < close);
-  DOCTEST_CHECK((ours.g[1] - theirs.g).abs().max().item<double>() < close);
-  torch::manual_seed(3);
-  const auto to_f = torch::randn_like(theirs.f), to_g = torch::randn_like(theirs.g);
-  (ours.f[1] * to_f.to(type) + ours.g[1] * to_g.to(type)).sum().backward();
-  (theirs.f * to_f + theirs.g * to_g).sum().backward();
-  for (const auto& item : model->named_parameters()) {
-    if (!item.value().grad().defined()) continue;
-    DOCTEST_CAPTURE(item.key());
-    const auto expected = weights[item.key()].grad();
-    const auto size = std::max(1.0, expected.abs().max().item<double>());
-    DOCTEST_CHECK((item.value().grad() - expected).abs().max().item<double>() < close * size);
-  }
-}
-
 }  // namespace
 
 DOCTEST_TEST_CASE("a mosaic equals the equations' loops, values and gradients") {
-  check_against_loops(torch::kFloat64, 1e-10);
-  check_against_loops(torch::kFloat32, 1e-5);
+  const auto loops = [](const Tensor& ids, const Weights& w) -> nn::Hidden {
+    return plain(ids, w, 2);
+  };
+  properties::check_against_loops(mosaic_options(), loops, 9, torch::kFloat64, 1e-10);
+  properties::check_against_loops(mosaic_options(), loops, 9, torch::kFloat32, 1e-5);
 }
 
 DOCTEST_TEST_CASE("a watcher sees what the last token of a mosaic attends to") {

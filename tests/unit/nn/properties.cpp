@@ -142,6 +142,32 @@ void check_same(nn::Model& model, const nn::Hidden& got, const nn::Hidden& want,
   }
 }
 
+std::int64_t check_against_loops(const nn::ModelOptions& options, const PlainModel& plain,
+                                 std::int64_t steps, torch::ScalarType type, double close) {
+  const auto model = strong_model(options), exact = strong_model(options);
+  model->to(type);
+  const auto ids = random_ids(steps, 5);
+  const auto ours = model->architecture->forward(batch_of({random_ids(steps, 4), ids}), nullptr);
+  const auto weights = exact->named_parameters();
+  const auto theirs = plain(torch::tensor(ids), weights);
+  DOCTEST_CHECK((ours.f[1] - theirs.f).abs().max().item<double>() < close);
+  DOCTEST_CHECK((ours.g[1] - theirs.g).abs().max().item<double>() < close);
+  torch::manual_seed(3);
+  const auto to_f = torch::randn_like(theirs.f), to_g = torch::randn_like(theirs.g);
+  (ours.f[1] * to_f.to(type) + ours.g[1] * to_g.to(type)).sum().backward();
+  (theirs.f * to_f + theirs.g * to_g).sum().backward();
+  std::int64_t compared = 0;
+  for (const auto& item : model->named_parameters()) {
+    if (!item.value().grad().defined()) continue;
+    DOCTEST_CAPTURE(item.key());
+    const auto expected = weights[item.key()].grad();
+    const auto size = std::max(1.0, expected.abs().max().item<double>());
+    DOCTEST_CHECK((item.value().grad() - expected).abs().max().item<double>() < close * size);
+    ++compared;
+  }
+  return compared;
+}
+
 std::string refusal(const nn::ModelOptions& options) {
   try {
     const nn::Model model(options, kVocabulary);

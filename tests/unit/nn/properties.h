@@ -2,6 +2,7 @@
 // What every architecture must hold, checked through its interface alone.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,14 @@ double gap(const torch::Tensor& a, const torch::Tensor& b);
 /// f, g and the gradients of all weights that follow from them, computed in two ways from the
 /// model's own weights: within `close`, gradients within 20 times as much.
 void check_same(nn::Model& model, const nn::Hidden& got, const nn::Hidden& want, double close);
+using Weights = torch::OrderedDict<std::string, torch::Tensor>;
+/// Computes an architecture on one row of ids (T) in plain loops, from weights in float64: f and g
+/// (T, d).
+using PlainModel = std::function<nn::Hidden(const torch::Tensor& ids, const Weights& weights)>;
+/// f, g and the gradients of the weights of a strong_model() in `type`, on the second of two rows
+/// of `steps` tokens, against plain loops: within `close`. Returns how many gradients there are.
+std::int64_t check_against_loops(const nn::ModelOptions& options, const PlainModel& plain,
+                                 std::int64_t steps, torch::ScalarType type, double close);
 /// What a model of these options says why it cannot be; empty: it can.
 std::string refusal(const nn::ModelOptions& options);
 
