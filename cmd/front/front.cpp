@@ -1,6 +1,6 @@
 // What stands in bin for a program that links LibTorch: it answers --help, wrong flags and the like
-// at once, and loads libtessera.so, which has the program itself, where there is work. LibTorch takes
-// a fifth of a second to load.
+// at once, and loads libtessera.so, which has the program itself, where there is work. LibTorch
+// takes a fifth of a second to load.
 
 #include <dlfcn.h>
 
