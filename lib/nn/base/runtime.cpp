@@ -17,6 +17,7 @@ void DeviceOptions::fields(core::FieldList& f) {
 }
 
 void ComputeOptions::fields(core::FieldList& f) {
+  const auto in_computing = f.group("Computing");
   DeviceOptions::fields(f);
   f("precision", precision, "of the weights", {"float32", "float64", "bfloat16"});
 }
