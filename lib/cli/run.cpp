@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <new>
+#include <system_error>
 #include <thread>
 
 #include "cli/config.h"
@@ -40,6 +41,16 @@ int complain(const std::string& name, core::Code code, std::string_view text) {
   return static_cast<int>(code);
 }
 
+// Memory or a thread was refused; of LibTorch's errors only the text tells it.
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  if (const auto* const system = dynamic_cast<const std::system_error*>(&error))
+    return system->code() == std::errc::not_enough_memory ||
+           system->code() == std::errc::resource_unavailable_try_again;
+  const std::string_view text = error.what();
+  return text.find("can't allocate memory") != text.npos || text.find("out of memory") != text.npos;
+}
+
 // Runs a body and turns whatever leaves it into one line and an exit code.
 int guarded(const Context& context, const std::function<int()>& body) {
   const std::string& name = context.program.name;
@@ -47,12 +58,9 @@ int guarded(const Context& context, const std::function<int()>& body) {
     return body();
   } catch (const core::Error& error) {
     return complain(name, error.code(), error.what());
-  } catch (const std::bad_alloc&) {
-    return complain(name, core::Code::out_of_memory,
-                    "out of memory; use smaller batches, windows or memories, or fewer -j");
   } catch (const std::exception& error) {
     const std::string_view text = error.what();
-    if (text.find("can't allocate memory") != text.npos || text.find("out of memory") != text.npos)
+    if (is_out_of_memory(error))
       return complain(name, core::Code::out_of_memory,
                       "out of memory; use smaller batches, windows or memories, or fewer -j");
     return complain(name, core::Code::bug,
@@ -107,8 +115,8 @@ struct Verb {
 void read_config_file(Verb& verb, bool front) {
   const std::string& file = verb.requests.config;
   std::error_code error;
-  if (file.empty() || (front && !verb.requests.print_config &&
-                       !std::filesystem::is_regular_file(file, error)))
+  if (file.empty() ||
+      (front && !verb.requests.print_config && !std::filesystem::is_regular_file(file, error)))
     return;
   read_config(core::read_text(file, kMaxConfigBytes), file, verb.fields, verb.context.given);
 }
@@ -124,9 +132,8 @@ int answer(Verb& verb, const Command& command, bool front) {
   finish(verb.context);
   protect_inputs(verb.fields, command.program, verb.requests.config, verb.context.output);
   if (!verb.context.quiet)
-    core::on_terminal_input([context = verb.context] {
-      note(context, "reading the terminal; Ctrl-D ends the input");
-    });
+    core::on_terminal_input(
+        [context = verb.context] { note(context, "reading the terminal; Ctrl-D ends the input"); });
   return command.body(verb.context);
 }
 

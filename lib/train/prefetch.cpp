@@ -25,7 +25,8 @@ Prefetch::~Prefetch() {
 }
 
 void Prefetch::begin(std::int64_t index) {
-  ahead_ = std::async(std::launch::async, [this, index] {
+  // Without a thread to be had it is read when it is asked for.
+  ahead_ = std::async(std::launch::async | std::launch::deferred, [this, index] {
     const auto rows = order_.rows(index);
     auto micro = read_batch(data_, rows, index);
     apply(rules_, micro);

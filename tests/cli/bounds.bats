@@ -161,7 +161,7 @@ under() {
   head -c 1000000 /dev/zero >zeros
   tokenize -q -t bytes -j 4 zeros -o whole
   local ok=0 out_of_memory=0
-  for most in 9000 10500 11000 12000 14000 20000 40000 80000 200000 800000; do
+  for most in {9000..12000..250} 14000 20000 40000 80000 200000 800000; do
     bash -c 'ulimit -v "$0" && exec tokenize --help' "$most" >help 2>&1 || continue # the loader needs more
     under "$most" tokenize -q -t bytes -j 4 zeros -o out
     case $status in
@@ -183,4 +183,15 @@ under() {
   done
   under "$most" model import -q large -o out
   [ "$status" -eq 71 ]
+}
+
+@test "without a thread to be had: the work is done in one" {
+  needs train
+  head -c 3000 "$golden/tokenizers/sample.txt" >text
+  threadless() { bash -c 'ulimit -s 8000000 && ulimit -v 4000000 && exec "$@"' bash "$@"; } # a thread needs a stack
+  tokenize -q -t bytes text -o x.shard.zst
+  threadless tokenize -q -t bytes -j 4 text -o y.shard.zst
+  cmp x.shard.zst y.shard.zst
+  threadless train -q -j 1 --layers 1 --d-model 8 --heads 1 --segment 16 --batch 2 --steps 2 x.shard.zst -o trained
+  [ -e trained/model.safetensors ]
 }
