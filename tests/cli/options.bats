@@ -76,6 +76,18 @@ says() {
   bm25-pack --segment 2K --print-config | grep -qx 'segment = 2000'
 }
 
+@test "an option of --help stands under its own heading, and bytes as one types them" {
+  # heading FLAG: the last line without indentation before the flag.
+  heading() { awk -v flag="  $1 " '/^[A-Z]/ { last = $0 } index($0, flag) == 1 { print last }' help; }
+  sample --help >help
+  [ "$(heading --layer-memory)" = "Memory of layers:" ]
+  [ "$(heading --precision)" = "Computing:" ]
+  [ "$(heading --spans)" = "Spans:" ]
+  [ "$(heading --report)" = "$(heading --seed)" ]
+  build-ngrams --help >help
+  grep -q -- '--memory BYTES=2G .*(1M to 64T)$' help
+}
+
 @test "the last of a flag given twice wins, before and behind a file's" {
   [ "$(gen-moons -n 5 -n 7 -j 1 -j 2 -q -q -o a -o - | shard info --json - | grep -o '"elements":[0-9]*')" = '"elements":336' ]
   [ ! -e a ]
