@@ -112,8 +112,7 @@ void Recipe::fields(core::FieldList& f) {
   const auto in_run = f.group("Run");
   f("precision", precision, "of the model's products; auto: float32 on the CPU, bfloat16 on a GPU",
     {"auto", "float32", "bfloat16"});
-  f("deterministic", deterministic, "on a GPU: the same bytes each time, some of it slower")
-      .unless_default();
+  f("deterministic", deterministic, "on a GPU: the same bytes each time, some of it slower");
   f("reduce", reduce,
     "gradients are added by a tree, the same bytes for 1, 2, 4, ... ranks, or as c10d is fastest",
     {"tree", "fast"});

@@ -15,14 +15,14 @@
 namespace nn {
 namespace {
 
-// What came after GPT-2's shape is a transformer's alone.
 void expect_of_transformer(ModelOptions& options) {
   if (options.arch == "transformer") return;
   TransformerOptions defaults;
-  const auto asked = core::list_fields(options.transformer), usual = core::list_fields(defaults);
+  core::FieldList asked, usual;
+  options.transformer.own_fields(asked), defaults.own_fields(usual);
   for (std::size_t i = 0; i < asked.all().size(); ++i) {
     const auto& field = asked.all()[i];
-    if (field.sparse && core::to_strings(field) != core::to_strings(usual.all()[i]))
+    if (core::to_strings(field) != core::to_strings(usual.all()[i]))
       core::fail(core::Code::bad_config, "{}: goes with arch transformer, not {}", field.name,
                  options.arch);
   }

@@ -44,39 +44,29 @@ void VocabularyOptions::fields(core::FieldList& f) {
       .at_least(0)
       .below(1);
   f("scale-embedding", scale_embedding, "multiply embeddings by the square root of d-model");
-  f("head-bias", head_bias, "the softmax's scores have a bias each").unless_default();
+  f("head-bias", head_bias, "the softmax's scores have a bias each");
   f("logit-cap", logit_cap, "plain softmax: scores s become c tanh(s / c); 0: they stay")
-      .between(0, 1e6)
-      .unless_default();
+      .between(0, 1e6);
 }
 
 void RopeOptions::fields(core::FieldList& f) {
-  f("rope-theta", theta, "rope: base of the angles").at_least(1).at_most(1e12).unless_default();
-  f("rope-share", share, "rope: share of a head's width that turns")
-      .above(0)
-      .at_most(1)
-      .unless_default();
+  f("rope-theta", theta, "rope: base of the angles").at_least(1).at_most(1e12);
+  f("rope-share", share, "rope: share of a head's width that turns").above(0).at_most(1);
   f("rope-scaling", scaling, "rope: how rows longer than --rope-trained are reached",
-    {"none", "linear", "llama3", "yarn"})
-      .unless_default();
+    {"none", "linear", "llama3", "yarn"});
   f("rope-factor", factor, "--rope-scaling: times as long as --rope-trained")
       .at_least(1)
-      .at_most(1e6)
-      .unless_default();
-  f("rope-trained", trained, "--rope-scaling: tokens of a row before it")
-      .between(1, kMostTokens)
-      .unless_default();
+      .at_most(1e6);
+  f("rope-trained", trained, "--rope-scaling: tokens of a row before it").between(1, kMostTokens);
   f("rope-low", low, "llama3: angles of fewer turns in so long a row are divided by the factor")
       .above(0)
-      .at_most(1e6)
-      .unless_default();
-  f("rope-high", high, "llama3: angles of more turns stay").above(0).at_most(1e6).unless_default();
-  f("rope-slow", slow_beta, "yarn: as --rope-low").above(0).at_most(1e6).unless_default();
-  f("rope-fast", fast_beta, "yarn: as --rope-high").above(0).at_most(1e6).unless_default();
+      .at_most(1e6);
+  f("rope-high", high, "llama3: angles of more turns stay").above(0).at_most(1e6);
+  f("rope-slow", slow_beta, "yarn: as --rope-low").above(0).at_most(1e6);
+  f("rope-fast", fast_beta, "yarn: as --rope-high").above(0).at_most(1e6);
   f("rope-local-theta", local_theta,
     "rope: base of the angles in layers with a window, which nothing scales; 0: as in the others")
-      .between(0, 1e12)
-      .unless_default();
+      .between(0, 1e12);
 }
 
 bool TransformerOptions::has_bias(const std::string& kind) const {
@@ -95,37 +85,31 @@ void TransformerOptions::fields(core::FieldList& f) {
     {"gelu", "gelu-exact", "relu", "silu"});
   f("bias", bias, "biases in matrices and norms");
   f("norm-epsilon", norm_epsilon, "added to the variance in norms").between(0, 1);
+  own_fields(f);
+}
+
+void TransformerOptions::own_fields(core::FieldList& f) {
   f("norm-kind", norm_kind,
     "LayerNorm, or RMSNorm, which subtracts no mean; rms-one: times 1 + weight",
-    {"layer", "rms", "rms-one"})
-      .unless_default();
+    {"layer", "rms", "rms-one"});
   f("feed-forward", feed_forward, "gated: the activation of one half times the other",
-    {"plain", "gated"})
-      .unless_default();
+    {"plain", "gated"});
   f("bias-of", bias_of, "with --bias: what has biases; none given: all of them",
-    {"qkv", "output", "feed-forward", "norm"})
-      .unless_default();
+    {"qkv", "output", "feed-forward", "norm"});
   f("kv-heads", kv_heads, "heads of keys and values, each for several of queries; 0: --heads")
-      .between(0, kMostWidth)
-      .unless_default();
-  f("d-head", d_head, "width of a head; 0: d-model / heads")
-      .between(0, kMostWidth)
-      .unless_default();
+      .between(0, kMostWidth);
+  f("d-head", d_head, "width of a head; 0: d-model / heads").between(0, kMostWidth);
   f("qk-norm", qk_norm, "norm of queries and keys: of each head, or of all together",
-    {"none", "head", "whole"})
-      .unless_default();
+    {"none", "head", "whole"});
   f("attention-window", attention_window,
     "tokens that a layer sees, itself among them; "
     "of several numbers each layer takes the next; 0: all")
-      .between(0, kMostTokens)
-      .unless_default();
+      .between(0, kMostTokens);
   f("attention-scale", attention_scale,
     "what products of queries and keys are multiplied by; 0: 1 / sqrt(width of a head)")
-      .between(0, 1e6)
-      .unless_default();
+      .between(0, 1e6);
   f("attention-cap", attention_cap, "scores s of attention become c tanh(s / c); 0: they stay")
-      .between(0, 1e6)
-      .unless_default();
+      .between(0, 1e6);
   rope.fields(f);
 }
 
@@ -143,18 +127,15 @@ void GlaOptions::fields(core::FieldList& f) {
   f("gla-update", update,
     "gla: a step adds its value to a head's matrix; "
     "or how far that is from what the matrix has for its key (delta rule)",
-    {"sum", "delta"})
-      .unless_default();
+    {"sum", "delta"});
   f("gla-decay", decay,
     "gla: how much of the matrix a step keeps: learned, of the input; "
     "fixed, and keys turn with their place (RetNet); all",
-    {"gated", "fixed", "none"})
-      .unless_default();
+    {"gated", "fixed", "none"});
   f("gla-convolution", convolution,
     "--gla-update delta: "
     "steps that convolutions of queries, keys and values see; 1: no convolution")
-      .between(1, 64)
-      .unless_default();
+      .between(1, 64);
 }
 
 void MosaicOptions::fields(core::FieldList& f) {
@@ -167,16 +148,13 @@ void MosaicOptions::fields(core::FieldList& f) {
 
 void Mosaic2Options::fields(core::FieldList& f) {
   f("short-term", short_term, "mosaic2: newest pairs, which the short-term memory holds")
-      .between(1, kMostTokens)
-      .unless_default();
+      .between(1, kMostTokens);
   f("long-term-delay", delay,
     "mosaic2: tokens back to the newest pair that the long-term memory holds")
-      .between(1, kMostTokens)
-      .unless_default();
+      .between(1, kMostTokens);
   f("long-term-delay-most", most_delay,
     "mosaic2: each batch of training draws the delay from --long-term-delay to this")
-      .between(1, kMostTokens)
-      .unless_default();
+      .between(1, kMostTokens);
 }
 
 void LayerMemoryOptions::fields(core::FieldList& f) {

@@ -74,6 +74,8 @@ struct TransformerOptions {
   /// Whether matrices or norms of this kind have biases.
   bool has_bias(const std::string& kind) const;
   void fields(core::FieldList& f);
+  /// Those of the fields that other architectures refuse.
+  void own_fields(core::FieldList& f);
 };
 
 /// The heads of a transformer's self-attention.
