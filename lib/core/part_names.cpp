@@ -10,10 +10,11 @@ void PartNames::add(const Part& part, const std::string& name) {
   if (!added) fail(Code::usage, "{}: is part {}, as {} is", name, part.index + 1, twice->second);
 }
 
-void PartNames::expect_all(const char* flag) const {
+void PartNames::expect_all(std::string_view flag) const {
   for (std::int64_t index = 0; index < count_; ++index)
     if (names_.count(index) == 0)
-      fail(Code::usage, "--{}: part {} of {} is missing", flag, index + 1, count_);
+      fail(Code::usage, "{}part {} of {} is missing",
+           flag.empty() ? "" : fmt::format("--{}: ", flag), index + 1, count_);
 }
 
 }  // namespace core

@@ -14,7 +14,7 @@ class PartNames {
   /// Throws Error{usage} naming both where the part is there already.
   void add(const Part& part, const std::string& name);
   /// Throws Error{usage} with the `flag` that takes the parts, naming the first that is not there.
-  void expect_all(const char* flag) const;
+  void expect_all(std::string_view flag = {}) const;
 
   bool empty() const { return names_.empty(); }
   /// Of how many parts the first that was added is one.

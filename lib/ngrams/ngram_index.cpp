@@ -209,14 +209,6 @@ std::shared_ptr<const Index> Index::without(const shard::Fingerprints& texts) co
   return others;
 }
 
-std::vector<std::string> Index::unsure_of(const shard::Fingerprints& texts) const {
-  std::vector<std::string> names;
-  for (const auto& folder : folders_)
-    if (folder->manifest().shards.empty() && !texts.contains(folder->manifest().data))
-      names.push_back(folder->name());
-  return names;
-}
-
 std::string Index::signature() const {
   std::vector<std::string> names;
   for (const auto& folder : folders_) names.push_back(folder->manifest().data.substr(0, 12));

@@ -98,9 +98,6 @@ class Index {
   bool holds(const shard::Fingerprints& texts) const;
   /// The parts that are not.
   std::shared_ptr<const Index> without(const shard::Fingerprints& texts) const;
-  /// Names of the folders of which it may leave too much: made by a version that did not keep
-  /// shards.
-  std::vector<std::string> unsure_of(const shard::Fingerprints& texts) const;
   /// The beginnings of the texts' fingerprints, with + between them.
   std::string signature() const;
 

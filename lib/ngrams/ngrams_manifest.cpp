@@ -86,7 +86,7 @@ OrderedJson to_json(const Manifest& m) {
                              {"text_hash", part.text_hash},
                              {"suffixes_hash", part.suffixes_hash},
                              {"firsts_hash", part.firsts_hash}});
-  if (!m.shards.empty()) json["shards"] = OrderedJson::array();
+  json["shards"] = OrderedJson::array();
   for (const auto& shard : m.shards)
     json["shards"].push_back({{"data", shard.data}, {"tokens", shard.tokens}});
   return core::sealed(std::move(json));
@@ -113,7 +113,7 @@ Manifest manifest_from(const Json& json, const std::string& origin, bool complet
     end = part.end;
   }
   if (end != m.tokens) fail(Code::bad_data, "{}: the parts are not the whole text", origin);
-  if (json.contains("shards")) m.shards = shards_from(json, m, origin);
+  m.shards = shards_from(json, m, origin);
   return m;
 }
 

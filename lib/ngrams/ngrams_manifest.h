@@ -46,7 +46,7 @@ struct Manifest {
   std::string tokenizer;  ///< fingerprint of its canonical JSON; empty: none
   std::string documents_hash;
   std::vector<PartFacts> parts;
-  std::vector<TextShard> shards;  ///< in order; none: built by a version that did not keep them
+  std::vector<TextShard> shards;  ///< in order
 };
 
 inline constexpr const char *kManifestName = "ngrams.json", *kBuildingName = "building.json",

@@ -75,7 +75,9 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
   if (differs("tokenizer")) return "another tokenizer than that of " + plan.model_name;
   for (const char* key : {"metric", "index"})
     if (differs(key)) return option_change(key, begun.value(key, Json()), now.at(key));
-  for (const char* key : {"part", "merge", "keys", "prune", "key-scale"})
+  if (begun.contains("merge") != now.contains("merge"))
+    return begun.contains("merge") ? "store merge" : "build-datastore";
+  for (const char* key : {"part", "keys", "prune", "key-scale"})
     if (begun.value(key, Json()) != now.value(key, Json()))
       return option_change(key, begun.value(key, Json()), now.value(key, Json()));
   if (differs("generation")) return "an earlier state of the store";
@@ -387,6 +389,7 @@ std::vector<std::int64_t> Builder::first_rows(std::span<const std::int64_t> firs
 std::vector<SourceShard> Builder::shards(std::span<const std::int64_t> first,
                                          std::uint64_t end) const {
   auto shards = plan_.shards;
+  if (shards.empty()) shards.push_back({plan_.data, 0, first.size()});
   std::size_t document = 0;
   const auto row_of = [&] {
     if (document == 0) return base_.rows;

@@ -44,7 +44,7 @@ struct Plan {
   double key_scale = 1;                  ///< see Manifest; of rows given as float16 already done
   bool leaves_out = false;               ///< not every position has a row: places.npy says which
   std::string model_name, data_name;     ///< the model's folder and the shards, for messages
-  std::vector<SourceShard> shards = {};  ///< of the data, without rows
+  std::vector<SourceShard> shards = {};  ///< of the data, without rows; empty: it is one
 };
 
 /// Called with what is being done, how much is done and of how much; may throw to stop.

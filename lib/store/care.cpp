@@ -54,36 +54,4 @@ core::OrderedJson recalled(const std::string& folder, const RecallOptions& optio
   return report;
 }
 
-void CareOptions::fields(core::FieldList& f) {
-  f.group("As verbs of store do; these go with the next version");
-  f("remove-document", remove_documents, "take this document out of the store (from 0)")
-      .between(0, 1e12);
-  f("verify", verify, "check every byte of the store");
-  f("rebuild-index", rebuild_index, "make the store's index anew from its keys, as --index says");
-  f("recall", recall, "the share of the nearest keys that the index finds");
-  measure.fields(f);
-}
-
-int CareOptions::jobs() const {
-  return (remove_documents.empty() ? 0 : 1) + verify + rebuild_index + recall;
-}
-
-std::string CareOptions::folder(const std::vector<std::string>& files, bool adds) const {
-  if (jobs() != 1 || files.size() != 1 || adds)
-    core::fail(
-        core::Code::usage,
-        "--remove-document, --verify, --rebuild-index and --recall: one of them, and one store");
-  return files[0];
-}
-
-std::string CareOptions::verb() const {
-  return verify ? "verify" : recall ? "recall" : rebuild_index ? "rebuild" : "remove";
-}
-
-core::OrderedJson look_after(const std::string& folder, const CareOptions& options,
-                             const std::string& index, const Watch& watch) {
-  if (options.rebuild_index) return describe(folder, rebuild_index(folder, index, watch));
-  return options.verify ? verified(folder, watch) : recalled(folder, options.measure);
-}
-
 }  // namespace store

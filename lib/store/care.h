@@ -66,26 +66,4 @@ core::OrderedJson verified(const std::string& folder, const Watch& watch);
 /// measure_recall().
 core::OrderedJson recalled(const std::string& folder, const RecallOptions& options);
 
-/// build-datastore's flags for what the verbs of store do.
-struct CareOptions {
-  std::vector<std::int64_t> remove_documents;
-  bool verify = false, rebuild_index = false, recall = false;
-  RecallOptions measure;
-  void fields(core::FieldList& f);
-
-  /// How many of the four jobs were asked for.
-  int jobs() const;
-  /// The store of the one job, the only FILE. Throws Error{usage} for several, or if rows are to be
-  /// added too (`adds`).
-  std::string folder(const std::vector<std::string>& files, bool adds) const;
-  /// The verb of store that does the job.
-  std::string verb() const;
-};
-
-/// Does verify, rebuild_index (of the kind `index`; empty: as it was) or recall. Returns what the
-/// store holds (store_report.h), with "verified" or the recall that was found. Throws as verify(),
-/// rebuild_index() (removal.h) and measure_recall() (datastore.h) do.
-core::OrderedJson look_after(const std::string& folder, const CareOptions& options,
-                             const std::string& index, const Watch& watch);
-
 }  // namespace store

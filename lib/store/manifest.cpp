@@ -21,14 +21,7 @@ using core::OrderedJson;
 
 constexpr const char* kFormat = "tessera-store";
 constexpr std::uint64_t kVersion = 1;
-constexpr std::uint64_t kReducedVersion = 2;  // of a store that has less than every position's key
-constexpr std::uint64_t kScaledVersion = 3;   // of one whose keys were multiplied
 constexpr std::uint64_t kMostGenerations = std::uint64_t{1} << 53, kMostParts = 1 << 20;
-
-std::uint64_t version_of(const Manifest& manifest) {
-  if (manifest.scaled()) return kScaledVersion;
-  return manifest.reduced() ? kReducedVersion : kVersion;
-}
 
 OrderedJson to_json(const Recall& recall) {
   OrderedJson json;
@@ -54,7 +47,6 @@ OrderedJson to_json(const Source& source) {
   json["data"] = source.data, json["rows"] = source.rows, json["documents"] = source.documents;
   json["windows"] = source.windows;
   if (source.part) json["part"] = to_json(*source.part);
-  if (source.shards.empty()) return json;
   json["shards"] = OrderedJson::array();
   for (const SourceShard& shard : source.shards)
     json["shards"].push_back(
@@ -157,7 +149,7 @@ OrderedJson to_json(const Receipt& receipt) {
 
 OrderedJson to_json(const Manifest& m) {
   OrderedJson json;
-  json["format"] = kFormat, json["version"] = version_of(m);
+  json["format"] = kFormat, json["version"] = kVersion;
   json["generation"] = m.generation;
   json["rows"] = m.rows, json["width"] = m.width, json["documents"] = m.documents;
   json["vocabulary"] = m.vocabulary, json["metric"] = name_of(m.metric);
@@ -184,13 +176,7 @@ OrderedJson to_json(const Manifest& m) {
 }
 
 Manifest manifest_from(const Json& json, const std::string& origin) {
-  const Json version = json.is_object() ? json.value("version", Json()) : Json();
-  const bool scaled = version == kScaledVersion, reduced = scaled || version == kReducedVersion;
-  core::expect_format(json, kFormat,
-                      scaled    ? kScaledVersion
-                      : reduced ? kReducedVersion
-                                : kVersion,
-                      "a store's", origin);
+  core::expect_format(json, kFormat, kVersion, "a store's", origin);
   Manifest m;
   m.generation = core::get<std::uint64_t>(json, "generation", origin);
   m.rows = core::get_at_most(json, "rows", kMostRows, origin);
@@ -210,24 +196,23 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
   m.values_file = file_name(files, "values", ".npy", origin);
   m.documents_file = file_name(files, "documents", ".npy", origin);
   m.index_file = file_name(files, "index", ".faiss", origin);
-  if (reduced && files.contains("places")) {
+  if (files.contains("places")) {
     m.places_file = file_name(files, "places", ".npy", origin);
     m.places_hash = core::get<std::string>(json, "places_hash", origin);
   }
-  if (reduced && files.contains("weights")) {
+  if (files.contains("weights")) {
     m.weights_file = file_name(files, "weights", ".npy", origin);
     m.weights_hash = core::get<std::string>(json, "weights_hash", origin);
-    if (json.contains("merge_neighbours"))
-      m.merge_neighbours = core::get<std::uint64_t>(json, "merge_neighbours", origin);
+    m.merge_neighbours = core::get<std::uint64_t>(json, "merge_neighbours", origin);
   }
-  if (reduced && files.contains("projection")) {
+  if (files.contains("projection")) {
     m.projection_file = file_name(files, "projection", ".npy", origin);
     m.projection_hash = core::get<std::string>(json, "projection_hash", origin);
     m.model_width = core::get_at_most(json, "model_width", kMostWidth, origin);
     if (m.model_width == 0) fail(Code::bad_data, "{}: \"model_width\" is 0", origin);
   }
-  if (scaled) m.key_scale = core::get<double>(json, "key_scale", origin);
-  if (!is_key_scale(m.key_scale) || m.scaled() != scaled)
+  if (json.contains("key_scale")) m.key_scale = core::get<double>(json, "key_scale", origin);
+  if (!is_key_scale(m.key_scale))
     fail(Code::bad_data, "{}: \"key_scale\" is {}, no power of 2 below 1", origin, m.key_scale);
   if (m.exact() != m.index_file.empty())
     fail(Code::bad_data, "{}: index \"{}\" in the file \"{}\"", origin, m.index, m.index_file);
@@ -246,7 +231,7 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
     source.documents = core::get<std::uint64_t>(entry, "documents", origin);
     source.windows = core::get<Json>(entry, "windows", origin);
     if (entry.contains("part")) source.part = part_from(entry["part"], origin);
-    if (entry.contains("shards")) source.shards = shards_from(entry, source, origin);
+    source.shards = shards_from(entry, source, origin);
     m.sources.push_back(std::move(source));
   }
   for (const Json& entry : core::get<std::vector<Json>>(json, "removed", origin)) {

@@ -68,8 +68,8 @@ Parts open(const std::vector<std::string>& folders) {
               folder);
     parts[place.number] = std::move(part);
   }
-  if (parts.empty()) fail(Code::usage, "--merge: give the stores of all parts");
-  names.expect_all("merge");
+  if (parts.empty()) fail(Code::usage, "give the stores of all parts");
+  names.expect_all();
   std::uint64_t row = 0;
   for (const auto& [number, part] : parts) {
     const SourcePart& place = *source_of(*part).part;

@@ -34,7 +34,7 @@ assert documents[0] == 0 and list(documents) == sorted(set(documents))'
   grep -q '^index  *exact$' record
   grep -q '^metric  *l2$' record # the model was trained without memory
   grep -q '^documents  *20$' record
-  build-datastore --verify --json store | grep -q '"verified":true'
+  store verify --json store | grep -q '"verified":true'
 }
 
 @test "with stdin, stdout and stderr closed the store is the same, and the record is left out" {
@@ -80,7 +80,7 @@ for shard in "a", "b":
     tokens = subprocess.run(["zstdcat", shard + ".shard.zst"], stdout=subprocess.PIPE).stdout[1:]
     out += struct.pack(f"<{len(tokens)}i", *tokens)
 sys.stdout.buffer.write(out)')
-  [ "$(build-datastore --verify --json s | field documents)" -eq 40 ]
+  [ "$(store verify --json s | field documents)" -eq 40 ]
   run --separate-stderr build-datastore -m model --append s b.shard.zst
   [ "$status" -eq 0 ]
   [[ "$stderr" == *"nothing to do"* ]]
@@ -105,38 +105,38 @@ sys.stdout.buffer.write(out)')
     rm -rf s
     build-datastore -q -m model --index "$index" a.shard.zst -o s
     before=$(python3 -c 'import json; print(json.load(open("s/store.json"))["rows"])')
-    receipt=$(build-datastore --json --remove-document 3 s)
+    receipt=$(store remove --json --document 3 s)
     rows=$(field rows <<<"$receipt")
     [ "$(field document <<<"$receipt")" -eq 3 ]
-    [ "$(build-datastore --verify --json s | field rows)" -eq $((before - rows)) ]
-    [ "$(build-datastore --verify --json s | field documents)" -eq 19 ]
+    [ "$(store verify --json s | field rows)" -eq $((before - rows)) ]
+    [ "$(store verify --json s | field documents)" -eq 19 ]
     [ ! -e s/keys.npy ] && [ ! -e s/index.faiss ]
-    run build-datastore --remove-document 19 s
+    run store remove --document 19 s
     [ "$status" -eq 64 ]
   done
 }
 
-@test "damage is found: in a row by --verify, in the index whenever the store is opened" {
+@test "damage is found: in a row by store verify, in the index whenever the store is opened" {
   cp -r store s
   damage s/keys.npy 1000
-  run build-datastore --verify s
+  run store verify s
   [ "$status" -eq 65 ]
   [[ "$output" == *keys.npy* ]]
   rm -r s
   build-datastore -q -m model --index IVF4,Flat a.shard.zst -o s
-  build-datastore --recall --k 10 --nprobe 4 --json s | python3 -c '
+  store recall --k 10 --nprobe 4 --json s | python3 -c '
 import json, sys
 r = json.loads(sys.stdin.readline())
 assert r["recall"] > 0.99 and r["k"] == 10 and r["nprobe"] == 4, r'
   for offset in 0 5 500; do
     damage s/index.faiss "$offset"
-    run build-datastore --recall s
+    run store recall s
     [ "$status" -eq 65 ]
     [[ "$output" == *index.faiss* ]]
     damage s/index.faiss "$offset"
   done
   rm s/store.json
-  run build-datastore --recall s
+  run store recall s
   [ "$status" -eq 66 ]
 }
 
@@ -144,15 +144,15 @@ assert r["recall"] > 0.99 and r["k"] == 10 and r["nprobe"] == 4, r'
   cp -r store s
   ln -s s/keys.npy link
   for place in s/keys.npy s/store.json s/new link; do
-    run -64 build-datastore -q --verify s -o "$place"
-    run -64 build-datastore -q --recall s -o "$place"
-    run -64 build-datastore -q --rebuild-index s -o "$place"
-    run -64 build-datastore -q --remove-document 0 s -o "$place"
+    run -64 store verify -q s -o "$place"
+    run -64 store recall -q s -o "$place"
+    run -64 store rebuild -q s -o "$place"
+    run -64 store remove -q --document 0 s -o "$place"
   done
   diff -r s store
-  build-datastore -q --verify s -o said
+  store verify -q s -o said
   [ -s said ]
-  (cd s && build-datastore -q --verify . >../said.there)
+  (cd s && store verify -q . >../said.there)
   [ -s said.there ]
 }
 
@@ -177,7 +177,7 @@ assert r["recall"] > 0.99 and r["k"] == 10 and r["nprobe"] == 4, r'
   build-datastore -q -m model a.shard.zst -o s
   diff -r s after
   build-datastore -q -m model --append s b.shard.zst
-  build-datastore -q --remove-document 0 s
+  store remove -q --document 0 s
   for file in $(cd d && find . -type f) keys.01.npy keys..npy values.2.npy.old x.tmp.tessera index.2.faiss.tmp; do
     [ "$(cat "s/$file")" = mine ]
   done
@@ -206,7 +206,7 @@ keys, whole = open("s/keys.npy", "rb").read()[128:], open("store/keys.npy", "rb"
 assert keys == b"".join(whole[32 * i:32 * i + 32] for i in places)
 first = read("store/documents.npy", "q", 8)
 assert list(read("s/documents.npy", "q", 8)) == [sum(p < f for p in places) for f in first]
-assert json.load(open("s/store.json"))["version"] == 2
+assert json.load(open("s/store.json"))["files"]["places"] == "places.npy"
 END
   for delay in 0.2 0.4 0.6; do
     timeout --foreground -s KILL "$delay" build-datastore -q -m model --batch-tokens 64 --skip-known 0.0025 a.shard.zst -o t >/dev/null || [ $? -eq 137 ]
@@ -225,7 +225,7 @@ def halves(name):
     data = open(name, "rb").read()[128:]
     return struct.unpack(f"<{len(data) // 2}e", data)
 manifest = json.load(open("s/store.json"))
-assert manifest["version"] == 2 and manifest["width"] == 6 and manifest["model_width"] == 16
+assert manifest["width"] == 6 and manifest["model_width"] == 16
 matrix, whole, keys = halves("s/projection.npy"), halves("store/keys.npy"), halves("s/" + manifest["files"]["keys"])
 rows = len(whole) // 16
 assert len(matrix) == 6 * 16 and len(keys) == 6 * rows
@@ -354,7 +354,7 @@ END
 
 @test "what does not go together is refused before anything is done" {
   for arguments in "-m model a.shard.zst" "a.shard.zst -o s" "-m model --index Bogus7 a.shard.zst -o s" \
-    "-m model --metric cosine a.shard.zst -o s" "--verify --recall store" "--verify" "--recall --k 0 store" \
+    "-m model --metric cosine a.shard.zst -o s" \
     "-m model --append store -o s b.shard.zst"; do
     # shellcheck disable=SC2086
     run build-datastore $arguments

@@ -94,7 +94,7 @@ last_calls() {
     cmp <(field values <receipt) <(field values <"$([ "$generation" -eq 1 ] && echo first || echo second)")
     grep -q 'nothing was removed now; to remove what has this number now: store remove --generation 3 --document 3 out$' err
   done
-  build-datastore -q --json --remove-document 3 out >receipt 2>err
+  store remove -q --json --document 3 out >receipt 2>err
   cmp receipt second
   grep -q 'nothing was removed now' err
   run -64 --separate-stderr store remove --document 4 --generation 2 out

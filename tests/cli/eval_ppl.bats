@@ -240,7 +240,7 @@ EOF
   near "$(field perplexity <<<"$output")" "$(eval-ppl -q -m model --json test.shard.zst valid.shard.zst | field perplexity)" 1e-9
   build-datastore -q -m model --prune merge a.shard.zst test.shard.zst -o pruned >/dev/null
   run -0 --separate-stderr eval-ppl -m model --datastore pruned --json test.shard.zst
-  [[ $stderr == *"pruned: made without the fingerprint of each FILE, or with --prune"* ]]
+  [[ $stderr == *"pruned: --prune merged its entries of this text with those of others"* ]]
   run -64 eval-ppl -q -m model --datastore both --datastore own valid.shard.zst
   [[ $output == *"hold the same text"* ]]
 

@@ -124,7 +124,7 @@ same_as_whole() { cmp out whole; }
   head -c 500 x.txt | tokenize -q -t bytes --format lines -o tiny.shard.zst
   same_as_whole() { diff -r out whole; }
   left_whole() {
-    { [ "$code" -ne 0 ] && [ ! -e out/store.json ]; } || build-datastore -q --verify out
+    { [ "$code" -ne 0 ] && [ ! -e out/store.json ]; } || store verify -q out
   }
   no_leftovers() { true; } # the next run removes them
   loop "write fsync rename open mmap read truncate mkdir" "${FAULTS_EVERY:-9}" build-datastore -q -j 1 -m model \
@@ -146,7 +146,7 @@ same_as_whole() { cmp out whole; }
   "$root"/tests/cli/tiny_gpt2 model
   head -c 300 x.txt | tokenize -q -t bytes --format lines -o tiny.shard.zst
   build-datastore -q -j 1 -m model tiny.shard.zst -o store
-  remove=(build-datastore -q -j 1 --json --remove-document 3)
+  remove=(store remove -q -j 1 --json --document 3)
   cp -r store whole
   "${remove[@]}" whole >receipt
   local call how n most seen=0

@@ -371,7 +371,7 @@ stores() {
     build-datastore -q -j 1 -m model --part "$part/$count" "$@" --index exact -o "store.$part" >/dev/null
   done
   # shellcheck disable=SC2046  # names without spaces
-  build-datastore -q -j 1 --merge --index "$(jq -r .index whole/store.json)" $(printf '%s\n' store.* | sort -R) -o merged >record
+  store merge -q -j 1 --index "$(jq -r .index whole/store.json)" $(printf '%s\n' store.* | sort -R) -o merged >record
   diff -r whole merged
   diff <(sed 1d whole.record) <(sed 1d record)
 }
@@ -407,11 +407,11 @@ stores() {
     # It may be done before that.
     timeout --foreground -s KILL "$delay" build-datastore -q -j 1 "${small[@]}" --part 2/2 --index exact test.shard.zst -o killed.2 >/dev/null ||
       [ $? -eq 137 ]
-    timeout --foreground -s KILL "$delay" build-datastore -q -j 1 --merge store.1 store.2 -o killed >/dev/null || [ $? -eq 137 ]
+    timeout --foreground -s KILL "$delay" store merge -q -j 1 store.1 store.2 -o killed >/dev/null || [ $? -eq 137 ]
   done
   build-datastore -q -j 1 "${small[@]}" --part 2/2 --index exact test.shard.zst -o killed.2 >/dev/null
   diff -r store.2 killed.2
-  build-datastore -q -j 1 --merge store.1 store.2 -o killed >/dev/null
+  store merge -q -j 1 store.1 store.2 -o killed >/dev/null
   diff -r whole killed
   run --separate-stderr build-datastore "${small[@]}" --part 2/2 --index exact test.shard.zst -o killed.2
   [[ $stderr == *"nothing to do"* ]]
@@ -460,36 +460,33 @@ stores() {
   build-datastore -q "${small[@]}" --part 2/3 other.shard.zst -o data.2 >/dev/null
   build-datastore -q "${small[@]}" --part 2/4 test.shard.zst -o four.2 >/dev/null
   cp -r store.2 removed.2
-  build-datastore -q --remove-document 3 removed.2 >/dev/null
+  store remove -q --document 3 removed.2 >/dev/null
   cp -r store.2 damaged.2
   printf 'x' | dd of=damaged.2/keys.npy bs=1 seek=1000 conv=notrunc status=none
-  fails 64 'part 2 of 3 is missing' build-datastore --merge store.1 store.3 -o x
-  fails 64 'store.2: is part 2, as store.2 is' build-datastore --merge store.1 store.2 store.2 -o x
-  fails 64 'model.2: is no part of the store of which store.1 is one: model' build-datastore --merge store.1 model.2 store.3 -o x
-  fails 64 'windows.2: is no part of the store of which store.1 is one: windows' build-datastore --merge store.1 windows.2 -o x
-  fails 64 'data.2: is no part of the store of which store.1 is one: data' build-datastore --merge store.1 data.2 -o x
-  fails 64 'one: number of parts 4, not 3' build-datastore --merge store.1 four.2 store.3 -o x
-  fails 64 'removed.2: documents were removed' build-datastore --merge store.1 removed.2 store.3 -o x
-  fails 64 'whole: is no part of a store' build-datastore --merge whole -o x
-  fails 64 '--index' build-datastore --merge store.1 store.2 store.3 --index Bogus7 -o x
-  fails 66 'absent' build-datastore --merge store.1 absent store.3 -o x
-  fails 64 'it takes -o STORE' build-datastore --merge store.1 store.2 store.3
-  fails 64 'leave --window out' build-datastore --merge --window 32 store.1 store.2 store.3 -o x
-  fails 64 'leave --model out' build-datastore --merge -m model store.1 store.2 store.3 -o x
-  fails 64 'there is a store of other data or options' build-datastore --merge store.1 store.2 store.3 -o store.1
+  fails 64 'part 2 of 3 is missing' store merge store.1 store.3 -o x
+  fails 64 'store.2: is part 2, as store.2 is' store merge store.1 store.2 store.2 -o x
+  fails 64 'model.2: is no part of the store of which store.1 is one: model' store merge store.1 model.2 store.3 -o x
+  fails 64 'windows.2: is no part of the store of which store.1 is one: windows' store merge store.1 windows.2 -o x
+  fails 64 'data.2: is no part of the store of which store.1 is one: data' store merge store.1 data.2 -o x
+  fails 64 'one: number of parts 4, not 3' store merge store.1 four.2 store.3 -o x
+  fails 64 'removed.2: documents were removed' store merge store.1 removed.2 store.3 -o x
+  fails 64 'whole: is no part of a store' store merge whole -o x
+  fails 64 '--index' store merge store.1 store.2 store.3 --index Bogus7 -o x
+  fails 66 'absent' store merge store.1 absent store.3 -o x
+  fails 64 'it takes -o STORE' store merge store.1 store.2 store.3
+  fails 64 'there is a store of other data or options' store merge store.1 store.2 store.3 -o store.1
   fails 64 'leave --append out' build-datastore "${small[@]}" --part 1/3 --append whole other.shard.zst
   fails 64 "'4/3' is not I/N" build-datastore "${small[@]}" --part 4/3 test.shard.zst -o x
   fails 64 "'' is not I/N" build-datastore "${small[@]}" --part '' test.shard.zst -o x
-  fails 64 'one store' build-datastore --merge --verify whole -o y
-  [ ! -e x ] && [ ! -e y ] && no_leftovers
+  [ ! -e x ] && no_leftovers
   # Damage is seen when rows are read; nothing is left of what was begun.
-  fails 65 'damaged.2: damaged: its rows are not those of its store.json' build-datastore -q --merge store.1 damaged.2 store.3 -o x
+  fails 65 'damaged.2: damaged: its rows are not those of its store.json' store merge -q store.1 damaged.2 store.3 -o x
   [ ! -e x ]
   # A merge that the disk ended goes on.
-  run -74 bash -c 'trap "" XFSZ; ulimit -f 8; exec build-datastore -q --merge store.1 store.2 store.3 -o x'
-  fails 66 'not complete yet' build-datastore --verify x
-  fails 64 'it was begun with --merge' build-datastore "${small[@]}" test.shard.zst -o x
-  build-datastore -q --merge store.1 store.2 store.3 -o x >/dev/null
+  run -74 bash -c 'trap "" XFSZ; ulimit -f 8; exec store merge -q store.1 store.2 store.3 -o x'
+  fails 66 'not complete yet' store verify x
+  fails 64 'it was begun with store merge' build-datastore "${small[@]}" test.shard.zst -o x
+  store merge -q store.1 store.2 store.3 -o x >/dev/null
   diff -r whole x
   fails 64 'there is a store of other data or options' build-datastore "${small[@]}" --part 1/3 test.shard.zst -o whole
   fails 64 'store.1: it is part 1/3 of the text, not part 1/2' build-datastore "${small[@]}" --part 1/2 test.shard.zst -o store.1

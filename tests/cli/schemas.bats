@@ -66,8 +66,6 @@ follows() {
   needs build-datastore
   {
     build-datastore -m model --index exact --json x.shard.zst -o store
-    build-datastore --verify --json store
-    build-datastore --remove-document 1 --json store
     needs store
     store verify --json store
     store recall --k 3 --queries 5 --json store

@@ -43,31 +43,6 @@ END
   [[ "$stderr" == *values.npy* ]]
 }
 
-@test "each verb says what the flag of build-datastore says, which goes on with a note" {
-  note="build-datastore: store %s does this; the next version has this flag no more"
-  for verb in verify recall rebuild; do
-    flag=--$verb
-    [ "$verb" != rebuild ] || flag=--rebuild-index
-    cp -r store s
-    cp -r store t
-    (cd s && store "$verb" --json .) >new
-    (cd t && build-datastore "$flag" --json .) >old 2>err
-    cmp new old
-    # shellcheck disable=SC2059  # the format is above
-    [ "$(cat err)" = "$(printf "$note" "$verb")" ]
-    diff -r s t
-    rm -r s t
-  done
-  cp -r store s
-  cp -r store t
-  store remove --document 3,5 --json s >new
-  build-datastore --remove-document 3 --remove-document 5 --json t >old 2>err
-  cmp new old
-  # shellcheck disable=SC2059
-  [ "$(cat err)" = "$(printf "$note" remove)" ]
-  diff -r s t
-}
-
 @test "merge makes the store that one process makes" {
   for part in 1 2; do
     build-datastore -q -j 1 -m model --batch-tokens 64 --index exact --part $part/2 x.shard.zst -o part.$part

@@ -15,8 +15,8 @@ using core::Code;
 using core::fail;
 
 void check(const SharedBuild& what) {
-  if (what.options.adds() || core::is_part(what.options.part))
-    fail(Code::usage, "--ranks: makes a store of its own; leave --append, --part and --merge out");
+  if (!what.options.append.empty() || core::is_part(what.options.part))
+    fail(Code::usage, "--ranks: makes a store of its own; leave --append and --part out");
   if (what.options.skip_known < 1)
     fail(Code::usage, "--skip-known: one process makes such a store; leave --ranks out");
   if (store::parse_reduction(what.options.keys, what.options.prune).any())

@@ -24,8 +24,8 @@ struct SharedBuild {
 /// in FOLDER, byte by byte that of one process, and FOLDER.parts goes. All ranks call it, and all
 /// return what the store holds; nothing if one was stopped: what was stored is kept, and as many
 /// ranks go on with it. `of_rows` is told the tokens so far and of how many, `merging` what the
-/// first does after that. Throws Error{usage} for stdin and for a part, a merge or an addition,
-/// what StoreBuild and store::merge() do, on all ranks alike, and Error{kRankLost}.
+/// first does after that. Throws Error{usage} for stdin and for a part or an addition,
+/// what StoreBuild and store::merge() do, on all ranks alike, and Error{rank_lost}.
 std::optional<store::Manifest> build_together(
     const SharedBuild& what, ranks::Group& group, const std::function<bool()>& stop,
     const std::function<void(std::uint64_t done, std::uint64_t of)>& of_rows,

@@ -75,23 +75,10 @@ void StoreBuildOptions::fields(core::FieldList& f) {
   const auto in_parts = f.group("Parts");
   f("part", part,
     "I/N: a store of the I-th of N parts of the text; launcher: as srun or an array says");
-  f("merge", merge, "one store of those that --part made of a text: the FILEs are these");
 }
 
 std::string StoreBuildOptions::folder(const std::string& output,
                                       const std::set<std::string>& given) const {
-  if (merge) {
-    const char* const why = "of parts that are there";
-    core::leave_out(
-        "merge", why,
-        {"model", "metric", "append", "part", "keys", "key-scale", "prune", "skip-known"}, given);
-    WindowOptions their_windows;
-    LayerReachOptions their_reach;
-    core::leave_out("merge", why, core::list_fields(their_windows), given);
-    core::leave_out("merge", why, core::list_fields(their_reach), given);
-    if (output.empty()) core::fail(core::Code::usage, "--merge: it takes -o STORE");
-    return output;
-  }
   core::part(part);  // is one
   if (core::is_part(part)) core::leave_out("part", "makes a store of its own", {"append"}, given);
   if (core::is_part(part) && skip_known < 1)

@@ -25,7 +25,6 @@ struct StoreBuildOptions {
   std::string metric = "auto";          ///< auto: l2 of a model trained without memory, else ip
   std::string append;                   ///< a store that gets the rows; empty: a new one does
   std::string part = core::kWholePart;  ///< see core::part()
-  bool merge = false;                   ///< of parts that are there; see store/merge.h
   std::string keys = "all", prune = "none";  ///< see store::parse_reduction()
   double key_scale = 1;                      ///< see store::Manifest
   double skip_known = 1;  ///< positions to whose token the model alone gives more have no row
@@ -33,10 +32,9 @@ struct StoreBuildOptions {
   LayerReachOptions reach;
   nn::ComputeOptions compute;
   void fields(core::FieldList& f);  ///< but for compute's, which stand elsewhere
-  bool adds() const { return merge || !append.empty(); }
 
   /// The store that gets rows, `output` (-o) or --append. Throws Error{usage} where it is not said,
-  /// or no model, or for options among the `given` that do not go with a part or a merge.
+  /// or no model, or for options among the `given` that do not go with a part.
   std::string folder(const std::string& output, const std::set<std::string>& given) const;
 };
 

@@ -108,7 +108,7 @@ std::string Evaluation::window_note() const {
 std::vector<std::string> Evaluation::notes_on(const shard::Dataset& data) const {
   const auto own = data.fingerprints();
   const char* const what = own.size() > 1 ? "this very text, or a FILE of it" : "this very text";
-  std::vector<std::string> notes, unsure;
+  std::vector<std::string> notes, merged;
   if (auto note = window_note(); !note.empty()) notes.push_back(std::move(note));
   if (const auto& tuned = memory_.tuned_on;
       !tuned.empty() && std::any_of(own.begin(), own.end(), [&](const std::string& fingerprint) {
@@ -119,19 +119,14 @@ std::vector<std::string> Evaluation::notes_on(const shard::Dataset& data) const 
   if (const auto& stores = memory_.stores; stores.any()) {
     if (stores.opened->hold(own))
       notes.push_back(fmt::format("a datastore holds {}; its entries are left out", what));
-    unsure = stores.opened->unsure_of(own);
+    merged = stores.opened->that_merged(own);
   }
-  if (const auto& ngrams = memory_.ngrams; ngrams.any()) {
-    if (ngrams.index->holds(own))
-      notes.push_back(fmt::format("an index of n-grams holds {}; it is left out", what));
-    const auto more = ngrams.index->unsure_of(own);
-    unsure.insert(unsure.end(), more.begin(), more.end());
-  }
-  if (!unsure.empty())
+  if (const auto& ngrams = memory_.ngrams; ngrams.any() && ngrams.index->holds(own))
+    notes.push_back(fmt::format("an index of n-grams holds {}; it is left out", what));
+  if (!merged.empty())
     notes.push_back(
-        fmt::format("{}: made without the fingerprint of each FILE, or with --prune; "
-                    "what it has of this text among others may count",
-                    fmt::join(unsure, ", ")));
+        fmt::format("{}: --prune merged its entries of this text with those of others; these may count",
+                    fmt::join(merged, ", ")));
   return notes;
 }
 

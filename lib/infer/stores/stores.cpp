@@ -54,14 +54,15 @@ std::int64_t size_of(const RowRanges& ranges) {
   return rows;
 }
 
-// Whether it may have entries of these texts that rows_of() does not tell.
-bool unsure(const store::Manifest& manifest, const shard::Fingerprints& texts) {
+// Whether entries of these texts may have been merged with those of other shards of their source,
+// so that rows_of() does not tell them.
+bool has_merged(const store::Manifest& manifest, const shard::Fingerprints& texts) {
   const auto of_texts = [&](const auto& one) { return texts.contains(one.data); };
-  return std::any_of(manifest.sources.begin(), manifest.sources.end(), [&](const auto& source) {
-    if (of_texts(source)) return false;
-    if (source.shards.empty()) return true;
-    return manifest.weighted() && std::any_of(source.shards.begin(), source.shards.end(), of_texts);
-  });
+  return manifest.weighted() &&
+         std::any_of(manifest.sources.begin(), manifest.sources.end(), [&](const auto& source) {
+           return !of_texts(source) &&
+                  std::any_of(source.shards.begin(), source.shards.end(), of_texts);
+         });
 }
 
 // Hit i of `from` becomes hit `at` of `to`, which may be the same.
@@ -312,10 +313,10 @@ bool Stores::hold(const shard::Fingerprints& texts) const {
                      [&](const auto& store) { return !rows_of(store->manifest(), texts).empty(); });
 }
 
-std::vector<std::string> Stores::unsure_of(const shard::Fingerprints& own) const {
+std::vector<std::string> Stores::that_merged(const shard::Fingerprints& own) const {
   std::vector<std::string> names;
   for (const auto& store : stores_)
-    if (unsure(store->manifest(), own)) names.push_back(store->name());
+    if (has_merged(store->manifest(), own)) names.push_back(store->name());
   return names;
 }
 

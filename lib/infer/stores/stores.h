@@ -56,9 +56,9 @@ class Stores {
   std::string signature() const;
   /// Whether a store has entries of one of these texts or shards.
   bool hold(const shard::Fingerprints& texts) const;
-  /// Names of the stores of which search() may not leave out all entries of `own`: made by a
-  /// version that did not keep shards, or of entries that were merged with those of other texts.
-  std::vector<std::string> unsure_of(const shard::Fingerprints& own) const;
+  /// Names of the stores of which search() may not leave out all entries of `own`, because they
+  /// were merged with entries of other texts.
+  std::vector<std::string> that_merged(const shard::Fingerprints& own) const;
   /// There are no more queries.
   virtual void finish() const {}
 

@@ -186,8 +186,8 @@ DOCTEST_TEST_CASE("of a store of two shards the one that is the text is hidden, 
                               std::vector(entries.begin() + 40, entries.end())};
   const TemporaryFolder folder;
   tiny::make_store(folder / "both", entries, kWords, {"ip", "exact", "ab", "m", "t", {"a", "b"}});
-  tiny::make_store(folder / "old", entries, kWords, {"ip", "exact", "ab"});
-  const auto both = open({folder / "both"}, model), old = open({folder / "old"}, model);
+  tiny::make_store(folder / "one", entries, kWords, {"ip", "exact", "ab"});
+  const auto both = open({folder / "both"}, model), one = open({folder / "one"}, model);
   torch::manual_seed(1);
   const Tensor queries = torch::randn({20, width});
   for (const std::size_t hidden : {0U, 1U}) {
@@ -200,14 +200,12 @@ DOCTEST_TEST_CASE("of a store of two shards the one that is the text is hidden, 
       DOCTEST_CHECK(torch::equal(found.labels, expected.labels));
     }
     DOCTEST_CHECK(both->hold({name}));
-    DOCTEST_CHECK(both->unsure_of({name}).empty());
-    // One that does not say what its shards are.
-    DOCTEST_CHECK(!old->hold({name}));
-    DOCTEST_CHECK(old->unsure_of({name}) == std::vector<std::string>{folder / "old"});
+    DOCTEST_CHECK(both->that_merged({name}).empty());
+    DOCTEST_CHECK(!one->hold({name}));
   }
   const auto nothing = both->search(queries, 9, 1, false, {"a", "b"});
   DOCTEST_CHECK(nothing.rows.eq(-1).all().item<bool>());
-  DOCTEST_CHECK(old->unsure_of({"ab", "a"}).empty());
+  DOCTEST_CHECK(one->hold({"ab"}));
   DOCTEST_CHECK(thrown([&] { open({folder / "both", folder / "a"}, model); }).code == 64);
 }
 
