@@ -88,9 +88,9 @@ core::Field::Target place(std::size_t type, const core::Json& json, std::deque<V
 
 void read_field(const core::Json& json, core::FieldList& fields, std::deque<Value>& values) {
   const auto group = fields.group(json.at("group"));
-  core::Field& field = fields(json.at("name").get<std::string>(),
-                              place(json.at("type"), json.at("value"), values), json.at("help"),
-                              json.at("choices").get<std::vector<std::string>>());
+  core::Field& field =
+      fields(json.at("name").get<std::string>(), place(json.at("type"), json.at("value"), values),
+             json.at("help"), json.at("choices").get<std::vector<std::string>>());
   const std::string name = json.at("short");
   field.short_name = name.empty() ? char{0} : name[0];
   field.positional = json.at("positional"), field.required = json.at("required");
@@ -131,7 +131,8 @@ int front(int argc, char** argv, std::string_view offer, const std::function<int
     close_filled_descriptors();
     return work();
   };
-  Offer read{read_command(json, values, hand_over), {}, true};
+  const bool has_verbs = !json.at("verbs").empty();
+  Offer read{read_command(json, values, has_verbs ? Body() : hand_over), {}, true};
   for (const auto& verb : json.at("verbs"))
     read.verbs.push_back(read_command(verb, values, hand_over));
   return run(argc, argv, read);

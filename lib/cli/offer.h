@@ -11,7 +11,7 @@
 namespace cli {
 
 struct Offer {
-  Command whole;                    ///< without fields and body where there are verbs
+  Command whole;  ///< where there are verbs: without fields and body
   std::vector<Command> verbs = {};
   bool front = false;  ///< the bodies hand over to a program that parses again, and opens the files
 };

@@ -34,8 +34,8 @@ void refuse_to_write_into(const std::string& folder, const std::string& output) 
 
 }  // namespace
 
-void protect_inputs(const core::FieldList& fields, const Program& program, const std::string& config,
-                    const std::string& output) {
+void protect_inputs(const core::FieldList& fields, const Program& program,
+                    const std::string& config, const std::string& output) {
   if (!config.empty()) core::protect_input(config);
   for (const auto& name : program.inputs) {
     const auto& all = fields.all();

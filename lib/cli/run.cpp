@@ -171,7 +171,7 @@ int run(int argc, char** argv, const Offer& offer) {
   install_handlers();
   catch_lost_pages(program.name);
   const auto app = make_app(program);
-  if (offer.verbs.empty()) {
+  if (offer.whole.body) {
     Verb whole;
     whole.open(*app, program, program, offer.whole.fields);
     return parse(*app, argc, argv, whole.context,

@@ -124,9 +124,9 @@ std::vector<std::string> Evaluation::notes_on(const shard::Dataset& data) const 
   if (const auto& ngrams = memory_.ngrams; ngrams.any() && ngrams.index->holds(own))
     notes.push_back(fmt::format("an index of n-grams holds {}; it is left out", what));
   if (!merged.empty())
-    notes.push_back(
-        fmt::format("{}: --prune merged its entries of this text with those of others; these may count",
-                    fmt::join(merged, ", ")));
+    notes.push_back(fmt::format(
+        "{}: --prune merged its entries of this text with those of others; these may count",
+        fmt::join(merged, ", ")));
   return notes;
 }
 
