@@ -91,6 +91,9 @@ function(tessera_room name)
   cmake_parse_arguments(ROOM "TORCH" "" "DEPENDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/${name}/*.cpp ${CMAKE_SOURCE_DIR}/lib/${name}/*/*.cpp)
   list(FILTER sources EXCLUDE REGEX "_plugin\\.cpp$")  # cmake/Cuda.cmake
+  if(NOT TESSERA_SGEMM)
+    list(FILTER sources EXCLUDE REGEX "/lib/nn/product/")
+  endif()
   # Loops over raw floats: no torch in them, and sums may be taken in any order so that they vectorise.
   # -Wno-psabi: vectors wider than the processor has are passed only within a file.
   set(kernels ${sources})

@@ -52,6 +52,9 @@ function(tessera_unit_tests)
     if(NOT sources)
       continue()
     endif()
+    if(NOT TESSERA_SGEMM)
+      list(FILTER sources EXCLUDE REGEX "/sgemm_test\\.cpp$")
+    endif()
     set(torch "")
     if(room IN_LIST torch_rooms)
       set(torch TORCH)
@@ -134,6 +137,7 @@ function(tessera_tests)
   tessera_fuzz_tests()
 
   tessera_test_binary(link_order TORCH SOURCES ${CMAKE_SOURCE_DIR}/tests/link/link_order.cpp LIBRARIES tessera_nn dep::faiss ${CMAKE_DL_LIBS})
+  target_compile_definitions(link_order PRIVATE $<$<BOOL:${TESSERA_SGEMM}>:TESSERA_SGEMM>)
   add_test(NAME link_order COMMAND link_order)
 
   # What the program tests preload to make calls fail.

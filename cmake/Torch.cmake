@@ -4,7 +4,7 @@
 # used: with a CUDA build it stops where no toolkit is installed, and this project needs only the CPU part of such a build.
 # libtorch.so is never linked, because it wants libtorch_cuda.so.
 #
-# Whoever exports sgemm_ first gives it to the whole process: lib/nn/base/sgemm.h does, and hands on to the next. So
+# Whoever exports sgemm_ first gives it to the whole process: lib/nn/product/sgemm.h does, and hands on to the next. So
 # torch stands before FAISS and OpenBLAS on every link line, and --no-as-needed keeps it there (tests/link holds this).
 # Torch bundles its own fmt: -idirafter keeps the system's fmt first.
 

@@ -110,14 +110,19 @@ struct Verb {
   }
 };
 
-// Sets the fields that the config file names. A front leaves a pipe to whoever does the work: it
-// can be read once.
+// What can be read once, as <(command) of a shell.
+bool is_stream(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto type = fs::status(path, error).type();
+  return type == fs::file_type::fifo || type == fs::file_type::character ||
+         type == fs::file_type::socket;
+}
+
+// Sets the fields that the config file names. A front leaves a stream to whoever does the work.
 void read_config_file(Verb& verb, bool front) {
   const std::string& file = verb.requests.config;
-  std::error_code error;
-  if (file.empty() ||
-      (front && !verb.requests.print_config && !std::filesystem::is_regular_file(file, error)))
-    return;
+  if (file.empty() || (front && !verb.requests.print_config && is_stream(file))) return;
   read_config(core::read_text(file, kMaxConfigBytes), file, verb.fields, verb.context.given);
 }
 

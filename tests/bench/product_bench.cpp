@@ -11,7 +11,7 @@
 
 #include "measured.h"
 #include "nn/base/runtime.h"
-#include "nn/base/sgemm.h"
+#include "nn/product/sgemm.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Torch and FAISS in one process, linked as the programs are: one OpenMP runtime, and the matrix
-// product is the process's own (nn/base/sgemm.h), which hands on to torch's. (With OpenBLAS first,
+// product is the process's own (nn/product/sgemm.h), which hands on to torch's. (With OpenBLAS first,
 // torch's own product runs at a fifth of its speed.)
 #include <dlfcn.h>
 #ifdef TESSERA_FAISS
@@ -14,8 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "nn/base/sgemm.h"
 #include "nn/base/torch.h"
+#ifdef TESSERA_SGEMM
+#include "nn/product/sgemm.h"
+#endif
 
 extern "C" void sgesvd_();
 
@@ -74,11 +76,13 @@ int main() {
   expect(svd != "nothing", "sgesvd_ comes from " + svd);
 #endif
 
+#ifdef TESSERA_SGEMM
   void* const own = reinterpret_cast<void*>(&sgemm_);
   expect(dlsym(RTLD_DEFAULT, "sgemm_") == own && !is_torch(object_of(own)),
          "the process's sgemm_ is its own: " + object_of(own));
   const std::string next = object_of(reinterpret_cast<void*>(nn::blas_sgemm()));
   expect(is_torch(next), "it hands on to torch's: " + next);
+#endif
 
   const auto runtimes = openmp_runtimes();
   std::string list;

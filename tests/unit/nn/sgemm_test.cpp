@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "nn/base/sgemm.h"
+#include "nn/product/sgemm.h"
 #include "nn/base/torch.h"
-#include "nn/kernels/sgemm_kernels.h"
+#include "nn/product/sgemm_kernels.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "nn/kernels/sgemm_kernels.h"
+#include "nn/product/sgemm_kernels.h"
 
 #include <algorithm>
 #include <utility>

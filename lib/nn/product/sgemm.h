@@ -2,7 +2,9 @@
 // The matrix product in float32 of the whole process: sgemm_, which torch, FAISS and the kernels
 // call, is defined here. MKL, torch's BLAS, uses half of a register of 512 bits on processors that
 // are not Intel's; where that is half the speed, large products are done by
-// nn/kernels/sgemm_kernels.h. All others are the BLAS's.
+// nn/product/sgemm_kernels.h. All others are the BLAS's. The build option TESSERA_SGEMM leaves this
+// folder out; bench_product compares the two, and where its ratios are 1 on a Zen 5 the folder can
+// go.
 
 #include "nn/kernels/gemm.h"
 

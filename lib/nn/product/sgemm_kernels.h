@@ -1,6 +1,6 @@
 #pragma once
 // Matrix products in float32 on the CPU, for processors on which the BLAS does not use the whole
-// width of the registers (nn/base/sgemm.h). Goto and van de Geijn (2008): blocks of both factors
+// width of the registers (nn/product/sgemm.h). Goto and van de Geijn (2008): blocks of both factors
 // are packed for the second-level cache, and a tile of the product stays in registers.
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "nn/base/sgemm.h"
+#include "nn/product/sgemm.h"
 
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "nn/kernels/sgemm_kernels.h"
+#include "nn/product/sgemm_kernels.h"
 
 namespace nn {
 namespace {
