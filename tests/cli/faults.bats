@@ -2,7 +2,7 @@
 # What stays when a call fails or the process is killed: a whole output or none, a documented exit code, one line of
 # error, and a next run that works.
 #
-# FAULTS_EVERY=N: look at every N-th call only [tokenize 1, shard 3, train and build-datastore 9]; 1 is the full loop.
+# FAULTS_EVERY=N: look at every N-th call only [tokenize 1, shard and removals 3, train and build-datastore 23]; 1 is the full loop.
 
 load helpers
 source "$root/tests/faults/struck.bash"
@@ -113,7 +113,7 @@ same_as_whole() { cmp out whole; }
     [ "$(find out -name 'step-*' | sort)" = "$(find whole -name 'step-*' | sed 's/^whole/out/' | sort)" ]
   }
   no_leftovers() { true; } # the next run removes them
-  loop "write fsync rename open mmap read truncate mkdir" "${FAULTS_EVERY:-9}" train -q -j 1 --layers 1 --d-model 8 \
+  loop "write fsync rename open mmap read truncate mkdir" "${FAULTS_EVERY:-23}" train -q -j 1 --layers 1 --d-model 8 \
     --heads 1 --segment 16 --batch 2 --steps 4 --checkpoint-every 2 --keep 1 --valid v.shard.zst tiny.shard.zst -o out
   [ -z "$(find out -name '*.tmp*')" ]
 }
@@ -127,7 +127,7 @@ same_as_whole() { cmp out whole; }
     { [ "$code" -ne 0 ] && [ ! -e out/store.json ]; } || store verify -q out
   }
   no_leftovers() { true; } # the next run removes them
-  loop "write fsync rename open mmap read truncate mkdir" "${FAULTS_EVERY:-9}" build-datastore -q -j 1 -m model \
+  loop "write fsync rename open mmap read truncate mkdir" "${FAULTS_EVERY:-23}" build-datastore -q -j 1 -m model \
     --batch-tokens 64 tiny.shard.zst -o out
 }
 
@@ -154,7 +154,7 @@ same_as_whole() { cmp out whole; }
     cp -r store out
     struck "$call" 0 5 "${remove[@]}" out
     most=$(cat count)
-    for ((n = 1; n <= most; n += ${FAULTS_EVERY:-1})); do
+    for ((n = 1; n <= most; n += ${FAULTS_EVERY:-3})); do
       for how in 5 28 kill; do
         rm -rf out
         cp -r store out
