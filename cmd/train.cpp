@@ -56,6 +56,7 @@ std::unique_ptr<train::Course> course_of(
   job.given = context.given;
   job.shards = std::move(shards);
   job.seed = static_cast<std::uint64_t>(context.seed);
+  if (!options.plan && !options.sbatch) job.folder = context.output;
   if (options.loss.of_vectors()) {
     Options asked = options, defaults;
     forecast::refuse_meaningless(core::list_fields(asked), core::list_fields(defaults));
@@ -70,6 +71,7 @@ int plan_only(const Options& options, const cli::Context& context) {
   if (options.ranks.any())
     core::fail(core::Code::usage, "--plan: is of one process; leave --ranks out");
   const auto course = course_of(options, context, options.files);
+  if (!course->terms().note.empty()) cli::note(context, course->terms().note);
   core::Output out("-");
   const auto plan = train::plan(*course, options.keep);
   const bool gpu = nn::device(options.compute.device).is_cuda();
@@ -97,6 +99,7 @@ int train_model(Options options, cli::Context context) {
   const auto note = [&](const std::string& text) {
     cli::note(context, run.folder->path() + ": " + text);
   };
+  if (!course->terms().note.empty()) cli::note(context, course->terms().note);
   train::Watch watch;
   watch.stop = cli::stop_requested;
   watch.note = note;

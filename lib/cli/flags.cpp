@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/other_names.h"
 #include "core/units.h"
 
 namespace cli {
@@ -52,12 +53,17 @@ std::string unexpected(const CLI::App& app) {
   const CLI::App& asked = verbs.empty() ? app : *verbs.front();
   if (word.starts_with('-')) {
     std::vector<std::string> flags;
-    for (const auto* option : asked.get_options())
+    bool takes_files = false;
+    for (const auto* option : asked.get_options()) {
+      takes_files = takes_files || option->get_positional();
       for (const auto& name : option->get_lnames()) flags.push_back("--" + name);
+    }
     const std::string flag = word.substr(0, word.find('='));
     if (std::find(flags.begin(), flags.end(), flag) != flags.end())
       return flag + ": goes behind the command";
-    return fmt::format("{}: no such option{}", flag, core::did_you_mean(flag, flags));
+    const std::string hint = hint_for_other_name(flag, flags, takes_files);
+    return fmt::format("{}: no such option{}", flag,
+                       hint.empty() ? core::did_you_mean(flag, flags) : hint);
   }
   std::vector<std::string> commands;
   for (const auto* command : app.get_subcommands(nullptr)) commands.push_back(command->get_name());

@@ -66,6 +66,10 @@ constexpr Beginning kBeginnings[] = {
      "Parquet, no text; with pandas: "
      "read_parquet(FILE).to_json(OUT, orient=\"records\", lines=True)"},
     {"ARROW1\0\0"sv, "Arrow, no text; write its rows as JSON lines"},
+    {"GGUF\2\0\0\0"sv, "a GGUF file: a model, no text"},
+    {"GGUF\3\0\0\0"sv, "a GGUF file: a model, no text"},
+    {"version https://git-lfs.github.com/spec/"sv,
+     "a pointer of Git LFS in the place of the file; fetch it: git lfs pull"},
     {"SQLite format 3\0"sv, "an SQLite database, no text; sqlite3 FILE prints what is in it"},
     {"\x89PNG\r\n"sv, "a PNG image, no text"},
     {"\xFF\xD8\xFF"sv, "a JPEG image, no text"},

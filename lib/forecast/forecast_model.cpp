@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
+#include "model/model_path.h"
 
 namespace forecast {
 namespace {
@@ -48,7 +49,8 @@ void save(const std::string& folder, const Model& model, const core::OrderedJson
   out.commit();
 }
 
-Model load(const std::string& folder) {
+Model load(const std::string& given) {
+  const std::string folder = model::model_folder(given);
   const auto path = folder + "/config.json";
   const auto config = core::read_json(path);
   const auto& tessera = config.contains("tessera") ? config["tessera"] : config;

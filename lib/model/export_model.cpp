@@ -1,7 +1,9 @@
 #include "model/export_model.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <vector>
 
@@ -40,6 +42,26 @@ nn::ModelOptions with_biases(const Family& family, const nn::ModelOptions& optio
     best = tried, fewest = count;
   }
   return best;
+}
+
+bool holds_exactly(const nn::Model& model, torch::Dtype type) {
+  for (const auto& [name, values] : model.named_weights())
+    if (!values.to(type).to(values.scalar_type()).equal(values)) return false;
+  return true;
+}
+
+// What a stopped export of another model left: it would be read as a part of this one.
+void remove_others(const std::string& folder, const std::string& tokenizer,
+                   const Carried& carried) {
+  const auto remove = [&](std::string_view name) {
+    std::error_code ignored;
+    std::filesystem::remove(fmt::format("{}/{}", folder, name), ignored);
+  };
+  if (tokenizer.empty()) remove("tokenizer.json");
+  for (const auto name : carried_names())
+    if (std::none_of(carried.files.begin(), carried.files.end(),
+                     [&](const auto& file) { return file.name == name; }))
+      remove(name);
 }
 
 [[noreturn]] void refuse_folder(const std::string& folder, const char* what) {
@@ -82,6 +104,8 @@ std::shared_ptr<const nn::Model> in_shape_of(const Family& family,
 
 void ExportOptions::fields(core::FieldList& f) {
   f("family", family, "whose config.json and names of weights it gets", family_names());
+  f("dtype", dtype, "numbers of the weights; auto: those of the model's files",
+    {"auto", "float32", "bfloat16", "float16"});
 }
 
 void expect_no_other_model(const std::string& folder) {
@@ -89,6 +113,8 @@ void expect_no_other_model(const std::string& folder) {
   if (!there("config.json")) {
     if (there("model.safetensors")) refuse_folder(folder, "a model");
     if (there("tokenizer.json")) refuse_folder(folder, "a tokenizer");
+    for (const auto name : carried_names())
+      if (const std::string file(name); there(file.c_str())) refuse_folder(folder, file.c_str());
     return;
   }
   // Of an export or import, finished or stopped; a training has more.
@@ -96,13 +122,34 @@ void expect_no_other_model(const std::string& folder) {
   if (!own || there("metrics.jsonl")) refuse_folder(folder, "a model");
 }
 
+void set_type(const nn::Model& model, const std::string& name, torch::Dtype stored) {
+  torch::Dtype type = stored;
+  if (name == "auto") {
+    if (!holds_exactly(model, type)) type = torch::kFloat32;
+  } else {
+    type = name == "bfloat16"  ? torch::kBFloat16
+           : name == "float16" ? torch::kHalf
+                               : torch::kFloat32;
+  }
+  if (type == torch::kFloat32) return;
+  const torch::NoGradGuard no_grad;
+  for (const auto& [weight, values] : model.named_weights()) {
+    const auto narrow = values.to(type);
+    if (!torch::isfinite(narrow).all().item<bool>())
+      core::fail(core::Code::bad_data, "--dtype: {} has numbers beyond {}; take bfloat16", weight,
+                 name);
+    torch::Tensor(values).set_data(narrow);
+  }
+}
+
 bool save_once(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
-               const std::string& tokenizer) {
+               const std::string& tokenizer, const Carried& carried) {
   if (!core::exists(folder + "/model.safetensors")) {
-    save(folder, model, facts, tokenizer);
+    remove_others(folder, tokenizer, carried);
+    save(folder, model, facts, tokenizer, carried);
     return false;
   }
-  if (!is_saved(folder, model, facts, tokenizer)) refuse_folder(folder, "a model");
+  if (!is_saved(folder, model, facts, tokenizer, carried)) refuse_folder(folder, "a model");
   return true;
 }
 
@@ -129,7 +176,8 @@ ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
                              {"segment", loaded.facts.segment}};
   facts.update(core::OrderedJson(loaded.facts.all));
   facts["family"] = type;
-  return {type, save_once(folder, *model, facts, loaded.tokenizer)};
+  set_type(*model, options.dtype, loaded.stored_type);
+  return {type, save_once(folder, *model, facts, loaded.tokenizer, carried_of(loaded))};
 }
 
 }  // namespace model

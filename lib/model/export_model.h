@@ -21,9 +21,15 @@ std::shared_ptr<const nn::Model> in_shape_of(const Family& family,
                                              const std::shared_ptr<const nn::Model>& model,
                                              const std::string& name);
 
-/// Which family.
+/// The weights become numbers of the type `name` says: float32, bfloat16, float16; auto: those of
+/// `stored`, where they hold the weights exactly, else float32. Throws Error{bad_data} for a weight
+/// that is not finite in the type, naming it.
+void set_type(const nn::Model& model, const std::string& name, torch::Dtype stored);
+
+/// Which family, and which numbers.
 struct ExportOptions {
   std::string family;  ///< empty: the one that the folder is, else the first that has its shape
+  std::string dtype = "auto";
   void fields(core::FieldList& f);
 };
 
@@ -32,8 +38,8 @@ struct ExportReport {
   bool was_there = false;  ///< the folder held just this model before: nothing was written
 };
 
-/// Writes the folder as save_once() does, float32, with the facts of its training. Throws as
-/// save_once() and in_shape_of().
+/// Writes the folder as save_once() does, with the facts of its training and what is carried of it.
+/// The weights of `loaded` may get the type too. Throws as save_once(), in_shape_of(), set_type().
 ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
                           const std::string& folder);
 
@@ -44,7 +50,7 @@ void expect_no_other_model(const std::string& folder);
 /// true. So a command that was killed after its last step can be run again. Throws
 /// Error{cannot_create} where the folder holds another model, and as save().
 bool save_once(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
-               const std::string& tokenizer);
+               const std::string& tokenizer, const Carried& carried = {});
 
 /// A folder for a model, made if need be and this process's alone until this goes; one that was
 /// made and stayed empty goes too. Throws as expect_no_other_model(), also if another process

@@ -7,6 +7,7 @@
 #include "core/file_text.h"
 #include "core/io.h"
 #include "model/families/family.h"
+#include "model/model_path.h"
 #include "model/safetensors.h"
 #include "model/tensor_files.h"
 #include "model/tokenizer_file.h"
@@ -32,11 +33,22 @@ void expect_none(const std::string& fault) {
   if (!fault.empty()) fail(Code::bad_data, "{}", fault);
 }
 
+// As transformers names it.
+const char* name_of_type(torch::Dtype type) {
+  return type == torch::kBFloat16 ? "bfloat16" : type == torch::kHalf ? "float16" : "float32";
+}
+
 std::string config_text(const nn::Model& model, const core::OrderedJson& facts,
-                        const std::string& tokenizer) {
-  return core::dump_pretty(make_config(model.options, model.vocabulary, facts,
-                                       tokenizer_fingerprint(tokenizer),
-                                       end_of_document(tokenizer)));
+                        const std::string& tokenizer, const Carried& carried) {
+  auto config = make_config(model.options, model.vocabulary, facts,
+                            tokenizer_fingerprint(tokenizer), end_of_document(tokenizer));
+  if (const Family* const family = written_family(model.options, facts)) {
+    carried.set_ids(config, *family);
+    const auto type = model.named_weights().front().second.scalar_type();
+    const std::string key = carried.type_key.empty() ? "torch_dtype" : carried.type_key;
+    if (!carried.type_key.empty() || type != torch::kFloat32) config[key] = name_of_type(type);
+  }
+  return core::dump_pretty(config);
 }
 
 void write_weights(core::ByteSink& sink, const nn::Model& model, const core::OrderedJson& facts) {
@@ -78,8 +90,20 @@ void expect_model_folder(const std::string& folder) {
       fail(Code::no_input, "{}: {} is not read; make a folder of it by model import {} -o DIR",
            folder, other, folder);
   }
+  const auto json = core::read_json(config, kConfigLimit);
+  if (json.is_object() && json.contains("tessera"))
+    fail(Code::no_input,
+         "{}: no model.safetensors in it; its training has not finished: run it again", folder);
+  for (const char* other : {"consolidated.safetensors", "tf_model.h5", "flax_model.msgpack"})
+    if (core::exists(folder + "/" + other))
+      fail(Code::no_input,
+           "{}: no model.safetensors in it, and {} is not read; take the files that transformers "
+           "writes",
+           folder, other);
   fail(Code::no_input,
-       "{}: no model.safetensors in it; its training has not finished: run it again", folder);
+       "{}: no weights in it: no model.safetensors and no index of several files; "
+       "is it whole?",
+       folder);
 }
 
 StoredConfig read_config(const std::string& folder) {
@@ -113,7 +137,8 @@ std::string other_fingerprint(const std::string& config_path, const TensorFiles&
   return other("configuration", config_path, found.hex(), written_fingerprint(files));
 }
 
-Loaded load(const std::string& folder, torch::Device device, std::optional<torch::Dtype> dtype) {
+Loaded load(const std::string& path, torch::Device device, std::optional<torch::Dtype> dtype) {
+  const std::string folder = model_folder(path);
   StoredConfig stored = read_config(folder);
   Loaded loaded;
   loaded.folder = folder;
@@ -121,6 +146,7 @@ Loaded load(const std::string& folder, torch::Device device, std::optional<torch
   const TensorFiles files(folder);
   files.verify();
   loaded.family = stored.config.family == nullptr ? "" : std::string(stored.config.family->type);
+  loaded.stored_type = stored_type(files, stored.config.family);
   if (!dtype) dtype = dtype_of(files);
   const auto read = read_model(stored.config, stored.path, files, *dtype);
   loaded.model = read.model;
@@ -134,36 +160,45 @@ Loaded load(const std::string& folder, torch::Device device, std::optional<torch
 }
 
 void save(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
-          const std::string& tokenizer) {
+          const std::string& tokenizer, const Carried& carried) {
   core::make_folders(folder);
-  core::write_file(folder + "/config.json", config_text(model, facts, tokenizer));
+  core::write_file(folder + "/config.json", config_text(model, facts, tokenizer, carried));
   if (!tokenizer.empty()) core::write_file(folder + "/tokenizer.json", tokenizer + "\n");
+  for (const auto& file : carried.files) core::write_file(folder + "/" + file.name, file.bytes);
   core::Output weights(folder + "/model.safetensors");
   write_weights(weights, model, facts);
   weights.commit();
 }
 
 bool is_saved(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
-              const std::string& tokenizer) {
-  const auto holds = [&](const char* name, const auto& write) {
-    const std::string path = folder + "/" + name;
+              const std::string& tokenizer, const Carried& carried) {
+  const auto path_of = [&](std::string_view name) { return fmt::format("{}/{}", folder, name); };
+  const auto holds = [&](std::string_view name, const auto& write) {
+    const std::string path = path_of(name);
     if (!core::exists(path)) return false;
     ComparedFile file(path);
     write(file);
     return file.equal();
   };
-  const auto holds_text = [&](const char* name, const std::string& text) {
+  const auto holds_text = [&](std::string_view name, const std::string& text) {
     return holds(name, [&](core::ByteSink& sink) { sink.write(text); });
   };
-  const bool tokenizers = tokenizer.empty() ? !core::exists(folder + "/tokenizer.json")
+  const bool tokenizers = tokenizer.empty() ? !core::exists(path_of("tokenizer.json"))
                                             : holds_text("tokenizer.json", tokenizer + "\n");
-  return tokenizers && holds_text("config.json", config_text(model, facts, tokenizer)) &&
+  const auto& names = carried_names();
+  const auto others = std::count_if(names.begin(), names.end(),
+                                    [&](auto name) { return core::exists(path_of(name)); });
+  return tokenizers && others == std::ssize(carried.files) &&
+         std::all_of(carried.files.begin(), carried.files.end(),
+                     [&](const auto& file) { return holds_text(file.name, file.bytes); }) &&
+         holds_text("config.json", config_text(model, facts, tokenizer, carried)) &&
          holds("model.safetensors",
                [&](core::ByteSink& sink) { write_weights(sink, model, facts); });
 }
 
 bool is_model_file(std::string_view name) {
-  return name == "config.json" || name == "tokenizer.json" || name == "model.safetensors";
+  return name == "config.json" || name == "tokenizer.json" || name == "model.safetensors" ||
+         is_carried(name);
 }
 
 std::string tokenizer_fingerprint(const std::string& tokenizer) {

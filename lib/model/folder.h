@@ -10,6 +10,7 @@
 
 #include "core/hash.h"
 #include "core/json.h"
+#include "model/carried.h"
 #include "model/model_config.h"
 #include "model/tensor_files.h"
 #include "model/weights.h"
@@ -21,16 +22,18 @@ namespace model {
 
 /// A folder in memory.
 struct Loaded {
-  std::string folder;
+  std::string folder;                ///< model_folder() of what was given
   std::shared_ptr<nn::Model> model;  ///< in evaluation mode, on the device asked for
   std::string tokenizer;             ///< tokenizer.json in canonical form; empty: none there
   core::Json config;                 ///< config.json, whole
   std::string family;                ///< of transformers' models; empty: none of them
   core::Digest fingerprint;          ///< of weights and architecture; what a store names
+  torch::Dtype stored_type = torch::kFloat32;  ///< stored_type() of its files
   TrainingFacts facts;
 };
 
-/// Throws Error{no_input} if it is no model folder or not complete yet.
+/// Throws Error{no_input} if it is no model folder or not complete yet. (What a path means that a
+/// user gives: model_path.h.)
 void expect_model_folder(const std::string& folder);
 
 /// config.json of a folder.
@@ -52,7 +55,8 @@ std::string written_fingerprint(const TensorFiles& files);
 std::string other_fingerprint(const std::string& config_path, const TensorFiles& files,
                               const core::Digest& found);
 
-/// Reads a folder of Tessera's or one of transformers, of a family that model/families has (names
+/// Reads the model_folder() of `path`: one of Tessera's or of transformers, of a family that
+/// model/families has (names
 /// with or without the base's prefix, one file or several, any float dtype; tokenizer.json, else
 /// vocab.json and merges.txt, else no tokenizer).
 /// Weights become `dtype`; without one they are as they stand in the files, bfloat16 or float32.
@@ -60,7 +64,7 @@ std::string other_fingerprint(const std::string& config_path, const TensorFiles&
 /// if it is no model folder or not complete yet, Error{bad_config} for a key of config.json that is
 /// missing, unknown or wrong, Error{bad_data} naming the tensor that is missing, superfluous, of a
 /// wrong shape or not finite, or when weights or tokenizer are not those that were written.
-Loaded load(const std::string& folder, torch::Device device = torch::kCPU,
+Loaded load(const std::string& path, torch::Device device = torch::kCPU,
             std::optional<torch::Dtype> dtype = torch::kFloat32);
 
 /// Gives a model whose folder has no tokenizer the one at `path` (tokenizer.json, or "bytes"); an
@@ -68,21 +72,23 @@ Loaded load(const std::string& folder, torch::Device device = torch::kCPU,
 /// does.
 void give_tokenizer(Loaded& loaded, const std::string& path);
 
-/// Writes config.json, tokenizer.json (unless empty), then model.safetensors; each whole or not at
-/// all, and the folder is complete when the last has its name. `facts` stands in config.json:
+/// Writes config.json, tokenizer.json (unless empty), the carried files, then model.safetensors
+/// with numbers of the model's types; each whole or not at all, and the folder is complete when the
+/// last has its name. `facts` stands in config.json:
 /// "memory" (text) and "segment" (number) are known here, anything else is kept as it is. A model
 /// that a family has is written so that transformers.AutoModelForCausalLM.from_pretrained reads it;
 /// where several do, the fact "family" names the one. Throws
 /// Error{cannot_create}, Error{io}.
 void save(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
-          const std::string& tokenizer);
+          const std::string& tokenizer, const Carried& carried = {});
 
 /// Whether the files that save() writes are there, with the bytes that it writes, and no
-/// tokenizer.json beside them that it does not write.
+/// tokenizer.json or file to carry beside them that it does not write.
 bool is_saved(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
-              const std::string& tokenizer);
+              const std::string& tokenizer, const Carried& carried = {});
 
-/// config.json, tokenizer.json, model.safetensors: the names that save() gives.
+/// config.json, tokenizer.json, model.safetensors and those of carried_names(): the names that
+/// save() gives.
 bool is_model_file(std::string_view name);
 
 /// XXH3-128 of a tokenizer's canonical JSON, hex; empty for none.

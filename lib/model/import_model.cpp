@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "core/path_kind.h"
 #include "model/export_model.h"
 #include "model/folder.h"
 #include "model/import_transformers.h"
@@ -70,9 +71,12 @@ std::string tokenizer_for(const ImportOptions& options, std::int64_t vocabulary)
 
 // The file itself, or what a trainer left in its folder.
 std::string checkpoint_at(const std::string& path) {
+  if (core::path_kind(path) == core::PathKind::hub_id) core::refuse_hub_id(path);
   if (!std::filesystem::is_directory(path)) return path;
   for (const char* name : kNames)
     if (core::exists(path + "/" + name)) return path + "/" + name;
+  if (core::exists(path + "/config.json") && core::exists(path + "/model.safetensors"))
+    fail(Code::no_input, "{}: programs read it as it is; give it to -m", path);
   fail(Code::no_input, "{}: none of {}, pytorch_model.bin in it", path, fmt::join(kNames, ", "));
 }
 
@@ -83,7 +87,8 @@ ImportReport import_transformers(const std::string& given, const ImportOptions& 
   if (tokenizer.empty()) tokenizer = loaded.tokenizer;
   core::OrderedJson facts = {{"memory", "none"}, {"imported", {{"program", "transformers"}}}};
   if (!loaded.family.empty()) facts["family"] = loaded.family;
-  const bool was_there = save_once(folder, *loaded.model, facts, tokenizer);
+  set_type(*loaded.model, "auto", loaded.stored_type);
+  const bool was_there = save_once(folder, *loaded.model, facts, tokenizer, carried_of(loaded));
   return {"transformers", loaded.model->options.arch, loaded.model->parameter_count(), was_there};
 }
 
@@ -108,8 +113,9 @@ std::shared_ptr<nn::Model> made_of(const ImportedModel& read, const std::string&
   return model;
 }
 
-ImportReport import_model(const std::string& given, const ImportOptions& options,
+ImportReport import_model(const std::string& path_given, const ImportOptions& options,
                           const std::string& folder) {
+  const std::string given = core::followed_snapshot(path_given);
   const NewModelFolder locked(folder);
   if (has_pickled_weights(given)) return import_transformers(given, options, folder);
   const auto path = checkpoint_at(given);

@@ -71,6 +71,7 @@ Loaded load_pickled(const std::string& folder) {
   write_safetensors(sink, pickled_tensors(folder, stored.config.family));
   const TensorFiles files(std::make_unique<SafetensorsReader>(
       std::make_unique<core::RandomMemory>(sink.bytes, folder + kPickled)));
+  loaded.stored_type = stored_type(files, stored.config.family);
   const auto read = read_model(stored.config, stored.path, files);
   loaded.model = read.model;
   loaded.fingerprint = read.fingerprint;

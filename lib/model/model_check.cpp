@@ -7,6 +7,7 @@
 #include "core/printable.h"
 #include "model/checkpoint.h"
 #include "model/folder.h"
+#include "model/model_path.h"
 #include "model/tensor_files.h"
 #include "model/weights.h"
 #include "text/formats/tokenizer_json.h"
@@ -92,10 +93,11 @@ std::string ModelVerdict::lines() const {
   return lines;
 }
 
-ModelVerdict check_model(const std::string& folder) {
+ModelVerdict check_model(const std::string& given) {
+  const std::string folder = model_folder(given);
   expect_model_folder(folder);
   ModelVerdict verdict;
-  verdict.folder = folder;
+  verdict.folder = given;
   Check check(verdict);
   std::optional<StoredConfig> stored;
   check.part([&] { stored = read_config(folder); });

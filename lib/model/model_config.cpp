@@ -92,10 +92,37 @@ void expect_same(const Config& own, const core::Json& json, const std::string& o
   }
 }
 
+// Weights that are no floating-point numbers of their own: codes, scales, packed integers.
+void refuse_quantized(const core::Json& json, const std::string& origin) {
+  // MLX's key; that of compressed-tensors of old; everybody's.
+  for (const char* key : {"quantization", "compression_config", "quantization_config"}) {
+    const auto found = json.find(key);
+    if (found == json.end() || !found->is_object() || found->empty()) continue;
+    std::string method = std::string_view(key) == "quantization" ? "mlx" : "";
+    if (const auto said = found->find("quant_method"); said != found->end() && said->is_string())
+      method = said->get<std::string>();
+    else if (found->contains("load_in_4bit") || found->contains("load_in_8bit"))
+      method = "bitsandbytes";
+    else if (method.empty())
+      method = "of a method that it does not name";
+    const char* const way =
+        method == "gptq" || method == "awq" || method == "mlx"
+            ? "take the model before it was quantized"
+        : method == "bitsandbytes"
+            ? "take the model before it was quantized, or transformers' "
+              "from_pretrained(MODEL).dequantize().save_pretrained(DIR)"
+            : "take the model before it was quantized, or let transformers dequantize it while it "
+              "loads (dequantize=True of the method's configuration) and save_pretrained(DIR) it";
+    fail(Code::bad_config, "{}: \"{}\": quantized weights ({}) are not read; {}", origin, key,
+         method, way);
+  }
+}
+
 }  // namespace
 
 Config parse_config(const core::Json& json, const std::string& origin) {
   if (!json.is_object()) fail(Code::bad_config, "{}: not a JSON object", origin);
+  refuse_quantized(json, origin);
   Config config;
   const auto type = json.contains("model_type") ? get<std::string>(json, "model_type", origin) : "";
   if (!type.empty()) config.family = &family_named(type, origin);

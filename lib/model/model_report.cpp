@@ -4,6 +4,7 @@
 #include <map>
 
 #include "model/folder.h"
+#include "model/model_path.h"
 #include "model/tensor_files.h"
 #include "model/weights.h"
 #include "text/formats/tokenizer_json.h"
@@ -51,13 +52,14 @@ void flatten(const core::OrderedJson& object, const std::string& before, core::O
 
 }  // namespace
 
-core::OrderedJson describe_model(const std::string& folder) {
+core::OrderedJson describe_model(const std::string& given) {
+  const std::string folder = model_folder(given);
   const auto [path, json, config] = read_config(folder);
   const auto tokenizer = read_own_tokenizer(folder, config.facts);
   const TensorFiles files(folder);
   const StoredWeights weights(config, path, files);
   weights.check(refuse);
-  core::OrderedJson report = {{"model", folder}, {"arch", config.options.arch}};
+  core::OrderedJson report = {{"model", given}, {"arch", config.options.arch}};
   if (config.family != nullptr) report["family"] = config.family->type;
   report["vocabulary"] = config.vocabulary;
   report["parameters"] = weights.parameter_count();

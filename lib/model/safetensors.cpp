@@ -207,6 +207,10 @@ void SafetensorsReader::parse() {
   if (size < kLengthBytes) fail(Code::bad_data, "{}: cut short, or not safetensors", origin);
   std::uint64_t length = 0;
   source_->read_at(0, std::as_writable_bytes(std::span(&length, 1)));
+  if (std::string_view(reinterpret_cast<const char*>(&length), kLengthBytes) == "version ")
+    fail(Code::bad_data,
+         "{}: a text in the place of the weights, as Git LFS leaves it; fetch them: git lfs pull",
+         origin);
   if (length > kHeaderLimit)
     fail(Code::bad_data, "{}: a header of {} bytes: not safetensors", origin, length);
   if (length > size - kLengthBytes)

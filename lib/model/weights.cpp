@@ -185,6 +185,15 @@ torch::Dtype dtype_of(const TensorFiles& files) {
   return torch::kBFloat16;
 }
 
+torch::Dtype stored_type(const TensorFiles& files, const Family* family) {
+  std::set<torch::Dtype> types;
+  for (const auto& name : files.tensors())
+    if (!is_buffer(family, name)) types.insert(files.entry(name).dtype);
+  for (const auto half : {torch::kBFloat16, torch::kHalf})
+    if (types == std::set{half}) return half;
+  return torch::kFloat32;
+}
+
 ReadModel read_model(const Config& config, const std::string& config_origin,
                      const TensorFiles& files, torch::Dtype dtype) {
   const StoredWeights stored(config, config_origin, files);

@@ -83,6 +83,9 @@ ReadModel read_model(const Config& config, const std::string& config_origin,
 /// The type in which all of the files' tensors stand, bfloat16; else float32.
 torch::Dtype dtype_of(const TensorFiles& files);
 
+/// The type that all weights have in the files, buffers aside: bfloat16 or float16; else float32.
+torch::Dtype stored_type(const TensorFiles& files, const Family* family);
+
 /// XXH3-128 of the options that matter (options_digest) and of the weights' names, shapes and
 /// values as float32.
 core::Digest fingerprint(const nn::Model& model);

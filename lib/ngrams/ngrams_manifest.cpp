@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/file_text.h"
+#include "core/path_kind.h"
 #include "core/sealed_json.h"
 
 namespace ngrams {
@@ -122,7 +123,8 @@ Manifest read_manifest(const std::string& folder) {
   if (!std::filesystem::exists(path)) {
     if (std::filesystem::exists(folder + "/" + kBuildingName))
       fail(Code::no_input, "{}: not complete yet; run its build-ngrams again", folder);
-    fail(Code::no_input, "{}: no index of n-grams: there is no {} in it", folder, kManifestName);
+    fail(Code::no_input, "{}: no index of n-grams: it {}; give a folder of build-ngrams", folder,
+         core::what_path_is(folder));
   }
   return manifest_from(core::read_json(path), path);
 }

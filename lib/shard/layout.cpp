@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/plain_text.h"
 #include "shard/documents_codec.h"
 #include "shard/header_json.h"
 #include "shard/zstd_frame.h"
@@ -11,6 +12,25 @@ namespace shard::layout {
 namespace {
 
 constexpr std::size_t kHeaderFixedBytes = 32, kTrailerFixedBytes = 88, kHashBytes = 8;
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Of the few bytes at the start of a file: printed characters, tabs and ends of lines.
+bool looks_as_text(std::span<const std::byte> start) {
+  const auto text = text_of(start);
+  const auto known = core::utf8_length(text);
+  return !text.empty() && known + core::unfinished_bytes(text) == text.size() &&
+         std::none_of(text.begin(), text.end(), [](unsigned char c) {
+           return c == 0x7F || (c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != '\f');
+         });
+}
+
+std::string how_to_tokenize(const std::string& name) {
+  return fmt::format("; tokenize makes one of a text: tokenize -t TOKENIZER {} -o X.shard.zst",
+                     name == "stdin" ? "-" : name);
+}
 
 void put_hash(core::Bytes& frame) {
   const auto size = static_cast<std::uint64_t>(frame.size()) + kHashBytes - kFrameHeadBytes;
@@ -32,10 +52,6 @@ void check_hash(std::span<const std::byte> frame, std::uint64_t offset, std::str
 
 core::Digest get_digest(std::span<const std::byte> in, std::size_t at) {
   return {.high = get<std::uint64_t>(in, at + 8), .low = get<std::uint64_t>(in, at)};
-}
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 std::string decompress_text(std::span<const std::byte> in, std::size_t size,
@@ -93,8 +109,11 @@ std::size_t check_start(std::span<const std::byte> start, const std::string& nam
   if (!std::equal(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(common),
                   start.begin())) {
     const bool zstd = start.size() >= 4 && get<std::uint32_t>(start, 0) == kZstdMagic;
-    core::fail(core::Code::bad_data, "{}: not a shard{}", name,
-               zstd ? ", but other data compressed with zstd" : "");
+    const std::string kind = zstd                   ? ", but other data compressed with zstd"
+                             : looks_as_text(start) ? ", but text"
+                                                    : "";
+    core::fail(core::Code::bad_data, "{}: not a shard{}{}", name, kind,
+               kind.empty() ? "" : how_to_tokenize(name));
   }
   if (start.size() < kVersionEnd) cut_short(name, start.size(), "the header");
   if (text_of(start.subspan(kFrameHeadBytes, kHeaderName.size())) != kHeaderName)

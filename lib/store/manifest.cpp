@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
+#include "core/path_kind.h"
 #include "core/sealed_json.h"
 #include "store/build_progress.h"
 #include "store/store_files.h"
@@ -250,7 +251,8 @@ Manifest read_manifest(const std::string& folder) {
   if (!std::filesystem::exists(path)) {
     if (std::filesystem::exists(folder + "/" + kProgressName))
       fail(Code::no_input, "{}: not complete yet; run its build-datastore again", folder);
-    fail(Code::no_input, "{}: no store: there is no {} in it", folder, kManifestName);
+    fail(Code::no_input, "{}: no store: it {}; give a folder of build-datastore", folder,
+         core::what_path_is(folder));
   }
   return manifest_from(core::read_json(path), path);
 }

@@ -1,6 +1,8 @@
 #include "train/job.h"
 
 #include "core/error.h"
+#include "core/file_text.h"
+#include "core/io.h"
 #include "core/json.h"
 #include "infer/windows/begin.h"
 #include "model/folder.h"
@@ -22,6 +24,7 @@ const std::set<std::string> kTrainingOnly = {"dropout", "attention-dropout", "ac
 struct From {
   std::shared_ptr<nn::Model> model;
   std::string fingerprint, family;
+  model::Carried carried;
 };
 
 From model_from(const Job& job, const shard::Dataset& data, std::string& tokenizer) {
@@ -45,7 +48,7 @@ From model_from(const Job& job, const shard::Dataset& data, std::string& tokeniz
   const torch::NoGradGuard no_grad;
   const auto from = loaded.model->named_weights(), to = model->named_weights();
   for (std::size_t i = 0; i < to.size(); ++i) torch::Tensor(to[i].second).copy_(from[i].second);
-  return {model, loaded.fingerprint.hex(), loaded.family};
+  return {model, loaded.fingerprint.hex(), loaded.family, model::carried_of(loaded)};
 }
 
 // A shape that cannot be is here the fault of a flag, not of a model's config.json.
@@ -160,6 +163,46 @@ void open_targets(Run& run) {
   run.targets = std::make_unique<TargetShard>(path, *run.data);
 }
 
+// "training" of the config.json of a run that began from a model; null: there is none.
+core::Json begun_training(const std::string& folder) {
+  const std::string path = folder + "/config.json";
+  if (folder.empty() || !core::exists(path)) return nullptr;
+  const auto config = core::read_json(path);
+  const auto own = config.is_object() ? config.value("tessera", core::Json()) : core::Json();
+  const auto training = own.is_object() ? own.value("training", core::Json()) : core::Json();
+  const bool from = training.is_object() && training.contains("from") && training["from"] != "";
+  return from ? training : nullptr;
+}
+
+// The rate and the length of a new model's training harm one that has learned. A run that was begun
+// with other defaults keeps them.
+void settle_fine_tuning(const Job& job, Run& run) {
+  if (job.from.empty()) return;
+  auto& recipe = run.recipe;
+  const auto begun = begun_training(job.folder);
+  const auto kept = [&](const char* key) {
+    return begun.is_object() && begun.contains(key) && begun[key].is_number();
+  };
+  std::vector<std::string> taken, flags;
+  if (recipe.optimiser.lr == 0) {
+    const bool nag = recipe.optimiser.optimiser == "nag";
+    recipe.optimiser.lr = nag ? 2e-3 : 2e-5;
+    if (kept("lr"))
+      recipe.optimiser.lr = begun["lr"].get<double>();
+    else
+      taken.emplace_back(nag ? "rate 2e-3" : "rate 2e-5"), flags.emplace_back("--lr");
+  }
+  if (recipe.steps == 0 && recipe.epochs == 0) {
+    if (kept("steps"))
+      recipe.steps = begun["steps"].get<std::int64_t>();
+    else
+      recipe.epochs = 1, taken.emplace_back("one epoch"), flags.emplace_back("--steps");
+  }
+  if (!taken.empty())
+    run.note = fmt::format("--from: {}; {} {}", fmt::join(taken, ", "), fmt::join(flags, " and "),
+                           flags.size() > 1 ? "set others" : "sets another");
+}
+
 // What the model's folder says of the run.
 void describe(const Job& job, const From& from, Run& run) {
   const auto& objective = run.recipe.objective;
@@ -206,8 +249,10 @@ Run prepare(const Job& job) {
   run.seed = job.seed;
   run.device = job.device;
   run.record = job.record;
+  settle_fine_tuning(job, run);
   open_data(job, run);
   const From from = job.from.empty() ? From{} : model_from(job, *run.data, run.tokenizer);
+  run.carried = from.carried;
   run.model = from.model
                   ? from.model
                   : new_model(job.model, static_cast<std::int64_t>(run.data->header().vocabulary));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "model/carried.h"
 #include "nn/arch/model.h"
 #include "nn/base/torch.h"
 #include "shard/dataset.h"
@@ -35,6 +36,7 @@ struct Job {
   std::set<std::string> given;      ///< options that were given, not left at their default
   std::vector<std::string> shards;  ///< data; no "-": see RunFolder::spool_stdin
   std::string from;                 ///< a model folder to start from, or empty
+  std::string folder;               ///< of the run; empty: none (--plan)
   std::string valid;                ///< a shard, or empty
   ValidationOptions validation;
   std::uint64_t seed = 1;
@@ -54,12 +56,14 @@ struct Run {
   TokenRules rules;
   std::shared_ptr<nn::Model> model;
   std::string tokenizer;
+  model::Carried carried;  ///< of the model it started from
   std::uint64_t seed = 1;
   torch::Device device = torch::kCPU;
   bool record = true;
   core::OrderedJson facts;   ///< for model::save: memory, segment, training
   core::OrderedJson config;  ///< config.json as it stands before the model is there
   FileNames files;           ///< of the fingerprints in it
+  std::string note;          ///< of defaults that are not those of a new model; empty: none
 };
 
 /// Draws the weights from torch's generator, which nn::start() seeds. Throws what opening, reading

@@ -135,7 +135,9 @@ void RunFolder::expect_configuration(const core::OrderedJson& config,
     core::fail(core::Code::bad_data,
                "{}: is not there, but a run was begun in the folder; use another folder", path);
   } else {
-    for (const char* name : {"metrics.jsonl", "timings.jsonl", "tokenizer.json"}) {
+    std::vector<std::string> names = {"metrics.jsonl", "timings.jsonl", "tokenizer.json"};
+    for (const auto name : model::carried_names()) names.emplace_back(name);
+    for (const auto& name : names) {
       std::error_code ignored;
       if (fs::exists(fs::symlink_status(file(name), ignored)))
         core::fail(core::Code::usage,

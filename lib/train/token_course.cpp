@@ -23,6 +23,7 @@ Course::Terms terms_of(const Run& run) {
           .validation = run.validation,
           .config = run.config,
           .files = run.files,
+          .note = run.note,
           .has_valid = run.valid != nullptr,
           .scored = epochs * static_cast<double>(run.order->targets_per_epoch()),
           .epochs = epochs};
@@ -69,7 +70,7 @@ void TokenCourse::save(const std::string& folder, std::optional<double> joint_te
     if (joint_temperature && key == "memory_temperature")
       facts["joint_temperature"] = *joint_temperature;
   }
-  model::save(folder, *run_.model, facts, run_.tokenizer);
+  model::save(folder, *run_.model, facts, run_.tokenizer, run_.carried);
 }
 
 }  // namespace train

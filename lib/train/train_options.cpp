@@ -68,7 +68,8 @@ void OptimiserOptions::fields(core::FieldList& f) {
   const auto in_optimiser = f.group("Optimiser");
   f("optimiser", optimiser, "adamw; radam; adam and nag as fairseq has them",
     {"adamw", "radam", "adam", "nag"});
-  f("lr", lr, "highest learning rate; 0: 1e-3, or 0.1 for nag").between(0, 1000);
+  f("lr", lr, "highest learning rate; 0: 1e-3, or 0.1 for nag; with --from 2e-5, or 2e-3")
+      .between(0, 1000);
   f("beta1", beta1, "adam, adamw, radam: decay of the mean gradient").at_least(0).below(1);
   f("beta2", beta2, "adam, adamw, radam: decay of the mean square").at_least(0).below(1);
   f("epsilon", epsilon, "adam, adamw, radam: added to the root mean square").above(0).at_most(1);
@@ -101,7 +102,8 @@ void ScheduleOptions::fields(core::FieldList& f) {
 
 void Recipe::fields(core::FieldList& f) {
   const auto in_length = f.group("Length");
-  f("steps", steps, "updates; auto: by --epochs, else by the size of the data")
+  f("steps", steps,
+    "updates; auto: by --epochs, else by the size of the data; with --from one epoch")
       .between(1, 1e12)
       .or_auto();
   f("epochs", epochs, "times through the data; auto: by --steps").above(0).at_most(1e9).or_auto();

@@ -46,7 +46,7 @@ struct ObjectiveOptions {
 
 struct OptimiserOptions {
   std::string optimiser = "adamw";
-  double lr = 0;  ///< 0: 1e-3, or 0.1 for nag
+  double lr = 0;  ///< 0: 1e-3, or 0.1 for nag; of a model that has learned less, see job.cpp
   double beta1 = 0.9, beta2 = 0.98;
   double epsilon = 1e-8;
   std::string bias_correction = "on";  ///< adamw, adam: of the moments, which begin at 0

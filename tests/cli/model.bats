@@ -100,7 +100,7 @@ with open("nan/model.safetensors", "r+b") as file:
     file.write(b"\0\0\xc0\x7f")
 END
   says 65 "ln_f.bias holds a value that is not finite" model verify nan
-  says 66 "no config.json in it" model verify "$BATS_TEST_TMPDIR/nothing"
+  says 66 "nothing: is not there" model verify "$BATS_TEST_TMPDIR/nothing"
   cp -rL trained wordless && rm wordless/tokenizer.json
   run model verify wordless
   [ "$status" -eq 65 ] && [[ $output == *"no tokenizer.json in it, which config.json names"* ]]
@@ -135,6 +135,9 @@ END
   model export "$golden/families/mistral" -o mistral
   [ "$(model info --json mistral | field family)" = mistral ]
   model verify mistral
+  [ "$(model info --json mistral | jq -c '.types | keys')" = '["BF16"]' ]
+  model export "$golden/families/mistral" --dtype float16 -o half
+  [ "$(model info --json half | jq -c '.types | keys')" = '["F16"]' ]
   says 73 "holds a model already" model export gpt2 -o gpt2
   # What one that was stopped left behind is no model; what stands there of others' stays.
   rm mistral/model.safetensors

@@ -179,8 +179,8 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
     fail(Code::usage, "{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded.folder);
   model::give_tokenizer(loaded, options.tokenizer);
   if (loaded.tokenizer.empty())
-    fail(Code::bad_data, "{}: no tokenizer in it to print tokens with; give --tokenizer",
-         loaded.folder);
+    fail(Code::bad_data, "{}: no tokenizer in it to print tokens with; give --tokenizer{}",
+         loaded.folder, text::no_tokenizer_hint(loaded.folder));
   const auto tokenizer = text::parse_tokenizer(loaded.tokenizer, loaded.folder + ": tokenizer");
   Stream stream = of_shards(options, files) ? read_shards(evaluation, files, options.most)
                                             : read_texts(evaluation, options, files, *tokenizer);

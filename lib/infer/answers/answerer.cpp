@@ -85,8 +85,8 @@ Answerer::Answerer(const AnswererOptions& options)
          options_.retrieve.mix);
   model::give_tokenizer(loaded_, options_.tokenizer);
   if (loaded_.tokenizer.empty())
-    fail(Code::bad_data, "{}: no tokenizer in it to read a text with; give --tokenizer",
-         loaded_.folder);
+    fail(Code::bad_data, "{}: no tokenizer in it to read a text with; give --tokenizer{}",
+         loaded_.folder, text::no_tokenizer_hint(loaded_.folder));
   tokenizer_ = text::parse_tokenizer(loaded_.tokenizer, loaded_.folder + ": tokenizer");
   if (static_cast<std::int64_t>(tokenizer_->size()) > loaded_.model->vocabulary)
     fail(Code::bad_data, "{}: the tokenizer has {} tokens, the model {} words", loaded_.folder,

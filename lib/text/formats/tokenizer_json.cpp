@@ -7,7 +7,6 @@
 #include <unordered_set>
 
 #include "core/error.h"
-#include "core/io.h"
 #include "text/formats/file_kind.h"
 #include "text/formats/json_parts.h"
 #include "text/tokenizer/byte_alphabet.h"
@@ -322,14 +321,6 @@ TokenizerPtr parse_tokenizer(std::string_view json, const std::string& origin) {
     file.refuse("{}", what);
   }
   file.refuse("model {} is not supported (BPE and WordLevel are)", type);
-}
-
-TokenizerPtr load_tokenizer(const std::string& path) {
-  if (path.empty())
-    core::fail(core::Code::usage, "give a tokenizer: -t tokenizer.json, or -t bytes; see --help");
-  if (path == "bytes") return make_bytes_tokenizer();
-  constexpr std::size_t kLimit = std::size_t{256} << 20;
-  return parse_tokenizer(core::read_text(path, kLimit), path == "-" ? "stdin" : path);
 }
 
 }  // namespace text

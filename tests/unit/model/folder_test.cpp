@@ -158,7 +158,7 @@ DOCTEST_TEST_CASE("what is missing in a folder is named") {
     expect_error(code, part, [&] { model::load(folder.path); });
   };
   refused(Code::no_input, "no config.json");
-  expect_error(Code::no_input, "no config.json", [&] { model::load(folder / "absent"); });
+  expect_error(Code::no_input, "is not there", [&] { model::load(folder / "absent"); });
   model::save(folder.path, *random_model(small_gpt2()), facts(), kTokenizer);
   std::filesystem::rename(folder / "model.safetensors", folder / "pytorch_model.bin");
   refused(Code::no_input, "pytorch_model.bin is not read");

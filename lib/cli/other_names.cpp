@@ -1,0 +1,126 @@
+#include "cli/other_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace cli {
+namespace {
+
+/// Options of these programs, the first that a program has; and the names elsewhere, with spaces
+/// between.
+struct Names {
+  std::vector<std::string_view> here;
+  std::string_view elsewhere;
+};
+
+const std::vector<Names>& table() {
+  static const std::vector<Names> names = {
+      {{"lr"}, "learning-rate max-lr peak-lr base-lr eta"},
+      {{"batch"},
+       "batch-size micro-batch-size train-batch-size per-device-train-batch-size "
+       "per-device-eval-batch-size eval-batch-size bsz bs"},
+      {{"max-tokens"},
+       "max-new-tokens tokens num-tokens n-predict max-length max-gen-toks max-gen-len "
+       "max-completion-tokens generate-tokens"},
+      {{"batch-tokens"}, "max-tokens"},
+      {{"layers"}, "n-layer n-layers num-layers num-hidden-layers decoder-layers depth"},
+      {{"d-model"},
+       "n-embd hidden-size hidden-dim embed-dim embedding-dim model-dim dim n-embed "
+       "decoder-embed-dim"},
+      {{"heads"}, "n-head n-heads num-heads num-attention-heads decoder-attention-heads"},
+      {{"kv-heads"}, "n-kv-head n-kv-heads num-kv-heads num-key-value-heads"},
+      {{"d-ff"},
+       "intermediate-size ffn-dim ffn-hidden-size d-inner n-inner dim-feedforward "
+       "decoder-ffn-embed-dim"},
+      {{"d-head"}, "head-dim"},
+      {{"segment", "window", "context"},
+       "block-size seq-len seq-length sequence-length max-seq-len max-seq-length "
+       "tokens-per-sample bptt n-ctx ctx-size context-length context-size max-position-embeddings"},
+      {{"context"}, "n-positions"},
+      {{"epochs"}, "num-epochs num-train-epochs n-epochs max-epoch max-epochs"},
+      {{"steps"},
+       "max-steps num-steps n-steps max-iters iters iterations max-update max-updates updates "
+       "train-steps train-iters total-steps epochs"},
+      {{"warmup"},
+       "warmup-steps warmup-iters warmup-updates warmup-ratio lr-warmup-steps num-warmup-steps"},
+      {{"schedule"}, "lr-scheduler lr-scheduler-type scheduler lr-schedule lr-decay-style"},
+      {{"optimiser"}, "optimizer optim"},
+      {{"clip"}, "grad-clip max-grad-norm clip-norm clip-grad gradient-clipping"},
+      {{"weight-decay"}, "wd"},
+      {{"beta1"}, "adam-beta1"},
+      {{"beta2"}, "adam-beta2"},
+      {{"epsilon"}, "adam-epsilon adam-eps eps"},
+      {{"accumulate"},
+       "gradient-accumulation-steps grad-accum grad-accumulation accumulation-steps update-freq"},
+      {{"output"}, "output-dir out-dir out save-dir save-path output-path"},
+      {{"model", "from"},
+       "model-name-or-path model-path model-name pretrained pretrained-model checkpoint ckpt "
+       "load-from model-dir"},
+      {{"from"}, "init-from finetune-from-model base-model model resume-from-checkpoint"},
+      {{"temperature"}, "temp"},
+      {{"samples", "count"}, "num-samples n-samples num-return-sequences"},
+      {{"beam"}, "num-beams beam-size beam-width beams"},
+      {{"device"}, "gpu gpus cuda use-cuda n-gpu-layers device-map"},
+      {{"precision"}, "dtype torch-dtype bf16 fp16 half mixed-precision amp autocast"},
+      {{"weights"}, "quantize quantization load-in-8bit"},
+      {{"jobs"}, "threads num-threads n-threads num-workers nproc workers"},
+      {{"log-every"}, "log-interval logging-steps log-freq"},
+      {{"valid-every"}, "eval-interval eval-steps eval-every validate-interval val-interval"},
+      {{"checkpoint-every"}, "save-steps save-interval save-every checkpoint-interval"},
+      {{"keep"}, "save-total-limit keep-last-epochs keep-interval-updates"},
+      {{"valid"},
+       "val val-data valid-data validation validation-data validation-file valid-file eval-data "
+       "eval-file"},
+      {{"tokenizer"}, "tokenizer-path tokenizer-name tokenizer-file vocab vocab-file"},
+      {{"vocab-size"}, "num-tokens n-vocab"},
+      {{"seed"}, "random-seed rng-seed manual-seed"},
+      {{"rope-theta"}, "rope-base rope-freq-base rotary-base"},
+      {{"tied"}, "tie-embeddings tie-word-embeddings weight-tying tie-weights"},
+      {{"memory"}, "memories"},
+      {{"datastore"}, "store dstore dstore-dir knn-store index-path"},
+      {{"k"}, "num-neighbors n-neighbors neighbors"},
+      {{"format"}, "file-format input-format"},
+      {{"json"}, "output-json as-json"},
+      {{"quiet"}, "silent"},
+  };
+  return names;
+}
+
+constexpr std::string_view kFiles =
+    "data dataset train-data train-file data-path data-dir input input-file infile file files "
+    "text-file prompt-file eval-dataset test-file";
+
+// Whether `name` is one of the words.
+bool is_among(std::string_view words, std::string_view name) {
+  while (!words.empty()) {
+    const auto end = std::min(words.find(' '), words.size());
+    if (words.substr(0, end) == name) return true;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string hint_for_other_name(const std::string& flag, const std::vector<std::string>& flags,
+                                bool takes_files) {
+  std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+  std::replace(name.begin(), name.end(), '_', '-');
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+  const auto has = [&](const std::string& one) {
+    return std::find(flags.begin(), flags.end(), one) != flags.end();
+  };
+  if (has("--" + name)) return fmt::format("; did you mean --{}?", name);
+  for (const auto& [here, elsewhere] : table()) {
+    if (!is_among(elsewhere, name)) continue;
+    for (const auto one : here)
+      if (const auto own = fmt::format("--{}", one); has(own))
+        return fmt::format("; did you mean {}?", own);
+  }
+  return takes_files && is_among(kFiles, name) ? "; files are given without an option" : "";
+}
+
+}  // namespace cli

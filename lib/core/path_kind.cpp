@@ -1,0 +1,262 @@
+#include "core/path_kind.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "core/error.h"
+#include "core/file_text.h"
+#include "core/plain_text.h"
+
+namespace core {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::string_view_literals;
+
+constexpr std::size_t kStartBytes = 4096;
+constexpr std::size_t kMostEntries = 10'000;  // of a folder that are looked at
+constexpr std::size_t kRefBytes = 4096;
+
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool folder_at(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+std::string last_name(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path.substr(path.rfind('/') + 1);
+}
+
+// The names in a folder, sorted; of a very large one the first ones alone.
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    names.push_back(at->path().filename().string());
+    if (names.size() == kMostEntries) break;
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// ORG/NAME of the hub's letters, and no path of a file that is only missing.
+bool looks_like_hub_id(const std::string& path) {
+  const auto slash = path.find('/');
+  if (slash == 0 || slash == path.npos || path.find('/', slash + 1) != path.npos) return false;
+  const auto is_name = [](std::string_view name) {
+    return !name.empty() && std::isalnum(static_cast<unsigned char>(name[0])) &&
+           std::all_of(name.begin(), name.end(), [](unsigned char c) {
+             return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+           });
+  };
+  const auto name = std::string_view(path).substr(slash + 1);
+  for (const auto end : {".zst"sv, ".json"sv, ".txt"sv, ".safetensors"sv, ".gguf"sv, ".pt"sv})
+    if (name.ends_with(end)) return false;
+  return is_name(path.substr(0, slash)) && is_name(name) && !is_there(path.substr(0, slash));
+}
+
+// Up to `kStartBytes` of a regular file; false: it cannot be read.
+bool read_start(const std::string& path, std::string& start) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return false;
+  start.resize(kStartBytes);
+  const ssize_t n = ::read(fd, start.data(), start.size());
+  ::close(fd);
+  start.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return n >= 0;
+}
+
+bool begins_as_safetensors(std::string_view start) {
+  std::uint64_t length = 0;
+  if (start.size() <= sizeof length || start[sizeof length] != '{') return false;
+  std::memcpy(&length, start.data(), sizeof length);
+  return length >= 2 && length <= 100'000'000;
+}
+
+// A pickle of protocol 2 to 5, or a zip archive whose first member is one of torch.save's.
+bool begins_as_torch_file(std::string_view start) {
+  if (start.size() > 2 && start[0] == '\x80' && start[1] >= '\2' && start[1] <= '\5') return true;
+  return start.starts_with("PK\3\4") && start.substr(0, 512).find("/data.pkl") != start.npos;
+}
+
+// Its version, of either byte order, keeps it from being a text.
+bool begins_as_gguf(std::string_view start) {
+  return start.starts_with("GGUF") && start.substr(4, 4).find('\0') != start.npos;
+}
+
+// ModelProto: its first field, a piece, holds the piece's text first.
+bool begins_as_sentencepiece(std::string_view start) {
+  return start.size() > 4 && start[0] == '\n' && start[2] == '\n' && start[3] < start[1] &&
+         start.substr(0, 256).find("<unk>") != start.npos;
+}
+
+PathKind file_kind(const std::string& path, const std::string& name) {
+  std::string start;
+  if (!read_start(path, start)) return PathKind::unreadable;
+  if (start.empty()) return PathKind::empty;
+  if (begins_as_gguf(start)) return PathKind::gguf;
+  if (start.starts_with("version https://git-lfs")) return PathKind::lfs_pointer;
+  if (start.starts_with("\x51\x2A\x4D\x18"sv)) return PathKind::shard;
+  if (begins_as_safetensors(start)) return PathKind::safetensors;
+  if (begins_as_torch_file(start)) return PathKind::torch_file;
+  if (begins_as_sentencepiece(start)) return PathKind::sentencepiece;
+  if (name == "config.json") return PathKind::config;
+  if (name == "tokenizer.json") return PathKind::tokenizer;
+  if (!what_is_no_text(start).empty() || start.find('\0') != start.npos)
+    return PathKind::other_file;
+  const auto good = utf8_length(start);
+  const bool is_text = good + unfinished_bytes(start) == start.size();
+  return is_text ? PathKind::text : PathKind::other_file;
+}
+
+PathKind folder_kind(const std::string& path, const std::string& name) {
+  const auto names = names_in(path);
+  const auto has = [&](std::string_view file) {
+    return std::binary_search(names.begin(), names.end(), file);
+  };
+  const auto has_any = [&](std::initializer_list<std::string_view> files) {
+    return std::any_of(files.begin(), files.end(), has);
+  };
+  if (has("config.json")) return PathKind::model;
+  if (has("adapter_config.json")) return PathKind::adapter;
+  if (has("snapshots") && has_any({"refs", "blobs"})) return PathKind::hub_model;
+  if (name.starts_with("models--")) return PathKind::hub_model;
+  if (has("store.json")) return PathKind::datastore;
+  if (has("ngrams.json")) return PathKind::ngrams;
+  if (has_any({"ckpt.pt", "checkpoint_best.pt", "checkpoint_last.pt", "model.pt"}))
+    return PathKind::checkpoints;
+  if (has_any({"tokenizer.json", "tokenizer.model", "vocab.json"}))
+    return PathKind::tokenizer_folder;
+  if (std::any_of(names.begin(), names.end(),
+                  [](const auto& one) { return one.starts_with("models--"); }))
+    return PathKind::hub_cache;
+  return names.empty() ? PathKind::empty_folder : PathKind::folder;
+}
+
+std::string home(const char* variable, const char* rest) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr || *value == '\0' ? "" : value + std::string(rest);
+}
+
+// The folder of that model in the hub's cache; empty: it is not there.
+std::string cached_hub_model(const std::string& id) {
+  std::string name = "models--" + id;
+  if (const auto slash = name.find('/'); slash != name.npos) name.replace(slash, 1, "--");
+  for (const auto& cache :
+       {home("HF_HUB_CACHE", ""), home("HF_HOME", "/hub"), home("HOME", "/.cache/huggingface/hub")})
+    if (!cache.empty() && folder_at(cache + "/" + name)) return cache + "/" + name;
+  return {};
+}
+
+}  // namespace
+
+PathKind path_kind(const std::string& path) {
+  std::error_code error;
+  const auto status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) {
+    if (fs::is_symlink(fs::symlink_status(path, error))) return PathKind::broken_link;
+    return looks_like_hub_id(path) ? PathKind::hub_id : PathKind::nothing;
+  }
+  if (fs::is_directory(status)) return folder_kind(path, last_name(path));
+  if (!fs::exists(status)) return PathKind::unreadable;
+  return fs::is_regular_file(status) ? file_kind(path, last_name(path)) : PathKind::other_file;
+}
+
+std::string what_path_is(const std::string& path) {
+  switch (path_kind(path)) {
+    case PathKind::nothing:
+    case PathKind::hub_id:
+      return "is not there";
+    case PathKind::broken_link: {
+      std::error_code ignored;
+      return fmt::format("is a link to {}, which is not there",
+                         fs::read_symlink(path, ignored).string());
+    }
+    case PathKind::empty:
+      return "is an empty file";
+    case PathKind::text:
+      return "is a text file";
+    case PathKind::shard:
+      return "is a shard";
+    case PathKind::gguf:
+      return "is a GGUF file";
+    case PathKind::safetensors:
+      return "is a safetensors file";
+    case PathKind::torch_file:
+      return "is a file of torch.save";
+    case PathKind::sentencepiece:
+      return "is a sentencepiece model";
+    case PathKind::lfs_pointer:
+      return "is a pointer of Git LFS in the place of the file (git lfs pull fetches it)";
+    case PathKind::config:
+      return "is a model's config.json";
+    case PathKind::tokenizer:
+      return "is a tokenizer";
+    case PathKind::other_file:
+      return "is a plain file";
+    case PathKind::unreadable:
+      return "cannot be read";
+    case PathKind::model:
+      return "is a model's folder";
+    case PathKind::adapter:
+      return "is an adapter's folder";
+    case PathKind::hub_model:
+    case PathKind::hub_cache:
+      return "is a folder of a hub's cache";
+    case PathKind::datastore:
+      return "is a datastore";
+    case PathKind::ngrams:
+      return "is an index of n-grams";
+    case PathKind::tokenizer_folder:
+      return "is a tokenizer's folder";
+    case PathKind::checkpoints:
+      return "is a trainer's folder of checkpoints";
+    case PathKind::empty_folder:
+      return "is an empty folder";
+    case PathKind::folder:
+      break;
+  }
+  return "is another folder";
+}
+
+std::string followed_snapshot(const std::string& path) {
+  if (path_kind(path) != PathKind::hub_model) return path;
+  const std::string snapshots = path + "/snapshots";
+  if (const auto ref = path + "/refs/main"; is_there(ref)) {
+    std::string revision = read_file(ref, kRefBytes);
+    revision = revision.substr(0, revision.find_first_of(" \t\r\n"));
+    const bool stays = !revision.empty() && revision.find('/') == revision.npos && revision != "..";
+    if (stays && folder_at(snapshots + "/" + revision)) return snapshots + "/" + revision;
+  }
+  const auto found = names_in(snapshots);
+  if (found.size() == 1) return snapshots + "/" + found[0];
+  fail(Code::no_input, "{}: {}", path,
+       found.empty() ? "a hub's cache without a snapshot in it; download the model again"
+                     : "refs/main names none of its snapshots; give one of snapshots/*");
+}
+
+void refuse_hub_id(const std::string& id) {
+  if (const auto cached = cached_hub_model(id); !cached.empty())
+    fail(Code::no_input, "{}: is not there; a model of that name is in the hub's cache: give {}",
+         id, cached);
+  fail(Code::no_input,
+       "{}: is not there; nothing is downloaded here: if it is a model of the hub, fetch it by "
+       "hf download {} --local-dir DIR (of old: huggingface-cli download) and give DIR",
+       id, id);
+}
+
+}  // namespace core

@@ -1,0 +1,66 @@
+#include "model/carried.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/file_text.h"
+#include "core/io.h"
+#include "model/folder.h"
+
+namespace model {
+namespace {
+
+constexpr std::size_t kCarriedBytes = std::size_t{64} << 20;
+constexpr std::array kIds = {"bos_token_id", "eos_token_id", "pad_token_id"};
+constexpr std::array kTypeKeys = {"dtype", "torch_dtype"};
+
+}  // namespace
+
+const std::vector<std::string_view>& carried_names() {
+  static const std::vector<std::string_view> names = {"tokenizer_config.json",
+                                                      "special_tokens_map.json",
+                                                      "added_tokens.json",
+                                                      "chat_template.jinja",
+                                                      "chat_template.json",
+                                                      "generation_config.json",
+                                                      "tokenizer.model",
+                                                      "vocab.json",
+                                                      "merges.txt"};
+  return names;
+}
+
+bool is_carried(std::string_view name) {
+  const auto& names = carried_names();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Carried carried_of(const Loaded& loaded) {
+  Carried carried;
+  carried.family = loaded.family;
+  for (const auto name : carried_names()) {
+    const auto path = loaded.folder + "/" + std::string(name);
+    if (core::exists(path))
+      carried.files.push_back({std::string(name), core::read_file(path, kCarriedBytes)});
+  }
+  if (loaded.family.empty()) return carried;
+  for (const char* key : kIds) {
+    const auto found = loaded.config.find(key);
+    if (found == loaded.config.end()) continue;
+    // Without a tokenizer nobody knew the ids; with the one that it gets there are some.
+    if (!found->is_null() || !loaded.tokenizer.empty()) carried.ids[key] = *found;
+  }
+  for (const char* key : kTypeKeys)
+    if (loaded.config.contains(key)) carried.type_key = key;
+  return carried;
+}
+
+void Carried::set_ids(core::OrderedJson& config, const Family& written) const {
+  for (const char* key : kIds) {
+    if (ids.contains(key))
+      config[key] = core::OrderedJson(ids.at(key));
+    else if (family == written.type)
+      config.erase(key);
+  }
+}
+
+}  // namespace model

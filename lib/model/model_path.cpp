@@ -1,0 +1,148 @@
+#include "model/model_path.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "core/error.h"
+#include "core/file_text.h"
+#include "core/io.h"
+#include "core/path_kind.h"
+
+namespace model {
+namespace {
+
+using core::Code;
+using core::fail;
+using core::PathKind;
+namespace fs = std::filesystem;
+
+constexpr std::size_t kAdapterConfigBytes = std::size_t{1} << 20;
+constexpr const char* kMerging =
+    "merge it into its model and save that: "
+    "PeftModel.from_pretrained(MODEL, ADAPTER).merge_and_unload().save_pretrained(DIR)";
+
+std::string folder_of(const std::string& file) {
+  const auto slash = file.rfind('/');
+  return slash == file.npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
+}
+
+// "; made of ORG/NAME", if the adapter says so.
+std::string base_of(const std::string& folder) {
+  try {
+    const auto config = core::read_json(folder + "/adapter_config.json", kAdapterConfigBytes);
+    const auto base = config.is_object() ? config.value("base_model_name_or_path", "") : "";
+    return base.empty() ? "" : " of " + base;
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+// Folders in it that are models: a trainer's checkpoint-500.
+std::string model_inside(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (core::exists(at->path().string() + "/config.json")) found.push_back(at->path().string());
+  std::sort(found.begin(), found.end());
+  return found.empty() ? "" : "; there is one in it: give " + found.back();
+}
+
+std::string gguf_inside(const std::string& folder) {
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (at->path().extension() == ".gguf") return at->path().string();
+  return {};
+}
+
+[[noreturn]] void refuse_folder_without_config(const std::string& path, PathKind kind) {
+  constexpr const char* kNone = "no config.json in it: not a model's folder";
+  if (kind == PathKind::adapter)
+    fail(Code::bad_data, "{}: an adapter (LoRA or the like){}, no model; {}", path, base_of(path),
+         kMerging);
+  if (kind == PathKind::hub_cache)
+    fail(Code::no_input, "{}: a hub's cache of several models; give one of its models--*", path);
+  if (kind == PathKind::checkpoints)
+    fail(Code::no_input, "{}: {}; a trainer's checkpoint is in it: model import {} -o DIR", path,
+         kNone, path);
+  if (const auto gguf = gguf_inside(path); !gguf.empty())
+    fail(Code::no_input, "{}: {}; a GGUF file is in it: model import {} -o DIR", path, kNone, gguf);
+  if (core::exists(path + "/params.json"))
+    fail(Code::no_input,
+         "{}: {}; params.json is of Meta's or Mistral's own layout: "
+         "take the files that transformers has of the model",
+         path, kNone);
+  if (kind == PathKind::datastore || kind == PathKind::ngrams || kind == PathKind::empty_folder ||
+      kind == PathKind::tokenizer_folder)
+    fail(Code::no_input, "{}: {}; it {}", path, kNone, core::what_path_is(path));
+  fail(Code::no_input, "{}: {}{}", path, kNone, model_inside(path));
+}
+
+// A file that stands for its folder; throws for any other.
+std::string folder_of_file(const std::string& path, PathKind kind) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::string folder = folder_of(path);
+  const bool weights = name == "model.safetensors" || name == "model.safetensors.index.json" ||
+                       (name.starts_with("model-") && name.ends_with(".safetensors"));
+  if (name == "config.json" || (weights && core::exists(folder + "/config.json")))
+    return model_folder(folder);
+  switch (kind) {
+    case PathKind::gguf:
+      fail(Code::bad_data,
+           "{}: a GGUF file, not a model's folder; make one of it by "
+           "model import {} -o DIR",
+           path, path);
+    case PathKind::torch_file:
+      fail(Code::bad_data,
+           "{}: a file of torch.save, not a model's folder; make one of it by "
+           "model import {} -o DIR",
+           path,
+           name == "pytorch_model.bin" && core::exists(folder + "/config.json") ? folder : path);
+    case PathKind::safetensors:
+      fail(Code::bad_data,
+           "{}: weights alone{}; give the folder with config.json and model.safetensors", path,
+           name.starts_with("adapter") ? " (of an adapter)" : "");
+    case PathKind::sentencepiece:
+    case PathKind::tokenizer:
+      fail(Code::bad_data, "{}: {}, not a model's folder; give the folder", path,
+           core::what_path_is(path).substr(3));
+    default:
+      fail(Code::bad_data, "{}: {}; give a model's folder", path, core::what_path_is(path));
+  }
+}
+
+}  // namespace
+
+std::string model_folder(const std::string& path) {
+  const PathKind kind = core::path_kind(path);
+  switch (kind) {
+    case PathKind::hub_id:
+      core::refuse_hub_id(path);
+    case PathKind::nothing:
+    case PathKind::broken_link:
+    case PathKind::unreadable:
+      fail(Code::no_input, "{}: {}; give a model's folder", path, core::what_path_is(path));
+    case PathKind::hub_model:
+      return model_folder(core::followed_snapshot(path));
+    case PathKind::model:
+      if (core::exists(path + "/adapter_config.json"))
+        fail(Code::bad_config,
+             "{}: adapter_config.json beside config.json: an adapter that is not applied; {}, "
+             "or move adapter_config.json away to have the model alone",
+             path, kMerging);
+      return path;
+    case PathKind::adapter:
+    case PathKind::hub_cache:
+    case PathKind::datastore:
+    case PathKind::ngrams:
+    case PathKind::tokenizer_folder:
+    case PathKind::checkpoints:
+    case PathKind::empty_folder:
+    case PathKind::folder:
+      refuse_folder_without_config(path, kind);
+    default:
+      return folder_of_file(path, kind);
+  }
+}
+
+}  // namespace model

@@ -1,0 +1,59 @@
+#!/usr/bin/env bats
+# What a path means where a model, a tokenizer or a datastore is taken, and what is said of other paths and other programs' flags.
+
+load helpers
+
+setup() {
+  cd "$BATS_TEST_TMPDIR"
+  export OMP_NUM_THREADS=1
+}
+
+@test "a model is found by a file of its folder and in a hub's cache; its folder is a tokenizer" {
+  needs model
+  "$root/tests/cli/tiny_llama" m
+  printf hello >x.txt
+  mkdir -p models--org--name/refs models--org--name/snapshots
+  cp -r m models--org--name/snapshots/abc
+  printf abc >models--org--name/refs/main
+  run -0 model info --json m/config.json m/model.safetensors models--org--name
+  [ "$(jq -r .fingerprint <<<"$output" | sort -u | wc -l)" -eq 1 ]
+  run --separate-stderr -66 sample -m org/name --prompt x
+  [[ $stderr == "sample: org/name: is not there; nothing is downloaded here: "*"hf download org/name --local-dir DIR"* ]]
+  mkdir -p "$PWD/hub" && mv models--org--name hub
+  HF_HUB_CACHE=$PWD/hub run --separate-stderr -66 score -m org/name x.txt
+  [[ $stderr == *"is in the hub's cache: give $PWD/hub/models--org--name" ]]
+  cp "$root/tests/golden/tokenizers/bpe.json" m/tokenizer.json
+  tokenize -q -t m x.txt -o folder.zst
+  tokenize -q -t m/tokenizer.json x.txt -o file.zst
+  cmp folder.zst file.zst
+}
+
+@test "what no model, datastore or shard is is told with the way in" {
+  needs model
+  printf 'It was a bright cold day in April' >book.txt
+  printf 'GGUF\3\0\0\0' >x.gguf
+  mkdir store
+  echo '{}' >store/store.json
+  run --separate-stderr -66 model info store
+  [ "$stderr" = "model: store: no config.json in it: not a model's folder; it is a datastore" ]
+  run --separate-stderr -65 model verify x.gguf
+  [[ $stderr == *"a GGUF file"*"model import x.gguf -o DIR" ]]
+  run --separate-stderr -66 store info nothing
+  [[ $stderr == "store: nothing: no store: it is not there; "* ]]
+  run --separate-stderr -66 store info book.txt
+  [[ $stderr == *"no store: it is a text file; give a folder of build-datastore" ]]
+  run --separate-stderr -66 ngrams find -n store the
+  [[ $stderr == *"no index of n-grams: it is a datastore; give a folder of build-ngrams" ]]
+  run --separate-stderr -65 shard info book.txt
+  [[ $stderr == *"book.txt: not a shard, but text; tokenize makes one of a text: tokenize -t TOKENIZER book.txt -o X.shard.zst" ]]
+}
+
+@test "other programs' names of options lead to those that are here" {
+  needs train
+  for pair in --learning-rate=1:--lr --batch_size=2:--batch --n-layer=2:--layers --block-size=8:--segment; do
+    run --separate-stderr -64 train "${pair%:*}"
+    [ "$stderr" = "train: ${pair%=*}: no such option; did you mean ${pair#*:}?" ]
+  done
+  run --separate-stderr -64 sample --max-new-tokens 5
+  [[ $stderr == *"; did you mean --max-tokens?" ]]
+}

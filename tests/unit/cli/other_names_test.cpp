@@ -1,0 +1,28 @@
+// Names of options elsewhere: the hint names one that the program has.
+
+#include "cli/other_names.h"
+
+#include <doctest/doctest.h>
+
+DOCTEST_TEST_CASE("a name that another program has for an option leads to it") {
+  const std::vector<std::string> train = {"--lr",    "--batch", "--layers",  "--d-model",
+                                          "--heads", "--steps", "--segment", "--batch-tokens"};
+  const auto hint = [&](const std::string& flag) {
+    return cli::hint_for_other_name(flag, train, true);
+  };
+  DOCTEST_CHECK(hint("--learning-rate") == "; did you mean --lr?");
+  DOCTEST_CHECK(hint("--learning_rate") == "; did you mean --lr?");
+  DOCTEST_CHECK(hint("--Batch-Size") == "; did you mean --batch?");
+  DOCTEST_CHECK(hint("--n_embd") == "; did you mean --d-model?");
+  DOCTEST_CHECK(hint("--d_model") == "; did you mean --d-model?");
+  DOCTEST_CHECK(hint("--block_size") == "; did you mean --segment?");
+  DOCTEST_CHECK(hint("--epochs") == "; did you mean --steps?");
+  DOCTEST_CHECK(hint("--max-tokens") == "; did you mean --batch-tokens?");
+  DOCTEST_CHECK(hint("--dataset") == "; files are given without an option");
+  DOCTEST_CHECK(cli::hint_for_other_name("--dataset", train, false).empty());
+  DOCTEST_CHECK(hint("--num-beams").empty());  // an option that this program has not
+  DOCTEST_CHECK(hint("--nonsense").empty());
+  DOCTEST_CHECK(hint("--").empty());
+  DOCTEST_CHECK(cli::hint_for_other_name("--max-new-tokens", {"--max-tokens"}, true) ==
+                "; did you mean --max-tokens?");
+}

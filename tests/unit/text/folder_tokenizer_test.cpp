@@ -1,0 +1,51 @@
+// A tokenizer by the path of a folder, and what is said of paths that are none.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "text/formats/tokenizer_json.h"
+#include "unit/temporary_folder.h"
+#include "unit/text/texts.h"
+#include "unit/thrown.h"
+
+namespace {
+
+void put(const std::string& path, const std::string& text) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("-t FOLDER is the folder's tokenizer") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const std::string& path, int code, const std::string& part) {
+    const auto error = thrown([&] { text::load_tokenizer(path); });
+    DOCTEST_CHECK_MESSAGE(error.code == code, error.text);
+    DOCTEST_CHECK_MESSAGE(error.text.find(part) != std::string::npos, error.text);
+  };
+  const std::string expected = text::load_tokenizer(sample::kFolder + "bpe.json")->json();
+  std::filesystem::create_directory(folder / "m");
+  std::filesystem::copy_file(sample::kFolder + "bpe.json", folder / "m/tokenizer.json");
+  DOCTEST_CHECK(text::load_tokenizer(folder / "m")->json() == expected);
+  // The root of a hub's cache is its snapshot.
+  std::filesystem::create_directories(folder / "models--a--b/snapshots/1");
+  std::filesystem::copy_file(sample::kFolder + "bpe.json",
+                             folder / "models--a--b/snapshots/1/tokenizer.json");
+  DOCTEST_CHECK(text::load_tokenizer(folder / "models--a--b")->json() == expected);
+  put(folder / "two/vocab.json", R"({"a":0,"b":1,"ab":2})");
+  put(folder / "two/merges.txt", "#version: 0.2\na b\n");
+  DOCTEST_CHECK(text::load_tokenizer(folder / "two")->size() == 3);
+  put(folder / "two/tokenizer_config.json", R"({"tokenizer_class":"Qwen2Tokenizer"})");
+  refused(folder / "two", 65, "Qwen2Tokenizer");
+  put(folder / "spm/tokenizer.model", "\x0a\x0e\x0a\x05<unk>\x15");
+  refused(folder / "spm", 66, "its tokenizer.model is a sentencepiece model");
+  refused(folder / "spm/tokenizer.model", 65, "AutoTokenizer.from_pretrained");
+  put(folder / "none/config.json", "{}");
+  refused(folder / "none", 66, "no tokenizer in it; give a tokenizer.json");
+  refused("someorg/some-model", 66, "hf download someorg/some-model");
+  put(folder / "x.gguf", std::string("GGUF\3\0\0\0", 8));
+  refused(folder / "x.gguf", 65, "is a GGUF file, not a tokenizer");
+}
