@@ -30,10 +30,10 @@ struct Loaded {
   TrainingFacts facts;
 };
 
-/// Throws Error{no_input} if it is no model folder or not complete yet.
+/// Throws Error{no_input} if it is neither a GGUF file nor a model folder that is complete.
 void expect_model_folder(const std::string& folder);
 
-/// config.json of a folder.
+/// config.json of a folder, or what it would be of a GGUF file.
 struct StoredConfig {
   std::string path;
   core::Json json;  ///< whole
@@ -54,7 +54,8 @@ std::string other_fingerprint(const std::string& config_path, const TensorFiles&
 
 /// Reads a folder of Tessera's or one of transformers, of a family that model/families has (names
 /// with or without the base's prefix, one file or several, any float dtype; tokenizer.json, else
-/// vocab.json and merges.txt, else no tokenizer).
+/// vocab.json and merges.txt, else no tokenizer), or a GGUF file of an architecture that model/gguf
+/// has.
 /// Weights become `dtype`; without one they are as they stand in the files, bfloat16 or float32.
 /// Neither the folder nor torch's generator changes. Throws Error{no_input}
 /// if it is no model folder or not complete yet, Error{bad_config} for a key of config.json that is

@@ -6,9 +6,11 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/file_text.h"
 #include "core/io.h"
 #include "model/export_model.h"
 #include "model/folder.h"
+#include "model/gguf/gguf_model.h"
 #include "model/import_transformers.h"
 #include "nn/base/memory_error.h"
 #include "nn/layers/init.h"
@@ -87,6 +89,26 @@ ImportReport import_transformers(const std::string& given, const ImportOptions& 
   return {"transformers", loaded.model->options.arch, loaded.model->parameter_count(), was_there};
 }
 
+// What a folder of transformers has beside the model.
+void write_manners(const GgufFile& file, const std::string& folder) {
+  if (const auto generation = gguf_generation_config(file); !generation.empty())
+    core::write_file(folder + "/generation_config.json", core::dump_pretty(generation) + "\n");
+  if (const auto chat = file.text("tokenizer.chat_template"))
+    core::write_file(folder + "/chat_template.jinja", *chat);
+}
+
+ImportReport import_gguf(const std::string& path, const ImportOptions& options,
+                         const std::string& folder) {
+  const auto loaded = load(path);
+  auto tokenizer = tokenizer_for(options, loaded.model->vocabulary);
+  if (tokenizer.empty()) tokenizer = loaded.tokenizer;
+  core::OrderedJson facts = {
+      {"memory", "none"}, {"imported", {{"program", "gguf"}}}, {"family", loaded.family}};
+  if (!core::exists(folder + "/model.safetensors")) write_manners(GgufFile(path), folder);
+  const bool was_there = save_once(folder, *loaded.model, facts, tokenizer);
+  return {"gguf", loaded.model->options.arch, loaded.model->parameter_count(), was_there};
+}
+
 }  // namespace
 
 void ImportOptions::fields(core::FieldList& f) {
@@ -111,6 +133,7 @@ std::shared_ptr<nn::Model> made_of(const ImportedModel& read, const std::string&
 ImportReport import_model(const std::string& given, const ImportOptions& options,
                           const std::string& folder) {
   const NewModelFolder locked(folder);
+  if (is_gguf(given)) return import_gguf(given, options, folder);
   if (has_pickled_weights(given)) return import_transformers(given, options, folder);
   const auto path = checkpoint_at(given);
   const TorchFile file(path);

@@ -8,6 +8,7 @@
 #include "model/checkpoint.h"
 #include "model/folder.h"
 #include "model/tensor_files.h"
+#include "model/tokenizer_file.h"
 #include "model/weights.h"
 #include "text/formats/tokenizer_json.h"
 
@@ -44,10 +45,11 @@ void check_own_tokenizer(const std::string& folder, const Config& config) {
     core::fail(core::Code::bad_data, "{}: no tokenizer.json in it, which config.json names",
                folder);
   if (tokenizer.empty()) return;
-  const auto tokens = text::parse_tokenizer(tokenizer, folder + "/tokenizer.json")->size();
+  const auto path = tokenizer_path(folder);
+  const auto tokens = text::parse_tokenizer(tokenizer, path)->size();
   if (tokens > static_cast<std::size_t>(config.vocabulary))
-    core::fail(Code::bad_data, "{}/tokenizer.json: {} tokens, but config.json has {}", folder,
-               tokens, config.vocabulary);
+    core::fail(Code::bad_data, "{}: {} tokens, but config.json has {}", path, tokens,
+               config.vocabulary);
 }
 
 void check_weights(const StoredConfig& stored, const TensorFiles& files, Check& check,

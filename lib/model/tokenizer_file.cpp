@@ -4,6 +4,7 @@
 #include "core/file_text.h"
 #include "core/io.h"
 #include "core/json.h"
+#include "model/gguf/gguf_tokenizer.h"
 #include "text/formats/import.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/tokenizer/tokenizer.h"
@@ -31,7 +32,15 @@ void expect_gpt2_class(const std::string& folder) {
 
 }  // namespace
 
+std::string tokenizer_path(const std::string& folder) {
+  return is_gguf(folder) ? folder : folder + "/tokenizer.json";
+}
+
 std::string read_tokenizer(const std::string& folder) {
+  if (is_gguf(folder)) {
+    const auto json = gguf_tokenizer(GgufFile(folder));
+    return json.empty() ? json : text::parse_tokenizer(json, folder)->json();
+  }
   const std::string whole = folder + "/tokenizer.json";
   const std::string vocabulary = folder + "/vocab.json", merges = folder + "/merges.txt";
   if (core::exists(whole))
