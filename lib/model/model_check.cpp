@@ -7,6 +7,7 @@
 #include "core/printable.h"
 #include "model/checkpoint.h"
 #include "model/folder.h"
+#include "model/gguf/gguf_file.h"
 #include "model/tensor_files.h"
 #include "model/tokenizer_file.h"
 #include "model/weights.h"
@@ -112,6 +113,7 @@ ModelVerdict check_model(const std::string& folder) {
   if (files)
     for (const auto& file : files->files()) check.part([&] { file->verify(); });
   if (stored && files) check.part([&] { check_weights(*stored, *files, check, verdict); });
+  if (is_gguf(folder)) return verdict;
   for (const auto& checkpoint : checkpoints(folder))
     check.part([&] { load_checkpoint(checkpoint.path); });
   return verdict;

@@ -19,8 +19,8 @@ using core::Code;
 using core::fail;
 using core::OrderedJson;
 
-constexpr const char* kTokens = "tokenizer.ggml.tokens";
-constexpr const char* kTypes = "tokenizer.ggml.token_type";
+constexpr const char* kTokenTexts = "tokenizer.ggml.tokens";
+constexpr const char* kTokenTypes = "tokenizer.ggml.token_type";
 constexpr const char* kScores = "tokenizer.ggml.scores";
 constexpr const char* kMerges = "tokenizer.ggml.merges";
 constexpr std::string_view kMark = "\xE2\x96\x81";
@@ -97,12 +97,12 @@ struct Tokens {
 };
 
 Tokens tokens_of(const GgufFile& file) {
-  Tokens tokens{file.texts(kTokens), file.numbers(kTypes)};
-  if (tokens.texts.empty()) fail(Code::bad_data, "{}: {} is missing", file.name(), kTokens);
+  Tokens tokens{file.texts(kTokenTexts), file.numbers(kTokenTypes)};
+  if (tokens.texts.empty()) fail(Code::bad_data, "{}: {} is missing", file.name(), kTokenTexts);
   if (tokens.types.empty()) tokens.types.resize(tokens.texts.size(), kNormal);
   if (tokens.types.size() != tokens.texts.size())
-    fail(Code::bad_data, "{}: {} tokens, but {} has {}", file.name(), tokens.texts.size(), kTypes,
-         tokens.types.size());
+    fail(Code::bad_data, "{}: {} tokens, but {} has {}", file.name(), tokens.texts.size(),
+         kTokenTypes, tokens.types.size());
   return tokens;
 }
 
