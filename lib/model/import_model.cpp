@@ -11,6 +11,7 @@
 #include "model/export_model.h"
 #include "model/folder.h"
 #include "model/gguf/gguf_model.h"
+#include "model/gguf/gguf_tokenizer.h"
 #include "model/import_transformers.h"
 #include "nn/base/memory_error.h"
 #include "nn/layers/init.h"
@@ -95,6 +96,11 @@ void write_manners(const GgufFile& file, const std::string& folder) {
     core::write_file(folder + "/generation_config.json", core::dump_pretty(generation) + "\n");
   if (const auto chat = file.text("tokenizer.chat_template"))
     core::write_file(folder + "/chat_template.jinja", *chat);
+  if (const auto special = gguf_special_tokens(file); !special.empty()) {
+    core::OrderedJson config = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
+    config.update(special);
+    core::write_file(folder + "/tokenizer_config.json", core::dump_pretty(config) + "\n");
+  }
 }
 
 ImportReport import_gguf(const std::string& path, const ImportOptions& options,

@@ -62,6 +62,8 @@ END
   refused 78 'general.architecture "mamba" is not supported' mamba.gguf
   printf 'no model' >text.gguf
   refused 65 'not a GGUF file' text.gguf
+  run --separate-stderr tokenize -q -t llama.gguf text.gguf -o x.shard.zst
+  [ "$status" -eq 65 ] && [[ $stderr == 'tokenize: llama.gguf: a GGUF file, a model; model import '* ]]
 }
 
 @test "SmolLM2's GGUF file continues a text, and is the same model when it is imported" {

@@ -274,6 +274,11 @@ const GgufFile::Value* GgufFile::find(const std::string& key) const {
   return found == values_.end() ? nullptr : &found->second;
 }
 
+bool GgufFile::is_list(const std::string& key) const {
+  const Value* const value = find(key);
+  return value != nullptr && value->array;
+}
+
 std::optional<double> GgufFile::number(const std::string& key) const {
   const Value* const value = find(key);
   if (value == nullptr) return std::nullopt;

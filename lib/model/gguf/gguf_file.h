@@ -52,6 +52,7 @@ class GgufFile {
   }
 
   bool has(const std::string& key) const { return values_.count(key) > 0; }
+  bool is_list(const std::string& key) const;
   /// A metadata value, nothing where the key is absent. Throw Error{bad_data} for one of another
   /// type. whole() takes an array whose elements are all equal, too.
   std::optional<std::int64_t> whole(const std::string& key) const;

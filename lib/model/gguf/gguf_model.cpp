@@ -212,6 +212,26 @@ void put_rope(const GgufFile& file, const Keys& keys, std::int64_t width, core::
   config["rope_scaling"] = scaling_of(file, keys, theta, turned);
 }
 
+// Which layers of Gemma 3 have a window: a flag each, or all but each n-th.
+core::Json layer_types_of(const GgufFile& file, const Keys& keys, std::int64_t layers) {
+  constexpr const char* kPattern = "attention.sliding_window_pattern";
+  auto types = core::Json::array();
+  const auto put = [&](bool window) {
+    types.push_back(window ? "sliding_attention" : "full_attention");
+  };
+  if (file.is_list(keys.key(kPattern))) {
+    for (const auto window : file.numbers(keys.key(kPattern))) put(window != 0);
+    return types;
+  }
+  const auto every = keys.whole(kPattern, 6);
+  if (every < 1) keys.unsupported(kPattern, std::to_string(every));
+  if (layers > std::ssize(file.tensors()))
+    fail(Code::bad_data, "{}: {} tensors for {} layers", file.name(), file.tensors().size(),
+         layers);
+  for (std::int64_t i = 0; i < layers; ++i) put(i % every != every - 1);
+  return types;
+}
+
 // The keys that one architecture has.
 void put_special(const GgufFile& file, const Keys& keys, std::int64_t width, core::Json& config) {
   const auto window = keys.whole("attention.sliding_window", 0);
@@ -242,8 +262,7 @@ void put_special(const GgufFile& file, const Keys& keys, std::int64_t width, cor
   const bool largest = layers == (second ? 46 : 62);
   config["query_pre_attn_scalar"] = largest ? keys.required("embedding_length") / heads : width;
   if (second) return;
-  if (keys.whole("attention.sliding_window_pattern", 6) != 6)
-    keys.unsupported("attention.sliding_window_pattern", "a window of other layers than 5 of 6");
+  config["layer_types"] = layer_types_of(file, keys, layers);
   config["rope_local_base_freq"] = keys.number("rope.freq_base_swa", 10000);
   config["rope_theta"] = keys.number("rope.freq_base", 1e6);
 }

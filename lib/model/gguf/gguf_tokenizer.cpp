@@ -133,7 +133,7 @@ OrderedJson vocabulary_of(const GgufFile& file, const Tokens& tokens, bool with_
   auto vocabulary = OrderedJson::object();
   auto& object = vocabulary.get_ref<OrderedJson::object_t&>();
   for (std::size_t id = 0; id < end; ++id) {
-    if (!with_unused && tokens.types[id] == kUnused) continue;
+    if (tokens.texts[id].empty() || (!with_unused && tokens.types[id] == kUnused)) continue;
     if (const auto [at, fresh] = ids.emplace(tokens.texts[id], id); !fresh)
       fail(Code::bad_data, "{}: tokens {} and {} are the same text", file.name(), at->second, id);
     object.emplace_back(std::string(tokens.texts[id]), id);
@@ -288,6 +288,18 @@ OrderedJson pieces_tokenizer(const GgufFile& file) {
 }
 
 }  // namespace
+
+core::OrderedJson gguf_special_tokens(const GgufFile& file) {
+  auto special = OrderedJson::object();
+  const auto tokens = file.texts(kTokenTexts);
+  for (const auto& [theirs, ours] :
+       {std::pair("bos", "bos_token"), std::pair("eos", "eos_token"),
+        std::pair("unknown", "unk_token"), std::pair("padding", "pad_token")})
+    if (const auto id = file.whole(fmt::format("tokenizer.ggml.{}_token_id", theirs)))
+      if (*id >= 0 && *id < std::ssize(tokens))
+        special[ours] = tokens[static_cast<std::size_t>(*id)];
+  return special;
+}
 
 std::string gguf_tokenizer(const GgufFile& file) {
   const auto kind = file.text("tokenizer.ggml.model").value_or("none");

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/json.h"
 #include "model/gguf/gguf_file.h"
 
 namespace model {
@@ -13,5 +14,9 @@ namespace model {
 /// Error{bad_config} naming another model or way to split, Error{bad_data} for lists that do not
 /// belong together.
 std::string gguf_tokenizer(const GgufFile& file);
+
+/// The texts of the tokens that a chat template may name: {"bos_token": "<s>", "eos_token": ...}, as
+/// many as the metadata have.
+core::OrderedJson gguf_special_tokens(const GgufFile& file);
 
 }  // namespace model
