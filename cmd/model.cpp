@@ -1,7 +1,7 @@
 // model: look at, check, export and import models.
 //
-// DIR: a model's folder (man 5 model), or one of transformers.
-// FILE: a checkpoint of torch.save, or its folder.
+// DIR: a model's folder (man 5 model), one of transformers, or a GGUF file.
+// FILE: a GGUF file, a checkpoint of torch.save, or its folder.
 // stdout: figures (info, verify), a record of what was written (export, import); -o: a folder.
 
 #include <string>
@@ -37,7 +37,7 @@ struct Export : model::ExportOptions {
 struct Import : model::ImportOptions {
   std::string file;
   void fields(core::FieldList& f) {
-    f.positional("FILE", file, "checkpoint of torch.save, or its folder").required = true;
+    f.positional("FILE", file, "GGUF file, or checkpoint of torch.save or its folder").required = true;
     ImportOptions::fields(f);
   }
 };
@@ -112,7 +112,7 @@ int model_main(int argc, char** argv) {
                     "  model verify model", checked, verify, {"DIR"}),
        cli::command("export", "Write a model as one of a family of transformers.",
                     "  model export model --family gpt2 -o gpt2", given, export_folder, {"DIR"}),
-       cli::command("import", "Make a model of a checkpoint of nanoGPT, nanoMosaics or fairseq.",
+       cli::command("import", "Make a model of a GGUF file, or of a checkpoint of nanoGPT or fairseq.",
                     "  model import -t gpt2.json ckpt.pt -o model", brought, import_file,
                     {"FILE", "tokenizer"})});
 }

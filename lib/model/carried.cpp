@@ -6,6 +6,8 @@
 #include "core/file_text.h"
 #include "core/io.h"
 #include "model/folder.h"
+#include "model/gguf/gguf_model.h"
+#include "model/gguf/gguf_tokenizer.h"
 
 namespace model {
 namespace {
@@ -13,6 +15,31 @@ namespace {
 constexpr std::size_t kCarriedBytes = std::size_t{64} << 20;
 constexpr std::array kIds = {"bos_token_id", "eos_token_id", "pad_token_id"};
 constexpr std::array kTypeKeys = {"dtype", "torch_dtype"};
+
+std::vector<Carried::File> files_of_folder(const std::string& folder) {
+  std::vector<Carried::File> files;
+  for (const auto name : carried_names()) {
+    const auto path = folder + "/" + std::string(name);
+    if (core::exists(path))
+      files.push_back({std::string(name), core::read_file(path, kCarriedBytes)});
+  }
+  return files;
+}
+
+// What a folder of transformers has beside the model.
+std::vector<Carried::File> files_of_gguf(const GgufFile& file) {
+  std::vector<Carried::File> files;
+  if (const auto special = gguf_special_tokens(file); !special.empty()) {
+    core::OrderedJson config = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
+    config.update(special);
+    files.push_back({"tokenizer_config.json", core::dump_pretty(config) + "\n"});
+  }
+  if (const auto chat = file.text("tokenizer.chat_template"))
+    files.push_back({"chat_template.jinja", std::string(*chat)});
+  if (const auto generation = gguf_generation_config(file); !generation.empty())
+    files.push_back({"generation_config.json", core::dump_pretty(generation) + "\n"});
+  return files;
+}
 
 }  // namespace
 
@@ -37,11 +64,8 @@ bool is_carried(std::string_view name) {
 Carried carried_of(const Loaded& loaded) {
   Carried carried;
   carried.family = loaded.family;
-  for (const auto name : carried_names()) {
-    const auto path = loaded.folder + "/" + std::string(name);
-    if (core::exists(path))
-      carried.files.push_back({std::string(name), core::read_file(path, kCarriedBytes)});
-  }
+  carried.files = is_gguf(loaded.folder) ? files_of_gguf(GgufFile(loaded.folder))
+                                         : files_of_folder(loaded.folder);
   if (loaded.family.empty()) return carried;
   for (const char* key : kIds) {
     const auto found = loaded.config.find(key);

@@ -7,6 +7,7 @@
 #include "core/file_text.h"
 #include "core/io.h"
 #include "model/families/family.h"
+#include "model/gguf/gguf_model.h"
 #include "model/model_path.h"
 #include "model/safetensors.h"
 #include "model/tensor_files.h"
@@ -81,6 +82,7 @@ class ComparedFile : public core::ByteSink {
 }  // namespace
 
 void expect_model_folder(const std::string& folder) {
+  if (is_gguf(folder)) return;
   const std::string config = folder + "/config.json", weights = folder + "/model.safetensors";
   if (!core::exists(config))
     fail(Code::no_input, "{}: no config.json in it: not a model's folder", folder);
@@ -113,8 +115,13 @@ StoredConfig read_config(const std::string& folder) {
 
 StoredConfig parse_config_of(const std::string& folder) {
   StoredConfig stored;
-  stored.path = folder + "/config.json";
-  stored.json = core::read_json(stored.path, kConfigLimit);
+  if (is_gguf(folder)) {
+    stored.path = folder;
+    stored.json = gguf_config(GgufFile(folder));
+  } else {
+    stored.path = folder + "/config.json";
+    stored.json = core::read_json(stored.path, kConfigLimit);
+  }
   stored.config = parse_config(stored.json, stored.path);
   return stored;
 }
@@ -122,7 +129,7 @@ StoredConfig parse_config_of(const std::string& folder) {
 std::string read_own_tokenizer(const std::string& folder, const TrainingFacts& facts) {
   auto tokenizer = read_tokenizer(folder);
   if (!tokenizer.empty())
-    expect_none(other("tokenizer", folder + "/tokenizer.json", tokenizer_fingerprint(tokenizer),
+    expect_none(other("tokenizer", tokenizer_path(folder), tokenizer_fingerprint(tokenizer),
                       facts.tokenizer_fingerprint));
   return tokenizer;
 }

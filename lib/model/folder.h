@@ -32,11 +32,11 @@ struct Loaded {
   TrainingFacts facts;
 };
 
-/// Throws Error{no_input} if it is no model folder or not complete yet. (What a path means that a
-/// user gives: model_path.h.)
+/// Throws Error{no_input} if it is neither a GGUF file nor a model folder that is complete. (What a
+/// path means that a user gives: model_path.h.)
 void expect_model_folder(const std::string& folder);
 
-/// config.json of a folder.
+/// config.json of a folder, or what it would be of a GGUF file.
 struct StoredConfig {
   std::string path;
   core::Json json;  ///< whole
@@ -58,7 +58,8 @@ std::string other_fingerprint(const std::string& config_path, const TensorFiles&
 /// Reads the model_folder() of `path`: one of Tessera's or of transformers, of a family that
 /// model/families has (names
 /// with or without the base's prefix, one file or several, any float dtype; tokenizer.json, else
-/// vocab.json and merges.txt, else no tokenizer).
+/// vocab.json and merges.txt, else no tokenizer), or a GGUF file of an architecture that model/gguf
+/// has.
 /// Weights become `dtype`; without one they are as they stand in the files, bfloat16 or float32.
 /// Neither the folder nor torch's generator changes. Throws Error{no_input}
 /// if it is no model folder or not complete yet, Error{bad_config} for a key of config.json that is

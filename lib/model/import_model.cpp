@@ -6,10 +6,12 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/file_text.h"
 #include "core/io.h"
 #include "core/path_kind.h"
 #include "model/export_model.h"
 #include "model/folder.h"
+#include "model/gguf/gguf_model.h"
 #include "model/import_transformers.h"
 #include "nn/base/memory_error.h"
 #include "nn/layers/init.h"
@@ -92,6 +94,17 @@ ImportReport import_transformers(const std::string& given, const ImportOptions& 
   return {"transformers", loaded.model->options.arch, loaded.model->parameter_count(), was_there};
 }
 
+ImportReport import_gguf(const std::string& path, const ImportOptions& options,
+                         const std::string& folder) {
+  const auto loaded = load(path);
+  auto tokenizer = tokenizer_for(options, loaded.model->vocabulary);
+  if (tokenizer.empty()) tokenizer = loaded.tokenizer;
+  core::OrderedJson facts = {
+      {"memory", "none"}, {"imported", {{"program", "gguf"}}}, {"family", loaded.family}};
+  const bool was_there = save_once(folder, *loaded.model, facts, tokenizer, carried_of(loaded));
+  return {"gguf", loaded.model->options.arch, loaded.model->parameter_count(), was_there};
+}
+
 }  // namespace
 
 void ImportOptions::fields(core::FieldList& f) {
@@ -117,6 +130,7 @@ ImportReport import_model(const std::string& path_given, const ImportOptions& op
                           const std::string& folder) {
   const std::string given = core::followed_snapshot(path_given);
   const NewModelFolder locked(folder);
+  if (is_gguf(given)) return import_gguf(given, options, folder);
   if (has_pickled_weights(given)) return import_transformers(given, options, folder);
   const auto path = checkpoint_at(given);
   const TorchFile file(path);

@@ -29,7 +29,7 @@ ImportedModel read_checkpoint(const TorchFile& file);
 /// The model itself; `origin` names the file.
 std::shared_ptr<nn::Model> made_of(const ImportedModel& read, const std::string& origin);
 
-/// Reads `given`, a file of torch.save or a folder with ckpt.pt, checkpoint_best.pt or
+/// Reads `given`, a GGUF file, a file of torch.save or a folder with ckpt.pt, checkpoint_best.pt or
 /// checkpoint_last.pt, or one of transformers with pytorch_model.bin, and writes `folder` as
 /// save_once() does. Nothing of the file is executed. Throws Error{no_input}; Error{bad_data} for a
 /// file that is damaged, that no map of model/imports takes, or whose tensors are not those of its

@@ -7,8 +7,10 @@
 #include "core/printable.h"
 #include "model/checkpoint.h"
 #include "model/folder.h"
+#include "model/gguf/gguf_file.h"
 #include "model/model_path.h"
 #include "model/tensor_files.h"
+#include "model/tokenizer_file.h"
 #include "model/weights.h"
 #include "text/formats/tokenizer_json.h"
 
@@ -45,10 +47,11 @@ void check_own_tokenizer(const std::string& folder, const Config& config) {
     core::fail(core::Code::bad_data, "{}: no tokenizer.json in it, which config.json names",
                folder);
   if (tokenizer.empty()) return;
-  const auto tokens = text::parse_tokenizer(tokenizer, folder + "/tokenizer.json")->size();
+  const auto path = tokenizer_path(folder);
+  const auto tokens = text::parse_tokenizer(tokenizer, path)->size();
   if (tokens > static_cast<std::size_t>(config.vocabulary))
-    core::fail(Code::bad_data, "{}/tokenizer.json: {} tokens, but config.json has {}", folder,
-               tokens, config.vocabulary);
+    core::fail(Code::bad_data, "{}: {} tokens, but config.json has {}", path, tokens,
+               config.vocabulary);
 }
 
 void check_weights(const StoredConfig& stored, const TensorFiles& files, Check& check,
@@ -112,6 +115,7 @@ ModelVerdict check_model(const std::string& given) {
   if (files)
     for (const auto& file : files->files()) check.part([&] { file->verify(); });
   if (stored && files) check.part([&] { check_weights(*stored, *files, check, verdict); });
+  if (is_gguf(folder)) return verdict;
   for (const auto& checkpoint : checkpoints(folder))
     check.part([&] { load_checkpoint(checkpoint.path); });
   return verdict;

@@ -66,7 +66,7 @@ std::string gguf_inside(const std::string& folder) {
     fail(Code::no_input, "{}: {}; a trainer's checkpoint is in it: model import {} -o DIR", path,
          kNone, path);
   if (const auto gguf = gguf_inside(path); !gguf.empty())
-    fail(Code::no_input, "{}: {}; a GGUF file is in it: model import {} -o DIR", path, kNone, gguf);
+    fail(Code::no_input, "{}: {}; a GGUF file is in it: give {}", path, kNone, gguf);
   if (core::exists(path + "/params.json"))
     fail(Code::no_input,
          "{}: {}; params.json is of Meta's or Mistral's own layout: "
@@ -87,11 +87,6 @@ std::string folder_of_file(const std::string& path, PathKind kind) {
   if (name == "config.json" || (weights && core::exists(folder + "/config.json")))
     return model_folder(folder);
   switch (kind) {
-    case PathKind::gguf:
-      fail(Code::bad_data,
-           "{}: a GGUF file, not a model's folder; make one of it by "
-           "model import {} -o DIR",
-           path, path);
     case PathKind::torch_file:
       fail(Code::bad_data,
            "{}: a file of torch.save, not a model's folder; make one of it by "
@@ -122,6 +117,8 @@ std::string model_folder(const std::string& path) {
     case PathKind::broken_link:
     case PathKind::unreadable:
       fail(Code::no_input, "{}: {}; give a model's folder", path, core::what_path_is(path));
+    case PathKind::gguf:
+      return path;
     case PathKind::hub_model:
       return model_folder(core::followed_snapshot(path));
     case PathKind::model:

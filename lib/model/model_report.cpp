@@ -6,6 +6,7 @@
 #include "model/folder.h"
 #include "model/model_path.h"
 #include "model/tensor_files.h"
+#include "model/tokenizer_file.h"
 #include "model/weights.h"
 #include "text/formats/tokenizer_json.h"
 
@@ -36,7 +37,7 @@ core::OrderedJson types_of(const TensorFiles& files) {
   std::map<std::string, std::int64_t> types;
   for (const auto& name : files.tensors()) {
     const auto& entry = files.entry(name);
-    types[std::string(dtype_name(entry.dtype))] += entry.elements();
+    types[files.type_of(name)] += entry.elements();
   }
   return types;
 }
@@ -68,7 +69,7 @@ core::OrderedJson describe_model(const std::string& given) {
   report["files"] = files.files().size();
   report["types"] = types_of(files);
   if (!tokenizer.empty()) {
-    const auto parsed = text::parse_tokenizer(tokenizer, folder + "/tokenizer.json");
+    const auto parsed = text::parse_tokenizer(tokenizer, tokenizer_path(folder));
     report["tokenizer"] = text::name_of(parsed->kind());
     report["tokens"] = parsed->size();
     report["tokenizer_fingerprint"] = tokenizer_fingerprint(tokenizer);

@@ -187,12 +187,6 @@ core::Digest write_safetensors(core::ByteSink& sink, const NamedTensors& tensors
   return digest;
 }
 
-std::int64_t SafetensorsReader::Entry::elements() const {
-  std::int64_t n = 1;
-  for (const auto dimension : shape) n *= dimension;
-  return n;
-}
-
 SafetensorsReader::SafetensorsReader(const std::string& path)
     : SafetensorsReader(std::make_unique<core::RandomFile>(path)) {}
 
@@ -241,31 +235,12 @@ void SafetensorsReader::parse() {
   }
 }
 
-const SafetensorsReader::Entry& SafetensorsReader::entry(const std::string& tensor) const {
-  const auto found = entries_.find(tensor);
-  if (found == entries_.end()) fail(Code::bad_data, "{}: no tensor {} in it", name(), tensor);
-  return found->second;
+std::string SafetensorsReader::type_of(const std::string& tensor) const {
+  return std::string(dtype_name(entry(tensor).dtype));
 }
 
-std::int64_t SafetensorsReader::elements() const {
-  std::int64_t n = 0;
-  for (const auto& [name, entry] : entries_) n += entry.elements();
-  return n;
-}
-
-torch::Tensor SafetensorsReader::read(const std::string& tensor) const {
-  const Entry& at = entry(tensor);
-  auto out = torch::empty(at.shape, at.dtype);
-  read_into(tensor, out);
-  return out;
-}
-
-void SafetensorsReader::read_into(const std::string& tensor, torch::Tensor out) const {
-  const Entry& at = entry(tensor);
-  if (!out.is_contiguous() || !out.device().is_cpu() || out.scalar_type() != at.dtype ||
-      out.sizes() != at.shape)
-    fail(Code::bug, "tensor {}: read into another one", tensor);
-  source_->read_at(at.begin, bytes_of(out));
+void SafetensorsReader::fill(const std::string& tensor, const torch::Tensor& out) const {
+  source_->read_at(entry(tensor).begin, bytes_of(out));
 }
 
 void SafetensorsReader::verify() const {

@@ -17,6 +17,7 @@
 
 #include "core/hash.h"
 #include "core/io.h"
+#include "model/tensor_reader.h"
 #include "nn/base/torch.h"
 
 namespace model {
@@ -26,8 +27,6 @@ inline constexpr std::uint64_t kHeaderLimit = 100'000'000;  ///< bytes, as the r
 /// Tensors in the order to write them.
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 using TensorMap = std::map<std::string, torch::Tensor>;
-/// "__metadata__" of the header.
-using Metadata = std::map<std::string, std::string>;
 
 /// The metadata key under which write_safetensors puts the XXH3-128 of the tensors
 /// (tensors_digest).
@@ -47,16 +46,10 @@ core::Digest tensors_digest(const NamedTensors& tensors);
 core::Digest write_safetensors(core::ByteSink& sink, const NamedTensors& tensors,
                                Metadata metadata = {});
 
-/// A safetensors file opened for reading: its header is checked whole, its tensors are read when
-/// asked for. Thread safe.
-class SafetensorsReader {
+/// A safetensors file opened for reading. Its metadata are "__metadata__" of the header.
+class SafetensorsReader : public TensorReader {
  public:
-  struct Entry {
-    torch::Dtype dtype;
-    std::vector<std::int64_t> shape;
-    std::uint64_t begin, end;  ///< bytes of the file
-    std::int64_t elements() const;
-  };
+  using Entry = TensorEntry;
 
   /// Throws Error{no_input}, Error{io}, and Error{bad_data} for anything that is not as the format
   /// says: a header too long or no JSON, a wrong type, an unknown dtype, a shape that disagrees
@@ -64,29 +57,14 @@ class SafetensorsReader {
   explicit SafetensorsReader(const std::string& path);
   explicit SafetensorsReader(std::unique_ptr<core::RandomSource> source);
 
-  const std::map<std::string, Entry>& entries() const { return entries_; }
-  const Metadata& metadata() const { return metadata_; }
-  const std::string& name() const { return source_->name(); }
-  bool has(const std::string& tensor) const { return entries_.count(tensor) > 0; }
-  /// Throws Error{bad_data} naming the tensor if it is not there.
-  const Entry& entry(const std::string& tensor) const;
-  /// Elements of all tensors together.
-  std::int64_t elements() const;
-
-  /// The tensor as it is stored, on the CPU. Throws Error{bad_data} if it is not there.
-  torch::Tensor read(const std::string& tensor) const;
-  /// Into `out`, which is contiguous, on the CPU and of the tensor's dtype and shape: else
-  /// Error{bug}.
-  void read_into(const std::string& tensor, torch::Tensor out) const;
-  /// Throws Error{bad_data} if the metadata hold a digest that the tensors do not have. Reads all
-  /// bytes.
-  void verify() const;
+  const std::string& name() const override { return source_->name(); }
+  std::string type_of(const std::string& tensor) const override;
+  void verify() const override;
 
  private:
   void parse();
+  void fill(const std::string& tensor, const torch::Tensor& out) const override;
   std::unique_ptr<core::RandomSource> source_;
-  std::map<std::string, Entry> entries_;
-  Metadata metadata_;
 };
 
 /// All tensors of a file, its digest checked where it has one. Throws as SafetensorsReader.

@@ -4,6 +4,8 @@
 
 #include "core/error.h"
 #include "core/file_text.h"
+#include "model/gguf_tensors.h"
+#include "model/safetensors.h"
 
 namespace model {
 namespace {
@@ -36,11 +38,16 @@ std::map<std::string, std::string> parse_tensor_index(const core::Json& index,
   return files;
 }
 
-TensorFiles::TensorFiles(std::unique_ptr<SafetensorsReader> file) : name_(file->name()) {
+TensorFiles::TensorFiles(std::unique_ptr<TensorReader> file) : name_(file->name()) {
   add(std::move(file));
 }
 
 TensorFiles::TensorFiles(const std::string& folder) : name_(folder + "/model.safetensors") {
+  if (is_gguf(folder)) {
+    name_ = folder;
+    add(std::make_unique<GgufTensors>(folder));
+    return;
+  }
   if (core::exists(name_)) {
     add(std::make_unique<SafetensorsReader>(name_));
     return;
@@ -64,7 +71,7 @@ TensorFiles::TensorFiles(const std::string& folder) : name_(folder + "/model.saf
       fail(Code::bad_data, "{}: tensor {} is not in {}", file->name(), tensor, name_);
 }
 
-void TensorFiles::add(std::unique_ptr<SafetensorsReader> file) {
+void TensorFiles::add(std::unique_ptr<TensorReader> file) {
   for (const auto& [tensor, entry] : file->entries()) {
     const auto [at, fresh] = where_.emplace(tensor, file.get());
     if (!fresh)
@@ -74,7 +81,7 @@ void TensorFiles::add(std::unique_ptr<SafetensorsReader> file) {
   files_.push_back(std::move(file));
 }
 
-const SafetensorsReader& TensorFiles::reader(const std::string& tensor) const {
+const TensorReader& TensorFiles::reader(const std::string& tensor) const {
   const auto found = where_.find(tensor);
   if (found == where_.end()) fail(Code::bad_data, "{}: no tensor {} in it", name_, tensor);
   return *found->second;
@@ -86,7 +93,7 @@ std::vector<std::string> TensorFiles::tensors() const {
   return names;
 }
 
-const SafetensorsReader::Entry& TensorFiles::entry(const std::string& tensor) const {
+const TensorEntry& TensorFiles::entry(const std::string& tensor) const {
   return reader(tensor).entry(tensor);
 }
 

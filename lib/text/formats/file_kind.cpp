@@ -44,6 +44,7 @@ std::optional<std::uint64_t> number_in_line(std::string_view text, int n) {
 
 FileKind kind_of(std::string_view text) {
   if (is_json(text)) return FileKind::json;
+  if (text.starts_with("GGUF")) return FileKind::gguf;
   if (text.starts_with("#version")) return are_of_bytes(text) ? FileKind::merges : FileKind::codes;
   if (number_in_line(text, 0) == 0u && number_in_line(text, 1) == 1u) return FileKind::ranks;
   const std::size_t end = text.find('\n');
@@ -60,6 +61,8 @@ std::string not_a_tokenizer(FileKind kind) {
       return "subword-nmt's codes; tokenize --import makes a tokenizer of them";
     case FileKind::ranks:
       return "tiktoken's ranks; tokenize --import makes a tokenizer of them";
+    case FileKind::gguf:
+      return "a GGUF file, a model; model import makes a folder of it, with its tokenizer.json";
     default:
       return "no tokenizer; "
              "that is a tokenizer.json, which tokenize --learn and --import make, or the word bytes";

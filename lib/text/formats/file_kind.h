@@ -11,6 +11,7 @@ enum class FileKind {
   merges,  ///< GPT-2's vocab.bpe (merges.txt): of bytes, so no unit ends a word with </w>
   codes,   ///< subword-nmt's
   ranks,   ///< .tiktoken: they count up from 0
+  gguf,    ///< a model of llama.cpp's with its tokenizer
   counts,  ///< fairseq's dict.txt; or any text whose first line has a space
   other
 };

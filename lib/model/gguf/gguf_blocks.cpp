@@ -1,0 +1,222 @@
+#include "model/gguf/gguf_blocks.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace model {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "numbers are read as they lie");
+
+using Byte = std::uint8_t;
+constexpr int kSmall = 32, kLarge = 256;  // elements of a block
+
+// Every product below is exact: a float16 has 11 bits, a scale at most 8, a number at most 8, and
+// no product takes more than 24. So a fused multiply and add gives the same bits.
+
+float half(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
+  const std::uint32_t exponent = bits >> 10 & 31, fraction = bits & 0x3FF;
+  if (exponent == 0) {
+    const float value = std::ldexp(static_cast<float>(fraction), -24);
+    return sign == 0 ? value : -value;
+  }
+  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+float half_at(const Byte* p) {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, p, sizeof bits);
+  return half(bits);
+}
+
+int nibble(const Byte* p, int low_or_high) { return p[0] >> 4 * low_or_high & 15; }
+
+void unpack_f32(const Byte* in, float* out) { std::memcpy(out, in, sizeof *out); }
+void unpack_f16(const Byte* in, float* out) { *out = half_at(in); }
+void unpack_bf16(const Byte* in, float* out) {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, in, sizeof bits);
+  *out = std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+// d, 32 numbers of 8 bits.
+void unpack_q8_0(const Byte* in, float* out) {
+  const float d = half_at(in);
+  for (int i = 0; i < kSmall; ++i)
+    out[i] = static_cast<float>(static_cast<std::int8_t>(in[2 + i])) * d;
+}
+
+// d, 16 bytes: the low halves are the first 16 numbers.
+void unpack_q4_0(const Byte* in, float* out) {
+  const float d = half_at(in);
+  for (int i = 0; i < kSmall; ++i)
+    out[i] = d * static_cast<float>(nibble(in + 2 + i % 16, i / 16) - 8);
+}
+
+// d, m, then as Q4_0.
+void unpack_q4_1(const Byte* in, float* out) {
+  const float d = half_at(in), m = half_at(in + 2);
+  for (int i = 0; i < kSmall; ++i)
+    out[i] = d * static_cast<float>(nibble(in + 4 + i % 16, i / 16)) + m;
+}
+
+int five_bits(const Byte* high, const Byte* low, int i) {
+  return nibble(low + i % 16, i / 16) | (high[i / 8] >> i % 8 & 1) << 4;
+}
+
+// d, a fifth bit of each number, then as Q4_0.
+void unpack_q5_0(const Byte* in, float* out) {
+  const float d = half_at(in);
+  for (int i = 0; i < kSmall; ++i)
+    out[i] = d * static_cast<float>(five_bits(in + 2, in + 6, i) - 16);
+}
+
+void unpack_q5_1(const Byte* in, float* out) {
+  const float d = half_at(in), m = half_at(in + 2);
+  for (int i = 0; i < kSmall; ++i)
+    out[i] = d * static_cast<float>(five_bits(in + 4, in + 8, i)) + m;
+}
+
+void unpack_iq4_nl(const Byte* in, float* out) {
+  constexpr std::array<std::int8_t, 16> kValues = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                   1,    13,   25,  38,  53,  69,  89,  113};
+  const float d = half_at(in);
+  for (int i = 0; i < kSmall; ++i)
+    out[i] =
+        d * static_cast<float>(kValues[static_cast<std::size_t>(nibble(in + 2 + i % 16, i / 16))]);
+}
+
+// Number i of 256 with 2 bits: 32 bytes hold 128 of them, the lowest bits the first 32.
+int two_bits(const Byte* in, int i) { return in[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3; }
+
+// 16 scales and minima of 4 bits, 64 bytes of numbers, d, dmin.
+void unpack_q2_k(const Byte* in, float* out) {
+  const Byte* const numbers = in + 16;
+  const float d = half_at(in + 80), least = half_at(in + 82);
+  for (int part = 0; part < 16; ++part) {
+    const float scale = d * static_cast<float>(in[part] & 15);
+    const float minimum = least * static_cast<float>(in[part] >> 4);
+    for (int i = 16 * part; i < 16 * part + 16; ++i)
+      out[i] = scale * static_cast<float>(two_bits(numbers, i)) - minimum;
+  }
+}
+
+// 32 bytes of third bits, 64 bytes of numbers, 16 scales of 6 bits, d.
+void unpack_q3_k(const Byte* in, float* out) {
+  const Byte *const high = in, *const numbers = in + 32, *const scales = in + 96;
+  const float d = half_at(in + 108);
+  for (int part = 0; part < 16; ++part) {
+    const int low = nibble(scales + part % 8, part / 8);
+    const int top = scales[8 + part % 4] >> part / 4 * 2 & 3;
+    const float scale = d * static_cast<float>((low | top << 4) - 32);
+    for (int i = 16 * part; i < 16 * part + 16; ++i) {
+      const bool set = (high[i % 32] >> i / 32 & 1) != 0;
+      out[i] = scale * static_cast<float>(two_bits(numbers, i) - (set ? 0 : 4));
+    }
+  }
+}
+
+// The scale and the minimum of each 32 numbers, 6 bits each, in 12 bytes.
+struct ScaleAndMinimum {
+  int scale, minimum;
+};
+ScaleAndMinimum scale_at(const Byte* in, int part) {
+  if (part < 4) return {in[part] & 63, in[part + 4] & 63};
+  const int i = part - 4;
+  return {(in[8 + i] & 15) | (in[i] >> 2 & 48), in[8 + i] >> 4 | (in[4 + i] >> 2 & 48)};
+}
+
+// d, dmin, scales, for Q5_K 32 bytes of fifth bits, 128 bytes of numbers.
+void unpack_k(const Byte* in, const Byte* high, const Byte* numbers, float* out) {
+  const float d = half_at(in), least = half_at(in + 2);
+  for (int part = 0; part < kLarge / 32; ++part) {
+    const auto at = scale_at(in + 4, part);
+    const float scale = d * static_cast<float>(at.scale);
+    const float minimum = least * static_cast<float>(at.minimum);
+    for (int i = 0; i < 32; ++i) {
+      const int fifth = high == nullptr ? 0 : (high[i] >> part & 1) << 4;
+      const int number = nibble(numbers + part / 2 * 32 + i, part % 2) | fifth;
+      out[32 * part + i] = scale * static_cast<float>(number) - minimum;
+    }
+  }
+}
+
+void unpack_q4_k(const Byte* in, float* out) { unpack_k(in, nullptr, in + 16, out); }
+void unpack_q5_k(const Byte* in, float* out) { unpack_k(in, in + 16, in + 48, out); }
+
+// 128 bytes of low bits, 64 of the two high ones, 16 scales of 8 bits, d.
+void unpack_q6_k(const Byte* in, float* out) {
+  const Byte *const high = in + 128, *const scales = in + 192;
+  const float d = half_at(in + 208);
+  for (int part = 0; part < 16; ++part) {
+    const float scale = d * static_cast<float>(static_cast<std::int8_t>(scales[part]));
+    for (int i = 16 * part; i < 16 * part + 16; ++i) {
+      const int low = nibble(in + i / 128 * 64 + i % 64, i % 128 / 64);
+      out[i] = scale * static_cast<float>((low | two_bits(high, i) << 4) - 32);
+    }
+  }
+}
+
+constexpr std::array kTypes = {
+    GgufType{0, "F32", 1, 4, unpack_f32},        GgufType{1, "F16", 1, 2, unpack_f16},
+    GgufType{30, "BF16", 1, 2, unpack_bf16},     GgufType{8, "Q8_0", 32, 34, unpack_q8_0},
+    GgufType{2, "Q4_0", 32, 18, unpack_q4_0},    GgufType{3, "Q4_1", 32, 20, unpack_q4_1},
+    GgufType{6, "Q5_0", 32, 22, unpack_q5_0},    GgufType{7, "Q5_1", 32, 24, unpack_q5_1},
+    GgufType{10, "Q2_K", 256, 84, unpack_q2_k},  GgufType{11, "Q3_K", 256, 110, unpack_q3_k},
+    GgufType{12, "Q4_K", 256, 144, unpack_q4_k}, GgufType{13, "Q5_K", 256, 176, unpack_q5_k},
+    GgufType{14, "Q6_K", 256, 210, unpack_q6_k}, GgufType{20, "IQ4_NL", 32, 18, unpack_iq4_nl},
+};
+
+struct Unread {
+  std::uint32_t id;
+  std::string_view name;
+};
+constexpr std::array kUnread = {
+    Unread{9, "Q8_1"},     Unread{15, "Q8_K"},  Unread{16, "IQ2_XXS"}, Unread{17, "IQ2_XS"},
+    Unread{18, "IQ3_XXS"}, Unread{19, "IQ1_S"}, Unread{21, "IQ3_S"},   Unread{22, "IQ2_S"},
+    Unread{23, "IQ4_XS"},  Unread{24, "I8"},    Unread{25, "I16"},     Unread{26, "I32"},
+    Unread{27, "I64"},     Unread{28, "F64"},   Unread{29, "IQ1_M"},   Unread{34, "TQ1_0"},
+    Unread{35, "TQ2_0"},   Unread{39, "MXFP4"}, Unread{40, "NVFP4"},
+};
+
+}  // namespace
+
+const GgufType* gguf_type(std::uint32_t id) {
+  for (const auto& type : kTypes)
+    if (type.id == id) return &type;
+  return nullptr;
+}
+
+std::string gguf_type_name(std::uint32_t id) {
+  if (const auto* const type = gguf_type(id)) return std::string(type->name);
+  for (const auto& type : kUnread)
+    if (type.id == id) return std::string(type.name);
+  return fmt::format("type {}", id);
+}
+
+std::string gguf_type_names() {
+  std::string names;
+  for (const auto& type : kTypes) names += (names.empty() ? "" : ", ") + std::string(type.name);
+  return names;
+}
+
+void gguf_unpack(const GgufType& type, std::span<const std::byte> blocks, float* out) {
+  const auto* in = reinterpret_cast<const Byte*>(blocks.data());
+  if (type.id == 0) {
+    std::memcpy(out, in, blocks.size());
+    return;
+  }
+  for (std::size_t n = blocks.size() / type.bytes; n > 0; --n) {
+    type.unpack(in, out);
+    in += type.bytes;
+    out += type.elements;
+  }
+}
+
+}  // namespace model

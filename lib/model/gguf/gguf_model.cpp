@@ -1,0 +1,416 @@
+#include "model/gguf/gguf_model.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <set>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/printable.h"
+
+namespace model {
+namespace {
+
+using core::Code;
+using core::fail;
+
+struct Architecture {
+  std::string_view name;
+  std::string_view model_type;  // of transformers
+  bool pairs = false;           // llama.cpp turns neighbours, the family halves of a head
+  bool one_more = false;        // norms hold 1 + the family's weight
+  bool sandwich = false;        // norms behind the sub-layers too
+};
+constexpr std::array kArchitectures = {
+    Architecture{.name = "llama", .model_type = "llama", .pairs = true},
+    Architecture{.name = "qwen2", .model_type = "qwen2"},
+    Architecture{.name = "qwen3", .model_type = "qwen3"},
+    Architecture{.name = "gemma", .model_type = "gemma", .one_more = true},
+    Architecture{.name = "gemma2", .model_type = "gemma2", .one_more = true, .sandwich = true},
+    Architecture{.name = "gemma3", .model_type = "gemma3_text", .one_more = true, .sandwich = true},
+    Architecture{.name = "phi3", .model_type = "phi3"},
+};
+
+// What changes a model's function, and the value at which it does nothing.
+struct Switch {
+  const char* key;
+  double off;
+};
+constexpr std::array kSwitches = {
+    Switch{"expert_count", 0},
+    Switch{"logit_scale", 1},
+    Switch{"residual_scale", 1},
+    Switch{"embedding_scale", 1},
+    Switch{"attention.scale", 0},
+    Switch{"attention.clamp_kqv", 0},
+    Switch{"attention.max_alibi_bias", 0},
+    Switch{"attention.temperature_scale", 0},
+    Switch{"rope.scaling.attn_factor", 1},
+    Switch{"rope.scaling.yarn_log_multiplier", 0},
+};
+
+struct Renamed {
+  std::string_view theirs, ours;
+};
+constexpr std::array kNames = {
+    Renamed{"token_embd", "model.embed_tokens"},
+    Renamed{"output_norm", "model.norm"},
+    Renamed{"output", "lm_head"},
+};
+constexpr std::array kLayerNames = {
+    Renamed{"attn_norm", "input_layernorm"},    Renamed{"attn_q", "self_attn.q_proj"},
+    Renamed{"attn_k", "self_attn.k_proj"},      Renamed{"attn_v", "self_attn.v_proj"},
+    Renamed{"attn_qkv", "self_attn.qkv_proj"},  Renamed{"attn_output", "self_attn.o_proj"},
+    Renamed{"attn_q_norm", "self_attn.q_norm"}, Renamed{"attn_k_norm", "self_attn.k_norm"},
+    Renamed{"ffn_gate", "mlp.gate_proj"},       Renamed{"ffn_up", "mlp.up_proj"},
+    Renamed{"ffn_down", "mlp.down_proj"},       Renamed{"ffn_norm", "post_attention_layernorm"},
+};
+constexpr std::array kSandwichNames = {
+    Renamed{"ffn_norm", "pre_feedforward_layernorm"},
+    Renamed{"post_attention_norm", "post_attention_layernorm"},
+    Renamed{"post_ffw_norm", "post_feedforward_layernorm"},
+};
+
+// Tokens behind which llama.cpp stops, whatever the metadata say.
+constexpr std::array kEnds = {"<|endoftext|>",   "<|im_end|>",    "<|eot_id|>", "<|eom_id|>",
+                              "<|end_of_text|>", "<end_of_turn>", "<|end|>"};
+
+constexpr const char* kRopeFactors = "rope_freqs.weight";
+constexpr std::int64_t kMostHeadWidth = 1 << 16;
+
+// The keys of an architecture.
+class Keys {
+ public:
+  explicit Keys(const GgufFile& file) : file_(file), architecture_(architecture_of(file)) {}
+
+  const Architecture& architecture() const { return architecture_; }
+  bool is(std::string_view name) const { return architecture_.name == name; }
+  std::string key(const char* end) const { return fmt::format("{}.{}", architecture_.name, end); }
+  bool has(const char* end) const { return file_.has(key(end)); }
+  std::int64_t whole(const char* end, std::int64_t otherwise) const {
+    return file_.whole(key(end)).value_or(otherwise);
+  }
+  double number(const char* end, double otherwise) const {
+    return file_.number(key(end)).value_or(otherwise);
+  }
+  std::string text(const char* end) const { return std::string(file_.text(key(end)).value_or("")); }
+  std::int64_t required(const char* end) const {
+    const auto found = file_.whole(key(end));
+    if (!found || *found < 1)
+      fail(Code::bad_data, "{}: {} {}", file_.name(), key(end),
+           found ? fmt::format("is {}", *found) : "is missing");
+    return *found;
+  }
+  [[noreturn]] void unsupported(const char* end, const std::string& value) const {
+    fail(Code::bad_config, "{}: {}: {} is not supported", file_.name(), key(end), value);
+  }
+
+ private:
+  static const Architecture& architecture_of(const GgufFile& file) {
+    const auto found = file.text("general.architecture");
+    if (!found) fail(Code::bad_data, "{}: general.architecture is missing", file.name());
+    for (const auto& known : kArchitectures)
+      if (known.name == *found) return known;
+    fail(Code::bad_config, "{}: general.architecture \"{}\" is not supported; these are: {}",
+         file.name(), core::printable(*found), fmt::join(gguf_architectures(), ", "));
+  }
+
+  const GgufFile& file_;
+  const Architecture& architecture_;
+};
+
+const GgufTensor* tensor_of(const GgufFile& file, const std::string& name) {
+  const auto found = file.tensors().find(name);
+  return found == file.tensors().end() ? nullptr : &found->second;
+}
+
+std::int64_t head_width(const Keys& keys) {
+  const auto heads = keys.required("attention.head_count");
+  const auto width = keys.whole("attention.key_length", keys.required("embedding_length") / heads);
+  if (width < 1 || width > kMostHeadWidth)
+    keys.unsupported("attention.key_length", std::to_string(width));
+  if (keys.whole("attention.value_length", width) != width)
+    keys.unsupported("attention.value_length", "another width than of keys");
+  return width;
+}
+
+void expect_switches_off(const GgufFile& file, const Keys& keys) {
+  if (file.whole("split.count").value_or(1) > 1)
+    fail(Code::bad_config,
+         "{}: one of several files of a model; join them: llama-gguf-split --merge", file.name());
+  for (const auto& [key, off] : kSwitches)
+    if (const auto value = keys.number(key, off); value != off && value != 0)
+      keys.unsupported(key, fmt::format("{}", value));
+  if (!keys.is("gemma2") && !keys.is("gemma3"))
+    for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"})
+      if (const auto value = keys.number(key, 0); value != 0)
+        keys.unsupported(key, fmt::format("{}", value));
+  for (const char* name : {"rope_factors_long.weight", "rope_factors_short.weight"})
+    if (tensor_of(file, name) != nullptr)
+      fail(Code::bad_config, "{}: {}: angles of LongRoPE are not supported", file.name(), name);
+}
+
+// Llama 3's scaling, of the divisors of the angles that llama.cpp keeps of it.
+core::Json llama3_scaling(const GgufFile& file, const GgufTensor& tensor, double theta,
+                          std::int64_t width) {
+  constexpr double kLow = 1, kHigh = 4, kTrained = 8192;  // of all Llamas from 3.1 on
+  const auto count = width / 2;
+  if (tensor.shape != std::vector<std::int64_t>{count})
+    fail(Code::bad_data, "{}: tensor {} is not of {} numbers", file.name(), kRopeFactors, count);
+  std::vector<float> found(static_cast<std::size_t>(count));
+  gguf_unpack(*tensor.type, file.bytes_of(tensor), found.data());
+  const double factor = found.back();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double exponent = 2 * static_cast<double>(i) / static_cast<double>(width);
+    const double wave = 2 * std::numbers::pi * std::pow(theta, exponent);
+    double expected = 1;
+    if (wave > kTrained / kLow) {
+      expected = factor;
+    } else if (wave >= kTrained / kHigh) {
+      const double smooth = (kTrained / wave - kLow) / (kHigh - kLow);
+      expected = 1 / ((1 - smooth) / factor + smooth);
+    }
+    if (!(std::abs(found[i] - expected) <= 1e-3 * expected))
+      fail(Code::bad_config, "{}: {}: other angles than Llama 3's are not supported", file.name(),
+           kRopeFactors);
+  }
+  return {{"rope_type", "llama3"},
+          {"factor", factor},
+          {"low_freq_factor", kLow},
+          {"high_freq_factor", kHigh},
+          {"original_max_position_embeddings", static_cast<std::int64_t>(kTrained)}};
+}
+
+core::Json scaling_of(const GgufFile& file, const Keys& keys, double theta, std::int64_t width) {
+  if (const auto* const factors = tensor_of(file, kRopeFactors))
+    return llama3_scaling(file, *factors, theta, width);
+  const double factor = keys.number("rope.scaling.factor", keys.number("rope.scale_linear", 1));
+  auto type = keys.text("rope.scaling.type");
+  if (type.empty()) type = factor == 1 || factor == 0 ? "none" : "linear";
+  if (type == "none") return nullptr;
+  if (factor <= 0) keys.unsupported("rope.scaling.factor", fmt::format("{}", factor));
+  if (type == "linear") return {{"rope_type", "linear"}, {"factor", factor}};
+  if (type != "yarn") keys.unsupported("rope.scaling.type", '"' + core::printable(type) + '"');
+  return {
+      {"rope_type", "yarn"},
+      {"factor", factor},
+      {"original_max_position_embeddings", keys.required("rope.scaling.original_context_length")}};
+}
+
+void put_rope(const GgufFile& file, const Keys& keys, std::int64_t width, core::Json& config) {
+  const double theta = keys.number("rope.freq_base", 10000);
+  config["rope_theta"] = theta;
+  const auto turned = keys.whole("rope.dimension_count", width);
+  if (turned < 1 || turned > width)
+    keys.unsupported("rope.dimension_count", std::to_string(turned));
+  if (turned != width)
+    config["partial_rotary_factor"] = static_cast<double>(turned) / static_cast<double>(width);
+  config["rope_scaling"] = scaling_of(file, keys, theta, turned);
+}
+
+// Which layers of Gemma 3 have a window: a flag each, or all but each n-th.
+core::Json layer_types_of(const GgufFile& file, const Keys& keys, std::int64_t layers) {
+  constexpr const char* kPattern = "attention.sliding_window_pattern";
+  auto types = core::Json::array();
+  const auto put = [&](bool window) {
+    types.push_back(window ? "sliding_attention" : "full_attention");
+  };
+  if (file.is_list(keys.key(kPattern))) {
+    for (const auto window : file.numbers(keys.key(kPattern))) put(window != 0);
+    return types;
+  }
+  const auto every = keys.whole(kPattern, 6);
+  if (every < 1) keys.unsupported(kPattern, std::to_string(every));
+  if (layers > std::ssize(file.tensors()))
+    fail(Code::bad_data, "{}: {} tensors for {} layers", file.name(), file.tensors().size(),
+         layers);
+  for (std::int64_t i = 0; i < layers; ++i) put(i % every != every - 1);
+  return types;
+}
+
+// The keys that one architecture has.
+void put_special(const GgufFile& file, const Keys& keys, std::int64_t width, core::Json& config) {
+  const auto window = keys.whole("attention.sliding_window", 0);
+  const auto has_bias = [&](const char* module) {
+    return tensor_of(file, fmt::format("blk.0.{}.bias", module)) != nullptr;
+  };
+  if (keys.is("llama")) {
+    config["attention_bias"] = has_bias("attn_q");
+    config["mlp_bias"] = has_bias("ffn_up");
+    if (window > 0) {
+      config["model_type"] = "mistral";
+      config["sliding_window"] = window;
+    }
+  }
+  if (keys.is("qwen3")) config["attention_bias"] = has_bias("attn_q");
+  if (keys.is("phi3") && window > 0) config["sliding_window"] = window;
+  if (!keys.architecture().sandwich) return;
+  const auto put_cap = [&](const char* key, double otherwise) {
+    const double cap = keys.number(key, otherwise);
+    config[key] = cap > 0 ? core::Json(cap) : core::Json(nullptr);
+  };
+  const bool second = keys.is("gemma2");
+  put_cap("attn_logit_softcapping", second ? 50 : 0);
+  put_cap("final_logit_softcapping", second ? 30 : 0);
+  config["sliding_window"] = keys.required("attention.sliding_window");
+  // The largest of each divides by the root of another width than a head's; no key says so.
+  const auto layers = keys.required("block_count"), heads = keys.required("attention.head_count");
+  const bool largest = layers == (second ? 46 : 62);
+  config["query_pre_attn_scalar"] = largest ? keys.required("embedding_length") / heads : width;
+  if (second) return;
+  config["layer_types"] = layer_types_of(file, keys, layers);
+  config["rope_local_base_freq"] = keys.number("rope.freq_base_swa", 10000);
+  config["rope_theta"] = keys.number("rope.freq_base", 1e6);
+}
+
+std::optional<std::int64_t> token_id(const GgufFile& file, const char* name) {
+  const auto id = file.whole(fmt::format("tokenizer.ggml.{}_token_id", name));
+  return id && *id >= 0 && *id < std::int64_t{1} << 31 ? id : std::nullopt;
+}
+
+std::vector<std::int64_t> ends_of(const GgufFile& file) {
+  constexpr double kControl = 3, kUserDefined = 4;
+  std::set<std::int64_t> ids;
+  for (const char* name : {"eos", "eot", "eom"})
+    if (const auto id = token_id(file, name)) ids.insert(*id);
+  const auto tokens = file.texts("tokenizer.ggml.tokens");
+  const auto types = file.numbers("tokenizer.ggml.token_type");
+  for (std::size_t i = 0; i < std::min(tokens.size(), types.size()); ++i) {
+    if (types[i] != kControl && types[i] != kUserDefined) continue;
+    if (std::find(kEnds.begin(), kEnds.end(), tokens[i]) != kEnds.end())
+      ids.insert(static_cast<std::int64_t>(i));
+  }
+  return {ids.begin(), ids.end()};
+}
+
+template <class Json>
+void put_tokens(const GgufFile& file, Json& config) {
+  const std::array<std::pair<const char*, const char*>, 2> names = {
+      {{"bos", "bos_token_id"}, {"padding", "pad_token_id"}}};
+  for (const auto& [theirs, ours] : names)
+    if (const auto id = token_id(file, theirs)) config[ours] = *id;
+  if (const auto ends = ends_of(file); !ends.empty()) config["eos_token_id"] = ends;
+}
+
+// The family's name; empty: it has none.
+std::string family_name(const Architecture& architecture, const std::string& name) {
+  const auto dot = name.rfind('.');
+  if (dot == std::string::npos) return {};
+  const std::string kind = name.substr(dot);
+  const std::string_view module = std::string_view(name).substr(0, dot);
+  for (const auto& [theirs, ours] : kNames)
+    if (module == theirs) return std::string(ours) + kind;
+  constexpr std::string_view kLayer = "blk.";
+  const auto end = module.find('.', kLayer.size());
+  if (!module.starts_with(kLayer) || end == std::string_view::npos) return {};
+  const auto number = module.substr(kLayer.size(), end - kLayer.size());
+  const auto part = module.substr(end + 1);
+  const auto in_layer = [&](std::string_view ours) {
+    return fmt::format("model.layers.{}.{}{}", number, ours, kind);
+  };
+  if (architecture.sandwich)
+    for (const auto& [theirs, ours] : kSandwichNames)
+      if (part == theirs) return in_layer(ours);
+  if (architecture.name == "phi3" && part == "ffn_up") return in_layer("mlp.gate_up_proj");
+  for (const auto& [theirs, ours] : kLayerNames)
+    if (part == theirs) return in_layer(ours);
+  return {};
+}
+
+// Which row of the family's a row of a head of llama.cpp's is: 2 i + t stands for t width/2 + i.
+std::int64_t family_row(std::int64_t row, std::int64_t width) {
+  const auto head = row / width, within = row % width;
+  return head * width + within % 2 * (width / 2) + within / 2;
+}
+
+}  // namespace
+
+std::vector<std::string> gguf_architectures() {
+  std::vector<std::string> names;
+  for (const auto& known : kArchitectures) names.emplace_back(known.name);
+  return names;
+}
+
+core::Json gguf_config(const GgufFile& file) {
+  const Keys keys(file);
+  expect_switches_off(file, keys);
+  core::Json config;
+  config["model_type"] = keys.architecture().model_type;
+  const auto* const embedding = tensor_of(file, "token_embd.weight");
+  if (embedding == nullptr || embedding->shape.size() != 2)
+    fail(Code::bad_data, "{}: no matrix token_embd.weight in it", file.name());
+  config["vocab_size"] = embedding->shape[0];
+  config["hidden_size"] = keys.required("embedding_length");
+  config["num_hidden_layers"] = keys.required("block_count");
+  config["num_attention_heads"] = keys.required("attention.head_count");
+  config["num_key_value_heads"] =
+      keys.whole("attention.head_count_kv", keys.required("attention.head_count"));
+  const auto width = head_width(keys);
+  config["head_dim"] = width;
+  config["intermediate_size"] = keys.required("feed_forward_length");
+  config["max_position_embeddings"] = keys.required("context_length");
+  config["rms_norm_eps"] = keys.number("attention.layer_norm_rms_epsilon", 1e-6);
+  config["tie_word_embeddings"] = tensor_of(file, "output.weight") == nullptr;
+  put_rope(file, keys, width, config);
+  put_special(file, keys, width, config);
+  put_tokens(file, config);
+  return config;
+}
+
+core::OrderedJson gguf_generation_config(const GgufFile& file) {
+  auto config = core::OrderedJson::object();
+  put_tokens(file, config);
+  return config;
+}
+
+std::map<std::string, GgufWeight> gguf_weights(const GgufFile& file) {
+  const Keys keys(file);
+  const auto& architecture = keys.architecture();
+  const auto width = head_width(keys);
+  std::map<std::string, GgufWeight> weights;
+  for (const auto& [name, tensor] : file.tensors()) {
+    if (name == kRopeFactors) continue;  // gguf_config() has it
+    const auto renamed = family_name(architecture, name);
+    GgufWeight weight{&tensor};
+    const bool turned = renamed.ends_with("q_proj.weight") || renamed.ends_with("k_proj.weight") ||
+                        renamed.ends_with("q_proj.bias") || renamed.ends_with("k_proj.bias");
+    if (architecture.pairs && turned) {
+      const bool by_rows = tensor.shape.size() == 2 || tensor.type->elements == 1;
+      if (!by_rows || width % 2 != 0 || tensor.shape[0] % width != 0)
+        fail(Code::bad_data, "{}: tensor {} has {} rows, which are no heads of {}", file.name(),
+             core::printable(name), tensor.shape[0], width);
+      weight.rotated_heads = tensor.shape[0] / width;
+    }
+    weight.one_more = architecture.one_more && renamed.ends_with("norm.weight");
+    if (!weights.emplace(renamed.empty() ? name : renamed, weight).second)
+      fail(Code::bad_data, "{}: tensor {} is there by another name too", file.name(),
+           core::printable(name));
+  }
+  return weights;
+}
+
+void gguf_read(const GgufFile& file, const GgufWeight& weight, float* out) {
+  const auto& tensor = *weight.tensor;
+  const auto bytes = file.bytes_of(tensor);
+  const auto elements = bytes.size() / tensor.type->bytes * tensor.type->elements;
+  const auto rows = tensor.shape[0];
+  if (weight.rotated_heads == 0) {
+    gguf_unpack(*tensor.type, bytes, out);
+  } else {
+    const auto row_bytes = bytes.size() / static_cast<std::size_t>(rows);
+    const auto columns = elements / static_cast<std::size_t>(rows);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const auto to = static_cast<std::size_t>(family_row(i, rows / weight.rotated_heads));
+      const auto from = bytes.subspan(static_cast<std::size_t>(i) * row_bytes, row_bytes);
+      gguf_unpack(*tensor.type, from, out + to * columns);
+    }
+  }
+  if (weight.one_more)
+    for (std::size_t i = 0; i < elements; ++i) out[i] -= 1;
+}
+
+}  // namespace model

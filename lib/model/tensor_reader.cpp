@@ -1,0 +1,41 @@
+#include "model/tensor_reader.h"
+
+#include "core/error.h"
+
+namespace model {
+
+std::int64_t TensorEntry::elements() const {
+  std::int64_t n = 1;
+  for (const auto dimension : shape) n *= dimension;
+  return n;
+}
+
+const TensorEntry& TensorReader::entry(const std::string& tensor) const {
+  const auto found = entries_.find(tensor);
+  if (found == entries_.end())
+    core::fail(core::Code::bad_data, "{}: no tensor {} in it", name(), tensor);
+  return found->second;
+}
+
+std::int64_t TensorReader::elements() const {
+  std::int64_t n = 0;
+  for (const auto& [name, entry] : entries_) n += entry.elements();
+  return n;
+}
+
+torch::Tensor TensorReader::read(const std::string& tensor) const {
+  const TensorEntry& at = entry(tensor);
+  auto out = torch::empty(at.shape, at.dtype);
+  fill(tensor, out);
+  return out;
+}
+
+void TensorReader::read_into(const std::string& tensor, const torch::Tensor& out) const {
+  const TensorEntry& at = entry(tensor);
+  if (!out.is_contiguous() || !out.device().is_cpu() || out.scalar_type() != at.dtype ||
+      out.sizes() != at.shape)
+    core::fail(core::Code::bug, "tensor {}: read into another one", tensor);
+  fill(tensor, out);
+}
+
+}  // namespace model

@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# GGUF files as models: read as they are, imported, refused.
+
+load helpers
+
+setup_file() {
+  export OMP_NUM_THREADS=1
+  cd "$BATS_FILE_TMPDIR"
+  "$root/tests/cli/tiny_llama" llama
+  "$root/tests/cli/tiny_gguf" llama llama.gguf
+}
+
+setup() {
+  needs model
+  cd "$BATS_TEST_TMPDIR"
+  ln -s "$BATS_FILE_TMPDIR"/* .
+}
+
+# The real model: $TESSERA_SMOLLM2, else what tools/setup model brought.
+needs_smollm2() {
+  local found=("$root"/.deps/model/*.gguf)
+  smollm2=${TESSERA_SMOLLM2:-${found[0]}}
+  [ -e "$smollm2" ] || skip "no GGUF of SmolLM2; tools/setup model brings one, TESSERA_SMOLLM2 names one"
+}
+
+@test "a GGUF file is the model that the folder of transformers is" {
+  model info --json llama llama.gguf >lines
+  python3 - <<'END'
+import json
+theirs, ours = map(json.loads, open("lines"))
+assert ours["family"] == "llama" and ours["types"] == {"F32": ours["parameters"]}, ours
+for key in ("fingerprint", "options", "parameters", "tensors"):
+    assert ours[key] == theirs[key], key
+END
+  printf 'GGUF files are models too.\n' >text
+  score -q -t bytes -m llama text >theirs
+  score -q -t bytes -m llama.gguf text >ours
+  [ "$(field log_prob <ours)" = "$(field log_prob <theirs)" ]
+  model verify llama.gguf | grep -q '^llama.gguf: ok, '
+}
+
+@test "a GGUF file can be imported, trained on and asked by its own name" {
+  model import -q llama.gguf -t bytes -o made --json >record
+  [ "$(field program <record)" = gguf ]
+  [ "$(model info --json made | field fingerprint)" = "$(model info --json llama | field fingerprint)" ]
+  cats 40 >x.txt
+  tokenize -q -t bytes x.txt -o x.shard.zst
+  train -q --from llama.gguf --segment 16 --batch 2 --steps 1 x.shard.zst -o trained
+  [ "$(model info --json trained | field family)" = llama ]
+}
+
+@test "a GGUF file that is damaged or of another architecture is refused in one line" {
+  refused() { # CODE WORDS FILE
+    run --separate-stderr model info "$3"
+    # shellcheck disable=SC2154  # stderr is bats'
+    [ "$status" -eq "$1" ] && [[ $stderr == "model: $3: "*"$2"* ]] && [ "$(wc -l <<<"$stderr")" -eq 1 ] ||
+      { echo "$3: exit $status: $stderr" && return 1; }
+  }
+  head -c 9000 llama.gguf >cut.gguf
+  refused 65 'cut short' cut.gguf
+  sed 's/llama/mamba/g' llama.gguf >mamba.gguf
+  refused 78 'general.architecture "mamba" is not supported' mamba.gguf
+  printf 'no model' >text.gguf
+  refused 65 'not a GGUF file' text.gguf
+  run --separate-stderr tokenize -q -t llama.gguf text.gguf -o x.shard.zst
+  [ "$status" -eq 65 ] && [[ $stderr == 'tokenize: llama.gguf: a GGUF file, a model; model import '* ]]
+}
+
+@test "SmolLM2's GGUF file continues a text, and is the same model when it is imported" {
+  needs_smollm2
+  sample -q -m "$smollm2" --temperature 0 --max-tokens 8 --prompt 'The capital of France is' >text
+  grep -q Paris text
+  model import -q "$smollm2" -o imported
+  grep -q 'im_start' imported/chat_template.jinja
+  printf 'The capital of France is Paris, and the river that runs through it is the Seine.\n' >fixed
+  score -q -m "$smollm2" fixed >direct
+  score -q -m imported fixed >folder
+  [ "$(field log_prob <direct)" = "$(field log_prob <folder)" ]
+  # What a forward pass in float64 by numpy gives of the numbers that the package gguf reads.
+  near "$(field log_prob <direct)" -37.165912 1e-4
+}
