@@ -62,7 +62,7 @@ int write_samples(const Options& options, const cli::Context& context) {
   settings.check();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   const auto device = nn::device(options.compute.device);
-  auto prompts = options.prompts.open(context.given);
+  auto prompts = options.prompts.open(context.given, options.model);
   settings.seed = static_cast<std::uint64_t>(context.seed);
   infer::Generator generator(load(options, device), settings, options.memory, device,
                              options.graph.on());

@@ -60,7 +60,7 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
   const auto most = static_cast<std::size_t>(options.batch) * (source ? kReadAhead : 1);
   for (auto batch = prompts.next(most); !batch.empty(); batch = prompts.next(most)) {
     if (watch.checked && totals.texts == 0 && !source)
-      watch.checked(generator.engine_error(batch[0].text));
+      watch.checked(generator.engine_error(batch[0]));
     const auto start = Clock::now();
     output.begin(batch);
     const auto before = totals.texts;
@@ -73,6 +73,7 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
   if (watch.warn && found < wanted)
     watch.warn(fmt::format("--samples {}: the search found fewer texts: {} of {}", options.samples,
                            found, wanted));
+  if (watch.warn && !generator.special_note().empty()) watch.warn(generator.special_note());
   const auto note = generator.long_prompts_note();
   if (watch.warn && !note.empty()) watch.warn(note);
   totals.searches = generator.searches();

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
+#include "core/json_line.h"
 #include "text/chat/template_run.h"
 
 namespace text {
@@ -55,8 +56,8 @@ struct ChatTemplate::Parsed {
 };
 
 ChatTemplate::ChatTemplate(std::string source, std::string origin)
-    : origin_(std::move(origin)), bytes_(source.size()) {
-  parsed_ = std::make_unique<const Parsed>(Parsed{chat::parse_template(source, origin_)});
+    : source_(std::move(source)), origin_(std::move(origin)) {
+  parsed_ = std::make_unique<const Parsed>(Parsed{chat::parse_template(source_, origin_)});
 }
 ChatTemplate::~ChatTemplate() = default;
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
@@ -71,7 +72,7 @@ std::string ChatTemplate::render(const OrderedJson& variables, std::time_t now,
     fail(Code::bad_data, "{}: {}", origin_, fault.what());
   }
   if (all.dict() == nullptr) fail(Code::bad_data, "{}: its variables are no JSON object", origin_);
-  const std::size_t given = bytes_ + bytes_in(all);
+  const std::size_t given = source_.size() + bytes_in(all);
   const chat::Work work(limits.steps + kStepsOfByte * given, limits.bytes + kBytesOfByte * given);
   return chat::run_template(parsed_->block, *all.dict(), work, now, origin_);
 }
@@ -92,6 +93,20 @@ std::optional<Chat> Chat::of_folder(const std::string& folder) {
   auto source = template_in(config, config_path);
   if (!source) return std::nullopt;
   return Chat(ChatTemplate(*std::move(source), config_path + ": chat_template"), std::move(tokens));
+}
+
+Chat Chat::in_folder(const std::string& folder) {
+  auto chat = of_folder(folder);
+  if (!chat)
+    fail(Code::bad_data,
+         "{}: no chat template in it (chat_template.jinja, or \"chat_template\" in "
+         "tokenizer_config.json); put one there, or leave --chat out",
+         folder);
+  return *std::move(chat);
+}
+
+core::Digest Chat::fingerprint() const {
+  return core::hash128(template_.source() + "\n" + core::dump(tokens_));
 }
 
 std::string Chat::prompt(OrderedJson messages, const std::string& system,
@@ -117,6 +132,12 @@ std::string Chat::prompt(OrderedJson messages, const std::string& system,
   } catch (const core::Error& error) {
     fail(error.code(), "{}: {}", origin, error.what());
   }
+}
+
+OrderedJson parse_messages(const std::string& json, const std::string& origin) {
+  OrderedJson messages = OrderedJson::parse(core::mend_json(json).text, nullptr, false);
+  if (messages.is_discarded()) fail(Code::bad_data, "{}: messages: not JSON", origin);
+  return messages;
 }
 
 OrderedJson user_turn(const std::string& text) {

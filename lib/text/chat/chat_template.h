@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "core/hash.h"
 #include "core/json.h"
 
 namespace text {
@@ -34,12 +35,11 @@ class ChatTemplate {
   /// is not supported, too many steps or bytes.
   std::string render(const core::OrderedJson& variables, std::time_t now,
                      const ChatLimits& limits = {}) const;
-  const std::string& origin() const { return origin_; }
+  const std::string& source() const { return source_; }
 
  private:
   struct Parsed;
-  std::string origin_;
-  std::size_t bytes_ = 0;
+  std::string source_, origin_;
   std::unique_ptr<const Parsed> parsed_;
 };
 
@@ -50,6 +50,8 @@ class Chat {
   /// tokenizer_config.json: a text, or of a list of {"name", "template"} the one named `default`.
   /// Nothing where there is none. Throws Error{bad_data}.
   static std::optional<Chat> of_folder(const std::string& folder);
+  /// The same. Throws Error{bad_data} where there is none, saying what to do.
+  static Chat in_folder(const std::string& folder);
   Chat(ChatTemplate chat_template, core::OrderedJson tokens)
       : template_(std::move(chat_template)), tokens_(std::move(tokens)) {}
 
@@ -59,12 +61,16 @@ class Chat {
   /// ChatTemplate::render() does.
   std::string prompt(core::OrderedJson messages, const std::string& system,
                      const std::string& origin) const;
+  /// Of the template and its tokens.
+  core::Digest fingerprint() const;
 
  private:
   ChatTemplate template_;
   core::OrderedJson tokens_;  // bos_token and the like
 };
 
+/// A conversation as JSON, its members in their order. Throws Error{bad_data} naming `origin`.
+core::OrderedJson parse_messages(const std::string& json, const std::string& origin);
 /// The conversation of one user's turn.
 core::OrderedJson user_turn(const std::string& text);
 

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/json_text.h"
+#include "text/tokenizer/special_text.h"
 #include "text/tokenizer/steps_json.h"
 #include "text/tokenizer/utf8.h"
 #include "text/tokenizer/word_cache.h"
@@ -222,6 +223,12 @@ void Pieces::append_symbols(std::string_view character, bool& unknown_before,
 }
 
 std::unique_ptr<Encoder> Pieces::encoder() const { return std::make_unique<PiecesEncoder>(*this); }
+
+TokenizerPtr Pieces::parsing_special() const {
+  auto copy = std::make_shared<Pieces>(*this);
+  copy->parts_.steps = parts_.steps.with_special(as_added(special_));
+  return copy;
+}
 
 const char* Pieces::cut(const char* begin, const char* end) const {
   // A pre-token that is a token as a whole must stay whole.
