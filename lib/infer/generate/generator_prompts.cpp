@@ -85,6 +85,12 @@ void PromptReader::talk(text::Chat chat, std::string system) {
   system_ = std::move(system);
 }
 
+void PromptReader::converse(std::function<void()> ask) { ask_ = std::move(ask); }
+
+void PromptReader::answered(const std::string& text) {
+  turns_.push_back({{"role", "assistant"}, {"content", text}});
+}
+
 void PromptReader::say(Prompt& prompt, core::OrderedJson messages) const {
   prompt.text = chat_->prompt(std::move(messages), system_, prompt.origin);
   prompt.whole = true;
@@ -108,6 +114,10 @@ Prompt PromptReader::read(const std::string& line, const std::string& origin) co
 
 std::vector<Prompt> PromptReader::next(std::size_t most) {
   std::vector<Prompt> prompts;
+  if (ask_) {
+    most = 1;
+    ask_();
+  }
   while (!given_.empty() && prompts.size() < most) {
     prompts.emplace_back();
     prompts.back().text = std::move(given_.back());
@@ -123,7 +133,12 @@ std::vector<Prompt> PromptReader::next(std::size_t most) {
         core::fail(core::Code::bad_data, "{}: {}", lines_->origin(), fault);
       Prompt& prompt = prompts.emplace_back();
       prompt.text = std::move(*line), prompt.origin = lines_->origin();
-      if (chat_) say(prompt, text::user_turn(prompt.text));
+      if (ask_) {
+        turns_.push_back(text::user_turn(prompt.text)[0]);
+        say(prompt, turns_);
+      } else if (chat_) {
+        say(prompt, text::user_turn(prompt.text));
+      }
     } else if (line->find_first_not_of(" \t\r") != line->npos) {
       prompts.push_back(read(*line, lines_->origin()));
     }

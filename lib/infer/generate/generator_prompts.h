@@ -2,6 +2,7 @@
 // Prompts out of a file: one a line, or one a JSON line.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -46,6 +47,12 @@ class PromptReader {
   /// Prompts are turns of a user, or conversations (the member `messages` of a JSON line): their
   /// texts are what `chat` makes of them, `system` before them where it is not empty.
   void talk(text::Chat chat, std::string system);
+  /// After talk(): all lines are turns of one conversation, and next() gives one at a time, after
+  /// answered() has told what the model said to the one before. `ask` is called before each line is
+  /// read.
+  void converse(std::function<void()> ask);
+  bool conversing() const { return ask_ != nullptr; }
+  void answered(const std::string& text);
 
   /// At most `most` prompts: those that have arrived, at least one; none at the end. Throws
   /// Error{bad_data} naming the line that is no JSON object with the field, that has a member of
@@ -59,6 +66,8 @@ class PromptReader {
   std::optional<core::LineReader> lines_;
   std::optional<text::Chat> chat_;
   std::string system_;
+  std::function<void()> ask_;
+  core::OrderedJson turns_ = core::OrderedJson::array();  // of the conversation so far
   bool jsonl_ = false, any_bytes_ = false;
   std::string field_;
   std::vector<std::string> given_;

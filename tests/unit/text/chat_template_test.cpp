@@ -4,6 +4,7 @@
 #include "text/chat/chat_template.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,7 +12,6 @@
 
 #include "core/error.h"
 #include "core/file_text.h"
-#include "text/tokenizer/special_text.h"
 
 namespace {
 
@@ -29,8 +29,8 @@ OrderedJson rendered(const std::string& source, const OrderedJson& variables) {
   try {
     return text::ChatTemplate(source, "t").render(variables, kNewYear);
   } catch (const core::Error& error) {
-    CHECK(error.code() == core::Code::bad_data);
-    CHECK(std::string(error.what()).starts_with("t:"));
+    DOCTEST_CHECK(error.code() == core::Code::bad_data);
+    DOCTEST_CHECK(std::string(error.what()).starts_with("t:"));
     return nullptr;
   }
 }
@@ -56,7 +56,7 @@ struct Folder {
   }
 };
 
-TEST_CASE("templates of models give the texts that jinja2 gives") {
+DOCTEST_TEST_CASE("templates of models give the texts that jinja2 gives") {
   const auto talks = read("conversations.json"), texts = read("texts.json");
   for (const auto& [name, expected] : texts.items()) {
     const auto source = core::read_file(kFolder + name);
@@ -67,86 +67,87 @@ TEST_CASE("templates of models give the texts that jinja2 gives") {
                                {"documents", nullptr},
                                {"add_generation_prompt", true}};
       variables.update(talks[i]);
-      CAPTURE(name);
-      CAPTURE(i);
-      CHECK(rendered(source, variables) == expected[i]);
+      DOCTEST_CAPTURE(name);
+      DOCTEST_CAPTURE(i);
+      DOCTEST_CHECK(rendered(source, variables) == expected[i]);
     }
   }
 }
 
-TEST_CASE("pieces of templates give the texts that jinja2 gives") {
+DOCTEST_TEST_CASE("pieces of templates give the texts that jinja2 gives") {
   const auto all = read("snippets.json");
   for (const auto& one : all["snippets"]) {
     const auto source = one["template"].get<std::string>();
-    CAPTURE(source);
-    CHECK(rendered(source, all["variables"]) == one["text"]);
+    DOCTEST_CAPTURE(source);
+    DOCTEST_CHECK(rendered(source, all["variables"]) == one["text"]);
   }
 }
 
-TEST_CASE("a template that is refused is told by its line and what is not supported") {
-  CHECK(why_refused("a\n{% block x %}") == "t:2: {% block %} is not supported");
-  CHECK(why_refused("\n\n{{ 1|nofilter }}") == "t:3: the filter nofilter is not supported");
-  CHECK(why_refused("{{ 1 is notest }}") == "t:1: the test notest is not supported");
-  CHECK(why_refused("{{ raise_exception('no\x1b[2J way') }}") == "t:1: no\\x1B[2J way");
-  CHECK(why_refused("{% if x %}") == "t:1: {% endif %} is missing");
-  CHECK(why_refused("{{ f(*x) }}").find("are not supported") != std::string::npos);
-  CHECK(why_refused("{{ '%s' % 1 }}") == "t:1: formatting a text by % is not supported");
-  CHECK(why_refused("{{ x.y.z }}") == "t:1: 'x' is undefined");
+DOCTEST_TEST_CASE("a template that is refused is told by its line and what is not supported") {
+  DOCTEST_CHECK(why_refused("a\n{% block x %}") == "t:2: {% block %} is not supported");
+  DOCTEST_CHECK(why_refused("\n\n{{ 1|nofilter }}") == "t:3: the filter nofilter is not supported");
+  DOCTEST_CHECK(why_refused("{{ 1 is notest }}") == "t:1: the test notest is not supported");
+  DOCTEST_CHECK(why_refused("{{ raise_exception('no\x1b[2J way') }}") == "t:1: no\\x1B[2J way");
+  DOCTEST_CHECK(why_refused("{% if x %}") == "t:1: {% endif %} is missing");
+  DOCTEST_CHECK(why_refused("{{ f(*x) }}").find("are not supported") != std::string::npos);
+  DOCTEST_CHECK(why_refused("{{ '%s' % 1 }}") == "t:1: formatting a text by % is not supported");
+  DOCTEST_CHECK(why_refused("{{ x.y.z }}") == "t:1: 'x' is undefined");
 }
 
-TEST_CASE("hostile templates end soon") {
+DOCTEST_TEST_CASE("hostile templates end soon") {
   const text::ChatLimits small{20'000, 10'000};
   const OrderedJson none = OrderedJson::object();
-  CHECK(why_refused("{% for i in range(1000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}",
-                    none, small) == "t:1: the template takes too many steps");
-  CHECK(why_refused("{{ 'x' * 1000000000000 }}", none, small) ==
-        "t:1: the template makes too long a text");
-  CHECK(
+  DOCTEST_CHECK(
+      why_refused("{% for i in range(1000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}",
+                  none, small) == "t:1: the template takes too many steps");
+  DOCTEST_CHECK(why_refused("{{ 'x' * 1000000000000 }}", none, small) ==
+                "t:1: the template makes too long a text");
+  DOCTEST_CHECK(
       why_refused(
           "{% set n = namespace(t='xx') %}{% for i in range(60) %}{% set n.t = n.t + n.t %}{% endfor %}",
           none, small) == "t:1: the template makes too long a text");
-  CHECK(
+  DOCTEST_CHECK(
       why_refused(
           "{% set n = namespace(l=[]) %}{% for i in range(999) %}{% set n.l = [n.l] %}{% endfor %}",
           none, small) == "t:1: lists or dicts more than 128 deep");
-  CHECK(
+  DOCTEST_CHECK(
       why_refused(
           "{% set n = namespace(l=['abc']) %}{% for i in range(99) %}{% set n.l = [n.l, n.l] %}{% endfor %}{{ n.l }}",
           none, small) == "t:1: the template takes too many steps");
-  CHECK(why_refused("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}") ==
-        "t:1: calls and expressions are too deep");
-  CHECK(why_refused("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}") ==
-        "t:1: expressions more than 200 deep");
+  DOCTEST_CHECK(why_refused("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}") ==
+                "t:1: calls and expressions are too deep");
+  DOCTEST_CHECK(why_refused("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') +
+                            " }}") == "t:1: expressions more than 200 deep");
   std::string sum = "{{ 1";
   for (int i = 0; i < 5000; ++i) sum += "+1";
-  CHECK(why_refused(sum + " }}") == "t:1: expressions more than 200 deep");
+  DOCTEST_CHECK(why_refused(sum + " }}") == "t:1: expressions more than 200 deep");
   std::string blocks;
   for (int i = 0; i < 100; ++i) blocks += "{% if 1 %}";
-  CHECK(why_refused(blocks) == "t:1: blocks more than 60 deep");
+  DOCTEST_CHECK(why_refused(blocks) == "t:1: blocks more than 60 deep");
   // Namespaces that hold each other, and macros that hold their scope, are freed.
-  CHECK(
+  DOCTEST_CHECK(
       why_refused(
           "{% set a = namespace() %}{% set b = namespace(a=a) %}{% set a.b = b %}{% macro m() %}{% endmacro %}{{ m() }}") ==
       "");
 }
 
-TEST_CASE(
+DOCTEST_TEST_CASE(
     "a folder's template is chat_template.jinja, else the default one of tokenizer_config.json") {
   const Folder folder;
-  CHECK_FALSE(text::Chat::of_folder(folder.path).has_value());
+  DOCTEST_CHECK_FALSE(text::Chat::of_folder(folder.path).has_value());
   const auto user = text::user_turn("hi");
   folder.write(
       "tokenizer_config.json",
       R"({"bos_token": {"content": "<b>"}, "eos_token": "<e>", "chat_template": "{{ bos_token }}A{{ messages[0].content }}{{ eos_token }}{{ add_generation_prompt }}"})");
-  CHECK(text::Chat::in_folder(folder.path).prompt(user, "", "here") == "<b>Ahi<e>True");
-  CHECK(text::Chat::in_folder(folder.path).prompt(user, "be", "here") == "<b>Abe<e>True");
+  DOCTEST_CHECK(text::Chat::in_folder(folder.path).prompt(user, "", "here") == "<b>Ahi<e>True");
+  DOCTEST_CHECK(text::Chat::in_folder(folder.path).prompt(user, "be", "here") == "<b>Abe<e>True");
   folder.write(
       "tokenizer_config.json",
       R"({"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]})");
-  CHECK(text::Chat::in_folder(folder.path).prompt(user, "", "here") == "D");
+  DOCTEST_CHECK(text::Chat::in_folder(folder.path).prompt(user, "", "here") == "D");
   folder.write("chat_template.jinja", "{% for m in messages %}{{ m.role }}:{% endfor %}\n");
   const auto chat = text::Chat::in_folder(folder.path);
-  CHECK(chat.prompt(user, "s", "here") == "system:user:");
+  DOCTEST_CHECK(chat.prompt(user, "s", "here") == "system:user:");
   const auto refused = [&](const OrderedJson& messages, const std::string& system) {
     try {
       chat.prompt(messages, system, "here");
@@ -155,14 +156,14 @@ TEST_CASE(
     }
     return std::string();
   };
-  CHECK(refused({{"role", "user"}}, "").starts_with("here: messages: takes"));
-  CHECK(refused(OrderedJson::array(), "").starts_with("here: messages: takes"));
-  CHECK(refused(OrderedJson::array({1}), "").starts_with("here: messages: takes"));
-  CHECK(refused(OrderedJson::array({{{"role", "system"}, {"content", "x"}}}), "s")
-            .find("leave --system out") != std::string::npos);
+  DOCTEST_CHECK(refused({{"role", "user"}}, "").starts_with("here: messages: takes"));
+  DOCTEST_CHECK(refused(OrderedJson::array(), "").starts_with("here: messages: takes"));
+  DOCTEST_CHECK(refused(OrderedJson::array({1}), "").starts_with("here: messages: takes"));
+  DOCTEST_CHECK(refused(OrderedJson::array({{{"role", "system"}, {"content", "x"}}}), "s")
+                    .find("leave --system out") != std::string::npos);
   folder.write("chat_template.jinja", "{{ raise_exception('no system') }}");
-  CHECK_THROWS_WITH(text::Chat::in_folder(folder.path).prompt(user, "", "here"),
-                    ("here: " + folder.path + "/chat_template.jinja:1: no system").c_str());
+  DOCTEST_CHECK_THROWS_WITH(text::Chat::in_folder(folder.path).prompt(user, "", "here"),
+                            ("here: " + folder.path + "/chat_template.jinja:1: no system").c_str());
 }
 
 }  // namespace
