@@ -98,12 +98,18 @@ void PromptReader::say(Prompt& prompt, core::OrderedJson messages) const {
 
 // A JSON line.
 Prompt PromptReader::read(const std::string& line, const std::string& origin) const {
-  const core::Json json = core::parse_json_line(line, origin, {field_, "stop", "messages"});
+  std::vector<std::string_view> used = {field_, "stop"};
+  if (chat_) used.emplace_back("messages");
+  const core::Json json = core::parse_json_line(line, origin, used);
   Prompt prompt = prompt_of(line, json, origin);
-  const bool talks = json.is_object() && json.contains("messages") && !json.contains(field_);
-  if (talks && !chat_)
+  const bool has_prompt = json.is_object() && json.contains(field_);
+  const bool talks = json.is_object() && json.contains("messages");
+  if (talks && has_prompt && chat_)
+    core::fail(core::Code::bad_data, "{}: \"{}\" and \"messages\": give one of them", origin,
+               field_);
+  if (talks && !has_prompt && !chat_)
     core::fail(core::Code::bad_data, "{}: messages: a conversation goes with --chat", origin);
-  if (talks) {
+  if (talks && chat_) {
     say(prompt, text::parse_messages(*core::member_text(line, "messages"), origin));
   } else {
     prompt.text = core::get<std::string>(json, field_.c_str(), origin);

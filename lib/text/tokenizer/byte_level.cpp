@@ -241,8 +241,12 @@ std::unique_ptr<Encoder> ByteLevel::encoder() const {
 }
 
 TokenizerPtr ByteLevel::parsing_special() const {
-  auto copy = std::make_shared<ByteLevel>(*this);
-  copy->parts_.steps = parts_.steps.with_special(as_added(special_));
+  Parts parts = parts_;
+  parts.special = special_;
+  parts.around = template_;
+  parts.steps = parts_.steps.with_special(as_added(special_));
+  auto copy = std::make_shared<ByteLevel>(vocabulary_, merges_.list(), std::move(parts));
+  copy->set_remark(remark());
   return copy;
 }
 

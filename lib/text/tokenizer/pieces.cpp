@@ -225,8 +225,12 @@ void Pieces::append_symbols(std::string_view character, bool& unknown_before,
 std::unique_ptr<Encoder> Pieces::encoder() const { return std::make_unique<PiecesEncoder>(*this); }
 
 TokenizerPtr Pieces::parsing_special() const {
-  auto copy = std::make_shared<Pieces>(*this);
-  copy->parts_.steps = parts_.steps.with_special(as_added(special_));
+  Parts parts = parts_;
+  parts.special = special_;
+  parts.around = template_;
+  parts.steps = parts_.steps.with_special(as_added(special_));
+  auto copy = std::make_shared<Pieces>(vocabulary_, merges_.list(), std::move(parts));
+  copy->set_remark(remark());
   return copy;
 }
 

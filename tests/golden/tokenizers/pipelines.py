@@ -6,7 +6,7 @@ pipelines.py ids TOKENIZER.json JSONL   ids of the "text" of each line, a line e
 pipelines.py sums TOKENIZER.json JSONL  of each line FNV-1a (32 bits) of its ids, little-endian uint32
 pipelines.py texts FILE...              the files as JSON lines, 400 characters each
 pipelines.py random SEED N              N random Unicode strings as JSON lines
-pipelines.py special FOLDER             FOLDER/special.json: of each FOLDER/NAME.json texts with its special tokens, and their ids
+pipelines.py special FOLDER             of each FOLDER/NAME.json texts with its special tokens, and their ids, as JSON
 
 Exit 77 if the module is missing.
 """
@@ -243,7 +243,7 @@ def special(folder):
     from tokenizers import Tokenizer
 
     rows = {}
-    for name in sorted(file[:-5] for file in os.listdir(folder) if file.endswith(".json") and file != "special.json"):
+    for name in sorted(file[:-5] for file in os.listdir(folder) if file.endswith(".json")):
         path = os.path.join(folder, name + ".json")
         tokenizer = Tokenizer.from_file(path)
         with open(path, encoding="utf-8") as file:
@@ -253,8 +253,7 @@ def special(folder):
                  f"{a[:-1]} {b}", f"{b}\u00e9\u4f60{a}\t"]
         rows[name] = [[text, tokenizer.encode(text, add_special_tokens=False).ids] for text in texts]
     lines = [json.dumps(name) + ": [\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in of) + "]" for name, of in rows.items()]
-    with open(os.path.join(folder, "special.json"), "w", encoding="utf-8") as file:
-        file.write("{\n" + ",\n".join(lines) + "\n}\n")
+    print("{\n" + ",\n".join(lines) + "\n}")
 
 
 def main():

@@ -105,7 +105,7 @@ DOCTEST_TEST_CASE("pipelines: the ids of Hugging Face's tokenizers") {
 }
 
 DOCTEST_TEST_CASE("pipelines: with special tokens the ids of Hugging Face's tokenizers") {
-  const auto known = core::parse_json(sample::file("pipelines/special.json"), "special.json");
+  const auto known = core::parse_json(sample::file("special.json"), "special.json");
   for (const std::string name : kNames) {
     DOCTEST_CAPTURE(name);
     const auto plain = pipeline(name), special = text::parsing_special(*plain);
