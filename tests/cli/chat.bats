@@ -80,7 +80,7 @@ LINES
   run --separate-stderr score -m model --chat asked.jsonl
   [ "$status" -eq 0 ]
   [ "${lines[0]}" = "${lines[1]}" ] && [ "${lines[1]}" != "${lines[2]}" ]
-  [ "$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["choices"][0]["log_prob"] == json.loads(sys.argv[2])["log_prob"])' "${lines[3]}" "${lines[0]}")" = True ]
+  near "$(jq .choices[0].log_prob <<<"${lines[3]}")" "$(jq .log_prob <<<"${lines[0]}")" 1e-4
   [[ $stderr == *'asked.jsonl:3 has the text of the special token <|im_start|> as ordinary text'* ]]
   run --separate-stderr score -m model asked.jsonl
   [ "$status" -eq 65 ] && [[ $stderr == *'asked.jsonl:1: messages: a conversation goes with --chat'* ]]
