@@ -3,8 +3,10 @@
 // FILE: prompts, one a line, or JSON lines; `-` or none is stdin. -m: a model's folder.
 // stdout: the continuations as they are written, or JSON lines.
 
+#include <signal.h>
 #include <unistd.h>
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -45,6 +47,28 @@ struct Options {
   }
 };
 
+volatile sig_atomic_t g_interrupted = 0;
+extern "C" void on_interrupt(int /*number*/) { g_interrupted = 1; }
+
+// A conversation typed at a terminal: the lines are turns of it, and Ctrl-C ends an answer, not the
+// program.
+bool converses(const Options& options, const cli::Context& context) {
+  return options.prompts.chat && options.prompts.file.empty() &&
+         context.given.count("prompt") == 0 && !context.json && options.generator.samples == 1 &&
+         ::isatty(STDIN_FILENO) != 0;
+}
+
+void converse(infer::PromptReader& prompts, infer::SampleWatch& watch) {
+  prompts.converse([] { cli::to_stderr("> "); });
+  watch.turn = [before = std::make_shared<struct sigaction>()](bool begins) {
+    struct sigaction own {};
+    own.sa_handler = on_interrupt;
+    g_interrupted = 0;
+    ::sigaction(SIGINT, begins ? &own : before.get(), begins ? before.get() : nullptr);
+  };
+  watch.stops = [] { return g_interrupted != 0; };
+}
+
 model::Loaded load(const Options& options, torch::Device device) {
   // What is packed anyway need not be wide before that.
   const bool wide = options.generator.weights == "float32";
@@ -62,7 +86,7 @@ int write_samples(const Options& options, const cli::Context& context) {
   settings.check();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   const auto device = nn::device(options.compute.device);
-  auto prompts = options.prompts.open(context.given);
+  auto prompts = options.prompts.open(context.given, options.model);
   settings.seed = static_cast<std::uint64_t>(context.seed);
   infer::Generator generator(load(options, device), settings, options.memory, device,
                              options.graph.on());
@@ -90,6 +114,7 @@ int write_samples(const Options& options, const cli::Context& context) {
   };
   watch.warn = cli::noter(context);
   watch.progress = progress.counter();
+  if (converses(options, context)) converse(prompts, watch);
   if (context.verbose > 0) watch.checked = cli::noter(context);
   const auto totals = infer::sample_all(generator, prompts, output, watch);
   out.commit();
@@ -110,6 +135,7 @@ int sample_main(int argc, char** argv) {
                    "Continue prompts, or translate, with a model and its memories.",
                    "  sample -m model --prompt 'Once upon a time' --top-p 0.9\n"
                    "  sample -m model prompts.txt --beam 4 --json | jq .text\n"
+                   "  sample -m instruct --chat --prompt 'What is a shard?'\n"
                    "  sample -m model --source --beam 4 <german >english",
                    {"model", "datastore", "ngrams", "with", "retrieve", "tokenizer"}},
                   options, write_samples);

@@ -55,6 +55,7 @@ int score(const Options& options, const cli::Context& context) {
   const auto& [totals, seconds] =
       infer::answer_all(answerer, requests, options.answers, out, watch);
   out.commit();
+  cli::note(context, answerer.special_note());
   cli::note(context, answerer.cut_note());
   if (context.verbose > 0)
     cli::note(context, fmt::format("{} requests in {:.4f} s", totals.requests(), seconds));

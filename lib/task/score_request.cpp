@@ -14,7 +14,8 @@ using core::Code;
 using core::fail;
 using core::Json;
 
-const std::vector<std::string_view> kMembers = {"text", "context", "continuation", "choices"};
+const std::vector<std::string_view> kMembers = {"text", "context", "continuation", "choices",
+                                                "messages"};
 
 void read_choices(const Json& json, ScoreRequest& request) {
   request.kind = ScoreRequest::Kind::choices;
@@ -28,21 +29,29 @@ void read_choices(const Json& json, ScoreRequest& request) {
   request.gold = static_cast<std::size_t>(gold);
 }
 
-void read_members(const Json& json, ScoreRequest& request) {
+void read_members(const Json& json, const std::string& line, ScoreRequest& request) {
   const auto has = [&](const char* key) { return json.contains(key); };
+  if (has("special") && !json.at("special").is_null())
+    request.special = core::get<bool>(json, "special", request.origin);
   if (has("text")) {
-    if (has("context") || has("continuation") || has("choices"))
+    if (has("context") || has("continuation") || has("choices") || has("messages"))
       fail(Code::bad_data, "{}: \"text\" stands alone, or else \"context\" with what follows it",
            request.origin);
     request.text = core::get<std::string>(json, "text", request.origin);
     return;
   }
-  if (!has("context"))
-    fail(Code::bad_data, "{}: neither \"text\" nor \"context\" in it", request.origin);
-  request.text = core::get<std::string>(json, "context", request.origin);
+  if (has("messages")) {
+    if (has("context"))
+      fail(Code::bad_data, "{}: \"context\" and \"messages\": give one of them", request.origin);
+    request.messages = *core::member_text(line, "messages");
+  } else {
+    if (!has("context"))
+      fail(Code::bad_data, "{}: neither \"text\" nor \"context\" in it", request.origin);
+    request.text = core::get<std::string>(json, "context", request.origin);
+  }
   if (has("continuation") == has("choices"))
-    fail(Code::bad_data, "{}: after \"context\" comes \"continuation\" or \"choices\", one of them",
-         request.origin);
+    fail(Code::bad_data, "{}: after \"{}\" comes \"continuation\" or \"choices\", one of them",
+         request.origin, has("messages") ? "messages" : "context");
   if (has("choices")) return read_choices(json, request);
   request.kind = ScoreRequest::Kind::continuation;
   request.continuations = {core::get<std::string>(json, "continuation", request.origin)};
@@ -61,7 +70,7 @@ ScoreRequest parse_score_request(const std::string& line, bool jsonl, const std:
     const Json json = core::parse_json_line(line, origin, kMembers);
     if (!json.is_object()) fail(Code::bad_data, "{}: no JSON object", origin);
     request.id = core::member_text(line, "id");
-    read_members(json, request);
+    read_members(json, line, request);
   } catch (const core::Error& error) {
     request.error = error.what();
     if (request.id) return request;

@@ -6,6 +6,9 @@
 //   {"id"?, "context", "continuation"}
 //   {"id"?, "context", "choices": [...], "gold"?}      gold: the number of the right one, from 0
 //
+// "messages", a conversation, may stand in the place of "context"; "special", true or false, says
+// of a line whether texts of special tokens are these tokens.
+//
 // Other members are passed over.
 
 #include <cstddef>
@@ -27,6 +30,8 @@ struct ScoreRequest {
   std::string text;                        ///< the text, or the context
   std::vector<std::string> continuations;  ///< one, or the choices
   std::optional<std::size_t> gold;
+  std::optional<std::string> messages;  ///< JSON, as it was given: the context is made of them
+  std::optional<bool> special;
   std::string error;  ///< why it is no request: a sentence that names the origin; else empty
 };
 

@@ -14,6 +14,7 @@
 #include "shard/unpacked_source.h"
 #include "task/token_scores.h"
 #include "text/formats/tokenizer_json.h"
+#include "text/tokenizer/special_text.h"
 
 namespace infer {
 namespace {
@@ -53,7 +54,8 @@ Stream read_shards(const Evaluation& evaluation, const std::vector<std::string>&
 }
 
 Stream read_texts(const Evaluation& evaluation, const AnnotateOptions& options,
-                  const std::vector<std::string>& files, const text::Tokenizer& tokenizer) {
+                  const std::vector<std::string>& files, const text::Tokenizer& tokenizer,
+                  const std::function<void(const std::string&)>& say) {
   Stream stream;
   const auto& windows = options.evaluation.windows;
   stream.windows = evaluation.windows();
@@ -64,12 +66,20 @@ Stream read_texts(const Evaluation& evaluation, const AnnotateOptions& options,
       fail(Code::usage, "--begin-of window: give --begin too, what a window begins with");
     stream.windows.window_token = stream.windows.beginning;
   }
-  const auto encoder = tokenizer.encoder();
+  const auto encoding = options.special ? text::parsing_special(tokenizer) : nullptr;
+  const auto encoder = encoding ? encoding->encoder() : tokenizer.encoder();
+  const text::SpecialText special(tokenizer);
+  bool noted = options.special;
   for (const auto& path : files) {
     std::vector<std::uint32_t> ids;
     const auto source = shard::open_unpacked(path);
     const bool any_bytes = tokenizer.kind() == text::TokenizerKind::bytes;
-    encoder->encode(any_bytes ? core::read_text(*source) : core::read_utf8(*source), ids);
+    const std::string text = any_bytes ? core::read_text(*source) : core::read_utf8(*source);
+    if (const auto found = noted ? "" : special.find(text); !found.empty()) {
+      say(text::SpecialText::note(path, found));
+      noted = true;
+    }
+    encoder->encode(text, ids);
     stream.tokens.insert(stream.tokens.end(), ids.begin(), ids.end());
     stream.ends.push_back(stream.tokens.size());
   }
@@ -155,6 +165,7 @@ void AnnotateOptions::fields(core::FieldList& f) {
   f("model", own.model, "folder of the model; without one FILEs are samples").short_name = 'm';
   f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, for a model whose folder has none")
       .short_name = 't';
+  f("special", special, "the text of a special token in a text, <|im_start|> say, is that token");
   f("from", from, "what FILEs are; auto: shards where they begin so, else texts; stdin is a shard",
     {"auto", "shard", "text", "sample"});
   const auto in_page = f.group("Page");
@@ -182,8 +193,11 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
     fail(Code::bad_data, "{}: no tokenizer in it to print tokens with; give --tokenizer{}",
          loaded.folder, text::no_tokenizer_hint(loaded.folder));
   const auto tokenizer = text::parse_tokenizer(loaded.tokenizer, loaded.folder + ": tokenizer");
-  Stream stream = of_shards(options, files) ? read_shards(evaluation, files, options.most)
-                                            : read_texts(evaluation, options, files, *tokenizer);
+  Stream stream = of_shards(options, files)
+                      ? read_shards(evaluation, files, options.most)
+                      : read_texts(evaluation, options, files, *tokenizer, say);
+  if (options.special && of_shards(options, files))
+    fail(Code::usage, "--special: a shard has its tokens already; leave it out");
   if (stream.tokens.size() < 2)
     fail(Code::bad_data, "{}: nothing to annotate; it takes two tokens at least", files[0]);
 

@@ -16,6 +16,7 @@ namespace infer {
 struct AnnotateOptions {
   EvaluationOptions evaluation;
   std::string tokenizer;
+  bool special = false;       ///< of a text: see text::parsing_special()
   std::string from = "auto";  ///< what the FILEs are: shard, text, sample
   std::string beside;         ///< a --per-token file of the same shards; empty: none
   std::string title;          ///< empty: the first FILE's name

@@ -57,6 +57,11 @@ void AnswererOptions::fields(core::FieldList& f) {
     "where a continuation begins: behind as many tokens as its context has alone, or behind those "
     "that both have in common",
     {"count", "prefix"});
+  f("special", special, "the text of a special token, <|im_start|> say, is that token");
+  f("chat", chat,
+    "a request's \"messages\" are its context, by the model's chat template, up to where an "
+    "answer begins");
+  f("system", system, "--chat: the system message before each conversation");
   const auto in_choices = f.group("Choices");
   f("domain-context", domain_context,
     "a context of all questions: choices are compared by what their own adds to it too");
@@ -92,6 +97,10 @@ Answerer::Answerer(const AnswererOptions& options)
     fail(Code::bad_data, "{}: the tokenizer has {} tokens, the model {} words", loaded_.folder,
          tokenizer_->size(), loaded_.model->vocabulary);
   encoder_ = tokenizer_->encoder();
+  special_text_.emplace(*tokenizer_);
+  if (options_.chat) chat_ = text::Chat::in_folder(loaded_.folder);
+  if (!options_.system.empty() && !options_.chat)
+    fail(Code::usage, "--system: goes with --chat; give it too");
   const auto& windows = options_.windows;
   const auto chosen = chosen_beginning(windows.begin, tokenizer_.get(), loaded_.folder);
   if (chosen.value_or(-1) >= 0) empty_ = begin_ = {*chosen};
@@ -149,6 +158,8 @@ std::string Answerer::signature(const core::Digest& requests) const {
   const auto add = [&](const char* name, const std::string& of) {
     text += fmt::format("|{}:{}", name, short_fingerprint(core::hash128(of)));
   };
+  if (options_.special) text += "|special";
+  if (chat_) add("chat", chat_->fingerprint().hex() + options_.system);
   if (options_.boundary != "count") text += "|boundary:" + options_.boundary;
   if (!options_.domain_context.empty()) add("domain-context", options_.domain_context);
   if (!verbalizers_.empty()) add("verbalizers", core::Json(verbalizers_).dump());
@@ -172,10 +183,29 @@ std::int64_t Answerer::bytes_of_first(std::uint32_t token, std::int64_t most) co
   return std::min(most, std::ssize(first));
 }
 
+// Of a conversation, and where it is asked for: what finds special tokens.
+text::Encoder& Answerer::encoder_for(const ScoreRequest& request) {
+  if (!request.messages && !request.special.value_or(options_.special)) return *encoder_;
+  if (!special_encoder_) {
+    parsing_special_ = text::parsing_special(*tokenizer_);
+    special_encoder_ = parsing_special_->encoder();
+  }
+  return *special_encoder_;
+}
+
+void Answerer::look_at(const std::string& text, const ScoreRequest& request) {
+  if (request.messages || request.special.value_or(options_.special)) return;
+  if (!special_note_.empty()) return;
+  if (const auto found = special_text_->find(text); !found.empty())
+    special_note_ = text::SpecialText::note(request.origin, found);
+}
+
 // A text without anything before it begins with a token that nothing predicts.
-Answerer::Asked Answerer::ask_text(const std::string& text, Batch& batch) const {
+Answerer::Asked Answerer::ask_text(const ScoreRequest& request, Batch& batch) {
+  const std::string& text = request.text;
+  look_at(text, request);
   std::vector<std::uint32_t> ids;
-  encoder_->encode(text, ids);
+  encoder_for(request).encode(text, ids);
   Passage passage;
   passage.text = true;
   passage.context = empty_;
@@ -196,11 +226,13 @@ Answerer::Asked Answerer::ask_text(const std::string& text, Batch& batch) const 
 // together.
 std::vector<Answerer::Asked> Answerer::ask(const std::string& context,
                                            const std::vector<std::string>& continuations,
-                                           const std::string& origin, Batch& batch) const {
+                                           const ScoreRequest& request, Batch& batch) {
+  const std::string& origin = request.origin;
+  look_at(context, request);
   std::vector<Asked> asked;
   const std::size_t first = batch.passages.size();
   const auto boundary = options_.boundary == "prefix" ? Boundary::prefix : Boundary::count;
-  auto all = encode_jointly(*tokenizer_, *encoder_, context, continuations, boundary);
+  auto all = encode_jointly(*tokenizer_, encoder_for(request), context, continuations, boundary);
   for (std::size_t i = 0; i < continuations.size(); ++i) {
     auto& tokens = all[i];
     const auto which = [&] {
@@ -208,7 +240,10 @@ std::vector<Answerer::Asked> Answerer::ask(const std::string& context,
     };
     if (tokens.continuation.empty())
       fail(Code::bad_data, "{}: continuation{} has no token", origin, which());
-    auto before = tokens.context.empty() ? empty_ : joined(begin_, tokens.context);
+    // A chat template has its own beginning.
+    auto before = tokens.context.empty() ? empty_
+                  : request.messages     ? tokens.context
+                                         : joined(begin_, tokens.context);
     if (before.empty()) {
       if (tokens.continuation.size() == 1)
         fail(Code::bad_data,
@@ -230,9 +265,16 @@ std::vector<Answerer::Asked> Answerer::ask(const std::string& context,
   return asked;
 }
 
-std::vector<Answerer::AskedChoice> Answerer::ask(const ScoreRequest& request, Batch& batch) const {
+std::vector<Answerer::AskedChoice> Answerer::ask(const ScoreRequest& request, Batch& batch) {
   if (!request.error.empty()) fail(Code::bad_data, "{}", request.error);
-  if (request.kind == ScoreRequest::Kind::text) return {{{ask_text(request.text, batch)}, {}}};
+  if (request.kind == ScoreRequest::Kind::text) return {{{ask_text(request, batch)}, {}}};
+  std::string context = request.text;
+  if (request.messages) {
+    if (!chat_)
+      fail(Code::bad_data, "{}: messages: a conversation goes with --chat", request.origin);
+    context = chat_->prompt(text::parse_messages(*request.messages, request.origin),
+                            options_.system, request.origin);
+  }
   std::vector<std::string> texts;  // of all choices, their synonyms one after the other
   std::vector<std::size_t> counts;
   for (const auto& choice : request.continuations) {
@@ -242,10 +284,12 @@ std::vector<Answerer::AskedChoice> Answerer::ask(const ScoreRequest& request, Ba
     texts.insert(texts.end(), own.begin(), own.end());
     counts.push_back(own.size());
   }
-  const auto asked = ask(request.text, texts, request.origin, batch);
+  const auto asked = ask(context, texts, request, batch);
   std::vector<Asked> domain;
+  ScoreRequest plain;
+  plain.origin = request.origin, plain.special = request.special;
   if (request.kind == ScoreRequest::Kind::choices && !options_.domain_context.empty())
-    domain = ask(options_.domain_context, texts, request.origin, batch);
+    domain = ask(options_.domain_context, texts, plain, batch);
   std::vector<AskedChoice> choices;
   std::size_t begin = 0;
   for (const auto count : counts) {

@@ -21,6 +21,8 @@
 #include "model/folder.h"
 #include "nn/base/runtime.h"
 #include "task/score_request.h"
+#include "text/chat/chat_template.h"
+#include "text/tokenizer/special_text.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace infer {
@@ -30,6 +32,9 @@ struct AnswererOptions {
   std::string boundary = "count";  ///< of a context and a continuation; prefix: see Boundary
   std::string domain_context;      ///< choices are scored behind it too; empty: they are not
   std::string verbalizers;         ///< a file, {choice: [text, ...]}: what stands for a choice
+  bool special = false;            ///< texts of special tokens are these tokens
+  bool chat = false;               ///< contexts may be conversations, by the model's chat template
+  std::string system;              ///< message before each conversation
   bool cite = false;
   std::int64_t cite_most = 3;
   WindowOptions windows;
@@ -55,6 +60,8 @@ class Answerer {
   /// Lines about the window: it is longer than the model's positions; contexts so far were cut.
   std::string window_note() const { return long_window_note(windows_, loaded_.folder); }
   std::string cut_note() const;
+  /// A request so far had the text of a special token as ordinary text; else empty.
+  const std::string& special_note() const { return special_note_; }
   /// All that changes a figure; see infer::signature(). `requests`: a digest of them.
   std::string signature(const core::Digest& requests) const;
 
@@ -70,17 +77,23 @@ class Answerer {
   struct Batch;
 
   std::int64_t bytes_of_first(std::uint32_t token, std::int64_t most) const;
-  Asked ask_text(const std::string& text, Batch& batch) const;
+  Asked ask_text(const task::ScoreRequest& request, Batch& batch);
   std::vector<Asked> ask(const std::string& context, const std::vector<std::string>& continuations,
-                         const std::string& origin, Batch& batch) const;
-  std::vector<AskedChoice> ask(const task::ScoreRequest& request, Batch& batch) const;
+                         const task::ScoreRequest& request, Batch& batch);
+  std::vector<AskedChoice> ask(const task::ScoreRequest& request, Batch& batch);
+  text::Encoder& encoder_for(const task::ScoreRequest& request);
+  void look_at(const std::string& text, const task::ScoreRequest& request);
   void read_verbalizers();
 
   AnswererOptions options_;
   torch::Device device_;
   model::Loaded loaded_;
   text::TokenizerPtr tokenizer_;
-  std::unique_ptr<text::Encoder> encoder_;
+  text::TokenizerPtr parsing_special_;  // once it is asked for
+  std::unique_ptr<text::Encoder> encoder_, special_encoder_;
+  std::optional<text::SpecialText> special_text_;
+  std::string special_note_;
+  std::optional<text::Chat> chat_;
   std::vector<std::int64_t> begin_;  // what stands before every text and context
   std::vector<std::int64_t> empty_;  // what stands in the place of an empty context
   WindowPlan windows_;

@@ -116,9 +116,17 @@ std::span<const float> Generator::row_of(const torch::Tensor& rows, std::int64_t
   return {rows.const_data_ptr<float>() + row * rows.size(1), tokenizer_->size()};
 }
 
-std::vector<std::int64_t> Generator::encode(const std::string& prompt) const {
-  const auto ids = tokenizer_->encode(prompt);
-  std::vector<std::int64_t> tokens = begin_;
+std::vector<std::int64_t> Generator::encode(const Prompt& prompt) {
+  const bool special = prompt.whole || prompt.special.value_or(options_.special);
+  if (special && !parsing_special_) parsing_special_ = text::parsing_special(*tokenizer_);
+  if (!special && special_note_.empty()) {
+    if (!special_text_) special_text_.emplace(*tokenizer_);
+    if (const auto found = special_text_->find(prompt.text); !found.empty())
+      special_note_ = text::SpecialText::note(prompt.origin, found);
+  }
+  const auto ids = (special ? parsing_special_ : tokenizer_)->encode(prompt.text);
+  std::vector<std::int64_t> tokens;
+  if (!prompt.whole) tokens = begin_;
   tokens.insert(tokens.end(), ids.begin(), ids.end());
   if (!tokens.empty()) return tokens;
   if (end_) return {*end_};
@@ -137,7 +145,7 @@ std::string Generator::long_prompts_note() const {
       long_prompts_, prompts_, window_, forgotten_, long_tokens_);
 }
 
-std::string Generator::engine_error(const std::string& prompt) {
+std::string Generator::engine_error(const Prompt& prompt) {
   constexpr std::size_t kMostTokens = 64;
   auto exact = loaded_.model;
   if (exact->head->weights().at(0).scalar_type() != torch::kFloat32)
@@ -180,7 +188,7 @@ std::vector<Start> Generator::starts_of(const std::vector<Prompt>& prompts,
       continue;
     }
     starts.push_back(sources_ ? sources_->read(number, prompt.text, watch.warn)
-                              : Start{number, encode(prompt.text), {}, options_.max_tokens});
+                              : Start{number, encode(prompt), {}, options_.max_tokens});
     set_own(starts.back(), prompt);
     const auto length = std::ssize(starts.back().tokens);
     const auto forgotten = session_->forgotten_of(length);

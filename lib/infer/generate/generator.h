@@ -24,6 +24,7 @@
 #include "infer/memory/memory_plan.h"
 #include "model/folder.h"
 #include "nn/base/torch.h"
+#include "text/tokenizer/special_text.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace infer {
@@ -81,10 +82,13 @@ class Generator {
   Engine& engine() { return *engine_; }
   nn::Model& model() { return *loaded_.model; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
-  std::vector<std::int64_t> encode(const std::string& prompt) const;
+  std::vector<std::int64_t> encode(const Prompt& prompt);
+  /// What a user should know of the prompts so far: one had the text of a special token as ordinary
+  /// text; else empty.
+  const std::string& special_note() const { return special_note_; }
   /// How far the engine is from the model's own modules in float32, over the first tokens of a
   /// prompt, in a line. For before run().
-  std::string engine_error(const std::string& prompt);
+  std::string engine_error(const Prompt& prompt);
 
  private:
   struct Growing;
@@ -116,6 +120,9 @@ class Generator {
   GeneratorOptions options_;
   torch::Device device_;
   text::TokenizerPtr tokenizer_;
+  text::TokenizerPtr parsing_special_;  // once it is asked for
+  std::optional<text::SpecialText> special_text_;
+  std::string special_note_;
   std::optional<std::uint32_t> end_;  // the tokenizer's
   std::set<std::int64_t> ends_;       // what ends a text: that one, and those that the folder names
   std::vector<std::int64_t> begin_;   // what stands before a prompt

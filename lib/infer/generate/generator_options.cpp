@@ -62,6 +62,7 @@ void GeneratorOptions::fields(core::FieldList& f) {
   const auto in_running = f.group("Running");
   f("begin", begin,
     "what stands before a prompt: none, or a token; auto: what the tokenizer's template says");
+  f("special", special, "the text of a special token in a prompt, <|im_start|> say, is that token");
   f("window", window,
     "tokens the model sees at once; when they are full the older half goes [trained segment]")
       .between(0, 16e6);

@@ -53,6 +53,7 @@ struct GeneratorOptions {
   double length_penalty = 1;      ///< hypotheses compare by log p / tokens^length_penalty
   std::int64_t batch = 32;        ///< rows decoded together
   std::string begin = "auto";     ///< what stands before a prompt: auto, none, or a token's text
+  bool special = false;           ///< texts of special tokens in a prompt are these tokens
   std::int64_t window = 0;        ///< tokens the model sees at once; 0: what it was trained with
   std::string weights = "float32";
   bool cite = false;           ///< say which stored contexts gave each token its probability

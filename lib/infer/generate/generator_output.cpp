@@ -77,6 +77,12 @@ void SampleOutput::pass_on() {
   if (wrote && flush_) flush_();
 }
 
+void SampleOutput::cut() {
+  held_.clear();
+  if (open_) close();
+  if (flush_) flush_();
+}
+
 void SampleOutput::end() {
   while (!held_.empty()) {  // a search may find fewer than were asked for
     next_ = held_.begin()->first;

@@ -34,6 +34,8 @@ class SampleOutput {
   void begin(std::vector<Prompt> prompts);
   void piece(std::uint64_t prompt, std::int64_t sample, std::string_view piece);
   void finished(const Sample& sample);
+  /// What is being written ends here, and what was held is not written.
+  void cut();
   /// All of the prompts begun have got what they get.
   void end();
 

@@ -35,8 +35,8 @@ std::vector<std::string> stops_of(const core::Json& value, const std::string& or
   return stops;
 }
 
-Prompt prompt_of(const std::string& text, const std::string& field, const std::string& origin) {
-  const core::Json line = core::parse_json_line(text, origin, {field, "stop"});
+// But for its text.
+Prompt prompt_of(const std::string& text, const core::Json& line, const std::string& origin) {
   const auto whole = [&](const char* key, std::int64_t least, std::int64_t most) {
     return [=, &origin](const core::Json& value) {
       const auto number = value.is_number_integer() ? value.get<std::int64_t>() : least - 1;
@@ -47,7 +47,6 @@ Prompt prompt_of(const std::string& text, const std::string& field, const std::s
     };
   };
   Prompt prompt;
-  prompt.text = core::get<std::string>(line, field.c_str(), origin);
   prompt.origin = origin;
   prompt.id = member(line, "id", [&](const core::Json&) { return *core::member_text(text, "id"); });
   prompt.max_tokens = member(line, "max_tokens", whole("max_tokens", 1, kMostTokens));
@@ -62,6 +61,11 @@ Prompt prompt_of(const std::string& text, const std::string& field, const std::s
   });
   const auto seed = member(line, "seed", whole("seed", 0, std::int64_t{1} << 62));
   if (seed) prompt.seed = static_cast<std::uint64_t>(*seed);
+  prompt.special = member(line, "special", [&](const core::Json& value) {
+    if (!value.is_boolean())
+      core::fail(core::Code::bad_data, "{}: special: takes true or false", origin);
+    return value.get<bool>();
+  });
   return prompt;
 }
 
@@ -76,12 +80,55 @@ PromptReader::PromptReader(std::vector<std::string> prompts) : given_(std::move(
   std::reverse(given_.begin(), given_.end());
 }
 
+void PromptReader::talk(text::Chat chat, std::string system) {
+  chat_ = std::move(chat);
+  system_ = std::move(system);
+}
+
+void PromptReader::converse(std::function<void()> ask) { ask_ = std::move(ask); }
+
+void PromptReader::answered(const std::string& text) {
+  turns_.push_back({{"role", "assistant"}, {"content", text}});
+}
+
+void PromptReader::say(Prompt& prompt, core::OrderedJson messages) const {
+  prompt.text = chat_->prompt(std::move(messages), system_, prompt.origin);
+  prompt.whole = true;
+}
+
+// A JSON line.
+Prompt PromptReader::read(const std::string& line, const std::string& origin) const {
+  std::vector<std::string_view> used = {field_, "stop"};
+  if (chat_) used.emplace_back("messages");
+  const core::Json json = core::parse_json_line(line, origin, used);
+  Prompt prompt = prompt_of(line, json, origin);
+  const bool has_prompt = json.is_object() && json.contains(field_);
+  const bool talks = json.is_object() && json.contains("messages");
+  if (talks && has_prompt && chat_)
+    core::fail(core::Code::bad_data, "{}: \"{}\" and \"messages\": give one of them", origin,
+               field_);
+  if (talks && !has_prompt && !chat_)
+    core::fail(core::Code::bad_data, "{}: messages: a conversation goes with --chat", origin);
+  if (talks && chat_) {
+    say(prompt, text::parse_messages(*core::member_text(line, "messages"), origin));
+  } else {
+    prompt.text = core::get<std::string>(json, field_.c_str(), origin);
+    if (chat_) say(prompt, text::user_turn(prompt.text));
+  }
+  return prompt;
+}
+
 std::vector<Prompt> PromptReader::next(std::size_t most) {
   std::vector<Prompt> prompts;
+  if (ask_) {
+    most = 1;
+    ask_();
+  }
   while (!given_.empty() && prompts.size() < most) {
     prompts.emplace_back();
     prompts.back().text = std::move(given_.back());
     prompts.back().origin = "--prompt";
+    if (chat_) say(prompts.back(), text::user_turn(prompts.back().text));
     given_.pop_back();
   }
   while (lines_ && prompts.size() < most && (prompts.empty() || lines_->ready())) {
@@ -92,8 +139,14 @@ std::vector<Prompt> PromptReader::next(std::size_t most) {
         core::fail(core::Code::bad_data, "{}: {}", lines_->origin(), fault);
       Prompt& prompt = prompts.emplace_back();
       prompt.text = std::move(*line), prompt.origin = lines_->origin();
+      if (ask_) {
+        turns_.push_back(text::user_turn(prompt.text)[0]);
+        say(prompt, turns_);
+      } else if (chat_) {
+        say(prompt, text::user_turn(prompt.text));
+      }
     } else if (line->find_first_not_of(" \t\r") != line->npos) {
-      prompts.push_back(prompt_of(*line, field_, lines_->origin()));
+      prompts.push_back(read(*line, lines_->origin()));
     }
   }
   return prompts;
@@ -105,9 +158,28 @@ void PromptOptions::fields(core::FieldList& f) {
   f("format", format, "of FILE: lines, jsonl; auto: jsonl if its name says so",
     {"auto", "lines", "jsonl"});
   f("field", field, "jsonl: the member that is the prompt");
+  f("chat", chat,
+    "a prompt is a user's turn, a JSON line's \"messages\" a conversation; "
+    "the model's chat template makes the text");
+  f("system", system, "--chat: the system message before each conversation");
 }
 
-PromptReader PromptOptions::open(const std::set<std::string>& given) const {
+PromptReader PromptOptions::open(const std::set<std::string>& given,
+                                 const std::string& folder) const {
+  using core::Code;
+  if (given.count("system") > 0 && !chat)
+    core::fail(Code::usage, "--system: goes with --chat; give it too");
+  if (chat)
+    for (const char* name : {"source", "begin"})
+      if (given.count(name) > 0)
+        core::fail(Code::usage, "--{}: the chat template makes the whole text; leave one out",
+                   name);
+  PromptReader reader = open_plain(given);
+  if (chat) reader.talk(text::Chat::in_folder(folder), system);
+  return reader;
+}
+
+PromptReader PromptOptions::open_plain(const std::set<std::string>& given) const {
   using core::Code;
   if (given.count("prompt") > 0) {
     if (!file.empty()) core::fail(Code::usage, "give --prompt or a FILE, not both");

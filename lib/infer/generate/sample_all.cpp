@@ -10,6 +10,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t kReadAhead = 16;  // batches of sources
 
+struct TurnStopped {};
+
 }  // namespace
 
 std::string SampledTotals::summary() const {
@@ -40,9 +42,14 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
                          const SampleWatch& watch) {
   SampledTotals totals;
   GeneratorWatch inner;
-  inner.piece = [&](auto prompt, auto sample, auto piece) { output.piece(prompt, sample, piece); };
+  std::string said;  // of the turn
+  inner.piece = [&](auto prompt, auto sample, auto piece) {
+    if (prompts.conversing()) said += piece;
+    output.piece(prompt, sample, piece);
+  };
   inner.finished = [&](const Sample& sample) {
     output.finished(sample);
+    said = sample.text;
     if (watch.finished) watch.finished(sample);
     ++totals.texts;
     totals.spans += sample.spans.size();
@@ -51,6 +58,7 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
   inner.warn = watch.warn;
   inner.progress = [&](std::uint64_t steps) {
     totals.steps = steps;
+    if (prompts.conversing() && watch.stops && watch.stops()) throw TurnStopped{};
     if (watch.progress) watch.progress(steps);
   };
   if (watch.warn && !generator.window_note().empty()) watch.warn(generator.window_note());
@@ -60,11 +68,20 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
   const auto most = static_cast<std::size_t>(options.batch) * (source ? kReadAhead : 1);
   for (auto batch = prompts.next(most); !batch.empty(); batch = prompts.next(most)) {
     if (watch.checked && totals.texts == 0 && !source)
-      watch.checked(generator.engine_error(batch[0].text));
+      watch.checked(generator.engine_error(batch[0]));
     const auto start = Clock::now();
     output.begin(batch);
     const auto before = totals.texts;
-    generator.run(batch, inner);
+    said.clear();
+    if (watch.turn) watch.turn(true);
+    try {
+      generator.run(batch, inner);
+    } catch (const TurnStopped&) {
+      output.cut();
+      ++totals.texts;
+    }
+    if (watch.turn) watch.turn(false);
+    if (prompts.conversing()) prompts.answered(said);
     wanted += batch.size() * static_cast<std::uint64_t>(options.samples);
     found += totals.texts - before;
     output.end();
@@ -73,6 +90,7 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
   if (watch.warn && found < wanted)
     watch.warn(fmt::format("--samples {}: the search found fewer texts: {} of {}", options.samples,
                            found, wanted));
+  if (watch.warn && !generator.special_note().empty()) watch.warn(generator.special_note());
   const auto note = generator.long_prompts_note();
   if (watch.warn && !note.empty()) watch.warn(note);
   totals.searches = generator.searches();

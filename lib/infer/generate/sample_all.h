@@ -30,6 +30,9 @@ struct SampleWatch {
   std::function<void(const std::string&)> warn = {};  ///< see GeneratorWatch; and of the window
   std::function<void(std::uint64_t steps)> progress = {};  ///< so far; may throw
   std::function<void(const std::string&)> checked = {};    ///< Generator::engine_error(), once
+  /// Of a conversation: an answer begins, or is over; and whether it is to stop where it is.
+  std::function<void(bool begins)> turn = {};
+  std::function<bool()> stops = {};
 };
 
 /// Of sources more are read ahead than are decoded together, so that those of one length can go

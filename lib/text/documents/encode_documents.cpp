@@ -21,6 +21,7 @@ struct Encoded {
   std::vector<Part> parts;
   std::uint64_t source_bytes = 0;
   LineFlaws flaws;
+  std::string special;  // the first text of a special token
 };
 
 // One a thread.
@@ -36,8 +37,13 @@ class BatchEncoder {
     out.ids.clear();
     out.parts.clear();
     out.source_bytes = batch.source_bytes;
+    out.special.clear();
     out.flaws = texts_.each(batch, [&](const Batch::Part& part, std::string_view text) {
       const std::size_t start = out.ids.size();
+      if (options_.special != nullptr && !found_) {
+        out.special = options_.special->find(text);
+        found_ = !out.special.empty();
+      }
       encoder_->encode(text, out.ids, part.continues);
       const bool page = batch.format == Format::wikitext;
       const std::string_view source = page ? batch.piece(part) : text;
@@ -61,6 +67,7 @@ class BatchEncoder {
   const EncodeOptions& options_;
   std::unique_ptr<Encoder> encoder_;
   PartTexts texts_;
+  bool found_ = false;  // one is enough
 };
 
 }  // namespace
@@ -92,6 +99,7 @@ EncodeTotals encode_documents(DocumentReader& reader, const TokenizerPtr& tokeni
         }
         totals.tokens += encoded.ids.size();
         totals.flaws.add(encoded.flaws);
+        if (totals.special.empty()) totals.special = encoded.special;
         progress(encoded.source_bytes);
       });
   return totals;

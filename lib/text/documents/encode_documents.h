@@ -8,6 +8,7 @@
 
 #include "shard/writer.h"
 #include "text/documents/documents.h"
+#include "text/tokenizer/special_text.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace text {
@@ -20,11 +21,13 @@ struct EncodeOptions {
   bool count_newlines = false;
   int jobs = 1;
   BadLines bad_lines = BadLines::error;
+  const SpecialText* special = nullptr;  ///< what is looked for in the texts; null: nothing
 };
 
 struct EncodeTotals {
   std::uint64_t documents = 0, tokens = 0, source_bytes = 0, source_words = 0;
   LineFlaws flaws;
+  std::string special;  ///< the first that was found of EncodeOptions::special
 };
 
 /// Encodes all documents and writes ids and documents to `writer` (without finish()), the same

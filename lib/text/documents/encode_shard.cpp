@@ -32,6 +32,7 @@ core::OrderedJson changes_of(const TextOptions& options, Format format, bool pai
   if (options.bad_lines != "error") json["bad_lines"] = options.bad_lines;
   if (options.invalid != "auto") json["invalid"] = options.invalid;
   if (options.newlines != "keep") json["newlines"] = options.newlines;
+  if (options.special) json["special"] = true;
   if (core::is_part(options.part)) shard::put_part(json, core::part(options.part));
   return json;
 }
@@ -63,6 +64,7 @@ void TextOptions::fields(core::FieldList& f) {
     "auto: an error, but for -t bytes",
     {"auto", "error", "replace", "keep"});
   f("newlines", newlines, "lf: a line that ends in CRLF ends in LF", {"keep", "lf"});
+  f("special", special, "the text of a special token, <|endoftext|> say, is that token");
   f("decode-memory", decode_memory, "most memory for what a compressed FILE looks back at")
       .between(1 << 20, 0x1p40)
       .bytes();
@@ -75,6 +77,8 @@ void TextOptions::check(bool encodes) const {
   core::part(part);  // is one
   if (core::is_part(part) && !encodes)
     core::fail(core::Code::usage, "--part: goes with encoding; leave it out");
+  if (special && !encodes)
+    core::fail(core::Code::usage, "--special: goes with encoding; leave it out");
   if (detokenise && format != "wikitext")
     core::fail(core::Code::usage, "--detokenise: goes with --format wikitext");
   if (count_newlines && format == "wikitext")
@@ -136,6 +140,7 @@ EncodedShard encode_shard(const std::vector<std::string>& files, const Tokenizer
   if (pairs && files.size() != 2)
     core::fail(core::Code::usage, "--pairs takes two files, source and target");
   const auto mark = end_of_document_id(*tokenizer, options.end_of_document);
+  const TokenizerPtr encoding = options.special ? parsing_special(*tokenizer) : tokenizer;
   ByteRange range;
   if (core::is_part(options.part))
     range = range_of(core::part(options.part), pairs ? std::vector{files[0]} : files);
@@ -144,13 +149,15 @@ EncodedShard encode_shard(const std::vector<std::string>& files, const Tokenizer
   const auto reader =
       pairs ? read_pairs(files[0], files[1], range, documents.rules)
             : read_documents(files, documents, [&](const char* begin, const char* end) {
-                return tokenizer->cut(begin, end);
+                return encoding->cut(begin, end);
               });
   shard::Writer writer(out, header_of(*tokenizer, pairs), {}, jobs);
   EncodedShard made;
-  made.totals = encode_documents(
-      *reader, tokenizer, {options.field, mark, options.count_newlines, jobs, documents.bad_lines},
-      writer, progress);
+  const SpecialText special(*tokenizer);
+  made.totals = encode_documents(*reader, encoding,
+                                 {options.field, mark, options.count_newlines, jobs,
+                                  documents.bad_lines, options.special ? nullptr : &special},
+                                 writer, progress);
   writer.add_provenance(shard::provenance_entry(
       "tokenize", changes_of(options, reader->format(), pairs, *tokenizer, mark),
       reader->fingerprints()));
@@ -160,6 +167,8 @@ EncodedShard encode_shard(const std::vector<std::string>& files, const Tokenizer
   made.tells_flaws = options.bad_lines != "error" || options.invalid != "auto";
   made.replaced = reader->sights().replaced.count;
   made.notes = notes_of(*reader, documents, made.totals.flaws);
+  if (const auto& found = made.totals.special; !found.empty())
+    made.notes.push_back(SpecialText::note("the text", found));
   return made;
 }
 

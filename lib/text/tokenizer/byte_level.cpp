@@ -8,6 +8,7 @@
 #include "text/tokenizer/cl100k_split.h"
 #include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/json_text.h"
+#include "text/tokenizer/special_text.h"
 #include "text/tokenizer/steps_json.h"
 #include "text/tokenizer/word_cache.h"
 
@@ -229,18 +230,29 @@ ByteLevel::ByteLevel(Vocabulary vocabulary, std::vector<Merge> merges, Parts par
 }
 
 TokenizerKind ByteLevel::kind() const {
-  return merges_.empty() && !parts_.whole_words && parts_.steps.empty() ? TokenizerKind::bytes
+  return merges_.empty() && !parts_.whole_words && parts_.steps.plain() ? TokenizerKind::bytes
                                                                         : TokenizerKind::bpe;
 }
 
 std::unique_ptr<Encoder> ByteLevel::encoder() const {
-  if (kind() == TokenizerKind::bytes) return std::make_unique<BytesEncoder>(*this);
+  if (kind() == TokenizerKind::bytes && parts_.steps.empty())
+    return std::make_unique<BytesEncoder>(*this);
   return std::make_unique<BpeEncoder>(*this);
 }
 
+TokenizerPtr ByteLevel::parsing_special() const {
+  Parts parts = parts_;
+  parts.special = special_;
+  parts.around = template_;
+  parts.steps = parts_.steps.with_special(as_added(special_));
+  auto copy = std::make_shared<ByteLevel>(vocabulary_, merges_.list(), std::move(parts));
+  copy->set_remark(remark());
+  return copy;
+}
+
 const char* ByteLevel::cut(const char* begin, const char* end) const {
-  if (kind() == TokenizerKind::bytes) return end;
   const TextSteps& steps = parts_.steps;
+  if (kind() == TokenizerKind::bytes && steps.empty()) return end;
   if (steps.empty()) return parts_.split.cut(begin, end);
   if (parts_.split.kind() == Split::Kind::steps) {
     const char* const stop = begin + std::min<std::ptrdiff_t>(end - begin, kMaxPretokenBytes);

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/json_text.h"
+#include "text/tokenizer/special_text.h"
 #include "text/tokenizer/steps_json.h"
 #include "text/tokenizer/utf8.h"
 #include "text/tokenizer/word_cache.h"
@@ -222,6 +223,16 @@ void Pieces::append_symbols(std::string_view character, bool& unknown_before,
 }
 
 std::unique_ptr<Encoder> Pieces::encoder() const { return std::make_unique<PiecesEncoder>(*this); }
+
+TokenizerPtr Pieces::parsing_special() const {
+  Parts parts = parts_;
+  parts.special = special_;
+  parts.around = template_;
+  parts.steps = parts_.steps.with_special(as_added(special_));
+  auto copy = std::make_shared<Pieces>(vocabulary_, merges_.list(), std::move(parts));
+  copy->set_remark(remark());
+  return copy;
+}
 
 const char* Pieces::cut(const char* begin, const char* end) const {
   // A pre-token that is a token as a whole must stay whole.

@@ -52,8 +52,22 @@ TextSteps::TextSteps(std::vector<AddedToken> added, Normalizer normalizer)
                  "the normalizer Replace of \"{}\" is not supported (of one character it is)",
                  step.from);
   }
+  find(added_);
+  plain_ = empty();
+}
+
+TextSteps TextSteps::with_special(const std::vector<AddedToken>& special) const {
+  TextSteps steps = *this;
+  std::vector<AddedToken> tokens = added_.empty() ? special : added_;
+  for (AddedToken& token : tokens) token.special = false;
+  steps.find(tokens);
+  return steps;
+}
+
+// Makes what finds tokens in a text.
+void TextSteps::find(const std::vector<AddedToken>& tokens) {
   std::vector<AddedToken> raw, normalized, either;
-  for (const AddedToken& token : added_) {
+  for (const AddedToken& token : tokens) {
     if (!token.normalized) {
       raw.push_back(token);
       continue;

@@ -20,6 +20,12 @@ class TextSteps {
   /// Throws Error{bad_data} for a replacement of more than one character.
   TextSteps(std::vector<AddedToken> added, Normalizer normalizer);
 
+  /// These steps, but special tokens are found too: those of added(), or where that is empty
+  /// `special`.
+  TextSteps with_special(const std::vector<AddedToken>& special) const;
+
+  /// Nothing is done, but perhaps by with_special().
+  bool plain() const { return plain_; }
   /// Nothing is done.
   bool empty() const { return normalizer_.empty() && raw_.empty() && normalized_.empty(); }
   const std::vector<AddedToken>& added() const { return added_; }
@@ -51,10 +57,12 @@ class TextSteps {
   bool leave(const char* begin, const char* end, const char* at) const;
 
  private:
+  void find(const std::vector<AddedToken>& tokens);
   // `work` is added the bytes that were looked at.
   bool may_cut(const char* begin, const char* at, const char* end, const Parts& parts,
                std::ptrdiff_t& work) const;
 
+  bool plain_ = true;
   std::vector<AddedToken> added_;
   Normalizer normalizer_;
   AddedMatcher raw_, normalized_;

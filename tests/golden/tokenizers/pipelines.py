@@ -6,11 +6,13 @@ pipelines.py ids TOKENIZER.json JSONL   ids of the "text" of each line, a line e
 pipelines.py sums TOKENIZER.json JSONL  of each line FNV-1a (32 bits) of its ids, little-endian uint32
 pipelines.py texts FILE...              the files as JSON lines, 400 characters each
 pipelines.py random SEED N              N random Unicode strings as JSON lines
+pipelines.py special FOLDER             of each FOLDER/NAME.json texts with its special tokens, and their ids, as JSON
 
 Exit 77 if the module is missing.
 """
 
 import json
+import os
 import random
 import sys
 
@@ -237,6 +239,23 @@ def random_texts(seed, n):
         print(json.dumps({"text": text}, ensure_ascii=False))
 
 
+def special(folder):
+    from tokenizers import Tokenizer
+
+    rows = {}
+    for name in sorted(file[:-5] for file in os.listdir(folder) if file.endswith(".json")):
+        path = os.path.join(folder, name + ".json")
+        tokenizer = Tokenizer.from_file(path)
+        with open(path, encoding="utf-8") as file:
+            marks = [token["content"] for token in json.load(file)["added_tokens"] if token["special"]]
+        a, b = marks[0], marks[-1]
+        texts = [f"{a}user\nHello the word{b}\n{a}", f" {a} the", f"the{a}lampkeeper{b}x", a + a + b, f"x  {b}  y 12345",
+                 f"{a[:-1]} {b}", f"{b}\u00e9\u4f60{a}\t"]
+        rows[name] = [[text, tokenizer.encode(text, add_special_tokens=False).ids] for text in texts]
+    lines = [json.dumps(name) + ": [\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in of) + "]" for name, of in rows.items()]
+    print("{\n" + ",\n".join(lines) + "\n}")
+
+
 def main():
     verb, *rest = sys.argv[1:] or [""]
     try:
@@ -251,6 +270,8 @@ def main():
                     print(json.dumps({"text": text[at : at + 400]}, ensure_ascii=False))
         elif verb == "random" and len(rest) == 2:
             random_texts(int(rest[0]), int(rest[1]))
+        elif verb == "special" and len(rest) == 1:
+            special(rest[0])
         else:
             sys.exit(__doc__)
     except ImportError as missing:

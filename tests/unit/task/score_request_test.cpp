@@ -59,6 +59,24 @@ DOCTEST_TEST_CASE("the three kinds of requests, with ids of any kind") {
   DOCTEST_CHECK(!parse(R"({"context": "x", "choices": ["a"], "gold": null})").gold);
 }
 
+DOCTEST_TEST_CASE(
+    "a conversation stands in the place of a context, and a line says of special tokens") {
+  const auto asked = parse(
+      R"({"messages": [{"role": "user", "content": "a", "b": 1}], "continuation": "c", "special": true})");
+  DOCTEST_CHECK(asked.error.empty());
+  DOCTEST_CHECK(asked.kind == Kind::continuation);
+  DOCTEST_CHECK(asked.messages == R"([{"role": "user", "content": "a", "b": 1}])");
+  DOCTEST_CHECK(asked.special == true);
+  DOCTEST_CHECK(parse(R"({"messages": [], "choices": ["c"]})").kind == Kind::choices);
+  DOCTEST_CHECK_FALSE(parse(R"({"text": "c", "special": null})").special.has_value());
+  DOCTEST_CHECK(parse(R"({"messages": []})").error ==
+                R"(f:3: after "messages" comes "continuation" or "choices", one of them)");
+  DOCTEST_CHECK(parse(R"({"messages": [], "context": "c", "continuation": "d"})").error ==
+                R"(f:3: "context" and "messages": give one of them)");
+  DOCTEST_CHECK_FALSE(parse(R"({"messages": [], "text": "c"})").error.empty());
+  DOCTEST_CHECK_FALSE(parse(R"({"text": "c", "special": 1})").error.empty());
+}
+
 DOCTEST_TEST_CASE("what is wrong is said with the place, and the id is kept") {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {R"([1])", "f:3: no JSON object"},

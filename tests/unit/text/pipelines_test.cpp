@@ -12,6 +12,7 @@
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/cl100k_split.h"
 #include "text/tokenizer/pieces.h"
+#include "text/tokenizer/special_text.h"
 #include "text/tokenizer/utf8.h"
 #include "unit/text/texts.h"
 #include "unit/thrown.h"
@@ -101,6 +102,38 @@ DOCTEST_TEST_CASE("pipelines: the ids of Hugging Face's tokenizers") {
     tokenizer->encode(all, again);
     DOCTEST_CHECK(ids == again);
   }
+}
+
+DOCTEST_TEST_CASE("pipelines: with special tokens the ids of Hugging Face's tokenizers") {
+  const auto known = core::parse_json(sample::file("special.json"), "special.json");
+  for (const std::string name : kNames) {
+    DOCTEST_CAPTURE(name);
+    const auto plain = pipeline(name), special = text::parsing_special(*plain);
+    DOCTEST_CHECK(special->json() == plain->json());
+    DOCTEST_CHECK(special->kind() == plain->kind());
+    const text::SpecialText finder(*plain);
+    for (const auto& row : known.at(name)) {
+      const auto text = row[0].get<std::string>();
+      DOCTEST_CAPTURE(text);
+      DOCTEST_CHECK(special->encode(text) == row[1].get<Ids>());
+      DOCTEST_CHECK(plain->encode(text) != row[1].get<Ids>());
+      DOCTEST_CHECK(!finder.find(text).empty());
+    }
+    DOCTEST_CHECK(rc::check([&] {
+      std::string text = *hard_text();
+      for (const auto& token : special->special_tokens())
+        text += (*rc::gen::elementOf(std::vector<std::string>{"", " ", "x"})) + token.content +
+                text.substr(0, 20);
+      RC_ASSERT(streamed(special, text, *rc::gen::inRange<std::size_t>(1, 40)) ==
+                special->encode(text));
+    }));
+    DOCTEST_CHECK(finder.find("the < lampkeeper <| and </ his <s").empty());
+  }
+  DOCTEST_CHECK_THROWS_AS(
+      text::parsing_special(*text::load_tokenizer(sample::kFolder + "word.json")), core::Error);
+  // Of bytes alone, and of bytes with a token.
+  const auto bytes = text::parsing_special(*text::load_tokenizer("bytes"));
+  DOCTEST_CHECK(bytes->encode("a<") == Ids{'a', '<'});
 }
 
 DOCTEST_TEST_CASE("pipelines: a text in pieces gives the ids of the whole") {

@@ -1,0 +1,147 @@
+#include "text/chat/chat_template.h"
+
+#include <utility>
+
+#include "core/error.h"
+#include "core/file_text.h"
+#include "core/io.h"
+#include "core/json_line.h"
+#include "text/chat/template_run.h"
+
+namespace text {
+namespace {
+
+using core::Code;
+using core::fail;
+using core::Json;
+using core::OrderedJson;
+
+constexpr std::size_t kMostTemplate = std::size_t{1} << 22, kMostConfig = std::size_t{1} << 26;
+// Steps and bytes for each byte of the template and of its variables.
+constexpr std::size_t kStepsOfByte = 64, kBytesOfByte = 16;
+
+// The texts of special tokens: "NAME_token": text or {"content": text}.
+void take_tokens(const Json& config, OrderedJson& tokens) {
+  if (!config.is_object()) return;
+  for (const auto& [key, value] : config.items()) {
+    if (!key.ends_with("_token") || tokens.contains(key)) continue;
+    const Json* text = &value;
+    if (value.is_object() && value.contains("content")) text = &value.at("content");
+    if (text->is_string()) tokens[key] = text->get<std::string>();
+  }
+}
+
+std::optional<std::string> template_in(const Json& config, const std::string& origin) {
+  const auto found = config.is_object() ? config.find("chat_template") : config.end();
+  if (found == config.end() || found->is_null()) return std::nullopt;
+  if (found->is_string()) return found->get<std::string>();
+  if (!found->is_array())
+    fail(Code::bad_data, "{}: \"chat_template\" is neither a text nor a list", origin);
+  std::string names;
+  for (const auto& one : *found) {
+    const auto name = core::get<std::string>(one, "name", origin + ": chat_template");
+    if (name == "default")
+      return core::get<std::string>(one, "template", origin + ": chat_template");
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  fail(Code::bad_data, "{}: \"chat_template\" has no template named default ({})", origin, names);
+}
+
+std::size_t bytes_in(const chat::Value& value) { return 16 * chat::extent(value); }
+
+}  // namespace
+
+struct ChatTemplate::Parsed {
+  chat::Block block;
+};
+
+ChatTemplate::ChatTemplate(std::string source, std::string origin)
+    : source_(std::move(source)), origin_(std::move(origin)) {
+  parsed_ = std::make_unique<const Parsed>(Parsed{chat::parse_template(source_, origin_)});
+}
+ChatTemplate::~ChatTemplate() = default;
+ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
+ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
+
+std::string ChatTemplate::render(const OrderedJson& variables, std::time_t now,
+                                 const ChatLimits& limits) const {
+  chat::Value all;
+  try {
+    all = chat::of_json(variables);
+  } catch (const chat::Fault& fault) {
+    fail(Code::bad_data, "{}: {}", origin_, fault.what());
+  }
+  if (all.dict() == nullptr) fail(Code::bad_data, "{}: its variables are no JSON object", origin_);
+  const std::size_t given = source_.size() + bytes_in(all);
+  const chat::Work work(limits.steps + kStepsOfByte * given, limits.bytes + kBytesOfByte * given);
+  return chat::run_template(parsed_->block, *all.dict(), work, now, origin_);
+}
+
+std::optional<Chat> Chat::of_folder(const std::string& folder) {
+  const std::string alone = folder + "/chat_template.jinja",
+                    config_path = folder + "/tokenizer_config.json",
+                    map_path = folder + "/special_tokens_map.json";
+  OrderedJson tokens = OrderedJson::object();
+  Json config;
+  if (core::exists(config_path)) {
+    config = core::read_json(config_path, kMostConfig);
+    take_tokens(config, tokens);
+  }
+  if (core::exists(map_path)) take_tokens(core::read_json(map_path, kMostConfig), tokens);
+  if (core::exists(alone))
+    return Chat(ChatTemplate(core::read_file(alone, kMostTemplate), alone), std::move(tokens));
+  auto source = template_in(config, config_path);
+  if (!source) return std::nullopt;
+  return Chat(ChatTemplate(*std::move(source), config_path + ": chat_template"), std::move(tokens));
+}
+
+Chat Chat::in_folder(const std::string& folder) {
+  auto chat = of_folder(folder);
+  if (!chat)
+    fail(Code::bad_data,
+         "{}: no chat template in it (chat_template.jinja, or \"chat_template\" in "
+         "tokenizer_config.json); put one there, or leave --chat out",
+         folder);
+  return *std::move(chat);
+}
+
+core::Digest Chat::fingerprint() const {
+  return core::hash128(template_.source() + "\n" + core::dump(tokens_));
+}
+
+std::string Chat::prompt(OrderedJson messages, const std::string& system,
+                         const std::string& origin) const {
+  if (!messages.is_array() || messages.empty())
+    fail(Code::bad_data, "{}: messages: takes a list of {{\"role\", \"content\"}}, not empty",
+         origin);
+  for (const auto& message : messages)
+    if (!message.is_object() || !message.contains("role") || !message.at("role").is_string())
+      fail(Code::bad_data, "{}: messages: takes objects with a \"role\"", origin);
+  if (!system.empty()) {
+    if (messages[0].at("role") == "system")
+      fail(Code::bad_data, "{}: messages begin with a system message; leave --system out", origin);
+    messages.insert(messages.begin(), OrderedJson{{"role", "system"}, {"content", system}});
+  }
+  OrderedJson variables = tokens_;
+  variables["messages"] = std::move(messages);
+  variables["tools"] = nullptr;
+  variables["documents"] = nullptr;
+  variables["add_generation_prompt"] = true;
+  try {
+    return template_.render(variables, std::time(nullptr));
+  } catch (const core::Error& error) {
+    fail(error.code(), "{}: {}", origin, error.what());
+  }
+}
+
+OrderedJson parse_messages(const std::string& json, const std::string& origin) {
+  OrderedJson messages = OrderedJson::parse(core::mend_json(json).text, nullptr, false);
+  if (messages.is_discarded()) fail(Code::bad_data, "{}: messages: not JSON", origin);
+  return messages;
+}
+
+OrderedJson user_turn(const std::string& text) {
+  return OrderedJson::array({OrderedJson{{"role", "user"}, {"content", text}}});
+}
+
+}  // namespace text

@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "text/chat/template_calls.h"
+#include "text/chat/template_text.h"
+
+namespace text::chat {
+namespace {
+
+[[noreturn]] void refuse_types(const std::string& sign, const Value& a, const Value& b) {
+  for (const Value* value : {&a, &b})
+    if (const auto* nothing = std::get_if<Undefined>(&value->is)) throw Fault(*nothing->why);
+  throw Fault(fmt::format("{} takes no {} and {}", sign, type_name(a), type_name(b)));
+}
+
+void refuse_overflow(bool overflows) {
+  if (overflows) throw Fault("a number that is too large");
+}
+
+Value of_whole_numbers(const std::string& sign, std::int64_t x, std::int64_t y) {
+  std::int64_t result = 0;
+  if (sign == "+" || sign == "-" || sign == "*") {
+    refuse_overflow(sign == "+"   ? __builtin_add_overflow(x, y, &result)
+                    : sign == "-" ? __builtin_sub_overflow(x, y, &result)
+                                  : __builtin_mul_overflow(x, y, &result));
+    return of_whole(result);
+  }
+  if (sign == "**") {
+    if (y < 0) return {std::pow(static_cast<double>(x), static_cast<double>(y))};
+    result = 1;
+    for (std::int64_t i = 0; i < y; ++i) {
+      if (x == 0 || x == 1 || x == -1) return of_whole(x == -1 && y % 2 == 0 ? 1 : x);
+      refuse_overflow(__builtin_mul_overflow(result, x, &result));
+    }
+    return of_whole(result);
+  }
+  if (y == 0) throw Fault("division by zero");
+  if (sign == "/") return {static_cast<double>(x) / static_cast<double>(y)};
+  if (y == -1) {
+    if (sign == "%") return of_whole(0);
+    refuse_overflow(x == INT64_MIN);
+    return of_whole(-x);
+  }
+  const std::int64_t rest = x % y;
+  const bool down = rest != 0 && (rest < 0) != (y < 0);
+  if (sign == "//") return of_whole(x / y - (down ? 1 : 0));
+  return of_whole(rest + (down ? y : 0));
+}
+
+Value of_numbers(const std::string& sign, double x, double y) {
+  if (sign == "+") return {x + y};
+  if (sign == "-") return {x - y};
+  if (sign == "*") return {x * y};
+  if (sign == "**") return {std::pow(x, y)};
+  if (y == 0) throw Fault("division by zero");
+  if (sign == "/") return {x / y};
+  if (sign == "//") return {std::floor(x / y)};
+  const double rest = std::fmod(x, y);
+  return {rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest};
+}
+
+Value repeated(Work& work, const Value& of, std::int64_t times) {
+  times = std::max<std::int64_t>(times, 0);
+  if (const auto* text = of.text()) {
+    work.expect_room(static_cast<double>(text->size()) * static_cast<double>(times));
+    std::string out;
+    for (std::int64_t i = 0; i < (text->empty() ? 0 : times); ++i) out += *text;
+    return work.text(std::move(out));
+  }
+  const auto* list = of.list();
+  const double most = static_cast<double>(list->items.size()) * static_cast<double>(times);
+  work.expect_room(most);
+  work.spend(static_cast<std::size_t>(most));
+  std::vector<Value> items;
+  for (std::int64_t i = 0; i < (list->items.empty() ? 0 : times); ++i)
+    items.insert(items.end(), list->items.begin(), list->items.end());
+  return of_list(std::move(items), list->form);
+}
+
+bool is_sequence(const Value& value) {
+  const auto* list = value.list();
+  return value.text() != nullptr || (list != nullptr && list->form != List::Form::lazy);
+}
+
+bool contains(Work& work, const Value& all, const Value& one) {
+  if (all.undefined()) return false;
+  work.read(all);
+  if (const auto* text = all.text()) {
+    if (one.text() == nullptr) throw Fault(fmt::format("in: a {} is in no text", type_name(one)));
+    return text->find(*one.text()) != text->npos;
+  }
+  if (const auto* dict = all.dict())
+    return one.text() != nullptr && dict->find(*one.text()) != nullptr;
+  if (const auto* list = all.list())
+    return std::any_of(list->items.begin(), list->items.end(),
+                       [&](const Value& value) { return equal(value, one); });
+  throw Fault(fmt::format("in: nothing is in a value of type {}", type_name(all)));
+}
+
+std::int64_t bound_of(const Value* value, const char* what) {
+  std::int64_t number = 0;
+  if (!value->whole(number)) throw Fault(fmt::format("{} of a slice is no integer", what));
+  return number;
+}
+
+}  // namespace
+
+void Work::spend(std::size_t steps) {
+  if (steps > steps_) throw Fault("the template takes too many steps");
+  steps_ -= steps;
+}
+
+void Work::expect_room(double bytes) const {
+  if (bytes > static_cast<double>(bytes_)) throw Fault("the template makes too long a text");
+}
+
+Value Work::text(std::string text) {
+  expect_room(static_cast<double>(text.size()));
+  spend(1 + text.size() / 16);
+  return of_text(std::move(text));
+}
+
+Value operate(Work& work, const std::string& sign, const Value& a, const Value& b) {
+  if (sign == "~") {
+    work.read(a);
+    work.read(b);
+    return work.text(printed(a) + printed(b));
+  }
+  if (std::int64_t x = 0, y = 0; a.whole(x) && b.whole(y)) return of_whole_numbers(sign, x, y);
+  if (double x = 0, y = 0; a.number(x) && b.number(y)) return of_numbers(sign, x, y);
+  if (sign == "*") {
+    if (std::int64_t n = 0; is_sequence(a) && b.whole(n)) return repeated(work, a, n);
+    if (std::int64_t n = 0; is_sequence(b) && a.whole(n)) return repeated(work, b, n);
+  }
+  if (sign == "%" && a.text() != nullptr) throw Fault("formatting a text by % is not supported");
+  if (sign == "+" && a.text() != nullptr && b.text() != nullptr) {
+    work.expect_room(static_cast<double>(a.text()->size()) + static_cast<double>(b.text()->size()));
+    return work.text(*a.text() + *b.text());
+  }
+  const auto *left = a.list(), *right = b.list();
+  if (sign == "+" && left != nullptr && right != nullptr && left->form == right->form &&
+      left->form != List::Form::lazy) {
+    work.spend(left->items.size() + right->items.size());
+    auto items = left->items;
+    items.insert(items.end(), right->items.begin(), right->items.end());
+    return of_list(std::move(items), left->form);
+  }
+  refuse_types(sign, a, b);
+}
+
+bool compare(Work& work, const std::string& sign, const Value& a, const Value& b) {
+  if (sign == "in") return contains(work, b, a);
+  if (sign == "not in") return !contains(work, b, a);
+  work.spend(std::min(extent(a), extent(b)));
+  if (sign == "==") return equal(a, b);
+  if (sign == "!=") return !equal(a, b);
+  if (sign == "<") return less(a, b);
+  if (sign == ">") return less(b, a);
+  if (sign == "<=") return less(a, b) || equal(a, b);
+  return less(b, a) || equal(a, b);
+}
+
+Value negative(const Value& value) {
+  if (std::int64_t number = 0; value.whole(number)) {
+    refuse_overflow(number == INT64_MIN);
+    return of_whole(-number);
+  }
+  if (double number = 0; value.number(number)) return {-number};
+  if (const auto* nothing = std::get_if<Undefined>(&value.is)) throw Fault(*nothing->why);
+  throw Fault(fmt::format("- takes no {}", type_name(value)));
+}
+
+Value slice(Work& work, const Value& of, const Value* from, const Value* to, const Value* step) {
+  const auto given = [](const Value* value) { return value != nullptr && !value->none(); };
+  const std::int64_t by = given(step) ? bound_of(step, "the step") : 1;
+  if (by == 0) throw Fault("the step of a slice is 0");
+  if (const auto* nothing = std::get_if<Undefined>(&of.is)) throw Fault(*nothing->why);
+  if (!is_sequence(of)) return undefined(fmt::format("a {} has no slices", type_name(of)));
+  work.read(of);
+  const auto* list = of.list();
+  std::vector<std::string_view> all;
+  if (list == nullptr) all = characters(*of.text());
+  const auto size = list != nullptr ? std::ssize(list->items) : std::ssize(all);
+  const auto place = [&](const Value* value, std::int64_t otherwise) {
+    if (!given(value)) return otherwise;
+    std::int64_t at = bound_of(value, "an end");
+    const std::int64_t low = by > 0 ? 0 : -1, high = by > 0 ? size : size - 1;
+    if (at < 0) at = at < -size ? low : at + size;
+    return std::clamp(at, low, high);
+  };
+  const std::int64_t begin = place(from, by > 0 ? 0 : size - 1),
+                     end = place(to, by > 0 ? size : -1);
+  std::string text;
+  std::vector<Value> items;
+  for (std::int64_t at = begin; by > 0 ? at < end : at > end;) {
+    if (list != nullptr)
+      items.push_back(list->items[static_cast<std::size_t>(at)]);
+    else
+      text += all[static_cast<std::size_t>(at)];
+    if (__builtin_add_overflow(at, by, &at)) break;
+  }
+  return list != nullptr ? of_list(std::move(items), list->form) : work.text(std::move(text));
+}
+
+Value range(Work& work, const Arguments& arguments) {
+  std::int64_t numbers[3] = {0, 0, 1};
+  const auto n = arguments.plain.size();
+  if (n == 0 || n > 3 || !arguments.named.empty())
+    throw Fault("range() takes one to three integers");
+  for (std::size_t i = 0; i < n; ++i)
+    if (!arguments.plain[i].whole(numbers[n == 1 ? 1 : i])) throw Fault("range() takes integers");
+  const auto [from, to, step] = numbers;
+  if (step == 0) throw Fault("range(): the step is 0");
+  constexpr std::size_t kMost = 100'000;  // Jinja's own bound
+  std::vector<Value> items;
+  for (std::int64_t at = from; step > 0 ? at < to : at > to;) {
+    if (items.size() == kMost) throw Fault(fmt::format("range() of more than {} numbers", kMost));
+    items.push_back(of_whole(at));
+    if (__builtin_add_overflow(at, step, &at)) break;
+  }
+  work.spend(items.size());
+  return of_list(std::move(items));
+}
+
+}  // namespace text::chat

@@ -1,0 +1,494 @@
+#include "text/chat/template_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "core/error.h"
+#include "core/printable.h"
+#include "text/chat/template_text.h"
+
+namespace text::chat {
+
+struct Scope {
+  std::shared_ptr<Scope> parent;
+  std::vector<std::pair<std::string, Value>> names = {};
+
+  const Value* find(std::string_view name) const {
+    for (const Scope* scope = this; scope != nullptr; scope = scope->parent.get())
+      for (const auto& [own, value] : scope->names)
+        if (own == name) return &value;
+    return nullptr;
+  }
+  void set(const std::string& name, Value value) {
+    for (auto& [own, old] : names)
+      if (own == name) {
+        old = std::move(value);
+        return;
+      }
+    names.emplace_back(name, std::move(value));
+  }
+};
+
+namespace {
+
+using What = Expression::What;
+
+constexpr int kDeepestCall = 700;  // expressions, blocks and macros in each other
+
+class Run {
+ public:
+  Run(const Dict& variables, Work work, std::time_t now)
+      : work_(work), now_(now), scope_(std::make_shared<Scope>()) {
+    for (const char* name : {"range", "namespace", "raise_exception", "strftime_now", "dict"})
+      scope_->set(name, {std::make_shared<const Function>(Function{name, nullptr, nullptr, {}})});
+    for (const auto& [name, value] : variables.members) scope_->set(name, value);
+    scope_ = std::make_shared<Scope>(Scope{scope_});
+  }
+  ~Run() {
+    // Namespaces and macros may hold each other.
+    for (const auto& space : spaces_) space->members.clear();
+    for (const auto& home : homes_) home->names.clear();
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  std::string run(const Block& block) {
+    std::string out;
+    out_ = &out;
+    execute(block);
+    return out;
+  }
+  int line() const { return line_; }
+
+ private:
+  enum class Flow : std::uint8_t { on, breaks, continues };
+
+  struct Deeper {
+    Run& run;
+    explicit Deeper(Run& of) : run(of) {
+      if (++run.depth_ > kDeepestCall) throw Fault("calls and expressions are too deep");
+    }
+    ~Deeper() { --run.depth_; }
+    Deeper(const Deeper&) = delete;
+    Deeper& operator=(const Deeper&) = delete;
+  };
+  // Names set within are gone behind it.
+  struct Inner {
+    Run& run;
+    std::shared_ptr<Scope> outer;
+    Inner(Run& of, std::shared_ptr<Scope> parent) : run(of), outer(of.scope_) {
+      run.scope_ = std::make_shared<Scope>(Scope{std::move(parent)});
+    }
+    ~Inner() { run.scope_ = outer; }
+    Inner(const Inner&) = delete;
+    Inner& operator=(const Inner&) = delete;
+  };
+
+  void print(const std::string& text) {
+    work_.spend(1 + text.size() / 16);
+    work_.expect_room(static_cast<double>(out_->size()) + static_cast<double>(text.size()));
+    *out_ += text;
+  }
+  template <class Body>
+  std::string caught(const Body& body) {
+    std::string text;
+    std::string* const outer = std::exchange(out_, &text);
+    struct Back {
+      Run& run;
+      std::string* to;
+      ~Back() { run.out_ = to; }
+    } back{*this, outer};
+    body();
+    return text;
+  }
+
+  // ---- statements
+
+  Flow execute(const Block& block) {
+    for (const auto& statement : block) {
+      const Flow flow = execute(*statement);
+      if (flow != Flow::on) return flow;
+    }
+    return Flow::on;
+  }
+
+  Flow execute(const Statement& statement) {
+    const Deeper guard(*this);
+    line_ = statement.line;
+    work_.spend(1);
+    switch (statement.what) {
+      case Statement::What::text:
+        print(statement.text);
+        return Flow::on;
+      case Statement::What::print: {
+        const Value value = evaluate(*statement.value);
+        line_ = statement.line;
+        work_.read(value);
+        print(printed(value));
+        return Flow::on;
+      }
+      case Statement::What::if_:
+        for (const auto& [condition, body] : statement.branches)
+          if (truth(evaluate(*condition))) return execute(body);
+        return execute(statement.otherwise);
+      case Statement::What::for_:
+        return loop(statement);
+      case Statement::What::set:
+        set(statement);
+        return Flow::on;
+      case Statement::What::scope: {
+        std::vector<std::pair<std::string, Value>> given;
+        for (const auto& [name, value] : statement.with) given.emplace_back(name, evaluate(*value));
+        const Inner inner(*this, scope_);
+        for (auto& [name, value] : given) scope_->set(name, std::move(value));
+        return execute(statement.body);
+      }
+      case Statement::What::macro:
+        scope_->set(statement.macro.name,
+                    {std::make_shared<const Function>(
+                        Function{statement.macro.name, nullptr, &statement.macro, scope_})});
+        homes_.push_back(scope_);
+        return Flow::on;
+      case Statement::What::filter: {
+        Flow flow = Flow::on;
+        std::string text = caught([&] {
+          const Inner inner(*this, scope_);
+          flow = execute(statement.body);
+        });
+        const Value value = filtered(*statement.value, std::move(text));
+        print(printed(value));
+        return flow;
+      }
+      case Statement::What::break_:
+        return Flow::breaks;
+      case Statement::What::continue_:
+        return Flow::continues;
+    }
+    return Flow::on;
+  }
+
+  // The filters of a block, on what it printed.
+  Value filtered(const Expression& filters, std::string text) {
+    const Value outer = std::exchange(block_, work_.text(std::move(text)));
+    Value value = evaluate(filters);
+    block_ = outer;
+    return value;
+  }
+
+  void assign(const Target& target, const Value& value) {
+    if (!target.member.empty()) {
+      const Value* found = scope_->find(target.names[0]);
+      const auto* space =
+          found != nullptr ? std::get_if<std::shared_ptr<Space>>(&found->is) : nullptr;
+      if (space == nullptr)
+        throw Fault(fmt::format("{} is no namespace, so {}.{} cannot be set", target.names[0],
+                                target.names[0], target.member));
+      work_.spend((*space)->members.size());
+      of_list({value});  // is not nested too deeply
+      (*space)->set(target.member, value);
+      return;
+    }
+    if (!target.unpacks) return scope_->set(target.names[0], value);
+    const auto parts = elements(value);
+    if (parts.size() != target.names.size())
+      throw Fault(fmt::format("{} values for {} names", parts.size(), target.names.size()));
+    for (std::size_t i = 0; i < parts.size(); ++i) scope_->set(target.names[i], parts[i]);
+  }
+
+  void set(const Statement& statement) {
+    if (statement.value) {
+      const Value value = evaluate(*statement.value);
+      line_ = statement.line;
+      return assign(statement.target, value);
+    }
+    std::string text = caught([&] {
+      const Inner inner(*this, scope_);
+      execute(statement.body);
+    });
+    const Value value = statement.condition ? filtered(*statement.condition, std::move(text))
+                                            : work_.text(std::move(text));
+    assign(statement.target, value);
+  }
+
+  Flow loop(const Statement& statement) {
+    const Value over = evaluate(*statement.value);
+    line_ = statement.line;
+    auto items = elements(over);
+    work_.spend(items.size());
+    if (statement.condition) {
+      std::vector<Value> kept;
+      for (const auto& one : items) {
+        const Inner inner(*this, scope_);
+        assign(statement.target, one);
+        if (truth(evaluate(*statement.condition))) kept.push_back(one);
+      }
+      items = std::move(kept);
+    }
+    const Value all = of_list(std::move(items));
+    const auto list = std::get<std::shared_ptr<const List>>(all.is);
+    const int depth = loops_;
+    struct Back {
+      int& loops;
+      int to;
+      ~Back() { loops = to; }
+    } back{loops_, depth};
+    ++loops_;
+    for (std::size_t at = 0; at < list->items.size(); ++at) {
+      work_.spend(1);
+      const Inner inner(*this, scope_);
+      assign(statement.target, list->items[at]);
+      scope_->set("loop", {std::make_shared<const Loop>(Loop{list, at, depth + 1})});
+      if (execute(statement.body) == Flow::breaks) break;
+    }
+    if (!list->items.empty()) return Flow::on;
+    const Inner inner(*this, scope_);
+    return execute(statement.otherwise);
+  }
+
+  // ---- expressions
+
+  Value evaluate(const Expression& expression) {
+    const Deeper guard(*this);
+    line_ = expression.line;
+    work_.spend(1);
+    switch (expression.what) {
+      case What::constant:
+        return expression.constant;
+      case What::name:
+        return named(expression.text);
+      case What::list:
+      case What::tuple:
+        return of_list(values(expression),
+                       expression.what == What::list ? List::Form::list : List::Form::tuple);
+      case What::dict:
+        return dict(expression);
+      case What::attribute: {
+        const Value of = evaluate(*expression.parts[0]);
+        line_ = expression.line;
+        spend_on_members(of);
+        return attribute(of, expression.text);
+      }
+      case What::item: {
+        const Value of = evaluate(*expression.parts[0]), key = evaluate(*expression.parts[1]);
+        line_ = expression.line;
+        spend_on_members(of);
+        return item(of, key);
+      }
+      case What::slice:
+        return sliced(expression);
+      case What::call:
+        return call(expression);
+      case What::filter: {
+        const Value value = expression.parts[0] ? evaluate(*expression.parts[0]) : block_;
+        const auto given = arguments(expression);
+        line_ = expression.line;
+        return apply_filter(work_, expression.text, value, given);
+      }
+      case What::test: {
+        const Value value = evaluate(*expression.parts[0]);
+        const auto given = arguments(expression);
+        line_ = expression.line;
+        return of_bool(apply_test(work_, expression.text, value, given));
+      }
+      case What::unary: {
+        const Value value = evaluate(*expression.parts[0]);
+        line_ = expression.line;
+        if (expression.text == "not") return of_bool(!truth(value));
+        const Value down = negative(value);
+        return expression.text == "-" ? down : negative(down);
+      }
+      case What::binary:
+        return binary(expression);
+      case What::compare:
+        return comparison(expression);
+      case What::choice:
+        if (truth(evaluate(*expression.parts[1]))) return evaluate(*expression.parts[0]);
+        return expression.parts[2]
+                   ? evaluate(*expression.parts[2])
+                   : undefined(
+                         "the inline if-expression evaluated to false and no else section was defined");
+    }
+    return {None{}};
+  }
+
+  // Members are looked through, a text's characters counted.
+  void spend_on_members(const Value& of) {
+    if (of.text() != nullptr) return work_.read(of);
+    if (of.dict() != nullptr) work_.spend(of.dict()->members.size() / 8);
+  }
+
+  Value named(const std::string& name) {
+    const Value* found = scope_->find(name);
+    return found != nullptr ? *found
+                            : undefined(fmt::format("'{}' is undefined", name.substr(0, 100)));
+  }
+  std::vector<Value> values(const Expression& expression) {
+    std::vector<Value> all;
+    for (const auto& part : expression.parts) all.push_back(evaluate(*part));
+    return all;
+  }
+  Value dict(const Expression& expression) {
+    std::vector<std::pair<std::string, Value>> members;
+    for (std::size_t i = 0; i < expression.parts.size(); i += 2) {
+      const Value key = evaluate(*expression.parts[i]);
+      Value value = evaluate(*expression.parts[i + 1]);
+      line_ = expression.line;
+      if (key.text() == nullptr) throw Fault("a dict whose keys are no texts is not supported");
+      put(members, *key.text(), std::move(value));
+    }
+    return of_dict(std::move(members));
+  }
+  void put(std::vector<std::pair<std::string, Value>>& members, const std::string& key,
+           Value value) {
+    work_.spend(members.size() / 8);
+    for (auto& [own, old] : members)
+      if (own == key) {
+        old = std::move(value);
+        return;
+      }
+    members.emplace_back(key, std::move(value));
+  }
+  Value sliced(const Expression& expression) {
+    std::optional<Value> parts[4];
+    for (std::size_t i = 0; i < 4; ++i)
+      if (expression.parts[i]) parts[i] = evaluate(*expression.parts[i]);
+    line_ = expression.line;
+    const auto end = [&](std::size_t i) { return parts[i] ? &*parts[i] : nullptr; };
+    return slice(work_, *parts[0], end(1), end(2), end(3));
+  }
+  Value binary(const Expression& expression) {
+    const Value left = evaluate(*expression.parts[0]);
+    if (expression.text == "and") return truth(left) ? evaluate(*expression.parts[1]) : left;
+    if (expression.text == "or") return truth(left) ? left : evaluate(*expression.parts[1]);
+    const Value right = evaluate(*expression.parts[1]);
+    line_ = expression.line;
+    return operate(work_, expression.text, left, right);
+  }
+  Value comparison(const Expression& expression) {
+    Value left = evaluate(*expression.parts[0]);
+    for (std::size_t i = 0; i < expression.operators.size(); ++i) {
+      Value right = evaluate(*expression.parts[i + 1]);
+      line_ = expression.line;
+      if (!compare(work_, expression.operators[i], left, right)) return of_bool(false);
+      left = std::move(right);
+    }
+    return of_bool(true);
+  }
+  Arguments arguments(const Expression& expression) {
+    Arguments given;
+    for (const auto& [name, value] : expression.arguments) {
+      if (name.empty())
+        given.plain.push_back(evaluate(*value));
+      else
+        given.named.emplace_back(name, evaluate(*value));
+    }
+    return given;
+  }
+
+  Value call(const Expression& expression) {
+    const Value callee = evaluate(*expression.parts[0]);
+    const auto given = arguments(expression);
+    line_ = expression.line;
+    if (const auto* nothing = std::get_if<Undefined>(&callee.is)) throw Fault(*nothing->why);
+    const auto* found = std::get_if<std::shared_ptr<const Function>>(&callee.is);
+    if (found == nullptr)
+      throw Fault(fmt::format("a value of type {} cannot be called", type_name(callee)));
+    const Function& function = **found;
+    if (function.macro != nullptr) return call_macro(function, given);
+    if (function.self) return call_method(work_, *function.self, function.name, given);
+    if (function.name == "range") return range(work_, given);
+    if (function.name == "raise_exception")
+      throw Fault(given.plain.empty() ? "the template refuses this" : printed(given.plain[0]));
+    if (function.name == "strftime_now") return time_text(given);
+    return members_of(function, given);
+  }
+
+  // namespace(...) and dict(...).
+  Value members_of(const Function& function, const Arguments& given) {
+    std::vector<std::pair<std::string, Value>> members;
+    for (const auto& first : given.plain) {
+      if (first.dict() == nullptr)
+        throw Fault(fmt::format("{}() takes a dict and names", function.name));
+      for (const auto& [key, value] : first.dict()->members) put(members, key, value);
+    }
+    for (const auto& [key, value] : given.named) put(members, key, value);
+    Value made = of_dict(std::move(members));
+    if (function.name == "dict") return made;
+    const auto space = std::make_shared<Space>(Space{made.dict()->members});
+    spaces_.push_back(space);
+    return {space};
+  }
+
+  Value time_text(const Arguments& given) const {
+    if (given.plain.size() != 1 || given.plain[0].text() == nullptr)
+      throw Fault("strftime_now() takes a format");
+    std::tm parts{};
+    ::localtime_r(&now_, &parts);
+    char text[1024];
+    const std::string form = *given.plain[0].text() + ".";  // so that no text has no bytes
+    const auto n = std::strftime(text, sizeof text, form.c_str(), &parts);
+    if (n == 0) throw Fault("strftime_now(): the format gives too long a text");
+    return of_text(std::string(text, n - 1));
+  }
+
+  Value call_macro(const Function& function, const Arguments& given) {
+    const MacroNode& macro = *function.macro;
+    if (given.plain.size() > macro.parameters.size())
+      throw Fault(fmt::format("macro '{}' takes not more than {} arguments", macro.name,
+                              macro.parameters.size()));
+    const int loops = std::exchange(loops_, 0);
+    struct Back {
+      int& loops;
+      int to;
+      ~Back() { loops = to; }
+    } back{loops_, loops};
+    const Inner inner(*this, function.home);
+    std::size_t used = 0;
+    for (std::size_t i = 0; i < macro.parameters.size(); ++i) {
+      const auto& [name, otherwise] = macro.parameters[i];
+      const Value* found = given.find(i, name);
+      const bool by_name =
+          std::any_of(given.named.begin(), given.named.end(),
+                      [&, &own = name](const auto& one) { return one.first == own; });
+      if (by_name && i < given.plain.size())
+        throw Fault(fmt::format("macro '{}' got two values for '{}'", macro.name, name));
+      if (by_name) ++used;
+      Value value = found != nullptr ? *found
+                    : otherwise      ? evaluate(*otherwise)
+                                : undefined(fmt::format("parameter '{}' was not provided", name));
+      scope_->set(name, std::move(value));
+    }
+    if (used < given.named.size())
+      throw Fault(
+          fmt::format("macro '{}' takes no argument '{}'", macro.name, given.named.back().first));
+    return work_.text(caught([&] { execute(macro.body); }));
+  }
+
+  Work work_;
+  std::time_t now_;
+  std::shared_ptr<Scope> scope_;
+  std::string* out_ = nullptr;
+  Value block_ = {None{}};
+  int line_ = 1, depth_ = 0, loops_ = 0;
+  std::vector<std::shared_ptr<Space>> spaces_;
+  std::vector<std::shared_ptr<Scope>> homes_;
+};
+
+}  // namespace
+
+std::string run_template(const Block& block, const Dict& variables, Work work, std::time_t now,
+                         const std::string& origin) {
+  Run run(variables, work, now);
+  try {
+    return run.run(block);
+  } catch (const Fault& fault) {
+    constexpr std::size_t kMost = 500;  // of a stranger's words
+    core::fail(core::Code::bad_data, "{}:{}: {}", origin, run.line(),
+               core::printable(std::string_view(fault.what()).substr(0, kMost)));
+  }
+}
+
+}  // namespace text::chat

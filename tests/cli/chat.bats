@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# Special tokens of a prompt and chat templates: which ids they are, where a note says that they are ordinary text, and what is
+# refused.
+
+load helpers
+
+# A tokenizer of bytes with three special tokens, of which the model's 259 words are the ids.
+setup_file() {
+  cd "$BATS_FILE_TMPDIR"
+  "$root"/tests/cli/tiny_gpt2 model 1 0.3 0.0 259
+  python3 - <<'PY'
+import json
+kept = [*range(33, 127), *range(161, 173), *range(174, 256)]
+names = {b: chr(b) for b in kept}
+names.update({b: chr(256 + i) for i, b in enumerate(b for b in range(256) if b not in kept)})
+added = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
+json.dump({
+    "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "post_processor": None,
+    "added_tokens": [{"id": 256 + i, "content": t, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+                      "special": True} for i, t in enumerate(added)],
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+    "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+    "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None,
+              "fuse_unk": False, "byte_fallback": False, "vocab": {**{names[b]: b for b in range(256)},
+                                                                 **{t: 256 + i for i, t in enumerate(added)}}, "merges": []},
+}, open("model/tokenizer.json", "w"))
+template = ("{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + eos_token + '\n' }}{% endfor %}"
+            "{% if add_generation_prompt %}{{ '<|im_start|>a\n' }}{% endif %}")
+json.dump({"eos_token": {"content": "<|im_end|>"}, "chat_template": template}, open("model/tokenizer_config.json", "w"))
+PY
+  cp -r model plain && rm plain/tokenizer_config.json
+}
+
+setup() {
+  cd "$BATS_FILE_TMPDIR"
+}
+
+@test "tokenize --special: special tokens of a text are these tokens; without it a note says that they are text" {
+  printf 'a<|im_end|>b' >text
+  run --separate-stderr tokenize -t model/tokenizer.json text -o plain.shard
+  [ "$status" -eq 0 ]
+  [[ $stderr == *'has the text of the special token <|im_end|> as ordinary text; --special makes it that token'* ]]
+  run --separate-stderr tokenize -t model/tokenizer.json --special text -o special.shard
+  [ "$status" -eq 0 ] && [[ $stderr != *ordinary* ]]
+  [ "$(shard cat plain.shard | wc -w)" -eq 13 ]
+  [ "$(shard cat special.shard | tr '\n' ' ')" = '97 257 98 258 ' ]
+  [ -z "$(tokenize -q -t model/tokenizer.json text -o plain.shard 2>&1)" ]
+  run --separate-stderr tokenize --decode --special special.shard
+  [ "$status" -eq 64 ]
+}
+
+@test "sample: --special, a line's own \"special\" and a token before the prompt are the same; without them a note" {
+  sample -m model --temperature 0 --max-tokens 9 --special --prompt '<|im_start|>hi' --json >special
+  sample -m model --temperature 0 --max-tokens 9 --begin '<|im_start|>' --prompt hi --json >begun
+  [ "$(field tokens <special)" = "$(field tokens <begun)" ]
+  echo '{"prompt": "<|im_start|>hi", "special": true}' >line.jsonl
+  sample -m model --temperature 0 --max-tokens 9 --json line.jsonl | cmp - special
+  run --separate-stderr sample -m model --temperature 0 --max-tokens 9 --prompt '<|im_start|>hi' --json
+  [ "$status" -eq 0 ]
+  [ "$(field tokens <<<"$output")" != "$(field tokens <special)" ]
+  [ "$stderr" = 'sample: --prompt has the text of the special token <|im_start|> as ordinary text; --special makes it that token' ]
+}
+
+@test "sample --chat: a prompt is a user's turn, messages are a conversation, --system stands before" {
+  printf '{"prompt": "<|im_start|>system\\nbe<|im_end|>\\n<|im_start|>user\\nhi<|im_end|>\\n<|im_start|>a\\n"}\n' >text.jsonl
+  sample -m model --temperature 0 --max-tokens 9 --special --json text.jsonl >text
+  run --separate-stderr sample -m model --temperature 0 --max-tokens 9 --chat --system be --prompt hi --json
+  [ "$status" -eq 0 ] && [ -z "$stderr" ] && [ "$output" = "$(cat text)" ]
+  echo '{"messages": [{"role": "system", "content": "be"}, {"content": "hi", "role": "user"}]}' >talk.jsonl
+  sample -m model --temperature 0 --max-tokens 9 --chat --json talk.jsonl | cmp - text
+}
+
+@test "score: a conversation is a context, by --chat" {
+  cat >asked.jsonl <<'LINES'
+{"messages": [{"role": "user", "content": "hi"}], "continuation": "yo"}
+{"context": "<|im_start|>user\nhi<|im_end|>\n<|im_start|>a\n", "continuation": "yo", "special": true}
+{"context": "<|im_start|>user\nhi<|im_end|>\n<|im_start|>a\n", "continuation": "yo"}
+{"messages": [{"role": "user", "content": "hi"}], "choices": ["yo", "no"]}
+LINES
+  run --separate-stderr score -m model --chat asked.jsonl
+  [ "$status" -eq 0 ]
+  [ "${lines[0]}" = "${lines[1]}" ] && [ "${lines[1]}" != "${lines[2]}" ]
+  near "$(jq .choices[0].log_prob <<<"${lines[3]}")" "$(jq .log_prob <<<"${lines[0]}")" 1e-4
+  [[ $stderr == *'asked.jsonl:3 has the text of the special token <|im_start|> as ordinary text'* ]]
+  run --separate-stderr score -m model asked.jsonl
+  [ "$status" -eq 65 ] && [[ $stderr == *'asked.jsonl:1: messages: a conversation goes with --chat'* ]]
+}
+
+@test "what --chat refuses: no template, a template's own refusal, a part of Jinja that is not there, options that do not go with it" {
+  run --separate-stderr sample -m plain --chat --prompt hi
+  [ "$status" -eq 65 ]
+  [ "$stderr" = 'sample: plain: no chat template in it (chat_template.jinja, or "chat_template" in tokenizer_config.json); put one there, or leave --chat out' ]
+  printf '\n{{ raise_exception("no, " + messages[0].role) }}' >plain/chat_template.jinja
+  run --separate-stderr sample -m plain --chat --prompt hi
+  [ "$status" -eq 65 ] && [ "$stderr" = 'sample: --prompt: plain/chat_template.jinja:2: no, user' ]
+  printf '{%% include "x" %%}' >plain/chat_template.jinja
+  run --separate-stderr sample -m plain --chat --prompt hi
+  [ "$status" -eq 65 ] && [ "$stderr" = 'sample: plain/chat_template.jinja:1: {% include %} is not supported' ]
+  rm plain/chat_template.jinja
+  run --separate-stderr sample -m model --system be --prompt hi
+  [ "$status" -eq 64 ]
+  run --separate-stderr sample -m model --chat --begin none --prompt hi
+  [ "$status" -eq 64 ]
+  run --separate-stderr sample -m model talk.jsonl --format jsonl
+  [ "$status" -eq 65 ]
+}
+
+@test "annotate --special: special tokens of a text are these tokens" {
+  printf 'a<|im_end|>b' >text
+  [ "$(annotate -m model --from text --special --json text | wc -l)" -lt "$(annotate -q -m model --from text --json text | wc -l)" ]
+  run --separate-stderr annotate -m model --special special.shard
+  [ "$status" -eq 64 ]
+}

@@ -1,0 +1,169 @@
+// Chat templates: the same texts as jinja2 (tests/golden/chat_template.py), what is refused, bounds,
+// and where a model's folder has its template.
+
+#include "text/chat/chat_template.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "core/error.h"
+#include "core/file_text.h"
+
+namespace {
+
+using core::OrderedJson;
+
+const std::string kFolder = "tests/golden/chat_template/";
+constexpr std::time_t kNewYear = 1735732800;  // noon of 2025-01-01
+
+OrderedJson read(const std::string& name) {
+  return OrderedJson::parse(core::read_file(kFolder + name));
+}
+
+/// null: it is refused.
+OrderedJson rendered(const std::string& source, const OrderedJson& variables) {
+  try {
+    return text::ChatTemplate(source, "t").render(variables, kNewYear);
+  } catch (const core::Error& error) {
+    DOCTEST_CHECK(error.code() == core::Code::bad_data);
+    DOCTEST_CHECK(std::string(error.what()).starts_with("t:"));
+    return nullptr;
+  }
+}
+
+std::string why_refused(const std::string& source,
+                        const OrderedJson& variables = OrderedJson::object(),
+                        const text::ChatLimits& limits = {}) {
+  try {
+    text::ChatTemplate(source, "t").render(variables, kNewYear, limits);
+  } catch (const core::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+struct Folder {
+  std::string path =
+      std::filesystem::temp_directory_path() / ("chat_template." + std::to_string(::getpid()));
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path + "/" + name) << text;
+  }
+};
+
+DOCTEST_TEST_CASE("templates of models give the texts that jinja2 gives") {
+  const auto talks = read("conversations.json"), texts = read("texts.json");
+  for (const auto& [name, expected] : texts.items()) {
+    const auto source = core::read_file(kFolder + name);
+    for (std::size_t i = 0; i < talks.size(); ++i) {
+      OrderedJson variables = {{"bos_token", "<s>"},
+                               {"eos_token", "</s>"},
+                               {"tools", nullptr},
+                               {"documents", nullptr},
+                               {"add_generation_prompt", true}};
+      variables.update(talks[i]);
+      DOCTEST_CAPTURE(name);
+      DOCTEST_CAPTURE(i);
+      DOCTEST_CHECK(rendered(source, variables) == expected[i]);
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("pieces of templates give the texts that jinja2 gives") {
+  const auto all = read("snippets.json");
+  for (const auto& one : all["snippets"]) {
+    const auto source = one["template"].get<std::string>();
+    DOCTEST_CAPTURE(source);
+    DOCTEST_CHECK(rendered(source, all["variables"]) == one["text"]);
+  }
+}
+
+DOCTEST_TEST_CASE("a template that is refused is told by its line and what is not supported") {
+  DOCTEST_CHECK(why_refused("a\n{% block x %}") == "t:2: {% block %} is not supported");
+  DOCTEST_CHECK(why_refused("\n\n{{ 1|nofilter }}") == "t:3: the filter nofilter is not supported");
+  DOCTEST_CHECK(why_refused("{{ 1 is notest }}") == "t:1: the test notest is not supported");
+  DOCTEST_CHECK(why_refused("{{ raise_exception('no\x1b[2J way') }}") == "t:1: no\\x1b[2J way");
+  DOCTEST_CHECK(why_refused("{% if x %}") == "t:1: {% endif %} is missing");
+  DOCTEST_CHECK(why_refused("{{ f(*x) }}").find("are not supported") != std::string::npos);
+  DOCTEST_CHECK(why_refused("{{ '%s' % 1 }}") == "t:1: formatting a text by % is not supported");
+  DOCTEST_CHECK(why_refused("{{ x.y.z }}") == "t:1: 'x' is undefined");
+}
+
+DOCTEST_TEST_CASE("hostile templates end soon") {
+  const text::ChatLimits small{20'000, 10'000};
+  const OrderedJson none = OrderedJson::object();
+  DOCTEST_CHECK(
+      why_refused("{% for i in range(1000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}",
+                  none, small) == "t:1: the template takes too many steps");
+  DOCTEST_CHECK(why_refused("{{ 'x' * 1000000000000 }}", none, small) ==
+                "t:1: the template makes too long a text");
+  DOCTEST_CHECK(
+      why_refused(
+          "{% set n = namespace(t='xx') %}{% for i in range(60) %}{% set n.t = n.t + n.t %}{% endfor %}",
+          none, small) == "t:1: the template makes too long a text");
+  DOCTEST_CHECK(
+      why_refused(
+          "{% set n = namespace(l=[]) %}{% for i in range(999) %}{% set n.l = [n.l] %}{% endfor %}",
+          none, small) == "t:1: lists or dicts more than 128 deep");
+  DOCTEST_CHECK(
+      why_refused(
+          "{% set n = namespace(l=['abc']) %}{% for i in range(99) %}{% set n.l = [n.l, n.l] %}{% endfor %}{{ n.l }}",
+          none, small) == "t:1: the template takes too many steps");
+  DOCTEST_CHECK(why_refused("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}") ==
+                "t:1: calls and expressions are too deep");
+  DOCTEST_CHECK(why_refused("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') +
+                            " }}") == "t:1: expressions more than 200 deep");
+  std::string sum = "{{ 1";
+  for (int i = 0; i < 5000; ++i) sum += "+1";
+  DOCTEST_CHECK(why_refused(sum + " }}") == "t:1: expressions more than 200 deep");
+  std::string blocks;
+  for (int i = 0; i < 100; ++i) blocks += "{% if 1 %}";
+  DOCTEST_CHECK(why_refused(blocks) == "t:1: blocks more than 60 deep");
+  // Namespaces that hold each other, and macros that hold their scope, are freed.
+  DOCTEST_CHECK(
+      why_refused(
+          "{% set a = namespace() %}{% set b = namespace(a=a) %}{% set a.b = b %}{% macro m() %}{% endmacro %}{{ m() }}") ==
+      "");
+}
+
+DOCTEST_TEST_CASE(
+    "a folder's template is chat_template.jinja, else the default one of tokenizer_config.json") {
+  const Folder folder;
+  DOCTEST_CHECK_FALSE(text::Chat::of_folder(folder.path).has_value());
+  const auto user = text::user_turn("hi");
+  folder.write(
+      "tokenizer_config.json",
+      R"({"bos_token": {"content": "<b>"}, "eos_token": "<e>", "chat_template": "{{ bos_token }}A{{ messages[0].content }}{{ eos_token }}{{ add_generation_prompt }}"})");
+  DOCTEST_CHECK(text::Chat::in_folder(folder.path).prompt(user, "", "here") == "<b>Ahi<e>True");
+  DOCTEST_CHECK(text::Chat::in_folder(folder.path).prompt(user, "be", "here") == "<b>Abe<e>True");
+  folder.write(
+      "tokenizer_config.json",
+      R"({"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]})");
+  DOCTEST_CHECK(text::Chat::in_folder(folder.path).prompt(user, "", "here") == "D");
+  folder.write("chat_template.jinja", "{% for m in messages %}{{ m.role }}:{% endfor %}\n");
+  const auto chat = text::Chat::in_folder(folder.path);
+  DOCTEST_CHECK(chat.prompt(user, "s", "here") == "system:user:");
+  const auto refused = [&](const OrderedJson& messages, const std::string& system) {
+    try {
+      chat.prompt(messages, system, "here");
+    } catch (const core::Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  DOCTEST_CHECK(refused({{"role", "user"}}, "").starts_with("here: messages: takes"));
+  DOCTEST_CHECK(refused(OrderedJson::array(), "").starts_with("here: messages: takes"));
+  DOCTEST_CHECK(refused(OrderedJson::array({1}), "").starts_with("here: messages: takes"));
+  DOCTEST_CHECK(refused(OrderedJson::array({{{"role", "system"}, {"content", "x"}}}), "s")
+                    .find("leave --system out") != std::string::npos);
+  folder.write("chat_template.jinja", "{{ raise_exception('no system') }}");
+  DOCTEST_CHECK_THROWS_WITH(text::Chat::in_folder(folder.path).prompt(user, "", "here"),
+                            ("here: " + folder.path + "/chat_template.jinja:1: no system").c_str());
+}
+
+}  // namespace
