@@ -37,7 +37,8 @@ struct Export : model::ExportOptions {
 struct Import : model::ImportOptions {
   std::string file;
   void fields(core::FieldList& f) {
-    f.positional("FILE", file, "GGUF file, or checkpoint of torch.save or its folder").required = true;
+    f.positional("FILE", file, "GGUF file, or checkpoint of torch.save or its folder").required =
+        true;
     ImportOptions::fields(f);
   }
 };
@@ -112,7 +113,8 @@ int model_main(int argc, char** argv) {
                     "  model verify model", checked, verify, {"DIR"}),
        cli::command("export", "Write a model as one of a family of transformers.",
                     "  model export model --family gpt2 -o gpt2", given, export_folder, {"DIR"}),
-       cli::command("import", "Make a model of a GGUF file, or of a checkpoint of nanoGPT or fairseq.",
+       cli::command("import",
+                    "Make a model of a GGUF file, or of a checkpoint of nanoGPT or fairseq.",
                     "  model import -t gpt2.json ckpt.pt -o model", brought, import_file,
                     {"FILE", "tokenizer"})});
 }

@@ -6,12 +6,14 @@
 
 namespace model {
 
-/// The name of a model's tokenizer for messages: a folder's tokenizer.json, or the GGUF file.
+/// The name of a model's tokenizer for messages: a folder's tokenizer.json, or the GGUF
+/// file.
 std::string tokenizer_path(const std::string& folder);
 
 /// Canonical JSON of the folder's tokenizer.json, else of its vocab.json and merges.txt, else
-/// empty; of a GGUF file, of its metadata (gguf_tokenizer()). Throws Error{bad_data} for a tokenizer that Tessera does not have, and for a vocab.json
-/// and merges.txt beside another "tokenizer_class" than GPT-2's.
+/// empty; of a GGUF file, of its metadata (gguf_tokenizer()). Throws Error{bad_data} for a
+/// tokenizer that Tessera does not have, and for a vocab.json and merges.txt beside another
+/// "tokenizer_class" than GPT-2's.
 std::string read_tokenizer(const std::string& folder);
 
 /// The id of the token after each document; -1: none.

@@ -1,6 +1,6 @@
 #pragma once
-// What a GGUF file of llama.cpp's says of a model, as a family of transformers says it: config.json,
-// and the weights under the names and in the layout that the family has.
+// What a GGUF file of llama.cpp's says of a model, as a family of transformers says it:
+// config.json, and the weights under the names and in the layout that the family has.
 
 #include <cstdint>
 #include <map>

@@ -15,8 +15,8 @@ namespace model {
 /// belong together.
 std::string gguf_tokenizer(const GgufFile& file);
 
-/// The texts of the tokens that a chat template may name: {"bos_token": "<s>", "eos_token": ...}, as
-/// many as the metadata have.
+/// The texts of the tokens that a chat template may name: {"bos_token": "<s>", "eos_token": ...},
+/// as many as the metadata have.
 core::OrderedJson gguf_special_tokens(const GgufFile& file);
 
 }  // namespace model
