@@ -8,6 +8,7 @@
 #include "infer/answers/joint_tokens.h"
 #include "infer/score/report.h"
 #include "infer/windows/begin.h"
+#include "model/model_chat.h"
 #include "nn/base/arch_facts.h"
 #include "text/formats/tokenizer_json.h"
 
@@ -98,7 +99,7 @@ Answerer::Answerer(const AnswererOptions& options)
          tokenizer_->size(), loaded_.model->vocabulary);
   encoder_ = tokenizer_->encoder();
   special_text_.emplace(*tokenizer_);
-  if (options_.chat) chat_ = text::Chat::in_folder(loaded_.folder);
+  if (options_.chat) chat_ = model::chat_of(loaded_.folder);
   if (!options_.system.empty() && !options_.chat)
     fail(Code::usage, "--system: goes with --chat; give it too");
   const auto& windows = options_.windows;

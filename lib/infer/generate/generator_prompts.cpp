@@ -9,6 +9,7 @@
 #include "core/json_member.h"
 #include "core/plain_text.h"
 #include "infer/generate/generator_options.h"
+#include "model/model_chat.h"
 #include "shard/unpacked_source.h"
 
 namespace infer {
@@ -175,7 +176,7 @@ PromptReader PromptOptions::open(const std::set<std::string>& given,
         core::fail(Code::usage, "--{}: the chat template makes the whole text; leave one out",
                    name);
   PromptReader reader = open_plain(given);
-  if (chat) reader.talk(text::Chat::in_folder(folder), system);
+  if (chat) reader.talk(model::chat_of(folder), system);
   return reader;
 }
 

@@ -83,7 +83,7 @@ struct PromptOptions {
 
   /// The text of --prompt if it is among the `given`, else the file (none is stdin). With `chat`
   /// they talk by the template of `folder`. Throws Error{usage} for both, and for what does not go
-  /// with `chat`; and as Chat::in_folder() does.
+  /// with `chat`; and as model::chat_of() does.
   PromptReader open(const std::set<std::string>& given, const std::string& folder) const;
 
  private:

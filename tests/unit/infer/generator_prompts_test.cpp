@@ -108,10 +108,10 @@ DOCTEST_TEST_CASE("given prompts are handed out in order") {
 DOCTEST_TEST_CASE("a prompt of the command line, or a file, never both") {
   infer::PromptOptions options;
   options.prompt = "a";
-  DOCTEST_CHECK(texts_of(options.open({"prompt"}).next(2)) == Texts{"a"});
+  DOCTEST_CHECK(texts_of(options.open({"prompt"}, "model").next(2)) == Texts{"a"});
   options.file = "/nowhere/at/all";
-  DOCTEST_CHECK(thrown([&] { options.open({"prompt"}); }).code == 64);
-  const auto error = thrown([&] { options.open({}); });
+  DOCTEST_CHECK(thrown([&] { options.open({"prompt"}, "model"); }).code == 64);
+  const auto error = thrown([&] { options.open({}, "model"); });
   DOCTEST_CHECK(error.code == 66);
   DOCTEST_CHECK(error.names("goes behind --prompt"));
 }

@@ -1,0 +1,22 @@
+#include "model/model_chat.h"
+
+#include "core/error.h"
+#include "model/gguf/gguf_file.h"
+#include "model/gguf/gguf_tokenizer.h"
+#include "model/model_path.h"
+
+namespace model {
+
+text::Chat chat_of(const std::string& given) {
+  const std::string path = model_folder(given);
+  if (!is_gguf(path)) return text::Chat::in_folder(path);
+  const GgufFile file(path);
+  const auto source = file.text("tokenizer.chat_template");
+  if (!source)
+    core::fail(core::Code::bad_data,
+               "{}: no tokenizer.chat_template in it, so no turn can be written; leave --chat out",
+               path);
+  return {text::ChatTemplate(std::string(*source), path), gguf_special_tokens(file)};
+}
+
+}  // namespace model
