@@ -5,7 +5,7 @@ load helpers
 
 setup_file() {
   cd "$BATS_FILE_TMPDIR"
-  cat "$root"/man/*.scd "$root"/CONTRIBUTING.md >text
+  zstdcat "$root"/examples/novels/the-lost-world.txt.zst >text
   tokenize -q --learn bpe --vocab-size 600 text -o bpe.json
   tokenize -q -t bpe.json text -o text.shard.zst
   bm25-pack --json --segment 64 text.shard.zst -o greedy.shard.zst 2>greedy.report
