@@ -273,7 +273,7 @@ DOCTEST_TEST_CASE("tensors in several files: each in the one that the index name
   });
   refused(Code::bad_data, "not an index of tensors",
           [](const Copy& folder) { overwrite(folder / kIndex, "[]"); });
-  refused(Code::no_input, "no model.safetensors in it",
+  refused(Code::no_input, "no weights in it: no model.safetensors",
           [](const Copy& folder) { fs::remove(folder / kIndex); });
   refused(Code::bad_data, "no tensor model.layers.0.self_attn.q_proj.bias (16) in it",
           [](const Copy& folder) {
