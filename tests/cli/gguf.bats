@@ -61,9 +61,9 @@ END
   sed 's/llama/mamba/g' llama.gguf >mamba.gguf
   refused 78 'general.architecture "mamba" is not supported' mamba.gguf
   printf 'no model' >text.gguf
-  refused 65 'not a GGUF file' text.gguf
+  refused 65 'a text file' text.gguf
   run --separate-stderr tokenize -q -t llama.gguf text.gguf -o x.shard.zst
-  [ "$status" -eq 65 ] && [[ $stderr == 'tokenize: llama.gguf: a GGUF file, a model; model import '* ]]
+  [ "$status" -eq 65 ] && [[ $stderr == 'tokenize: llama.gguf: is a GGUF file, not a tokenizer' ]]
 }
 
 @test "SmolLM2's GGUF file continues a text, and is the same model when it is imported" {
