@@ -1,6 +1,6 @@
 // Torch and FAISS in one process, linked as the programs are: one OpenMP runtime, and the matrix
-// product is the process's own (nn/product/sgemm.h), which hands on to torch's. (With OpenBLAS first,
-// torch's own product runs at a fifth of its speed.)
+// product is the process's own (nn/product/sgemm.h), which hands on to torch's. (With OpenBLAS
+// first, torch's own product runs at a fifth of its speed.)
 #include <dlfcn.h>
 #ifdef TESSERA_FAISS
 #include <faiss/IndexFlat.h>

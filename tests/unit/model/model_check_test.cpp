@@ -97,8 +97,7 @@ DOCTEST_TEST_CASE("all faults are told, and what does not depend on one is still
   DOCTEST_REQUIRE(changed.faults.size() == 1);
   DOCTEST_CHECK(changed.faults[0].find("not the configuration that was saved") !=
                 std::string::npos);
-  expect_error(Code::no_input, "is not there",
-               [&] { model::check_model(folder / "nothing"); });
+  expect_error(Code::no_input, "is not there", [&] { model::check_model(folder / "nothing"); });
 }
 
 DOCTEST_TEST_CASE(

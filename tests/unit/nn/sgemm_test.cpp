@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "nn/product/sgemm.h"
 #include "nn/base/torch.h"
+#include "nn/product/sgemm.h"
 #include "nn/product/sgemm_kernels.h"
 
 namespace {

@@ -1,5 +1,5 @@
-// Chat templates: the same texts as jinja2 (tests/golden/chat_template.py), what is refused, bounds,
-// and where a model's folder has its template.
+// Chat templates: the same texts as jinja2 (tests/golden/chat_template.py), what is refused,
+// bounds, and where a model's folder has its template.
 
 #include "text/chat/chat_template.h"
 
