@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "model/gguf/gguf_tokenizer.h"
 #include "model/gguf_tensors.h"
+#include "nn/base/torch.h"
 #include "model/model_config.h"
 #include "model/tensor_files.h"
 #include "model/weights.h"
