@@ -52,8 +52,8 @@ setup() {
   needs train
   for pair in --learning-rate=1:--lr --batch_size=2:--batch --n-layer=2:--layers --block-size=8:--segment; do
     run --separate-stderr -64 train "${pair%:*}"
-    [ "$stderr" = "train: ${pair%=*}: no such option; did you mean ${pair#*:}?" ]
+    [ "$stderr" = "train: ${pair%=*}: no such option; did you mean ${pair#*:}?; see --help" ]
   done
   run --separate-stderr -64 sample --max-new-tokens 5
-  [[ $stderr == *"; did you mean --max-tokens?" ]]
+  [[ $stderr == *"; did you mean --max-tokens?; see --help" ]]
 }

@@ -81,7 +81,7 @@ says() {
   heading() { awk -v flag="  $1 " '/^[A-Z]/ { last = $0 } index($0, flag) == 1 { print last }' help; }
   sample --help >help
   [ "$(heading --layer-memory)" = "Memory of layers:" ]
-  [ "$(heading --precision)" = "Computing:" ]
+  [ "$(heading --device)" = "Computing:" ]
   [ "$(heading --spans)" = "Spans:" ]
   [ "$(heading --report)" = "$(heading --seed)" ]
   build-ngrams --help >help

@@ -154,7 +154,7 @@ first = json.loads(open("trime/metrics.jsonl").readline())["loss"]
 assert first < 3.9, first
 config = json.load(open("trime/config.json"))["tessera"]
 assert config["model"]["d_model"] == 16 and config["memory"] == "local,long", config'
-  run --separate-stderr -0 train --from plain --plan --json "$data/train.shard.zst"
+  run --separate-stderr -0 train --from plain --segment 32 --plan --json "$data/train.shard.zst"
   [ "$stderr" = "train: --from: rate 2e-5, one epoch; --lr and --steps set others" ]
   run -64 train --from plain --layers 2 --steps 20 -o other "$data/train.shard.zst"
   [[ $output == *"--layers: plain has 1, not 2"* ]]
