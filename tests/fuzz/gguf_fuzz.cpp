@@ -10,10 +10,10 @@
 #include "core/error.h"
 #include "model/gguf/gguf_tokenizer.h"
 #include "model/gguf_tensors.h"
-#include "nn/base/torch.h"
 #include "model/model_config.h"
 #include "model/tensor_files.h"
 #include "model/weights.h"
+#include "nn/base/torch.h"
 #include "text/formats/tokenizer_json.h"
 #include "unit/model/counted_memory.h"
 
