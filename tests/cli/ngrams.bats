@@ -192,7 +192,9 @@ END
     head -c 140 "index/$file" >"s/$file"
     refused 65 "$file" ngrams find -n s the
     rm "s/$file"
-    refused 66 "$file" ngrams find -n s the
+    missing=$file
+    [ "$file" != ngrams.json ] || missing='no index of n-grams'
+    refused 66 "$missing" ngrams find -n s the
   done
 }
 
