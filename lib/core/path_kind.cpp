@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstdint>
 #include <cstdlib>
@@ -137,7 +136,7 @@ PathKind folder_kind(const std::string& path, const std::string& name) {
   if (name.starts_with("models--")) return PathKind::hub_model;
   if (has("store.json")) return PathKind::datastore;
   if (has("ngrams.json")) return PathKind::ngrams;
-  if (has_any({"ckpt.pt", "checkpoint_best.pt", "checkpoint_last.pt", "model.pt"}))
+  if (std::any_of(kCheckpointNames.begin(), kCheckpointNames.end(), has))
     return PathKind::checkpoints;
   if (has_any({"tokenizer.json", "tokenizer.model", "vocab.json"}))
     return PathKind::tokenizer_folder;

@@ -2,10 +2,15 @@
 // What a path is, for messages that say it: looked at by name, by a file's first bytes and by the
 // names in a folder.
 
+#include <array>
 #include <string>
 #include <string_view>
 
 namespace core {
+
+/// What trainers name their checkpoints, the one to take first.
+inline constexpr std::array kCheckpointNames = {"ckpt.pt", "checkpoint_best.pt",
+                                                "checkpoint_last.pt", "model.pt"};
 
 enum class PathKind {
   nothing,      ///< nothing is there
@@ -32,7 +37,7 @@ enum class PathKind {
   datastore,         ///< has store.json
   ngrams,            ///< has ngrams.json
   tokenizer_folder,  ///< has a tokenizer's files alone
-  checkpoints,       ///< has a trainer's ckpt.pt or the like
+  checkpoints,       ///< has one of kCheckpointNames
   empty_folder,
   folder,
 };

@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <array>
 #include <filesystem>
 
 #include "core/error.h"
@@ -23,8 +22,6 @@ namespace {
 
 using core::Code;
 using core::fail;
-
-constexpr std::array kNames = {"ckpt.pt", "checkpoint_best.pt", "checkpoint_last.pt", "model.pt"};
 
 std::shared_ptr<nn::Model> blank_model(const ImportedModel& read, const std::string& origin) {
   const nn::NoFirstValues unset;
@@ -75,11 +72,12 @@ std::string tokenizer_for(const ImportOptions& options, std::int64_t vocabulary)
 std::string checkpoint_at(const std::string& path) {
   if (core::path_kind(path) == core::PathKind::hub_id) core::refuse_hub_id(path);
   if (!std::filesystem::is_directory(path)) return path;
-  for (const char* name : kNames)
+  for (const char* name : core::kCheckpointNames)
     if (core::exists(path + "/" + name)) return path + "/" + name;
   if (core::exists(path + "/config.json") && core::exists(path + "/model.safetensors"))
     fail(Code::no_input, "{}: programs read it as it is; give it to -m", path);
-  fail(Code::no_input, "{}: none of {}, pytorch_model.bin in it", path, fmt::join(kNames, ", "));
+  fail(Code::no_input, "{}: none of {}, pytorch_model.bin in it", path,
+       fmt::join(core::kCheckpointNames, ", "));
 }
 
 ImportReport import_transformers(const std::string& given, const ImportOptions& options,
