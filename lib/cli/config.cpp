@@ -102,7 +102,7 @@ class Setter {
 
   // The table's name as the fields have it. Throws where no field has such a group.
   std::string table(const std::string& written, const std::string& where) const {
-    const std::string name = with_hyphens(written);
+    std::string name = with_hyphens(written);
     std::vector<std::string> headers;
     for (const auto& field : fields_.all()) {
       if (field.positional || field.group.empty()) continue;

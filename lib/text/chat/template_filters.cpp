@@ -133,8 +133,8 @@ Value map_filter(const Filtered& f) {
   if (const Value* path = f.find(f.arguments.plain.size(), "attribute")) {
     const Value* otherwise = f.find(f.arguments.plain.size(), "default");
     for (const auto& one : f.items()) {
-      Value found = at_path(one, *path);
-      made.push_back(found.undefined() && otherwise != nullptr ? *otherwise : std::move(found));
+      made.push_back(at_path(one, *path));
+      if (made.back().undefined() && otherwise != nullptr) made.back() = *otherwise;
     }
     return of_list(std::move(made), List::Form::lazy);
   }
@@ -230,7 +230,7 @@ std::optional<double> read_number(std::string text) {
 
 Value int_filter(const Filtered& f) {
   const Value* otherwise = f.find(0, "default");
-  const Value fallback = otherwise != nullptr ? *otherwise : of_whole(0);
+  Value fallback = otherwise != nullptr ? *otherwise : of_whole(0);
   const auto base = f.whole(1, "base", 10);
   if (base != 10) throw Fault("the filter int with a base is not supported");
   if (std::int64_t n = 0; f.value.whole(n)) return of_whole(n);
