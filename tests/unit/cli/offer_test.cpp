@@ -11,7 +11,7 @@
 
 namespace {
 
-struct Options {
+struct OfferOptions {
   bool flag = true;
   std::int64_t size = 4096, memory = 2147483648;
   double rate = 0.1, most = std::numeric_limits<double>::infinity();
@@ -35,14 +35,14 @@ struct Options {
 };
 
 int whole_main(int argc, char** argv) {
-  Options options;
+  OfferOptions options;
   return cli::run(argc, argv, {"program", "For tests.", "  program FILE"}, options,
-                  [](const Options&, const cli::Context&) { return 3; });
+                  [](const OfferOptions&, const cli::Context&) { return 3; });
 }
 
 int verbs_main(int argc, char** argv) {
-  Options one, two;
-  const auto body = [](const Options&, const cli::Context&) { return 4; };
+  OfferOptions one, two;
+  const auto body = [](const OfferOptions&, const cli::Context&) { return 4; };
   return cli::run(argc, argv, {"program", "For tests.", ""},
                   {cli::command("one", "The first.", "  program one", one, body),
                    cli::command("two", "The second.", "", two, body)});

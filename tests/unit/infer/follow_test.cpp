@@ -16,7 +16,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kTypes = 5, kRows = 60;
+constexpr std::int64_t kWordTypes = 5, kRows = 60;
 
 // What was found for a token, and what came next.
 struct Token {
@@ -26,23 +26,23 @@ struct Token {
 };
 
 struct Followed {
-  nn::Model model = tiny::model_of("transformer", "learned", kTypes, torch::kFloat64);
+  nn::Model model = tiny::model_of("transformer", "learned", kWordTypes, torch::kFloat64);
   TemporaryFolder folder;
-  std::vector<Stored> entries = tiny::entries_of(kRows, model.architecture->d_key(), kTypes, 1);
-  tiny::Text text = tiny::text_of({90, 60}, kTypes, 7);
+  std::vector<Stored> entries = tiny::entries_of(kRows, model.architecture->d_key(), kWordTypes, 1);
+  tiny::Text text = tiny::text_of({90, 60}, kWordTypes, 7);
   tiny::Shard shard{text};
   infer::WindowPlan windows = tiny::windows_of(24, 8);
   infer::MemoryPlan plan;
   infer::Totals totals;
   explicit Followed(const std::string& metric = "ip") {
-    tiny::make_store(folder / "store", entries, kTypes, {metric, "exact", "other"});
+    tiny::make_store(folder / "store", entries, kWordTypes, {metric, "exact", "other"});
     auto options = tiny::memory_of("none");
     options.stores.folders = {folder / "store"}, options.stores.combine = "interpolate";
     options.stores.k = 20, options.stores.temperature = 2;
     plan = infer::plan_memory(
         options, windows, model, {},
         std::make_shared<const infer::Stores>(options.stores.folders, "m", "t", "model",
-                                              model.architecture->d_key(), kTypes));
+                                              model.architecture->d_key(), kWordTypes));
   }
   // Window by window.
   std::vector<std::vector<Token>> found() {

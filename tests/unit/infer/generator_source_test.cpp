@@ -35,7 +35,7 @@ model::Loaded translator(const std::string& positions = "sinusoidal") {
   return loaded;
 }
 
-infer::GeneratorOptions options_of(std::int64_t beam, double penalty = 1) {
+infer::GeneratorOptions beam_options(std::int64_t beam, double penalty = 1) {
   infer::GeneratorOptions options;
   options.translation.source = true;
   options.translation.max_len_a = 0.5, options.translation.max_len_b = 2;
@@ -104,7 +104,7 @@ DOCTEST_TEST_CASE("a translation is what plain beam search finds, in any batch")
       return tokens.back() == kEnd || tokens.back() == newline;
     };
     for (const double penalty : {0.0, 0.6, 1.0}) {
-      auto options = options_of(3, penalty), alone = options;
+      auto options = beam_options(3, penalty), alone = options;
       alone.batch = 1, options.batch = 12;
       const auto found = translate(loaded, options, kLines);
       const auto singly = translate(loaded, alone, kLines);
@@ -133,7 +133,7 @@ DOCTEST_TEST_CASE("a translation is what plain beam search finds, in any batch")
 
 DOCTEST_TEST_CASE("drawn translations are of their source, whatever is beside them") {
   const auto loaded = translator();
-  auto options = options_of(0);
+  auto options = beam_options(0);
   options.samples = 2, options.draw.temperature = 0;
   for (const auto& [key, sample] : translate(loaded, options, kLines)) {
     const auto source = source_of(loaded, kLines[key.first]);
@@ -148,7 +148,7 @@ DOCTEST_TEST_CASE("drawn translations are of their source, whatever is beside th
 
 DOCTEST_TEST_CASE("where a full window keeps its newer half, the source is read again") {
   const auto loaded = translator("learned");
-  auto options = options_of(0);
+  auto options = beam_options(0);
   options.samples = 1, options.draw.temperature = 0, options.window = 6, options.ignore_end = true;
   options.translation.max_len_a = 0, options.translation.max_len_b = 30;
   for (const auto& [key, sample] : translate(loaded, options, {"der Hund sieht", "die Katze"})) {
@@ -204,7 +204,7 @@ DOCTEST_TEST_CASE("stores join a translation as by hand, and are cited with what
       part *= (combine == "released" ? 1 : share) / all;
       return std::pair(Tensor(part + (1 - share) * words), part);
     };
-    auto options = options_of(3, 0.6);
+    auto options = beam_options(3, 0.6);
     options.cite = true;
     const auto found = translate(loaded, options, kLines, nullptr, memory);
     for (const std::size_t line : {0, 2, 5}) {
@@ -232,7 +232,7 @@ DOCTEST_TEST_CASE("stores join a translation as by hand, and are cited with what
 
 DOCTEST_TEST_CASE("an empty line stays empty; one too long is named, or cut with a warning") {
   const auto loaded = translator();
-  auto options = options_of(2);
+  auto options = beam_options(2);
   const auto found = translate(loaded, options, {"ab", "", "abcdefgh", ""});
   for (const std::uint64_t line : {1, 3})
     for (const std::int64_t rank : {0, 1}) {
@@ -250,7 +250,7 @@ DOCTEST_TEST_CASE("an empty line stays empty; one too long is named, or cut with
   DOCTEST_REQUIRE(warnings.size() == 1);
   DOCTEST_CHECK(warnings[0].find("line 2") != std::string::npos);
   // Learned positions bound the source too: those of tiny::model_of are 96.
-  options = options_of(2);
+  options = beam_options(2);
   const auto long_line = std::string(96, 'x');
   DOCTEST_CHECK(thrown([&] { translate(translator("learned"), options, {long_line}); }).code == 65);
   DOCTEST_CHECK(thrown([&] { translate(loaded, options, {long_line}); }).code == 0);
@@ -258,7 +258,7 @@ DOCTEST_TEST_CASE("an empty line stays empty; one too long is named, or cut with
 
 DOCTEST_TEST_CASE("sources are for an encoder-decoder, which takes nothing else") {
   auto loaded = translator();
-  auto options = options_of(2);
+  auto options = beam_options(2);
   options.translation.source = false;
   DOCTEST_CHECK(thrown([&] { translate(loaded, options, {"a"}); }).code == 64);
   options.translation.source = true;

@@ -13,7 +13,7 @@ namespace {
 
 using torch::Tensor;
 
-infer::RetrievePlan plan_of(const retrieved::Index& index, std::int64_t mix) {
+infer::RetrievePlan retrieve_plan(const retrieved::Index& index, std::int64_t mix) {
   infer::RetrievePlan plan;
   plan.index = index.opened;
   plan.every = 5, plan.query = 12, plan.tokens = 16, plan.mix = mix, plan.temperature = 2;
@@ -33,12 +33,12 @@ DOCTEST_TEST_CASE("a text that grows token by token is given what a scored one i
     for (const std::int64_t mix : {1, 3}) {
       auto model = tiny::model_of(arch, positions, 256);
       auto windows = tiny::windows_of(40, 5);
-      plan_of(index, mix).put_into(windows);
+      retrieve_plan(index, mix).put_into(windows);
       const auto memory = infer::plan_memory(tiny::memory_of("none"), windows, model);
       const auto scored = tiny::log_probs(model, shard.data(), windows, memory);
       const auto engine = infer::make_engine(model, torch::kCPU, infer::parse_precision("float32"));
       infer::Session session(*engine, model, 40, memory, torch::kCPU, infer::Precision::float32,
-                             plan_of(index, mix));
+                             retrieve_plan(index, mix));
       // A row beside it has another text, and is dropped and taken again on the way.
       session.start({{tokens[0]}, {'w', '7'}});
       double most = 0;
@@ -59,13 +59,13 @@ DOCTEST_TEST_CASE("passages are looked for again after so many tokens, by what w
   const retrieved::Index index(retrieved::words_of({90, 40, 60}, 5), 24);
   auto model = tiny::model_of("transformer", "rope", 256);
   const auto engine = infer::make_engine(model, torch::kCPU, infer::parse_precision("float32"));
-  infer::PrefixedRows rows(*engine, plan_of(index, 2), 40);
+  infer::PrefixedRows rows(*engine, retrieve_plan(index, 2), 40);
   std::vector<std::uint32_t> text = {'w', '1', ' '};
   rows.start({{text.begin(), text.end()}});
   for (int t = 0; t < 12; ++t) {
     DOCTEST_CHECK(rows.anew() == (t % 5 == 0));
     if (rows.anew()) {
-      const auto plain = retrieved::plain_prefixes(plan_of(index, 2), text);
+      const auto plain = retrieved::plain_prefixes(retrieve_plan(index, 2), text);
       DOCTEST_REQUIRE(rows.prefixes(0).size() == plain.size());
       for (std::size_t k = 0; k < plain.size(); ++k)
         DOCTEST_CHECK(rows.prefixes(0)[k].passage == plain[k].passage);

@@ -15,7 +15,7 @@ std::vector<std::int64_t> ids(const tiny::Text& text) {
   return {tokens.begin(), tokens.end()};
 }
 
-infer::WindowPlan plan_of(const retrieved::Index& index, std::int64_t window) {
+infer::WindowPlan answer_windows(const retrieved::Index& index, std::int64_t window) {
   auto windows = tiny::windows_of(window, 5);
   infer::RetrievePlan plan;
   plan.index = index.opened;
@@ -41,7 +41,7 @@ DOCTEST_TEST_CASE("a text behind passages has the scores of eval-ppl, whatever i
   infer::ModuleEngine engine(model, torch::kCPU);
   for (const auto& memory : {memory_of("none", 0, model), memory_of("none", 50, model),
                              memory_of("local", 0, model), memory_of("local,long", 30, model)}) {
-    const auto windows = plan_of(index, 40);
+    const auto windows = answer_windows(index, 40);
     const auto expected = tiny::log_probs(model, shard.data(), windows, memory);
     infer::PassageScorer scorer(model, engine, windows, memory, 256);
     infer::Passage passage;
@@ -67,7 +67,7 @@ DOCTEST_TEST_CASE(
     infer::Passage passage;
     passage.context = ids(retrieved::words_of({static_cast<int>(words)}, 8));
     passage.continuations = {ids(retrieved::words_of({1}, 3)), ids(retrieved::words_of({6}, 4))};
-    const auto windows = plan_of(index, 40);
+    const auto windows = answer_windows(index, 40);
     infer::PassageScorer scorer(model, engine, windows, memory_of("none", 0, model), 256);
     const auto scores = scorer.score({&passage, 1})[0];
     for (std::size_t c = 0; c < 2; ++c) {

@@ -100,7 +100,7 @@ Outcome outcome(const nn::ModelOptions& options, const nn::MemoryRule& rule, On 
 }
 
 // Largest difference, as a share of the largest number of the tensor in `b`.
-double gap(const Tensor& a, const Tensor& b) {
+double largest_gap(const Tensor& a, const Tensor& b) {
   return ((a - b).abs().max() / (1e-3 + b.abs().max())).item<double>();
 }
 
@@ -112,7 +112,7 @@ void check_devices(const std::string& name, const nn::ModelOptions& options,
   DOCTEST_CAPTURE(name);
   for (const auto& [what, tensor] : exact) {
     DOCTEST_CAPTURE(what);
-    DOCTEST_CHECK(gap(exact_operators.at(what), tensor) < 1e-9);
+    DOCTEST_CHECK(largest_gap(exact_operators.at(what), tensor) < 1e-9);
   }
   for (const On on : {On::operators, On::kernels, On::gpu}) {
     if (on == On::gpu && !g_loaded) continue;
@@ -127,7 +127,8 @@ void check_devices(const std::string& name, const nn::ModelOptions& options,
       DOCTEST_CAPTURE(what);
       // As near as the loops are in float32; what is 0 but for rounding is near in both. Formulas
       // are held by float64 above, kernels one by one (tests/cuda).
-      DOCTEST_CHECK(gap(there.at(what), tensor) < 5e-4 + 50 * gap(loops.at(what), tensor));
+      DOCTEST_CHECK(largest_gap(there.at(what), tensor) <
+                    5e-4 + 50 * largest_gap(loops.at(what), tensor));
     }
   }
 }
@@ -192,7 +193,7 @@ DOCTEST_TEST_CASE("gated linear attention in chunks is the recurrence, whatever 
       DOCTEST_CAPTURE(steps);
       DOCTEST_CAPTURE(strength);
       for (std::size_t i = 0; i < results[0].size(); ++i)
-        DOCTEST_CHECK(gap(results[1][i], results[0][i]) < 1e-11);
+        DOCTEST_CHECK(largest_gap(results[1][i], results[0][i]) < 1e-11);
     }
   }
 }
@@ -226,7 +227,7 @@ DOCTEST_TEST_CASE("kernels behind the recurrences: wider than a block, rows of o
     results.push_back(result);
   }
   for (std::size_t i = 0; i < results[0].size(); ++i)
-    DOCTEST_CHECK(gap(results[1][i], results[0][i]) < 5e-5);
+    DOCTEST_CHECK(largest_gap(results[1][i], results[0][i]) < 5e-5);
 }
 
 // On a device attention's dropout is the fused attention's own: a share p of the weights is gone,

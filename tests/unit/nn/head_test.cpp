@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kWords = 23, kWidth = 8;
 
-struct Case {
+struct HeadCase {
   std::string name;
   std::shared_ptr<nn::Embedding> embedding;
   std::shared_ptr<nn::Head> head;
@@ -28,9 +28,9 @@ void randomise(torch::nn::Module& module, torch::ScalarType type) {
   module.to(type);
 }
 
-std::vector<Case> cases(torch::ScalarType type) {
+std::vector<HeadCase> cases(torch::ScalarType type) {
   torch::manual_seed(3);
-  std::vector<Case> all;
+  std::vector<HeadCase> all;
   const nn::Bands plain{kWords, kWidth, {}, 4}, one{kWords, kWidth, {6}, 2},
       two{kWords, kWidth, {5, 11}, 2}, narrow{kWords, kWidth, {1, 2, 22}, 20},
       projected{kWords, kWidth, {5, 11}, 2, 6};
@@ -65,7 +65,7 @@ std::vector<Case> cases(torch::ScalarType type) {
 }
 
 /// log p and first-level log z of each row, by definition: one row and one band at a time.
-std::pair<torch::Tensor, torch::Tensor> written_out(const Case& c, const torch::Tensor& f,
+std::pair<torch::Tensor, torch::Tensor> written_out(const HeadCase& c, const torch::Tensor& f,
                                                     const torch::Tensor& targets) {
   const auto weights = c.head->weights();
   const auto bands = static_cast<std::size_t>(c.bands.count());
@@ -114,12 +114,12 @@ Inputs inputs(torch::ScalarType type, std::int64_t rows, std::optional<std::int6
   return in;
 }
 
-double gap(const torch::Tensor& a, const torch::Tensor& b) {
+double scaled_gap(const torch::Tensor& a, const torch::Tensor& b) {
   return a.numel() == 0 ? 0 : ((a - b).abs() / (1 + b.abs())).max().item<double>();
 }
 
 /// The inputs in blocks of `size` rows: f's gradient and the weights'.
-void check_blocks(const Case& c, const Inputs& in, std::int64_t size, double close) {
+void check_blocks(const HeadCase& c, const Inputs& in, std::int64_t size, double close) {
   const auto weights = c.head->weights();
   const auto leaf = in.f.detach().clone().requires_grad_();
   const auto [log_prob, log_z] = written_out(c, leaf, in.targets);
@@ -132,17 +132,18 @@ void check_blocks(const Case& c, const Inputs& in, std::int64_t size, double clo
     const auto end = std::min(begin + size, in.f.size(0));
     const auto part = [&](const torch::Tensor& x) { return x.slice(0, begin, end); };
     const auto block = c.head->block(part(in.f), part(in.targets), true);
-    DOCTEST_CHECK(gap(block->log_prob, part(log_prob)) < close);
-    DOCTEST_CHECK(gap(block->log_z, part(log_z)) < close);
+    DOCTEST_CHECK(scaled_gap(block->log_prob, part(log_prob)) < close);
+    DOCTEST_CHECK(scaled_gap(block->log_z, part(log_z)) < close);
     DOCTEST_CHECK_FALSE(block->log_prob.requires_grad());
     const auto d_f = block->backward(part(in.d_log_prob), part(in.d_log_z), gradients);
-    DOCTEST_CHECK(gap(d_f, part(leaf.grad())) < close);
+    DOCTEST_CHECK(scaled_gap(d_f, part(leaf.grad())) < close);
   }
   for (std::size_t i = 0; i < weights.size(); ++i) {
     DOCTEST_CAPTURE(i);
     const auto& expected = weights[i].grad();
-    DOCTEST_CHECK(gap(gradients[i], expected.defined() ? expected : torch::zeros_like(weights[i])) <
-                  close);
+    DOCTEST_CHECK(
+        scaled_gap(gradients[i], expected.defined() ? expected : torch::zeros_like(weights[i])) <
+        close);
   }
 }
 
@@ -204,9 +205,9 @@ DOCTEST_TEST_CASE("whole rows are distributions that agree with the blocks") {
       DOCTEST_CHECK(c.head->vocabulary() == kWords);
       DOCTEST_CHECK((rows.exp().sum(1) - 1).abs().max().item<double>() < close);
       const auto block = c.head->block(in.f, in.targets, false);
-      DOCTEST_CHECK(gap(rows.gather(1, in.targets.unsqueeze(1)).squeeze(1), block->log_prob) <
-                    close);
-      DOCTEST_CHECK(gap(log_z, block->log_z) < close);
+      DOCTEST_CHECK(
+          scaled_gap(rows.gather(1, in.targets.unsqueeze(1)).squeeze(1), block->log_prob) < close);
+      DOCTEST_CHECK(scaled_gap(log_z, block->log_z) < close);
     }
   }
 }
@@ -269,9 +270,9 @@ DOCTEST_TEST_CASE("float32 softmax over many words is as good as float64's") {
   const auto f = torch::randn({rows, 16}), targets = torch::randint(words, {rows}, torch::kInt64);
   const auto block = head.block(f, targets, true);
   const auto scores = f.to(torch::kFloat64).mm(head.weights()[0].to(torch::kFloat64).t());
-  DOCTEST_CHECK(gap(block->log_z.to(torch::kFloat64), scores.logsumexp(1)) < 1e-6);
+  DOCTEST_CHECK(scaled_gap(block->log_z.to(torch::kFloat64), scores.logsumexp(1)) < 1e-6);
   const auto expected = scores.log_softmax(1).gather(1, targets.unsqueeze(1)).squeeze(1);
-  DOCTEST_CHECK(gap(block->log_prob.to(torch::kFloat64), expected) < 1e-6);
+  DOCTEST_CHECK(scaled_gap(block->log_prob.to(torch::kFloat64), expected) < 1e-6);
 }
 
 DOCTEST_TEST_CASE("bfloat16 weights: sums in float32") {

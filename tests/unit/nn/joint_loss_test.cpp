@@ -57,7 +57,7 @@ struct Case {
 };
 
 // Three runs; the second has two segments; a token of padding ends the third.
-nn::Batch batch_of(std::int64_t vocabulary, torch::Dtype dtype, bool padding = true) {
+nn::Batch random_batch(std::int64_t vocabulary, torch::Dtype dtype, bool padding = true) {
   nn::Batch batch;
   const std::int64_t rows = 4, steps = 6;
   batch.targets = torch::randint(vocabulary, {rows, steps}, torch::kInt64);
@@ -203,9 +203,11 @@ DOCTEST_TEST_CASE("joint loss equals the plain one for every rule, in values and
   for (const auto& c : all_rules()) {
     DOCTEST_CAPTURE(c.name);
     for (const std::int64_t block_bytes : {std::int64_t{1}, std::int64_t{1} << 26}) {
-      check_equal(c.rule, torch::kFloat64, 1e-10, batch_of(9, torch::kFloat64), 9, {}, block_bytes);
-      check_equal(c.rule, torch::kFloat32, 1e-5, batch_of(9, torch::kFloat32), 9, {}, block_bytes);
-      check_equal(c.rule, torch::kFloat64, 1e-10, batch_of(9, torch::kFloat64), 9,
+      check_equal(c.rule, torch::kFloat64, 1e-10, random_batch(9, torch::kFloat64), 9, {},
+                  block_bytes);
+      check_equal(c.rule, torch::kFloat32, 1e-5, random_batch(9, torch::kFloat32), 9, {},
+                  block_bytes);
+      check_equal(c.rule, torch::kFloat64, 1e-10, random_batch(9, torch::kFloat64), 9,
                   carried_entries(9, torch::kFloat64), block_bytes);
     }
   }
@@ -215,11 +217,11 @@ DOCTEST_TEST_CASE("joint loss: one word, one token, all labels equal") {
   torch::manual_seed(4);
   for (const auto& c : all_rules()) {
     DOCTEST_CAPTURE(c.name);
-    check_equal(c.rule, torch::kFloat64, 1e-10, batch_of(1, torch::kFloat64), 1, {}, 1 << 20);
-    nn::Batch equal = batch_of(9, torch::kFloat64);
+    check_equal(c.rule, torch::kFloat64, 1e-10, random_batch(1, torch::kFloat64), 1, {}, 1 << 20);
+    nn::Batch equal = random_batch(9, torch::kFloat64);
     equal.targets.fill_(4);
     check_equal(c.rule, torch::kFloat64, 1e-10, equal, 9, {}, 1 << 20);
-    nn::Batch one = batch_of(9, torch::kFloat64, false);
+    nn::Batch one = random_batch(9, torch::kFloat64, false);
     for (Tensor* t : {&one.inputs, &one.targets, &one.weight, &one.place.run, &one.place.segment,
                       &one.place.position})
       *t = t->slice(0, 0, 1).slice(1, 0, 1).clone();
@@ -230,7 +232,7 @@ DOCTEST_TEST_CASE("joint loss: one word, one token, all labels equal") {
 DOCTEST_TEST_CASE("a query that sees no memory has the head's own log-probability") {
   torch::manual_seed(5);
   SmallHead head(9, 5, torch::kFloat64);
-  nn::Batch batch = batch_of(9, torch::kFloat64, false);
+  nn::Batch batch = random_batch(9, torch::kFloat64, false);
   const Tensor f = torch::randn({4, 6, 5}, torch::kFloat64),
                g = torch::randn({4, 6, 4}, torch::kFloat64);
   nn::MemoryRule rule = nn::MemoryRule::parse("local");
@@ -252,7 +254,7 @@ DOCTEST_TEST_CASE("blocks take a small share of a device's memory, whatever it h
 }
 
 DOCTEST_TEST_CASE("TF32 is for a device's products of the loss alone, and only if asked for") {
-  const nn::Batch host = batch_of(9, torch::kFloat32);
+  const nn::Batch host = random_batch(9, torch::kFloat32);
   for (const auto device : {torch::Device(torch::kCPU), pretend::device()}) {
     for (const bool asked : {false, true}) {
       SmallHead head(9, 5, torch::kFloat32);
@@ -268,7 +270,7 @@ DOCTEST_TEST_CASE("TF32 is for a device's products of the loss alone, and only i
 
 DOCTEST_TEST_CASE("the gradient of a loss can be taken once") {
   SmallHead head(9, 5, torch::kFloat32);
-  const nn::Batch batch = batch_of(9, torch::kFloat32);
+  const nn::Batch batch = random_batch(9, torch::kFloat32);
   const Tensor f = torch::randn({4, 6, 5}).requires_grad_();
   const Tensor loss = nn::joint_loss(f, f, batch, head, {}, {});
   loss.backward({}, /*retain_graph=*/true);
@@ -282,7 +284,7 @@ DOCTEST_TEST_CASE("label smoothing equals the plain formula, in values and gradi
   head.to(torch::kFloat64);
   const Tensor words = head.weights()[0];
   words.data().normal_();
-  const nn::Batch batch = batch_of(vocabulary, torch::kFloat64);
+  const nn::Batch batch = random_batch(vocabulary, torch::kFloat64);
   const Tensor f = torch::randn({4, 6, width}, torch::kFloat64).requires_grad_();
   const auto gradients = [&](const Tensor& loss) {
     for (const Tensor& tensor : {f, words}) tensor.mutable_grad() = Tensor();

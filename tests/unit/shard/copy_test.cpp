@@ -14,7 +14,7 @@
 
 namespace {
 
-class Folder : public TemporaryFolder {
+class CopyFolder : public TemporaryFolder {
  public:
   std::string add(const core::Bytes& bytes) {
     const std::string name = path / std::to_string(n_++);
@@ -50,7 +50,7 @@ sample::Data arbitrary_data(bool pairs) {
 
 DOCTEST_TEST_CASE("however data are cut, the parts merge into what they were") {
   DOCTEST_CHECK(rc::check([] {
-    Folder folder;
+    CopyFolder folder;
     const bool pairs = *rc::gen::arbitrary<bool>();
     const shard::Dataset data({folder.add(sample::write(arbitrary_data(pairs)))});
     const std::size_t per_unit = pairs ? 2 : 1, units = data.documents().size() / per_unit;
@@ -100,7 +100,7 @@ DOCTEST_TEST_CASE("however data are cut, the parts merge into what they were") {
 }
 
 DOCTEST_TEST_CASE("the verdict on a file, whole, damaged or not there") {
-  Folder folder;
+  CopyFolder folder;
   const auto good = folder.add(sample::write({sample::ids(300), sample::numbers(50, 300), {50}}));
   const auto whole = shard::judge(good);
   DOCTEST_CHECK(whole.ok());

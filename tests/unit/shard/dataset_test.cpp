@@ -12,7 +12,7 @@
 namespace {
 
 // A folder that goes with the test.
-struct Folder : TemporaryFolder {
+struct DataFolder : TemporaryFolder {
   std::string add(const core::Bytes& bytes) {
     const std::string name = path / std::to_string(n++);
     core::Output out(name);
@@ -27,7 +27,7 @@ struct Folder : TemporaryFolder {
 
 DOCTEST_TEST_CASE("parts read, count and print as the whole") {
   DOCTEST_CHECK(rc::check([] {
-    Folder folder;
+    DataFolder folder;
     const auto header = sample::ids(60'000);
     sample::Data whole{header, {}, {}};
     std::vector<std::string> paths;
@@ -58,7 +58,7 @@ DOCTEST_TEST_CASE("parts read, count and print as the whole") {
 }
 
 DOCTEST_TEST_CASE("shards that do not belong together are named, with both fingerprints") {
-  Folder folder;
+  DataFolder folder;
   auto header = sample::ids(300);
   const auto a = sample::write({header, {1}, {}});
   header.tokenizer = R"({"version":"1.0"})";

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using store::Datastore;
 
-constexpr std::uint64_t kRows = 300;
+constexpr std::uint64_t kCraftedRows = 300;
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
@@ -44,8 +44,8 @@ void put(std::string& bytes, std::size_t at, T value) {
 // A number at which something goes wrong.
 std::uint64_t odd_number(core::Rng& rng) {
   constexpr std::array<std::uint64_t, 14> numbers{
-      0,          1,          2,           kRows - 1,   kRows,      kRows + 1,
-      255,        (1U << 20), 0x7fffffffU, 0xffffffffU, 1ULL << 32, (1ULL << 40) - 1,
+      0,          1,          2,           kCraftedRows - 1, kCraftedRows, kCraftedRows + 1,
+      255,        (1U << 20), 0x7fffffffU, 0xffffffffU,      1ULL << 32,   (1ULL << 40) - 1,
       1ULL << 62, ~0ULL};
   return numbers[rng.below(numbers.size())];
 }
@@ -88,15 +88,16 @@ void mutate(std::string& bytes, core::Rng& rng) {
 // All that programs do with an index: each ends, or refuses it.
 void use(const std::string& bytes, store::Metric metric, const StoreRows& rows) {
   try {
-    const auto index = store::Index::parse(bytes_of(bytes), "crafted", kStoreWidth, metric, kRows);
+    const auto index =
+        store::Index::parse(bytes_of(bytes), "crafted", kStoreWidth, metric, kCraftedRows);
     std::vector<std::int64_t> ids(3 * 20);
     std::vector<float> scores(ids.size());
     const std::span queries(rows.keys.data(), 3 * kStoreWidth);
     index->search(queries, 20, 3, ids, scores);
-    for (const auto id : ids) DOCTEST_REQUIRE(id < static_cast<std::int64_t>(kRows));
+    for (const auto id : ids) DOCTEST_REQUIRE(id < static_cast<std::int64_t>(kCraftedRows));
     index->add(queries);
-    std::vector<bool> gone(kRows + 3);
-    gone[7] = gone[kRows - 1] = true;
+    std::vector<bool> gone(kCraftedRows + 3);
+    gone[7] = gone[kCraftedRows - 1] = true;
     index->remove(gone);
     ids.assign(ids.size(), 0);
     index->search(queries, 20, 3, ids, scores);
@@ -121,7 +122,7 @@ void forge(const fs::path& folder, const std::string& name, const std::string& t
 DOCTEST_TEST_CASE("whatever an index says, it is refused or searched, cut and filled on") {
   const char* given = std::getenv("TESSERA_MUTATIONS");
   const long rounds = given != nullptr ? std::atol(given) : 40;
-  const auto rows = random_rows(kRows, 1);
+  const auto rows = random_rows(kCraftedRows, 1);
   for (const std::string factory :
        {"Flat", "IVF8,Flat", "IVF8,PQ4", "IVF8,PQ4x4fs", "IVF8,SQ8", "HNSW4", "PQ4x4fs", "SQ6",
         "IVF8_HNSW4,PQ2", "HNSW4_PQ4np", "PCA8,IVF4,PQ4x4fs,RFlat"})
@@ -140,7 +141,7 @@ DOCTEST_TEST_CASE("whatever an index says, it is refused or searched, cut and fi
 }
 
 DOCTEST_TEST_CASE("an index of each type is opened, searched, added to and cut") {
-  const auto rows = random_rows(kRows, 1), more = random_rows(20, 2);
+  const auto rows = random_rows(kCraftedRows, 1), more = random_rows(20, 2);
   for (const std::string factory :
        {"PQ4x8np", "SQ4", "SQfp16", "HNSW4,SQ8", "IVF8,PQ2x6", "IVF8,PQ4x4fsr", "IVF8_HNSW4,Flat",
         "PCAR8,SQ8", "OPQ4_8,IVF8,PQ4x4fs", "RR12,IVF4,SQ8", "L2norm,Flat",
@@ -173,13 +174,13 @@ DOCTEST_TEST_CASE("a type of index that nobody could check is not made") {
 }
 
 DOCTEST_TEST_CASE("a crafted store with right hashes is refused, and its index can be made anew") {
-  const auto rows = random_rows(kRows, 3);
+  const auto rows = random_rows(kCraftedRows, 3);
   for (const std::string factory : {"IVF4,Flat", "HNSW4"}) {
     const StoreFolder folder;
     build_store(folder.path, make_plan(factory), rows, {0, 100});
     std::string index = core::read_text(folder.path / "index.faiss");
     // The number of a row in a list, or of a neighbour: the last that is there.
-    const std::uint64_t last = kRows - 1, beyond = kRows + 5;
+    const std::uint64_t last = kCraftedRows - 1, beyond = kCraftedRows + 5;
     const std::string from(reinterpret_cast<const char*>(&last), factory == "HNSW4" ? 4 : 8);
     const std::string to(reinterpret_cast<const char*>(&beyond), from.size());
     const auto at = index.rfind(from);
@@ -208,7 +209,7 @@ DOCTEST_TEST_CASE("documents that do not begin with the first row are refused") 
   for (const std::vector<std::int64_t>& first :
        {std::vector<std::int64_t>{1, 100}, {0, -1}, {0, 301}, {-5, 100}, {100, 0}}) {
     const StoreFolder folder;
-    build_store(folder.path, make_plan(), random_rows(kRows, 3), {0, 100});
+    build_store(folder.path, make_plan(), random_rows(kCraftedRows, 3), {0, 100});
     std::string text = core::read_text(folder.path / "documents.npy");
     std::memcpy(text.data() + store::kNpyHeaderBytes, first.data(), 16);
     forge(folder.path, "documents.npy", text);

@@ -24,14 +24,6 @@ void flip_byte(const fs::path& path, std::streamoff at) {
   file.put(byte);
 }
 
-// Files by name, and what is in them.
-std::map<std::string, std::string> contents(const fs::path& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder))
-    files[entry.path().filename()] = core::read_text(entry.path());
-  return files;
-}
-
 }  // namespace
 
 DOCTEST_TEST_CASE("what was added is found, with its label and its document") {

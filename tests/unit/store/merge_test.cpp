@@ -20,13 +20,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kRows = 700;
 const std::vector<std::int64_t> kFirst = {0, 0, 100, 400, 400, 700};  // of documents
 
-std::map<std::string, std::string> contents(const fs::path& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder))
-    files[entry.path().filename()] = core::read_text(entry.path());
-  return files;
-}
-
 // A store of each part, which end at rows `ends`; goes with the folder.
 struct Parts {
   StoreFolder folder;

@@ -2,9 +2,11 @@
 // A folder that goes with the test, and stores of random keys in it.
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "core/io.h"
 #include "core/rng.h"
 #include "store/builder.h"
 #include "unit/temporary_folder.h"
@@ -13,6 +15,14 @@ struct StoreFolder {
   TemporaryFolder around;
   std::filesystem::path path = around.path / "store";
 };
+
+/// Files by name, and what is in them.
+inline std::map<std::string, std::string> contents(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    files[entry.path().filename()] = core::read_text(entry.path());
+  return files;
+}
 
 struct StoreRows {
   std::vector<float> keys;

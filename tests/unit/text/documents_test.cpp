@@ -157,7 +157,7 @@ DOCTEST_TEST_CASE("a bad JSON line is named with file and line") {
 DOCTEST_TEST_CASE("files say that they are JSON lines by their names, all or none") {
   const auto dir = std::filesystem::temp_directory_path() /
                    ("documents_test.names." + std::to_string(::getpid()));
-  core::make_folders(dir.string());
+  std::filesystem::create_directories(dir);
   const auto file = [&](const std::string& name, const std::string& text) {
     core::write_file((dir / name).string(), text);
     return (dir / name).string();

@@ -61,15 +61,6 @@ rc::Gen<std::string> hard_text() {
                       });
 }
 
-Ids streamed(const text::TokenizerPtr& tokenizer, const std::string& text, std::size_t piece) {
-  text::StreamEncoder stream(tokenizer);
-  Ids ids;
-  for (std::size_t at = 0; at < text.size(); at += piece)
-    stream.feed(std::string_view(text).substr(at, piece), ids);
-  stream.finish(ids);
-  return ids;
-}
-
 // A tokenizer.json with one value changed, by JSON pointer.
 std::string changed(const std::string& name, const std::string& pointer, const core::Json& value) {
   core::Json json = core::parse_json(sample::file("pipelines/" + name + ".json"), name);
@@ -124,7 +115,7 @@ DOCTEST_TEST_CASE("pipelines: with special tokens the ids of Hugging Face's toke
       for (const auto& token : special->special_tokens())
         text += (*rc::gen::elementOf(std::vector<std::string>{"", " ", "x"})) + token.content +
                 text.substr(0, 20);
-      RC_ASSERT(streamed(special, text, *rc::gen::inRange<std::size_t>(1, 40)) ==
+      RC_ASSERT(sample::streamed(special, text, *rc::gen::inRange<std::size_t>(1, 40)) ==
                 special->encode(text));
     }));
     DOCTEST_CHECK(finder.find("the < lampkeeper <| and </ his <s").empty());
@@ -142,7 +133,7 @@ DOCTEST_TEST_CASE("pipelines: a text in pieces gives the ids of the whole") {
     const auto tokenizer = pipeline(name);
     DOCTEST_CHECK(rc::check([&] {
       const std::string text = *hard_text();
-      RC_ASSERT(streamed(tokenizer, text, *rc::gen::inRange<std::size_t>(1, 40)) ==
+      RC_ASSERT(sample::streamed(tokenizer, text, *rc::gen::inRange<std::size_t>(1, 40)) ==
                 tokenizer->encode(text));
     }));
     // Any cut that is allowed, with what is known behind it and without.
@@ -196,7 +187,7 @@ DOCTEST_TEST_CASE("pipelines: ordinary text has places for cuts") {
     // What a pattern does to a text that the normalizer changes is known of the whole only.
     if (name != "lower")
       DOCTEST_CHECK(tokenizer->cut(text.data(), text.data() + text.size()) != nullptr);
-    DOCTEST_CHECK(streamed(tokenizer, text, 7777) == tokenizer->encode(text));
+    DOCTEST_CHECK(sample::streamed(tokenizer, text, 7777) == tokenizer->encode(text));
   }
 }
 
@@ -205,7 +196,7 @@ DOCTEST_TEST_CASE("pipelines: megabytes without a place for a cut") {
     DOCTEST_CAPTURE(name);
     const auto tokenizer = pipeline(name);
     const std::string text = "x " + std::string(9 << 20, 'q') + " y";
-    DOCTEST_CHECK(streamed(tokenizer, text, 1 << 20) == tokenizer->encode(text));
+    DOCTEST_CHECK(sample::streamed(tokenizer, text, 1 << 20) == tokenizer->encode(text));
   }
 }
 

@@ -82,4 +82,15 @@ inline text::TokenizerPtr tokenizer(const std::string& name) {
   return text::load_tokenizer(name == "bytes" ? name : kFolder + name + ".json");
 }
 
+/// The ids of a text that comes `piece` bytes at a time.
+inline std::vector<std::uint32_t> streamed(const text::TokenizerPtr& tokenizer,
+                                           const std::string& text, std::size_t piece) {
+  text::StreamEncoder stream(tokenizer);
+  std::vector<std::uint32_t> ids;
+  for (std::size_t at = 0; at < text.size(); at += piece)
+    stream.feed(std::string_view(text).substr(at, piece), ids);
+  stream.finish(ids);
+  return ids;
+}
+
 }  // namespace sample

@@ -76,15 +76,6 @@ core::Json sequence(const std::vector<core::Json>& steps) {
   return {{"type", "Sequence"}, {"normalizers", steps}};
 }
 
-Ids streamed(const text::TokenizerPtr& tokenizer, const std::string& text, std::size_t piece) {
-  text::StreamEncoder stream(tokenizer);
-  Ids ids;
-  for (std::size_t at = 0; at < text.size(); at += piece)
-    stream.feed(std::string_view(text).substr(at, piece), ids);
-  stream.finish(ids);
-  return ids;
-}
-
 }  // namespace
 
 DOCTEST_TEST_CASE("bounds: a pattern that takes more than so many steps a byte is refused") {
@@ -195,7 +186,7 @@ DOCTEST_TEST_CASE("bounds: a megabyte of digits, grouped from the right") {
   const std::string text = repeated("1", kMegabyte);
   const Ids ids = tokenizer->encode("x" + text + "y");
   DOCTEST_CHECK(ids.size() >= kMegabyte / 3);
-  DOCTEST_CHECK(streamed(tokenizer, "x" + text + "y", 100000) == ids);
+  DOCTEST_CHECK(sample::streamed(tokenizer, "x" + text + "y", 100000) == ids);
   DOCTEST_CHECK(text::parse_tokenizer(tokenizer->json(), "again")->json() == tokenizer->json());
 }
 
