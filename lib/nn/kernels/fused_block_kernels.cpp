@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/kernels/dropout_stream.h"
 #include "nn/kernels/gemm.h"
 #include "nn/kernels/row_math.h"
 
@@ -32,27 +33,15 @@ void affine_weights_backward(const Matrix& x, const Matrix& dy, const MatrixOut&
     vec::add(dy.row(i), dy.columns, d_bias);
 }
 
-// Dropout masks are not stored: a counter hashed with the call's seed gives the same mask again in
-// backward.
+// Of a sequence's residual stream, at one of its two sites. The seed's complement keeps its masks
+// apart from those of attention's weights.
 struct Dropout {
-  std::uint32_t key, threshold;
+  DropoutStream::Row row;
   float scale;
 
-  Dropout(float p, std::uint64_t seed, std::uint64_t row, std::uint64_t site) {
-    std::uint64_t x = seed + 0x9e3779b97f4a7c15u * (2 * row + site + 1);
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    key = static_cast<std::uint32_t>(x ^ (x >> 31));
-    threshold = static_cast<std::uint32_t>(static_cast<double>(p) * 4294967295.0);
-    scale = 1 / (1 - p);
-  }
-  float operator()(std::uint32_t i) const {
-    std::uint32_t h = (i ^ key) * 0x9e3779b1u;
-    h = (h ^ (h >> 16)) * 0x21f0aaadu;
-    h = (h ^ (h >> 15)) * 0x735a2d97u;
-    h ^= h >> 15;
-    return h >= threshold ? scale : 0.0f;
-  }
+  Dropout(float p, std::uint64_t seed, std::uint64_t sequence, std::uint64_t site)
+      : row(DropoutStream(p, ~seed).row(sequence, site)), scale(DropoutStream(p, seed).scale()) {}
+  float operator()(std::uint32_t i) const { return row.drops(i) ? 0.0f : scale; }
 };
 constexpr std::uint64_t kAttentionSite = 0, kFeedForwardSite = 1;
 
