@@ -1,8 +1,8 @@
 // build-datastore: a memory of a text that a model can search: the keys of every position, and the
 // tokens that followed.
 //
-// FILE: shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin. -m: a
-// model's folder. -o, --append: the store (man 5 store). stdout: what it holds, a record.
+// FILE: texts, or shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin.
+// -m: a model's folder. -o, --append: the store (man 5 store). stdout: what it holds, a record.
 
 #include <string>
 #include <vector>
@@ -14,6 +14,7 @@
 #include "core/io.h"
 #include "infer/keys/build_together.h"
 #include "infer/keys/store_build.h"
+#include "model/model_texts.h"
 #include "ranks/rank_options.h"
 #include "store/store_report.h"
 
@@ -26,7 +27,7 @@ struct Options {
   infer::StoreBuildOptions build;
   ranks::RankOptions ranks;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "shards of tokens or pairs; - or none is stdin");
+    f.positional("FILE", files, "texts, or shards of tokens or pairs; - or none is stdin");
     build.fields(f);
     ranks.fields(f);
     build.compute.fields(f);
@@ -62,6 +63,7 @@ int build_together(const Options& options, const std::string& folder, cli::Conte
 int build(const Options& options, const cli::Context& context) {
   const auto folder = options.build.folder(context.output, context.given);
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+  model::read_texts_for(options.build.model, context.jobs, cli::noter(context));
   if (options.ranks.any()) return build_together(options, folder, context);
   infer::StoreBuild build(options.build, options.files, folder, context.given);
   cli::note(context, build.window_note());
@@ -88,6 +90,8 @@ int build_datastore_main(int argc, char** argv) {
                    "  build-datastore -m model train.shard.zst -o store\n"
                    "  build-datastore -m model --append store more.shard.zst\n"
                    "  build-datastore -m model --part 1/2 train.shard.zst -o part.1",
-                   {"model"}},
+                   {"model"},
+                   {},
+                   "folder of the datastore [required, but for --append]"},
                   options, build);
 }

@@ -1,7 +1,7 @@
 // build-ngrams: an index of a text's n-grams of every length: its suffixes in order.
 //
-// FILE: shards of tokens (man 5 shard), several as one; `-` or none is stdin. -o: the index (man 5
-// ngrams). stdout: what it holds, a record.
+// FILE: texts, or shards of tokens (man 5 shard), several as one; `-` or none is stdin. -t: of
+// texts. -o: the index (man 5 ngrams). stdout: what it holds, a record.
 
 #include <string>
 #include <vector>
@@ -11,20 +11,27 @@
 #include "core/error.h"
 #include "ngrams/ngrams_builder.h"
 #include "shard/dataset.h"
+#include "text/documents/read_texts.h"
+#include "text/formats/tokenizer_json.h"
 
 namespace {
 
 struct Options {
   std::vector<std::string> files;
+  std::string tokenizer;
   ngrams::BuildOptions build;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "shards of tokens; - or none is stdin");
+    f.positional("FILE", files, "texts, or shards of tokens; - or none is stdin");
+    f("tokenizer", tokenizer, "of texts: tokenizer.json, a model's folder, or `bytes`").short_name =
+        't';
     build.fields(f);
   }
 };
 
 int build(const Options& options, const cli::Context& context) {
   if (context.output.empty()) core::fail(core::Code::usage, "it takes -o FOLDER");
+  text::read_texts({[&] { return text::load_tokenizer(options.tokenizer); }, "the given",
+                    static_cast<int>(context.jobs), cli::noter(context)});
   const shard::Dataset data(options.files);
   const auto cut = options.build.cut(data.header().vocabulary, context.jobs);
   cli::catch_stop_signals();
@@ -46,8 +53,12 @@ int build(const Options& options, const cli::Context& context) {
 int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
-                  {"build-ngrams", "Makes an index of a text's n-grams of every length.",
+                  {"build-ngrams",
+                   "Makes an index of a text's n-grams of every length.",
                    "  build-ngrams train.shard.zst -o ngrams\n"
-                   "  eval-ppl -m model --ngrams ngrams --tune valid.shard.zst test.shard.zst"},
+                   "  eval-ppl -m model --ngrams ngrams --tune valid.shard.zst test.shard.zst",
+                   {"tokenizer"},
+                   {},
+                   "folder of the index [required]"},
                   options, build);
 }

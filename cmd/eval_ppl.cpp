@@ -1,7 +1,7 @@
 // eval-ppl: the perplexity of a model, with its memories, on a text.
 //
-// FILE: shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin. -m: a
-// model's folder. stdout: one record of figures; with --by a table after it; with --tune alone, a
+// FILE: texts, or shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin.
+// -m: a model's folder. stdout: one record of figures; with --by a table after it; with --tune alone, a
 // config file; with --part a JSON line for --sum, whose FILEs are such lines.
 
 #include <optional>
@@ -18,6 +18,7 @@
 #include "infer/score/evaluation.h"
 #include "infer/score/score_reports.h"
 #include "infer/score/score_together.h"
+#include "model/model_texts.h"
 #include "ranks/rank_options.h"
 
 namespace {
@@ -30,7 +31,7 @@ struct Options {
   infer::PartOptions parts;
   ranks::RankOptions ranks;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "shards of tokens or pairs; - or none is stdin");
+    f.positional("FILE", files, "texts, or shards of tokens or pairs; - or none is stdin");
     evaluation.fields(f);
     tune.fields(f);
     reports.fields(f);
@@ -122,6 +123,7 @@ int eval_ppl(const Options& options, const cli::Context& context) {
     core::leave_out("tune", "no FILE is scored", core::list_fields(reports), context.given);
   }
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+  model::read_texts_for(options.evaluation.model, context.jobs, cli::noter(context));
   if (options.ranks.any()) return evaluate_together(options, context);
   infer::Evaluation evaluation(options.evaluation, context.given);
   if (!options.tune.data.empty()) tune(evaluation, options, context);
@@ -140,6 +142,9 @@ int eval_ppl_main(int argc, char** argv) {
                    "perplexity, bits per byte, and what they depend on.",
                    "  eval-ppl -m model --tune valid.shard.zst --cache 2000 -o tuned.conf\n"
                    "  eval-ppl -m model --config tuned.conf --json test.shard.zst",
-                   {"model", "datastore", "ngrams", "with", "retrieve", "tune", "counts"}},
+                   {"model", "datastore", "ngrams", "with", "retrieve", "tune", "counts"},
+                   {"model", "window",    "stride",   "cache", "datastore", "k",     "ngrams",
+                    "with",  "memory",    "retrieve", "tune",  "config",    "by",    "per-token",
+                    "part",  "precision", "device",   "json",  "jobs",      "output"}},
                   options, eval_ppl);
 }

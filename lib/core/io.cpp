@@ -316,8 +316,14 @@ void rename_durably(const std::string& from, const std::string& to) {
 }
 
 void make_folders(const std::string& path) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  std::filesystem::create_directories(path, error);
+  const auto bare = path.size() > 1 && path.back() == '/' ? path.substr(0, path.size() - 1) : path;
+  fs::create_directory(bare, error);
+  const auto parent = fs::path(bare).parent_path();
+  if (error == std::errc::no_such_file_or_directory && !parent.empty() && !fs::exists(parent))
+    fail(Code::cannot_create, "{}: cannot create: no folder {}; make it first", path,
+         parent.string());
   if (error) fail(Code::cannot_create, "{}: cannot create: {}", path, error.message());
 }
 

@@ -168,6 +168,14 @@ std::string utf8_fault(std::string_view text) {
   return at < text.size() ? what_is_not_utf8(text, at) : std::string();
 }
 
+bool begins_as_text(std::string_view start) {
+  const std::string_view text = without_byte_order_mark(start);
+  return !text.empty() && utf8_length(text) + unfinished_bytes(text) == text.size() &&
+         std::none_of(text.begin(), text.end(), [](unsigned char c) {
+           return c == 0x7F || (c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != '\f');
+         });
+}
+
 bool is_bzip2(std::string_view start) {
   // A block, or the end of an empty file.
   return start.size() >= 10 && start.starts_with("BZh") && start[3] >= '1' && start[3] <= '9' &&

@@ -6,6 +6,7 @@
 #include "core/io.h"
 #include "shard/elements.h"
 #include "shard/parts.h"
+#include "shard/text_reader.h"
 
 namespace shard {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 constexpr std::size_t kCacheBytes = std::size_t{64} << 20;  // of all files together
 
 File open_shard(const std::string& path, std::size_t cache_bytes) {
+  if (auto made = text_as_shard(path)) return File(std::move(made), cache_bytes);
   if (path != "-" && core::is_regular_file(path)) return File(path, cache_bytes);
   return File(core::RandomFile::spool(*core::open_source(path)), cache_bytes);
 }

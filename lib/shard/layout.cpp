@@ -17,16 +17,6 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Of the few bytes at the start of a file: printed characters, tabs and ends of lines.
-bool looks_as_text(std::span<const std::byte> start) {
-  const auto text = text_of(start);
-  const auto known = core::utf8_length(text);
-  return !text.empty() && known + core::unfinished_bytes(text) == text.size() &&
-         std::none_of(text.begin(), text.end(), [](unsigned char c) {
-           return c == 0x7F || (c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != '\f');
-         });
-}
-
 std::string how_to_tokenize(const std::string& name) {
   return fmt::format("; tokenize makes one of a text: tokenize -t TOKENIZER {} -o X.shard.zst",
                      name == "stdin" ? "-" : name);
@@ -110,7 +100,7 @@ std::size_t check_start(std::span<const std::byte> start, const std::string& nam
                   start.begin())) {
     const bool zstd = start.size() >= 4 && get<std::uint32_t>(start, 0) == kZstdMagic;
     const std::string kind = zstd                   ? ", but other data compressed with zstd"
-                             : looks_as_text(start) ? ", but text"
+                             : core::begins_as_text(text_of(start)) ? ", but text"
                                                     : "";
     core::fail(core::Code::bad_data, "{}: not a shard{}{}", name, kind,
                kind.empty() ? "" : how_to_tokenize(name));

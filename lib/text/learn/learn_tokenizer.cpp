@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "text/documents/encode_shard.h"
+
 namespace text {
 namespace {
 
@@ -38,6 +42,22 @@ TokenizerPtr learn_tokenizer(const std::vector<std::string>& files,
     for (const auto& line : notes_of(*reader, documents, flaws)) watch.note(line);
   if (is_bpe(request)) return learn_bpe(counts, request.options(), watch.learning);
   return learn_words(counts, request.options());
+}
+
+TokenizerPtr learn_for_training(const std::vector<std::string>& files, int jobs,
+                                const LearnWatch& watch) {
+  TextOptions options;
+  options.invalid = "error";
+  options.follow(files);
+  LearnRequest request;
+  request.kind = "bpe";
+  const auto hundreds = static_cast<std::int64_t>(total_bytes(files) / 25'000);
+  request.vocab_size = std::clamp<std::int64_t>(hundreds * 100, 500, 16'000);
+  auto tokenizer = learn_tokenizer(files, options.documents(), request, jobs, watch);
+  watch.note(
+      fmt::format("no tokenizer was given: learned byte-level BPE of {} tokens; -t gives another",
+                  tokenizer->size()));
+  return tokenizer;
 }
 
 std::string shortfall(const Tokenizer& tokenizer, const LearnRequest& request) {

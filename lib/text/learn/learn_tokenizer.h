@@ -34,6 +34,12 @@ TokenizerPtr learn_tokenizer(const std::vector<std::string>& files,
                              const DocumentOptions& documents, const LearnRequest& request,
                              int jobs, const LearnWatch& watch);
 
+/// What `train` learns of texts where no tokenizer is given: byte-level BPE with a token for each
+/// 250 bytes of the files as they are, in hundreds, 500 at least and 16,000 at most; `watch.note`
+/// is told so. JSON lines by the files' names. Throws as learn_tokenizer() does.
+TokenizerPtr learn_for_training(const std::vector<std::string>& files, int jobs,
+                                const LearnWatch& watch);
+
 /// Why a tokenizer has fewer tokens than were asked for; empty if it has not.
 std::string shortfall(const Tokenizer& tokenizer, const LearnRequest& request);
 

@@ -1,0 +1,29 @@
+#pragma once
+// Texts where shards are asked for.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/io.h"
+
+namespace shard {
+
+/// Makes a shard of the text in the file at `path`, which messages call `name`, and gives its
+/// bytes.
+using TextReader = std::function<std::shared_ptr<const core::RandomSource>(
+    const std::string& path, const std::string& name)>;
+
+/// From here on Dataset also takes files that begin as texts do (packed ones too) and has `reader`
+/// make shards of them. For a program's start, before any thread.
+void read_texts_by(TextReader reader);
+
+/// Of a path: the shard that the reader makes of a text; of what is no regular file that is no
+/// text, its bytes; null where Dataset is to open the path itself. Throws as the reader does,
+/// Error{no_input}, Error{io}.
+std::shared_ptr<const core::RandomSource> text_as_shard(const std::string& path);
+
+/// A regular file that begins as a text does, compressed or not. Throws Error{no_input}, Error{io}.
+bool is_text(const std::string& path);
+
+}  // namespace shard
