@@ -130,13 +130,17 @@ int write_samples(const Options& options, const cli::Context& context) {
 
 int sample_main(int argc, char** argv) {
   Options options;
-  return cli::run(argc, argv,
-                  {"sample",
-                   "Continue prompts, or translate, with a model and its memories.",
-                   "  sample -m model --prompt 'Once upon a time' --top-p 0.9\n"
-                   "  sample -m model prompts.txt --beam 4 --json | jq .text\n"
-                   "  sample -m instruct --chat --prompt 'What is a shard?'\n"
-                   "  sample -m model --source --beam 4 <german >english",
-                   {"model", "datastore", "ngrams", "with", "retrieve", "tokenizer"}},
-                  options, write_samples);
+  return cli::run(
+      argc, argv,
+      {"sample",
+       "Continue prompts, or translate, with a model and its memories.",
+       "  sample -m model --prompt 'Once upon a time' --top-p 0.9\n"
+       "  sample -m model prompts.txt --beam 4 --json | jq .text\n"
+       "  sample -m instruct --chat --prompt 'What is a shard?'\n"
+       "  sample -m model --source --beam 4 <german >english",
+       {"model", "datastore", "ngrams", "with", "retrieve", "tokenizer"},
+       {"model", "prompt",  "chat", "system",  "max-tokens", "temperature", "top-k",  "top-p",
+        "beam",  "samples", "stop", "special", "datastore",  "cache",       "ngrams", "retrieve",
+        "cite",  "weights", "json", "seed",    "jobs",       "output"}},
+      options, write_samples);
 }

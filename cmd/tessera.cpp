@@ -99,8 +99,8 @@ void expect_program(const std::string& name) {
 
 [[noreturn]] void help(const std::string& name) {
   const Place place;
-  const std::string page = place.page(name);
-  if (!page.empty()) become("man", {"man", "-l", page});
+  for (const auto& page : {place.page(name), place.page("tessera-" + name)})
+    if (!page.empty()) become("man", {"man", "-l", page});
   expect_program(name);
   become_program(place, {name, "--help"});
 }
@@ -112,10 +112,12 @@ void expect_program(const std::string& name) {
 
 std::string example() {
   std::string text =
-      "  tessera train -o model x.shard.zst\n"
-      "  tessera help eval-ppl\n\n"
+      "  tessera train book.txt -o model\n"
+      "  tessera eval-ppl -m model --cache 2000 other.txt\n"
+      "  tessera help tutorial\n\n"
       "Programs:\n"
-      "  help PROGRAM                the manual of one\n";
+      "  help PROGRAM                the manual of one; help tour, tutorial, your-model: to begin "
+      "with\n";
   constexpr std::size_t kColumn = 28;
   for (const auto& program : programs::kAll) {
     std::string name = program.name;
@@ -137,7 +139,10 @@ int main(int argc, char** argv) {
   if (!arguments.empty() && arguments[0].starts_with('-') && arguments[0] != "-")
     return about(argc, argv);
   try {
-    if (arguments.empty()) core::fail(Code::usage, "give a program; tessera --help lists them");
+    if (arguments.empty())
+      core::fail(Code::usage,
+                 "give a program; first: tessera train book.txt -o model, then tessera sample -m "
+                 "model; tessera help tutorial shows more, tessera --help lists all");
     if (arguments[0] != "help") hand_on(arguments);
     if (arguments.size() != 2)
       core::fail(Code::usage, "give help one program; tessera --help lists them");

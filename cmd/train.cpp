@@ -1,6 +1,7 @@
-// train: a language model from shards of tokens, with TRIME's memories in the loss where asked for.
+// train: a language model from texts or shards of tokens, with TRIME's memories in the loss where
+// asked for.
 //
-// FILE: shards of tokens (man 5 shard), several are one; `-` or none is stdin.
+// FILE: texts, or shards of tokens (man 5 shard), several are one; `-` or none is stdin.
 // With --loss clipped-mse: a memory unit that forecasts, from shards of vectors.
 // -o DIR: the model (man 5 model). stdout: nothing, or with --plan what the run would take.
 
@@ -13,9 +14,15 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "forecast/forecast_course.h"
+#include "model/model_texts.h"
 #include "nn/base/fixed_sequence.h"
 #include "nn/base/runtime.h"
 #include "ranks/rank_options.h"
+#include "shard/file.h"
+#include "shard/text_reader.h"
+#include "text/documents/read_texts.h"
+#include "text/formats/tokenizer_json.h"
+#include "text/learn/learn_tokenizer.h"
 #include "train/plan.h"
 #include "train/run_folder.h"
 #include "train/token_course.h"
@@ -30,11 +37,15 @@ struct Options {
   nn::DeviceOptions compute;
   nn::GraphOptions graph;
   ranks::RankOptions ranks;
+  std::string tokenizer;
   bool plan = false, sbatch = false;
   std::vector<std::string> files;
 
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "shards of tokens; - or none is stdin");
+    f.positional("FILE", files, "texts, or shards of tokens; - or none is stdin");
+    f("tokenizer", tokenizer,
+      "of texts: tokenizer.json, a model's folder, or `bytes` [that of --from, else learned]")
+        .short_name = 't';
     job.fields(f);
     const auto in_run = f.group("Run");
     loss.fields(f);
@@ -67,9 +78,40 @@ std::unique_ptr<train::Course> course_of(
   return std::make_unique<train::TokenCourse>(train::prepare(job), group);
 }
 
+// The tokenizer of the texts among the files: the one asked for, that of the model to start from,
+// of a shard beside them, or of a run that was begun; else one is learned of them.
+text::TokenizerPtr tokenizer_for(const Options& options, const std::vector<std::string>& files,
+                                 const cli::Context& context) {
+  if (!options.tokenizer.empty()) return text::load_tokenizer(options.tokenizer);
+  if (!options.job.from.empty()) return model::tokenizer_of(options.job.from);
+  std::vector<std::string> texts;
+  for (const auto& file : files) {
+    if (shard::is_text(file)) {
+      texts.push_back(file);
+    } else if (auto json = shard::File(file).header().tokenizer; !json.empty()) {
+      return text::parse_tokenizer(json, file);
+    }
+  }
+  if (texts.empty())
+    core::fail(core::Code::usage, "{}: give --tokenizer, since no tokenizer is in the shards",
+               options.job.valid);
+  cli::Progress reading(context, "count words", "bytes", text::total_bytes(texts));
+  cli::Progress learning(context, "learn", "tokens");
+  return text::learn_for_training(texts, static_cast<int>(context.jobs),
+                                  {reading.counter(), learning.counter(), cli::noter(context)});
+}
+
+// Texts among the files are tokenized on the way.
+void read_texts(const Options& options, const std::vector<std::string>& files,
+                const cli::Context& context) {
+  text::read_texts({[&options, files, &context] { return tokenizer_for(options, files, context); },
+                    "the run's", static_cast<int>(context.jobs), cli::noter(context)});
+}
+
 int plan_only(const Options& options, const cli::Context& context) {
   if (options.ranks.any())
     core::fail(core::Code::usage, "--plan: is of one process; leave --ranks out");
+  read_texts(options, options.files, context);
   const auto course = course_of(options, context, options.files);
   if (!course->terms().note.empty()) cli::note(context, course->terms().note);
   core::Output out("-");
@@ -92,6 +134,7 @@ int train_model(Options options, cli::Context context) {
   context.quiet = context.quiet || !group->first();
   const auto run = train::open_run(context.output, options.files, *group);
   cli::catch_stop_signals();
+  read_texts(options, run.shards, context);
   std::unique_ptr<train::Course> course;
   group->together([&] { course = course_of(options, context, run.shards, group); });
   cli::Progress progress(context, "training", "updates",
@@ -105,6 +148,9 @@ int train_model(Options options, cli::Context context) {
   watch.note = note;
   watch.progress = [&](const train::Watch::Progress& now) {
     progress.update(static_cast<std::uint64_t>(now.step), now.summary());
+  };
+  watch.logged = [&](const train::Watch::Progress& now) {
+    progress.line(static_cast<std::uint64_t>(now.step), now.summary(), now.validated);
   };
   const auto outcome = train::train_in(*run.folder, *course, options.keep, watch, group);
   if (outcome == train::Outcome::was_finished) note("finished before; nothing to do");
@@ -120,9 +166,14 @@ int train_main(int argc, char** argv) {
   return cli::run(
       argc, argv,
       {"train",
-       "Train a language model on shards of tokens, with memories in its loss where asked for.",
-       "  train -o model/ x.shard.zst\n"
+       "Train a language model on texts or shards of tokens, with memories in its loss where asked "
+       "for.",
+       "  train -o model book.txt\n"
        "  train --memory local,long --valid valid.shard.zst -o model/ train.shard.zst",
-       {"valid", "order"}},
+       {"valid", "order"},
+       {"output",   "valid",   "steps",  "epochs",  "from",  "tokenizer", "arch",
+        "layers",   "d-model", "heads",  "segment", "batch", "lr",        "memory",
+        "max-time", "plan",    "device", "jobs",    "seed",  "quiet"},
+       "folder of the model, made with its parents [required]"},
       options, train_model);
 }

@@ -24,18 +24,6 @@ std::string default_text(const core::Field& field) {
   return field.is_list() ? fmt::format("{}", fmt::join(texts, ",")) : texts[0];
 }
 
-// CLI11's help, with a flag's two names plainly (--x,--no-x).
-class HelpFormatter : public CLI::Formatter {
- public:
-  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
-    std::string name = Formatter::make_option_name(option, is_positional);
-    const std::string mark = "{false}";
-    for (auto at = name.find(mark); at != name.npos; at = name.find(mark))
-      name.erase(at, mark.size());
-    return name;
-  }
-};
-
 // What it may be, and what stands for it where it is not given and has no default to show.
 std::string full_help(const core::Field& field) {
   const std::string range = field.range();
@@ -79,9 +67,7 @@ std::string unexpected(const CLI::App& app) {
 }  // namespace
 
 std::unique_ptr<CLI::App> make_app(const Program& program) {
-  auto app = std::make_unique<CLI::App>(program.summary, program.name);
-  app->formatter(std::make_shared<HelpFormatter>());
-  return app;
+  return std::make_unique<CLI::App>(program.summary, program.name);
 }
 
 void add_field(CLI::App& app, const core::Field& field, Context& context) {

@@ -13,7 +13,7 @@ class ParseError;
 
 namespace cli {
 
-/// Without flags; --help as all programs print it.
+/// Without flags.
 std::unique_ptr<CLI::App> make_app(const Program& program);
 
 /// Adds a flag, or an argument, that assigns to `field` and puts its name in `context.given`. Both

@@ -60,10 +60,9 @@ core::Json to_json(const Command& command) {
   auto fields = core::Json::array();
   for (const auto& field : command.fields.all()) fields.push_back(to_json(field));
   const Program& program = command.program;
-  return {{"name", program.name},
-          {"summary", program.summary},
-          {"example", program.example},
-          {"fields", fields}};
+  return {{"name", program.name},       {"summary", program.summary},
+          {"example", program.example}, {"used_most", program.used_most},
+          {"output", program.output},   {"fields", fields}};
 }
 
 // The value of a field, in a place that stays.
@@ -100,7 +99,14 @@ void read_field(const core::Json& json, core::FieldList& fields, std::deque<Valu
 }
 
 Command read_command(const core::Json& json, std::deque<Value>& values, const Body& body) {
-  Command command{{json.at("name"), json.at("summary"), json.at("example")}, {}, body};
+  Command command{{json.at("name"),
+                   json.at("summary"),
+                   json.at("example"),
+                   {},
+                   json.at("used_most").get<std::vector<std::string>>(),
+                   json.at("output")},
+                  {},
+                  body};
   for (const auto& field : json.at("fields")) read_field(field, command.fields, values);
   return command;
 }

@@ -1,5 +1,6 @@
 #include "cli/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,22 @@ std::string cell(const core::OrderedJson& value) {
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
   if (value.is_null()) return "-";
   return core::dump(value);
+}
+
+// Columns of the terminal that stderr is; 0: not known.
+std::size_t terminal_width() {
+  struct winsize size {};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+// A figure of a report; of many bytes and of hours also as people say it.
+std::string cell(const std::string& key, const core::OrderedJson& value) {
+  const std::string plain = cell(value);
+  if (key.ends_with("bytes") && value.is_number() && value.get<double>() >= 1024)
+    return fmt::format("{} ({})", plain, core::format_bytes(value.get<double>()));
+  if (key == "hours" && value.is_number())
+    return fmt::format("{} ({})", plain, core::format_duration(3600 * value.get<double>()));
+  return plain;
 }
 
 }  // namespace
@@ -41,13 +58,28 @@ void Progress::update(std::uint64_t done, const std::string& note) {
   if (now - last_ <
       (terminal_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(60'000)))
     return;
+  write(done, now, note);
+}
+
+void Progress::line(std::uint64_t done, const std::string& note, bool important) {
+  if (terminal_ || quiet_) return;
+  const auto now = Clock::now();
+  if (drawn_ && !important && now - last_ < std::chrono::seconds(1)) return;
+  if (!first_) first_.emplace(done, now);
+  write(done, now, note);
+}
+
+void Progress::write(std::uint64_t done, Clock::time_point now, const std::string& note) {
   last_ = now;
   drawn_ = true;
   const auto& [before, start] = *first_;
-  const std::string text = progress_line(
+  std::string text = progress_line(
       what_, unit_,
       {done, total_, done - before, std::chrono::duration<double>(now - start).count()}, note);
-  to_stderr(terminal_ ? "\r\033[K" + text : text + "\n");
+  if (!terminal_) return to_stderr(text + "\n");
+  if (const auto width = terminal_width(); width > 0 && text.size() >= width)
+    text.resize(width - 1);  // a line that wraps is not erased whole
+  to_stderr("\r\033[K" + text);
 }
 
 std::string progress_line(std::string_view what, std::string_view unit, const Pace& pace,
@@ -95,7 +127,7 @@ std::string format_report(const Context& context, const core::OrderedJson& repor
   for (const auto& [key, value] : report.items()) width = std::max(width, key.size());
   std::string text;
   for (const auto& [key, value] : report.items())
-    text += fmt::format("{:<{}}  {}\n", key, width, cell(value));
+    text += fmt::format("{:<{}}  {}\n", key, width, cell(key, value));
   return text;
 }
 

@@ -26,8 +26,8 @@ struct Pace {
 std::string progress_line(std::string_view what, std::string_view unit, const Pace& pace,
                           const std::string& note = {});
 
-/// A line on stderr with rate and time left: redrawn at most 5 times a second on a terminal, one
-/// line a minute elsewhere, nothing with -q. Erased when it ends.
+/// A line on stderr with rate and time left: redrawn at most 5 times a second on a terminal and cut
+/// to its width, one line a minute elsewhere, nothing with -q. Erased when it ends.
 class Progress {
  public:
   /// `total` 0: unknown. `unit` names what is counted ("tokens").
@@ -37,6 +37,9 @@ class Progress {
   /// `done` so far; `note` is appended ("loss 3.21"). The rate is that since the first call, of
   /// which the rest may have been there before.
   void update(std::uint64_t done, const std::string& note = {});
+  /// The same where stderr is no terminal: written at once, but for lines within a second after
+  /// another that are not `important`.
+  void line(std::uint64_t done, const std::string& note, bool important);
   /// update(done), for what counts as it works; the Progress must outlive it.
   std::function<void(std::uint64_t)> counter() {
     return [this](std::uint64_t done) { update(done); };
@@ -51,6 +54,7 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
+  void write(std::uint64_t done, Clock::time_point now, const std::string& note);
   std::string what_, unit_;
   std::uint64_t total_;
   bool terminal_, quiet_, drawn_ = false;

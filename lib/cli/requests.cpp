@@ -34,29 +34,38 @@ core::FieldList with_common(core::FieldList fields, Context& context) {
 }
 
 void add_requests(CLI::App& app, Requests& requests) {
-  app.set_help_flag("-h,--help", "print this help and exit");
-  app.add_flag("-V,--version", requests.version, "print the version and exit");
+  app.set_help_flag("-h,--help", "print the options used most and exit; --help=all: all of them");
+  app.get_help_ptr()->group(kSharedGroup);
+  app.add_flag("-V,--version", requests.version, "print the version and exit")->group(kSharedGroup);
   app.add_flag("--build-info", requests.build_info,
-               "print compiler, flags and library versions and exit");
+               "print compiler, flags and library versions and exit")
+      ->group(kSharedGroup);
   app.add_flag("--print-flags", requests.print_flags,
-               "print all flags as a table (command, names, value, default, help) and exit");
+               "print all flags as a table (command, names, value, default, help) and exit")
+      ->group(kSharedGroup);
 }
 
 void add_common(CLI::App& app, Context& context, Requests& requests) {
   add_requests(app, requests);
-  app.add_flag("-q,--quiet", context.quiet, "no progress, no notes");
-  app.add_flag("-v,--verbose", context.verbose, "more notes (repeat for more)");
-  app.add_flag("--json", context.json, "figures as JSON lines");
-  app.add_flag("--force", context.force, "write binary data to a terminal");
-  app.add_flag("--print-config", requests.print_config,
-               "print all options as a config file and exit");
+  const std::vector<CLI::Option*> flags = {
+      app.add_flag("-q,--quiet", context.quiet, "no progress, no notes"),
+      app.add_flag("-v,--verbose", context.verbose, "more notes (repeat for more)"),
+      app.add_flag("--json", context.json, "figures as JSON lines"),
+      app.add_flag("--force", context.force, "write binary data to a terminal"),
+      app.add_flag("--print-config", requests.print_config,
+                   "print all options as a config file and exit")};
+  for (auto* flag : flags) flag->group(kSharedGroup);
   core::FieldList& values = requests.values;
   values("jobs", context.jobs, "threads; 0: one a processor").between(0, kMostJobs).short_name =
       'j';
-  values("output", context.output, "where the output goes [stdout]").short_name = 'o';
+  const std::string& output = context.program.output;
+  values("output", context.output, output.empty() ? "where the output goes [stdout]" : output)
+      .short_name = 'o';
   values("config", requests.config,
          "read options from a file (TOML, as --print-config writes it, or JSON)");
   for (const auto& field : values.all()) add_field(app, field, context);
+  for (const char* name : {"--jobs", "--output", "--config", "--seed"})
+    app.get_option(name)->group(kSharedGroup);
   app.get_option("--output")->type_name("PATH");
   app.get_option("--config")->type_name("FILE");
 }

@@ -21,9 +21,13 @@ struct Requests {
 /// The fields of a program and those that all programs have and a config file may set.
 core::FieldList with_common(core::FieldList fields, Context& context);
 
+/// The heading in --help of what all programs share.
+inline constexpr const char* kSharedGroup = "Shared by all programs";
+
 /// Adds the flags that ask for a text.
 void add_requests(CLI::App& app, Requests& requests);
-/// Adds these and all others that programs share. `context` and `requests` must outlive the app.
+/// Adds these and all others that programs share, but for the fields of with_common(), which are
+/// there. `context` and `requests` must outlive the app.
 void add_common(CLI::App& app, Context& context, Requests& requests);
 
 /// Prints a text that was asked for on stdout; returns the exit code.

@@ -13,6 +13,7 @@
 #include "cli/config.h"
 #include "cli/descriptors.h"
 #include "cli/flags.h"
+#include "cli/help.h"
 #include "cli/lost_page.h"
 #include "cli/offer.h"
 #include "cli/progress.h"
@@ -76,19 +77,19 @@ void check_required(const core::FieldList& fields, const Context& context) {
   }
 }
 
-int parse_failed(const std::string& name, const CLI::App& app, const CLI::ParseError& error) {
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return print(app.help());
-  return complain(name, core::Code::usage, parse_message(app, error));
+// The help that was asked for: of a verb where one was named.
+int print_help(const CLI::App& app, const Offer& offer, const std::string& what) {
+  for (const auto& verb : offer.verbs) {
+    const auto& asked = *app.get_subcommand(verb.program.name);
+    if (asked.parsed()) return print(help_text(asked, verb.program, what, stdout_width()));
+  }
+  return print(help_text(app, offer.whole.program, what, stdout_width()));
 }
 
 void finish(Context& context) {
   if (!context.output.empty() && core::destination_of(context.output).descriptor == STDOUT_FILENO)
     context.output = "-";
   if (context.jobs == 0) context.jobs = std::max(1u, std::thread::hardware_concurrency());
-}
-
-void add_example(CLI::App& app, const Program& program) {
-  if (!program.example.empty()) app.footer("Example:\n" + program.example);
 }
 
 // A program, or one verb of it, that may be asked for.
@@ -103,10 +104,10 @@ struct Verb {
             const core::FieldList& own_fields) {
     app = &in;
     context.program = program;
+    context.program.output = own.output;
     fields = with_common(own_fields, context);
     for (const auto& field : fields.all()) add_field(in, field, context);
     add_common(in, context, requests);
-    add_example(in, own);
   }
 };
 
@@ -155,13 +156,18 @@ int answer_verbs(CLI::App& app, const Requests& requests, const Context& top,
 }
 
 // From the command line to the exit code: `asked` is called behind a successful parse.
-int parse(CLI::App& app, int argc, char** argv, const Context& context,
+int parse(CLI::App& app, int argc, char** argv, const Offer& offer, const Context& context,
           const std::function<int()>& asked) {
   return guarded(context, [&] {
+    std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+    const std::string what = take_help(arguments);
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes a vector
     try {
-      app.parse(argc, argv);
+      app.parse(arguments);
+    } catch (const CLI::CallForHelp&) {
+      return print_help(app, offer, what);
     } catch (const CLI::ParseError& error) {
-      return parse_failed(context.program.name, app, error);
+      return complain(context.program.name, core::Code::usage, parse_message(app, error));
     }
     return asked();
   });
@@ -179,21 +185,20 @@ int run(int argc, char** argv, const Offer& offer) {
   if (offer.whole.body) {
     Verb whole;
     whole.open(*app, program, program, offer.whole.fields);
-    return parse(*app, argc, argv, whole.context,
+    return parse(*app, argc, argv, offer, whole.context,
                  [&] { return answer(whole, offer.whole, offer.front); });
   }
   Context top;
   top.program = program;
   Requests requests;
   add_requests(*app, requests);
-  add_example(*app, program);
   std::vector<Verb> verbs(offer.verbs.size());
   for (std::size_t i = 0; i < verbs.size(); ++i) {
     const Command& verb = offer.verbs[i];
     verbs[i].open(*app->add_subcommand(verb.program.name, verb.program.summary), program,
                   verb.program, verb.fields);
   }
-  return parse(*app, argc, argv, top,
+  return parse(*app, argc, argv, offer, top,
                [&] { return answer_verbs(*app, requests, top, verbs, offer); });
 }
 

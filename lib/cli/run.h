@@ -21,6 +21,9 @@ struct Program {
   /// Options whose values are files, or folders of files, that are read: like the arguments without
   /// a flag, no output may take the place of one.
   std::vector<std::string> inputs = {};
+  /// The options that --help shows, the most used first; empty: all of them.
+  std::vector<std::string> used_most = {};
+  std::string output = {};  ///< what -o takes; empty: where the output goes
 };
 
 /// The flags that all programs share, as they were given.

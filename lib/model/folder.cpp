@@ -12,7 +12,9 @@
 #include "model/safetensors.h"
 #include "model/tensor_files.h"
 #include "model/tokenizer_file.h"
+#include "model/unfinished.h"
 #include "model/weights.h"
+#include "nn/base/say.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace model {
@@ -94,8 +96,11 @@ void expect_model_folder(const std::string& folder) {
   }
   const auto json = core::read_json(config, kConfigLimit);
   if (json.is_object() && json.contains("tessera"))
-    fail(Code::no_input,
-         "{}: no model.safetensors in it; its training has not finished: run it again", folder);
+    fail(
+        Code::no_input,
+        "{}: no model.safetensors in it; its training has not finished, and has no checkpoint yet: "
+        "run it again",
+        folder);
   for (const char* other : {"consolidated.safetensors", "tf_model.h5", "flax_model.msgpack"})
     if (core::exists(folder + "/" + other))
       fail(Code::no_input,
@@ -144,7 +149,30 @@ std::string other_fingerprint(const std::string& config_path, const TensorFiles&
   return other("configuration", config_path, found.hex(), written_fingerprint(files));
 }
 
+namespace {
+
+Loaded load_unfinished(const UnfinishedRun& run, torch::Device device, torch::Dtype dtype) {
+  StoredConfig stored = parse_config_of(run.folder);
+  Loaded loaded;
+  loaded.folder = run.best ? run.folder : run.checkpoint;
+  loaded.tokenizer = read_own_tokenizer(run.folder, stored.config.facts);
+  std::string which;
+  const auto read = read_unfinished(run, stored.config, dtype, which);
+  nn::say(fmt::format("{}: its training has not finished; {} are taken", run.folder, which));
+  loaded.model = read.model;
+  loaded.fingerprint = read.fingerprint;
+  loaded.config = std::move(stored.json);
+  loaded.facts = std::move(stored.config.facts);
+  loaded.model->to(device, dtype);
+  loaded.model->eval();
+  return loaded;
+}
+
+}  // namespace
+
 Loaded load(const std::string& path, torch::Device device, std::optional<torch::Dtype> dtype) {
+  if (const auto run = unfinished_run(path))
+    return load_unfinished(*run, device, dtype.value_or(torch::kFloat32));
   const std::string folder = model_folder(path);
   StoredConfig stored = read_config(folder);
   Loaded loaded;

@@ -8,6 +8,7 @@
 #include "core/file_text.h"
 #include "core/io.h"
 #include "core/path_kind.h"
+#include "model/unfinished.h"
 
 namespace model {
 namespace {
@@ -136,6 +137,7 @@ std::string model_folder(const std::string& path) {
     case PathKind::checkpoints:
     case PathKind::empty_folder:
     case PathKind::folder:
+      if (const auto run = unfinished_run(path)) return run->folder;
       refuse_folder_without_config(path, kind);
     default:
       return folder_of_file(path, kind);

@@ -29,11 +29,11 @@ void Candidates::passed(std::int64_t step, const NamedWeights& weights) {
   ++summed_;
 }
 
-void Candidates::scored(double score, const NamedWeights& weights,
+void Candidates::scored(std::int64_t step, double score, const NamedWeights& weights,
                         std::optional<double> joint_temperature) {
-  const bool better = !best_score_ || (higher_ ? score > *best_score_ : score < *best_score_);
+  const bool better = !best_ || (higher_ ? score > best_->score : score < best_->score);
   if (!better) return;
-  best_score_ = score;
+  best_ = {score, step};
   if (average_ > 0) return;
   joint_temperature_ = joint_temperature;
   for (const auto& [name, weight] : weights) kept_[name] = copy_of(weight);
@@ -51,8 +51,9 @@ void Candidates::give(const NamedWeights& weights) const {
 void Candidates::put(model::Checkpoint& checkpoint) const {
   auto& facts = checkpoint.facts;
   facts["summed"] = summed_;
-  if (best_score_) {
-    facts["best_score"] = *best_score_;
+  if (best_) {
+    facts["best_score"] = best_->score;
+    facts["best_step"] = best_->step;
     facts["best_by"] = by_;
   }
   if (joint_temperature_) facts["best_joint_temperature"] = *joint_temperature_;
@@ -63,7 +64,8 @@ void Candidates::get(const model::Checkpoint& checkpoint, const NamedWeights& we
   const auto& facts = checkpoint.facts;
   summed_ = core::get<std::int64_t>(facts, "summed", checkpoint.origin);
   if (facts.contains("best_score")) {
-    best_score_ = core::get<double>(facts, "best_score", checkpoint.origin);
+    best_ = {core::get<double>(facts, "best_score", checkpoint.origin),
+             core::get<std::int64_t>(facts, "best_step", checkpoint.origin)};
     const auto by = core::get<std::string>(facts, "best_by", checkpoint.origin);
     if (by != by_)
       core::fail(core::Code::usage, "{}: the best so far is by {}, now it is by {}; give the same",
@@ -71,7 +73,7 @@ void Candidates::get(const model::Checkpoint& checkpoint, const NamedWeights& we
   }
   if (facts.contains("best_joint_temperature"))
     joint_temperature_ = core::get<double>(facts, "best_joint_temperature", checkpoint.origin);
-  if (summed_ == 0 && (average_ > 0 || !best_score_)) return;
+  if (summed_ == 0 && (average_ > 0 || !best_)) return;
   for (const auto& [name, weight] : weights) kept_[name] = checkpoint.tensor("candidate." + name);
 }
 

@@ -23,11 +23,16 @@ class Candidates {
 
   /// After update `step`. Call it once for each, in order.
   void passed(std::int64_t step, const NamedWeights& weights);
-  /// `joint_temperature`: what its memories were calibrated to, if they were.
-  void scored(double score, const NamedWeights& weights,
+  /// After update `step`. `joint_temperature`: what its memories were calibrated to, if they were.
+  void scored(std::int64_t step, double score, const NamedWeights& weights,
               std::optional<double> joint_temperature = std::nullopt);
   /// Puts the weights that were chosen into `weights`; without any they stay as they are.
   void give(const NamedWeights& weights) const;
+  struct Best {
+    double score;
+    std::int64_t step;  ///< of the update after which it was scored
+  };
+  std::optional<Best> best() const { return best_; }
   /// That of the weights that give() puts there, if it is known.
   std::optional<double> joint_temperature() const { return joint_temperature_; }
 
@@ -39,7 +44,8 @@ class Candidates {
   std::int64_t average_, every_, steps_, summed_ = 0;
   std::string by_;
   bool higher_;
-  std::optional<double> best_score_, joint_temperature_;
+  std::optional<Best> best_;
+  std::optional<double> joint_temperature_;
   std::map<std::string, torch::Tensor> kept_;  // the best, or the sum
 };
 

@@ -23,6 +23,7 @@ class Course {
     core::OrderedJson config;        ///< config.json as it stands before the model is there
     FileNames files{};               ///< of the fingerprints in it
     std::string note{};              ///< see Run
+    std::string tokenizer{};         ///< tokenizer.json; empty: none
     std::string counted = "tokens";  ///< what the loss is a mean over
     bool nats = true;                ///< the loss is in nats: its exp is a perplexity
     bool has_valid = false;          ///< validate() may be asked for

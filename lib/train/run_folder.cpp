@@ -118,7 +118,7 @@ std::string RunFolder::model_for_command() const {
   return fs::absolute(file(kForCommand + std::to_string(::getpid())));
 }
 
-void RunFolder::expect_configuration(const core::OrderedJson& config,
+void RunFolder::expect_configuration(const core::OrderedJson& config, const std::string& tokenizer,
                                      const FileNames& files) const {
   const std::string path = file(kConfig);
   // A run that saved nothing has nothing to go on from: another may begin.
@@ -147,22 +147,26 @@ void RunFolder::expect_configuration(const core::OrderedJson& config,
   }
   if (!begun) {
     core::write_file(path, core::dump_pretty(config) + "\n");
+    // Who looks at a run that is not finished needs it.
+    if (!tokenizer.empty()) core::write_file(file("tokenizer.json"), tokenizer + "\n");
     return;
   }
+  const std::string further =
+      finished() ? ", there with --from " + path_ + " to train it further" : "";
   const core::Json& before = own["training"];
   const core::Json now = core::parse_json(core::dump(config["tessera"]["training"]), path);
   for (const auto& item : config["tessera"]["training"].items()) {
     const std::string& key = item.key();
     if (text_of(before, key) != text_of(now, key))
-      core::fail(core::Code::usage, "{}: was begun with {}; give the same, or use another folder",
-                 path_, difference(before, now, key, files));
+      core::fail(core::Code::usage, "{}: was begun with {}; give the same, or use another folder{}",
+                 path_, difference(before, now, key, files), further);
   }
   for (const auto& item : before.items()) {
     if (!now.contains(item.key()))
       core::fail(core::Code::usage,
                  "{}: was begun with {} {}, which is not asked for now; "
-                 "give the same, or use another folder",
-                 path_, item.key(), core::dump(item.value()));
+                 "give the same, or use another folder{}",
+                 path_, item.key(), core::dump(item.value()), further);
   }
 }
 

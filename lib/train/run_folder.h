@@ -48,8 +48,10 @@ class RunFolder {
 
   /// Throws Error{usage} naming the first difference, by file where `files` has its name, if the
   /// run that was begun here had another configuration; keeps `config` (config.json, whose
-  /// "tessera"."training" is compared) if none was begun (no checkpoint is there).
-  void expect_configuration(const core::OrderedJson& config, const FileNames& files = {}) const;
+  /// "tessera"."training" is compared) and `tokenizer` (tokenizer.json, unless it is empty) if none
+  /// was begun (no checkpoint is there).
+  void expect_configuration(const core::OrderedJson& config, const std::string& tokenizer,
+                            const FileNames& files = {}) const;
 
   /// Removes checkpoints: all but the latest (unless `done`) and the `keep` latest whose number
   /// `every` divides.

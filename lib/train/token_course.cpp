@@ -24,6 +24,7 @@ Course::Terms terms_of(const Run& run) {
           .config = run.config,
           .files = run.files,
           .note = run.note,
+          .tokenizer = run.tokenizer,
           .has_valid = run.valid != nullptr,
           .scored = epochs * static_cast<double>(run.order->targets_per_epoch()),
           .epochs = epochs};

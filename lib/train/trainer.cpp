@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <utility>
 
 #include "core/build_info.h"
 #include "core/error.h"
@@ -114,11 +115,16 @@ class Trainer {
       if (group_.first()) candidates_.passed(step_, weights_);
       if (step_ % recipe_.log_every == 0 || step_ == recipe_.steps) log();
       if (!validate_if_due()) return false;
-      if (watch_.progress) watch_.progress({step_, recipe_.steps, scored_, loss_, valid_loss_});
+      if (watch_.progress) watch_.progress(progress());
+      if (watch_.logged && std::exchange(told_, false)) watch_.logged(progress());
       const bool every = keep_.checkpoint_every > 0 && step_ % keep_.checkpoint_every == 0;
       if (every && (step_ < recipe_.steps || keep_.keep > 0)) save();
     }
     return true;
+  }
+
+  Watch::Progress progress() const {
+    return {step_, recipe_.steps, scored_, loss_, valid_loss_, validated_ == step_};
   }
 
   void add(const Update& update) {
@@ -159,6 +165,7 @@ class Trainer {
   }
 
   void tell(const core::OrderedJson& metrics) {
+    told_ = true;
     metrics_->write(metrics);
     if (tensorboard_) tensorboard_->write(metrics);
   }
@@ -227,7 +234,7 @@ class Trainer {
     }
     if (score) line["valid_score"] = rounded(*score);
     tell(line);
-    candidates_.scored(score ? *score : *valid_loss_, weights_, temperature);
+    candidates_.scored(step_, score ? *score : *valid_loss_, weights_, temperature);
     logged_at_ += std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(seconds_since(start)));
     return kScored;
@@ -278,6 +285,18 @@ class Trainer {
       course_.save(folder_.path(), temperature);
       return 0;
     });
+    if (watch_.note) watch_.note(summary());
+  }
+
+  std::string summary() const {
+    std::string text = fmt::format("finished: {} updates, {} in this process", recipe_.steps,
+                                   core::format_duration(seconds_since(started_)));
+    if (loss_) text += fmt::format(", loss {:.4g}", *loss_);
+    if (const auto best = candidates_.best())
+      text +=
+          fmt::format("; best {} {:.4g} after update {}{}", terms_.validation.score(), best->score,
+                      best->step, recipe_.average_last > 0 ? "" : ", whose weights it has");
+    return text;
   }
 
   ranks::Group& group_;
@@ -295,9 +314,10 @@ class Trainer {
   torch::Tensor window_loss_;  // sum over the log's window, float64 scalar
   torch::Tensor not_finite_;  // updates since it was looked at whose gradient was not finite, int64
   Update last_;
+  bool told_ = false;  // metrics of this update were written
   std::optional<double> loss_, valid_loss_;
   std::int64_t validated_ = 0;  // the last update that was
-  Clock::time_point logged_at_;
+  Clock::time_point logged_at_, started_ = Clock::now();
   double waited_s_ = 0;
   std::exception_ptr command_failure_;
 };
@@ -335,7 +355,8 @@ Outcome train_in(const RunFolder& folder, Course& course, const KeepOptions& kee
     core::fail(core::Code::usage, "--keep: give --checkpoint-every too");
   if (!group->is_alone()) ranks::expect_agreement(*group, told(course, keep));
   const bool finished = group->first_does([&] {
-    folder.expect_configuration(course.terms().config, course.terms().files);
+    folder.expect_configuration(course.terms().config, course.terms().tokenizer,
+                                course.terms().files);
     folder.remove_leftovers();
     return folder.finished() ? 1 : 0;
   }) != 0;

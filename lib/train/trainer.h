@@ -35,10 +35,12 @@ struct Watch {
   struct Progress {
     std::int64_t step, steps, scored;        ///< updates done, of all; what this process scored
     std::optional<double> loss, valid_loss;  ///< the last known
+    bool validated;                          ///< after this update
     std::string summary() const;             ///< both, in a few words
   };
-  std::function<void(const Progress&)> progress = {};
-  std::function<bool()> stop = {};  ///< asked before each update
+  std::function<void(const Progress&)> progress = {};  ///< after each update
+  std::function<void(const Progress&)> logged = {};    ///< after updates with metrics
+  std::function<bool()> stop = {};                     ///< asked before each update
   std::function<void(const std::string&)> note = {};
 };
 

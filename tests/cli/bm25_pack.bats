@@ -100,7 +100,7 @@ fails() { # CODE WORDS COMMAND...
 
 @test "train takes the order, and refuses it for other data or segments" {
   [ -x "$(command -v train)" ] || skip "train is not built"
-  train --help | grep -q -- --order || skip "this train takes no order"
+  train --help=all | grep -q -- --order || skip "this train takes no order"
   small=(--layers 1 --d-model 16 --heads 2 --segment 64 --batch 4 --steps 2 --memory ext)
   train -q "${small[@]}" --order greedy.shard.zst text.shard.zst -o model
   [ -e model/model.safetensors ]

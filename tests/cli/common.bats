@@ -10,8 +10,8 @@ setup_file() {
   mkdir "$helps"
   local program verb
   for program in $(programs); do
-    "$program" --help >"$helps/${program##*/}"
-    for verb in $(verbs "$program"); do "$program" "$verb" --help >"$helps/${program##*/} $verb"; done
+    "$program" --help=all >"$helps/${program##*/}"
+    for verb in $(verbs "$program"); do "$program" "$verb" --help=all >"$helps/${program##*/} $verb"; done
   done
 }
 

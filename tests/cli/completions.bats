@@ -114,10 +114,10 @@ END
       $3 ~ /^(N|X|BYTES)$/ && $5 !~ /[a-z]/ { print program ": " $2 ": no unit"; bad = 1 }
       END { exit bad }' flags
   done
-  train --help | grep -Eq '^  --layers N=4 '
-  train --help | grep -Eq '^  --tied,--no-tied=on '
-  train --help | grep -Eq '^  --plan,--no-plan=off '
-  train --help | grep -Eq '^  --order TEXT .*\[none\]$'
+  train --help=all | grep -Eq '^  --layers N=4 '
+  train --help=all | grep -Eq '^  --tied,--no-tied=on '
+  train --help=all | grep -Eq '^  --plan,--no-plan=off '
+  train --help=all | grep -Eq '^  --order TEXT .*\[none\]$'
   bm25-pack --help | grep -Eq '^  --buffer-size BYTES='
 }
 

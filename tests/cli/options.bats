@@ -28,7 +28,7 @@ says() {
     for verb in '' $("$program" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
       # Options are a command's where a program has commands, and tessera has none.
       # shellcheck disable=SC2086  # no verb is no word
-      "$program" $verb --help | grep -q -- '--print-config' || continue
+      "$program" $verb --help=all | grep -q -- '--print-config' || continue
       # shellcheck disable=SC2086
       "$name" $verb --print-config >options
       # Below its comment: NAME = NUMBER, numbers, or auto where a number may be.
@@ -79,11 +79,12 @@ says() {
 @test "an option of --help stands under its own heading, and bytes as one types them" {
   # heading FLAG: the last line without indentation before the flag.
   heading() { awk -v flag="  $1 " '/^[A-Z]/ { last = $0 } index($0, flag) == 1 { print last }' help; }
-  sample --help >help
+  sample --help=all >help
   [ "$(heading --layer-memory)" = "Memory of layers:" ]
   [ "$(heading --device)" = "Computing:" ]
   [ "$(heading --spans)" = "Spans:" ]
-  [ "$(heading --report)" = "$(heading --seed)" ]
+  [ "$(heading --report)" = Options: ]
+  [ "$(heading --seed)" = 'Shared by all programs:' ]
   build-ngrams --help >help
   grep -q -- '--memory BYTES=2G .*(1M to 64T)$' help
 }
@@ -154,4 +155,23 @@ says() {
   [ "${#stderr_lines[@]}" -eq 1 ]
   [ "${#stderr}" -lt 3000 ]
   [[ $stderr == "gen-moons: "*"/long:1: --seed: '9999"*" ... "*"999' is not a number"* ]]
+}
+
+@test "--help shows the options used most, --help=all all, --help=GROUP those of a group, wrapped on a terminal" {
+  for program in train eval-ppl sample; do
+    needs "$program"
+    "$program" --help >short
+    [ "$(wc -l <short)" -le 45 ]
+    grep -q '^  --help=all  .*: .*, computing, shared-by-all-programs$' short
+    "$program" --help=all >all
+    [ "$(wc -l <all)" -gt 90 ]
+    # Nothing is in the short one that is not in the long one.
+    grep '^  -' short | grep -v '^  --help=all' | grep -vxFf all && return 1
+  done
+  train --help=batches >batches
+  grep -q '^  --segment N=' batches
+  ! grep -q '^  --layers' batches
+  train --help=bat | cmp - batches
+  says 64 "--help=colours: no group of options; there are all, options, " train --help=colours
+  grep -q '^  -o,--output PATH *folder of the model' short || train --help | grep -q '^  -o,--output PATH *folder of the model'
 }

@@ -239,3 +239,13 @@ fails_in_one_line() {
   fails_in_one_line 64 '--seed: takes 0 to' gen-induction --seed 4100000000000000000
   gen-induction -q --seed 1700000000000000000 -n 2 -o seeded
 }
+
+@test "no program makes the parents of its output" {
+  printf 'one two three four five six seven\n' >p.txt
+  tokenize -q -t bytes p.txt -o p.shard.zst
+  fails_in_one_line 73 'nowhere/p.zst' tokenize -q -t bytes p.txt -o nowhere/p.zst
+  fails_in_one_line 73 'no folder nowhere/deep; make it first' train -q -j 1 --layers 1 --d-model 8 --heads 1 --steps 1 p.shard.zst \
+    -o nowhere/deep/model
+  fails_in_one_line 73 'no folder nowhere; make it first' build-ngrams -q -j 1 p.shard.zst -o nowhere/ngrams
+  [ ! -e nowhere ]
+}

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "nn/base/cuda.h"
+#include "nn/base/say.h"
 
 namespace nn {
 
@@ -27,6 +28,10 @@ namespace {
 std::function<void(const std::string&)> g_say;
 
 }  // namespace
+
+void say(const std::string& text) {
+  if (g_say) g_say(text);
+}
 
 void start(std::int64_t threads, std::uint64_t seed, std::function<void(const std::string&)> say) {
   g_say = std::move(say);
@@ -58,8 +63,7 @@ torch::Device device(const std::string& name) {
       cuda();
       return torch::kCUDA;
     } catch (const core::Error& error) {
-      if (g_say)
-        g_say(fmt::format("computing on the CPU, not on the NVIDIA device: {}", error.what()));
+      say(fmt::format("computing on the CPU, not on the NVIDIA device: {}", error.what()));
       return torch::kCPU;
     }
   }

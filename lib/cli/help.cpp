@@ -1,0 +1,168 @@
+#include "cli/help.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+
+#include "cli/requests.h"
+#include "cli/run.h"
+#include "core/error.h"
+
+namespace cli {
+namespace {
+
+constexpr std::size_t kColumn = 30, kLeastText = 30;
+constexpr const char* kOwn = "Options";
+
+std::string group_of(const CLI::Option& option) {
+  const std::string& group = option.get_group();
+  return group == "OPTIONS" ? kOwn : group;
+}
+
+std::string word_for(std::string heading) {
+  std::transform(heading.begin(), heading.end(), heading.begin(), [](unsigned char c) {
+    return c == ' ' ? '-' : static_cast<char>(std::tolower(c));
+  });
+  return heading;
+}
+
+// `text` behind a left column; continued under itself where a line would be too long.
+std::string row(std::string left, const std::string& text, std::size_t width) {
+  left = "  " + left;
+  if (text.empty()) return left + "\n";
+  if (left.size() + 2 > kColumn)
+    left += "\n" + std::string(kColumn, ' ');
+  else
+    left.resize(kColumn, ' ');
+  if (width < kColumn + kLeastText) return left + text + "\n";
+  const std::size_t room = width - kColumn;
+  std::size_t at = 0;
+  while (text.size() - at > room) {
+    auto end = text.rfind(' ', at + room);
+    if (end == text.npos || end <= at) end = std::min(text.find(' ', at), text.size());
+    if (end == text.size()) break;
+    left += text.substr(at, end - at) + "\n" + std::string(kColumn, ' ');
+    at = end + 1;
+  }
+  return left + text.substr(at) + "\n";
+}
+
+std::string flags_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const auto& name : option.get_snames()) names.push_back("-" + name);
+  for (const auto& name : option.get_lnames()) names.push_back("--" + name);
+  return CLI::detail::join(names, ",");
+}
+
+std::string row_of(const CLI::Option& option, std::size_t width) {
+  std::string left = flags_of(option);
+  if (left.empty()) {
+    left = option.get_name() + (option.get_items_expected_max() > 1 ? " ..." : "");
+    return row(left, option.get_description(), width);
+  }
+  if (const auto type = option.get_type_name();
+      option.get_items_expected_max() > 0 && !type.empty())
+    left += " " + type;
+  if (!option.get_default_str().empty()) left += "=" + option.get_default_str();
+  return row(left, option.get_description(), width);
+}
+
+bool is_positional(const CLI::Option& option) { return flags_of(option).empty(); }
+
+std::vector<std::string> headings_of(const CLI::App& app) {
+  std::vector<std::string> headings;
+  for (const auto* option : app.get_options()) {
+    const auto heading = group_of(*option);
+    if (is_positional(*option) || heading == kSharedGroup) continue;
+    if (std::find(headings.begin(), headings.end(), heading) == headings.end())
+      headings.push_back(heading);
+  }
+  headings.emplace_back(kSharedGroup);
+  return headings;
+}
+
+std::string group_text(const CLI::App& app, const std::string& heading, std::size_t width) {
+  std::string text = "\n" + heading + ":\n";
+  for (const auto* option : app.get_options())
+    if (!is_positional(*option) && group_of(*option) == heading) text += row_of(*option, width);
+  return text;
+}
+
+std::string start_text(const CLI::App& app, const Program& program, std::size_t width) {
+  std::string name = app.get_name(), usage = name + " [OPTIONS]", arguments;
+  if (const auto* parent = app.get_parent()) usage = parent->get_name() + " " + usage;
+  for (const auto* option : app.get_options()) {
+    if (!is_positional(*option)) continue;
+    const bool many = option->get_items_expected_max() > 1;
+    usage += " " + option->get_name() + (many ? "..." : "");
+    arguments += row_of(*option, width);
+  }
+  const auto verbs = app.get_subcommands(nullptr);
+  if (!verbs.empty()) usage += " COMMAND";
+  std::string text = program.summary + "\nUsage: " + usage + "\n";
+  if (!arguments.empty()) text += "\n" + arguments;
+  if (!verbs.empty()) {
+    text += "\nSubcommands:\n";
+    for (const auto* verb : verbs) text += row(verb->get_name(), verb->get_description(), width);
+  }
+  return text;
+}
+
+std::string asked_groups(const CLI::App& app, const std::string& what, std::size_t width) {
+  std::string text;
+  std::vector<std::string> words = {"all"};
+  for (const auto& heading : headings_of(app)) {
+    const auto word = word_for(heading);
+    words.push_back(word);
+    if (what == "all" || word == what || (!what.empty() && word.starts_with(what)))
+      text += group_text(app, heading, width);
+  }
+  if (text.empty())
+    core::fail(core::Code::usage, "--help={}: no group of options; there are {}", what,
+               CLI::detail::join(words, ", "));
+  return text;
+}
+
+std::string used_most(const CLI::App& app, const Program& program, std::size_t width) {
+  std::string text = "\nOptions used most:\n";
+  for (const auto& name : program.used_most) text += row_of(*app.get_option("--" + name), width);
+  std::vector<std::string> words;
+  for (const auto& heading : headings_of(app)) words.push_back(word_for(heading));
+  return text + "\n" +
+         row("--help=all", "all options; or those of a group: " + CLI::detail::join(words, ", "),
+             width);
+}
+
+}  // namespace
+
+std::string take_help(std::vector<std::string>& arguments) {
+  constexpr std::string_view kFlag = "--help";
+  std::string what;
+  for (auto& argument : arguments) {
+    if (argument == "--") break;
+    if (!argument.starts_with("--help=")) continue;
+    what = argument.substr(kFlag.size() + 1);
+    argument = kFlag;
+  }
+  return what;
+}
+
+std::string help_text(const CLI::App& app, const Program& program, const std::string& what,
+                      std::size_t width) {
+  std::string text = start_text(app, program, width);
+  text += !what.empty()               ? asked_groups(app, what, width)
+          : program.used_most.empty() ? asked_groups(app, "all", width)
+                                      : used_most(app, program, width);
+  if (!program.example.empty()) text += "\nExample:\n" + program.example + "\n";
+  return text;
+}
+
+std::size_t stdout_width() {
+  struct winsize size {};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+}  // namespace cli
