@@ -3,7 +3,8 @@
 #   bin/tessera                 runs the programs
 #   libexec/tessera/NAME        the programs; bin/PREFIXNAME leads to each, with TESSERA_LINKS
 #   lib/tessera/                libtessera.so, LibTorch, FAISS, kernels of a portable build, the plug-in for GPUs
-#   share/                      manuals, completions, schemas, licence; with PREFIX before manuals' and completions' names
+#   share/                      manuals, completions, schemas, novels, the demo, licence; with PREFIX before manuals' and
+#                               completions' names
 #
 # Programs look for libraries in lib/tessera, from where they stand. A LibTorch of this checkout's .deps is copied there, so
 # that what is installed does not need the checkout, and with TESSERA_RELOCATABLE any is; else it stays where it is.
@@ -90,6 +91,7 @@ function(tessera_install)
     install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} RENAME ${TESSERA_PROGRAM_PREFIX}${name})
   endforeach()
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/man/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera)
+  install(PROGRAMS ${CMAKE_SOURCE_DIR}/tools/demo DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/demo)
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
   # Of what is linked in: tools/dist gathers them.
   install(DIRECTORY ${CMAKE_BINARY_DIR}/licences DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)

@@ -3,7 +3,8 @@
 #   awk -f completions.awk -v shell=bash|zsh|fish [-v prefix=P] NAME.flags      of the program NAME, installed as PNAME
 #   awk -f completions.awk -v shell=bash|zsh|fish -v whole=tessera NAME.flags... of tessera, behind which all of them stand
 #
-# A switch offers nothing, a choice its values, a number its default, anything else files.
+# A switch offers nothing, a choice its values, a number its default, a list the words that it may still take behind a comma,
+# anything else files.
 
 BEGIN { FS = "\t" }
 
@@ -24,9 +25,19 @@ END {
 
 function id(name) { gsub(/[^A-Za-z0-9]/, "_", name); return "_tessera_" name }
 function is_flag(p, i) { return names[p, i] ~ /^-/ }
+# What a text may be that is one of a few words, or several with commas between, and does not say so in its table's row.
+function words(p, i) {
+  if (value[p, i] != "TEXT") return ""
+  if (names[p, i] == "--device") return "cpu cuda auto"
+  if (names[p, i] == "--memory") return p == "train" ? "none local long ext" : "none local long"
+  return ""
+}
+function is_list(p, i) { return names[p, i] == "--memory" && words(p, i) != "" }
 # What may be offered for a flag's value, space-separated; nothing: files.
 function values(p, i,   v) {
   v = value[p, i]
+  if (words(p, i) != "") return words(p, i)
+  if (names[p, i] == "--layer-memory") return usual[p, i] == "" ? "512" : usual[p, i]
   if (v == "N" || v == "X" || v == "BYTES") return usual[p, i] == "" ? "0" : usual[p, i]
   if (index(v, "|")) { gsub(/\|/, " ", v); return v }
   return ""
@@ -53,7 +64,7 @@ function bash_program(p,   i, k, m, one, v) {
   for (i = 1; i <= rows[p]; i++) {
     if (!is_flag(p, i) || value[p, i] == "") continue
     v = values(p, i)
-    printf "    %s) %s ;;\n", bash_patterns(p, i), v == "" ? ":" : "_tessera_offer '" v "'"
+    printf "    %s) %s ;;\n", bash_patterns(p, i), v == "" ? ":" : (is_list(p, i) ? "_tessera_list '" : "_tessera_offer '") v "'"
   }
   printf "    *)\n      case $command in\n"
   m = split(commands[p], one, " ")
@@ -63,6 +74,16 @@ function bash_program(p,   i, k, m, one, v) {
 function bash(   i) {
   print "# bash completion; made by the build."
   print "_tessera_offer() { mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$word\"); }"
+  print "# Words behind the last comma that do not stand before it; no space follows, but perhaps another comma."
+  print "_tessera_list() { # WORDS"
+  print "  local last=${word##*,} one left=''"
+  print "  local head=${word%\"$last\"}"
+  print "  for one in $1; do"
+  print "    if [[ -z $head || ( ,$head != *,$one,* && $one != none ) ]]; then left+=\" $one\"; fi"
+  print "  done"
+  print "  mapfile -t COMPREPLY < <(compgen -P \"$head\" -W \"$left\" -- \"$last\")"
+  print "  compopt -o nospace 2>/dev/null"
+  print "}"
   print "_tessera_flags() { # FLAGS [WORDS]"
   print "  if [[ $word == -* ]]; then _tessera_offer \"$1\"; elif [ -n \"${2:-}\" ]; then _tessera_offer \"$2\"; fi"
   print "}"
@@ -103,6 +124,7 @@ function zsh_text(text,   k, m, part) {
 function zsh_action(p, i,   v) {
   v = values(p, i)
   if (value[p, i] == "") return ""
+  if (is_list(p, i)) return ":list:_values -s , word " v
   return ":" (index(value[p, i], "|") ? "value" : value[p, i]) ":" (v == "" ? "_files" : "(" zsh_text(v) ")")
 }
 function zsh_flags(p, c, indent,   i, k, m, one, apart) {
@@ -165,7 +187,7 @@ function fish_flag(name, p, i, condition,   k, m, one, v, text) {
     if (value[p, i] == "" && k > 1 && one[k] ~ /^--no-/) continue
     text = text (one[k] ~ /^--/ ? " -l " substr(one[k], 3) : " -s " substr(one[k], 2))
   }
-  if (value[p, i] != "") text = text (v == "" ? " -r" : " -x -a " fish_text(v))
+  if (value[p, i] != "") text = text (v == "" ? " -r" : " -x -a " fish_text(is_list(p, i) ? "(__fish_append , " v ")" : v))
   printf "complete -c %s%s%s -d %s\n", name, condition, text, fish_text(help[p, i])
   if (value[p, i] == "" && m > 1 && one[2] ~ /^--no-/)
     printf "complete -c %s%s -l %s -d %s\n", name, condition, substr(one[2], 3), fish_text("not " one[1])

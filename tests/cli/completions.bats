@@ -35,6 +35,14 @@ offers() { # EXPECTED WORD...
   offers 'gpt2 fairseq fan-in depth ' train --init =
   offers '4 ' train --layers ''
   offers '' train --order ''
+  # Of a list the words that it does not have yet, with what stands before them.
+  offers 'none local long ext ' train --memory ''
+  offers 'local,long ' train --memory local,lo
+  offers '' train --memory ext,local,loc
+  offers 'long,local ' eval-ppl --memory = long,
+  offers '512 ' train --layer-memory ''
+  offers 'cuda ' train --device cu
+  [ -z "$(offered build-ngrams --memory x)" ]
   offers '' train x
   offers 'merge ' shard mer
   offers '--documents ' shard split --doc
@@ -44,6 +52,18 @@ offers() { # EXPECTED WORD...
     name=${program##*/}
     [[ $(offered "$name" --hel) == --help ]]
     bash -n "$completions/$name.bash"
+  done
+}
+
+@test "the words that are offered for a list are those of its help" {
+  for program in "$BIN"/*; do
+    name=${program##*/}
+    "$program" --print-flags | awk -F '\t' '$3 == "TEXT" && ($2 == "--memory" || $2 == "--device")' >flags
+    while IFS=$'\t' read -r _ flag _ _ help; do
+      for word in $(offered "$name" "$flag" ''); do
+        [[ $help == *"$word"* ]] || { echo "$name $flag: $word is not in '$help'" && return 1; }
+      done
+    done <flags
   done
 }
 
@@ -63,6 +83,8 @@ offers() { # EXPECTED WORD...
   [ "$(ask train 'train --arch tr')" = 'transformer transformer-xl ' ]
   [[ "$(ask train 'train --ini')" == *'--init '* ]]
   [ "$(ask train 'train --layers ')" = '4 ' ]
+  [ "$(ask train 'train --memory l')" = 'local long ' ]
+  [ "$(ask train 'train --memory local,e')" = 'local,ext ' ]
   [[ "$(ask train 'train --no-ti')" == *'--no-tied '* ]]
   [ "$(ask shard 'shard mer')" = 'merge ' ]
   [[ "$(ask shard 'shard split --doc')" == *'--documents '* ]]
@@ -96,6 +118,8 @@ END
   ask() { timeout 60 zsh -f ask.zsh "$1" | tr -d '\r' | sed -n 's/.*<\(.*\)>.*/\1/p' | tail -n 1; }
   [ "$(ask 'train --ini')" = 'train --init=' ]
   [ "$(ask 'train --init=fai')" = 'train --init=fairseq ' ]
+  [[ "$(ask 'train --memory=loca')" == 'train --memory=local'* ]]
+  [[ "$(ask 'train --memory=local,ex')" == 'train --memory=local,ext'* ]]
   [ "$(ask 'shard mer')" = 'shard merge ' ]
   [ "$(ask 'shard split --docum')" = 'shard split --documents=' ]
   [ "$(ask 'tessera tra')" = 'tessera train ' ]

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# tessera-tutorial(7): its commands run as they stand, at the smallest scale; and the pages that are made of the manuals.
+# tessera-tour(7), -tutorial(7) and -your-model(7): their commands run as they stand, at the smallest scale; and the pages that
+# are made of the manuals.
 
 load helpers
 
@@ -7,52 +8,55 @@ setup() {
   cd "$BATS_TEST_TMPDIR"
 }
 
-# commands PAGE: the literal text of a page's source, unescaped.
-commands() {
-  sed -n '/^```/,/^```/{/^```/!p}' "$1" | sed 's/\\\(.\)/\1/g'
+# runs PAGE SED...: the page's commands, changed by sed to the smallest scale, run in an empty folder, with the programs and
+# these tools in PATH, and neither home nor checkout.
+runs() {
+  local page=$1 tool
+  shift
+  mkdir tools folder
+  for tool in awk bash cat cp dirname grep head mkdir printf realpath rm sed tr wc; do
+    ln -s "$(command -v "$tool")" "tools/$tool"
+  done
+  {
+    echo 'set -euo pipefail'
+    sed -n '/^```/,/^```/{/^```/!p}' "$root/man/$page.7.scd" | sed 's/\\\(.\)/\1/g' | sed "$@"
+  } >script
+  ! grep -F -e examples/ -e "$root" script
+  (cd folder && env -i PATH="$BIN:$PWD/../tools" HOME="$PWD" TMPDIR="$PWD" OMP_NUM_THREADS=1 bash ../script >../out 2>../err) ||
+    { tail -n 5 err && return 1; }
+}
+
+@test "every command of the tour runs in an empty folder, and every program is among them" {
+  needs train
+  grep -q '^steps=30$' "$root/man/tessera-tour.7.scd"
+  runs tessera-tour -e 's/^steps=.*/steps=2/' -e 's/--d-model 64/--d-model 16/' -e 's/^gen-moons -n 1000 /gen-moons -n 500 /'
+  for program in "$BIN"/*; do
+    grep -qE "(^|[|] )${program##*/} " script || { echo "no ${program##*/}" && return 1; }
+  done
+  [ -s folder/page.html ] && [ -s folder/errors.tsv ] && [ -s folder/clean.jsonl ]
+  [ "$(wc -l <folder/cited.tsv)" -gt 1 ]
 }
 
 @test "every command of the tutorial runs, and says what the page says that it says" {
   needs train
   needs eval-ppl
-  command -v jq >/dev/null || skip "jq is not installed"
-  ln -s "$root/examples" .
-  commands "$root/man/tessera-tutorial.7.scd" >typed
-  grep -q '^updates=' typed && grep -q '^zstdcat' typed
-  {
-    echo 'set -euo pipefail'
-    # A text, a model and a training of seconds; what is drawn goes to the script of the sources.
-    echo 'plot() { if command -v gnuplot >/dev/null; then examples/plot/plot "$@"; else echo "SKIP plot: no gnuplot" >&2; fi; }'
-    sed -e 's/^updates=.*/updates=3/' -e 's/--d-model 128/--d-model 16/' -e 's/--layers 4/--layers 1/' \
-      -e 's/^zstdcat.*/& \&\& sed -i 800q book.txt/' -e 's/--vocab-size 2000/--vocab-size 300/' typed
-  } >script
-  OMP_NUM_THREADS=1 bash script >out 2>err || { tail -n 5 err && return 1; }
-  # The table: a line a memory, in the page's order.
-  [ "$(grep -E '^(none|cache|datastore|ngrams|local|long|all)'$'\t' out | cut -f 1 | tr '\n' ' ')" = 'none cache datastore ngrams local long all ' ]
-  [ "$(sed 1d reach.tsv | wc -l)" -eq 6 ]
-  [ "$(grep -c 'p ' out)" -ge 3 ]
-  if command -v gnuplot >/dev/null; then grep -q '<svg' reach.svg && grep -q '<svg' curves.svg; fi
+  grep -q '^steps=400$' "$root/man/tessera-tutorial.7.scd"
+  runs tessera-tutorial -e 's/^steps=.*/steps=3/' -e 's/--d-model 128/--d-model 16/' -e 's/--layers 4/--layers 1/' \
+    -e 's/^cp .*/& \&\& sed -i 800q book.txt/' -e 's/--vocab-size 2000/--vocab-size 300/'
+  # The table: a line a memory, in the page's order, with two figures.
+  [ "$(grep -E '^[a-z]+'$'\t''[0-9.]+'$'\t''[0-9.]+$' out | cut -f 1 | tr '\n' ' ')" = 'none cache datastore ngrams local long all ' ]
+  [ "$(grep -cE '^ *[0-9]+ +[0-9.]+ =+$' out)" -eq 6 ]
+  [ "$(grep -c '^p ' out)" -eq 3 ]
 }
 
-@test "every command of the page on one's own model runs on a tiny Llama" {
+@test "every command of the page on one's own model runs, with the tiny Llama that it makes where there is none" {
   needs train
   needs score
-  command -v jq >/dev/null || skip "jq is not installed"
-  zstdcat "$root/examples/novels/the-lost-world.txt.zst" | sed 800q >book.txt
-  tokenize -q --learn bpe --vocab-size 300 book.txt -o tokenizer.json
-  tokenize -q -t tokenizer.json book.txt -o book.shard.zst
-  train -q --layers 1 --d-model 16 --heads 2 --positions rope --norm-kind rms --feed-forward gated --activation silu --no-bias \
-    --no-scale-embedding --no-tied --init gpt2 --segment 32 --batch 2 --steps 2 book.shard.zst -o shape
-  model export shape --family llama -o llama >/dev/null
-  jq -Rc 'select(length > 0) | {text: .}' book.txt | sed 200q >docs.jsonl
-  {
-    echo 'set -euo pipefail'
-    commands "$root/man/tessera-your-model.7.scd" | sed -e 's/^model=.*/model=llama/' -e 's/^updates=.*/updates=2/' -e 's/--max-tokens 40/--max-tokens 5/'
-  } >script
-  OMP_NUM_THREADS=1 bash script >out 2>err || { tail -n 5 err && return 1; }
+  runs tessera-your-model -e 's/^steps=.*/steps=2/' -e 's/--max-tokens 40/--max-tokens 5/' -e "s/^sed -n '1,3000p'/sed -n '1,600p'/" \
+    -e 's/3001,\$p/6000,6900p/' -e 's/--d-model 64/--d-model 16/' -e 's/--vocab-size 1000/--vocab-size 300/'
   [ "$(grep -E '^(alone|store|ngrams)'$'\t' out | cut -f 1 | tr '\n' ' ')" = 'alone store ngrams ' ]
-  [ "$(jq '.citations | length' written.jsonl)" -gt 0 ]
-  [ "$(model info --json mine-for-transformers | field family)" = llama ]
+  [ "$(wc -l <folder/cited.tsv)" -gt 1 ]
+  [ "$(model info --json folder/mine-for-transformers | field family)" = llama ]
 }
 
 @test "plot: figures that are not there and flags that are not its own are named" {
@@ -84,16 +88,53 @@ commands() {
   done
 }
 
-@test "make html: a page a manual, in good form, whose links lead to pages" {
+@test "make html: a page a manual with its title, pictures, an anchor for each option, and links that lead somewhere" {
   command -v mandoc >/dev/null && command -v lowdown >/dev/null || skip "mandoc or lowdown is not installed"
   needs train
   BUILD=$BIN/.. "$root/tools/html"
   pages=$BIN/../html
   for page in "$root"/man/*.scd; do
-    grep -q "<h1 class=\"Sh\"" "$pages/$(basename "$page" .scd).html"
+    name=$(basename "$page" .scd)
+    grep -qF "<h1>${name%.*}<span>(${name##*.})</span></h1>" "$pages/$name.html"
   done
-  grep -oh 'href="[^"#:]*"' "$pages"/*.html | sed 's/href="//; s/"$//' | sort -u | while read -r address; do
-    [ -e "$pages/$address" ] || { echo "no $address" && return 1; }
+  python3 - "$pages" <<'END'
+import html.parser, pathlib, sys
+
+pages = pathlib.Path(sys.argv[1])
+
+class Page(html.parser.HTMLParser):
+    def __init__(self, file):
+        super().__init__()
+        self.ids, self.links, self.files, self.tags = [], [], [], []
+        self.viewport = False
+        self.feed(file.read_text())
+
+    def handle_starttag(self, tag, attributes):
+        at = dict(attributes)
+        self.tags.append(tag)
+        self.viewport |= at.get("name") == "viewport"
+        if "id" in at:
+            self.ids.append(at["id"])
+        if tag == "a" and ":" not in at["href"]:
+            self.links.append(at["href"])
+        if tag in ("img", "link"):
+            self.files.append(at.get("src") or at["href"])
+
+found = {file.name: Page(file) for file in pages.glob("*.html")}
+for name, page in found.items():
+    assert page.viewport and page.tags.count("h1") == 1 and "nav" in page.tags, name
+    assert len(set(page.ids)) == len(page.ids), (name, [i for i in page.ids if page.ids.count(i) > 1])
+    for file in page.files:
+        assert (pages / file).is_file(), (name, file)
+    for link in page.links:
+        to, _, anchor = link.partition("#")
+        assert not anchor or anchor in found[to or name].ids, (name, link)
+        assert (pages / (to or name)).is_file(), (name, link)
+END
+  for program in "$BIN"/*; do
+    "$program" --print-flags | cut -f 2 | tr , '\n' | grep '^--' | grep -v '^--no-' | sort -u >flags
+    grep -o 'id="--[^"]*"' "$pages/${program##*/}.1.html" | sed 's/^id="//; s/"$//; s/-[0-9]*$//' | sort -u | comm -23 flags - >missing
+    [ ! -s missing ] || { echo "${program##*/}: no anchor" && cat missing && return 1; }
   done
   grep -q '<a href="shard.5.html"><b>shard</b>(5)</a>' "$pages/train.1.html"
 }
