@@ -5,6 +5,7 @@
 #   lib/tessera/                libtessera.so, LibTorch, FAISS, kernels of a portable build, the plug-in for GPUs
 #   share/                      manuals, completions, schemas, novels, the demo, licence; with PREFIX before manuals' and
 #                               completions' names
+#   include/tessera, lib/cmake, lib/pkgconfig   for other programs, cmake/Develop.cmake
 #
 # Programs look for libraries in lib/tessera, from where they stand. A LibTorch of this checkout's .deps is copied there, so
 # that what is installed does not need the checkout, and with TESSERA_RELOCATABLE any is; else it stays where it is.

@@ -70,10 +70,12 @@ finds() {
   [[ $output == *"is not portable; make dist builds one that is" ]]
 }
 
-@test "the recipe of conda is of the version that CMake has" {
+@test "the recipe of conda, the citation and the changelog are of the version that CMake has" {
   version=$(sed -n 's/^project(tessera VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt")
   [ -n "$version" ]
   grep -qF "set version = \"$version\"" "$root/packaging/conda/meta.yaml"
+  grep -qx "version: $version" "$root/CITATION.cff"
+  grep -q "^## \[$version\] - " "$root/CHANGELOG.md"
 }
 
 # What a tiny system has: a shell, its tools and the C library, nothing else.

@@ -119,4 +119,12 @@ installed() {
     ! readelf -d "$(realpath "moved/bin/$name")" | grep RUNPATH | grep -qF "$root/build" || { echo "$name looks into the build" && return 1; }
   done
   [ "$(readlink moved/bin/shard)" = ../libexec/tessera/shard ]
+  # The novels of the manuals' pages, and what another program needs to use the rooms: find_package and pkg-config.
+  [ -s moved/share/tessera/novels/the-lost-world.txt ] && [ -x moved/share/tessera/demo/demo ]
+  moved/bin/tessera tokenize -q -t bytes "$root/LICENSE" -o text.shard.zst
+  cmake -S "$root/examples/embed" -B embed -DCMAKE_PREFIX_PATH="$PWD/moved" >log && cmake --build embed >>log || { tail -n 5 log && return 1; }
+  embed/frequent text.shard.zst >said
+  [ "$(sed -n '1s/\t.*//p' said)" = "$(tr -cd ' ' <"$root/LICENSE" | wc -c)" ]
+  run -66 embed/frequent nothing
+  PKG_CONFIG_PATH=moved/lib/pkgconfig pkg-config --libs tessera | grep -q -- '-ltessera_text .*-lzstd'
 }

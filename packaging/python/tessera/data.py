@@ -45,7 +45,8 @@ class Shard:
         return run("shard", "info", "--json", "--", os.fspath(self.path), progress=False, answers=(0,)).record
 
     def __len__(self) -> int:
-        return int(self.info["elements"])
+        """Elements; of vectors rows."""
+        return int(self.info["elements"]) // int(self.info.get("width", 1))
 
     @cached_property
     def array(self) -> "numpy.ndarray":
