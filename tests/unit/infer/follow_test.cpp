@@ -16,7 +16,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kWordTypes = 5, kRows = 60;
+constexpr std::int64_t kWordTypes = 5, kStoreRows = 60;
 
 // What was found for a token, and what came next.
 struct Token {
@@ -28,7 +28,8 @@ struct Token {
 struct Followed {
   nn::Model model = tiny::model_of("transformer", "learned", kWordTypes, torch::kFloat64);
   TemporaryFolder folder;
-  std::vector<Stored> entries = tiny::entries_of(kRows, model.architecture->d_key(), kWordTypes, 1);
+  std::vector<Stored> entries =
+      tiny::entries_of(kStoreRows, model.architecture->d_key(), kWordTypes, 1);
   tiny::Text text = tiny::text_of({90, 60}, kWordTypes, 7);
   tiny::Shard shard{text};
   infer::WindowPlan windows = tiny::windows_of(24, 8);
@@ -70,7 +71,7 @@ struct Followed {
 DOCTEST_TEST_CASE("followed rows and searches are those of a plain loop") {
   for (const char* metric : {"ip", "l2"}) {
     Followed of(metric);
-    of.plan.stores.k = kRows;
+    of.plan.stores.k = kStoreRows;
     const auto every = of.found();
     of.plan.stores.k = 20;
     for (const std::int64_t follow : {1, 3, 5}) {
@@ -101,7 +102,7 @@ DOCTEST_TEST_CASE("followed rows and searches are those of a plain loop") {
           pointers.clear();
           for (const auto& [score, row] : expected)
             if (of.entries[static_cast<std::size_t>(row)].label == found[w][i].target &&
-                row + 1 < kRows && row + 1 != kRows / 2)  // of the same document
+                row + 1 < kStoreRows && row + 1 != kStoreRows / 2)  // of the same document
               pointers.push_back(row + 1);
         }
       }

@@ -17,7 +17,7 @@
 namespace {
 
 using torch::Tensor;
-using Tokens = std::vector<std::uint32_t>;
+using Ids = std::vector<std::uint32_t>;
 
 constexpr std::int64_t kTypes = 23;
 
@@ -65,8 +65,7 @@ struct Scan {
 
 // That each scored token's n-gram score is that of what stood before it from `begin_of` on.
 void expect_scanned(const infer::Scored& scored, const std::vector<tiny::Text>& texts,
-                    const Tokens& tokens,
-                    const std::function<std::uint64_t(std::uint64_t)>& begin) {
+                    const Ids& tokens, const std::function<std::uint64_t(std::uint64_t)>& begin) {
   for (std::int64_t i = 0; i < scored.targets.size(0); ++i) {
     const std::uint64_t at = scored.first + static_cast<std::uint64_t>(i), from = begin(at);
     const Scan scan(texts, std::span(tokens).subspan(from, at - from));
@@ -112,7 +111,7 @@ DOCTEST_TEST_CASE(
   const Indexed indexed(of.known);
   nn::Model model = tiny::model_of("transformer");
   const tiny::Shard shard(of.text);
-  const Tokens tokens = of.text.tokens();
+  const Ids tokens = of.text.tokens();
   for (const auto& [window, stride] : {std::pair{32, 32}, {32, 7}, {96, 48}}) {
     const auto windows = tiny::windows_of(window, stride);
     auto options = tiny::memory_of("local");
@@ -136,7 +135,7 @@ DOCTEST_TEST_CASE("n-grams see the whole stream, whatever windows, layouts and p
   const Case of;
   const Indexed indexed(of.known);
   const tiny::Shard shard(of.text);
-  const Tokens tokens = of.text.tokens();
+  const Ids tokens = of.text.tokens();
   const auto whole = [](std::uint64_t) { return std::uint64_t{0}; };
   const auto document = [&](std::uint64_t at) {
     std::uint64_t begin = 0;
@@ -204,8 +203,8 @@ DOCTEST_TEST_CASE(
   const auto& from = of.known[0].documents[0];
   torch::manual_seed(1);
   infer::NgramMemory memory(indexed.plan, 3);
-  std::vector<Tokens> texts = {{from.begin() + 20, from.begin() + 60}, {1, 2, 3}, {from[7]}};
-  const auto read = [&](std::int64_t row, const Tokens& tokens) {
+  std::vector<Ids> texts = {{from.begin() + 20, from.begin() + 60}, {1, 2, 3}, {from[7]}};
+  const auto read = [&](std::int64_t row, const Ids& tokens) {
     const std::vector<std::int64_t> wide(tokens.begin(), tokens.end());
     memory.read(row, wide);
   };
@@ -213,7 +212,7 @@ DOCTEST_TEST_CASE(
   for (const std::vector<std::int64_t>& rows :
        {std::vector<std::int64_t>{0, 1, 2}, {2, 0, 0, 1}, {1, 2}}) {
     memory.select(torch::tensor(rows));
-    std::vector<Tokens> chosen;
+    std::vector<Ids> chosen;
     std::vector<infer::NgramContext> contexts;
     for (const auto row : rows) chosen.push_back(texts[static_cast<std::size_t>(row)]);
     texts = chosen;
@@ -264,7 +263,7 @@ DOCTEST_TEST_CASE(
   const Tensor bare = tiny::log_probs(model, shard.data(), windows, rest);
   std::vector<std::vector<double>> nats(infer::kNgramBuckets, std::vector<double>(4, 0));
   std::vector<int> seen(infer::kNgramBuckets, 0);
-  const Tokens tokens = of.text.tokens();
+  const Ids tokens = of.text.tokens();
   for (std::int64_t i = 0; i < bare.size(0); ++i) {
     const Scan scan(of.known, std::span(tokens).first(static_cast<std::size_t>(i) + 1));
     const auto b = static_cast<std::size_t>(scan.bucket());

@@ -84,19 +84,19 @@ DOCTEST_TEST_CASE("modules that others share are not walked once for each way to
   // 30 levels of a module that holds the one below it eight times.
   std::string below = module("Leaf", {}, {}, {});
   for (int level = 0; level < 30; ++level) {
-    Pairs children = {{text("0"), below + put(level)}};
-    for (int i = 1; i < 8; ++i) children.emplace_back(text(std::to_string(i)), get(level));
+    Pairs children = {{unicode("0"), below + put(level)}};
+    for (int i = 1; i < 8; ++i) children.emplace_back(unicode(std::to_string(i)), get(level));
     below = module(level == 29 ? "MemTransformerLM" : "Level", {}, {}, children);
   }
   hostile("its modules are too many", Floats().save(below));
   // The name of one module, said again and again.
-  const auto name = text(std::string(1 << 16, 'a'));
+  const auto name = unicode(std::string(1 << 16, 'a'));
   std::string more;
   for (int i = 0; i < 600; ++i) more += get(0) + get(1);
   const auto weights = global("collections", "OrderedDict") + ")R(" + name + put(0) +
                        Floats()({1}) + put(1) + more + "u";
   hostile("its modules are too many", Floats().save(object("mem_transformer", "MemTransformerLM",
-                                                           {{text("_parameters"), weights}})));
+                                                           {{unicode("_parameters"), weights}})));
 }
 
 DOCTEST_TEST_CASE("a list that is given many times is not looked at many times") {
@@ -112,8 +112,8 @@ DOCTEST_TEST_CASE("a list that is given many times is not looked at many times")
   // A text of a megabyte as NumPy's number, again and again: it is not copied.
   const Deadline deadline;
   const auto scalar = global("numpy.core.multiarray", "scalar");
-  const auto dtype = global("numpy", "dtype") + tuple({text("i8"), "\x89", "\x88"}) + "R" +
-                     tuple({whole(3), text("<"), "N"}) + "b";
+  const auto dtype = global("numpy", "dtype") + tuple({unicode("i8"), "\x89", "\x88"}) + "R" +
+                     tuple({whole(3), unicode("<"), "N"}) + "b";
   const auto long_bytes = "B" + number(1 << 20, 4) + std::string(1 << 20, 'x');
   const auto bytes = pickle(scalar + put(0) + tuple({dtype, long_bytes}) + put(1) + "R" +
                             repeated("0" + get(0) + get(1) + "R", 200'000));
@@ -122,30 +122,29 @@ DOCTEST_TEST_CASE("a list that is given many times is not looked at many times")
 }
 
 DOCTEST_TEST_CASE("a long name or key that is said again and again is not copied each time") {
-  const auto name = text(std::string(1 << 20, 'a'));
+  const auto name = unicode(std::string(1 << 20, 'a'));
   const auto weights = global("collections", "OrderedDict") + ")R(" + name + put(0) + "N" +
                        repeated(get(0) + "N", 200'000) + "u";
   hostile("a tensor whose name has",
-          Floats().save(dict({{text("model"), weights}, {text("model_args"), "}"}})));
-  const auto key = text(std::string(1 << 20, '0'));
+          Floats().save(dict({{unicode("model"), weights}, {unicode("model_args"), "}"}})));
+  const auto key = unicode(std::string(1 << 20, '0'));
   const auto id =
-      tuple({text("storage"), global("torch", "FloatStorage"), key, text("cpu"), whole(1)});
+      tuple({unicode("storage"), global("torch", "FloatStorage"), key, unicode("cpu"), whole(1)});
   hostile("no checkpoint of", Floats().save(list({id + put(0), repeated(get(0) + "Q", 200'000)})));
 }
 
 DOCTEST_TEST_CASE("columns of a matrix are not read many times over") {
   Pairs weights;
   for (int i = 0; i < 2000; ++i)
-    weights.emplace_back(text("transformer.x" + std::to_string(i)),
+    weights.emplace_back(unicode("transformer.x" + std::to_string(i)),
                          tensor("FloatStorage", "0", 0, 0, {2}, {(1 << 19) - 1}));
-  weights.emplace_back(text("transformer.wte.weight"),
+  weights.emplace_back(unicode("transformer.wte.weight"),
                        tensor("FloatStorage", "0", 0, 0, {3, 2}, {2, 1}));
   const auto settings =
       wholes({{"n_layer", 1}, {"n_head", 1}, {"n_embd", 2}, {"block_size", 4}, {"vocab_size", 3}});
-  hostile(
-      "are views of each other",
-      stream(dict({{text("model"), ordered_dict(weights)}, {text("model_args"), dict(settings)}}),
-             {{"0", 1 << 19, std::string(4 << 19, '\0')}}));
+  hostile("are views of each other", stream(dict({{unicode("model"), ordered_dict(weights)},
+                                                  {unicode("model_args"), dict(settings)}}),
+                                            {{"0", 1 << 19, std::string(4 << 19, '\0')}}));
 }
 
 DOCTEST_TEST_CASE("a Transformer-XL's products and identities are bounded by its file") {
@@ -156,16 +155,18 @@ DOCTEST_TEST_CASE("a Transformer-XL's products and identities are bounded by its
     const auto holding = [&](const std::string& name, const Shape& shape) {
       return module("Linear", {}, tensors(floats, {{name, shape}}), {});
     };
-    const auto tables = module("ModuleList", {}, {}, {{text("0"), holding("weight", table)}});
+    const auto tables = module("ModuleList", {}, {}, {{unicode("0"), holding("weight", table)}});
     const auto own = joined(wholes({{"n_token", static_cast<std::int32_t>(table[0])},
                                     {"d_embed", static_cast<std::int32_t>(table[1])}}),
-                            {{text("cutoffs"), list(cutoffs)}});
-    Pairs parts = {{text("emb_layers"), tables}};
-    if (!projection.empty()) parts.emplace_back(text("emb_projs"), holding("0", projection));
-    const auto core = module("Sequential", {}, {}, {{text("0"), holding("weight", {1, d_model})}});
-    const auto layer = module("Layer", {}, {},
-                              {{text("dec_attn"), module("Attention", {}, {}, {})},
-                               {text("pos_ff"), module("FF", {}, {}, {{text("CoreNet"), core}})}});
+                            {{unicode("cutoffs"), list(cutoffs)}});
+    Pairs parts = {{unicode("emb_layers"), tables}};
+    if (!projection.empty()) parts.emplace_back(unicode("emb_projs"), holding("0", projection));
+    const auto core =
+        module("Sequential", {}, {}, {{unicode("0"), holding("weight", {1, d_model})}});
+    const auto layer =
+        module("Layer", {}, {},
+               {{unicode("dec_attn"), module("Attention", {}, {}, {})},
+                {unicode("pos_ff"), module("FF", {}, {}, {{unicode("CoreNet"), core}})}});
     return floats.save(
         module("MemTransformerLM",
                wholes({{"n_layer", 1},
@@ -174,8 +175,8 @@ DOCTEST_TEST_CASE("a Transformer-XL's products and identities are bounded by its
                        {"d_head", d_model},
                        {"mem_len", 4}}),
                {},
-               {{text("word_emb"), module("AdaptiveEmbedding", own, {}, parts)},
-                {text("layers"), module("ModuleList", {}, {}, {{text("0"), layer}})}}));
+               {{unicode("word_emb"), module("AdaptiveEmbedding", own, {}, parts)},
+                {unicode("layers"), module("ModuleList", {}, {}, {{unicode("0"), layer}})}}));
   };
   hostile("word_emb.emb_layers would be (3000, 2500)", words_of(2500, {3000, 1}, {2500, 1}, {}));
   hostile("a band's projection would be (2300, 2300)",

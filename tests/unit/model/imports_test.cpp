@@ -24,19 +24,20 @@ std::string imported(const TemporaryFolder& folder, const std::string& name) {
 
 /// A checkpoint of nanoGPT's with these tensors and settings besides.
 std::string nanogpt(const Pairs& tensors, const Pairs& settings) {
-  Pairs all = {{text("n_layer"), whole(1)},    {text("n_head"), whole(1)},
-               {text("n_embd"), whole(2)},     {text("block_size"), whole(4)},
-               {text("vocab_size"), whole(3)}, {text("bias"), "\x89"}};
+  Pairs all = {{unicode("n_layer"), whole(1)},    {unicode("n_head"), whole(1)},
+               {unicode("n_embd"), whole(2)},     {unicode("block_size"), whole(4)},
+               {unicode("vocab_size"), whole(3)}, {unicode("bias"), "\x89"}};
   all.insert(all.end(), settings.begin(), settings.end());
-  return archive(dict({{text("model"), ordered_dict(tensors)}, {text("model_args"), dict(all)}}),
-                 {{"0", bytes_of(std::vector<float>(64, .5F))}});
+  return archive(
+      dict({{unicode("model"), ordered_dict(tensors)}, {unicode("model_args"), dict(all)}}),
+      {{"0", bytes_of(std::vector<float>(64, .5F))}});
 }
 
 Pairs small_gpt() {
   const auto of = [](const std::string& name, const std::vector<std::int64_t>& shape) {
     std::vector<std::int64_t> strides = {1};
     if (shape.size() == 2) strides = {shape[1], 1};
-    return std::pair(text("transformer." + name + ".weight"),
+    return std::pair(unicode("transformer." + name + ".weight"),
                      tensor("FloatStorage", "0", 64, 0, shape, strides));
   };
   return {of("wte", {3, 2}),
@@ -110,15 +111,16 @@ DOCTEST_TEST_CASE("a Transformer-XL whose numbers and tensors do not go together
 DOCTEST_TEST_CASE("a softmax of its own stays one") {
   const TemporaryFolder folder;
   auto tensors = small_gpt();
-  tensors.emplace_back(text("lm_head.weight"), tensor("FloatStorage", "1", 64, 0, {3, 2}, {2, 1}));
+  tensors.emplace_back(unicode("lm_head.weight"),
+                       tensor("FloatStorage", "1", 64, 0, {3, 2}, {2, 1}));
   overwrite(folder / "ckpt.pt",
-            archive(dict({{text("model"), ordered_dict(tensors)},
-                          {text("model_args"), dict({{text("n_layer"), whole(1)},
-                                                     {text("n_head"), whole(1)},
-                                                     {text("n_embd"), whole(2)},
-                                                     {text("block_size"), whole(4)},
-                                                     {text("vocab_size"), whole(3)},
-                                                     {text("bias"), "\x89"}})}}),
+            archive(dict({{unicode("model"), ordered_dict(tensors)},
+                          {unicode("model_args"), dict({{unicode("n_layer"), whole(1)},
+                                                        {unicode("n_head"), whole(1)},
+                                                        {unicode("n_embd"), whole(2)},
+                                                        {unicode("block_size"), whole(4)},
+                                                        {unicode("vocab_size"), whole(3)},
+                                                        {unicode("bias"), "\x89"}})}}),
                     {{"0", bytes_of(std::vector<float>(64, .5F))},
                      {"1", bytes_of(std::vector<float>(64, .25F))}}));
   model::import_model(folder / "ckpt.pt", {}, folder / "out");
@@ -142,7 +144,7 @@ DOCTEST_TEST_CASE("what a checkpoint lacks, has too much or asks for is named") 
   };
   const auto with = [](const std::string& name, const std::string& value) {
     auto tensors = small_gpt();
-    tensors.emplace_back(text(name), value);
+    tensors.emplace_back(unicode(name), value);
     return tensors;
   };
   const auto some = [](const std::vector<std::int64_t>& shape) {
@@ -157,17 +159,17 @@ DOCTEST_TEST_CASE("what a checkpoint lacks, has too much or asks for is named") 
   refused(Code::bad_data, "transformer.wpe.weight in it is (5, 2), its options make it (4, 2)",
           with("transformer.wpe.weight", some({5, 2})));
   refused(Code::bad_data, "\"n_layer\" of \"model_args\" is missing or of another type",
-          small_gpt(), {{text("n_layer"), text("two")}});
-  refused(Code::bad_config, "heads", small_gpt(), {{text("n_head"), whole(3)}});
+          small_gpt(), {{unicode("n_layer"), unicode("two")}});
+  refused(Code::bad_config, "heads", small_gpt(), {{unicode("n_head"), whole(3)}});
   // Only a value that is wanted has to be one: this one is inert, that one is not.
-  const std::string call = global("os", "system") + tuple({text("ls")}) + "R";
+  const std::string call = global("os", "system") + tuple({unicode("ls")}) + "R";
   refused(Code::bad_data, "no tensor transformer.wte.weight in it", without(0),
-          {{text("unread"), call}});
-  refused(Code::bad_data, "\"n_embd\" of", small_gpt(), {{text("n_embd"), call}});
+          {{unicode("unread"), call}});
+  refused(Code::bad_data, "\"n_embd\" of", small_gpt(), {{unicode("n_embd"), call}});
   auto called = small_gpt();
   called[0].second = call;
   refused(Code::bad_data, "no tensor transformer.wte.weight in it", called);
-  overwrite(folder / "ckpt.pt", archive(dict({{text("weights"), whole(1)}}), {}));
+  overwrite(folder / "ckpt.pt", archive(dict({{unicode("weights"), whole(1)}}), {}));
   expect_error(Code::bad_data,
                "no checkpoint of nanoGPT, fairseq, Transformer-XL: it holds weights",
                [&] { model::import_model(folder / "ckpt.pt", {}, folder / "out"); });
@@ -184,13 +186,13 @@ DOCTEST_TEST_CASE("a folder of transformers whose weights are pickled, in one fi
     for (std::size_t i = begin; i < end; ++i) {
       const auto values = files.read(names[i]);
       const auto key = std::to_string(i);
-      tensors.emplace_back(text(names[i]), tensor("BFloat16Storage", key, values.numel(), 0,
-                                                  values.sizes().vec(), values.strides().vec()));
+      tensors.emplace_back(unicode(names[i]), tensor("BFloat16Storage", key, values.numel(), 0,
+                                                     values.sizes().vec(), values.strides().vec()));
       storages.emplace_back(
           key, std::string(static_cast<const char*>(values.data_ptr()), values.nbytes()));
     }
     // A mask, as old versions kept them, of another type.
-    tensors.emplace_back(text("model.layers.0.rotary_emb.inv_freq"),
+    tensors.emplace_back(unicode("model.layers.0.rotary_emb.inv_freq"),
                          tensor("LongStorage", std::to_string(begin), 1, 0, {0}, {1}));
     return archive(ordered_dict(tensors), storages);
   };
@@ -254,9 +256,9 @@ DOCTEST_TEST_CASE("a model is not written over another") {
 DOCTEST_TEST_CASE("many names for one storage are refused before they are many times the file") {
   Pairs tensors = small_gpt();
   for (int i = 0; i < 2000; ++i)
-    tensors.emplace_back(text("transformer.x" + std::to_string(i)),
+    tensors.emplace_back(unicode("transformer.x" + std::to_string(i)),
                          tensor("FloatStorage", "0", 64, 0, {64}, {1}));
-  const auto file = archive(dict({{text("model"), ordered_dict(tensors)}}),
+  const auto file = archive(dict({{unicode("model"), ordered_dict(tensors)}}),
                             {{"0", bytes_of(std::vector<float>(64, .5F))}});
   const model::TorchFile read(std::make_unique<core::RandomMemory>(
       core::Bytes(reinterpret_cast<const std::byte*>(file.data()),

@@ -39,13 +39,13 @@ class Floats {
 /// Each with a tensor of its own.
 inline Pairs tensors(Floats& floats, const std::vector<std::pair<std::string, Shape>>& shapes) {
   Pairs pairs;
-  for (const auto& [name, shape] : shapes) pairs.emplace_back(text(name), floats(shape));
+  for (const auto& [name, shape] : shapes) pairs.emplace_back(unicode(name), floats(shape));
   return pairs;
 }
 
 inline Pairs wholes(const std::vector<std::pair<std::string, std::int32_t>>& settings) {
   Pairs pairs;
-  for (const auto& [name, value] : settings) pairs.emplace_back(text(name), whole(value));
+  for (const auto& [name, value] : settings) pairs.emplace_back(unicode(name), whole(value));
   return pairs;
 }
 
@@ -75,10 +75,10 @@ inline std::string nanogpt() {
                                         {"transformer.ln_f.weight", {2}}});
   const auto settings =
       joined(wholes({{"n_layer", 1}, {"n_head", 1}, {"n_embd", 2}, {"block_size", 4}}),
-             {{text("vocab_size"), whole(3)}, {text("bias"), "\x89"}});
-  return floats.save(dict({{text("model"), ordered_dict(weights)},
-                           {text("model_args"), dict(settings)},
-                           {text("iter_num"), whole(7)}}));
+             {{unicode("vocab_size"), whole(3)}, {unicode("bias"), "\x89"}});
+  return floats.save(dict({{unicode("model"), ordered_dict(weights)},
+                           {unicode("model_args"), dict(settings)},
+                           {unicode("iter_num"), whole(7)}}));
 }
 
 inline std::string nanomosaics() {
@@ -111,9 +111,9 @@ inline std::string nanomosaics() {
                                        {"block_size", 4},
                                        {"vocab_size", 3},
                                        {"pmem_size", 2}}),
-                               {{text("bias"), "\x89"}});
+                               {{unicode("bias"), "\x89"}});
   return floats.save(
-      dict({{text("model"), ordered_dict(weights)}, {text("model_args"), dict(settings)}}));
+      dict({{unicode("model"), ordered_dict(weights)}, {unicode("model_args"), dict(settings)}}));
 }
 
 // fairseq
@@ -129,8 +129,8 @@ inline std::string fairseq_of(const Floats& floats, const Pairs& weights, const 
                                        {"adaptive_input_factor", 2},
                                        {"tokens_per_sample", 4}}),
                                more);
-  return floats.save(dict({{text("args"), object("argparse", "Namespace", settings)},
-                           {text("model"), ordered_dict(weights)}}));
+  return floats.save(dict({{unicode("args"), object("argparse", "Namespace", settings)},
+                           {unicode("model"), ordered_dict(weights)}}));
 }
 
 inline Pairs fairseq_layer(Floats& floats) {
@@ -176,9 +176,9 @@ inline std::string fairseq_adaptive() {
 inline std::string module(const std::string& name, const Pairs& own, const Pairs& parameters,
                           const Pairs& modules) {
   auto all = own;
-  all.emplace_back(text("_parameters"), ordered_dict(parameters));
-  all.emplace_back(text("_buffers"), ordered_dict({}));
-  all.emplace_back(text("_modules"), ordered_dict(modules));
+  all.emplace_back(unicode("_parameters"), ordered_dict(parameters));
+  all.emplace_back(unicode("_buffers"), ordered_dict({}));
+  all.emplace_back(unicode("_modules"), ordered_dict(modules));
   return object("mem_transformer", name, all);
 }
 
@@ -210,8 +210,8 @@ inline std::string transformer_xl(const TransformerXl& of = {}) {
     const std::int64_t begin = i == 0 ? 0 : of.cutoffs[i - 1],
                        end = i + 1 == bands ? of.words : of.cutoffs[i];
     const auto number = std::to_string(i);
-    tables.emplace_back(text(number), layer({end - begin, width}, false));
-    rows.emplace_back(text(number), layer({end - begin, width}, true));
+    tables.emplace_back(unicode(number), layer({end - begin, width}, false));
+    rows.emplace_back(unicode(number), layer({end - begin, width}, true));
     if (of.projections) {
       input = joined(input, one(number, {d, width}));
       narrower = joined(narrower, one(number, {d, width}));
@@ -222,43 +222,43 @@ inline std::string transformer_xl(const TransformerXl& of = {}) {
                             joined(wholes({{"n_token", of.words},
                                            {"d_embed", static_cast<std::int32_t>(of.d_embed)},
                                            {"div_val", of.div_val}}),
-                                   {{text("cutoffs"), list(edges)}}),
+                                   {{unicode("cutoffs"), list(edges)}}),
                             {},
-                            {{text("emb_layers"), module("ModuleList", {}, {}, tables)},
-                             {text("emb_projs"), module("ParameterList", {}, input, {})}});
+                            {{unicode("emb_layers"), module("ModuleList", {}, {}, tables)},
+                             {unicode("emb_projs"), module("ParameterList", {}, input, {})}});
   Pairs cluster;
   if (const auto n = static_cast<std::int64_t>(of.cutoffs.size()); n > 0)
     cluster = tensors(floats, {{"cluster_weight", {n, of.d_embed}}, {"cluster_bias", {n}}});
   const auto softmax = module("ProjectedAdaptiveLogSoftmax", {}, cluster,
-                              {{text("out_layers"), module("ModuleList", {}, {}, rows)},
-                               {text("out_projs"), module("ParameterList", {}, narrower, {})}});
+                              {{unicode("out_layers"), module("ModuleList", {}, {}, rows)},
+                               {unicode("out_projs"), module("ParameterList", {}, narrower, {})}});
   const auto norm = [&] { return layer({d}, true); };
-  const auto attention = module("Attention", {{text("pre_lnorm"), "\x89"}}, {},
-                                {{text("qkv_net"), layer({3 * d, d}, false)},
-                                 {text("r_net"), layer({d, d}, false)},
-                                 {text("o_net"), layer({d, d}, false)},
-                                 {text("layer_norm"), norm()}});
+  const auto attention = module("Attention", {{unicode("pre_lnorm"), "\x89"}}, {},
+                                {{unicode("qkv_net"), layer({3 * d, d}, false)},
+                                 {unicode("r_net"), layer({d, d}, false)},
+                                 {unicode("o_net"), layer({d, d}, false)},
+                                 {unicode("layer_norm"), norm()}});
   const auto network =
       module("PositionwiseFF", {}, {},
-             {{text("CoreNet"),
+             {{unicode("CoreNet"),
                module("Sequential", {}, {},
-                      {{text("0"), layer({1, d}, true)}, {text("3"), layer({d, 1}, true)}})},
-              {text("layer_norm"), norm()}});
+                      {{unicode("0"), layer({1, d}, true)}, {unicode("3"), layer({d, 1}, true)}})},
+              {unicode("layer_norm"), norm()}});
   const auto layers = module(
       "ModuleList", {}, {},
-      {{text("0"),
-        module("Layer", {}, {}, {{text("dec_attn"), attention}, {text("pos_ff"), network}})}});
-  return floats.save(
-      module("MemTransformerLM",
-             wholes({{"n_layer", 1},
-                     {"d_model", of.d_model},
-                     {"n_head", 1},
-                     {"d_head", of.d_model},
-                     {"mem_len", 4},
-                     {"tgt_len", 4},
-                     {"clamp_len", -1}}),
-             joined(one("r_w_bias", {1, d}), one("r_r_bias", {1, d})),
-             {{text("word_emb"), words}, {text("layers"), layers}, {text("crit"), softmax}}));
+      {{unicode("0"), module("Layer", {}, {},
+                             {{unicode("dec_attn"), attention}, {unicode("pos_ff"), network}})}});
+  return floats.save(module(
+      "MemTransformerLM",
+      wholes({{"n_layer", 1},
+              {"d_model", of.d_model},
+              {"n_head", 1},
+              {"d_head", of.d_model},
+              {"mem_len", 4},
+              {"tgt_len", 4},
+              {"clamp_len", -1}}),
+      joined(one("r_w_bias", {1, d}), one("r_r_bias", {1, d})),
+      {{unicode("word_emb"), words}, {unicode("layers"), layers}, {unicode("crit"), softmax}}));
 }
 
 // transformers

@@ -17,7 +17,7 @@ inline std::string number(std::uint64_t n, int bytes) {
 }
 
 // Each pushes one value.
-inline std::string text(const std::string& s) { return "X" + number(s.size(), 4) + s; }
+inline std::string unicode(const std::string& s) { return "X" + number(s.size(), 4) + s; }
 inline std::string whole(std::int32_t n) { return "J" + number(static_cast<std::uint32_t>(n), 4); }
 inline std::string global(const std::string& module, const std::string& name) {
   return "c" + module + "\n" + name + "\n";
@@ -52,8 +52,8 @@ inline std::string whole_tuple(const std::vector<std::int64_t>& numbers) {
 inline std::string tensor(const std::string& type, const std::string& key, std::int64_t elements,
                           std::int64_t offset, const std::vector<std::int64_t>& shape,
                           const std::vector<std::int64_t>& strides, const std::string& view = "") {
-  const std::string id = tuple({text("storage"), global("torch", type), text(key), text("cpu"),
-                                whole(static_cast<std::int32_t>(elements)), view});
+  const std::string id = tuple({unicode("storage"), global("torch", type), unicode(key),
+                                unicode("cpu"), whole(static_cast<std::int32_t>(elements)), view});
   return global("torch._utils", "_rebuild_tensor_v2") +
          tuple({id + "Q", whole(static_cast<std::int32_t>(offset)), whole_tuple(shape),
                 whole_tuple(strides), "\x89", ordered_dict({})}) +
@@ -117,9 +117,9 @@ struct StreamStorage {
 inline std::string stream(const std::string& value, const std::vector<StreamStorage>& storages) {
   std::string out = pickle("\x8a\x0a" + std::string("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19")) +
                     pickle("M" + number(1001, 2)) +
-                    pickle(dict({{text("little_endian"), "\x88"}})) + pickle(value);
+                    pickle(dict({{unicode("little_endian"), "\x88"}})) + pickle(value);
   std::vector<std::string> keys;
-  for (const auto& storage : storages) keys.push_back(text(storage.key));
+  for (const auto& storage : storages) keys.push_back(unicode(storage.key));
   out += pickle(list(keys));
   for (const auto& storage : storages) out += number(storage.elements, 8) + storage.bytes;
   return out;

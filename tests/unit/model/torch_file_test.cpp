@@ -57,7 +57,7 @@ DOCTEST_TEST_CASE("constants of every width and sign") {
   DOCTEST_CHECK(read_pickle("\x88.").root().integer == 1);
   DOCTEST_CHECK(read_pickle("\x89.").root().kind == PickleKind::boolean);
   for (const auto& said :
-       {text("ab"), std::string("\x8c\x02") + "ab", std::string("\x8d") + number(2, 8) + "ab",
+       {unicode("ab"), std::string("\x8c\x02") + "ab", std::string("\x8d") + number(2, 8) + "ab",
         std::string("U\x02") + "ab"}) {
     const auto pickle = read_pickle(said + ".");
     DOCTEST_CHECK(pickle.root().kind == PickleKind::text);
@@ -69,12 +69,12 @@ DOCTEST_TEST_CASE("constants of every width and sign") {
 
 DOCTEST_TEST_CASE("lists, tuples, sets, dicts, and what stands in the memo") {
   // The list is put into the memo and taken again.
-  const auto pickle = read_pickle(dict({{text("list"), list({whole(1), "N"}) + "q\x05"},
-                                        {text("again"), "h\x05"},
-                                        {text("twice"), whole(1)},
-                                        {text("twice"), whole(2)},
-                                        {text("three"), whole(1) + whole(2) + whole(3) + "\x87"},
-                                        {text("set"), "\x8f(" + whole(1) + "\x90"}}) +
+  const auto pickle = read_pickle(dict({{unicode("list"), list({whole(1), "N"}) + "q\x05"},
+                                        {unicode("again"), "h\x05"},
+                                        {unicode("twice"), whole(1)},
+                                        {unicode("twice"), whole(2)},
+                                        {unicode("three"), whole(1) + whole(2) + whole(3) + "\x87"},
+                                        {unicode("set"), "\x8f(" + whole(1) + "\x90"}}) +
                                   ".");
   const auto& root = pickle.root();
   DOCTEST_REQUIRE(root.kind == PickleKind::dict);
@@ -86,14 +86,14 @@ DOCTEST_TEST_CASE("lists, tuples, sets, dicts, and what stands in the memo") {
   DOCTEST_CHECK(root.find("none") == nullptr);
   // Old Pythons gave an OrderedDict its pairs at once.
   const auto old = read_pickle(global("collections", "OrderedDict") +
-                               tuple({list({list({text("a"), whole(7)})})}) + "R.");
+                               tuple({list({list({unicode("a"), whole(7)})})}) + "R.");
   DOCTEST_CHECK(old.root().find("a")->integer == 7);
 }
 
 DOCTEST_TEST_CASE("a call is data: os.system is a name with an argument") {
   const auto pickle = read_pickle(
-      dict({{text("bad"), global("os", "system") + tuple({text("touch /tmp/was-run")}) + "R"},
-            {text("good"), whole(1)}}) +
+      dict({{unicode("bad"), global("os", "system") + tuple({unicode("touch /tmp/was-run")}) + "R"},
+            {unicode("good"), whole(1)}}) +
       ".");
   DOCTEST_CHECK(pickle.root().find("good")->integer == 1);
   const auto& bad = *pickle.root().find("bad");
@@ -104,26 +104,27 @@ DOCTEST_TEST_CASE("a call is data: os.system is a name with an argument") {
   DOCTEST_CHECK(!std::filesystem::exists("/tmp/was-run"));
   // An object by its class's name, with what __setstate__ would have been given.
   const auto made = read_pickle(global("argparse", "Namespace") + ")\x81" +
-                                dict({{text("lr"), whole(3)}}) + "b.");
+                                dict({{unicode("lr"), whole(3)}}) + "b.");
   DOCTEST_CHECK(made.root().items[0]->is_global("argparse Namespace"));
   DOCTEST_CHECK(made.root().state->find("lr")->integer == 3);
   // Protocol 4 says names by texts.
-  const auto by_text = read_pickle("\x80\x04\x95" + number(9, 8) + text("a") + text("b") + "\x93.");
+  const auto by_text =
+      read_pickle("\x80\x04\x95" + number(9, 8) + unicode("a") + unicode("b") + "\x93.");
   DOCTEST_CHECK(by_text.root().is_global("a b"));
 }
 
 DOCTEST_TEST_CASE("a number of NumPy's is a number; of another type or size it stays a call") {
   const auto scalar = [](const std::string& type, const std::string& order, const std::string& data,
                          const std::string& module = "numpy._core.multiarray") {
-    const auto dtype = global("numpy", "dtype") + tuple({text(type), "\x89", "\x88"}) + "R" +
-                       tuple({whole(3), text(order), "N"}) + "b";
+    const auto dtype = global("numpy", "dtype") + tuple({unicode(type), "\x89", "\x88"}) + "R" +
+                       tuple({whole(3), unicode(order), "N"}) + "b";
     return read_pickle(global(module, "scalar") + tuple({dtype, data}) + "R.");
   };
   const auto raw = [](const std::string& bytes) {
     return "C" + std::string(1, static_cast<char>(bytes.size())) + bytes;
   };
   const auto encoded = [](const std::string& latin1) {
-    return global("_codecs", "encode") + tuple({text(latin1), text("latin1")}) + "R";
+    return global("_codecs", "encode") + tuple({unicode(latin1), unicode("latin1")}) + "R";
   };
   const auto real = scalar("f8", "<", raw(std::string("\0\0\0\0\0\0\xf8\x3f", 8)));
   DOCTEST_CHECK(real.root().kind == PickleKind::real);
@@ -168,7 +169,7 @@ DOCTEST_TEST_CASE("malformed pickles say where") {
   refused("more than", std::string(model::kMostPickleValues + 10, '(') + ".");
   refused("more than", "N" + std::string(model::kMostPickleValues + 10, '2') + ".");
   // A long text that is in the memo, as the name of class after class.
-  std::string names = text(std::string(100'000, 'a')) + "q" + number(0, 1);
+  std::string names = unicode(std::string(100'000, 'a')) + "q" + number(0, 1);
   for (int i = 0; i < 200; ++i) names += "h" + number(0, 1) + "h" + number(0, 1) + "\x93" + "0";
   refused("names of classes of more than", names + ".");
 }
@@ -190,12 +191,12 @@ DOCTEST_TEST_CASE(
     DOCTEST_CAPTURE(type);
     const std::string bytes(static_cast<const char*>(values.data_ptr()), values.nbytes());
     const auto value =
-        dict({{text("all"), tensor(type, "0", 6, 0, {2, 3}, {3, 1})},
-              {text("turned"), tensor(type, "0", 6, 0, {3, 2}, {1, 3})},
-              {text("part"), tensor(type, "0", 6, 1, {2}, {2})},
-              {text("one"), tensor(type, "0", 6, 5, {}, {})},
-              {text("none"), tensor(type, "0", 6, 0, {0, 5}, {5, 1})},
-              {text("parameter"),
+        dict({{unicode("all"), tensor(type, "0", 6, 0, {2, 3}, {3, 1})},
+              {unicode("turned"), tensor(type, "0", 6, 0, {3, 2}, {1, 3})},
+              {unicode("part"), tensor(type, "0", 6, 1, {2}, {2})},
+              {unicode("one"), tensor(type, "0", 6, 5, {}, {})},
+              {unicode("none"), tensor(type, "0", 6, 0, {0, 5}, {5, 1})},
+              {unicode("parameter"),
                global("torch._utils", "_rebuild_parameter") +
                    tuple({tensor(type, "0", 6, 3, {3}, {1}), "\x88", ordered_dict({})}) + "R"}});
     for (const auto& file : {archive(value, {{"0", bytes}}), archive(value, {{"0", bytes}}, true),
@@ -221,9 +222,9 @@ DOCTEST_TEST_CASE(
 }
 
 DOCTEST_TEST_CASE("a stream's storage may be a view of another") {
-  const auto view = tuple({text("9"), whole(2), whole(3)});
-  const auto value = dict({{text("a"), tensor("FloatStorage", "0", 6, 1, {2}, {1}, view)},
-                           {text("b"), tensor("FloatStorage", "0", 6, 1, {2}, {1}, "N")}});
+  const auto view = tuple({unicode("9"), whole(2), whole(3)});
+  const auto value = dict({{unicode("a"), tensor("FloatStorage", "0", 6, 1, {2}, {1}, view)},
+                           {unicode("b"), tensor("FloatStorage", "0", 6, 1, {2}, {1}, "N")}});
   const auto file = open(stream(value, {{"0", 6, bytes_of(kSix)}}));
   DOCTEST_CHECK(file.read(*file.root().find("a"), "a").equal(torch::tensor({3.f, 4.f})));
   DOCTEST_CHECK(file.read(*file.root().find("b"), "b").equal(torch::tensor({1.f, 2.f})));
@@ -251,7 +252,7 @@ DOCTEST_TEST_CASE("tensors that do not lie in their storage are refused, whateve
   refuses("w: not a tensor", whole(3));
   refuses("w: not a tensor",
           global("torch._utils", "_rebuild_tensor_v2") + tuple({whole(1)}) + "R");
-  refuses("w: not a tensor", global("os", "system") + tuple({text("ls")}) + "R");
+  refuses("w: not a tensor", global("os", "system") + tuple({unicode("ls")}) + "R");
 }
 
 DOCTEST_TEST_CASE("what is no file of torch.save is told by what is wrong with it") {
@@ -260,7 +261,7 @@ DOCTEST_TEST_CASE("what is no file of torch.save is told by what is wrong with i
   };
   refuses("not a file of torch.save", "");
   refuses("not a file of torch.save", "{\"model_type\": \"gpt2\"}");
-  refuses("a pickle, but not one of torch.save", pickle(dict({{text("a"), whole(1)}})));
+  refuses("a pickle, but not one of torch.save", pickle(dict({{unicode("a"), whole(1)}})));
   refuses("no data.pkl in it", zip({{"a.txt", "b"}}));
   refuses("byte order \"big\"", zip({{"m/data.pkl", pickle("N")}, {"m/byteorder", "big"}}));
   refuses("stands in it twice", zip({{"m/data.pkl", pickle("N")}, {"m/data.pkl", pickle("N")}}));
@@ -273,8 +274,9 @@ DOCTEST_TEST_CASE("what is no file of torch.save is told by what is wrong with i
 }
 
 DOCTEST_TEST_CASE("cut anywhere, a file is refused or a tensor is missing; nothing else happens") {
-  const auto value = ordered_dict(
-      {{text("w"), tensor("FloatStorage", "0", 6, 0, {2, 3}, {3, 1})}, {text("n"), whole(4)}});
+  const auto value =
+      ordered_dict({{unicode("w"), tensor("FloatStorage", "0", 6, 0, {2, 3}, {3, 1})},
+                    {unicode("n"), whole(4)}});
   for (const auto& whole_file :
        {archive(value, {{"0", bytes_of(kSix)}}), archive(value, {{"0", bytes_of(kSix)}}, true),
         stream(value, {{"0", 6, bytes_of(kSix)}})}) {

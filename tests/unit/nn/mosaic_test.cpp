@@ -102,7 +102,7 @@ Tensor persistent(const Tensor& x, const Weights& w, const std::string& unit) {
 struct Plain : nn::Hidden {
   std::vector<Tensor> last;
 };
-Plain plain(const Tensor& ids, const Weights& w, std::int64_t layers) {
+Plain plain_mosaic(const Tensor& ids, const Weights& w, std::int64_t layers) {
   const auto layer_norm = [&](const Tensor& x, const std::string& name) {
     const auto weight = w["mosaic." + name + ".weight"];
     const auto mean = x.mean(1, true), variance = (x - mean).square().mean(1, true);
@@ -125,7 +125,7 @@ Plain plain(const Tensor& ids, const Weights& w, std::int64_t layers) {
 
 DOCTEST_TEST_CASE("a mosaic equals the equations' loops, values and gradients") {
   const auto loops = [](const Tensor& ids, const Weights& w) -> nn::Hidden {
-    return plain(ids, w, 2);
+    return plain_mosaic(ids, w, 2);
   };
   properties::check_against_loops(mosaic_options(), loops, 9, torch::kFloat64, 1e-10);
   properties::check_against_loops(mosaic_options(), loops, 9, torch::kFloat32, 1e-5);
@@ -140,7 +140,7 @@ DOCTEST_TEST_CASE("a watcher sees what the last token of a mosaic attends to") {
     seen.push_back(w);
   });
   model->architecture->forward(batch_of({random_ids(9, 4), ids}), nullptr);
-  const auto expected = plain(torch::tensor(ids), model->named_parameters(), 2).last;
+  const auto expected = plain_mosaic(torch::tensor(ids), model->named_parameters(), 2).last;
   DOCTEST_REQUIRE(seen.size() == expected.size());
   for (std::size_t i = 0; i < seen.size(); ++i)
     DOCTEST_CHECK((seen[i][1] - expected[i]).abs().max().item<double>() < 1e-10);
