@@ -174,6 +174,6 @@ int train_main(int argc, char** argv) {
        {"output",   "valid",   "steps",  "epochs",  "from",  "tokenizer", "arch",
         "layers",   "d-model", "heads",  "segment", "batch", "lr",        "memory",
         "max-time", "plan",    "device", "jobs",    "seed",  "quiet"},
-       "folder of the model, made with its parents [required]"},
+       "folder of the model [required]"},
       options, train_model);
 }

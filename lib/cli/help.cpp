@@ -97,7 +97,7 @@ std::string start_text(const CLI::App& app, const Program& program, std::size_t 
   for (const auto* option : app.get_options()) {
     if (!is_positional(*option)) continue;
     const bool many = option->get_items_expected_max() > 1;
-    usage += " " + option->get_name() + (many ? "..." : "");
+    usage += " [" + option->get_name() + (many ? "...]" : "]");
     arguments += row_of(*option, width);
   }
   const auto verbs = app.get_subcommands(nullptr);

@@ -50,7 +50,8 @@ installed() {
   says 64 "trian: no such program; did you mean train?" tessera trian -o m
   says 64 "halp: no such program; did you mean help?" tessera halp
   says 64 "xylophone: no such program; tessera --help lists them" tessera xylophone
-  says 64 "give a program; first: tessera train book.txt -o model, *" tessera
+  run --separate-stderr -64 tessera
+  [[ $stderr == "tessera: give a program; first: tessera train book.txt -o model, "* ]]
   says 64 "--no-such: no such option; see --help" tessera --no-such
   says 64 "evalppl: no such program; did you mean eval-ppl?" tessera help evalppl
   says 64 "give help one program; tessera --help lists them" tessera help

@@ -34,10 +34,10 @@ std::vector<std::vector<infer::Feed>> calls(std::size_t rows, bool sources) {
     return drawn;
   };
   std::vector<std::vector<infer::Feed>> all;
-  for (std::size_t call = 0; call < 80; ++call) {
+  for (std::size_t call = 0; call < 36; ++call) {
     auto& feeds = all.emplace_back(rows);
     for (std::size_t row = 0; row < rows; ++row) {
-      feeds[row].tokens = words(call % 40 == 0 ? 5 + row : 1);
+      feeds[row].tokens = words(call % 18 == 0 ? 5 + row : 1);
       if (sources && call == 0) feeds[row].source = words(4 + 3 * row);
     }
   }
@@ -77,14 +77,14 @@ DOCTEST_TEST_CASE(
       DOCTEST_REQUIRE(difference(expected.f, got.f.cpu()) <
                       1e-5 * expected.f.abs().max().item<double>());
       recorded += engine.recorded() ? 1 : 0;
-      if (++call % 30 == 0)
+      if (++call % 13 == 0)
         for (infer::Engine* each : std::vector<infer::Engine*>{loops.get(), &engine})
           each->select({2, 0, 1});
-      if (forgets && call > 50)
+      if (forgets && call > 22)
         for (infer::Engine* each : std::vector<infer::Engine*>{loops.get(), &engine})
-          each->forget(20);
+          each->forget(10);
     }
-    DOCTEST_CHECK(recorded > 60);
+    DOCTEST_CHECK(recorded > 24);
     ++tried;
   }
   DOCTEST_CHECK(tried == 33);

@@ -39,7 +39,8 @@ class TextShards {
     options.by_content = text.path != text.name;
     core::UnnamedFile out(text.name);
     try {
-      const auto made = encode_shard({text.path}, tokenizer_, options, false, how_.jobs, out, {});
+      const auto made = encode_shard({text.path}, tokenizer_, options, false, how_.jobs, out,
+                                     [](std::uint64_t) {});
       for (const auto& line : made.notes) how_.note(text.renamed(line));
       how_.note(fmt::format("{}: a text, read with {} tokenizer: {}", text.name, how_.whose,
                             made.summary()));

@@ -33,7 +33,7 @@ DOCTEST_TEST_CASE("what is no folder cannot be locked") {
 
 DOCTEST_TEST_CASE("a folder that the lock made goes with it where it stayed empty") {
   const TemporaryFolder folder;
-  const auto path = folder / "above/below";
+  const auto path = folder / "below";
   using Absent = core::FolderLock::Absent;
   {
     const core::FolderLock lock(path, "held", Absent::made);

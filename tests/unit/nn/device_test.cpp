@@ -152,6 +152,8 @@ DOCTEST_TEST_CASE(
   for (const auto& arch : nn::architecture_names()) {
     for (const bool adaptive : {false, true}) {
       auto options = properties::small_options(arch);
+      if (adaptive && arch != "transformer" && arch != "mosaic2")
+        continue;  // a head knows no layers
       if (adaptive) options.vocabulary.cutoffs = {4, 9};
       for (const auto& [name, rule] : rules())
         check_devices(arch + (adaptive ? ", adaptive head, memory " : ", memory ") + name, options,
@@ -165,8 +167,8 @@ DOCTEST_TEST_CASE("a device computes what the CPU's loops do: whatever a gla kee
     auto options = properties::small_options("gla");
     options.gla.update = kind.substr(0, kind.find(' '));
     options.gla.decay = kind.substr(kind.find(' ') + 1);
-    for (const auto& [name, rule] : rules())
-      check_devices(kind + ", memory " + name, options, rule);
+    const auto [name, rule] = rules().back();  // what is kept knows no memory of the loss
+    check_devices(kind + ", memory " + name, options, rule);
   }
 }
 

@@ -1,6 +1,6 @@
 // Indices that somebody made to do harm: every number in them may be any other.
 //
-// TESSERA_MUTATIONS=N: crafted indices of each kind [300].
+// TESSERA_MUTATIONS=N: crafted indices of each kind [12].
 
 #include <array>
 #include <cstdlib>
@@ -121,7 +121,7 @@ void forge(const fs::path& folder, const std::string& name, const std::string& t
 
 DOCTEST_TEST_CASE("whatever an index says, it is refused or searched, cut and filled on") {
   const char* given = std::getenv("TESSERA_MUTATIONS");
-  const long rounds = given != nullptr ? std::atol(given) : 40;
+  const long rounds = given != nullptr ? std::atol(given) : 12;
   const auto rows = random_rows(kCraftedRows, 1);
   for (const std::string factory :
        {"Flat", "IVF8,Flat", "IVF8,PQ4", "IVF8,PQ4x4fs", "IVF8,SQ8", "HNSW4", "PQ4x4fs", "SQ6",
