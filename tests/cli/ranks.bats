@@ -194,7 +194,7 @@ long=(--steps 30 --accumulate 4 --checkpoint-every 5 --valid-every 20)
   # Once at work, but in the last round, perhaps before they met.
   kill_one() {
     local i
-    for ((i = 0; i < 3000 && round < 3; ++i)); do
+    for ((i = 0; i < 3000 && round < 2; ++i)); do
       [ "$(wc -l 2>/dev/null <parts/metrics.jsonl || echo 0)" -le "$before" ] || break
       sleep 0.02
     done
@@ -202,7 +202,7 @@ long=(--steps 30 --accumulate 4 --checkpoint-every 5 --valid-every 20)
     kill -9 "${pids[victim]}" 2>/dev/null || [ ! -e "/proc/${pids[victim]}" ] # it had ended
   }
   train "${tiny[@]}" "${long[@]}" --valid "$data/valid.shard.zst" --memory local,long -o whole "$data/train.shard.zst"
-  for round in 0 1 2 3; do
+  for round in 0 1 2; do
     size=$((round % 2 ? 4 : 2)) victim=$((round % size))
     before=$(wc -l 2>/dev/null <parts/metrics.jsonl || echo 0)
     BEFORE_RANKS=kill_one together "$size" train "${tiny[@]}" "${long[@]}" --valid "$data/valid.shard.zst" --memory local,long \
@@ -221,13 +221,13 @@ long=(--steps 30 --accumulate 4 --checkpoint-every 5 --valid-every 20)
 }
 
 @test "a signal to any rank stops all after the same update with 75; another number of ranks goes on to the same bytes" {
-  local signal told size=2 columns=(--steps 300 --batches columns --lanes 4 --arch lstm --log-every 5 --checkpoint-every 100)
+  local signal told size=2 columns=(--steps 150 --batches columns --lanes 4 --arch lstm --log-every 5 --checkpoint-every 100)
   stop_one() {
     wait_for parts/metrics.jsonl
     kill "-$signal" "${pids[told]}" 2>/dev/null || [ ! -e "/proc/${pids[told]}" ]
   }
   train "${tiny[@]}" "${columns[@]}" -o whole "$data/train.shard.zst"
-  for signal in TERM INT HUP USR1 USR2; do
+  for signal in TERM HUP USR2; do
     told=$((size - 1 - ${#signal} % 2))
     for _ in {1..20}; do # until the signal comes before the run's end
       rm -rf parts

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/io.h"
 #include "ranks/agreement.h"
 #include "ranks/rank_options.h"
 #include "store/merge.h"
@@ -48,16 +49,27 @@ class PartsFolder {
              entry.path().string(), ranks_, path_);
     }
   }
+  void make() const { core::make_folders(path_); }
+  /// Where nothing is in it.
+  void remove_if_empty() const {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
   /// Of a part only what a store has in it; a folder with more in it stays.
   void remove() const {
-    std::error_code ignored;
     for (std::int64_t rank = 0; rank < ranks_; ++rank) store::remove_store(of(rank));
-    std::filesystem::remove(path_, ignored);
+    remove_if_empty();
   }
 
  private:
   std::string path_;
   std::int64_t ranks_;
+};
+
+// Takes the folder away again where nothing was stored.
+struct TidyParts {
+  const PartsFolder& parts;
+  ~TidyParts() { parts.remove_if_empty(); }
 };
 
 // Whether the store is there, from an earlier call. Throws if it is another, or something else is.
@@ -92,6 +104,8 @@ std::optional<store::Manifest> build_together(
         StoreBuildOptions own = what.options;
         own.part = fmt::format("{}/{}", group.rank() + 1, group.size());
         own.index = "exact";  // the whole's is made of the whole's keys
+        parts.make();
+        const TidyParts tidy{parts};
         StoreBuild build(own, what.files, parts.of(group.rank()), what.given);
         FillWatch watch;
         watch.progress = [&](std::uint64_t rows) { of_rows(rows, build.count()); };
