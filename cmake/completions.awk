@@ -52,6 +52,9 @@ function list_programs(   i, all) {
   return substr(all, 2)
 }
 
+# What tessera help shows: programs, and the pages tessera-NAME(7).
+function list_pages() { return list_programs() " tour tutorial your-model chat cluster python" }
+
 # --- bash
 
 function bash_patterns(p, i,   k, m, one, all) {
@@ -106,7 +109,7 @@ function bash(   i) {
   }
   printf "_tessera() {\n  local tessera_at=1 word=${COMP_WORDS[COMP_CWORD]}\n  COMPREPLY=()\n"
   printf "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    _tessera_flags '%s' 'help %s'\n    return\n  fi\n", flags(whole, ""), list_programs()
-  printf "  case ${COMP_WORDS[1]} in\n    help) _tessera_offer '%s' ;;\n", list_programs()
+  printf "  case ${COMP_WORDS[1]} in\n    help) _tessera_offer '%s' ;;\n", list_pages()
   for (i = 1; i <= n_programs; i++) printf "    %s) %s ;;\n", programs[i], id(programs[i])
   printf "  esac\n}\ncomplete -o bashdefault -o default -F _tessera %s\n", whole
 }
@@ -168,7 +171,7 @@ function zsh(   i) {
   print "_tessera() {\n  local curcontext=$curcontext state line\n  _arguments -C -S \\"
   zsh_flags(whole, "", "    ")
   printf "    '1:program:(help %s)' '*::argument:->argument'\n", list_programs()
-  printf "  [[ $state == argument ]] || return\n  case $line[1] in\n    help) _values program %s ;;\n", list_programs()
+  printf "  [[ $state == argument ]] || return\n  case $line[1] in\n    help) _values page %s ;;\n", list_pages()
   for (i = 1; i <= n_programs; i++) printf "    %s) %s ;;\n", programs[i], id(programs[i])
   print "  esac\n}\n_tessera \"$@\""
 }
@@ -215,6 +218,6 @@ function fish(   i) {
   }
   fish_program(whole, whole, "not " fish_seen("help " list_programs()))
   printf "complete -c %s -n 'not %s' -f -a 'help %s'\n", whole, fish_seen("help " list_programs()), list_programs()
-  printf "complete -c %s -n '%s' -f -a '%s'\n", whole, fish_seen("help"), list_programs()
+  printf "complete -c %s -n '%s' -f -a '%s'\n", whole, fish_seen("help"), list_pages()
   for (i = 1; i <= n_programs; i++) fish_program(whole, programs[i], fish_seen(programs[i]))
 }
