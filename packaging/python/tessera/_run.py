@@ -153,7 +153,7 @@ def _printer() -> Callable[[str, bool], None]:
     return show
 
 
-def _open_stderr(lively: bool):
+def _open_stderr(lively: bool) -> Tuple[int, int]:
     """(what is read here, what the program writes to). A pseudo-terminal has progress five times a second, a pipe less often."""
     if lively:
         try:

@@ -6,10 +6,9 @@ import io
 import json
 import math
 import os
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
 from ._run import PathLike, run
 
@@ -52,17 +51,19 @@ class Shard:
     def array(self) -> "numpy.ndarray":
         """All elements, read once."""
         data = run("shard", "export", "--format=npy", "--", os.fspath(self.path), progress=False, answers=(0,)).data
-        return _numpy().load(io.BytesIO(data), allow_pickle=False)
+        array: "numpy.ndarray" = _numpy().load(io.BytesIO(data), allow_pickle=False)
+        return array
 
     @cached_property
     def starts(self) -> "numpy.ndarray":
         """(documents + 1,) int64: where each document begins in ``array`` (of vectors: its row), and the end."""
-        numpy = _numpy()
+        np = _numpy()
         data = run("shard", "cat", "--documents", "--", os.fspath(self.path), progress=False, answers=(0,)).data
         sizes = [line.count(b" ") + 1 if line else 0 for line in data.split(b"\n")[:-1]]
-        starts = numpy.zeros(len(sizes) + 1, numpy.int64)
-        numpy.cumsum(sizes, out=starts[1:])
-        return starts // int(self.info.get("width", 1))
+        starts: "numpy.ndarray" = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=starts[1:])
+        starts //= int(self.info.get("width", 1))
+        return starts
 
     def documents(self) -> Iterator["numpy.ndarray"]:
         """The elements of each document, as views of ``array``."""
@@ -89,12 +90,9 @@ class Store:
     def __len__(self) -> int:
         return int(self.info["rows"])
 
-    def _array(self, name: str, rows: Optional[int] = None) -> Any:
-        file = self.info["files"].get(name)
-        if not file:
-            return None
-        array = _numpy().load(self.path / file, mmap_mode="r", allow_pickle=False)
-        return array if rows is None else array[:rows]
+    def _array(self, name: str, rows: int) -> "numpy.ndarray":
+        array: "numpy.ndarray" = _numpy().load(self.path / self.info["files"][name], mmap_mode="r", allow_pickle=False)
+        return array[:rows]
 
     @cached_property
     def keys(self) -> "numpy.ndarray":
@@ -114,15 +112,15 @@ class Store:
     @cached_property
     def places(self) -> Optional["numpy.ndarray"]:
         """(rows,) int64: the position of each row in its text, of a store that leaves positions out; else None."""
-        return self._array("places", len(self))
+        return self._array("places", len(self)) if self.info["files"].get("places") else None
 
     @cached_property
     def weights(self) -> Optional["numpy.ndarray"]:
         """(rows,) int32: for how many entries each row stands, of a store whose entries were merged; else None."""
-        return self._array("weights", len(self))
+        return self._array("weights", len(self)) if self.info["files"].get("weights") else None
 
 
-class Table(Mapping):
+class Table(Mapping[str, "numpy.ndarray"]):
     """Columns by name, each a numpy array of one length. A number that is not there is NaN."""
 
     def __init__(self, columns: Dict[str, "numpy.ndarray"]):
@@ -147,8 +145,8 @@ class Table(Mapping):
 
     def where(self, name: str) -> "Table":
         """The rows in which the column ``name`` has a number."""
-        numpy = _numpy()
-        keep = ~numpy.isnan(self[name])
+        np = _numpy()
+        keep = ~np.isnan(self[name])
         return Table({key: column[keep] for key, column in self.items()})
 
     def pandas(self) -> "pandas.DataFrame":
@@ -162,13 +160,15 @@ class Table(Mapping):
 
 def _column(values: List[Any]) -> "numpy.ndarray":
     """Whole numbers as int64, numbers as float64, anything else as it is."""
-    numpy = _numpy()
+    np = _numpy()
+    column: "numpy.ndarray"
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        return numpy.array(values, numpy.int64)
-    if all(value is None or isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
-        return numpy.array([math.nan if value is None else value for value in values], numpy.float64)
-    column = numpy.empty(len(values), object)
-    column[:] = values
+        column = np.array(values, np.int64)
+    elif all(value is None or isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+        column = np.array([math.nan if value is None else value for value in values], np.float64)
+    else:
+        column = np.empty(len(values), object)
+        column[:] = values
     return column
 
 
