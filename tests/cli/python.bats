@@ -125,3 +125,15 @@ except ImportError:
     pass
 END
 }
+
+@test "python: the code of tessera-python(7) runs as it stands" {
+  needs train
+  sed -n '1,200p' "$BIN/../share/tessera/novels/the-lost-world.txt" >train.txt
+  sed -n '201,240p' "$BIN/../share/tessera/novels/the-lost-world.txt" >test.txt
+  sed -n '/^```/,/^```/{/^```/!p}' "$root/man/tessera-python.7.scd" | sed 's/\\\(.\)/\1/g' >code.py
+  grep -q 'vocab_size=2000' code.py && grep -q 'steps=200, log_every=10' code.py && grep -q 'max_tokens=40' code.py
+  "$python" -c 'import pandas' 2>/dev/null || sed -i '/pandas/d' code.py
+  sed -i 's/vocab_size=2000/vocab_size=300/; s/steps=200, log_every=10/steps=2, layers=1, d_model=16, heads=2, segment=32, log_every=1/; s/max_tokens=40/max_tokens=3/' code.py
+  OMP_WAIT_POLICY=passive "$python" code.py >said 2>&1 || { tail -n 3 said && return 1; }
+  grep -qE '^[0-9.]+$' said
+}
