@@ -27,6 +27,7 @@ skipping { if (/^<\/table>/) skipping = 0; next }
 /<h1 class="Sh" id="NAME">/ { in_name = 1; n--; next }
 in_name { if (/^<\/section>/) in_name = 0; next }
 /^ *<p class="Pp"><\/p>$/ { next }
+/^&#x00A0;$/ { $0 = "" }  # an empty line of literal text
 
 { lines[++n] = $0 }
 /<div/ { depth++ }

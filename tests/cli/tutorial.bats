@@ -99,10 +99,16 @@ runs() {
     name=$(basename "$page" .scd)
     grep -qF "<h1>${name%.*}<span>(${name##*.})</span></h1>" "$pages/$name.html"
   done
-  python3 - "$pages" <<'END'
-import html.parser, pathlib, sys
+  python3 - "$pages" "$root/man" <<'END'
+import html, html.parser, pathlib, re, sys
 
-pages = pathlib.Path(sys.argv[1])
+pages, sources = map(pathlib.Path, sys.argv[1:])
+
+# What is to be copied stands there as it is typed, with empty lines and indents.
+for source in sources.glob("*.scd"):
+    typed = [re.sub(r"\\(.)", r"\1", text).rstrip("\n") for text in re.findall(r"^```\n(.*?)^```", source.read_text(), re.S | re.M)]
+    shown = re.findall(r"<pre>(.*?)</pre>", (pages / (source.stem + ".html")).read_text(), re.S)
+    assert typed == [html.unescape(re.sub(r"<[^>]*>", "", text)) for text in shown], source.name
 
 class Page(html.parser.HTMLParser):
     def __init__(self, file):
