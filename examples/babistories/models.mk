@@ -29,6 +29,7 @@ models = $(foreach n,$(depths),mosaic-$(n) transformer-$(n)) $(twins) $(twins:%=
 # its loss on stories it was trained on, and on others.
 define model
 $(OUT)/model/$(1)/model.safetensors: $(OUT)/train.shard.zst
+	@mkdir -p $(OUT)/model
 	$(RUN) train $(jobs) --seed 1 $(train.$(1)) -o $(OUT)/model/$(1) $$<
 $(OUT)/$(1).seen.json $(OUT)/$(1).valid.json: $(OUT)/$(1).%.json: $(OUT)/%.shard.zst $(OUT)/model/$(1)/model.safetensors
 	eval-ppl -q $(jobs) -m $(OUT)/model/$(1) --json -o $$@ $$<

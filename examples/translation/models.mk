@@ -11,10 +11,13 @@ from = $(if $(trime_from),--from $(OUT)/model/base)
 needs = $(OUT)/data/seen.shard.zst $(OUT)/data/order.shard.zst $(if $(trime_from),$(OUT)/model/base/model.safetensors)
 
 $(OUT)/model/base/model.safetensors: $(OUT)/data/seen.shard.zst $(OUT)/data/valid.shard.zst
+	@mkdir -p $(OUT)/model
 	$(RUN) train $(jobs) $(recipe.base) --valid $(OUT)/data/valid.shard.zst -o $(@D) $<
 $(OUT)/model/longer/model.safetensors: $(needs)
+	@mkdir -p $(OUT)/model
 	$(RUN) train $(jobs) $(recipe.trime) $(smoothing) $(order) --from $(OUT)/model/base -o $(@D) $<
 $(OUT)/model/trime/model.safetensors: $(needs)
+	@mkdir -p $(OUT)/model
 	$(RUN) train $(jobs) $(recipe.trime) $(memory) $(order) $(from) -o $(@D) $<
 
 # MODEL-SET: the decoder's states on a set's pairs. kNN-MT searches by distance, TRIME by product.

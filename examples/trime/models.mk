@@ -43,6 +43,7 @@ endef
 
 define model
 $(OUT)/model/$(1)/model.safetensors: $(OUT)/data/$(set.$(1)).train.shard.zst $(OUT)/data/$(set.$(1)).valid.shard.zst $(call order_of,$(1))
+	@mkdir -p $(OUT)/model
 	train $(jobs) $(train.$(1)) --valid $(OUT)/data/$(set.$(1)).valid.shard.zst -o $(OUT)/model/$(1) $$<
 endef
 $(foreach m,$(models),$(eval $(call model,$(m))))
