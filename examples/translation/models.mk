@@ -26,6 +26,7 @@ metric.longer = l2
 metric.trime = ip
 define store
 $(OUT)/store/$(1)-$(2)/store.json: $(OUT)/model/$(1)/model.safetensors $(OUT)/data/$(2).shard.zst
+	@mkdir -p $(OUT)/store
 	build-datastore $(jobs) -m $(OUT)/model/$(1) --metric $(metric.$(1)) $(or $(fill.$(2)),$(fill)) $(OUT)/data/$(2).shard.zst -o $$(@D)
 endef
 $(foreach m,base trime,$(foreach s,$(sets),$(eval $(call store,$(m),$(s)))))

@@ -63,6 +63,7 @@ stores = plain local long ext ext-random ext-stopped small-plain small-local sma
 fill_of = $(call window_of,$(1)) $(index:%=--index %)
 define store
 $(OUT)/store/$(1)/store.json: $(OUT)/model/$(2)/model.safetensors $(OUT)/data/$(3).train.shard.zst
+	@mkdir -p $(OUT)/store
 	build-datastore $(jobs) -m $(OUT)/model/$(2) $(call fill_of,$(2)) $(OUT)/data/$(3).train.shard.zst -o $(OUT)/store/$(1)
 endef
 $(foreach s,$(stores),$(eval $(call store,$(s),$(s),$(set.$(s)))))

@@ -345,7 +345,7 @@ void KeepOptions::start_clock() {
 std::string Watch::Progress::summary() const {
   std::string text;
   if (loss) text = fmt::format("loss {:.4g}", *loss);
-  if (valid_loss) text += fmt::format(", valid {:.4g}", *valid_loss);
+  if (valid_loss) text += fmt::format("{}valid {:.4g}", loss ? ", " : "", *valid_loss);
   return text;
 }
 
