@@ -1,8 +1,8 @@
 // eval-ppl: the perplexity of a model, with its memories, on a text.
 //
 // FILE: texts, or shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin.
-// -m: a model's folder. stdout: one record of figures; with --by a table after it; with --tune alone, a
-// config file; with --part a JSON line for --sum, whose FILEs are such lines.
+// -m: a model's folder. stdout: one record of figures; with --by a table after it; with --tune
+// alone, a config file; with --part a JSON line for --sum, whose FILEs are such lines.
 
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
-// frequent SHARD...: the ten most frequent tokens of shards, with their texts. A program outside of Tessera that uses its
-// libraries: CMakeLists.txt beside it finds them.
+// frequent SHARD...: the ten most frequent tokens of shards, with their texts. A program outside of
+// Tessera that uses its libraries: CMakeLists.txt beside it finds them.
 
 #include <algorithm>
 #include <iostream>

@@ -29,7 +29,7 @@ std::size_t terminal_width() {
 
 // A figure of a report; of many bytes and of hours also as people say it.
 std::string cell(const std::string& key, const core::OrderedJson& value) {
-  const std::string plain = cell(value);
+  std::string plain = cell(value);
   if (key.ends_with("bytes") && value.is_number() && value.get<double>() >= 1024)
     return fmt::format("{} ({})", plain, core::format_bytes(value.get<double>()));
   if (key == "hours" && value.is_number())

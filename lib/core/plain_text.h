@@ -37,8 +37,8 @@ std::string utf8_fault(std::string_view text);
 std::string what_is_no_text(std::string_view start);
 /// Throws Error{bad_data} naming `name` for what_is_no_text() of `start`.
 void expect_text(std::string_view start, const std::string& name);
-/// `start`, the beginning of a file, is not empty and holds characters of UTF-8 alone, whole but for
-/// the last, of which none is a control but tabs, ends of lines and pages.
+/// `start`, the beginning of a file, is not empty and holds characters of UTF-8 alone, whole but
+/// for the last, of which none is a control but tabs, ends of lines and pages.
 bool begins_as_text(std::string_view start);
 /// A file that begins with `start` is compressed by bzip2; 10 bytes suffice.
 bool is_bzip2(std::string_view start);

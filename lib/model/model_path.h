@@ -6,10 +6,10 @@
 namespace model {
 
 /// The folder of a model: `path` itself; that of its config.json or of its weights; a run's, of one
-/// of its step-N/; the snapshot of a hub's cache (core::followed_snapshot). Everything else is refused, saying what it is and how a
-/// model is made of it: Error{no_input} where nothing is there or a folder is no model's,
-/// Error{bad_data} for a file or folder of another kind, Error{bad_config} where an adapter lies
-/// beside a model.
+/// of its step-N/; the snapshot of a hub's cache (core::followed_snapshot). Everything else is
+/// refused, saying what it is and how a model is made of it: Error{no_input} where nothing is there
+/// or a folder is no model's, Error{bad_data} for a file or folder of another kind,
+/// Error{bad_config} where an adapter lies beside a model.
 std::string model_folder(const std::string& path);
 
 }  // namespace model

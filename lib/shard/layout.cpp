@@ -99,9 +99,9 @@ std::size_t check_start(std::span<const std::byte> start, const std::string& nam
   if (!std::equal(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(common),
                   start.begin())) {
     const bool zstd = start.size() >= 4 && get<std::uint32_t>(start, 0) == kZstdMagic;
-    const std::string kind = zstd                   ? ", but other data compressed with zstd"
+    const std::string kind = zstd ? ", but other data compressed with zstd"
                              : core::begins_as_text(text_of(start)) ? ", but text"
-                                                    : "";
+                                                                    : "";
     core::fail(core::Code::bad_data, "{}: not a shard{}{}", name, kind,
                kind.empty() ? "" : how_to_tokenize(name));
   }

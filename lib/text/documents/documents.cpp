@@ -95,8 +95,9 @@ class FileReader : public DocumentReader {
   // What a file begins with is JSON.
   bool begin(std::string_view start) {
     if (options_.by_content && options_.format == Format::text && begins_as_json(start)) {
-      if (paths_ == std::vector<std::string>{"-"} &&
-          is_json_document(first_line(start), options_.field)) {
+      const bool unnamed =
+          paths_.size() == 1 && (paths_[0] == "-" || paths_[0].starts_with("/proc/self/fd/"));
+      if (unnamed && is_json_document(first_line(start), options_.field)) {
         options_.format = Format::jsonl;
         separator_ = "\n";
       } else {

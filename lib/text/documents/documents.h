@@ -53,7 +53,8 @@ struct DocumentOptions {
   bool detokenise = false;  ///< wikitext: see wikitext_detokenised()
   TextRules rules = {};
   BadLines bad_lines = BadLines::error;  ///< for who makes PartTexts
-  /// stdin alone, by its first line: jsonl if that is a JSON object with `field`.
+  /// stdin, or a file without a name, alone, by its first line: jsonl if that is a JSON object with
+  /// `field`.
   bool by_content = false;
 };
 
