@@ -29,7 +29,7 @@ bool is_still_at(int fd, const std::string& path) {
 FolderLock::FolderLock(const std::string& folder, std::string_view held, Absent absent) {
   for (int tries = 0; tries < kMostTries; ++tries) {
     const bool makes = absent == Absent::made && !exists(folder);
-    if (makes) make_folders(folder);
+    if (makes) make_folder(folder);
     fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd_ < 0) {
       if (errno == ENOENT && makes) continue;

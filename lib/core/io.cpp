@@ -315,7 +315,7 @@ void rename_durably(const std::string& from, const std::string& to) {
   sync_folder_of(parent_of(to), to);
 }
 
-void make_folders(const std::string& path) {
+void make_folder(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
   const auto bare = path.size() > 1 && path.back() == '/' ? path.substr(0, path.size() - 1) : path;

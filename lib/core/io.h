@@ -184,8 +184,8 @@ bool exists(const std::string& path);
 void sync_folder(const std::string& folder);
 /// Renames and syncs the folder of `to`. Throws Error{cannot_create}.
 void rename_durably(const std::string& from, const std::string& to);
-/// mkdir -p. Throws Error{cannot_create}.
-void make_folders(const std::string& path);
+/// Makes a folder where none is there; its parent must be. Throws Error{cannot_create}.
+void make_folder(const std::string& path);
 
 /// Removes every temporary file of Outputs still open; async-signal-safe.
 void remove_temporaries() noexcept;

@@ -42,7 +42,7 @@ core::OrderedJson make_config(const Shape& shape, core::OrderedJson training) {
 }
 
 void save(const std::string& folder, const Model& model, const core::OrderedJson& config) {
-  core::make_folders(folder);
+  core::make_folder(folder);
   core::write_file(folder + "/config.json", core::dump_pretty(config) + "\n");
   core::Output out(folder + "/model.safetensors");
   model::write_safetensors(out, model.named_weights());

@@ -111,7 +111,7 @@ void replace_folder(const std::string& from, const std::string& to) {
 
 std::string save_checkpoint(const std::string& folder, std::int64_t step,
                             const Checkpoint& checkpoint) {
-  core::make_folders(folder);
+  core::make_folder(folder);
   const std::string path = folder + "/" + std::string(kPrefix) + std::to_string(step);
   const std::string building = temporary(path);
   expect_own(path);

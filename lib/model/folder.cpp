@@ -196,7 +196,7 @@ Loaded load(const std::string& path, torch::Device device, std::optional<torch::
 
 void save(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
           const std::string& tokenizer, const Carried& carried) {
-  core::make_folders(folder);
+  core::make_folder(folder);
   core::write_file(folder + "/config.json", config_text(model, facts, tokenizer, carried));
   if (!tokenizer.empty()) core::write_file(folder + "/tokenizer.json", tokenizer + "\n");
   for (const auto& file : carried.files) core::write_file(folder + "/" + file.name, file.bytes);

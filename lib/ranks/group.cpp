@@ -273,7 +273,7 @@ std::shared_ptr<Group> Group::join(const core::Launch& launch, const std::string
   quieten();
   outlive_broken_links();
   const std::string file = folder + "/" + meeting_file(launch.name);
-  if (launch.host.empty()) core::make_folders(folder);
+  if (launch.host.empty()) core::make_folder(folder);
   std::shared_ptr<Meeting> meeting;
   std::vector<int> sockets;  // of Gloo
   std::string secret;

@@ -49,7 +49,7 @@ class PartsFolder {
              entry.path().string(), ranks_, path_);
     }
   }
-  void make() const { core::make_folders(path_); }
+  void make() const { core::make_folder(path_); }
   /// Where nothing is in it.
   void remove_if_empty() const {
     std::error_code ignored;

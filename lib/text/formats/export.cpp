@@ -24,7 +24,7 @@ void export_gpt2(const Tokenizer& tokenizer, const std::string& folder) {
   std::string merges = "#version: 0.2\n";
   for (const Merge& merge : bpe->merges().list())
     merges.append(names[merge.left]).append(" ").append(names[merge.right]).append("\n");
-  core::make_folders(folder);
+  core::make_folder(folder);
   core::write_file(folder + "/merges.txt", merges);
   core::write_file(folder + "/vocab.json", std::move(vocabulary).text() + "\n");
 }

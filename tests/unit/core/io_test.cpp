@@ -98,7 +98,7 @@ DOCTEST_TEST_CASE("outputs that cannot be made or written say which") {
                   out.commit();
                 }).code == 73);
   core::write_file(folder.path / "file", "");
-  DOCTEST_CHECK(thrown([&] { core::make_folders(folder.path / "file" / "sub"); }).code == 73);
+  DOCTEST_CHECK(thrown([&] { core::make_folder(folder.path / "file" / "sub"); }).code == 73);
   const auto full = thrown([] {
     core::Output out("/dev/full");
     out.write("x");
