@@ -146,3 +146,32 @@ END
   done
   grep -q '<a href="shard.5.html"><b>shard</b>(5)</a>' "$pages/train.1.html"
 }
+
+@test "make html: no page is wider than a phone of 400 pixels" {
+  command -v chromium >/dev/null || skip 'chromium is missing'
+  command -v mandoc >/dev/null && command -v lowdown >/dev/null || skip "mandoc or lowdown is not installed"
+  cp -r "$(BUILD=$BIN/.. "$root/tools/html" | sed 's|/index.html$||')" pages
+  cat >pages/measure.html <<'END'
+<body><script>
+(async () => {
+  const wide = [];
+  for (const name of NAMES) {
+    const frame = document.createElement('iframe');
+    frame.style.width = '400px';
+    frame.src = name;
+    document.body.append(frame);
+    await new Promise(done => frame.onload = done);
+    const width = frame.contentDocument.documentElement.scrollWidth;
+    if (width > 400) wide.push(name + ' ' + width);
+    frame.remove();
+  }
+  document.title = 'measured ' + wide.join(', ') + ';';
+})();
+</script></body>
+END
+  names=$(cd pages && printf "'%s'," [^m]*.html m[^e]*.html)
+  sed -i "s/NAMES/[$names]/" pages/measure.html
+  timeout 100 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$PWD/profile" \
+    --allow-file-access-from-files --virtual-time-budget=60000 --dump-dom "file://$PWD/pages/measure.html" >dom 2>err
+  grep -q '<title>measured ;</title>' dom || { grep -o '<title>.*</title>' dom && return 1; }
+}
