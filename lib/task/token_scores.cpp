@@ -15,8 +15,6 @@ namespace {
 using core::Code;
 using core::fail;
 
-constexpr std::string_view kHeading =
-    "position\tdocument\ttoken\ttext\thead\tjoint\tmemory\tcache\tstores\tngrams\twith\tnats";
 constexpr std::size_t kPieceBytes = 1 << 16;
 constexpr std::size_t kLongestLine = 1 << 20;
 
@@ -55,22 +53,27 @@ std::string escape_text(std::string_view bytes) {
   return text;
 }
 
-TokenScoreWriter::TokenScoreWriter(core::ByteSink& sink) : sink_(sink) {
-  sink_.write(std::string(kHeading) + "\n");
+TokenScoreWriter::TokenScoreWriter(core::ByteSink& sink, const std::vector<std::string>& sources)
+    : sink_(sink) {
+  std::string heading = "position\tdocument\ttoken\ttext\thead\tjoint";
+  for (const auto& source : sources) heading += "\t" + source;
+  sink_.write(heading + "\tnats\n");
 }
 
 void TokenScoreWriter::write(const TokenScore& score) {
   line_.clear();
   const auto out = std::back_inserter(line_);
-  fmt::format_to(out, "{}\t{}\t{}\t{}", score.position, score.document, score.token, score.text);
-  for (const double nats : {score.head, score.joint, score.memory, score.cache, score.stores,
-                            score.ngrams, score.with, score.nats}) {
+  const auto add = [&](double nats) {
     if (std::isnan(nats)) {
       line_ += "\t-";
     } else {
       fmt::format_to(out, "\t{:.12g}", nats);
     }
-  }
+  };
+  fmt::format_to(out, "{}\t{}\t{}\t{}", score.position, score.document, score.token, score.text);
+  add(score.head), add(score.joint);
+  for (const double nats : score.sources) add(nats);
+  add(score.nats);
   line_ += '\n';
   sink_.write(line_);
 }

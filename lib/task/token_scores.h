@@ -1,8 +1,8 @@
 #pragma once
 // The per-token file of eval-ppl: one line a scored token, for people, plots and compare-ppl.
 //
-//   position document token text head joint memory cache stores ngrams with nats   (tab-separated,
-//   with this heading)
+//   position document token text head joint SOURCE... nats   (tab-separated, with a heading; sources
+//   as who writes it names them: memory cache stores ngrams with)
 //
 // position: the token's element offset in the data; text: what it prints, with \t, \n, \r, \\ and
 // \xHH for bytes that are no printable ASCII or UTF-8; the others are -log p in nats by each source
@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/io.h"
 
@@ -22,7 +23,7 @@ struct TokenScore {
   std::uint32_t token = 0;
   std::string text;  ///< escaped
   double head = 0, joint = 0;
-  double memory = 0, cache = 0, stores = 0, ngrams = 0, with = 0;  ///< NaN: "-"
+  std::vector<double> sources = {};  ///< NaN: "-"
   double nats = 0;
 };
 
@@ -32,8 +33,8 @@ std::string escape_text(std::string_view bytes);
 /// Writes heading and lines.
 class TokenScoreWriter {
  public:
-  /// The sink must outlive it.
-  explicit TokenScoreWriter(core::ByteSink& sink);
+  /// The sink must outlive it. `sources`: names of TokenScore::sources.
+  explicit TokenScoreWriter(core::ByteSink& sink, const std::vector<std::string>& sources = {});
   void write(const TokenScore& score);
 
  private:

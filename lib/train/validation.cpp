@@ -57,9 +57,9 @@ Validated validate(Run& run) {
   if (!validates_memory(run))
     return {infer::score(*run.model, *run.valid, windows, memory, run.device), std::nullopt};
   infer::TuneOptions grid;
-  grid.temperatures = calibration_points(memory.rule.temperature);
+  grid.points["temperature"] = calibration_points(memory.rule.temperature);
   const auto tuned = infer::tune(*run.model, *run.valid, windows, memory, grid, run.device);
-  return {tuned.totals, tuned.best.temperature};
+  return {tuned.totals, tuned.value(tuned.best, "temperature")};
 }
 
 std::optional<double> command_score(const std::string& command, const Course& course,

@@ -35,7 +35,7 @@ double median_share(nn::Model& model, const shard::Dataset& data, const infer::W
   std::vector<double> shares;
   infer::Watch watch;
   watch.scored = [&](const infer::Scored& scored) {
-    const auto some = infer::search_shares(plan.gates.gate, scored.parts.gates.confidence);
+    const auto some = infer::search_shares(plan.gates.gate, scored.parts.confidence);
     shares.insert(shares.end(), some.const_data_ptr<double>(),
                   some.const_data_ptr<double>() + some.numel());
   };

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "infer/memory/gate.h"
+#include "infer/sources/gate.h"
 #include "nn/base/torch.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -201,14 +201,11 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
   if (stream.tokens.size() < 2)
     fail(Code::bad_data, "{}: nothing to annotate; it takes two tokens at least", files[0]);
 
-  MemoryPlan memory = evaluation.memory();
-  memory.ngrams = memory.ngrams.without(stream.own);
-  if (memory.stores.combine == "released")
-    fail(Code::usage,
-         "--datastore-combine released: it gives scores to search with, and no probabilities");
+  const MemoryPlan memory = evaluation.memory().without(stream.own);
+  memory.expect_probabilities();
   page::AnnotatedText text;
   text.title = options.title.empty() ? files[0] : options.title;
-  text.sources = source_names(memory);
+  text.sources = memory.names();
   text.model = loaded.folder + memory_in_words(text.sources);
 
   TokenWants wants;
@@ -216,7 +213,7 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
   wants.likely = options.likely;
   wants.own = stream.own;
   std::optional<Citer> citer;
-  if (options.cite_most > 0 && (memory.stores.any() || memory.ngrams.any()))
+  if (options.cite_most > 0 && memory.cites())
     wants.citer = &citer.emplace(memory, tokenizer, options.cite_most);
   loaded.model->eval();
   ModuleEngine engine(*loaded.model, evaluation.device());

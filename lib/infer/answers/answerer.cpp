@@ -109,8 +109,8 @@ Answerer::Answerer(const AnswererOptions& options)
   const Protocol* const protocol = find_protocol(windows.protocol);
   if (protocol != nullptr && windows.begin == "auto" && empty_.empty())
     empty_ = {*open_beginning(protocol, tokenizer_.get(), loaded_.folder)};
-  auto with = open_with(options_.memory.with, loaded_, options_.reach, windows, device_,
-                        nn::dtype(options_.compute.precision));
+  auto beside = open_beside(options_.memory, loaded_, options_.reach, windows, device_,
+                            nn::dtype(options_.compute.precision));
   windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
   if (windows.begin_of == "window") {
     if (empty_.empty())
@@ -118,12 +118,9 @@ Answerer::Answerer(const AnswererOptions& options)
            loaded_.folder);
     windows_.window_token = empty_[0];
   }
-  memory_ = plan_memory(options_.memory, windows_, loaded_);
-  memory_.with.models = std::move(with);
+  memory_ = plan_memory(options_.memory, windows_, loaded_, std::move(beside));
   plan_retrieval(options_.retrieve, windows_.window, loaded_).put_into(windows_);
-  if (memory_.stores.combine == "released")
-    fail(Code::usage,
-         "--datastore-combine released: it gives scores to search with, and no probabilities");
+  memory_.expect_probabilities();
   if (options_.cite) citer_.emplace(memory_, tokenizer_, options_.cite_most);
   if (!options_.verbalizers.empty()) read_verbalizers();
   loaded_.model->eval();

@@ -15,7 +15,7 @@
 #include "infer/answers/passage_scorer.h"
 #include "infer/decode/decode_engine.h"
 #include "infer/memory/cite.h"
-#include "infer/memory/memory_plan.h"
+#include "infer/sources/memory_plan.h"
 #include "infer/windows/layer_reach.h"
 #include "infer/windows/window_plan.h"
 #include "model/folder.h"

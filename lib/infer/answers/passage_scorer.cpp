@@ -20,10 +20,10 @@ Tensor behind(const Tensor& a, const Tensor& b) { return b.defined() ? torch::ca
 
 }  // namespace
 
-struct PassageScorer::With {
-  With(const WithModel& with, const WindowPlan& theirs, std::int64_t words)
-      : model(*with.loaded.model), engine(model, model.head->weights().at(0).device()) {
-    WindowPlan windows = plan_windows(with.windows, model, with.loaded.facts);
+struct PassageScorer::Beside {
+  Beside(const BesideModel& own, const WindowPlan& theirs, std::int64_t words)
+      : model(*own.loaded.model), engine(model, model.head->weights().at(0).device()) {
+    WindowPlan windows = plan_windows(own.windows, model, own.loaded.facts);
     windows.window_token = theirs.window_token;
     scorer.emplace(model, engine, windows, MemoryPlan{}, words, TokenWants{.hidden = true});
   }
@@ -35,15 +35,14 @@ struct PassageScorer::With {
 PassageScorer::PassageScorer(nn::Model& model, Engine& engine, const WindowPlan& windows,
                              const MemoryPlan& memory, std::int64_t words, TokenWants wants)
     : plan_(windows),
-      reach_(std::max(memory.rule.far ? memory.rule.reach : 0, memory.cache)),
+      reach_(memory.reach(windows.carried ? windows.window : 0)),
       encoder_(engine, model, windows),
       scores_(model, engine.head(), windows, memory, words, wants),
-      whole_windows_(memory.rule.any() || memory.cache > 0) {
-  if (plan_.carried) reach_ = std::max(reach_, memory.rule.local ? plan_.window : 0);
+      whole_windows_(memory.remembers()) {
   plan_.beginning = -1;
   plan_.by_document = false;
-  for (const auto& with : memory.with.models)
-    with_.push_back(std::make_unique<With>(*with, plan_, words));
+  for (const auto& model : memory.beside())
+    beside_.push_back(std::make_unique<Beside>(*model, plan_, words));
   if (plan_.retrieve.any()) retriever_.emplace(plan_.retrieve);
 }
 
@@ -52,18 +51,18 @@ PassageScorer::~PassageScorer() = default;
 std::int64_t PassageScorer::longest() const {
   const bool any = plan_.carried || retriever_.has_value();
   std::int64_t longest = any ? std::numeric_limits<std::int64_t>::max() : plan_.window;
-  for (const auto& with : with_) longest = std::min(longest, with->scorer->longest());
+  for (const auto& other : beside_) longest = std::min(longest, other->scorer->longest());
   return longest;
 }
 
-void PassageScorer::score_with(std::span<const Passage> passages,
-                               std::vector<std::vector<TokenScores>>& scores) {
-  with_f_.clear();
-  for (const auto& with : with_) {
-    const auto theirs = with->scorer->score(passages);
+void PassageScorer::score_beside(std::span<const Passage> passages,
+                                 std::vector<std::vector<TokenScores>>& scores) {
+  beside_f_.clear();
+  for (const auto& other : beside_) {
+    const auto theirs = other->scorer->score(passages);
     for (std::size_t i = 0; i < scores.size(); ++i)
       for (std::size_t j = 0; j < scores[i].size(); ++j)
-        with_f_[&scores[i][j]].push_back(torch::cat(theirs[i][j].hidden));
+        beside_f_[&scores[i][j]].push_back(torch::cat(theirs[i][j].hidden));
   }
 }
 
@@ -197,7 +196,7 @@ std::vector<std::vector<TokenScores>> PassageScorer::score(std::span<const Passa
   Stems stems;
   for (std::size_t i = 0; i < passages.size(); ++i)
     scores[i].resize(passages[i].continuations.size());
-  score_with(passages, scores);
+  score_beside(passages, scores);
   for (std::size_t i = 0; i < passages.size(); ++i) {
     if (retriever_) {
       for (std::size_t k = 0; k < scores[i].size(); ++k)
@@ -256,7 +255,7 @@ std::vector<WindowToScore> PassageScorer::windows_of(const Work& work,
     window.targets = window.targets.to(stem_f.device());
     window.before = work.before;
     windows.push_back(
-        {std::move(window), fresh, past, to, with_.empty() ? nullptr : &with_f_.at(to)});
+        {std::move(window), fresh, past, to, beside_.empty() ? nullptr : &beside_f_.at(to)});
   };
   if (work.continuations.empty()) {
     add({stem_f.slice(0, work.prefix), stem_g.slice(0, work.prefix), torch::tensor(work.targets),

@@ -14,7 +14,7 @@
 #include "infer/answers/tree_encoder.h"
 #include "infer/answers/window_scores.h"
 #include "infer/decode/decode_engine.h"
-#include "infer/memory/memory_plan.h"
+#include "infer/sources/memory_plan.h"
 #include "infer/windows/retriever.h"
 #include "infer/windows/window_plan.h"
 
@@ -81,9 +81,10 @@ class PassageScorer {
   std::vector<WindowToScore> windows_of(const Work& work, const EncodedTree& encoded) const;
   Tokens inputs(const Tokens& tokens, std::int64_t begin, std::int64_t end) const;
 
-  // A further model, through which the same passages go.
-  struct With;
-  void score_with(std::span<const Passage> passages, std::vector<std::vector<TokenScores>>& scores);
+  // A model that reads the same passages beside this one.
+  struct Beside;
+  void score_beside(std::span<const Passage> passages,
+                    std::vector<std::vector<TokenScores>>& scores);
 
   WindowPlan plan_;
   std::int64_t reach_;  // tokens that memories go back
@@ -94,8 +95,8 @@ class PassageScorer {
   CutContexts cut_;
   std::vector<TokenTree> trees_;
   std::vector<Work> works_;  // of these, whose own trees are empty
-  std::vector<std::unique_ptr<With>> with_;
-  std::map<const TokenScores*, std::vector<torch::Tensor>> with_f_;  // see WindowToScore
+  std::vector<std::unique_ptr<Beside>> beside_;
+  std::map<const TokenScores*, std::vector<torch::Tensor>> beside_f_;  // see WindowToScore
 };
 
 }  // namespace infer

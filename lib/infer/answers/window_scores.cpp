@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "infer/memory/gated_search.h"
+#include "infer/sources/head_rows.h"
 
 namespace infer {
 namespace {
@@ -23,6 +23,7 @@ WindowScores::WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& w
                            const MemoryPlan& memory, std::int64_t words, TokenWants wants)
     : head_(head),
       plan_(memory),
+      beside_(memory.beside()),
       memory_(memory, windows.window, windows.carried, model),
       words_(words),
       head_words_(model.vocabulary),
@@ -90,7 +91,9 @@ void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
   }
 }
 
-void WindowScores::score_with_memory(const WindowToScore& of, const Neighbours& found) {
+// `asked`: of the batch, of which the window's scored rows are those from `offset` on.
+void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory::Asked& asked,
+                                     std::int64_t offset) {
   const auto remember = [&](const Window& window) {
     const std::int64_t first = window.first_new.value_or(window.first_scored),
                        end = window.targets.size(0);
@@ -101,20 +104,18 @@ void WindowScores::score_with_memory(const WindowToScore& of, const Neighbours& 
   if (of.past.f.defined()) remember(of.past);
   const Window& window = of.window;
   const std::int64_t rows = window.targets.size(0), first = window.first_scored;
-  const std::int64_t reach = std::max(plan_.rule.far ? plan_.rule.reach : 0, plan_.cache);
-  const std::int64_t block = block_of(2 * head_words_ + rows + reach);
+  const std::int64_t block = block_of(2 * head_words_ + rows + plan_.reach());
   for (std::int64_t begin = first; begin < rows; begin += block) {
     const std::int64_t end = std::min(begin + block, rows);
-    const Neighbours own =
-        found.size() > 0 ? found.slice(begin - first, end - first) : Neighbours{};
     const std::size_t scored = of.to->log_prob.size();
     const auto at = static_cast<std::int64_t>(scored);
-    std::vector<Tensor> with;
-    for (std::size_t i = 0; i < plan_.with.models.size(); ++i) {
-      const Tensor f = of.with->at(i).slice(0, at, at + end - begin);
-      with.push_back(plan_.with.models[i]->loaded.model->head->log_probs(f, nullptr));
+    std::vector<Tensor> beside;
+    for (std::size_t i = 0; i < beside_.size(); ++i) {
+      const Tensor f = of.beside->at(i).slice(0, at, at + end - begin);
+      beside.push_back(beside_[i]->loaded.model->head->log_probs(f, nullptr));
     }
-    const Tensor log_probs = memory_.log_probs(head_, window, begin, end, own, with);
+    const Tensor log_probs =
+        memory_.log_probs(head_, window, begin, end, &asked, offset + begin - first, beside);
     const Tensor targets = window.targets.slice(0, begin, end).to(torch::kCPU);
     add(log_probs, targets, *of.to);
     if (wants_.details) {
@@ -123,13 +124,10 @@ void WindowScores::score_with_memory(const WindowToScore& of, const Neighbours& 
       add_details(log_probs, targets, memory_.source_shares(window, begin, of_targets), *of.to);
     }
     if (wants_.citer == nullptr) continue;
-    for (std::int64_t i = 0; i < end - begin; ++i) {
-      const auto token = targets[i].item<std::int64_t>();
-      const double log_prob = of.to->log_prob[scored + static_cast<std::size_t>(i)];
-      of.to->cited.push_back(wants_.citer->cite(
-          token, log_prob, memory_.store_shares(i, token, log_prob),
-          memory_.ngram_share(i, token, log_prob), memory_.with_shares(i, token, log_prob)));
-    }
+    for (std::int64_t i = 0; i < end - begin; ++i)
+      of.to->cited.push_back(
+          wants_.citer->cite(memory_, i, targets[i].item<std::int64_t>(),
+                             of.to->log_prob[scored + static_cast<std::size_t>(i)]));
   }
   remember(window);
 }
@@ -141,7 +139,7 @@ Tensor WindowScores::confidence(const std::vector<WindowToScore>& windows) {
     f.push_back(of.window.f.slice(0, of.window.first_scored));
     targets.push_back(of.window.targets.slice(0, of.window.first_scored));
   }
-  return confident_rows(head_, torch::cat(f), torch::cat(targets)).confidence;
+  return head_rows(head_, torch::cat(f), torch::cat(targets), true).confidence;
 }
 
 void WindowScores::score(const std::vector<WindowToScore>& windows) {
@@ -153,26 +151,21 @@ void WindowScores::score(const std::vector<WindowToScore>& windows) {
     return;
   }
   if (!memory_.any()) return score_alone(windows);
-  Neighbours found;
-  const StorePlan& stores = plan_.stores;
-  if (stores.any()) {
-    std::vector<Tensor> queries, targets;
-    Stretches stretches;
-    for (const auto& of : windows) {
-      queries.push_back(of.window.g.slice(0, of.window.first_scored));
-      targets.push_back(of.window.targets.slice(0, of.window.first_scored).to(torch::kCPU));
-      stretches.lengths.push_back(targets.back().size(0));
-    }
-    stretches.targets = torch::cat(targets);
-    const Tensor sure = plan_.gates.skips() ? confidence(windows) : Tensor{};
-    found = search_stores(plan_, torch::cat(queries), sure, stretches, {stores.nprobe}, wants_.own)
-                .found[0];
+  std::vector<Tensor> queries, targets;
+  Ask ask;
+  for (const auto& of : windows) {
+    queries.push_back(of.window.g.slice(0, of.window.first_scored));
+    targets.push_back(of.window.targets.slice(0, of.window.first_scored).to(torch::kCPU));
+    ask.lengths.push_back(targets.back().size(0));
   }
+  ask.queries = torch::cat(queries), ask.targets = torch::cat(targets);
+  if (memory_.asks_confidence()) ask.confidence = confidence(windows);
+  ask.own = wants_.own;
+  const auto asked = memory_.ask(ask);
   std::int64_t begin = 0;
   for (const auto& of : windows) {
-    const std::int64_t end = begin + of.window.targets.size(0) - of.window.first_scored;
-    score_with_memory(of, found.size() > 0 ? found.slice(begin, end) : Neighbours{});
-    begin = end;
+    score_with_memory(of, asked, begin);
+    begin += of.window.targets.size(0) - of.window.first_scored;
   }
 }
 

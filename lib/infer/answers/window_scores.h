@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "infer/answers/passage.h"
-#include "infer/memory/memory_plan.h"
 #include "infer/memory/stream_memory.h"
+#include "infer/sources/memory_plan.h"
 #include "infer/windows/window_plan.h"
 
 namespace infer {
@@ -20,8 +20,8 @@ struct WindowToScore {
   bool fresh = true;     ///< what was remembered before is forgotten
   Window past = {};      ///< f is not defined: none; else what is remembered first
   TokenScores* to = {};  ///< scores are put behind those it has
-  /// Of each further model f (n, d) of all tokens of `to`.
-  const std::vector<torch::Tensor>* with = {};
+  /// Of each model that reads beside f (n, d) of all tokens of `to`.
+  const std::vector<torch::Tensor>* beside = {};
 };
 
 /// Not thread safe.
@@ -39,13 +39,15 @@ class WindowScores {
  private:
   void score_alone(const std::vector<WindowToScore>& windows);
   torch::Tensor confidence(const std::vector<WindowToScore>& windows);
-  void score_with_memory(const WindowToScore& of, const Neighbours& found);
+  void score_with_memory(const WindowToScore& of, const StreamMemory::Asked& asked,
+                         std::int64_t offset);
   void add(const torch::Tensor& log_probs, const torch::Tensor& targets, TokenScores& to) const;
   void add_details(const torch::Tensor& log_probs, const torch::Tensor& targets,
                    const torch::Tensor& shares, TokenScores& to) const;
 
   nn::Head& head_;
   MemoryPlan plan_;
+  std::vector<std::shared_ptr<const BesideModel>> beside_;
   StreamMemory memory_;
   std::int64_t words_, head_words_;
   TokenWants wants_;

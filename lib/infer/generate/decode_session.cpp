@@ -20,13 +20,13 @@ std::int64_t size_of(const std::vector<std::int64_t>& tokens) {
 
 }  // namespace
 
-// A further model, whose rows are the same texts; it remembers nothing but its State.
-struct Session::With {
-  With(const WithModel& with, torch::Device device, Precision precision, bool record)
-      : engine(make_engine(*with.loaded.model, device, precision, record)),
-        session(*engine, *with.loaded.model, window_of(with), {}, device) {}
-  static std::int64_t window_of(const WithModel& with) {
-    return plan_windows(with.windows, *with.loaded.model, with.loaded.facts).window;
+// A model whose rows are the same texts; it remembers nothing but its State.
+struct Session::Beside {
+  Beside(const BesideModel& own, torch::Device device, Precision precision, bool record)
+      : engine(make_engine(*own.loaded.model, device, precision, record)),
+        session(*engine, *own.loaded.model, window_of(own), {}, device) {}
+  static std::int64_t window_of(const BesideModel& own) {
+    return plan_windows(own.windows, *own.loaded.model, own.loaded.facts).window;
   }
   std::unique_ptr<Engine> engine;
   Session session;
@@ -41,8 +41,8 @@ Session::Session(Engine& engine, nn::Model& model, std::int64_t window, const Me
       memory_plan_(memory),
       device_(device),
       carry_(model.architecture->carry()) {
-  for (const auto& with : memory.with.models)
-    with_.push_back(std::make_unique<With>(*with, device, precision, record));
+  for (const auto& model : memory.beside())
+    beside_.push_back(std::make_unique<Beside>(*model, device, precision, record));
   if (retrieve.any()) prefixed_.emplace(engine, retrieve, window);
 }
 
@@ -51,8 +51,8 @@ Session::~Session() = default;
 bool Session::alone(std::size_t prompt_length) const {
   if (carry_ == nn::Carry::forget && static_cast<std::int64_t>(prompt_length) > window_)
     return true;
-  return std::any_of(with_.begin(), with_.end(),
-                     [&](const auto& with) { return with->session.alone(prompt_length); });
+  return std::any_of(beside_.begin(), beside_.end(),
+                     [&](const auto& other) { return other->session.alone(prompt_length); });
 }
 
 std::int64_t Session::forgotten_of(std::int64_t prompt_length) const {
@@ -79,7 +79,7 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
   memory_.emplace(memory_plan_, window_, /*streaming=*/true, model_, n);
   for (std::int64_t row = 0; row < n; ++row)
     memory_->read(row, prompts[static_cast<std::size_t>(row)]);
-  for (const auto& with : with_) with->session.start(prompts, sources);
+  for (const auto& other : beside_) other->session.start(prompts, sources);
   if (!prefixed_ || memory_->remembers()) {
     const Fed fed = feed(prompts);
     remember(fed, prompts);
@@ -206,10 +206,10 @@ nn::Place Session::last_place() const {
 
 Tensor Session::log_probs_there() {
   const torch::NoGradGuard no_gradient;
-  std::vector<Tensor> with;
-  for (const auto& other : with_) with.push_back(other->session.log_probs());
+  std::vector<Tensor> beside;
+  for (const auto& other : beside_) beside.push_back(other->session.log_probs());
   const Tensor rows = memory_->any()
-                          ? memory_->log_probs(engine_.head(), f_, g_, last_place(), with)
+                          ? memory_->log_probs(engine_.head(), f_, g_, last_place(), beside)
                       : prefixed_ ? prefixed_->log_probs(engine_.head())
                                   : engine_.head().log_probs(f_, nullptr);
   return rows.to(torch::kFloat32).contiguous();
@@ -271,7 +271,7 @@ void Session::advance(const std::vector<std::int64_t>& tokens,
                     last_place());
   for (std::int64_t row = 0; row < rows(); ++row)
     memory_->read(row, {&tokens[static_cast<std::size_t>(row)], 1});
-  for (const auto& with : with_) with->session.advance(tokens, guesses);
+  for (const auto& other : beside_) other->session.advance(tokens, guesses);
   if (prefixed_) {
     for (auto& text : texts_) ++text.length;
     prefixed_->advance(tokens);
@@ -315,7 +315,7 @@ void Session::select(const std::vector<std::int64_t>& rows) {
     ahead.push_back(ahead_[static_cast<std::size_t>(row)]);
   }
   texts_ = std::move(texts), ahead_ = std::move(ahead);
-  for (const auto& with : with_) with->session.select(rows);
+  for (const auto& other : beside_) other->session.select(rows);
 }
 
 }  // namespace infer

@@ -8,8 +8,8 @@
 #include "infer/decode/decode_engine.h"
 #include "infer/generate/prefixed_rows.h"
 #include "infer/memory/cite.h"
-#include "infer/memory/memory_plan.h"
 #include "infer/memory/stream_memory.h"
+#include "infer/sources/memory_plan.h"
 #include "nn/base/torch.h"
 
 namespace infer {
@@ -21,7 +21,7 @@ namespace infer {
 /// remembered as they read alone, what follows as it reads behind them. Not thread safe.
 class Session {
  public:
-  /// `window` tokens. Engine and model must outlive it. Further models are decoded beside it, with
+  /// `window` tokens. Engine and model must outlive it. Models that read beside are decoded too, with
   /// weights of this precision, recorded as make_engine() says. Memories take no part where several
   /// passages are mixed.
   Session(Engine& engine, nn::Model& model, std::int64_t window, const MemoryPlan& memory,
@@ -40,9 +40,7 @@ class Session {
   torch::Tensor log_probs() { return log_probs_there().cpu(); }
   /// After log_probs(): what gave row's p(token), whose logarithm is `log_prob`.
   CitedToken cite(const Citer& citer, std::int64_t row, std::int64_t token, double log_prob) const {
-    return citer.cite(token, log_prob, memory_->store_shares(row, token, log_prob),
-                      memory_->ngram_share(row, token, log_prob),
-                      memory_->with_shares(row, token, log_prob));
+    return citer.cite(*memory_, row, token, log_prob);
   }
   /// The same of the stores' entries alone.
   std::vector<StoreShare> store_shares(std::int64_t row, std::int64_t token,
@@ -110,8 +108,8 @@ class Session {
   std::vector<Ahead> ahead_;  // of each text
   torch::Tensor f_, g_;       // (rows, d) of each row's last token
   SearchCounts searches_;     // of memories that were closed
-  struct With;
-  std::vector<std::unique_ptr<With>> with_;
+  struct Beside;
+  std::vector<std::unique_ptr<Beside>> beside_;
 };
 
 }  // namespace infer

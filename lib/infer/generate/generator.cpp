@@ -54,14 +54,13 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
     sources_.emplace(options_.translation, tokenizer_, context, loaded_.folder);
     if (windows.window == 0) windows.window = context.value_or(kBoundless);
   }
-  auto with = open_with(memory.with, loaded_, options_.reach, windows, device);
+  auto beside = open_beside(memory, loaded_, options_.reach, windows, device);
   const WindowPlan plan = plan_windows(windows, *loaded_.model, loaded_.facts);
-  MemoryPlan memories = plan_memory(memory, plan, loaded_);
-  memories.with.models = std::move(with);
+  const MemoryPlan memories = plan_memory(memory, plan, loaded_, std::move(beside));
   window_ = plan.window;
   window_note_ = long_window_note(plan, loaded_.folder);
   const RetrievePlan retrieve = plan_retrieval(options_.retrieve, window_, loaded_);
-  stores_ = memories.stores.opened;
+  stores_ = memories.lookup();
   check_memories(memories, retrieve);
   const Precision precision = parse_precision(options_.weights);
   engine_ = make_engine(*loaded_.model, device, precision, record);

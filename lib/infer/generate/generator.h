@@ -21,7 +21,7 @@
 #include "infer/generate/generator_stop.h"
 #include "infer/generate/spans.h"
 #include "infer/memory/cite.h"
-#include "infer/memory/memory_plan.h"
+#include "infer/sources/memory_plan.h"
 #include "model/folder.h"
 #include "nn/base/torch.h"
 #include "text/tokenizer/special_text.h"

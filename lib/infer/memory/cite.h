@@ -2,15 +2,11 @@
 // Where a token's probability comes from: the stored contexts that gave it mass.
 
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "core/json.h"
-#include "infer/memory/memory_plan.h"
-#include "infer/stores/neighbours.h"
+#include "infer/memory/stream_memory.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace infer {
@@ -30,35 +26,26 @@ struct CitedToken {
   std::string text;
   double share;     ///< of all entries, those that are not listed included
   double log_prob;  ///< nats
-  struct Model {
-    std::string folder;
-    double share;
-  };
   std::vector<Context> contexts;
-  std::vector<Model> models = {};  ///< further ones, in their order
+  std::vector<Evidence::Model> models = {};  ///< that read beside, in their order
 };
 
 inline constexpr std::int64_t kContextTokens = 16;
 
-/// Looks entries up. Not thread safe.
+/// Puts evidence into words. Not thread safe.
 class Citer {
  public:
   /// At most `most` contexts of a token, of kContextTokens tokens each. Throws Error{usage} where
-  /// the memory has neither stores nor n-grams nor further models.
+  /// the memory has nothing to cite.
   Citer(const MemoryPlan& memory, text::TokenizerPtr tokenizer, std::int64_t most);
-  /// The places of n-grams share their share alike. `with`: what each further model gave.
-  CitedToken cite(std::int64_t token, double log_prob, const std::vector<StoreShare>& shares,
-                  const std::optional<NgramShare>& ngrams = {},
-                  const std::vector<double>& with = {}) const;
+  /// After memory.log_probs(): what gave row's p(token), whose logarithm is `log_prob`.
+  CitedToken cite(const StreamMemory& memory, std::int64_t row, std::int64_t token,
+                  double log_prob) const;
 
  private:
   std::string decode(const std::vector<std::int32_t>& ids) const;
-  void add_places(const NgramShare& ngrams, CitedToken& cited) const;
-  std::shared_ptr<const Stores> stores_;
-  std::shared_ptr<const ngrams::Index> ngrams_;
-  std::vector<WithShare> with_;
   text::TokenizerPtr tokenizer_;
-  std::size_t most_;
+  std::int64_t most_;
 };
 
 /// [{"token", "text", "log_prob", "share", "contexts": [{"store", "document", "row", "share",

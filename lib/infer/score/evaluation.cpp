@@ -1,12 +1,11 @@
 #include "infer/score/evaluation.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/error.h"
 #include "infer/score/report.h"
-#include "infer/stores/stores.h"
 #include "nn/base/arch_facts.h"
 
 namespace infer {
@@ -30,11 +29,10 @@ Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::str
     core::fail(core::Code::usage, "--retrieve: pairs of sentences have no windows");
   options_.windows.settle(given);
   options_.retrieve.settle(options_.windows);
-  auto with = open_with(options_.memory.with, loaded_, options_.reach, options_.windows, device_,
-                        nn::dtype(options_.compute.precision));
+  auto beside = open_beside(options_.memory, loaded_, options_.reach, options_.windows, device_,
+                            nn::dtype(options_.compute.precision));
   const auto windows = plan_windows(options_.windows, *loaded_.model, loaded_.facts);
-  memory_ = plan_memory(options_.memory, windows, loaded_, open);
-  memory_.with.models = std::move(with);
+  memory_ = plan_memory(options_.memory, windows, loaded_, std::move(beside), open);
   retrieve_ = plan_retrieval(options_.retrieve, windows.window, loaded_);
   check_retrieval(retrieve_, memory_);
 }
@@ -86,7 +84,7 @@ PartRecord Evaluation::score_part(const shard::Dataset& data, core::Part part,
   };
   watch.progress = progress;
   const auto totals = score(data, watch);
-  if (memory_.stores.any()) memory_.stores.opened->finish();
+  memory_.finish();
   record.tokens = totals.tokens;
   record.bytes = totals.bytes;
   record.words = totals.words;
@@ -108,7 +106,7 @@ std::string Evaluation::window_note() const {
 std::vector<std::string> Evaluation::notes_on(const shard::Dataset& data) const {
   const auto own = data.fingerprints();
   const char* const what = own.size() > 1 ? "this very text, or a FILE of it" : "this very text";
-  std::vector<std::string> notes, merged;
+  std::vector<std::string> notes;
   if (auto note = window_note(); !note.empty()) notes.push_back(std::move(note));
   if (const auto& tuned = memory_.tuned_on;
       !tuned.empty() && std::any_of(own.begin(), own.end(), [&](const std::string& fingerprint) {
@@ -116,17 +114,7 @@ std::vector<std::string> Evaluation::notes_on(const shard::Dataset& data) const 
       }))
     notes.push_back(fmt::format(
         "the memories were tuned on {}: its figures are too good; tune on another text", what));
-  if (const auto& stores = memory_.stores; stores.any()) {
-    if (stores.opened->hold(own))
-      notes.push_back(fmt::format("a datastore holds {}; its entries are left out", what));
-    merged = stores.opened->that_merged(own);
-  }
-  if (const auto& ngrams = memory_.ngrams; ngrams.any() && ngrams.index->holds(own))
-    notes.push_back(fmt::format("an index of n-grams holds {}; it is left out", what));
-  if (!merged.empty())
-    notes.push_back(fmt::format(
-        "{}: --prune merged its entries of this text with those of others; these may count",
-        fmt::join(merged, ", ")));
+  memory_.notes(own, what, [&](const std::string& line) { notes.push_back(line); });
   return notes;
 }
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "infer/memory/memory_plan.h"
 #include "infer/score/part_record.h"
 #include "infer/score/scorer.h"
 #include "infer/score/tune.h"
+#include "infer/sources/memory_plan.h"
 #include "infer/windows/layer_reach.h"
 #include "infer/windows/retriever.h"
 #include "infer/windows/window_plan.h"
@@ -34,7 +34,7 @@ struct EvaluationOptions {
 class Evaluation {
  public:
   /// Loads the model and opens the stores. `given`: the options that were not left to their
-  /// defaults. Throws as model::load(), open_with(), plan_windows(), plan_memory()
+  /// defaults. Throws as model::load(), open_beside(), plan_windows(), plan_memory()
   /// and, where the model reads pairs, refuse_windows_of_pairs() do.
   explicit Evaluation(const EvaluationOptions& options, const std::set<std::string>& given = {},
                       const StoreOpener& open = nullptr);

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "infer/memory/gate.h"
 #include "infer/score/minimise.h"
+#include "infer/sources/gate.h"
 #include "nn/base/torch.h"
 
 namespace infer {

@@ -15,8 +15,7 @@ namespace infer {
 /// not at all. `data` must outlive it.
 class PerToken {
  public:
-  /// `with`: the further models that take part.
-  PerToken(const std::string& path, const shard::Dataset& data, WithPlan with = {});
+  PerToken(const std::string& path, const shard::Dataset& data, const MemoryPlan& memory);
   void add(const Scored& scored);
   void commit() { out_.commit(); }
 
@@ -24,7 +23,8 @@ class PerToken {
   core::Output out_;
   task::TokenScoreWriter writer_;
   const shard::Documents& documents_;
-  WithPlan with_;
+  MemoryPlan memory_;
+  Mixture mixture_;
   std::size_t document_ = 0;
   text::TokenizerPtr tokenizer_;
 };

@@ -1,14 +1,11 @@
 #include "infer/score/report.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 
 #include "core/build_info.h"
-#include "infer/stores/stores.h"
 #include "passages/passage_index.h"
 
 namespace infer {
@@ -54,66 +51,7 @@ std::string signature(const core::Digest& data, const core::Digest& model,
       add("retrieve-temperature", retrieve.temperature);
     }
   }
-  const nn::MemoryRule& rule = memory.rule;
-  std::string names = rule.name();
-  std::replace(names.begin(), names.end(), ',', '+');
-  add("memory", names);
-  if (rule.any()) {
-    if (rule.far) add("long", rule.reach);
-    add("combine", memory.combine);
-  }
-  if (rule.any() || memory.stores.joined()) add("temperature", rule.temperature);
-  if (memory.interpolated()) add("memory-lambda", memory.memory_lambda);
-  const auto share = [&](const char* source, double constant) {
-    return memory.gates.has(source) ? "gate" : fmt::format("{}", constant);
-  };
-  if (memory.cache > 0) {
-    add("cache", memory.cache);
-    add("theta", memory.cache_theta);
-    add("cache-lambda", share("cache", memory.cache_lambda));
-  }
-  if (memory.stores.any()) {
-    const StorePlan& stores = memory.stores;
-    add("stores", stores.opened->signature());
-    add("k", stores.k);
-    add("nprobe", stores.nprobe);
-    add("rescore", stores.rescore ? "yes" : "no");
-    if (stores.follow > 0) add("follow", stores.follow);
-    add("stores-combine", stores.combine);
-    if (stores.interpolated()) {
-      add("stores-temperature", stores.temperature);
-      add("stores-lambda", share("datastore", stores.lambda));
-    }
-  }
-  if (memory.ngrams.any()) {
-    add("ngrams", memory.ngrams.index->signature());
-    const auto& lambda = memory.ngrams.lambda;
-    const bool one = std::count(lambda.begin(), lambda.end(), lambda[0]) == std::ssize(lambda);
-    add("ngrams-lambda", memory.gates.has("ngrams") ? "gate"
-                         : one                      ? fmt::format("{}", lambda[0])
-                                                    : fmt::format("{}", fmt::join(lambda, "+")));
-  }
-  if (memory.gates.any()) {
-    const auto texts = fmt::format("{}", fmt::join(to_texts(memory.gates.gate), "\n"));
-    add("gate", short_fingerprint(core::hash128(texts)));
-    if (memory.gates.threshold > 0) add("threshold", memory.gates.threshold);
-  }
-  if (memory.with.any()) {
-    std::vector<std::string> models;
-    std::vector<std::string> shares;
-    for (const auto& with : memory.with.models) {
-      const auto plan = plan_windows(with->windows, *with->loaded.model, with->loaded.facts);
-      models.push_back(windows.pairs
-                           ? short_fingerprint(with->loaded.fingerprint)
-                           : fmt::format("{}@{}/{}{}", short_fingerprint(with->loaded.fingerprint),
-                                         plan.window, plan.stride, plan.carried ? "/carry" : ""));
-    }
-    for (const auto& share : memory.with.shares)
-      shares.push_back(share.gated ? "gate" : fmt::format("{}", share.lambda));
-    add("with", fmt::format("{}", fmt::join(models, "+")));
-    add("with-lambda", fmt::format("{}", fmt::join(shares, "+")));
-  }
-  if (!memory.tuned_on.empty()) add("tuned-on", memory.tuned_on);
+  memory.sign(add);
   add("precision", precision);
   add("version", core::build::kVersion);
   return text;

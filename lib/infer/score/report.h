@@ -5,8 +5,8 @@
 
 #include "core/hash.h"
 #include "core/json.h"
-#include "infer/memory/memory_plan.h"
 #include "infer/score/totals.h"
+#include "infer/sources/memory_plan.h"
 #include "infer/windows/window_plan.h"
 
 namespace infer {

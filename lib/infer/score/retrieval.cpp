@@ -4,18 +4,18 @@
 
 namespace infer {
 
-Retrieval::Retrieval(std::vector<std::int64_t> at, const StorePlan& stores)
+Retrieval::Retrieval(std::vector<std::int64_t> at, std::int64_t most)
     : at_(std::move(at)), found_(at_.size(), 0) {
-  if (!stores.any())
+  if (most == 0)
     core::fail(core::Code::usage, "--retrieval-at: there is no store; add --datastore");
   for (const std::int64_t k : at_)
-    if (k < 1 || k > stores.k)
+    if (k < 1 || k > most)
       core::fail(core::Code::usage, "--retrieval-at {}: takes 1 to {}, the --k of the search", k,
-                 stores.k);
+                 most);
 }
 
 void Retrieval::add(const Scored& scored) {
-  const torch::Tensor rank = scored.found->rank_of(scored.targets);
+  const torch::Tensor rank = scored.parts.found()->rank_of(scored.targets);
   for (std::size_t i = 0; i < at_.size(); ++i)
     found_[i] += (rank < at_[i]).sum().item<std::int64_t>();
   tokens_ += rank.numel();

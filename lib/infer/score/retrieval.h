@@ -12,8 +12,9 @@ namespace infer {
 /// Counts over what add() is given.
 class Retrieval {
  public:
-  /// `at`: numbers of neighbours, each 1 to the k of the search. Throws Error{usage}.
-  Retrieval(std::vector<std::int64_t> at, const StorePlan& stores);
+  /// `at`: numbers of neighbours, each 1 to the `k` of the search; 0: there is none. Throws
+  /// Error{usage}.
+  Retrieval(std::vector<std::int64_t> at, std::int64_t k);
   void add(const Scored& scored);
   /// [{"k", "share"}, ...] in the order asked for.
   core::OrderedJson figures() const;

@@ -52,9 +52,8 @@ Reports::Reports(const ReportOptions& options, const Evaluation& evaluation,
   if (options.by == "frequency")
     breakdown_ = Breakdown::by_frequency(data, evaluation.open({options.counts}));
   if (!options.retrieval_at.empty())
-    retrieval_.emplace(options.retrieval_at, evaluation.memory().stores);
-  if (!options.per_token.empty())
-    per_token_.emplace(options.per_token, data, evaluation.memory().with);
+    retrieval_.emplace(options.retrieval_at, evaluation.memory().entries());
+  if (!options.per_token.empty()) per_token_.emplace(options.per_token, data, evaluation.memory());
   if (!options.timings.empty()) timings_.emplace(options.timings);
   if (options.retrieve_log.empty()) return;
   if (!evaluation.retrieves())

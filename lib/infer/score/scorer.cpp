@@ -4,18 +4,15 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
-#include <future>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "core/error.h"
-#include "infer/memory/gated_search.h"
-#include "infer/score/window_forward.h"
-#include "infer/score/with_scores.h"
-#include "infer/stores/stores.h"
+#include "infer/sources/head_rows.h"
 #include "infer/windows/prefixed_windows.h"
 #include "infer/windows/window_batches.h"
+#include "infer/windows/window_forward.h"
 #include "infer/windows/windows.h"
 #include "nn/base/download.h"
 
@@ -27,7 +24,6 @@ using core::fail;
 using torch::Tensor;
 
 constexpr std::uint64_t kFirstLook = 1024;  // tokens
-constexpr std::int64_t kHeadBytes = 64 << 20;
 
 // Evaluation mode and no gradient while it lives. (Not InferenceMode: tables that a model makes on
 // first use must serve training afterwards.)
@@ -104,18 +100,19 @@ struct Forwarded {
   std::vector<Span> spans;
   nn::Batch host, batch;
   nn::Hidden hidden;
-  HeadRows head;                   // of the new rows of all spans
-  std::future<Searched> search;    // of the same rows
-  std::vector<Recalled> recalled;  // of each span
-  nn::Download come;               // results(), on their way to the host
-  bool own = true;                 // of the part; else they are only remembered
+  HeadRows head;                                 // of the new rows of all spans
+  StreamMemory::Asked asked;                     // of the same rows
+  std::vector<StreamMemory::Recalled> recalled;  // of each span
+  nn::Download come;                             // results(), on their way to the host
+  bool own = true;                               // of the part; else they are only remembered
 
   /// What was computed where the model is, in the order of the download.
   std::vector<Tensor*> results() {
     std::vector<Tensor*> all{&head.log_prob, &head.log_z, &head.confidence};
-    for (Recalled& of : recalled)
-      for (Masses* const seen : {&of.context, &of.cache})
-        all.insert(all.end(), {&seen->all, &seen->positive});
+    for (auto& of : recalled)
+      for (auto& source : of)
+        for (Tensor& tensor : source)
+          if (tensor.defined() && tensor.device() == head.log_prob.device()) all.push_back(&tensor);
     std::erase_if(all, [](const Tensor* tensor) { return !tensor->defined(); });
     return all;
   }
@@ -128,6 +125,11 @@ struct Forwarded {
     const auto all = come.get();
     auto tensor = all.begin();
     for (Tensor* const result : results()) *result = *tensor++;
+  }
+  /// Whether a source is still looking.
+  bool looking() const {
+    return std::any_of(asked.begin(), asked.end(),
+                       [](const auto& found) { return found != nullptr; });
   }
 };
 
@@ -165,38 +167,30 @@ HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const nn::Targets&
   return {torch::cat(log_prob), torch::cat(log_z)};
 }
 
-// A text sees n-grams of other texts only.
-MemoryPlan without(MemoryPlan memory, const shard::Fingerprints& own) {
-  memory.ngrams = memory.ngrams.without(own);
-  return memory;
-}
-
 class Walk {
  public:
   Walk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-       const MemoryPlan& memory, const MemoryGrid& grid, torch::Device device, const Watch& watch,
+       const MemoryPlan& memory, const Grid& grid, torch::Device device, const Watch& watch,
        bool mixed)
       : model_(model),
         data_(data),
         windows_(windows),
-        plan_(memory),
+        own_(data.fingerprints()),
+        plan_(memory.without(own_)),
         device_(device),
         watch_(watch),
         mixed_(mixed),
         carried_(windows.carried),
-        sorted_(windows.pairs && !memory.stores.any() && !memory.with.any()),
-        own_(data.fingerprints()),
-        memory_(without(memory, own_), windows.window, carried_, model, 1, grid),
-        nprobes_(grid.nprobes) {
-    if (nprobes_.empty()) nprobes_ = {memory.stores.nprobe};
-    if (memory.with.any()) with_.emplace(memory.with, data);
+        sorted_(windows.pairs && !memory.in_order()),
+        memory_(plan_, windows.window, carried_, model, 1, grid) {
+    memory_.read_beside(data);
     if (windows.retrieve.any()) prefixes_.emplace(windows, data);
   }
 
   Totals run() {
     const auto start = std::chrono::steady_clock::now();
     const auto batches = [this] { return WindowBatches(windows_, data_, sorted_); };
-    const auto [first, begin, end, groups] = stretch_of(watch_.part, batches, reach());
+    const auto [first, begin, end, groups] = stretch_of(watch_.part, batches, plan_.reach());
     if (watch_.cut) watch_.cut(begin, std::min(end, groups), groups);
     auto all = batches();
     std::int64_t number = 0;
@@ -217,11 +211,6 @@ class Walk {
   }
 
  private:
-  // Entries of a stream that are remembered, at most.
-  std::int64_t reach() const {
-    return std::max(plan_.rule.far ? plan_.rule.reach : 0, plan_.cache);
-  }
-
   // What was scored in the order of the lengths, in that of the stream.
   void give_kept() {
     std::sort(kept_.begin(), kept_.end(),
@@ -250,15 +239,12 @@ class Walk {
         remember(done, static_cast<std::int64_t>(i));
       return done;
     }
-    const GatePlan& gates = plan_.gates;
     const Tensor queries = scored_rows(done.hidden.g, done.spans);
-    if (plan_.stores.any() && !gates.skips()) done.search = search(queries, {}, stretches_of(done));
-    const auto rows = gates.any() ? confident_rows : head_rows;
+    if (!memory_.asks_confidence()) ask(done, queries);
     if (!done.head.log_prob.defined())
-      done.head =
-          rows(*model_.head, scored_rows(done.hidden.f, done.spans), targets_of(done), kHeadBytes);
-    if (plan_.stores.any() && gates.skips())
-      done.search = search(queries, done.head.confidence, stretches_of(done));
+      done.head = head_rows(*model_.head, scored_rows(done.hidden.f, done.spans), targets_of(done),
+                            plan_.gates.any());
+    if (memory_.asks_confidence()) ask(done, queries);
     for (std::size_t i = 0; i < done.spans.size(); ++i)
       done.recalled.push_back(recall(done, static_cast<std::int64_t>(i)));
     done.send();
@@ -289,29 +275,19 @@ class Walk {
       done.head = mixed_rows(*model_.head, hidden, targets_of(done), prefixed, done.spans);
   }
 
-  // Each window is one.
-  static Stretches stretches_of(const Forwarded& done) {
-    Stretches stretches{scored_rows(done.host.targets, done.spans), {}};
-    for (const Span& span : done.spans)
-      stretches.lengths.push_back(span.length - span.first_scored);
-    return stretches;
-  }
-
-  std::future<Searched> search(const Tensor& queries, const Tensor& confidence,
-                               const Stretches& stretches) const {
-    // Without a thread to be had the search is made when its result is asked for.
-    const auto policy = std::launch::async | std::launch::deferred;
-    return std::async(policy, [this, queries, confidence, stretches] {
-      at::init_num_threads();  // as many here as everywhere
-      return search_stores(plan_, queries, confidence, stretches, nprobes_, own_);
-    });
+  // Each window is a stretch.
+  void ask(Forwarded& done, const Tensor& queries) {
+    Ask ask{queries, scored_rows(done.host.targets, done.spans), {}, done.head.confidence, own_};
+    for (const Span& span : done.spans) ask.lengths.push_back(span.length - span.first_scored);
+    ask.beside = true;
+    done.asked = memory_.ask(ask);
   }
 
   // Where a search is under way, or a device computes, these windows wait until the next went
   // forward.
   void pass(Forwarded done) {
     if (!done.own) return;
-    if (!done.search.valid() && device_.is_cpu()) {
+    if (!done.looking() && device_.is_cpu()) {
       score(done);
       return;
     }
@@ -326,24 +302,15 @@ class Walk {
   // In the order of the stream.
   void score(Forwarded& done) {
     done.receive();
-    std::vector<Neighbours> found;
-    if (done.search.valid()) {
-      Searched searched = done.search.get();
-      found = std::move(searched.found);
-      if (plan_.gates.has("datastore") || plan_.stores.follow > 0) {
+    for (const auto& found : done.asked)
+      if (const auto counts = found ? found->counts() : std::nullopt) {
         if (!totals_.searches) totals_.searches.emplace();
-        totals_.searches->add(searched.counts);
+        totals_.searches->add(*counts);
       }
-    }
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < done.spans.size(); ++i) {
       const std::int64_t end = begin + done.spans[i].length - done.spans[i].first_scored;
-      std::vector<Neighbours> own;
-      for (const auto& neighbours : found) own.push_back(neighbours.slice(begin, end));
-      score(done, static_cast<std::int64_t>(i),
-            {done.head.log_prob.slice(0, begin, end), done.head.log_z.slice(0, begin, end),
-             done.head.confidence.defined() ? done.head.confidence.slice(0, begin, end) : Tensor{}},
-            own);
+      score(done, static_cast<std::int64_t>(i), done.head.slice(begin, end), begin);
       begin = end;
     }
     if (watch_.progress) watch_.progress(totals_.tokens);
@@ -368,8 +335,8 @@ class Walk {
     return {read.begin(), read.end()};
   }
 
-  // Tokens before the window's first scored target that n-grams have not read: from where they are;
-  // of a part's first window as far back as an index has the text.
+  // Tokens before the window's first scored target that sources have not read: from where they are;
+  // of a part's first window as far back as these matter.
   std::vector<std::int64_t> before(const Forwarded& done, std::int64_t row) {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
     const std::uint64_t end = span.target + static_cast<std::uint64_t>(span.first_scored);
@@ -387,10 +354,9 @@ class Walk {
             : data_.documents().end[static_cast<std::size_t>(span.stream) - 1];
     for (std::uint64_t n = kFirstLook;; n *= 2) {
       auto read = tokens(std::max(first, end - std::min(n, end)), end);
-      NgramMemory look(plan_.ngrams.without(own_), 1);
-      look.read(0, read);
+      const bool more = read.size() == n && plan_.wants_more(read);
       if (read.size() < n && windows_.beginning >= 0) read.insert(read.begin(), windows_.beginning);
-      if (read.size() < n || !look.wants_more(n)) return read;
+      if (!more) return read;
     }
   }
 
@@ -404,7 +370,9 @@ class Walk {
     GateTotals& gates = gate_totals();
     gates.compared = !plan_.gates.skips();
     if (!gates.compared) return 0;
-    const Tensor constant = mix_constant(scored.parts, plan_);
+    const Components components = scored.parts.at(plan_);
+    const Mixture& mixture = memory_.mixture();
+    const Tensor constant = mixture.mix(components, mixture.constant(components.gates));
     const auto counted = static_cast<double>(span.counted);
     const double nats = -constant.mean().item<double>() * counted;
     gates.constant_nats += nats;
@@ -423,11 +391,11 @@ class Walk {
   }
 
   // What the memories have for a window, which they then remember.
-  Recalled recall(const Forwarded& done, std::int64_t row) {
+  StreamMemory::Recalled recall(const Forwarded& done, std::int64_t row) {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
     if (span.fresh) memory_.clear();
     Window window = window_of(done, row);
-    if (plan_.ngrams.any()) window.before = before(done, row);
+    if (plan_.reads()) window.before = before(done, row);
     return memory_.recall(window, scored_targets(done, row));
   }
 
@@ -436,27 +404,21 @@ class Walk {
     return done.host.targets[row].slice(0, span.first_scored, span.length);
   }
 
-  void score(const Forwarded& done, std::int64_t row, const HeadRows& head,
-             const std::vector<Neighbours>& found) {
+  void score(const Forwarded& done, std::int64_t row, const HeadRows& head, std::int64_t offset) {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
     Scored scored;
     scored.first = span.target + static_cast<std::uint64_t>(span.first_scored);
     scored.targets = scored_targets(done, row);
-    scored.parts =
-        memory_.score(head, scored.targets, done.recalled[static_cast<std::size_t>(row)], found);
-    if (!found.empty()) scored.found = &found[0];
+    scored.parts = memory_.score(head, scored.targets, done.recalled[static_cast<std::size_t>(row)],
+                                 done.asked, offset, scored.first);
     const std::int64_t tokens = span.length - span.first_scored;
-    if (with_) {
-      scored.parts.with = with_->at(scored.first, tokens);
-      scored.parts.gates.with = with_->confidence();
-    }
     if (windows_.layout.one_less)
       scored.parts.weight =
           torch::full({tokens}, static_cast<double>(span.counted) / static_cast<double>(tokens),
                       torch::kFloat64);
     totals_.tokens += static_cast<std::uint64_t>(span.counted);
     if (mixed_) {
-      scored.log_prob = mix(scored.parts, plan_);
+      scored.log_prob = memory_.mixture().mix(scored.parts.at(plan_));
       double nats = -scored.log_prob.sum().item<double>();
       if (span.counted != tokens)
         nats *= static_cast<double>(span.counted) / static_cast<double>(tokens);
@@ -476,30 +438,26 @@ class Walk {
   nn::Model& model_;
   const shard::Dataset& data_;
   const WindowPlan& windows_;
-  const MemoryPlan& plan_;
+  shard::Fingerprints own_;  // the data's
+  MemoryPlan plan_;
   torch::Device device_;
   const Watch& watch_;
   bool mixed_, carried_, sorted_;
-  shard::Fingerprints own_;  // the data's
   StreamMemory memory_;
-  std::optional<std::uint64_t> read_;  // by n-grams: elements of the stream up to this
-  std::vector<std::int64_t> nprobes_;
-  std::optional<WithScores> with_;
+  std::optional<std::uint64_t> read_;  // by sources: elements of the stream up to this
   nn::State state_;
   std::optional<WindowPrefixes> prefixes_;
   Totals totals_;
   std::vector<Scored> kept_;
-  std::optional<Forwarded> waiting_;  // last: its search uses the others
+  std::optional<Forwarded> waiting_;  // last: what it asked uses the others
 };
 
 Totals run(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-           const MemoryPlan& memory, const MemoryGrid& grid, torch::Device device,
-           const Watch& watch, bool mixed) {
+           const MemoryPlan& memory, const Grid& grid, torch::Device device, const Watch& watch,
+           bool mixed) {
   shard::expect_kind(data.header(), {windows.pairs ? shard::Kind::pairs : shard::Kind::tokens},
                      data.name());
-  if (memory.stores.combine == "released")
-    fail(Code::usage,
-         "--datastore-combine released: it gives scores to search with, and no probabilities");
+  memory.expect_probabilities();
   const Evaluating evaluating(model);
   Totals totals = Walk(model, data, windows, memory, grid, device, watch, mixed).run();
   if (totals.tokens == 0 && watch.part.whole())
@@ -519,8 +477,7 @@ Totals score(nn::Model& model, const shard::Dataset& data, const WindowPlan& win
 }
 
 Totals walk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-            const MemoryPlan& memory, const MemoryGrid& grid, torch::Device device,
-            const Watch& watch) {
+            const MemoryPlan& memory, const Grid& grid, torch::Device device, const Watch& watch) {
   return run(model, data, windows, memory, grid, device, watch, false);
 }
 

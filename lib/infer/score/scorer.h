@@ -6,9 +6,9 @@
 #include <functional>
 
 #include "core/launcher.h"
-#include "infer/memory/memory_plan.h"
 #include "infer/memory/stream_memory.h"
 #include "infer/score/totals.h"
+#include "infer/sources/memory_plan.h"
 #include "infer/windows/retriever.h"
 #include "infer/windows/window_plan.h"
 #include "nn/arch/model.h"
@@ -22,8 +22,7 @@ struct Scored {
   std::uint64_t first;    ///< the first target's element offset in the data; the others follow
   torch::Tensor targets;  ///< (R) int64, CPU
   Parts parts;
-  torch::Tensor log_prob;             ///< (R) float64, CPU: of the mixture
-  const Neighbours* found = nullptr;  ///< what the stores gave for them (at the first nprobe)
+  torch::Tensor log_prob = {};  ///< (R) float64, CPU: of the mixture
 };
 
 /// The prefixes of a window.
@@ -59,9 +58,8 @@ struct Watch {
 Totals score(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
              const MemoryPlan& memory, torch::Device device, const Watch& watch = {});
 
-/// The same walk with a grid of temperatures and thetas; log_prob is undefined.
+/// The same walk on a grid of numbers that are tuned; log_prob is undefined.
 Totals walk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-            const MemoryPlan& memory, const MemoryGrid& grid, torch::Device device,
-            const Watch& watch);
+            const MemoryPlan& memory, const Grid& grid, torch::Device device, const Watch& watch);
 
 }  // namespace infer

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "infer/memory/ngram_options.h"
 #include "infer/score/token_weights.h"
 
 namespace infer {
@@ -85,10 +84,10 @@ void fit_simplex(const Tensor& p, const Tensor& weight, ShareNumbers& at) {
   }
 }
 
-// Of each bucket the share x that makes sum log(rest + x (ngrams - rest)) largest: Newton between
+// Of each bucket the share x that makes sum log(rest + x (outer - rest)) largest: Newton between
 // bounds that close in on the place where the slope is 0.
 void fit_buckets(const ShareProblem& problem, const Tensor& rest, ShareNumbers& at) {
-  const Tensor more = problem.ngrams - rest;
+  const Tensor more = problem.outer - rest;
   const auto buckets = at.size();
   ShareNumbers low(buckets, -1), high(buckets, 2);  // beyond what a share may be: not looked at yet
   for (int step = 0; step < kShareSteps; ++step) {
@@ -96,7 +95,7 @@ void fit_buckets(const ShareProblem& problem, const Tensor& rest, ShareNumbers& 
     shares.push_back(0);
     const Tensor share = numbers_tensor(shares).index_select(0, problem.bucket);
     const Tensor ratio = more / (rest + share * more).clamp_min(kLeastMixed);
-    const Tensor zeros = torch::zeros({kNgramBuckets + 1}, torch::kFloat64);
+    const Tensor zeros = torch::zeros({problem.buckets + 1}, torch::kFloat64);
     const auto sums = [&](const Tensor& values) {
       return zeros.index_add(0, problem.bucket, weighted(values, problem.weight));
     };
@@ -109,10 +108,10 @@ void fit_buckets(const ShareProblem& problem, const Tensor& rest, ShareNumbers& 
       double next = curvature > 0 ? at[b] + slope / curvature : at[b];
       if (next <= 0 && low[b] < 0) {
         next = 0;
-      } else if (next >= kMostNgramShare && high[b] > 1) {
-        next = kMostNgramShare;
+      } else if (next >= kMostOuterShare && high[b] > 1) {
+        next = kMostOuterShare;
       } else if (next < low[b] || next > high[b]) {
-        next = (std::max(low[b], 0.0) + std::min(high[b], kMostNgramShare)) / 2;
+        next = (std::max(low[b], 0.0) + std::min(high[b], kMostOuterShare)) / 2;
       }
       moved = std::max(moved, std::abs(next - at[b]));
       at[b] = next;
@@ -121,9 +120,9 @@ void fit_buckets(const ShareProblem& problem, const Tensor& rest, ShareNumbers& 
   }
 }
 
-// (R): what n-grams get of each target.
-Tensor ngram_shares(const ShareProblem& problem, const ShareNumbers& ngrams) {
-  ShareNumbers shares = ngrams;
+// (R): what the source by bucket gets of each target.
+Tensor outer_shares(const ShareProblem& problem, const ShareNumbers& outer) {
+  ShareNumbers shares = outer;
   shares.push_back(0);
   return numbers_tensor(shares).index_select(0, problem.bucket);
 }
@@ -132,14 +131,14 @@ Tensor ngram_shares(const ShareProblem& problem, const ShareNumbers& ngrams) {
 
 double share_loss(const ShareProblem& problem, const FittedShares& shares) {
   Tensor mixed = mix(problem.p, shares.shares);
-  if (problem.ngrams.defined())
-    mixed = mixed + ngram_shares(problem, shares.ngrams) * (problem.ngrams - mixed);
+  if (problem.outer.defined())
+    mixed = mixed + outer_shares(problem, shares.outer) * (problem.outer - mixed);
   return loss_of(mixed, problem.weight);
 }
 
 FittedShares fit_shares(const ShareProblem& problem, const FittedShares& start) {
   const std::int64_t sources = problem.p.size(0);
-  const bool ngrams = problem.ngrams.defined();
+  const bool outer = problem.outer.defined();
   // p_joint's least share is a part of every other source, so that these are free from 0 to 1.
   const Tensor p = kLeastJointShare * problem.p[0] + (1 - kLeastJointShare) * problem.p;
   FittedShares fitted = start;
@@ -149,7 +148,8 @@ FittedShares fit_shares(const ShareProblem& problem, const FittedShares& start) 
     for (double& share : at)
       share =
           std::max(0.0, share - (&share == at.data()) * kLeastJointShare) / (1 - kLeastJointShare);
-  if (ngrams && fitted.ngrams.empty()) fitted.ngrams.assign(kNgramBuckets, kMostNgramShare / 2);
+  if (outer && fitted.outer.empty())
+    fitted.outer.assign(static_cast<std::size_t>(problem.buckets), kMostOuterShare / 2);
   const auto whole = [&] {
     FittedShares shares = fitted;
     for (double& share : shares.shares) share *= 1 - kLeastJointShare;
@@ -158,23 +158,23 @@ FittedShares fit_shares(const ShareProblem& problem, const FittedShares& start) 
   };
   double last = HUGE_VAL;
   for (int turn = 0; turn < kShareTurns; ++turn) {
-    if (ngrams) fit_buckets(problem, mix(p, at), fitted.ngrams);
-    if (!ngrams) {
+    if (outer) fit_buckets(problem, mix(p, at), fitted.outer);
+    if (!outer) {
       fit_simplex(p, problem.weight, at);
       break;
     }
-    const Tensor share = ngram_shares(problem, fitted.ngrams);
-    fit_simplex(p * (1 - share) + problem.ngrams * share, problem.weight, at);
+    const Tensor share = outer_shares(problem, fitted.outer);
+    fit_simplex(p * (1 - share) + problem.outer * share, problem.weight, at);
     const double loss = share_loss(problem, whole());
     if (sources == 1 || last - loss < kShareGap) break;
     last = loss;
   }
   fitted = whole();
-  if (ngrams) {
-    const Tensor used = torch::bincount(problem.bucket, {}, kNgramBuckets + 1);
-    for (std::int64_t b = 0; b < kNgramBuckets; ++b)
-      if (const auto at = static_cast<std::size_t>(b); used[b].item<std::int64_t>() == 0)
-        fitted.ngrams[at] = b % kNgramLengthBuckets > 0 ? fitted.ngrams[at - 1] : 0;
+  if (outer) {
+    const Tensor used = torch::bincount(problem.bucket, {}, problem.buckets + 1);
+    for (std::int64_t b = 0; b < problem.buckets; ++b)
+      if (const auto i = static_cast<std::size_t>(b); used[b].item<std::int64_t>() == 0)
+        fitted.outer[i] = b % problem.run > 0 ? fitted.outer[i - 1] : 0;
   }
   fitted.loss = share_loss(problem, fitted);
   return fitted;

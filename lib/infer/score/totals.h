@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "infer/memory/follow.h"
+#include "infer/sources/source.h"
 
 namespace infer {
 

@@ -9,99 +9,61 @@
 #include <string>
 
 #include "core/error.h"
-#include "infer/score/gate_samples.h"
 #include "infer/score/report.h"
+#include "infer/sources/plan_axes.h"
 #include "model/test_temperature.h"
 
 namespace infer {
 namespace {
 
-using torch::Tensor;
-
-// What --joint-temperature and its like take.
-constexpr double kMostTuned = 1e6;
 // Nats a token: by as much a pass over what is beyond an edge must be better, to be taken and to be
 // followed by another.
 constexpr double kWorthAPass = 1e-4;
 
-// To four digits: a signature quotes them.
-double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
-
-// The points that were given; or the steps, in this unit.
-std::vector<double> scaled(std::vector<double> given, const std::vector<double>& steps,
-                           double unit) {
-  if (given.empty())
-    for (const double step : steps)
-      given.push_back(std::max(rounded(step * unit), model::kLeastTemperature));
-  return given;
+std::string flag_of(const std::string& axis) {
+  for (const auto* const kind : source_kinds())
+    for (const auto& facts : kind->axis_facts())
+      if (facts.name == axis) return "--tune-" + facts.flag;
+  return {};
 }
 
-MemoryGrid make_grid(const MemoryPlan& memory, const TuneOptions& options, const nn::Model& model) {
-  const StorePlan& stores = memory.stores;
-  const bool context = memory.rule.any(), cache = memory.cache > 0;
-  if (!context && !cache && !stores.any() && !memory.ngrams.any() && !memory.with.any())
+Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
+  if (!memory.any())
     core::fail(core::Code::usage,
                "--tune: there is nothing to tune; add --memory local,long, --cache N, "
                "--datastore STORE, --ngrams FOLDER or --with MODEL");
-  if (memory.gates.any() && options.nprobes.size() > 1)
-    core::fail(core::Code::usage, "--tune-nprobes: with gates it takes one");
-  MemoryGrid grid;
-  grid.fill(memory);
-  if (stores.any() && !options.nprobes.empty()) grid.nprobes = options.nprobes;
-  if (stores.interpolated()) {
-    auto& points = grid.store_temperatures;
-    points = scaled(options.store_temperatures, kStoreTemperatureSteps, stores.temperature);
-    if (options.store_temperatures.empty() && std::count(points.begin(), points.end(), 1) == 0)
-      points.insert(std::upper_bound(points.begin(), points.end(), 1), 1);
+  Grid grid;
+  for (const auto& axis : memory.axes()) {
+    auto values = options.of(axis.name);
+    if (memory.gates.any() && axis.steps.empty() && values.size() > 1)
+      core::fail(core::Code::usage, "{}: with gates it takes one", flag_of(axis.name));
+    if (values.empty()) values = axis.steps;
+    if (values.empty()) values = {axis.get()};
+    grid.axes.push_back({axis.name, std::move(values)});
   }
-  if (context || stores.joined())
-    grid.temperatures = scaled(options.temperatures, kTemperatureSteps, memory.rule.temperature);
-  if (cache)
-    grid.thetas = scaled(options.thetas, kThetaSteps,
-                         1 / std::sqrt(static_cast<double>(model.architecture->d_model())));
   return grid;
 }
-
-std::unique_ptr<ShareSearch> make_search(const MemoryPlan& memory, const MemoryGrid& grid,
-                                         const std::vector<double>& lambdas) {
-  const bool shared = memory.interpolated() || memory.cache > 0 || memory.stores.interpolated() ||
-                      memory.ngrams.any() || memory.with.any();
-  return shared && lambdas.empty() ? search_all_shares(memory, grid)
-                                   : search_lambdas(memory, grid, lambdas);
-}
-
-// Which values of a point give anything: those of a share of 0 do not.
-struct Matters {
-  bool temperature, theta, store_temperature;
-  Matters(const TunePoint& best, const MemoryPlan& memory)
-      : temperature(memory.stores.joined() || !memory.interpolated() || best.memory_lambda > 0),
-        theta(best.cache_lambda > 0),
-        store_temperature(best.store_lambda > 0) {}
-};
 
 // Values of the best point at the edge of what was tried; of shares where they were of a list.
 std::vector<std::string> edges_of(const Tuned& tuned, const TuneOptions& options) {
   std::vector<std::string> edges;
-  const TunePoint& best = tuned.best;
   const auto& points = tuned.points;
-  const auto look = [&](const char* flag, auto value) {
+  const auto look = [&](const std::string& flag, auto value) {
     const auto less = [&](const auto& a, const auto& b) { return value(a) < value(b); };
     const auto [least, most] = std::minmax_element(points.begin(), points.end(), less);
-    const double chosen = value(best), low = value(*least), high = value(*most);
+    const double chosen = value(tuned.best), low = value(*least), high = value(*most);
     if (low < high && chosen != 0 && (chosen == low || chosen == high))
-      edges.push_back(fmt::format("--{} {}", flag, chosen));
+      edges.push_back(fmt::format("{} {}", flag, chosen));
   };
-  const Matters matters(best, tuned.memory);
-  if (matters.temperature) look("tune-temperatures", std::mem_fn(&TunePoint::temperature));
-  if (matters.theta) look("tune-thetas", std::mem_fn(&TunePoint::theta));
-  if (matters.store_temperature)
-    look("tune-datastore-temperatures", std::mem_fn(&TunePoint::store_temperature));
+  MemoryPlan memory = tuned.memory;
+  for (const auto& axis : memory.axes())
+    if (axis.matters && !axis.steps.empty())
+      look(flag_of(axis.name), [&](const auto& point) { return tuned.value(point, axis.name); });
   if (options.lambdas.empty()) return edges;
-  for (const auto share :
-       {&TunePoint::memory_lambda, &TunePoint::cache_lambda, &TunePoint::store_lambda})
-    look("tune-lambdas", std::mem_fn(share));
-  for (std::size_t i = 0; i < best.with_lambdas.size(); ++i)
-    look("tune-lambdas", [i](const TunePoint& point) { return point.with_lambdas[i]; });
+  const auto weights = memory.weights();
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (!weights[i].by_bucket())
+      look("--tune-lambdas", [i](const TunePoint& point) { return point.weights[i][0]; });
   return edges;
 }
 
@@ -113,7 +75,8 @@ bool go_beyond(std::vector<double>& values, double chosen) {
   const double first = down ? values[1] : values[values.size() - 2];
   const double step = std::clamp(down ? first / chosen : chosen / first, 1.3, 2.0);
   std::vector<double> next = {first, chosen};
-  for (int i = 0; i < 4; ++i) next.push_back(rounded(next.back() * (down ? 1 / step : step)));
+  for (int i = 0; i < 4; ++i)
+    next.push_back(rounded_to_sign(next.back() * (down ? 1 / step : step)));
   std::erase_if(
       next, [](double value) { return value > kMostTuned || value < model::kLeastTemperature; });
   if (down) std::reverse(next.begin(), next.end());
@@ -122,51 +85,40 @@ bool go_beyond(std::vector<double>& values, double chosen) {
 }
 
 // The same of each value that gives anything and whose points were not given.
-bool go_beyond(MemoryGrid& grid, const Tuned& tuned, const TuneOptions& options) {
-  const TunePoint& best = tuned.best;
-  const Matters matters(best, tuned.memory);
+bool go_beyond(Grid& grid, const Tuned& tuned, const TuneOptions& options) {
+  MemoryPlan memory = tuned.memory;
   bool any = false;
-  if (options.temperatures.empty() && matters.temperature)
-    any |= go_beyond(grid.temperatures, best.temperature);
-  if (options.thetas.empty() && matters.theta) any |= go_beyond(grid.thetas, best.theta);
-  if (options.store_temperatures.empty() && matters.store_temperature)
-    any |= go_beyond(grid.store_temperatures, best.store_temperature);
+  for (const auto& axis : memory.axes())
+    if (axis.matters && !axis.steps.empty() && options.of(axis.name).empty())
+      any |= go_beyond(grid.axes[grid.find(axis.name)].values, tuned.value(tuned.best, axis.name));
   return any;
 }
 
-std::int64_t place_of(const std::vector<double>& values, double value) {
-  return std::find(values.begin(), values.end(), value) - values.begin();
-}
-
 // The gates, at the best point.
-void fit_gates_of(Tuned& tuned, const MemoryGrid& grid, const GateSamples& samples) {
-  const TunePoint& best = tuned.best;
-  const auto fitted = fit_gates(
-      samples.at(place_of(grid.temperatures, best.temperature), place_of(grid.thetas, best.theta),
-                 place_of(grid.store_temperatures, best.store_temperature)),
-      tuned.memory);
+void fit_gates_of(Tuned& tuned, const Grid& grid, std::size_t point, const Parts& parts) {
+  const auto fitted = fit_gates(parts, tuned.memory, grid.at(point));
   tuned.memory.gates.gate = fitted.gate;
   tuned.gates = {fitted.constant_loss, fitted.loss};
   tuned.totals.nats = fitted.loss * static_cast<double>(tuned.totals.tokens);
 }
 
 // The best of a grid, in one pass of the model.
-Tuned tune_on(const MemoryGrid& grid, nn::Model& model, const shard::Dataset& data,
+Tuned tune_on(const Grid& grid, nn::Model& model, const shard::Dataset& data,
               const WindowPlan& windows, const MemoryPlan& memory, const TuneOptions& options,
               torch::Device device, const std::function<void(std::uint64_t)>& progress) {
-  const auto search = make_search(memory, grid, options.lambdas);
   Watch watch;
-  GateSamples samples;
-  watch.scored = [&](const Scored& scored) {
-    search->add(scored.parts);
-    if (memory.gates.any()) samples.add(scored.parts);
-  };
+  Samples samples;
+  watch.scored = [&](const Scored& scored) { samples.add(scored.parts); };
   watch.progress = progress;
   Tuned tuned;
   MemoryPlan searched = memory;
   searched.gates.threshold = 0;
   tuned.totals = walk(model, data, windows, searched, grid, device, watch);
-  tuned.points = search->points(tuned.totals.tokens);
+  const Parts parts = samples.parts();
+  for (const auto& axis : grid.axes) tuned.axes.push_back(axis.name);
+  const bool fits = options.lambdas.empty() && !memory.weights().empty();
+  tuned.points =
+      fits ? fit_points(parts, memory, grid) : try_points(parts, memory, grid, options.lambdas);
   const auto chosen =
       std::min_element(tuned.points.begin(), tuned.points.end(),
                        [](const auto& a, const auto& b) { return a.loss < b.loss; });
@@ -176,25 +128,10 @@ Tuned tune_on(const MemoryGrid& grid, nn::Model& model, const shard::Dataset& da
                "{}: the loss is not finite; the model's weights may be damaged", data.name());
   tuned.tried = tuned.points.size();
   tuned.totals.nats = tuned.best.loss * static_cast<double>(tuned.totals.tokens);
-  tuned.memory = memory;
-  if (memory.ngrams.any())
-    tuned.memory.ngrams.lambda =
-        search->ngram_lambdas(static_cast<std::size_t>(chosen - tuned.points.begin()));
-  tuned.memory.rule.temperature = tuned.best.temperature;
-  if (memory.interpolated()) tuned.memory.memory_lambda = tuned.best.memory_lambda;
-  if (memory.cache > 0) {
-    tuned.memory.cache_theta = tuned.best.theta;
-    tuned.memory.cache_lambda = tuned.best.cache_lambda;
-  }
-  StorePlan& stores = tuned.memory.stores;
-  stores.nprobe = tuned.best.nprobe;
-  if (stores.interpolated()) {
-    stores.temperature = tuned.best.store_temperature;
-    stores.lambda = tuned.best.store_lambda;
-  }
-  for (std::size_t i = 0; i < memory.with.shares.size(); ++i)
-    tuned.memory.with.shares[i].lambda = tuned.best.with_lambdas[i];
-  if (memory.gates.any()) fit_gates_of(tuned, grid, samples);
+  tuned.memory = tuned.at(tuned.best, memory);
+  const auto point =
+      static_cast<std::size_t>(chosen - tuned.points.begin()) / (tuned.points.size() / grid.size());
+  if (memory.gates.any()) fit_gates_of(tuned, grid, point, parts);
   tuned.memory.tuned_on = short_fingerprint(data.fingerprint());
   tuned.edges = edges_of(tuned, options);
   return tuned;
@@ -206,22 +143,23 @@ void TuneOptions::fields(core::FieldList& f) {
   const auto in_tuning = f.group("Tuning");
   f("tune", data, "validation shard: choose temperatures, thetas and shares on it");
   f("tune-output", output, "write what was chosen to this file, for --config");
-  f("tune-temperatures", temperatures,
-    "joint temperatures to try [0.5 to 3 times --joint-temperature]")
-      .at_least(model::kLeastTemperature)
-      .at_most(kMostTuned);
-  f("tune-thetas", thetas, "thetas of the cache to try [1/8 to 8, over sqrt(width of f)]")
-      .above(0)
-      .at_most(kMostTuned);
+  for (const auto* const kind : source_kinds())
+    for (const auto& axis : kind->axis_facts()) {
+      const std::string flag = "tune-" + axis.flag;
+      core::Field& field =
+          axis.whole ? f(flag, whole[axis.name], axis.help) : f(flag, points[axis.name], axis.help);
+      (axis.least > 0 ? field.at_least(axis.least) : field.above(0)).at_most(axis.most);
+    }
   f("tune-lambdas", lambdas, "shares to try, every combination [the best of all]")
       .at_least(0)
       .below(1);
-  f("tune-datastore-temperatures", store_temperatures,
-    "temperatures of the stores' own distribution to try [1, "
-    "and 1/80 to 4 times --datastore-temperature]")
-      .at_least(model::kLeastTemperature)
-      .at_most(kMostTuned);
-  f("tune-nprobes", nprobes, "numbers of lists to try, a search each [--nprobe]").between(1, 1e6);
+}
+
+std::vector<double> TuneOptions::of(const std::string& axis) const {
+  if (const auto given = points.find(axis); given != points.end()) return given->second;
+  const auto given = whole.find(axis);
+  return given == whole.end() ? std::vector<double>{}
+                              : std::vector<double>(given->second.begin(), given->second.end());
 }
 
 void TuneOptions::check(const std::vector<std::string>& files) const {
@@ -229,6 +167,25 @@ void TuneOptions::check(const std::vector<std::string>& files) const {
     core::fail(core::Code::usage, "--tune-output: there is no --tune");
   if (data == "-" && std::find(files.begin(), files.end(), "-") != files.end())
     core::fail(core::Code::usage, "--tune: two inputs are -; stdin can be read only once");
+}
+
+double Tuned::value(const TunePoint& point, const std::string& axis) const {
+  const auto at = std::find(axes.begin(), axes.end(), axis);
+  if (at != axes.end()) return point.values[static_cast<std::size_t>(at - axes.begin())];
+  MemoryPlan plan = memory;
+  for (const auto& own : plan.axes())
+    if (own.name == axis) return own.get();
+  return NAN;
+}
+
+MemoryPlan Tuned::at(const TunePoint& point, MemoryPlan plan) const {
+  for (const auto& axis : plan.axes())
+    if (const auto i = std::find(axes.begin(), axes.end(), axis.name); i != axes.end())
+      axis.set(point.values[static_cast<std::size_t>(i - axes.begin())]);
+  const auto weights = plan.weights();
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    std::copy(point.weights[i].begin(), point.weights[i].end(), weights[i].values.begin());
+  return plan;
 }
 
 std::string Tuned::summary() const {
@@ -247,7 +204,7 @@ std::string Tuned::summary() const {
 Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
            const MemoryPlan& memory, const TuneOptions& options, torch::Device device,
            const std::function<void(std::uint64_t)>& progress) {
-  MemoryGrid grid = make_grid(memory, options, model);
+  Grid grid = make_grid(memory, options);
   const auto pass = [&] {
     return tune_on(grid, model, data, windows, memory, options, device, progress);
   };

@@ -1,5 +1,5 @@
 // Following neighbours instead of searching, against a plain loop over all entries of a store.
-#include "infer/memory/follow.h"
+#include "infer/sources/store_lookup.h"
 
 #include <doctest/doctest.h>
 
@@ -55,9 +55,9 @@ struct Followed {
         Token token{scored.first + static_cast<std::uint64_t>(i),
                     scored.targets[i].item<std::int64_t>(),
                     {}};
-        for (std::int64_t j = 0; j < scored.found->rows.size(1); ++j)
-          if (const auto row = scored.found->rows[i][j].item<std::int64_t>(); row >= 0)
-            token.entries.emplace_back(scored.found->scores[i][j].item<double>(), row);
+        for (std::int64_t j = 0; j < scored.parts.found()->rows.size(1); ++j)
+          if (const auto row = scored.parts.found()->rows[i][j].item<std::int64_t>(); row >= 0)
+            token.entries.emplace_back(scored.parts.found()->scores[i][j].item<double>(), row);
         window.push_back(std::move(token));
       }
     };

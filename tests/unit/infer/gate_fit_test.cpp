@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/rng.h"
-#include "infer/score/gate_samples.h"
+#include "infer/score/samples.h"
 #include "nn/base/torch.h"
 
 namespace {
@@ -135,22 +135,23 @@ DOCTEST_TEST_CASE("the minimum of a bowl and of a bent valley") {
 }
 
 DOCTEST_TEST_CASE("samples are thinned evenly where there is no room for all") {
-  infer::GateSamples samples(4 * 3 * 20);  // 20 tokens of 3 numbers, at most
+  infer::Samples samples(8 * 3 * 20);  // 20 tokens of 3 numbers, at most
   const auto parts_of = [](std::int64_t begin, std::int64_t end) {
     infer::Parts parts;
     parts.head = torch::arange(begin, end, torch::kFloat64);
-    parts.joint = torch::stack({parts.head, parts.head + 0.5}).unsqueeze(0);
-    parts.cache = (-parts.head).unsqueeze(0);
+    auto& source = parts.sources.emplace_back();
+    source.axes = {0};
+    source.own = {torch::stack({parts.head + 0.5, -parts.head})};
     return parts;
   };
   samples.add(parts_of(0, 15));
   DOCTEST_CHECK(samples.size() == 15);
-  DOCTEST_CHECK(torch::equal(samples.at(1, 0, 0).joint[0][0], parts_of(0, 15).joint[0][1]));
+  DOCTEST_CHECK(torch::equal(samples.parts().sources[0].own[0], parts_of(0, 15).sources[0].own[0]));
   samples.add(parts_of(15, 40));
   samples.add(parts_of(40, 41));
-  const auto kept = samples.at(0, 0, 0);
+  const auto kept = samples.parts();
   const Tensor expected = torch::arange(0, 41, 4, torch::kFloat64);
-  DOCTEST_CHECK(torch::equal(kept.joint[0][0], expected));
-  DOCTEST_CHECK(torch::equal(kept.cache[0], -expected));
-  DOCTEST_CHECK_FALSE(kept.stores.defined());
+  DOCTEST_CHECK(torch::equal(kept.head, expected));
+  DOCTEST_CHECK(torch::equal(kept.sources[0].own[0][1], -expected));
+  DOCTEST_CHECK_FALSE(kept.weight.defined());
 }

@@ -1,14 +1,15 @@
 // Gates: their texts, the shares they give, and the mixture by them, against plain loops.
-#include "infer/memory/gate.h"
+#include "infer/sources/gate.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <set>
 
-#include "infer/memory/gate_features.h"
 #include "infer/score/scorer.h"
 #include "infer/score/tune.h"
+#include "infer/sources/gate_features.h"
+#include "infer/sources/store_lookup.h"
 #include "infer/stores/stores.h"
 #include "infer/windows/windows.h"
 #include "ngrams/ngrams_builder.h"
@@ -85,13 +86,13 @@ double value(const Tensor& tensor, std::int64_t i) { return tensor[i].item<doubl
 
 // log p of the i-th target: scores, shares and sources one by one.
 double plain_mix(const infer::Scored& scored, std::int64_t i, const infer::MemoryPlan& plan) {
-  const infer::Parts& parts = scored.parts;
-  const double joint = std::exp(value(parts.joint[0][0], i));
-  const double cache_log = value(parts.cache[0], i), stores_log = value(parts.stores[0][0], i);
+  const infer::Components at = scored.parts.at(plan);  // of a cache, a store and n-grams
+  const double joint = std::exp(value(at.joint, i));
+  const double cache_log = value(at.own[0], i), stores_log = value(at.own[1], i);
   const double cache = std::isnan(cache_log) ? joint : std::exp(cache_log);
   const double stores = std::isnan(stores_log) ? joint : std::exp(stores_log);
-  const double ngrams = std::exp(value(parts.ngrams.log_prob, i));
-  const auto bucket = parts.ngrams.bucket[i].item<std::int64_t>();
+  const double ngrams = std::exp(value(at.own[2], i));
+  const auto bucket = at.gates.bucket[i].item<std::int64_t>();
   const double l_c = plan.cache_lambda, l_s = plan.stores.lambda;
   const double l_n = plan.ngrams.lambda[static_cast<std::size_t>(bucket)];
   std::map<std::string, double> mass = {{"", 1}};
@@ -99,15 +100,15 @@ double plain_mix(const infer::Scored& scored, std::int64_t i, const infer::Memor
   for (const auto& row : plan.gates.gate.rows)
     gated += row.source == "cache" ? l_c : row.source == "datastore" ? l_s : 0;
   for (const auto& row : plan.gates.gate.rows) {
-    std::vector<double> x = {value(parts.gates.confidence.select(1, 0), i),
-                             value(parts.gates.confidence.select(1, 1), i),
-                             value(parts.gates.confidence.select(1, 2), i)};
+    std::vector<double> x = {value(at.gates.confidence.select(1, 0), i),
+                             value(at.gates.confidence.select(1, 1), i),
+                             value(at.gates.confidence.select(1, 2), i)};
     bool sees = true;
-    if (row.source == "cache") x.push_back(value(parts.gates.cache_mass[0], i));
+    if (row.source == "cache") x.push_back(value(at.gates.own.at("cache").select(1, 0), i));
     for (std::int64_t j = 0; row.source == "datastore" && j < 4; ++j)
-      x.push_back(value(parts.gates.stores.select(1, j), i));
+      x.push_back(value(at.gates.own.at("datastore").select(1, j), i));
     for (std::int64_t j = 0; row.source == "ngrams" && j < 3; ++j)
-      x.push_back(value(parts.ngrams.features.select(1, j), i));
+      x.push_back(value(at.gates.own.at("ngrams").select(1, j), i));
     double score = row.bias;
     for (std::size_t j = 0; j < x.size(); ++j) score += x[j] * row.weights[j];
     for (const double number : x) sees = sees && !std::isnan(number);
@@ -170,7 +171,7 @@ DOCTEST_TEST_CASE("features are the entropy, the highest probability, and what i
   infer::Watch watch;
   watch.scored = [&](const infer::Scored& scored) {
     for (std::int64_t i = 0; i < scored.targets.size(0); ++i, ++seen) {
-      const auto& found = *scored.found;
+      const auto& found = *scored.parts.found();
       std::map<std::int64_t, double> labels;
       double last = 0;
       for (std::int64_t j = 0; j < infer::kGateNearest; ++j) {
@@ -178,7 +179,7 @@ DOCTEST_TEST_CASE("features are the entropy, the highest probability, and what i
         last = found.scores[i][j].item<double>();
       }
       const double nearest = found.scores[i][0].item<double>();
-      const Tensor x = scored.parts.gates.stores[i];
+      const Tensor x = scored.parts.at(of.plan).gates.own.at("datastore")[i];
       DOCTEST_CHECK(value(x, 0) == nearest);
       DOCTEST_CHECK(value(x, 1) == doctest::Approx(nearest - last));
       DOCTEST_CHECK(value(x, 2) ==
@@ -230,9 +231,7 @@ DOCTEST_TEST_CASE("words by gates add up to 1, and their targets are those that 
                        nn::Place{torch::zeros({48}, torch::kInt64),
                                  torch::zeros({48}, torch::kInt64), torch::arange(48)}};
     rows.before = {static_cast<std::int64_t>(tokens[0])};
-    const auto& stores = of.plan.stores;
-    const auto found = stores.opened->search(hidden.g[0], stores.k, stores.nprobe, false);
-    const Tensor words = memory.log_probs(*of.model.head, rows, 0, 48, found);
+    const Tensor words = memory.log_probs(*of.model.head, rows, 0, 48);
     DOCTEST_CHECK(tiny::largest_difference(words.exp().sum(1), torch::ones({48})) < 1e-5);
     const Tensor own = words.gather(1, batch.targets[0].unsqueeze(1)).squeeze(1);
     DOCTEST_CHECK(tiny::largest_difference(own, expected.slice(0, 0, 48)) < 1e-5);
@@ -245,7 +244,7 @@ DOCTEST_TEST_CASE("below the threshold stores are not searched, and their share 
   const auto all = scored_of(of);
   std::vector<double> shares;
   for (const auto& scored : all) {
-    const Tensor share = infer::search_shares(of.plan.gates.gate, scored.parts.gates.confidence);
+    const Tensor share = infer::search_shares(of.plan.gates.gate, scored.parts.confidence);
     for (std::int64_t i = 0; i < share.size(0); ++i) shares.push_back(value(share, i));
   }
   auto sorted = shares;
@@ -261,7 +260,7 @@ DOCTEST_TEST_CASE("below the threshold stores are not searched, and their share 
   for (std::size_t b = 0; b < some.size(); ++b) {
     for (std::int64_t i = 0; i < some[b].targets.size(0); ++i) {
       const bool searched = shares[next++] >= of.plan.gates.threshold;
-      DOCTEST_CHECK(std::isnan(value(some[b].parts.stores[0][0], i)) == !searched);
+      DOCTEST_CHECK(std::isnan(value(some[b].parts.at(of.plan).own[1], i)) == !searched);
       const auto& expected = searched ? all[b] : some[b];
       DOCTEST_CHECK(value(some[b].log_prob, i) ==
                     doctest::Approx(plain_mix(expected, i, of.plan)).epsilon(1e-9));

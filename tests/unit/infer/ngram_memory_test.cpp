@@ -1,5 +1,5 @@
 // N-grams as a memory against scans of their text: scores, whole rows, shares, tuning.
-#include "infer/memory/ngram_memory.h"
+#include "infer/sources/ngram_memory.h"
 
 #include <doctest/doctest.h>
 
@@ -69,8 +69,8 @@ void expect_scanned(const infer::Scored& scored, const std::vector<tiny::Text>& 
   for (std::int64_t i = 0; i < scored.targets.size(0); ++i) {
     const std::uint64_t at = scored.first + static_cast<std::uint64_t>(i), from = begin(at);
     const Scan scan(texts, std::span(tokens).subspan(from, at - from));
-    DOCTEST_CHECK(scored.parts.ngrams.bucket[i].item<std::int64_t>() == scan.bucket());
-    const double p = std::exp(scored.parts.ngrams.log_prob[i].item<double>());
+    DOCTEST_CHECK(scored.parts.sources.back().bucket[i].item<std::int64_t>() == scan.bucket());
+    const double p = std::exp(scored.parts.sources.back().own[0][i].item<double>());
     DOCTEST_CHECK(p == doctest::Approx(scan.p(tokens[at])).epsilon(1e-12));
   }
 }
@@ -203,6 +203,9 @@ DOCTEST_TEST_CASE(
   const auto& from = of.known[0].documents[0];
   torch::manual_seed(1);
   infer::NgramMemory memory(indexed.plan, 3);
+  infer::MemoryPlan plan;
+  plan.ngrams = indexed.plan;
+  const infer::Mixture mixture(plan);
   std::vector<Ids> texts = {{from.begin() + 20, from.begin() + 60}, {1, 2, 3}, {from[7]}};
   const auto read = [&](std::int64_t row, const Ids& tokens) {
     const std::vector<std::int64_t> wide(tokens.begin(), tokens.end());
@@ -219,20 +222,24 @@ DOCTEST_TEST_CASE(
     const auto n = std::ssize(rows);
     const Tensor words = torch::randn({n, kTypes}, torch::kFloat64).log_softmax(1);
     for (std::int64_t row = 0; row < n; ++row) contexts.push_back(memory.context(row));
-    Tensor rest;
-    const Tensor mixed = memory.mix(words, contexts, rest);
+    infer::Components at{words, {memory.words(contexts, kTypes)}};
+    std::vector<std::int64_t> buckets;
+    for (const auto& context : contexts) buckets.push_back(context.bucket);
+    at.gates.bucket = torch::tensor(buckets);
+    const auto given = mixture.given(at, mixture.weights(at.gates));
+    const Tensor mixed = mixture.mix(at);
     DOCTEST_CHECK(mixed.exp().sum(1).allclose(torch::ones({n}, torch::kFloat64)));
     for (std::int64_t row = 0; row < n; ++row) {
       const Scan scan(of.known, texts[static_cast<std::size_t>(row)]);
       const double l = indexed.plan.lambda[static_cast<std::size_t>(scan.bucket())];
-      DOCTEST_CHECK(rest[row][0].item<double>() == doctest::Approx(1 - l));
+      DOCTEST_CHECK(given[0][row].item<double>() == doctest::Approx(1 - l));
       for (std::int64_t word = 0; word < kTypes; ++word) {
         const double p = scan.p(static_cast<std::uint32_t>(word));
         const double found = mixed[row][word].exp().item<double>();
         DOCTEST_CHECK(found ==
                       doctest::Approx((1 - l) * words[row][word].exp().item<double>() + l * p));
-        const auto share =
-            memory.share(contexts[static_cast<std::size_t>(row)], word, std::log(found));
+        const auto share = memory.share(contexts[static_cast<std::size_t>(row)], word,
+                                        std::log(found), given[1][row].item<double>());
         DOCTEST_CHECK((share ? share->share : 0) == doctest::Approx(l * p / found));
       }
       read(row, {from[5], from[6]});
@@ -253,7 +260,7 @@ DOCTEST_TEST_CASE(
   options.cache = 30;
   auto plan = infer::plan_memory(options, windows, model);
   infer::TuneOptions grid;
-  grid.thetas = {0.2, 0.5};
+  grid.points["theta"] = {0.2, 0.5};
   grid.lambdas = {0, 0.1, 0.3, 0.6};
   plan.ngrams = indexed.plan;
   const auto tuned = infer::tune(model, shard.data(), windows, plan, grid, torch::kCPU);

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "infer/memory/memory_options.h"
+#include "infer/sources/memory_options.h"
 #include "infer/stores/stores.h"
 #include "nn/base/arch_facts.h"
 #include "plain_scores.h"
@@ -381,7 +381,7 @@ DOCTEST_TEST_CASE("datastores are searched for what is scored, together with all
   }
 }
 
-// By source of infer::source_names().
+// By source of MemoryPlan::names().
 std::vector<double> in_order(const PlainShares& of, const infer::MemoryPlan& plan) {
   std::vector<double> shares{of.vocabulary};
   if (plan.rule.local) shares.push_back(of.local);
@@ -424,7 +424,7 @@ DOCTEST_TEST_CASE("shares of the sources are those of the plain loops, ranks tho
         const auto scores = score({{{text[0]}, {{text.begin() + 1, text.end()}}, true}})[0][0];
         std::vector<PlainShares> expected;
         plain_scores(model, text, windows, plan, stored, false, &expected);
-        const auto names = infer::source_names(plan);
+        const auto names = plan.names();
         DOCTEST_REQUIRE(scores.details.size() == expected.size());
         for (std::size_t i = 0; i < expected.size(); ++i) {
           const auto& details = scores.details[i];

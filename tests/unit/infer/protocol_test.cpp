@@ -148,7 +148,7 @@ DOCTEST_TEST_CASE("what is tuned under a protocol has the loss that scoring give
     const auto plan = infer::plan_memory(memory, windows, model);
     for (const bool listed : {false, true}) {
       infer::TuneOptions grid;
-      grid.temperatures = {1}, grid.thetas = {0.1, 0.5};
+      grid.points["temperature"] = {1}, grid.points["theta"] = {0.1, 0.5};
       if (listed) grid.lambdas = {0, 0.2, 0.5};
       const auto tuned = infer::tune(model, shard.data(), windows, plan, grid, torch::kCPU);
       const auto scored = infer::score(model, shard.data(), windows, tuned.memory, torch::kCPU);

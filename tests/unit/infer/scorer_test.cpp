@@ -9,6 +9,7 @@
 #include "infer/score/breakdown.h"
 #include "infer/score/report.h"
 #include "infer/score/tune.h"
+#include "infer/sources/plan_axes.h"
 #include "nn/base/torch.h"
 #include "nn/heads/plain_head.h"
 #include "tiny.h"
@@ -163,8 +164,8 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
     asked.cache = 40;
     asked.combine = combine;
     infer::TuneOptions options;
-    options.temperatures = {0.7, 1.4};
-    options.thetas = {0.03, 0.3};
+    options.points["temperature"] = {0.7, 1.4};
+    options.points["theta"] = {0.03, 0.3};
     options.lambdas = {0, 0.2, 0.6};
     const auto windows = tiny::windows_of(16, 8);
     const auto memory = infer::plan_memory(asked, windows, model);
@@ -173,9 +174,7 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
     DOCTEST_CHECK(tuned.points.size() == (memory.interpolated() ? 2u * 2 * 8 : 2u * 2 * 3));
     double best = 1e9;
     for (const auto& point : tuned.points) {
-      auto at = memory;
-      at.rule.temperature = point.temperature, at.cache_theta = point.theta;
-      at.memory_lambda = point.memory_lambda, at.cache_lambda = point.cache_lambda;
+      const auto at = tuned.at(point, memory);
       const auto totals = infer::score(model, shard.data(), windows, at, torch::kCPU);
       DOCTEST_CHECK(std::abs(totals.loss() - point.loss) < 1e-9);
       best = std::min(best, totals.loss());
@@ -187,15 +186,15 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
     // Of two values that were tried one is at the edge, if it gives anything; of one there is no
     // edge.
     std::vector<std::string> edges;
-    if (!memory.interpolated() || tuned.best.memory_lambda > 0)
-      edges.push_back(fmt::format("--tune-temperatures {}", tuned.best.temperature));
-    if (tuned.best.cache_lambda > 0)
-      edges.push_back(fmt::format("--tune-thetas {}", tuned.best.theta));
+    if (!memory.interpolated() || tuned.memory.memory_lambda > 0)
+      edges.push_back(fmt::format("--tune-temperatures {}", tuned.memory.rule.temperature));
+    if (tuned.memory.cache_lambda > 0)
+      edges.push_back(fmt::format("--tune-thetas {}", tuned.memory.cache_theta));
     DOCTEST_REQUIRE(!edges.empty());
     DOCTEST_REQUIRE(tuned.edges.size() >= edges.size());
     DOCTEST_CHECK(std::equal(edges.begin(), edges.end(), tuned.edges.begin()));
     auto one = options;
-    one.temperatures = {1.4}, one.thetas = {0.3}, one.lambdas = {0};
+    one.points["temperature"] = {1.4}, one.points["theta"] = {0.3}, one.lambdas = {0};
     DOCTEST_CHECK(
         infer::tune(model, shard.data(), windows, memory, one, torch::kCPU).edges.empty());
     // As a file of options that another run reads, whatever that leaves open.
@@ -221,21 +220,22 @@ DOCTEST_TEST_CASE("where the best of a tuned grid is at its edge, what lies beyo
     return infer::tune(model, shard.data(), windows, memory, options, torch::kCPU);
   };
   infer::TuneOptions fine;
-  for (double t = 1e-2; t < 1e4; t *= 1.05) fine.temperatures.push_back(t);
+  for (double t = 1e-2; t < 1e4; t *= 1.05) fine.points["temperature"].push_back(t);
   const auto wanted = tuned_from(1, fine);
   DOCTEST_REQUIRE(wanted.edges.empty());
   // Beyond either end of the points, near and far.
   for (const double off : {0.03, 0.15, 6.0, 20.0}) {
-    const auto tuned = tuned_from(wanted.best.temperature * off);
+    const auto tuned = tuned_from(wanted.memory.rule.temperature * off);
     DOCTEST_CHECK(tuned.edges.empty());
-    const double ratio = tuned.best.temperature / wanted.best.temperature;
+    const double ratio = tuned.memory.rule.temperature / wanted.memory.rule.temperature;
     DOCTEST_CHECK(std::max(ratio, 1 / ratio) < 1.3);
     DOCTEST_CHECK(tuned.best.loss < wanted.best.loss + 1e-3);
   }
   // Too far away, and points that were given: the edge is said.
-  DOCTEST_CHECK(tuned_from(wanted.best.temperature * 1e-4).edges.size() == 1);
+  DOCTEST_CHECK(tuned_from(wanted.memory.rule.temperature * 1e-4).edges.size() == 1);
   infer::TuneOptions given;
-  given.temperatures = {wanted.best.temperature / 4, wanted.best.temperature / 2};
+  const double best = wanted.memory.rule.temperature;
+  given.points["temperature"] = {best / 4, best / 2};
   const auto held = tuned_from(1, given);
   DOCTEST_CHECK(held.points.size() == 2);
   DOCTEST_CHECK(held.edges.size() == 1);
@@ -247,7 +247,7 @@ DOCTEST_TEST_CASE("where the best of a tuned grid is at its edge, what lies beyo
   all_new.documents = {once};
   const tiny::Shard unseen(all_new);
   const auto idle = infer::tune(model, unseen.data(), windows, memory, {}, torch::kCPU);
-  DOCTEST_CHECK(idle.best.memory_lambda == 0);
+  DOCTEST_CHECK(idle.memory.memory_lambda == 0);
   DOCTEST_CHECK(idle.tried == infer::kTemperatureSteps.size());
   DOCTEST_CHECK(idle.edges.empty());
 }

@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "core/rng.h"
-#include "infer/memory/ngram_options.h"
-#include "infer/score/share_search.h"
+#include "infer/score/samples.h"
 #include "infer/score/tune.h"
+#include "infer/sources/ngram_options.h"
 #include "infer/stores/stores.h"
 #include "store_of_keys.h"
 #include "tiny.h"
@@ -50,7 +50,7 @@ infer::FittedShares plain(const Rows& p, const std::vector<double>& ngrams,
   const std::size_t n = p.size(), targets = p[0].size();
   infer::FittedShares at;
   at.shares.assign(n, 1.0 / static_cast<double>(n));
-  if (!ngrams.empty()) at.ngrams.assign(infer::kNgramBuckets, 0.5);
+  if (!ngrams.empty()) at.outer.assign(infer::kNgramBuckets, 0.5);
   for (int turn = 0; turn <= turns; ++turn) {
     std::vector<double> gave(n, 0), gave_ngrams(infer::kNgramBuckets + 1, 0), of(gave_ngrams);
     at.loss = 0;
@@ -59,7 +59,7 @@ infer::FittedShares plain(const Rows& p, const std::vector<double>& ngrams,
       for (std::size_t s = 0; s < n; ++s) rest += at.shares[s] * p[s][r];
       const auto b = ngrams.empty() ? 0 : static_cast<std::size_t>(bucket[r]);
       const bool known = !ngrams.empty() && bucket[r] < infer::kNgramBuckets;
-      const double share = known ? at.ngrams[b] : 0, own = known ? ngrams[r] : 0;
+      const double share = known ? at.outer[b] : 0, own = known ? ngrams[r] : 0;
       const double all = (1 - share) * rest + share * own;
       const double w = weight.defined() ? weight.const_data_ptr<double>()[r] : 1;
       at.loss -= w * std::log(all) / static_cast<double>(targets);
@@ -70,8 +70,8 @@ infer::FittedShares plain(const Rows& p, const std::vector<double>& ngrams,
     double sum = 0;
     for (const double one : gave) sum += one;
     for (std::size_t s = 0; s < n; ++s) at.shares[s] = gave[s] / sum;
-    for (std::size_t b = 0; b < at.ngrams.size(); ++b)
-      if (of[b] > 0) at.ngrams[b] = gave_ngrams[b] / of[b];
+    for (std::size_t b = 0; b < at.outer.size(); ++b)
+      if (of[b] > 0) at.outer[b] = gave_ngrams[b] / of[b];
   }
   return at;
 }
@@ -127,17 +127,18 @@ DOCTEST_TEST_CASE("n-grams get of each bucket the share that is best beside the 
                                                                             : 0.01);
       }
       infer::ShareProblem problem{tensor_of(p), torch::tensor(ngrams, torch::kFloat64),
-                                  torch::tensor(bucket, torch::kInt64)};
+                                  torch::tensor(bucket, torch::kInt64), infer::kNgramBuckets,
+                                  infer::kNgramLengthBuckets};
       if (seed == 2) problem.weight = weights_of(600);
       const auto expected = plain(p, ngrams, bucket, 20000, problem.weight);
       const auto fitted = infer::fit_shares(problem);
       DOCTEST_CHECK(std::abs(fitted.loss - expected.loss) < 1e-6);
-      DOCTEST_CHECK(fitted.ngrams[1] == doctest::Approx(0));
+      DOCTEST_CHECK(fitted.outer[1] == doctest::Approx(0));
       for (const std::size_t b : {2, 3, 4, 12})
-        DOCTEST_CHECK(std::abs(fitted.ngrams[b] - expected.ngrams[b]) < 2e-3);
-      DOCTEST_CHECK(fitted.ngrams[5] == fitted.ngrams[4]);  // as the next shorter one
-      DOCTEST_CHECK(fitted.ngrams[0] == 0);
-      DOCTEST_CHECK(fitted.ngrams[10] == 0);
+        DOCTEST_CHECK(std::abs(fitted.outer[b] - expected.outer[b]) < 2e-3);
+      DOCTEST_CHECK(fitted.outer[5] == fitted.outer[4]);  // as the next shorter one
+      DOCTEST_CHECK(fitted.outer[0] == 0);
+      DOCTEST_CHECK(fitted.outer[10] == 0);
     }
 }
 
@@ -155,7 +156,8 @@ DOCTEST_TEST_CASE("tuned shares are no worse than a full list of them, and give 
       std::make_shared<const infer::Stores>(asked.stores.folders, "m", "t", "model",
                                             model.architecture->d_key(), 23));
   infer::TuneOptions grid;
-  grid.temperatures = {0.7, 1.4}, grid.thetas = {0.03, 0.3}, grid.store_temperatures = {1, 4};
+  grid.points["temperature"] = {0.7, 1.4}, grid.points["theta"] = {0.03, 0.3};
+  grid.points["datastore-temperature"] = {1, 4};
   auto listed = grid;
   listed.lambdas = {0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8};
   const auto best = infer::tune(model, shard.data(), windows, memory, grid, torch::kCPU);
@@ -174,14 +176,12 @@ DOCTEST_TEST_CASE("tuned shares are no worse than a full list of them, and give 
 DOCTEST_TEST_CASE("of a text that is too long every second, fourth ... token is kept") {
   infer::MemoryPlan memory;
   memory.cache = 1;
-  infer::MemoryGrid grid;
-  grid.fill(memory);
   core::Rng rng(3);
   std::vector<double> joint, cache;
   for (int i = 0; i < 1000; ++i)
     joint.push_back(std::log(rng.uniform())), cache.push_back(std::log(rng.uniform()));
   const auto shares = [&](std::size_t every, std::int64_t bytes) {
-    const auto search = infer::search_all_shares(memory, grid, bytes);
+    infer::Samples samples(bytes);
     std::vector<double> j, c;
     for (std::size_t i = 0; i < joint.size(); i += every)
       j.push_back(joint[i]), c.push_back(cache[i]);
@@ -189,13 +189,14 @@ DOCTEST_TEST_CASE("of a text that is too long every second, fourth ... token is 
       infer::Parts parts;
       const auto n = static_cast<std::int64_t>(std::min<std::size_t>(50, j.size() - begin));
       parts.head = torch::tensor(j, torch::kFloat64).narrow(0, static_cast<std::int64_t>(begin), n);
-      parts.joint = parts.head.view({1, 1, n});
-      parts.cache = torch::tensor(c, torch::kFloat64)
-                        .narrow(0, static_cast<std::int64_t>(begin), n)
-                        .view({1, n});
-      search->add(parts);
+      auto& cache = parts.sources.emplace_back();
+      cache.axes = {0};
+      cache.own = {torch::tensor(c, torch::kFloat64)
+                       .narrow(0, static_cast<std::int64_t>(begin), n)
+                       .view({1, n})};
+      samples.add(parts);
     }
-    return search->points(j.size())[0].cache_lambda;
+    return infer::fit_points(samples.parts(), memory, {})[0].weights[0][0];
   };
   DOCTEST_CHECK(shares(1, 1000 * 8) == shares(2, 1 << 20));
   DOCTEST_CHECK(shares(1, 500 * 8) == shares(4, 1 << 20));

@@ -218,15 +218,13 @@ DOCTEST_TEST_CASE("each point of a grid with stores is what a run of its own giv
   auto memory = plan_of({"local", "both", "auto", 0, 20}, model, open({folder / "s"}, model));
   memory.stores.nprobe = 8;
   infer::TuneOptions options;
-  options.temperatures = {0.7, 1.4}, options.lambdas = {0, 0.6};
-  options.store_temperatures = {1, 5}, options.nprobes = {1, 8};
+  options.points["temperature"] = {0.7, 1.4}, options.lambdas = {0, 0.6};
+  options.points["datastore-temperature"] = {1, 5}, options.whole["nprobe"] = {1, 8};
   const auto windows = tiny::windows_of(16, 8);
   const auto tuned = infer::tune(model, shard.data(), windows, memory, options, torch::kCPU);
   DOCTEST_REQUIRE(tuned.points.size() == 16);
   for (const auto& point : tuned.points) {
-    auto at = memory;
-    at.rule.temperature = point.temperature, at.stores.nprobe = point.nprobe;
-    at.stores.temperature = point.store_temperature, at.stores.lambda = point.store_lambda;
+    const auto at = tuned.at(point, memory);
     const auto totals = infer::score(model, shard.data(), windows, at, torch::kCPU);
     DOCTEST_CHECK(std::abs(totals.loss() - point.loss) < 1e-6);
   }
@@ -242,7 +240,7 @@ DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
                    kWords);
   const auto memory = plan_of({"none", "joint", "auto", 0, 50}, model, open({folder / "s"}, model));
   const std::vector<std::int64_t> at = {1, 5, 50};
-  infer::Retrieval retrieval(at, memory.stores);
+  infer::Retrieval retrieval(at, memory.entries());
   std::vector<std::int64_t> expected(at.size(), 0);
   infer::Watch watch;
   watch.scored = [&](const infer::Scored& scored) {
@@ -250,7 +248,7 @@ DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
     for (std::int64_t i = 0; i < scored.targets.numel(); ++i)
       for (std::size_t a = 0; a < at.size(); ++a)
         for (std::int64_t j = 0; j < at[a]; ++j)
-          if (scored.found->labels[i][j].item<std::int64_t>() ==
+          if (scored.parts.found()->labels[i][j].item<std::int64_t>() ==
               scored.targets[i].item<std::int64_t>()) {
             ++expected[a];
             break;
@@ -265,8 +263,8 @@ DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
                   doctest::Approx(static_cast<double>(expected[a]) / 59));
   }
   DOCTEST_CHECK(expected[0] < expected[1]);
-  DOCTEST_CHECK(thrown([&] { infer::Retrieval({51}, memory.stores); }).code == 64);
-  DOCTEST_CHECK(thrown([&] { infer::Retrieval({1}, {}); }).code == 64);
+  DOCTEST_CHECK(thrown([&] { infer::Retrieval({51}, memory.entries()); }).code == 64);
+  DOCTEST_CHECK(thrown([&] { infer::Retrieval({1}, 0); }).code == 64);
 }
 
 DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among them") {

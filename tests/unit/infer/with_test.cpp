@@ -6,8 +6,8 @@
 
 #include "infer/answers/passage_scorer.h"
 #include "infer/generate/decode_session.h"
-#include "infer/memory/with_models.h"
 #include "infer/score/tune.h"
+#include "infer/sources/with_models.h"
 #include "tiny.h"
 #include "unit/thrown.h"
 
@@ -17,10 +17,10 @@ using torch::Tensor;
 
 constexpr double kNear = 1e-9;
 
-std::shared_ptr<infer::WithModel> with_of(const std::string& arch, std::int64_t window,
-                                          std::int64_t stride, const char* positions = "learned",
-                                          std::int64_t vocabulary = 23) {
-  auto with = std::make_shared<infer::WithModel>();
+std::shared_ptr<infer::BesideModel> with_of(const std::string& arch, std::int64_t window,
+                                            std::int64_t stride, const char* positions = "learned",
+                                            std::int64_t vocabulary = 23) {
+  auto with = std::make_shared<infer::BesideModel>();
   with->loaded.folder = arch;
   with->loaded.model = std::make_shared<nn::Model>(tiny::model_of(arch, positions, vocabulary));
   with->windows.window = window, with->windows.stride = stride;
@@ -90,7 +90,7 @@ DOCTEST_TEST_CASE("a mixture is the sum of what each model gives alone, whatever
     auto windows = tiny::windows_of(32, 13);
     windows.by_document = by_document;
     for (const auto& with : of.plan.models)
-      std::const_pointer_cast<infer::WithModel>(with)->windows.restart =
+      std::const_pointer_cast<infer::BesideModel>(with)->windows.restart =
           by_document ? "document" : "none";
     auto options = tiny::memory_of("local");
     options.cache = 40, options.cache_lambda = 0.1;
@@ -99,7 +99,8 @@ DOCTEST_TEST_CASE("a mixture is the sum of what each model gives alone, whatever
     std::vector<Tensor> joint, cache, found;
     infer::Watch watch;
     watch.scored = [&](const infer::Scored& scored) {
-      const Tensor own = scored.parts.joint[0][0], seen = scored.parts.cache[0];
+      const auto at = scored.parts.at(plan);
+      const Tensor own = at.joint, seen = at.own[0];
       joint.push_back(own);
       cache.push_back(torch::where(seen.isnan(), own, seen));
       found.push_back(scored.log_prob);
@@ -129,13 +130,13 @@ DOCTEST_TEST_CASE("a token that the windows of a further model leave out is the 
   const auto windows = tiny::windows_of(32, 32);
   infer::MemoryPlan plan;
   plan.with = {{{"lstm", 0.4}}, {with_of("transformer", 24, 24, "alibi")}};
-  std::const_pointer_cast<infer::WithModel>(plan.with.models[0])->windows.protocol = "llama.cpp";
+  std::const_pointer_cast<infer::BesideModel>(plan.with.models[0])->windows.protocol = "llama.cpp";
   const Tensor own = tiny::log_probs(model, of.shard.data(), windows, infer::MemoryPlan{});
   std::vector<Tensor> found, theirs;
   infer::Watch watch;
   watch.scored = [&](const infer::Scored& scored) {
     found.push_back(scored.log_prob);
-    theirs.push_back(scored.parts.with[0]);
+    theirs.push_back(scored.parts.at(plan).own[0]);
   };
   infer::score(model, of.shard.data(), windows, plan, torch::kCPU, watch);
   const Tensor with = torch::cat(theirs);
@@ -227,7 +228,7 @@ DOCTEST_TEST_CASE("tuning finds the best shares of a grid, by trying each") {
   auto plan = infer::plan_memory(options, windows, model);
   plan.with = of.plan;
   infer::TuneOptions grid;
-  grid.thetas = {0.3};
+  grid.points["theta"] = {0.3};
   grid.lambdas = {0, 0.15, 0.3, 0.45};
   const auto tuned = infer::tune(model, of.shard.data(), windows, plan, grid, torch::kCPU);
   double best = HUGE_VAL;

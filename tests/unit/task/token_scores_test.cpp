@@ -50,10 +50,16 @@ DOCTEST_TEST_CASE("text of tokens never breaks a line") {
 DOCTEST_TEST_CASE("what is written is read") {
   std::vector<task::TokenScore> rows;
   for (std::uint32_t i = 0; i < 9000; ++i)
-    rows.push_back({i, i / 70, i * 7 % 300, std::string(i % 40, 'x'), 1, 2, kNone,
-                    i % 2 ? 3 : kNone, i % 3 ? 4 : kNone, kNone, kNone, 0.001 * i});
+    rows.push_back({i,
+                    i / 70,
+                    i * 7 % 300,
+                    std::string(i % 40, 'x'),
+                    1,
+                    2,
+                    {kNone, i % 2 ? 3 : kNone, i % 3 ? 4 : kNone, kNone, kNone},
+                    0.001 * i});
   core::MemorySink sink;
-  task::TokenScoreWriter writer(sink);
+  task::TokenScoreWriter writer(sink, {"memory", "cache", "stores", "ngrams", "with"});
   for (const auto& row : rows) writer.write(row);
   DOCTEST_CHECK(sink.text().substr(0, 8) == "position");
   DOCTEST_CHECK(has(std::string(sink.text()), "\n1\t0\t7\tx\t1\t2\t-\t3\t4\t-\t-\t0.001\n"));

@@ -1,0 +1,64 @@
+#include "infer/memory/parts.h"
+
+#include <algorithm>
+
+#include "nn/memory/joint_loss.h"
+
+namespace infer {
+namespace {
+
+using torch::Tensor;
+
+Tensor pick(Tensor tensor, const std::vector<std::size_t>& axes,
+            const std::vector<std::size_t>& places) {
+  if (!tensor.defined()) return tensor;
+  for (const std::size_t axis : axes) {
+    const auto place = static_cast<std::int64_t>(axis < places.size() ? places[axis] : 0);
+    tensor = tensor.select(0, std::min(place, tensor.size(0) - 1));
+  }
+  return tensor;
+}
+
+}  // namespace
+
+Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& places) const {
+  Components at;
+  Tensor all, positive;
+  at.gates.confidence = confidence;
+  const auto kinds = plan.kinds();
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const SourceScores& source = sources[i];
+    const auto here = [&](const Tensor& tensor) { return pick(tensor, source.axes, places); };
+    if (source.all.defined()) {
+      const Tensor more = here(source.all), hit = here(source.positive);
+      all = all.defined() ? torch::logaddexp(all, more) : more;
+      positive = positive.defined() ? torch::logaddexp(positive, hit) : hit;
+    }
+    for (const auto& own : source.own) at.own.push_back(here(own));
+    if (source.bucket.defined()) at.gates.bucket = source.bucket;
+    if (source.features.defined()) at.gates.own[kinds[i]->name()] = here(source.features);
+  }
+  at.joint = all.defined() ? nn::join({head, log_z, all, positive}) : head;
+  return at;
+}
+
+const Neighbours* Parts::found() const {
+  for (const auto& source : sources)
+    if (source.found) return source.found.get();
+  return nullptr;
+}
+
+std::vector<Parts::Member> Parts::members() {
+  std::vector<Member> all{{&head, false}, {&log_z, false}, {&confidence, true}};
+  for (auto& source : sources) {
+    all.push_back({&source.all, false});
+    all.push_back({&source.positive, false});
+    for (auto& own : source.own) all.push_back({&own, false});
+    all.push_back({&source.bucket, false});
+    all.push_back({&source.features, true});
+  }
+  all.push_back({&weight, false});
+  return all;
+}
+
+}  // namespace infer

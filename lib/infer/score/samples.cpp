@@ -1,0 +1,325 @@
+#include "infer/score/samples.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/error.h"
+#include "infer/score/share_fit.h"
+#include "infer/score/token_weights.h"
+
+namespace infer {
+namespace {
+
+using torch::Tensor;
+
+constexpr double kLeastLeft =
+    1e-9;                         // of the joint softmax: more than sums of shares are rounded by
+constexpr double kTiny = 1e-300;  // keeps the logarithm of a probability that underflowed finite
+constexpr std::int64_t kMostCombinations = 1 << 18;
+
+// Six digits are what a signature says.
+double quoted(double share) { return std::stod(fmt::format("{:.6g}", share)); }
+
+// exp of a source's log p; joint's where it sees nothing.
+Tensor probability(const Tensor& log_prob, const Tensor& joint) {
+  return torch::where(log_prob.isnan(), joint, log_prob.exp());
+}
+
+// What the sources gave at a point; the one by bucket apart.
+ShareProblem problem_of(const Components& at, const Mixture& mixture, std::int64_t run) {
+  const Tensor joint = at.joint.exp();
+  std::vector<Tensor> sources = {joint};
+  ShareProblem problem;
+  for (std::size_t i = 0; i < mixture.size(); ++i) {
+    if (!mixture.by_bucket(i)) {
+      sources.push_back(probability(at.own[i], joint));
+      continue;
+    }
+    problem.buckets = static_cast<std::int64_t>(mixture.constants(i).size());
+    problem.run = run;
+    problem.outer = at.own[i].exp().nan_to_num(0);
+    problem.bucket = torch::where(at.gates.bucket < 0, problem.buckets, at.gates.bucket);
+  }
+  problem.p = torch::stack(sources);
+  return problem;
+}
+
+std::vector<double> values_at(const Grid& grid, const std::vector<std::size_t>& places) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < places.size(); ++i) values.push_back(grid.axes[i].values[places[i]]);
+  return values;
+}
+
+// Shares of the joint softmax, then of the others, whose values are given, a row a combination:
+// (L, sources).
+Tensor combinations(std::size_t others, const std::vector<double>& lambdas) {
+  std::vector<std::vector<double>> rows = {{1}};
+  for (std::size_t i = 0; i < others; ++i) {
+    std::vector<std::vector<double>> more;
+    for (const auto& row : rows)
+      for (const double value : lambdas) {
+        if (row[0] - value <= kLeastLeft) continue;
+        more.push_back(row);
+        more.back()[0] -= value;
+        more.back().push_back(value);
+      }
+    rows = std::move(more);
+    if (std::ssize(rows) > kMostCombinations)
+      core::fail(core::Code::usage,
+                 "--tune: more than {} combinations of shares; give fewer --tune-lambdas",
+                 kMostCombinations);
+  }
+  std::vector<double> flat;
+  for (const auto& row : rows) flat.insert(flat.end(), row.begin(), row.end());
+  return torch::tensor(flat, torch::kFloat64)
+      .view({std::ssize(rows), static_cast<std::int64_t>(others) + 1});
+}
+
+// The share of each bucket that is best for it; where no token was of it, that of the one before it
+// in its run. sums (B + 1, K).
+std::vector<double> best_of_buckets(const Tensor& sums, const std::vector<double>& tried,
+                                    std::int64_t run) {
+  std::vector<double> best;
+  for (std::int64_t b = 0; b + 1 < sums.size(0); ++b) {
+    const bool empty = sums[b].count_nonzero().item<std::int64_t>() == 0;
+    const auto k = static_cast<std::size_t>(sums[b].argmin().item<std::int64_t>());
+    best.push_back(empty && b % run > 0 ? best.back() : empty ? 0 : tried[k]);
+  }
+  return best;
+}
+
+// Weights in the order of the plan, of shares (joint's first) and those by bucket.
+std::vector<std::vector<double>> in_order(const Mixture& mixture, const std::vector<double>& shares,
+                                          const std::vector<double>& outer) {
+  std::vector<std::vector<double>> weights;
+  std::size_t next = 1;
+  for (std::size_t i = 0; i < mixture.size(); ++i)
+    weights.push_back(mixture.by_bucket(i) ? outer : std::vector<double>{shares[next++]});
+  return weights;
+}
+
+std::int64_t run_of(const MemoryPlan& memory) {
+  for (const auto* const kind : memory.kinds())
+    if (const GateFacts facts = kind->gate(); facts.weights > 1) return facts.run;
+  return 1;
+}
+
+// log p of the rest and of each source with a gate, (N, 1 + S); where one sees nothing, the joint
+// softmax's. `rest`: constants of those without a gate.
+Tensor gate_log_p(const Components& at, const Mixture& mixture, const MixtureWeights& rest,
+                  const std::vector<std::size_t>& gated) {
+  Tensor others = rest.joint.of(at.joint);
+  const auto own = [&](std::size_t i) {
+    return torch::where(at.own[i].isnan(), at.joint, at.own[i]);
+  };
+  for (std::size_t i = 0; i < mixture.size(); ++i)
+    if (!mixture.by_bucket(i) && rest.own[i].any())
+      others = torch::logaddexp(others, rest.own[i].of(own(i)));
+  std::vector<Tensor> all = {others};
+  for (const std::size_t i : gated) all.push_back(own(i));
+  for (std::size_t i = 0; i < mixture.size(); ++i) {
+    if (!mixture.by_bucket(i) || std::find(gated.begin(), gated.end(), i) != gated.end()) continue;
+    const Weight left{0, torch::log1p(-rest.own[i].log_rows.exp())};
+    const Tensor outer = rest.own[i].of(at.own[i]).nan_to_num(-HUGE_VAL, HUGE_VAL, -HUGE_VAL);
+    for (auto& source : all) source = torch::logaddexp(left.of(source), outer);
+  }
+  return torch::stack(all, 1);
+}
+
+// (R, 1), 1 on average.
+Tensor weight_column(const Tensor& weight) {
+  return weight.defined() ? even(weight).unsqueeze(1) : weight;
+}
+
+void take(GateRow& row, const FittedGate::Row& fitted) {
+  row.bias = fitted.bias, row.weights = fitted.weights;
+}
+
+void divide(MixtureWeights& weights, double by) {
+  weights.joint.constant /= by;
+  for (auto& weight : weights.own) weight.constant /= by;
+}
+
+// Whether to look: the share of a source beside all others together, which keep their constants.
+GateRow fit_search(const Components& at, const Mixture& mixture, std::size_t source,
+                   const Tensor& weight) {
+  MixtureWeights rest = mixture.constant(at.gates);
+  const double lambda = rest.own[source].constant;
+  rest.own[source].constant = 0;
+  divide(rest, 1 - lambda);
+  Gate one;
+  one.rows = {{"search", {lambda}, 0, {}}};
+  GateProblem problem;
+  problem.log_p = gate_log_p(at, mixture, rest, {source});
+  problem.offsets = gate_offsets(one, one.rows[0], at.gates).unsqueeze(1);
+  problem.features = {at.gates.confidence};
+  problem.weight = weight_column(weight);
+  take(one.rows[0], fit_gate(problem).rows[0]);
+  return one.rows[0];
+}
+
+}  // namespace
+
+void Samples::add(Parts parts) {
+  const std::int64_t n = parts.head.size(0);
+  const std::int64_t first = (stride_ - seen_ % stride_) % stride_;
+  seen_ += n;
+  const auto members = parts.members();
+  columns_.resize(members.size());
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const Tensor& tensor = *members[i].tensor;
+    if (!tensor.defined() || first >= n) continue;
+    const Tensor rows = tensor.to(torch::kFloat64)
+                            .movedim(members[i].featured ? -2 : -1, 0)
+                            .reshape({n, -1})
+                            .slice(0, first, n, stride_)
+                            .contiguous();
+    columns_[i].width = rows.size(1);
+    const auto* const from = rows.const_data_ptr<double>();
+    columns_[i].values.insert(columns_[i].values.end(), from, from + rows.numel());
+  }
+  if (first < n) kept_ += (n - first + stride_ - 1) / stride_;
+  shape_ = std::move(parts);
+  std::int64_t width = 0;
+  for (const auto& column : columns_) width += column.width;
+  while (kept_ * width * static_cast<std::int64_t>(sizeof(double)) > most_bytes_ && kept_ > 1)
+    thin();
+}
+
+// Every second of what is kept.
+void Samples::thin() {
+  const std::int64_t half = (kept_ + 1) / 2;
+  for (auto& [width, values] : columns_) {
+    if (values.empty()) continue;
+    for (std::int64_t i = 0; i < half; ++i)
+      std::copy_n(values.begin() + 2 * i * width, width, values.begin() + i * width);
+    values.resize(static_cast<std::size_t>(half * width));
+  }
+  kept_ = half;
+  stride_ *= 2;
+}
+
+Parts Samples::parts() const {
+  Parts parts = shape_;
+  for (auto& source : parts.sources) source.found = nullptr;
+  const auto members = parts.members();
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Tensor& tensor = *members[i].tensor;
+    if (!tensor.defined()) continue;
+    const std::int64_t rows = members[i].featured ? -2 : -1;
+    auto sizes = tensor.movedim(rows, 0).sizes().vec();
+    sizes[0] = kept_;
+    const auto dtype = tensor.scalar_type();
+    tensor = torch::from_blob(const_cast<double*>(columns_[i].values.data()),
+                              {kept_, columns_[i].width}, torch::kFloat64)
+                 .view(sizes)
+                 .movedim(0, rows)
+                 .contiguous()
+                 .to(dtype)
+                 .clone();
+  }
+  return parts;
+}
+
+std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid) {
+  const Mixture mixture(memory);
+  std::vector<TunePoint> points;
+  FittedShares best;  // of the point before: near
+  for (std::size_t i = 0; i < grid.size(); ++i) {
+    const auto places = grid.at(i);
+    ShareProblem problem = problem_of(parts.at(memory, places), mixture, run_of(memory));
+    problem.weight = even(parts.weight);
+    best = fit_shares(problem, best);
+    FittedShares said = best;
+    double rest = 1;
+    for (std::size_t k = 1; k < said.shares.size(); ++k)
+      rest -= said.shares[k] = quoted(said.shares[k]);
+    said.shares[0] = rest;
+    for (double& share : said.outer) share = quoted(share);
+    points.push_back({values_at(grid, places), in_order(mixture, said.shares, said.outer),
+                      share_loss(problem, said)});
+  }
+  return points;
+}
+
+std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
+                                  const std::vector<double>& lambdas) {
+  const Mixture mixture(memory);
+  std::size_t inner = 0;
+  for (std::size_t i = 0; i < mixture.size(); ++i) inner += !mixture.by_bucket(i);
+  const Tensor shares = combinations(inner, lambdas);
+  std::vector<TunePoint> points;
+  const Tensor weight = even(parts.weight);
+  const auto log_of = [&](const Tensor& mixed) {
+    return weighted(mixed.clamp_min(kTiny).log(), weight);
+  };
+  for (std::size_t i = 0; i < grid.size(); ++i) {
+    const auto places = grid.at(i);
+    const ShareProblem problem = problem_of(parts.at(memory, places), mixture, run_of(memory));
+    const auto tokens = static_cast<double>(problem.p.size(1));
+    for (std::int64_t l = 0; l < shares.size(0); ++l) {
+      const Tensor rest = shares[l].unsqueeze(0).mm(problem.p).squeeze(0);
+      std::vector<double> outer;
+      double nats = 0;
+      if (!problem.outer.defined()) {
+        nats = -log_of(rest).sum().item<double>();
+      } else {  // the best of each bucket does not depend on the other buckets'
+        const Tensor sums =
+            torch::zeros({problem.buckets + 1, std::ssize(lambdas)}, torch::kFloat64);
+        for (std::size_t k = 0; k < lambdas.size(); ++k) {
+          const Tensor share = (problem.bucket < problem.buckets) * lambdas[k];
+          sums.select(1, static_cast<std::int64_t>(k))
+              .index_add_(0, problem.bucket, log_of(rest * (1 - share) + problem.outer * share),
+                          /*alpha=*/-1);
+        }
+        outer = best_of_buckets(sums, lambdas, problem.run);
+        nats = sums.amin(1).sum().item<double>();
+      }
+      const Tensor row = shares[l].contiguous();
+      const auto* const begin = row.const_data_ptr<double>();
+      points.push_back({values_at(grid, places),
+                        in_order(mixture, {begin, begin + row.size(0)}, outer), nats / tokens});
+    }
+  }
+  return points;
+}
+
+GatesFitted fit_gates(const Parts& parts, const MemoryPlan& plan,
+                      const std::vector<std::size_t>& places) {
+  const Components at = parts.at(plan, places);
+  const Mixture mixture(plan);
+  GatesFitted fitted;
+  Gate& gate = fitted.gate;
+  MixtureWeights rest = mixture.constant(at.gates);
+  std::vector<std::size_t> gated;
+  std::optional<std::size_t> searched;
+  for (std::size_t i = 0; i < mixture.size(); ++i) {
+    if (!mixture.gated(i)) continue;
+    gated.push_back(i);
+    gate.rows.push_back({mixture.kind(i), mixture.constants(i), 0, {}});
+    if (!mixture.by_bucket(i)) rest.own[i].constant = 0;
+    for (const auto& kind : gate_kinds())
+      if (kind.name == mixture.kind(i) && kind.searched) searched = i;
+  }
+  divide(rest, 1 - gate.inner());
+  GateProblem problem;
+  problem.log_p = gate_log_p(at, mixture, rest, gated);
+  std::vector<Tensor> offsets;
+  for (const auto& row : gate.rows) {
+    offsets.push_back(gate_offsets(gate, row, at.gates));
+    problem.features.push_back(gate_features(row, at.gates));
+  }
+  problem.offsets = torch::stack(offsets, 1);
+  problem.weight = weight_column(parts.weight);
+  const FittedGate best = fit_gate(problem);
+  for (std::size_t i = 0; i < gate.rows.size(); ++i) take(gate.rows[i], best.rows[i]);
+  if (searched) gate.search = fit_search(at, mixture, *searched, parts.weight);
+  fitted.constant_loss = best.constant_loss;
+  fitted.loss = best.loss;
+  return fitted;
+}
+
+}  // namespace infer

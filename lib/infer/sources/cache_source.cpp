@@ -1,0 +1,142 @@
+// The continuous cache: softmax of theta f.f over the last positions (Grave et al. 2017).
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "infer/sources/memory_plan.h"
+#include "infer/sources/plan_axes.h"
+#include "infer/sources/ring_source.h"
+#include "infer/sources/source_kinds.h"
+#include "nn/memory/memory_block.h"
+
+namespace infer {
+namespace {
+
+using torch::Tensor;
+
+nn::MemoryRule cache_rule(const MemoryPlan& plan) {
+  nn::MemoryRule rule;
+  rule.far = true;
+  rule.reach = plan.cache;
+  rule.scale_by_width = rule.gradient = false;
+  return rule;
+}
+
+std::vector<double> inverse(std::vector<double> values) {
+  for (double& value : values) value = 1 / value;
+  return values;
+}
+
+class CacheSource : public RingSource {
+ public:
+  CacheSource(const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
+      : RingSource(cache_rule(plan), plan.cache, inverse(grid.values("theta", plan.cache_theta)),
+                   true, shape.dtype),
+        gated_(plan.gates.any()),
+        axes_{grid.find("theta")} {}
+
+  SourceScores score(const Tensor& /*targets*/, const std::vector<Tensor>& recalled,
+                     Found* /*found*/, std::int64_t /*offset*/, std::uint64_t /*first*/) override {
+    SourceScores scores{axes_};
+    scores.own = {alone(recalled[1], recalled[0])};
+    if (gated_) scores.features = mass_of(recalled[0]).unsqueeze(-1);
+    return scores;
+  }
+
+  SourceWords words(const WordRows& rows) override {
+    const Tensor masses = word_masses(rows);
+    SourceWords words;
+    words.own = {alone(masses)};
+    if (gated_)
+      words.features =
+          mass_of(masses.logsumexp(1, /*keepdim=*/true).to(torch::kCPU, torch::kFloat64));
+    return words;
+  }
+
+  std::vector<Tensor> shares(const Window& window, std::int64_t begin, const Tensor& targets,
+                             const Tensor& log_prob, const RowWeights& weights) const override {
+    const Masses seen = masses_of(rule(), window, begin, begin + targets.size(0));
+    return {weights.own[0] * part_of(seen.positive, seen.all) / log_prob.exp()};
+  }
+
+ private:
+  static Tensor mass_of(const Tensor& all) { return all.masked_fill(all < nn::kUnseen / 2, NAN); }
+  bool gated_;
+  std::vector<std::size_t> axes_;
+};
+
+class CacheKind : public SourceKind {
+ public:
+  std::string name() const override { return "cache"; }
+  std::string column() const override { return "cache"; }
+  GateFacts gate() const override { return {"--cache-lambda", {"mass"}}; }
+
+  void fields(MemoryOptions& o, core::FieldList& f) const override {
+    const auto in_memories = f.group("Memories");
+    f("cache", o.cache, "positions of the continuous cache; 0: none").between(0, 1e9);
+    f("cache-theta", o.cache_theta, "its scores are theta f.f; 0: 1/sqrt(width of f)")
+        .between(0, 1e6);
+    f("cache-lambda", *o.cache_lambda.target(), "its share (0 to below 1), or gate");
+  }
+
+  void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
+    plan.cache = o.cache;
+    plan.cache_unit = unit(context.model);
+    plan.cache_theta = o.cache_theta > 0 ? o.cache_theta : plan.cache_unit;
+    plan.cache_lambda = o.cache_lambda.value("--cache-lambda");
+    if (o.cache > 0 && o.cache_lambda.gated()) plan.gates.sources.push_back(name());
+  }
+
+  void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
+    o.cache_theta = plan.cache_theta;
+    if (!plan.gates.has(name())) o.cache_lambda = plan.cache_lambda;
+  }
+
+  bool any(const MemoryPlan& plan) const override { return plan.cache > 0; }
+  bool remembers(const MemoryPlan&) const override { return true; }
+  std::int64_t reach(const MemoryPlan& plan, std::int64_t) const override { return plan.cache; }
+
+  std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape& shape,
+                               const Grid& grid) const override {
+    return std::make_unique<CacheSource>(plan, shape, grid);
+  }
+
+  void weights(MemoryPlan& plan, std::vector<PlanWeight>& weights) const override {
+    weights.push_back(
+        {name(), "--cache-lambda", std::span(&plan.cache_lambda, 1), plan.gates.has(name())});
+  }
+
+  std::vector<AxisFacts> axis_facts() const override {
+    return {{"theta", "thetas", "thetas of the cache to try [1/8 to 8, over sqrt(width of f)]", 0,
+             kMostTuned}};
+  }
+  void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
+    axes.push_back({"theta", [&plan] { return plan.cache_theta; },
+                    [&plan](double value) { plan.cache_theta = value; },
+                    steps_of(kThetaSteps, plan.cache_unit), plan.cache_lambda > 0});
+  }
+
+  void sign(const MemoryPlan& plan, const SayFact& say) const override {
+    if (!any(plan)) return;
+    say("cache", fmt::format("{}", plan.cache));
+    say("theta", fmt::format("{}", plan.cache_theta));
+    say("cache-lambda", plan.gates.has(name()) ? "gate" : fmt::format("{}", plan.cache_lambda));
+  }
+
+  std::vector<std::string> names(const MemoryPlan&) const override { return {"cache"}; }
+
+ private:
+  static double unit(const nn::Model& model) {
+    return 1 / std::sqrt(static_cast<double>(model.architecture->d_model()));
+  }
+};
+
+}  // namespace
+
+const SourceKind& cache_kind() {
+  static const CacheKind kind;
+  return kind;
+}
+
+}  // namespace infer

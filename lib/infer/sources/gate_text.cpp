@@ -1,0 +1,124 @@
+// Gates as texts.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/error.h"
+#include "infer/sources/gate.h"
+
+namespace infer {
+namespace {
+
+constexpr const char* kSearch = "search";
+constexpr double kMostWeight = 1e12;  // what is beyond it was not fitted
+
+[[noreturn]] void refuse(const std::string& text, const std::string& why) {
+  const std::string shown = text.size() > 40 ? text.substr(0, 40) + "…" : text;
+  core::fail(core::Code::usage, "--gate: {} in '{}'; tune again", why, shown);
+}
+
+std::vector<std::string> pieces(const std::string& text, char between) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(between, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+double number_of(const std::string& number, const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc{} || end != number.data() + number.size() ||
+      !(std::abs(value) <= kMostWeight))
+    refuse(text, fmt::format("no number: {}", number));
+  return value;
+}
+
+const GateKind* kind_of(const std::string& source) {
+  for (const auto& kind : gate_kinds())
+    if (kind.name == source) return &kind;
+  return nullptr;
+}
+
+// Names of what a row has weights of; empty for a source that there is not.
+std::vector<std::string> weights_of(const std::string& source) {
+  const GateKind* const kind = kind_of(source);
+  if (kind == nullptr && source != kSearch) return {};
+  std::vector<std::string> names = kConfidence;
+  if (kind != nullptr) names.insert(names.end(), kind->features.begin(), kind->features.end());
+  return names;
+}
+
+std::string text_of(const GateRow& row) {
+  std::string text =
+      fmt::format("{} shares={} bias={}", row.source, fmt::join(row.constants, "+"), row.bias);
+  const auto names = weights_of(row.source);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += fmt::format(" {}={}", names[i], row.weights[i]);
+  return text;
+}
+
+GateRow parse_row(const std::string& text) {
+  const auto parts = pieces(text, ' ');
+  GateRow row;
+  row.source = parts[0];
+  std::vector<std::string> names = {"shares", "bias"};
+  const auto weights = weights_of(row.source);
+  if (weights.empty()) refuse(text, "a source that has no gate");
+  names.insert(names.end(), weights.begin(), weights.end());
+  if (parts.size() != names.size() + 1) refuse(text, "not one number of each feature");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string& part = parts[i + 1];
+    if (!part.starts_with(names[i] + "=")) refuse(text, fmt::format("no {}", names[i]));
+    const std::string value = part.substr(names[i].size() + 1);
+    if (i == 0) {
+      for (const auto& share : pieces(value, '+')) row.constants.push_back(number_of(share, text));
+    } else if (i == 1) {
+      row.bias = number_of(value, text);
+    } else {
+      row.weights.push_back(number_of(value, text));
+    }
+  }
+  const GateKind* const kind = kind_of(row.source);
+  const auto shares = static_cast<std::size_t>(kind == nullptr ? 1 : kind->weights);
+  if (row.constants.size() != shares) refuse(text, fmt::format("not {} shares", shares));
+  for (const double share : row.constants)
+    if (!(share >= 0 && share < 1)) refuse(text, "a share that is none");
+  return row;
+}
+
+}  // namespace
+
+std::vector<std::string> to_texts(const Gate& gate) {
+  std::vector<std::string> texts;
+  for (const auto& row : gate.rows) texts.push_back(text_of(row));
+  if (gate.search) texts.push_back(text_of(*gate.search));
+  return texts;
+}
+
+Gate parse_gate(const std::vector<std::string>& texts) {
+  std::vector<GateRow> rows;
+  Gate gate;
+  for (const auto& text : texts) {
+    GateRow row = parse_row(text);
+    const bool twice = std::any_of(rows.begin(), rows.end(),
+                                   [&](const auto& r) { return r.source == row.source; });
+    if (twice) refuse(text, "a source that stands twice");
+    rows.push_back(std::move(row));
+  }
+  for (const auto& kind : gate_kinds())
+    for (const auto& row : rows)
+      if (row.source == kind.name) gate.rows.push_back(row);
+  for (const auto& row : rows)
+    if (row.source == kSearch) gate.search = row;
+  if (!(gate.inner() < 1)) refuse(texts[0], "shares of 1 and more");
+  return gate;
+}
+
+}  // namespace infer

@@ -1,0 +1,237 @@
+#include "infer/sources/memory_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "infer/sources/source_kinds.h"
+#include "infer/stores/stores.h"
+#include "model/test_temperature.h"
+
+namespace infer {
+namespace {
+
+using core::Code;
+using core::fail;
+
+void check_temperature(const char* flag, double temperature) {
+  if (temperature != 0 && temperature < model::kLeastTemperature)
+    fail(Code::usage, "--{}: takes 0, or {} to 1M, not {}", flag, model::kLeastTemperature,
+         temperature);
+}
+
+// The constants of gates that are fitted.
+void give_constants(MemoryPlan& plan) {
+  if (plan.gates.gate.rows.empty()) return;
+  for (const auto& weight : plan.weights())
+    if (const GateRow* const row = plan.gates.gate.find(weight.kind);
+        weight.gated && row != nullptr)
+      std::copy_n(row->constants.begin(), std::min(row->constants.size(), weight.values.size()),
+                  weight.values.begin());
+}
+
+void check_shares(const MemoryPlan& plan) {
+  double sum = 0;
+  std::vector<std::string> flags;
+  for (const auto& weight : plan.weights()) {
+    if (weight.by_bucket()) continue;
+    sum += weight.values[0];
+    if (std::find(flags.begin(), flags.end(), weight.flag) == flags.end())
+      flags.push_back(weight.flag);
+  }
+  if (sum >= 1) fail(Code::usage, "{}: are shares, below 1 together", fmt::join(flags, ", "));
+}
+
+MemoryPlan plan_of(const MemoryOptions& options, const PlanContext& context) {
+  MemoryPlan plan;
+  check_temperature("joint-temperature", options.joint_temperature);
+  check_temperature("datastore-temperature", options.stores.temperature);
+  plan.gates.gate = parse_gate(options.gate);
+  plan.tuned_on = options.tuned_on;
+  for (const auto* const kind : source_kinds()) kind->plan(options, context, plan);
+  if (plan.gates.any() && !plan.gates.gate.rows.empty()) plan.gates.expect_fitted();
+  for (const auto* const kind : source_kinds()) kind->load(options, context, plan);
+  give_constants(plan);
+  check_shares(plan);
+  return plan;
+}
+
+bool any_kind(const MemoryPlan& plan, const std::function<bool(const SourceKind*)>& is) {
+  const auto kinds = plan.kinds();
+  return std::any_of(kinds.begin(), kinds.end(), is);
+}
+
+}  // namespace
+
+const std::vector<const SourceKind*>& source_kinds() {
+  static const std::vector<const SourceKind*> kinds = {
+      &context_kind(),  //
+      &cache_kind(),    //
+      &store_kind(),    //
+      &ngram_kind(),    //
+      &model_kind(),    //
+  };
+  return kinds;
+}
+
+void MemoryOptions::fields(core::FieldList& f) {
+  for (const auto* const kind : source_kinds()) kind->fields(*this, f);
+  const auto in_memories = f.group("Memories");
+  f("gate", gate, "gates as --tune fitted them, for the shares that are gate; a text each");
+  f("tuned-on", tuned_on, "fingerprint of the data these were tuned on, for the signature");
+}
+
+std::vector<const SourceKind*> MemoryPlan::kinds() const {
+  std::vector<const SourceKind*> some;
+  for (const auto* const kind : source_kinds())
+    if (kind->any(*this)) some.push_back(kind);
+  return some;
+}
+
+bool MemoryPlan::any() const { return !kinds().empty(); }
+
+std::vector<PlanWeight> MemoryPlan::weights() {
+  std::vector<PlanWeight> all;
+  for (const auto* const kind : kinds()) kind->weights(*this, all);
+  return all;
+}
+
+std::vector<PlanAxis> MemoryPlan::axes() {
+  std::vector<PlanAxis> all, own;
+  for (const auto* const kind : kinds()) {
+    own.clear();
+    kind->axes(*this, own);
+    for (auto& axis : own) {
+      const auto same =
+          std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.name == axis.name; });
+      if (same == all.end()) {
+        all.push_back(std::move(axis));
+      } else {
+        same->matters |= axis.matters;
+      }
+    }
+  }
+  return all;
+}
+
+bool MemoryPlan::remembers() const {
+  return any_kind(*this, [&](const auto* kind) { return kind->remembers(*this); });
+}
+
+std::int64_t MemoryPlan::reach(std::int64_t streamed) const {
+  std::int64_t most = 0;
+  for (const auto* const kind : kinds()) most = std::max(most, kind->reach(*this, streamed));
+  return most;
+}
+
+bool MemoryPlan::in_order() const {
+  return any_kind(*this, [&](const auto* kind) { return kind->in_order(*this); });
+}
+
+std::vector<std::shared_ptr<const BesideModel>> MemoryPlan::beside() const {
+  std::vector<std::shared_ptr<const BesideModel>> models;
+  for (const auto* const kind : kinds()) {
+    const auto own = kind->beside(*this);
+    models.insert(models.end(), own.begin(), own.end());
+  }
+  return models;
+}
+
+bool MemoryPlan::reads() const {
+  return any_kind(*this, [&](const auto* kind) { return kind->reads(*this); });
+}
+
+bool MemoryPlan::wants_more(std::span<const std::int64_t> read) const {
+  return any_kind(*this, [&](const auto* kind) { return kind->wants_more(*this, read); });
+}
+
+bool MemoryPlan::cites() const {
+  return any_kind(*this, [&](const auto* kind) { return kind->cites(*this); });
+}
+
+MemoryPlan MemoryPlan::without(const shard::Fingerprints& texts) const {
+  MemoryPlan left = *this;
+  for (const auto* const kind : kinds()) kind->leave_out(left, texts);
+  return left;
+}
+
+std::vector<std::string> MemoryPlan::names() const {
+  std::vector<std::string> names{"vocabulary"};
+  for (const auto* const kind : kinds()) {
+    const auto own = kind->names(*this);
+    names.insert(names.end(), own.begin(), own.end());
+  }
+  return names;
+}
+
+void MemoryPlan::sign(const SayFact& say) const {
+  for (const auto* const kind : source_kinds()) kind->sign(*this, say);
+  if (gates.any()) {
+    const auto texts = fmt::format("{}", fmt::join(to_texts(gates.gate), "\n"));
+    say("gate", core::hash128(texts).hex().substr(0, 12));
+    if (gates.threshold > 0) say("threshold", fmt::format("{}", gates.threshold));
+  }
+  if (!tuned_on.empty()) say("tuned-on", tuned_on);
+}
+
+void MemoryPlan::expect_probabilities() const {
+  if (released())
+    fail(Code::usage,
+         "--datastore-combine released: it gives scores to search with, and no probabilities");
+}
+
+void MemoryPlan::notes(const shard::Fingerprints& texts, const char* what,
+                       const SayLine& say) const {
+  for (const auto* const kind : kinds()) kind->notes(*this, texts, what, say);
+}
+
+void MemoryPlan::finish() const {
+  if (stores.any()) stores.opened->finish();
+}
+
+MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
+                       const nn::Model& model, const model::TrainingFacts& facts,
+                       std::shared_ptr<const Stores> opened) {
+  if (options.stores.any() && !opened)
+    fail(Code::bug, "the stores of {} are not open", options.stores.folders[0]);
+  PlanContext context{windows, model, facts};
+  context.opened = std::move(opened);
+  return plan_of(options, context);
+}
+
+MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
+                       const model::Loaded& loaded,
+                       std::vector<std::shared_ptr<const BesideModel>> beside,
+                       const StoreOpener& open) {
+  PlanContext context{windows, *loaded.model, loaded.facts};
+  context.loaded = &loaded;
+  context.open = &open;
+  MemoryPlan plan = plan_of(options, context);
+  plan.with.models = std::move(beside);
+  return plan;
+}
+
+void check_retrieval(const RetrievePlan& retrieve, const MemoryPlan& memory) {
+  if (retrieve.mix == 1) return;
+  const bool joined = memory.rule.any() && !memory.interpolated();
+  if (joined || memory.stores.joined())
+    fail(Code::usage,
+         "--retrieve-mix {}: {} would join the softmax of {} heads; give --combine interpolate{}",
+         retrieve.mix, joined ? "--memory " + memory.rule.name() : "the stores", retrieve.mix,
+         joined ? ", or --memory none" : "");
+  if (memory.gates.any())
+    fail(Code::usage, "--retrieve-mix {}: gates ask one model how sure it is, not {}; give shares",
+         retrieve.mix, retrieve.mix);
+}
+
+MemoryOptions settled(MemoryOptions asked, const MemoryPlan& plan) {
+  for (const auto* const kind : source_kinds()) kind->settle(plan, asked);
+  asked.gate = plan.gates.any() ? to_texts(plan.gates.gate) : std::vector<std::string>{};
+  asked.tuned_on = plan.tuned_on;
+  return asked;
+}
+
+}  // namespace infer

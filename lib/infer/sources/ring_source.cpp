@@ -1,0 +1,123 @@
+#include "infer/sources/ring_source.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nn/memory/memory_block.h"
+
+namespace infer {
+namespace {
+
+using torch::Tensor;
+
+constexpr std::int64_t kPairsBytes = 64 << 20;
+constexpr std::int64_t kBytesPerPair = 16;  // of a MemoryBlock: score, visibility, match, a product
+
+Tensor is_seen(const Tensor& mass) { return mass > nn::kUnseen / 2; }
+
+}  // namespace
+
+Tensor alone(const Tensor& positive, const Tensor& all) {
+  return torch::where(is_seen(positive), positive - all, -HUGE_VAL).masked_fill(~is_seen(all), NAN);
+}
+
+Tensor alone(const Tensor& masses) {
+  return alone(masses, masses.logsumexp(1, /*keepdim=*/true).expand_as(masses));
+}
+
+Tensor part_of(const Tensor& mass, const Tensor& all) {
+  return torch::where(is_seen(mass), (mass - all).exp(), 0.);
+}
+
+RingSource::RingSource(nn::MemoryRule rule, std::optional<std::int64_t> ring,
+                       std::vector<double> temperatures, bool of_f, torch::Dtype dtype)
+    : rule_(rule), temperatures_(std::move(temperatures)), of_f_(of_f), dtype_(dtype) {
+  rule_.temperature = temperatures_[0];
+  if (ring) ring_.emplace(*ring);
+}
+
+// Positions of the ring that stand in the window are the window's.
+nn::Entries RingSource::before(const Window& window) const {
+  if (!ring_ || ring_->size() == 0) return {{}, {}, nn::Place::empty()};
+  const auto newest = ring_->view(0, 1).place.position.item<std::int64_t>();
+  const auto first = window.place.position[0].item<std::int64_t>();
+  return ring_->view(std::max<std::int64_t>(0, newest - first + 1));
+}
+
+// Of entries in the ring and in the window together: (n_temperatures, R) each.
+std::vector<Tensor> RingSource::recall(const Window& window, const Tensor& /*targets*/) {
+  const Tensor keys = (of_f_ ? window.f : window.g).to(dtype_);
+  std::vector<nn::Entries> places{{keys, window.targets, window.place}};
+  const nn::Entries older = before(window);
+  if (older.size() > 0) places.push_back(older);
+  std::int64_t widest = 1;
+  for (const auto& entries : places) widest = std::max(widest, entries.size());
+  const std::int64_t rows = window.targets.size(0);
+  const std::int64_t block = std::max<std::int64_t>(16, kPairsBytes / (kBytesPerPair * widest));
+  std::vector<Tensor> all, positive;
+  for (std::int64_t begin = window.first_scored; begin < rows; begin += block) {
+    const std::int64_t end = std::min(begin + block, rows);
+    nn::TemperedMasses sum;
+    for (const auto& entries : places) {
+      const auto seen =
+          nn::tempered_masses(keys.slice(0, begin, end), window.place.slice(begin, end),
+                              window.targets.slice(0, begin, end), entries, rule_, temperatures_);
+      sum.all = sum.all.defined() ? torch::logaddexp(sum.all, seen.all) : seen.all;
+      sum.positive =
+          sum.positive.defined() ? torch::logaddexp(sum.positive, seen.positive) : seen.positive;
+    }
+    all.push_back(sum.all);
+    positive.push_back(sum.positive);
+  }
+  return {torch::cat(all, 1), torch::cat(positive, 1)};
+}
+
+Tensor RingSource::word_masses(const WordRows& rows) const {
+  if (rows.window == nullptr)
+    return nn::memory_log_masses((of_f_ ? rows.f : rows.g).to(dtype_), rows.place, ring_->view(),
+                                 rule_, rows.words());
+  const Window& window = *rows.window;
+  const Tensor keys = (of_f_ ? window.f : window.g).slice(0, 0, rows.end).to(dtype_);
+  const Tensor queries = keys.slice(0, rows.begin);
+  const nn::Entries own{keys, window.targets.slice(0, 0, rows.end),
+                        window.place.slice(0, rows.end)};
+  Tensor masses = nn::memory_log_masses(queries, rows.place, own, rule_, rows.words());
+  const nn::Entries older = before(window);
+  if (older.size() == 0) return masses;
+  return torch::logaddexp(masses,
+                          nn::memory_log_masses(queries, rows.place, older, rule_, rows.words()));
+}
+
+RingSource::Masses RingSource::masses_of(const nn::MemoryRule& rule, const Window& window,
+                                         std::int64_t begin, std::int64_t end) const {
+  const Tensor keys = (of_f_ ? window.f : window.g).slice(0, 0, end).to(dtype_);
+  const nn::Place place = window.place.slice(begin, end);
+  const Tensor targets = window.targets.slice(0, begin, end);
+  const auto of = [&](const nn::Entries& entries) {
+    const auto seen = nn::tempered_masses(keys.slice(0, begin), place, targets, entries, rule,
+                                          {rule.temperature});
+    return Masses{seen.all[0].to(torch::kCPU, torch::kFloat64),
+                  seen.positive[0].to(torch::kCPU, torch::kFloat64)};
+  };
+  Masses sum = of({keys, window.targets.slice(0, 0, end), window.place.slice(0, end)});
+  if (const nn::Entries older = before(window); older.size() > 0) {
+    const Masses more = of(older);
+    sum = {torch::logaddexp(sum.all, more.all), torch::logaddexp(sum.positive, more.positive)};
+  }
+  return sum;
+}
+
+void RingSource::append(const Tensor& f, const Tensor& g, const Tensor& labels,
+                        const nn::Place& place) {
+  if (ring_) ring_->append((of_f_ ? f : g).to(dtype_), labels, place);
+}
+
+void RingSource::select(const Tensor& rows) {
+  if (ring_) ring_->select(rows);
+}
+
+void RingSource::clear() {
+  if (ring_) ring_->clear();
+}
+
+}  // namespace infer

@@ -1,0 +1,44 @@
+#include "infer/sources/share.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "core/error.h"
+
+namespace infer {
+namespace {
+
+double share_of(std::string_view text, const char* flag) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0 && value < 1))
+    core::fail(core::Code::usage, "{}: takes 0 to below 1, or gate, not {}", flag, text);
+  return value;
+}
+
+}  // namespace
+
+Share::Share(double value) : text_(fmt::format("{}", value)) {}
+
+double Share::value(const char* flag) const { return gated() ? 0 : share_of(text_, flag); }
+
+ShareList::ShareList(const std::vector<double>& values) {
+  for (const double value : values) texts_.push_back(fmt::format("{}", value));
+}
+
+bool ShareList::gated() const { return texts_.size() == 1 && texts_[0] == Share::kGate; }
+
+std::vector<double> ShareList::values(const char* flag) const {
+  std::vector<double> values;
+  for (const std::string_view text : texts_) {
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      values.push_back(share_of(text.substr(begin, end - begin), flag));
+      begin = end + 1;
+    }
+  }
+  return values;
+}
+
+}  // namespace infer

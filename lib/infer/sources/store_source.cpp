@@ -1,0 +1,338 @@
+// Datastores: their nearest entries, joined with the head's softmax (TRIME), a distribution of
+// their own (kNN-LM), or both of one search.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <future>
+
+#include "core/error.h"
+#include "infer/sources/memory_plan.h"
+#include "infer/sources/plan_axes.h"
+#include "infer/sources/ring_source.h"
+#include "infer/sources/source_kinds.h"
+#include "infer/sources/store_lookup.h"
+#include "infer/stores/stores.h"
+#include "model/test_temperature.h"
+
+namespace infer {
+namespace {
+
+using torch::Tensor;
+
+// What was found for a batch, one for each nprobe.
+struct FoundEntries : Found {
+  struct Result {
+    std::vector<Neighbours> found;
+    SearchCounts counts;  // of the first
+  };
+  std::future<Result> coming;
+  std::optional<Result> result;
+  bool counted = false;
+
+  const Result& get() {
+    if (!result) result = coming.get();
+    return *result;
+  }
+  std::optional<SearchCounts> counts() override {
+    return counted ? std::optional(get().counts) : std::nullopt;
+  }
+};
+
+class StoreSource : public Source {
+ public:
+  StoreSource(const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
+      : plan_(plan.stores),
+        gates_(plan.gates),
+        streams_(shape.streams),
+        root_width_(std::sqrt(static_cast<double>(shape.d_key))),
+        joint_(grid.values("temperature", plan.rule.temperature)),
+        own_(grid.values("datastore-temperature", plan.stores.temperature)),
+        axes_{grid.find("nprobe"), grid.find("temperature"), grid.find("datastore-temperature")} {
+    for (const double nprobe : grid.values("nprobe", static_cast<double>(plan.stores.nprobe)))
+      nprobes_.push_back(static_cast<std::int64_t>(nprobe));
+    for (double& temperature : joint_) temperature *= root_width_;
+  }
+
+  std::unique_ptr<Found> ask(const Ask& ask) override {
+    const Tensor allowed = allowed_by(ask.confidence);
+    auto found = std::make_unique<FoundEntries>();
+    found->counted = gates_.has("datastore") || plan_.follow > 0;
+    // Without a thread to be had the search is made when its result is asked for.
+    const auto policy =
+        ask.beside ? std::launch::async | std::launch::deferred : std::launch::deferred;
+    found->coming = std::async(policy, [this, ask, allowed] {
+      if (ask.beside) at::init_num_threads();  // as many here as everywhere
+      FoundEntries::Result result;
+      for (const std::int64_t nprobe : nprobes_) {
+        SearchCounts counts;
+        result.found.push_back(find(plan_, ask, allowed, nprobe, counts));
+        if (result.found.size() == 1) result.counts = counts;
+      }
+      return result;
+    });
+    return found;
+  }
+
+  SourceScores score(const Tensor& targets, const std::vector<Tensor>& /*recalled*/, Found* found,
+                     std::int64_t offset, std::uint64_t /*first*/) override {
+    SourceScores scores{axes_};
+    std::vector<Tensor> all, positive, own;
+    for (const auto& whole : static_cast<FoundEntries*>(found)->get().found) {
+      const Neighbours here = whole.slice(offset, offset + targets.size(0));
+      if (!scores.found) scores.found = std::make_shared<const Neighbours>(here);
+      if (plan_.joined()) {
+        const StoreMasses seen = store_masses(here, targets, joint_);
+        all.push_back(seen.all.unsqueeze(1)), positive.push_back(seen.positive.unsqueeze(1));
+      }
+      if (plan_.interpolated()) {
+        const StoreMasses seen = store_masses(here, targets, own_);
+        own.push_back(alone(seen.positive, seen.all).unsqueeze(0));
+      }
+    }
+    if (plan_.joined()) scores.all = torch::stack(all), scores.positive = torch::stack(positive);
+    if (plan_.interpolated()) scores.own = {torch::stack(own)};
+    if (plan_.interpolated() && gates_.any())
+      scores.features = gate_features_of(*scores.found).view({1, 1, 1, targets.size(0), 4});
+    return scores;
+  }
+
+  SourceWords words(const WordRows& rows) override {
+    if (rows.found != nullptr) {
+      found_ = static_cast<FoundEntries*>(rows.found)
+                   ->get()
+                   .found[0]
+                   .slice(rows.offset, rows.offset + rows.head.size(0));
+    } else {
+      found_ =
+          find(plan_, rows.g, allowed_by(rows.confidence), pointers_, nprobes_[0], {}, searches_);
+    }
+    const auto masses = [&](double divisor) {
+      return store_word_masses(found_, divisor, rows.words()).to(rows.head.options());
+    };
+    SourceWords words;
+    if (plan_.joined()) words.masses = masses(joint_[0]);
+    if (plan_.interpolated()) words.own = {alone(masses(own_[0]))};
+    if (plan_.interpolated() && gates_.any()) words.features = gate_features_of(found_);
+    return words;
+  }
+
+  std::vector<StoreShare> entries(std::int64_t row, std::int64_t token, double log_prob,
+                                  const RowWeights& weights) const override {
+    const auto number = [&](const Tensor& of) { return of[row].item<double>(); };
+    const auto logits = [&, one = found_.slice(row, row + 1)](double divisor) {
+      return one.logits(divisor)[0].to(torch::kFloat64);
+    };
+    Tensor mass = torch::zeros_like(found_.scores[row], torch::kFloat64);
+    if (plan_.joined())
+      mass += number(weights.joint) * (logits(joint_[0]) - number(weights.log_z)).exp();
+    if (plan_.interpolated())
+      mass += number(weights.own[0]) * logits(own_[0]).softmax(0).nan_to_num(0);
+    const auto values = mass.accessor<double, 1>();
+    const auto labels = found_.labels.accessor<std::int64_t, 2>()[row];
+    const auto ids = found_.rows.accessor<std::int64_t, 2>()[row];
+    const auto of = found_.stores.accessor<std::int64_t, 2>()[row];
+    std::vector<StoreShare> shares;
+    for (std::int64_t i = 0; i < mass.size(0); ++i)
+      if (labels[i] == token) shares.push_back({of[i], ids[i], values[i] / std::exp(log_prob)});
+    return shares;
+  }
+
+  Evidence evidence(std::int64_t row, std::int64_t token, double log_prob,
+                    const RowWeights& weights, std::int64_t most,
+                    std::int64_t context_tokens) const override {
+    auto best = entries(row, token, log_prob, weights);
+    std::stable_sort(best.begin(), best.end(),
+                     [](const auto& a, const auto& b) { return a.share > b.share; });
+    Evidence evidence;
+    for (const StoreShare& one : best) evidence.share += one.share;
+    best.resize(std::min(best.size(), static_cast<std::size_t>(most)));
+    for (const StoreShare& one : best) {
+      const auto& store = (*plan_.opened)[static_cast<std::size_t>(one.store)];
+      auto context = store.context(one.row, context_tokens);
+      evidence.contexts.push_back(
+          {store.name(), context.document, one.row, one.share, std::move(context.before)});
+    }
+    return evidence;
+  }
+
+  std::vector<Tensor> shares(const Window& /*window*/, std::int64_t /*begin*/,
+                             const Tensor& targets, const Tensor& log_prob,
+                             const RowWeights& weights) const override {
+    const std::int64_t rows = targets.size(0);
+    const auto stores = static_cast<std::int64_t>(plan_.opened->size());
+    const Tensor of = torch::zeros({stores, rows}, torch::kFloat64);
+    auto sums = of.accessor<double, 2>();
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (const auto& one :
+           entries(i, targets[i].item<std::int64_t>(), log_prob[i].item<double>(), weights))
+        sums[one.store][i] += one.share;
+    return of.unbind(0);
+  }
+
+  void read(std::int64_t row, std::span<const std::int64_t> tokens) override {
+    if (plan_.follow == 0 || found_.size() == 0) return;
+    pointers_.resize(static_cast<std::size_t>(streams_));
+    pointers_[static_cast<std::size_t>(row)].advance(*plan_.opened, found_, row, tokens[0]);
+  }
+
+  void select(const Tensor& rows) override {
+    streams_ = rows.size(0);
+    if (plan_.follow == 0 || found_.size() == 0) return;
+    std::vector<Pointers> pointers;
+    for (std::int64_t i = 0; i < rows.size(0) && !pointers_.empty(); ++i)
+      pointers.push_back(pointers_[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
+    pointers_ = std::move(pointers);
+    found_ = found_.select(rows);
+  }
+
+  SearchCounts searches() const override { return searches_; }
+
+ private:
+  // (R) bool: whether the gate lets them be searched; undefined: it leaves out none.
+  Tensor allowed_by(const Tensor& confidence) const {
+    if (!gates_.skips()) return {};
+    gates_.expect_fitted();
+    return search_shares(gates_.gate, confidence.cpu()) >= gates_.threshold;
+  }
+
+  StorePlan plan_;
+  GatePlan gates_;
+  std::int64_t streams_;
+  double root_width_;
+  std::vector<double> joint_, own_;  // divisors of scores
+  std::vector<std::int64_t> nprobes_;
+  std::vector<std::size_t> axes_;
+  Neighbours found_;                // of the last words()
+  std::vector<Pointers> pointers_;  // of each stream after them, where rows are followed
+  SearchCounts searches_;
+};
+
+class StoreKind : public SourceKind {
+ public:
+  std::string name() const override { return "datastore"; }
+  std::string column() const override { return "stores"; }
+  GateFacts gate() const override {
+    return {"--datastore-lambda", {"nearest", "spread", "agree", "distinct"}, 1, 1, true};
+  }
+
+  void fields(MemoryOptions& o, core::FieldList& f) const override { o.stores.fields(f); }
+
+  void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
+    const StoreOptions& from = o.stores;
+    StorePlan& to = plan.stores;
+    to.combine = from.combine == "auto" ? o.combine : from.combine;
+    to.k = from.k, to.nprobe = from.nprobe, to.rescore = from.rescore, to.follow = from.follow;
+    to.lambda = from.lambda.value("--datastore-lambda");
+    to.temperature = from.temperature > 0
+                         ? from.temperature
+                         : std::sqrt(static_cast<double>(context.model.architecture->d_key()));
+    plan.gates.threshold = from.threshold;
+    const bool any = from.any() || context.opened != nullptr;
+    if (any && from.lambda.gated()) {
+      if (to.combine != "interpolate")
+        core::fail(core::Code::usage,
+                   "--datastore-lambda gate: the share of joined stores is their mass; "
+                   "add --datastore-combine interpolate");
+      plan.gates.sources.push_back(name());
+    }
+    if (from.threshold > 0 && any && !plan.gates.has(name()))
+      core::fail(core::Code::usage,
+                 "--datastore-threshold: it asks a gate; add --datastore-lambda gate");
+  }
+
+  void load(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
+    const auto& folders = o.stores.folders;
+    const bool given = context.open != nullptr && *context.open;
+    plan.stores.opened = context.loaded == nullptr ? context.opened
+                         : given                   ? (*context.open)(folders, *context.loaded)
+                                                   : open_stores(folders, *context.loaded);
+    if (plan.stores.any() && plan.stores.follow > 0) plan.stores.opened->expect_followable();
+  }
+
+  void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
+    o.stores.combine = plan.stores.combine;
+    o.stores.nprobe = plan.stores.nprobe;
+    if (!plan.gates.has(name())) o.stores.lambda = plan.stores.lambda;
+    o.stores.temperature = plan.stores.temperature;
+  }
+
+  bool any(const MemoryPlan& plan) const override { return plan.stores.any(); }
+  bool in_order(const MemoryPlan&) const override { return true; }
+  bool cites(const MemoryPlan&) const override { return true; }
+
+  std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape& shape,
+                               const Grid& grid) const override {
+    return std::make_unique<StoreSource>(plan, shape, grid);
+  }
+
+  void weights(MemoryPlan& plan, std::vector<PlanWeight>& weights) const override {
+    if (plan.stores.interpolated())
+      weights.push_back({name(), "--datastore-lambda", std::span(&plan.stores.lambda, 1),
+                         plan.gates.has(name())});
+  }
+
+  std::vector<AxisFacts> axis_facts() const override {
+    return {
+        {"nprobe", "nprobes", "numbers of lists to try, a search each [--nprobe]", 1, 1e6, true},
+        {"datastore-temperature", "datastore-temperatures",
+         "temperatures of the stores' own distribution to try [1, "
+         "and 1/80 to 4 times --datastore-temperature]",
+         model::kLeastTemperature, kMostTuned}};
+  }
+  void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
+    StorePlan& stores = plan.stores;
+    if (stores.joined()) axes.push_back(joint_temperature_axis(plan));
+    axes.push_back({"nprobe", [&stores] { return static_cast<double>(stores.nprobe); },
+                    [&stores](double value) { stores.nprobe = static_cast<std::int64_t>(value); }});
+    if (!stores.interpolated()) return;
+    auto steps = steps_of(kStoreTemperatureSteps, stores.temperature);
+    if (std::count(steps.begin(), steps.end(), 1) == 0)  // Khandelwal et al. 2020
+      steps.insert(std::upper_bound(steps.begin(), steps.end(), 1), 1);
+    axes.push_back({"datastore-temperature", [&stores] { return stores.temperature; },
+                    [&stores](double value) { stores.temperature = value; }, std::move(steps),
+                    stores.lambda > 0});
+  }
+
+  void sign(const MemoryPlan& plan, const SayFact& say) const override {
+    if (!any(plan)) return;
+    const StorePlan& stores = plan.stores;
+    say("stores", stores.opened->signature());
+    say("k", fmt::format("{}", stores.k));
+    say("nprobe", fmt::format("{}", stores.nprobe));
+    say("rescore", stores.rescore ? "yes" : "no");
+    if (stores.follow > 0) say("follow", fmt::format("{}", stores.follow));
+    say("stores-combine", stores.combine);
+    if (!stores.interpolated()) return;
+    say("stores-temperature", fmt::format("{}", stores.temperature));
+    say("stores-lambda", plan.gates.has(name()) ? "gate" : fmt::format("{}", stores.lambda));
+  }
+
+  std::vector<std::string> names(const MemoryPlan& plan) const override {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < plan.stores.opened->size(); ++i)
+      names.push_back((*plan.stores.opened)[i].name());
+    return names;
+  }
+
+  void notes(const MemoryPlan& plan, const shard::Fingerprints& texts, const char* what,
+             const SayLine& say) const override {
+    if (plan.stores.opened->hold(texts))
+      say(fmt::format("a datastore holds {}; its entries are left out", what));
+    if (const auto merged = plan.stores.opened->that_merged(texts); !merged.empty())
+      say(fmt::format(
+          "{}: --prune merged its entries of this text with those of others; these may count",
+          fmt::join(merged, ", ")));
+  }
+};
+
+}  // namespace
+
+const SourceKind& store_kind() {
+  static const StoreKind kind;
+  return kind;
+}
+
+}  // namespace infer

@@ -1,0 +1,73 @@
+#include "infer/sources/with_options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+
+#include "core/error.h"
+#include "infer/sources/share.h"
+
+namespace infer {
+namespace {
+
+// "FOLDER:0.3", "FOLDER:auto" or "FOLDER:gate"; a folder may have a colon in its name too.
+struct WithText {
+  std::string folder;
+  std::optional<double> lambda;
+  bool gated = false;
+};
+
+WithText read_with(const std::string& text) {
+  const auto colon = text.rfind(':');
+  if (colon == text.npos) return {text, {}};
+  const std::string folder = text.substr(0, colon), share = text.substr(colon + 1);
+  if (share == "auto") return {folder, {}};
+  if (share == Share::kGate) return {folder, {}, true};
+  double lambda = 0;
+  const auto [end, wrong] = std::from_chars(share.data(), share.data() + share.size(), lambda);
+  if (share.empty() || wrong != std::errc() || end != share.data() + share.size())
+    return {text, {}};
+  if (!(lambda >= 0 && lambda < 1))
+    core::fail(core::Code::usage, "--with {}: a share is at least 0 and below 1", text);
+  return {folder, lambda};
+}
+
+}  // namespace
+
+void WithOptions::fields(core::FieldList& f) {
+  const auto in_further_models = f.group("Further models");
+  f("with", models,
+    "MODEL[:share]: a further model with the same tokenizer, mixed in; "
+    "again for more [:auto, all alike]; :gate: a gate gives it");
+}
+
+std::vector<WithShare> WithOptions::shares() const {
+  std::vector<WithShare> shares;
+  double rest = 1, open = 1;
+  int gates = 0;
+  for (const auto& text : models) {
+    const WithText read = read_with(text);
+    if (read.folder.empty()) core::fail(core::Code::usage, "--with {}: names no folder", text);
+    shares.push_back({read.folder, read.lambda.value_or(-1), read.gated});
+    gates += read.gated;
+    rest -= read.lambda.value_or(0);
+    open += read.lambda ? 0 : 1;
+  }
+  if (rest <= 0) core::fail(core::Code::usage, "--with: are shares, below 1 together");
+  if (gates > 1)
+    core::fail(core::Code::usage, "--with: one of them may have a gate; give the others shares");
+  for (auto& share : shares)
+    if (share.lambda < 0) share.lambda = rest / open;
+  return shares;
+}
+
+std::vector<std::string> with_texts(const std::vector<WithShare>& shares) {
+  std::vector<std::string> texts;
+  for (const auto& share : shares)
+    texts.push_back(share.gated ? fmt::format("{}:{}", share.folder, Share::kGate)
+                                : fmt::format("{}:{}", share.folder, share.lambda));
+  return texts;
+}
+
+}  // namespace infer
