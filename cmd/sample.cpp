@@ -42,6 +42,8 @@ struct Options {
     generator.reach.fields(f);
     generator.retrieve.fields(f);
     memory.fields(f);
+    f("memory-weights-follow", memory.weights_follow,
+      "weights that are learned learn of the words that are drawn too, not of the prompt alone");
     compute.fields(f);
     graph.fields(f);
   }

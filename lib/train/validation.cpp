@@ -41,6 +41,7 @@ bool validates_memory(const Run& run) {
 Validated validate(Run& run) {
   const auto& recipe = run.recipe;
   infer::MemoryOptions asked;
+  asked.weights = "constant";
   if (nn::MemoryRule::parse(recipe.objective.memory).far) asked.long_reach = reach(recipe);
   asked.joint_temperature = recipe.objective.memory_temperature;
   model::TrainingFacts facts;

@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
     infer::WindowPlan windows;
     windows.window = 512, windows.stride = 256;
     infer::MemoryOptions options;
+    options.weights = "constant";
     options.memory = "none", options.combine = "both";
     const std::vector<std::string> folders = {folder};
     const infer::MemoryPlan bare,

@@ -263,3 +263,40 @@ EOF
   run -64 eval-ppl -q -m model --datastore a --k 8 --retrieval-at 9 test.shard.zst
   run -66 eval-ppl -q -m model --datastore nowhere test.shard.zst
 }
+
+@test "weights are learned where no share is given: never far above the model alone, refused for parts" {
+  local options
+  alone=$(eval-ppl -q -m model --memory none --json test.shard.zst | field loss)
+  tokens=$(eval-ppl -q -m model --memory none --json test.shard.zst | field tokens)
+  for options in '--cache 50 --cache-theta 40' '--memory local --cache 50 --combine interpolate --joint-temperature 0.01'; do
+    # shellcheck disable=SC2086  # several options
+    eval-ppl -q -m model $options --json test.shard.zst >learned
+    [[ $(field signature <learned) == *"|weights:online|"* ]]
+    python3 -c "assert $(field loss <learned) < $alone + 0.6932 / $tokens, '$options'"
+    # shellcheck disable=SC2086
+    run -64 --separate-stderr eval-ppl -q -m model $options --part 1/2 test.shard.zst
+    [[ $stderr == *"give --memory-weights constant"* ]]
+  done
+  # shellcheck disable=SC2086
+  eval-ppl -q -m model $options --memory-weights constant --json test.shard.zst >constant
+  [[ $(field signature <constant) != *"weights:online"* ]]
+}
+
+@test "--ablate: each source by itself, and all, of one pass" {
+  eval-ppl -q -m model --memory none --cache 50 --with model --json --ablate test.shard.zst >table
+  eval-ppl -q -m model --memory none --json test.shard.zst >none
+  eval-ppl -q -m model --memory none --cache 50 --json test.shard.zst >cache
+  python3 - none cache table <<'EOF2'
+import json, sys
+none, cache = (json.load(open(f)) for f in sys.argv[1:3])
+report, *rows = map(json.loads, open(sys.argv[3]))
+rows = {row["sources"]: row for row in rows}
+assert list(rows) == ["none", "cache", "with", "all"], rows
+assert abs(rows["none"]["loss"] - none["loss"]) < 1e-9
+assert abs(rows["all"]["loss"] - report["loss"]) < 1e-9
+assert abs(rows["cache"]["loss"] - cache["loss"]) < 2e-3
+assert rows["cache"]["low"] <= rows["cache"]["difference"] <= rows["cache"]["high"]
+EOF2
+  run -64 --separate-stderr eval-ppl -m model --memory none --ablate test.shard.zst
+  [[ $stderr == *"no memory to leave out"* ]]
+}

@@ -201,7 +201,7 @@ END
 @test "as a memory: the mixture is what its parts say, tuning lowers the perplexity, another tokenizer is refused" {
   needs eval-ppl
   eval-ppl -q -m model --cache 30 --ngrams index --ngrams-lambda 0.3 --per-token with.tsv --json test.shard.zst >with
-  eval-ppl -q -m model --cache 30 --per-token without.tsv --json test.shard.zst >without
+  eval-ppl -q -m model --cache 30 --memory-weights constant --per-token without.tsv --json test.shard.zst >without
   python3 - <<'END'
 import json, math
 rows = [line.split("\t") for line in open("with.tsv")][1:]
@@ -250,13 +250,13 @@ for token in cited[:5]:
 assert cited[0]["contexts"][0]["context"].endswith(" mat; cat 13,"), cited[0]
 END
   tail -n 10 text >lines
-  eval-ppl -q -m model --restart document --ngrams index --per-token scores.tsv test.shard.zst -o /dev/null
+  eval-ppl -q -m model --restart document --ngrams index --memory-weights constant --per-token scores.tsv test.shard.zst -o /dev/null
   python3 - <<'END' >requests.jsonl
 import json
 for line in open("lines"):
     print(json.dumps({"context": line[0], "continuation": line[1:-1]}))
 END
-  score -q -m model -t bytes --ngrams index requests.jsonl >scores
+  score -q -m model -t bytes --ngrams index --memory-weights constant requests.jsonl >scores
   python3 - <<'END'
 import json
 sums = {}

@@ -31,9 +31,9 @@ adds_up() {
   local count=$1 part
   shift
   rm -f part.*
-  eval-ppl -q -j 1 --json "$@" -o whole.json
+  eval-ppl -q -j 1 --json --memory-weights constant "$@" -o whole.json
   for ((part = 1; part <= count; ++part)); do
-    eval-ppl -q -j 1 --part "$part/$count" "$@" -o "part.$part"
+    eval-ppl -q -j 1 --memory-weights constant --part "$part/$count" "$@" -o "part.$part"
   done
   # shellcheck disable=SC2046  # names without spaces
   eval-ppl --json --sum $(printf '%s\n' part.* | sort -R) >sum.json
@@ -88,7 +88,7 @@ ranks_add_up() {
   local size=$1 rank
   shift
   rm -f shared.json
-  eval-ppl -q -j 1 --json "$@" -o whole.json
+  eval-ppl -q -j 1 --json --memory-weights constant "$@" -o whole.json
   together "$size" eval-ppl -j 1 --json "$@" -o shared.json
   all_end 0
   cmp whole.json shared.json || { cat whole.json shared.json && return 1; }
@@ -106,7 +106,7 @@ ranks_add_up() {
 
 @test "stores that each rank has for itself: the figures of one process that has them all" {
   needs build-datastore
-  local flags=(-q -j 1 -m model --window 32 --batch-tokens 100 --k 8)
+  local flags=(-q -j 1 -m model --window 32 --batch-tokens 100 --k 8 --memory-weights constant)
   head -n 7 text | tokenize -q -t bytes --format lines -o first.shard.zst
   sed -n 8,15p text | tokenize -q -t bytes --format lines -o second.shard.zst
   build-datastore -q -m model --index exact first.shard.zst -o first

@@ -219,9 +219,9 @@ goes_on() {
 @test "an array of parts and the job that adds them up: the bytes of one process" {
   local parts sum
   "$root"/tests/cli/tiny_gpt2 model
-  eval-ppl -q -j 1 --json -m model --window 32 --batch-tokens 100 --cache 40 "$data/train.shard.zst" -o whole.json
+  eval-ppl -q -j 1 --json -m model --window 32 --batch-tokens 100 --cache 40 --memory-weights constant "$data/train.shard.zst" -o whole.json
   parts=$(sbatch --parsable --array=1-3 --cpus-per-task=1 "$root/examples/cluster/parts.sbatch" out eval-ppl -m model --window 32 --batch-tokens 100 \
-    --cache 40 "$data/train.shard.zst")
+    --cache 40 --memory-weights constant "$data/train.shard.zst")
   sum=$(sbatch --parsable --dependency="afterok:$parts" --cpus-per-task=1 "$root/examples/cluster/parts.sbatch" out eval-ppl)
   job_ends "$sum" 120
   cmp whole.json out/whole

@@ -13,6 +13,7 @@ namespace {
 using torch::Tensor;
 
 constexpr std::int64_t kPiece = 1024;  // tokens fed at once, at most: what bounds the memory
+constexpr std::int64_t kLearnBytes = 64 << 20;  // of whole rows of log-probabilities
 
 std::int64_t size_of(const std::vector<std::int64_t>& tokens) {
   return static_cast<std::int64_t>(tokens.size());
@@ -41,8 +42,10 @@ Session::Session(Engine& engine, nn::Model& model, std::int64_t window, const Me
       memory_plan_(memory),
       device_(device),
       carry_(model.architecture->carry()) {
-  for (const auto& model : memory.beside())
+  for (const auto& model : memory.beside()) {
     beside_.push_back(std::make_unique<Beside>(*model, device, precision, record));
+    beside_.back()->session.keeps_prompts_ = memory.online;
+  }
   if (retrieve.any()) prefixed_.emplace(engine, retrieve, window);
 }
 
@@ -82,8 +85,10 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
   for (const auto& other : beside_) other->session.start(prompts, sources);
   if (!prefixed_ || memory_->remembers()) {
     const Fed fed = feed(prompts);
+    if (memory_plan_.online && !prefixed_) learn_weights(fed, prompts);
     remember(fed, prompts);
     keep_last(fed);
+    if (keeps_prompts_) prompt_f_ = fed.f;
   }
   if (!prefixed_) return;
   for (std::size_t i = 0; i < prompts.size(); ++i) texts_[i].length = size_of(prompts[i]);
@@ -176,6 +181,33 @@ void Session::remember(const Fed& fed, const std::vector<std::vector<std::int64_
   }
   memory_->append(f.flatten(0, 1), g.flatten(0, 1), nn::upload(labels.flatten(), device_),
                   nn::Place{run, torch::zeros_like(run), position}.flatten());
+}
+
+// Scores the prompts' tokens, so that the weights fit them.
+void Session::learn_weights(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts) {
+  const torch::NoGradGuard no_gradient;
+  const std::int64_t block =
+      std::max<std::int64_t>(1, kLearnBytes / (8 * std::max<std::int64_t>(1, model_.vocabulary)));
+  for (std::size_t row = 0; row < prompts.size(); ++row) {
+    const std::int64_t known = size_of(prompts[row]) - 1;
+    if (known == 0) continue;
+    StreamMemory learner(memory_plan_, window_, /*streaming=*/true, model_);
+    Window window;
+    window.f = fed.f[row].slice(0, 0, known), window.g = fed.g[row].slice(0, 0, known);
+    window.targets = nn::upload(torch::tensor(prompts[row]).slice(0, 1), device_);
+    const Tensor zeros = torch::zeros({known}, torch::kInt64);
+    window.place = {zeros, zeros, torch::arange(known)};
+    window.before = {prompts[row][0]};
+    for (std::int64_t begin = 0; begin < known; begin += block) {
+      const std::int64_t end = std::min(begin + block, known);
+      std::vector<Tensor> beside;
+      for (const auto& other : beside_)
+        beside.push_back(other->engine->head().log_probs(
+            other->session.prompt_f_[row].slice(0, begin, end), nullptr));
+      learner.log_probs(engine_.head(), window, begin, end, nullptr, 0, beside);
+    }
+    memory_->take_weights(static_cast<std::int64_t>(row), learner);
+  }
 }
 
 // What comes before guesses.

@@ -89,6 +89,7 @@ class Session {
   Fed feed(const std::vector<std::vector<std::int64_t>>& tokens);
   std::int64_t next_piece(Text& text, std::int64_t left, Feed& feed) const;
   void remember(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts);
+  void learn_weights(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts);
   void keep_last(const Fed& fed);
   void keep_best();
   bool came(const std::vector<std::int64_t>& tokens);
@@ -108,6 +109,8 @@ class Session {
   std::vector<Ahead> ahead_;  // of each text
   torch::Tensor f_, g_;       // (rows, d) of each row's last token
   SearchCounts searches_;     // of memories that were closed
+  bool keeps_prompts_ = false;
+  std::vector<torch::Tensor> prompt_f_;  // (n, d) of each prompt's tokens, where it keeps them
   struct Beside;
   std::vector<std::unique_ptr<Beside>> beside_;
 };

@@ -82,6 +82,9 @@ MixtureWeights Mixture::weights(const GateInputs& inputs) const {
 Tensor Mixture::mix(const Components& components, const MixtureWeights& weights) const {
   const Tensor& joint = components.joint;
   Tensor log_prob = weights.joint.of(joint);
+  if (weights.head.any())
+    log_prob = torch::logaddexp(
+        log_prob, weights.head.of(components.head.defined() ? components.head : joint));
   for (std::size_t i = 0; i < size(); ++i)
     if (!by_bucket(i) && weights.own[i].any())
       log_prob = torch::logaddexp(

@@ -11,9 +11,11 @@ namespace infer {
 
 /// What the joint softmax and the sources give, float64 on the CPU for R targets, (R, V) for rows.
 struct Components {
-  torch::Tensor joint;             ///< log p (R) or (R, V)
-  std::vector<torch::Tensor> own = {};  ///< of each weight of the plan: the same; NaN: nothing is seen
-  GateInputs gates = {};  ///< undefined: there are none; `bucket` of weights by bucket
+  torch::Tensor joint;  ///< log p (R) or (R, V)
+  std::vector<torch::Tensor> own =
+      {};                   ///< of each weight of the plan: the same; NaN: nothing is seen
+  GateInputs gates = {};    ///< undefined: there are none; `bucket` of weights by bucket
+  torch::Tensor head = {};  ///< as joint, without any memory; undefined: it is the joint's
 };
 
 /// A weight: a number, or log-weights of R tokens.
@@ -31,7 +33,8 @@ struct Weight {
 /// The weights of a mixture of R tokens, in the order of the plan's.
 struct MixtureWeights {
   Weight joint;
-  std::vector<Weight> own;  ///< of one by bucket: of the whole, what it leaves is the others'
+  Weight head = {};
+  std::vector<Weight> own = {};  ///< of one by bucket: of the whole, what it leaves is the others'
 };
 
 /// Mixes by a plan's weights. A source that sees nothing gives its weight to the joint softmax.

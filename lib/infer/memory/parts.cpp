@@ -1,6 +1,7 @@
 #include "infer/memory/parts.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "nn/memory/joint_loss.h"
 
@@ -21,7 +22,8 @@ Tensor pick(Tensor tensor, const std::vector<std::size_t>& axes,
 
 }  // namespace
 
-Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& places) const {
+Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& places,
+                     const std::vector<bool>* kept) const {
   Components at;
   Tensor all, positive;
   at.gates.confidence = confidence;
@@ -29,6 +31,12 @@ Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& pla
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const SourceScores& source = sources[i];
     const auto here = [&](const Tensor& tensor) { return pick(tensor, source.axes, places); };
+    if (kept != nullptr && !(*kept)[i]) {
+      for (std::size_t j = 0; j < source.own.size(); ++j)
+        at.own.push_back(torch::full_like(head, NAN));
+      if (source.bucket.defined()) at.gates.bucket = torch::full_like(source.bucket, -1);
+      continue;
+    }
     if (source.all.defined()) {
       const Tensor more = here(source.all), hit = here(source.positive);
       all = all.defined() ? torch::logaddexp(all, more) : more;
@@ -39,6 +47,7 @@ Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& pla
     if (source.features.defined()) at.gates.own[kinds[i]->name()] = here(source.features);
   }
   at.joint = all.defined() ? nn::join({head, log_z, all, positive}) : head;
+  if (all.defined()) at.head = head;
   return at;
 }
 

@@ -17,8 +17,10 @@ struct Parts {
   torch::Tensor weight = {};  ///< (R): for how many tokens each counts; undefined: for one
 
   /// The components of the mixture at a point: the places of its values in the grid's axes; those
-  /// that are not given are 0.
-  Components at(const MemoryPlan& plan, const std::vector<std::size_t>& places = {}) const;
+  /// that are not given are 0. `kept`: of the plan's kinds, those that take part; the others see
+  /// nothing.
+  Components at(const MemoryPlan& plan, const std::vector<std::size_t>& places = {},
+                const std::vector<bool>* kept = nullptr) const;
   /// The entries that were looked up; null: none.
   const Neighbours* found() const;
   /// All of its tensors, some undefined, in a fixed order: (..., R), or (..., R, F).

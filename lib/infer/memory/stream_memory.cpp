@@ -15,6 +15,19 @@ torch::Dtype memory_dtype(const nn::Model& model) {
   return dtype == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
 }
 
+// Components (R, V) at tokens (R).
+Components at_tokens(const Components& components, const Tensor& tokens) {
+  const auto take = [&](const Tensor& words) {
+    return words.defined() ? words.gather(1, tokens.to(words.device()).unsqueeze(1)).squeeze(1)
+                           : words;
+  };
+  Components at{take(components.joint)};
+  for (const auto& own : components.own) at.own.push_back(take(own));
+  at.gates.bucket = components.gates.bucket;
+  at.head = take(components.head);
+  return at;
+}
+
 }  // namespace
 
 StreamMemory::StreamMemory(const MemoryPlan& plan, std::int64_t window, bool streaming,
@@ -26,6 +39,7 @@ StreamMemory::StreamMemory(const MemoryPlan& plan, std::int64_t window, bool str
       mixture_(plan) {
   const StreamShape shape{window, streaming, rows, model.architecture->d_key(), dtype_};
   for (const auto* const kind : plan_.kinds()) sources_.push_back(kind->open(plan_, shape, grid));
+  if (plan_.online) online_.assign(static_cast<std::size_t>(rows), OnlineWeights(mixture_));
 }
 
 StreamMemory::Asked StreamMemory::ask(const Ask& ask) {
@@ -56,6 +70,12 @@ Parts StreamMemory::score(const HeadRows& head, const Tensor& targets, const Rec
     parts.sources.push_back(sources_[i]->score(
         targets, recalled[i], i < asked.size() ? asked[i].get() : nullptr, offset, first));
   return parts;
+}
+
+Tensor StreamMemory::mix(const Parts& parts) {
+  const Components components = parts.at(plan_);
+  return mixture_.mix(components, online_.empty() ? mixture_.weights(components.gates)
+                                                  : online_[0].learn(components));
 }
 
 Tensor StreamMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
@@ -106,12 +126,32 @@ Tensor StreamMemory::mix(nn::Head& head, WordRows rows, const Asked* asked) {
     const Tensor divisor =  // of what sources give; where they give nothing it is the whole
         plan_.released() ? torch::where(mass > nn::kUnseen / 2, mass, all) : all;
     components.joint = torch::logaddexp(rows.head + (log_z - all), seen - divisor);
+    components.head = rows.head;
     log_z = divisor;
   }
   mixed_.log_z = log_z.squeeze(1);
-  mixed_.weights = mixture_.weights(components.gates);
+  mixed_.weights = weights_for(components, rows);
   mixed_.components = std::move(components);
   return mixture_.mix(mixed_.components, mixed_.weights);
+}
+
+// Of a window's rows, each of which is learned from before the next; of streams' next tokens, those
+// that they have.
+MixtureWeights StreamMemory::weights_for(const Components& components, const WordRows& rows) {
+  if (online_.empty()) return mixture_.weights(components.gates);
+  if (rows.window != nullptr)
+    return online_[0].learn(
+        at_tokens(components, rows.window->targets.slice(0, rows.begin, rows.end)));
+  std::vector<TokenWeights> weights;
+  const Tensor& bucket = components.gates.bucket;
+  for (std::int64_t row = 0; row < rows_; ++row)
+    weights.push_back(online_[static_cast<std::size_t>(row)].weights(
+        bucket.defined() ? bucket[row].item<std::int64_t>() : -1));
+  return to_mixture(weights);
+}
+
+void StreamMemory::take_weights(std::int64_t row, const StreamMemory& from) {
+  if (!online_.empty()) online_[static_cast<std::size_t>(row)] = from.online_[0];
 }
 
 RowWeights StreamMemory::weights_of(std::size_t source) const {
@@ -169,6 +209,17 @@ Tensor StreamMemory::source_shares(const Window& window, std::int64_t begin,
 
 void StreamMemory::read(std::int64_t row, std::span<const std::int64_t> tokens) {
   for (const auto& source : sources_) source->read(row, tokens);
+  if (online_.empty() || !plan_.weights_follow || !mixed_.components.joint.defined()) return;
+  // The label of the row that log_probs() gave last.
+  const auto at = [row](const Tensor& tensor) {
+    return tensor.defined() ? tensor.slice(0, row, row + 1) : tensor;
+  };
+  Components own{at(mixed_.components.joint)};
+  for (const auto& source : mixed_.components.own) own.own.push_back(at(source));
+  own.gates.bucket = at(mixed_.components.gates.bucket);
+  own.head = at(mixed_.components.head);
+  online_[static_cast<std::size_t>(row)].learn(
+      at_tokens(own, torch::tensor({tokens[0]}, torch::kInt64)));
 }
 
 void StreamMemory::append(const Tensor& f, const Tensor& g, const Tensor& labels,
@@ -182,10 +233,26 @@ void StreamMemory::append(const Tensor& f, const Tensor& g, const Tensor& labels
 void StreamMemory::select(const Tensor& rows) {
   rows_ = rows.size(0);
   for (const auto& source : sources_) source->select(rows);
+  if (online_.empty()) return;
+  std::vector<OnlineWeights> online;
+  for (std::int64_t i = 0; i < rows_; ++i)
+    online.push_back(online_[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
+  online_ = std::move(online);
+  if (!plan_.weights_follow || !mixed_.components.joint.defined()) return;
+  const Components& all = mixed_.components;  // of the tokens that come next
+  const auto take = [&](const Tensor& of) {
+    return of.defined() ? of.index_select(0, rows.to(of.device())) : of;
+  };
+  Components chosen{take(all.joint)};
+  for (const auto& own : all.own) chosen.own.push_back(take(own));
+  chosen.gates.bucket = take(all.gates.bucket);
+  chosen.head = take(all.head);
+  mixed_.components = std::move(chosen);
 }
 
 void StreamMemory::clear() {
   for (const auto& source : sources_) source->clear();
+  for (auto& weights : online_) weights = OnlineWeights(mixture_);
 }
 
 SearchCounts StreamMemory::searches() const {

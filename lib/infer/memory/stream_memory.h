@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "infer/memory/mixture.h"
+#include "infer/memory/online.h"
 #include "infer/memory/parts.h"
 #include "infer/sources/head_rows.h"
 #include "infer/sources/memory_plan.h"
@@ -43,6 +44,10 @@ class StreamMemory {
   Parts score(const HeadRows& head, const torch::Tensor& targets, const Recalled& recalled,
               const Asked& asked, std::int64_t offset, std::uint64_t first);
 
+  /// log p of these rows by all sources together, (R): what score() gave, in the order of the stream.
+  /// Weights that are learned learn of them.
+  torch::Tensor mix(const Parts& parts);
+
   /// log p of every word, by all sources together: f (R, d_model), g (R, d_key) and their place
   /// (R), positions whose labels are not known yet. Stores are searched here. `beside`: what each
   /// model that reads beside gives, (R, V of its own). Returns (R, V), float32 or float64.
@@ -74,6 +79,9 @@ class StreamMemory {
   void append(const torch::Tensor& f, const torch::Tensor& g, const torch::Tensor& labels,
               const nn::Place& place);
 
+  /// The weights that another memory's stream 0 has learned are row's from here on.
+  void take_weights(std::int64_t row, const StreamMemory& from);
+
   /// Row i becomes what row rows[i] was, as EntryRing::select.
   void select(const torch::Tensor& rows);
   /// A stream ends: nothing is remembered.
@@ -88,6 +96,7 @@ class StreamMemory {
 
  private:
   torch::Tensor mix(nn::Head& head, WordRows rows, const Asked* asked);
+  MixtureWeights weights_for(const Components& components, const WordRows& rows);
   RowWeights weights_of(std::size_t source) const;
   // What the last log_probs() mixed.
   struct Mixed {
@@ -104,6 +113,7 @@ class StreamMemory {
   bool remembers_;
   Mixture mixture_;
   std::vector<std::unique_ptr<Source>> sources_;
+  std::vector<OnlineWeights> online_;  // of each stream; none: the weights are the plan's
   mutable Mixed mixed_;
 };
 

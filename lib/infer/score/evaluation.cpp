@@ -72,6 +72,11 @@ Totals Evaluation::score(const shard::Dataset& data, const Watch& watch) const {
 
 PartRecord Evaluation::score_part(const shard::Dataset& data, core::Part part,
                                   const std::function<void(std::uint64_t)>& progress) const {
+  if (memory_.online && !part.whole())
+    core::fail(
+        core::Code::usage,
+        "a part of a text: weights are learned from all that comes before it; give --memory-weights "
+        "constant, or shares that were tuned (--config)");
   PartRecord record;
   record.part = part;
   record.signature = signature(data);

@@ -42,9 +42,10 @@ void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
   if (datastore_ranks && !ranks) fail(Code::usage, "--datastore-ranks: goes with --ranks launcher");
   if (!any() && !ranks) return;
   const char* const mine = sum ? "sum" : ranks ? "ranks" : "part";
-  core::leave_out(
-      mine, "gives the figures alone",
-      {"tune", "per-token", "by", "retrieval-at", "retrieve-log", "fail-above", "timings"}, given);
+  core::leave_out(mine, "gives the figures alone",
+                  {"tune", "per-token", "by", "ablate", "retrieval-at", "retrieve-log",
+                   "fail-above", "timings"},
+                  given);
   if (sum) {
     EvaluationOptions theirs;
     core::leave_out(mine, "of parts that are there", core::list_fields(theirs), given);

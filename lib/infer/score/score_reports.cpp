@@ -13,6 +13,9 @@ void ReportOptions::fields(core::FieldList& f) {
   f("per-token", per_token, "write the scores of every token to this file");
   f("by", by, "a table of the loss by parts of the text",
     {"none", "frequency", "position", "document"});
+  f("ablate", ablate,
+    "a table of the text without memory, with each source by itself and with all, and whether that "
+    "differs");
   f("counts", counts, "shard whose words --by frequency counts, the training data");
   f("retrieval-at", retrieval_at,
     "share of the tokens that are among the labels of so many nearest entries (1,8,64,1024)")
@@ -26,6 +29,8 @@ void ReportOptions::fields(core::FieldList& f) {
 void ReportOptions::check(const std::string& output) const {
   if ((by == "frequency") != !counts.empty())
     core::fail(core::Code::usage, "--by frequency takes --counts SHARD, and only it does");
+  if (ablate && by != "none")
+    core::fail(core::Code::usage, "--ablate: is a table too; leave --by {} out", by);
   for (const auto& [flag, place] : {std::pair{"--per-token", per_token},
                                     {"--timings", timings},
                                     {"--retrieve-log", retrieve_log}})
@@ -51,6 +56,7 @@ Reports::Reports(const ReportOptions& options, const Evaluation& evaluation,
   if (options.by == "document") breakdown_ = Breakdown::by_document(data);
   if (options.by == "frequency")
     breakdown_ = Breakdown::by_frequency(data, evaluation.open({options.counts}));
+  if (options.ablate) ablation_.emplace(evaluation.memory(), data.size());
   if (!options.retrieval_at.empty())
     retrieval_.emplace(options.retrieval_at, evaluation.memory().entries());
   if (!options.per_token.empty()) per_token_.emplace(options.per_token, data, evaluation.memory());
@@ -63,6 +69,7 @@ Reports::Reports(const ReportOptions& options, const Evaluation& evaluation,
 
 void Reports::add(const Scored& scored) {
   if (breakdown_) breakdown_->add(scored);
+  if (ablation_) ablation_->add(scored);
   if (per_token_) per_token_->add(scored);
   if (retrieval_) retrieval_->add(scored);
 }
@@ -77,7 +84,7 @@ void Reports::add(const Retrieved& retrieved) {
 Totals Reports::score(const std::function<void(std::uint64_t)>& progress) {
   Watch watch;
   watch.progress = progress;
-  if (per_token_ || breakdown_ || retrieval_)
+  if (per_token_ || breakdown_ || ablation_ || retrieval_)
     watch.scored = [this](const Scored& scored) { add(scored); };
   if (retrieve_log_) watch.retrieved = [this](const Retrieved& retrieved) { add(retrieved); };
   return evaluation_.score(data_, watch);
@@ -91,6 +98,7 @@ core::OrderedJson Reports::figures(const Totals& totals) const {
 }
 
 std::vector<core::OrderedJson> Reports::rows() const {
+  if (ablation_) return ablation_->rows();
   return breakdown_ ? breakdown_->rows() : std::vector<core::OrderedJson>{};
 }
 

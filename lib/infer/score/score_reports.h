@@ -11,6 +11,7 @@
 #include "core/io.h"
 #include "core/json.h"
 #include "core/options.h"
+#include "infer/score/ablation.h"
 #include "infer/score/breakdown.h"
 #include "infer/score/evaluation.h"
 #include "infer/score/per_token.h"
@@ -23,6 +24,7 @@ struct ReportOptions {
   std::string per_token;    ///< a file to write; empty: none
   std::string by = "none";  ///< frequency, position or document
   std::string counts;       ///< the shard whose words `frequency` counts
+  bool ablate = false;      ///< a table of what each source is worth
   std::vector<std::int64_t> retrieval_at;
   double fail_above = 0;     ///< a perplexity; 0: none is too high
   std::string timings;       ///< a file to write; empty: none
@@ -58,6 +60,7 @@ class Reports {
   const Evaluation& evaluation_;
   const shard::Dataset& data_;
   std::optional<Breakdown> breakdown_;
+  std::optional<Ablation> ablation_;
   std::optional<PerToken> per_token_;
   std::optional<Retrieval> retrieval_;
   std::optional<core::Output> timings_, retrieve_log_;

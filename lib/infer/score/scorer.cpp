@@ -418,7 +418,7 @@ class Walk {
                       torch::kFloat64);
     totals_.tokens += static_cast<std::uint64_t>(span.counted);
     if (mixed_) {
-      scored.log_prob = memory_.mixture().mix(scored.parts.at(plan_));
+      scored.log_prob = memory_.mix(scored.parts);
       double nats = -scored.log_prob.sum().item<double>();
       if (span.counted != tokens)
         nats *= static_cast<double>(span.counted) / static_cast<double>(tokens);

@@ -132,6 +132,7 @@ Tuned tune_on(const Grid& grid, nn::Model& model, const shard::Dataset& data,
   const auto point =
       static_cast<std::size_t>(chosen - tuned.points.begin()) / (tuned.points.size() / grid.size());
   if (memory.gates.any()) fit_gates_of(tuned, grid, point, parts);
+  tuned.memory.online = memory.online && memory.online_asked;
   tuned.memory.tuned_on = short_fingerprint(data.fingerprint());
   tuned.edges = edges_of(tuned, options);
   return tuned;

@@ -80,11 +80,13 @@ class CacheKind : public SourceKind {
     f("cache-lambda", *o.cache_lambda.target(), "its share (0 to below 1), or gate");
   }
 
+  bool asked(const MemoryOptions& o, const PlanContext&) const override { return o.cache > 0; }
+  bool share_given(const MemoryOptions& o) const override { return !o.cache_lambda.open(); }
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
     plan.cache = o.cache;
     plan.cache_unit = unit(context.model);
     plan.cache_theta = o.cache_theta > 0 ? o.cache_theta : plan.cache_unit;
-    plan.cache_lambda = o.cache_lambda.value("--cache-lambda");
+    plan.cache_lambda = o.cache_lambda.value("--cache-lambda", context.open_share(0.1));
     if (o.cache > 0 && o.cache_lambda.gated()) plan.gates.sources.push_back(name());
   }
 

@@ -140,11 +140,15 @@ class ContextKind : public SourceKind {
     f("joint-temperature", o.joint_temperature,
       "divides the scores of local, long and joined stores; 0: as the model was calibrated")
         .between(0, 1e6);
-    f("memory-lambda", o.memory_lambda, "share of local and long with --combine interpolate")
-        .at_least(0)
-        .below(1);
+    f("memory-lambda", *o.memory_lambda.target(),
+      "share of local and long with --combine interpolate (0 to below 1)");
   }
 
+  bool asked(const MemoryOptions& o, const PlanContext& context) const override {
+    return !o.memory.empty() && nn::MemoryRule::parse(o.memory).any() &&
+           !nn::MemoryRule::parse(context.facts.memory).any();
+  }
+  bool share_given(const MemoryOptions& o) const override { return !o.memory_lambda.open(); }
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
     nn::MemoryRule& rule = plan.rule = asked_rule(o, context.facts);
     if (!o.long_reach.empty() && !rule.far)
@@ -163,7 +167,9 @@ class ContextKind : public SourceKind {
         o.joint_temperature > 0 ? o.joint_temperature : model::test_temperature(facts);
     rule.gradient = false;
     plan.combine = o.combine;
-    plan.memory_lambda = o.memory_lambda;
+    if (o.memory_lambda.gated())
+      fail(Code::usage, "--memory-lambda: takes 0 to below 1, or auto, not gate");
+    plan.memory_lambda = o.memory_lambda.value("--memory-lambda", context.open_share(0.25));
   }
 
   void settle(const MemoryPlan& plan, MemoryOptions& o) const override {

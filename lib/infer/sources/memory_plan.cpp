@@ -10,6 +10,7 @@
 #include "infer/sources/source_kinds.h"
 #include "infer/stores/stores.h"
 #include "model/test_temperature.h"
+#include "nn/base/arch_facts.h"
 
 namespace infer {
 namespace {
@@ -45,8 +46,26 @@ void check_shares(const MemoryPlan& plan) {
   if (sum >= 1) fail(Code::usage, "{}: are shares, below 1 together", fmt::join(flags, ", "));
 }
 
-MemoryPlan plan_of(const MemoryOptions& options, const PlanContext& context) {
+// Whether weights are learned: as asked for, else where no share is given or tuned and a source is
+// there that the model was not trained with. Pairs of sentences are no stream to learn from.
+bool learns(const MemoryOptions& o, const PlanContext& context) {
+  const bool pairs = nn::arch_facts(context.model.options.arch).reads_source;
+  if (o.weights == "online" && pairs)
+    fail(Code::usage, "--memory-weights online: pairs of sentences are no stream; give constant");
+  if (o.weights != "auto" || pairs) return o.weights == "online";
+  bool asked = false, given = !o.tuned_on.empty() || o.stores.combine == "released";
+  for (const auto* const kind : source_kinds()) {
+    asked |= kind->asked(o, context);
+    given |= kind->asked(o, context) && kind->share_given(o);
+  }
+  return asked && !given;
+}
+
+MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
   MemoryPlan plan;
+  plan.online_asked = options.weights == "online";
+  plan.weights_follow = options.weights_follow;
+  context.online = learns(options, context);
   check_temperature("joint-temperature", options.joint_temperature);
   check_temperature("datastore-temperature", options.stores.temperature);
   plan.gates.gate = parse_gate(options.gate);
@@ -56,6 +75,12 @@ MemoryPlan plan_of(const MemoryOptions& options, const PlanContext& context) {
   for (const auto* const kind : source_kinds()) kind->load(options, context, plan);
   give_constants(plan);
   check_shares(plan);
+  plan.online = context.online && plan.any();
+  if (plan.online && plan.gates.any())
+    fail(Code::usage, "--memory-weights online: a gate gives weights; leave one of them out");
+  if (plan.online && plan.released())
+    fail(Code::usage,
+         "--memory-weights online: --datastore-combine released gives no probabilities");
   return plan;
 }
 
@@ -67,19 +92,18 @@ bool any_kind(const MemoryPlan& plan, const std::function<bool(const SourceKind*
 }  // namespace
 
 const std::vector<const SourceKind*>& source_kinds() {
-  static const std::vector<const SourceKind*> kinds = {
-      &context_kind(),  //
-      &cache_kind(),    //
-      &store_kind(),    //
-      &ngram_kind(),    //
-      &model_kind(),    //
-  };
+#define INFER_LIST_KIND(kind) &kind(),
+  static const std::vector<const SourceKind*> kinds = {INFER_SOURCE_KINDS(INFER_LIST_KIND)};
+#undef INFER_LIST_KIND
   return kinds;
 }
 
 void MemoryOptions::fields(core::FieldList& f) {
   for (const auto* const kind : source_kinds()) kind->fields(*this, f);
   const auto in_memories = f.group("Memories");
+  f("memory-weights", weights,
+    "constant, or learned from the tokens that came; auto: online where no share is given or tuned",
+    {"auto", "online", "constant"});
   f("gate", gate, "gates as --tune fitted them, for the shares that are gate; a text each");
   f("tuned-on", tuned_on, "fingerprint of the data these were tuned on, for the signature");
 }
@@ -174,6 +198,7 @@ void MemoryPlan::sign(const SayFact& say) const {
     say("gate", core::hash128(texts).hex().substr(0, 12));
     if (gates.threshold > 0) say("threshold", fmt::format("{}", gates.threshold));
   }
+  if (online) say("weights", "online");
   if (!tuned_on.empty()) say("tuned-on", tuned_on);
 }
 
@@ -230,6 +255,7 @@ void check_retrieval(const RetrievePlan& retrieve, const MemoryPlan& memory) {
 MemoryOptions settled(MemoryOptions asked, const MemoryPlan& plan) {
   for (const auto* const kind : source_kinds()) kind->settle(plan, asked);
   asked.gate = plan.gates.any() ? to_texts(plan.gates.gate) : std::vector<std::string>{};
+  asked.weights = plan.online ? "online" : "constant";
   asked.tuned_on = plan.tuned_on;
   return asked;
 }

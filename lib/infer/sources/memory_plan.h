@@ -10,6 +10,7 @@
 #include "infer/sources/gate.h"
 #include "infer/sources/memory_options.h"
 #include "infer/sources/ngram_memory.h"
+#include "infer/sources/slots.h"
 #include "infer/sources/source.h"
 #include "infer/sources/with_models.h"
 #include "infer/windows/window_plan.h"
@@ -47,7 +48,11 @@ struct MemoryPlan {
   NgramPlan ngrams;
   WithPlan with;
   GatePlan gates;  ///< shares above of what has one: those that were its constants
+  Slots more;      ///< of kinds that have no members here
   std::string tuned_on;
+  bool online = false;          ///< the weights are the first ones of some that are learned
+  bool online_asked = false;    ///< by name; else tuning ends it
+  bool weights_follow = false;  ///< see MemoryOptions
 
   bool interpolated() const { return combine == "interpolate" && rule.any(); }
 
@@ -88,6 +93,9 @@ struct MemoryPlan {
   void finish() const;
 };
 
+/// The first weight of a source whose weight is learned.
+inline constexpr double kFirstShare = 0.05;
+
 /// How a model's stores are opened; see open_stores().
 using StoreOpener = std::function<std::shared_ptr<const Stores>(
     const std::vector<std::string>& folders, const model::Loaded& loaded)>;
@@ -100,6 +108,10 @@ struct PlanContext {
   const model::Loaded* loaded = nullptr;  ///< null: nothing is opened
   std::shared_ptr<const Stores> opened = nullptr;
   const StoreOpener* open = nullptr;
+  bool online = false;  ///< weights are learned
+
+  /// A share that is left open: the first weight of one that is learned, else this.
+  double open_share(double constant) const { return online ? kFirstShare : constant; }
 };
 
 /// `opened`: the stores of options.stores.folders; n-grams are not opened, nor further models (see

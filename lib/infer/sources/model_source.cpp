@@ -85,8 +85,12 @@ class ModelKind : public SourceKind {
 
   void fields(MemoryOptions& o, core::FieldList& f) const override { o.with.fields(f); }
 
-  void plan(const MemoryOptions& o, const PlanContext&, MemoryPlan& plan) const override {
+  bool asked(const MemoryOptions& o, const PlanContext&) const override { return o.with.any(); }
+  bool share_given(const MemoryOptions& o) const override { return !o.with.open(); }
+  void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
     plan.with.shares = o.with.shares();
+    if (context.online && o.with.open())
+      for (auto& share : plan.with.shares) share.lambda = context.open_share(share.lambda);
     if (plan.with.gated() >= 0) plan.gates.sources.push_back(name());
   }
   void settle(const MemoryPlan& plan, MemoryOptions& o) const override {

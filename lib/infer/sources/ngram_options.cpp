@@ -21,9 +21,9 @@ void NgramOptions::fields(core::FieldList& f) {
     "by the length of the suffix that they have and whether one token only followed it; or gate");
 }
 
-std::vector<double> NgramOptions::shares() const {
+std::vector<double> NgramOptions::shares(double otherwise) const {
   if (lambda.gated()) return std::vector<double>(kNgramBuckets, 0);
-  auto shares = lambda.values("--ngrams-lambda");
+  auto shares = lambda.values("--ngrams-lambda", otherwise);
   if (shares.size() == 1) shares.resize(kNgramBuckets, shares[0]);
   if (shares.size() != static_cast<std::size_t>(kNgramBuckets))
     core::fail(core::Code::usage, "--ngrams-lambda: takes 1 or {} shares, not {}", kNgramBuckets,

@@ -20,12 +20,13 @@ std::int64_t ngram_bucket(std::uint64_t length, bool one);
 
 struct NgramOptions {
   std::vector<std::string> folders;
-  ShareList lambda = {0.1};  ///< one for all, or one for each bucket, or gate
+  ShareList lambda;  ///< one for all, or one for each bucket, or gate
   void fields(core::FieldList& f);
 
   bool any() const { return !folders.empty(); }
-  /// One for each bucket; zeros for a gate. Throws Error{usage} for another number of them.
-  std::vector<double> shares() const;
+  /// One for each bucket; zeros for a gate, `otherwise` where they are open. Throws Error{usage} for
+  /// another number of them.
+  std::vector<double> shares(double otherwise = 0.1) const;
 };
 
 }  // namespace infer

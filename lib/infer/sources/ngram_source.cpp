@@ -122,8 +122,10 @@ class NgramKind : public SourceKind {
 
   void fields(MemoryOptions& o, core::FieldList& f) const override { o.ngrams.fields(f); }
 
-  void plan(const MemoryOptions& o, const PlanContext&, MemoryPlan& plan) const override {
-    plan.ngrams.lambda = o.ngrams.shares();
+  bool asked(const MemoryOptions& o, const PlanContext&) const override { return o.ngrams.any(); }
+  bool share_given(const MemoryOptions& o) const override { return !o.ngrams.lambda.open(); }
+  void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
+    plan.ngrams.lambda = o.ngrams.shares(context.open_share(0.1));
     if (o.ngrams.any() && o.ngrams.lambda.gated()) plan.gates.sources.push_back(name());
   }
   void load(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {

@@ -13,7 +13,7 @@ double share_of(std::string_view text, const char* flag) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0 && value < 1))
-    core::fail(core::Code::usage, "{}: takes 0 to below 1, or gate, not {}", flag, text);
+    core::fail(core::Code::usage, "{}: takes 0 to below 1, gate or auto, not {}", flag, text);
   return value;
 }
 
@@ -21,7 +21,9 @@ double share_of(std::string_view text, const char* flag) {
 
 Share::Share(double value) : text_(fmt::format("{}", value)) {}
 
-double Share::value(const char* flag) const { return gated() ? 0 : share_of(text_, flag); }
+double Share::value(const char* flag, double otherwise) const {
+  return gated() ? 0 : open() ? otherwise : share_of(text_, flag);
+}
 
 ShareList::ShareList(const std::vector<double>& values) {
   for (const double value : values) texts_.push_back(fmt::format("{}", value));
@@ -29,7 +31,10 @@ ShareList::ShareList(const std::vector<double>& values) {
 
 bool ShareList::gated() const { return texts_.size() == 1 && texts_[0] == Share::kGate; }
 
-std::vector<double> ShareList::values(const char* flag) const {
+bool ShareList::open() const { return texts_.size() == 1 && texts_[0] == Share::kAuto; }
+
+std::vector<double> ShareList::values(const char* flag, double otherwise) const {
+  if (open()) return {otherwise};
   std::vector<double> values;
   for (const std::string_view text : texts_) {
     for (std::size_t begin = 0; begin <= text.size();) {

@@ -240,6 +240,9 @@ class SourceKind {
   virtual std::string column() const { return {}; }
 
   virtual void fields(MemoryOptions& options, core::FieldList& f) const = 0;
+  /// The options ask for it, beside what the model was trained with; and give it a share.
+  virtual bool asked(const MemoryOptions& options, const PlanContext& context) const = 0;
+  virtual bool share_given(const MemoryOptions& /*options*/) const { return false; }
   /// Throws Error{usage} for what contradicts itself or the model.
   virtual void plan(const MemoryOptions& options, const PlanContext& context,
                     MemoryPlan& plan) const = 0;

@@ -1,14 +1,20 @@
 #pragma once
-// The kinds of sources, a line each; each is defined in the file of its name.
+// The kinds of sources, a line each, in the order of flags, signatures and mixtures. Each is defined
+// in the file of its name.
 
 #include "infer/sources/source.h"
 
+#define INFER_SOURCE_KINDS(KIND)                  \
+  KIND(context_kind) /* local and long memory */  \
+  KIND(cache_kind)   /* the continuous cache */   \
+  KIND(store_kind)   /* datastores */             \
+  KIND(ngram_kind)   /* n-grams of other texts */ \
+  KIND(model_kind)   /* further models */
+
 namespace infer {
 
-const SourceKind& context_kind();  ///< local and long memory
-const SourceKind& cache_kind();    ///< the continuous cache
-const SourceKind& store_kind();    ///< datastores
-const SourceKind& ngram_kind();    ///< n-grams of other texts
-const SourceKind& model_kind();    ///< further models
+#define INFER_DECLARE_KIND(kind) const SourceKind& kind();
+INFER_SOURCE_KINDS(INFER_DECLARE_KIND)
+#undef INFER_DECLARE_KIND
 
 }  // namespace infer

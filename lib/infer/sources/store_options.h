@@ -24,7 +24,7 @@ struct StoreOptions {
   std::string combine = "auto";  ///< as local and long are
   std::int64_t k = 1024, nprobe = 32;
   bool rescore = false;  ///< exact scores of what FAISS found, from the keys
-  Share lambda = 0.25;
+  Share lambda;
   double temperature = 0;  ///< 0: sqrt(d_key)
   /// So many pointers at least are followed instead of a search; 0: never.
   std::int64_t follow = 0;

@@ -220,12 +220,16 @@ class StoreKind : public SourceKind {
 
   void fields(MemoryOptions& o, core::FieldList& f) const override { o.stores.fields(f); }
 
+  bool asked(const MemoryOptions& o, const PlanContext& context) const override {
+    return o.stores.any() || context.opened != nullptr;
+  }
+  bool share_given(const MemoryOptions& o) const override { return !o.stores.lambda.open(); }
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
     const StoreOptions& from = o.stores;
     StorePlan& to = plan.stores;
     to.combine = from.combine == "auto" ? o.combine : from.combine;
     to.k = from.k, to.nprobe = from.nprobe, to.rescore = from.rescore, to.follow = from.follow;
-    to.lambda = from.lambda.value("--datastore-lambda");
+    to.lambda = from.lambda.value("--datastore-lambda", context.open_share(0.25));
     to.temperature = from.temperature > 0
                          ? from.temperature
                          : std::sqrt(static_cast<double>(context.model.architecture->d_key()));

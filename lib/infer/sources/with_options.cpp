@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -40,6 +41,13 @@ void WithOptions::fields(core::FieldList& f) {
   f("with", models,
     "MODEL[:share]: a further model with the same tokenizer, mixed in; "
     "again for more [:auto, all alike]; :gate: a gate gives it");
+}
+
+bool WithOptions::open() const {
+  return std::all_of(models.begin(), models.end(), [](const auto& text) {
+    const WithText read = read_with(text);
+    return !read.lambda && !read.gated;
+  });
 }
 
 std::vector<WithShare> WithOptions::shares() const {

@@ -20,6 +20,8 @@ struct WithOptions {
   void fields(core::FieldList& f);
 
   bool any() const { return !models.empty(); }
+  /// No share is given, and no gate.
+  bool open() const;
   /// Those of auto, which is meant where nothing is said, those of a gate and the model itself
   /// share what the others leave alike. Throws Error{usage} for a share that is not at least 0, for
   /// shares that are not below 1 together, and for two gates.

@@ -180,6 +180,7 @@ namespace {
 struct Memories {
   std::string name;
   infer::MemoryOptions options;
+  options.weights = "constant";
 };
 
 std::vector<Memories> memories(std::int64_t reach) {

@@ -81,6 +81,7 @@ double difference(const Tensor& found, const std::vector<double>& expected) {
 
 infer::MemoryPlan cache_of(std::int64_t positions, nn::Model& model) {
   infer::MemoryOptions options;
+  options.weights = "constant";
   options.memory = "none";
   options.cache = positions;
   options.cache_lambda = 0.3;

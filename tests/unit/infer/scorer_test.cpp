@@ -322,6 +322,7 @@ DOCTEST_TEST_CASE("options that are left open come from the model") {
   DOCTEST_CHECK(again.rule.temperature == 3);
 
   infer::MemoryOptions reach;
+  reach.weights = "constant";
   reach.long_reach = "3seg";
   facts.memory = "local";
   const auto longer = infer::plan_memory(reach, windows, model, facts);
@@ -340,6 +341,7 @@ DOCTEST_TEST_CASE("options that are left open come from the model") {
   // before both.
   for (const double given : {0.0, 1.25}) {
     infer::MemoryOptions memory;
+    memory.weights = "constant";
     memory.joint_temperature = given;
     facts.all["joint_temperature"] = 4;
     DOCTEST_CHECK(infer::plan_memory(memory, windows, model, facts).rule.temperature ==
@@ -354,6 +356,7 @@ DOCTEST_TEST_CASE("what contradicts itself or the model is refused") {
         infer::WindowOptions windows;
         windows.window = 16, windows.stride = 8;
         infer::MemoryOptions memory;
+        memory.weights = "constant";
         change(windows, memory);
         return code_of(
             [&] { infer::plan_memory(memory, infer::plan_windows(windows, learned), learned); });

@@ -124,6 +124,7 @@ inline infer::WindowPlan windows_of(std::int64_t window, std::int64_t stride,
 inline infer::MemoryOptions memory_of(const std::string& names, std::int64_t reach = 0) {
   infer::MemoryOptions memory;
   memory.memory = names;
+  memory.weights = "constant";
   if (reach > 0) memory.long_reach = std::to_string(reach);
   return memory;
 }

@@ -89,6 +89,7 @@ DOCTEST_TEST_CASE("on a text to validate on: the best of the evaluations at each
     infer::WindowPlan windows;
     windows.window = windows.stride = 12;
     infer::MemoryOptions options;
+    options.weights = "constant";
     options.memory = "long", options.long_reach = "72", options.joint_temperature = temperature;
     const auto memory = infer::plan_memory(options, windows, *run.model);
     const auto totals = infer::score(*run.model, *run.valid, windows, memory, torch::kCPU);

@@ -207,6 +207,7 @@ DOCTEST_TEST_CASE("a translator that is trained with memory is validated with it
     job.recipe.objective.memory = name;
     const auto run = train::prepare(job);
     infer::MemoryOptions options;
+    options.weights = "constant";
     options.memory = name;
     options.joint_temperature = temperature;
     const shard::Dataset data({folder / "text"});

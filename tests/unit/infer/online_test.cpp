@@ -1,0 +1,236 @@
+// Weights that are learned from the tokens that came, against plain loops in float64; and that all
+// sources are causal and give probabilities.
+#include "infer/memory/online.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "infer/answers/passage_scorer.h"
+#include "infer/generate/decode_session.h"
+#include "infer/score/scorer.h"
+#include "infer/stores/stores.h"
+#include "ngrams/ngrams_builder.h"
+#include "nn/base/torch.h"
+#include "store_of_keys.h"
+#include "tiny.h"
+#include "unit/thrown.h"
+
+namespace {
+
+using torch::Tensor;
+
+constexpr std::int64_t kKinds = 23;
+
+// A model with every source.
+struct All {
+  nn::Model model;
+  TemporaryFolder folder;
+  tiny::Text text = tiny::text_of({90, 60}, kKinds, 7);
+  infer::WindowPlan windows = tiny::windows_of(24, 8);
+  infer::MemoryPlan plan;
+  explicit All(const std::string& combine = "both", const std::string& arch = "transformer",
+               bool online = true)
+      : model(tiny::model_of(arch, "learned", kKinds, torch::kFloat64)) {
+    const auto entries = tiny::entries_of(150, model.architecture->d_key(), kKinds, 1);
+    tiny::make_store(folder / "store", entries, kKinds, {"ip", "exact", "other"});
+    ngrams::build(tiny::Shard(tiny::text_of({300}, kKinds, 5)).data(), folder / "ngrams", {300, 64},
+                  1);
+    auto options = tiny::memory_of("local,long", 60);
+    options.weights = online ? "online" : "constant";
+    options.combine = combine, options.cache = 40;
+    options.stores.folders = {folder / "store"}, options.stores.k = 40;
+    plan = infer::plan_memory(
+        options, windows, model, {},
+        std::make_shared<const infer::Stores>(options.stores.folders, "m", "t", "model",
+                                              model.architecture->d_key(), kKinds));
+    plan.ngrams.index =
+        std::make_shared<const ngrams::Index>(std::vector<std::string>{folder / "ngrams"});
+  }
+};
+
+std::vector<infer::Scored> scored_of(All& of, const tiny::Text& text) {
+  const tiny::Shard shard(text);
+  std::vector<infer::Scored> all;
+  infer::Watch watch;
+  watch.scored = [&](const infer::Scored& scored) { all.push_back(scored); };
+  infer::score(of.model, shard.data(), of.windows, of.plan, torch::kCPU, watch);
+  return all;
+}
+
+double value(const Tensor& tensor, std::int64_t i) { return std::exp(tensor[i].item<double>()); }
+
+// Weights of n sources as Soft-Bayes has them.
+struct PlainBayes {
+  std::vector<double> first, w;
+  double t = 0;
+  explicit PlainBayes(std::vector<double> from) : first(from), w(std::move(from)) {}
+  double rate(double after) const {
+    const auto n = static_cast<double>(w.size());
+    return std::min(0.5, std::sqrt(std::log(n) / (2 * n * after)));
+  }
+  double mix(const std::vector<double>& p) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < p.size(); ++i) sum += w[i] * p[i];
+    return sum;
+  }
+  void learn(const std::vector<double>& p) {
+    const double all = mix(p), now = rate(t + 1), next = rate(t + 2);
+    ++t;
+    for (std::size_t i = 0; i < p.size(); ++i)
+      w[i] = next / now * w[i] * (1 - now + now * p[i] / all) + (1 - next / now) * first[i];
+  }
+};
+
+}  // namespace
+
+DOCTEST_TEST_CASE("weights that are learned are those of a plain loop over the tokens") {
+  for (const std::string combine : {"joint", "interpolate", "both"}) {
+    All of(combine);
+    const double rest = combine == "joint" ? 0.95 : combine == "both" ? 0.9 : 0.85;
+    std::vector<double> first = {0.05 * rest, 0.95 * rest};
+    while (first.size() < (combine == "joint" ? 3 : combine == "both" ? 4 : 5))
+      first.push_back(0.05);
+    PlainBayes inner(first);
+    std::vector<PlainBayes> buckets(infer::kNgramBuckets, PlainBayes({0.95, 0.05}));
+    double alone = 0, learned = 0;  // log p so far
+    for (const auto& scored : scored_of(of, of.text)) {
+      const auto at = scored.parts.at(of.plan);
+      for (std::int64_t i = 0; i < scored.targets.size(0); ++i) {
+        const double head = value(scored.parts.head, i), joint = value(at.joint, i);
+        std::vector<double> p = {head, joint};
+        for (std::size_t s = 0; s + 1 < at.own.size(); ++s) {
+          const double own = value(at.own[s], i);
+          p.push_back(std::isnan(own) ? joint : own);
+        }
+        const auto b = static_cast<std::size_t>(at.gates.bucket[i].item<std::int64_t>());
+        const double together = inner.mix(p), ngrams = value(at.own.back(), i);
+        const double by_bucket = buckets[b].mix({together, ngrams});
+        const double u = std::exp(alone) / (std::exp(alone) + std::exp(learned));
+        DOCTEST_CHECK(value(scored.log_prob, i) ==
+                      doctest::Approx(u * head + (1 - u) * by_bucket).epsilon(1e-9));
+        buckets[b].learn({together, ngrams});
+        inner.learn(p);
+        alone += std::log(head), learned += std::log(by_bucket);
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("a text is never less probable than by the head alone by more than log 2 nats") {
+  for (const std::string combine : {"joint", "interpolate", "both"}) {
+    All of(combine);
+    of.plan.stores.temperature = 0.01, of.plan.cache_theta = 50;  // as bad as they can be
+    double alone = 0, mixed = 0;
+    for (const auto& scored : scored_of(of, of.text)) {
+      alone += scored.parts.head.sum().item<double>();
+      mixed += scored.log_prob.sum().item<double>();
+      DOCTEST_CHECK(mixed > alone - std::log(2.0) - 1e-9);
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("with every source the past is exactly the same whatever comes later") {
+  for (const char* arch : {"transformer", "lstm"})
+    for (const bool online : {false, true}) {
+      All of("both", arch, online);
+      if (std::string(arch) == "lstm") of.windows = tiny::windows_of(24, 24, true);
+      const auto expected = scored_of(of, of.text);
+      auto other = of.text;
+      for (std::size_t i = 30; i < 60; ++i)
+        other.documents[1][i] = (other.documents[1][i] + 7) % 23;
+      const auto found = scored_of(of, other);
+      std::size_t same = 0;
+      for (std::size_t w = 0; w < found.size(); ++w)
+        for (std::int64_t i = 0; i < found[w].targets.size(0); ++i) {
+          if (found[w].first + static_cast<std::uint64_t>(i) >= 120) continue;
+          DOCTEST_CHECK(found[w].log_prob[i].item<double>() ==
+                        expected[w].log_prob[i].item<double>());
+          ++same;
+        }
+      DOCTEST_CHECK(same == 119);
+    }
+}
+
+DOCTEST_TEST_CASE(
+    "words of every source sum to 1, and a text read by itself is scored as a data set") {
+  for (const char* arch : {"transformer", "lstm"})
+    for (const bool online : {false, true})
+      for (const std::string combine : {"joint", "both"}) {
+        All of(combine, arch, online);
+        if (std::string(arch) == "lstm") of.windows = tiny::windows_of(24, 24, true);
+        of.text.documents.resize(1);
+        std::vector<double> expected;
+        for (const auto& scored : scored_of(of, of.text))
+          for (std::int64_t i = 0; i < scored.targets.size(0); ++i)
+            expected.push_back(scored.log_prob[i].item<double>());
+        infer::ModuleEngine engine(of.model, torch::kCPU);
+        infer::TokenWants wants;
+        wants.details = true, wants.likely = kKinds;
+        infer::PassageScorer scorer(of.model, engine, of.windows, of.plan, kKinds, wants);
+        infer::Passage passage;
+        passage.text = true;
+        const auto& tokens = of.text.documents[0];
+        passage.context = {tokens[0]};
+        passage.continuations.emplace_back(tokens.begin() + 1, tokens.end());
+        const auto scores = scorer.score({&passage, 1})[0][0];
+        DOCTEST_REQUIRE(scores.log_prob.size() == expected.size());
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          DOCTEST_CHECK(scores.log_prob[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+          double sum = 0;
+          for (const auto& [word, p] : scores.details[i].likely) sum += p;
+          DOCTEST_CHECK(std::abs(sum - 1) < 1e-6);
+          double shares = 0;
+          for (const double share : scores.details[i].shares) shares += share;
+          DOCTEST_CHECK(std::abs(shares - 1) < 1e-6);
+        }
+      }
+}
+
+DOCTEST_TEST_CASE(
+    "a prompt's weights are those of the text, and the words that are drawn leave them") {
+  const torch::NoGradGuard no_gradient;
+  All of("both", "lstm");
+  of.windows = tiny::windows_of(100, 100, true);
+  of.text.documents.resize(1);
+  std::vector<double> expected;
+  for (const auto& scored : scored_of(of, of.text))
+    for (std::int64_t i = 0; i < scored.targets.size(0); ++i)
+      expected.push_back(scored.log_prob[i].item<double>());
+  const auto& tokens = of.text.documents[0];
+  const std::vector<std::int64_t> wide(tokens.begin(), tokens.end());
+  for (const bool follow : {false, true}) {
+    of.plan.weights_follow = follow;
+    infer::ModuleEngine engine(of.model, torch::kCPU);
+    infer::Session session(engine, of.model, 100, of.plan, torch::kCPU);
+    session.start({{wide.begin(), wide.begin() + 50}, {wide.begin(), wide.begin() + 20}});
+    double farthest = 0;
+    for (std::size_t i = 50; i + 1 < wide.size(); ++i) {
+      const Tensor words = session.log_probs();
+      const auto next = wide[i];
+      const double found = words[0][next].item<double>();
+      if (i == 50) DOCTEST_CHECK(found == doctest::Approx(expected[i - 1]).epsilon(1e-4));
+      farthest = std::max(farthest, std::abs(found - expected[i - 1]));
+      session.select({0, 1});
+      session.advance({next, wide[i - 30]});
+    }
+    DOCTEST_CHECK((farthest < 1e-3) == follow);
+  }
+}
+
+DOCTEST_TEST_CASE("weights are learned where no share is given or tuned") {
+  All of;
+  const auto online = [&](const std::function<void(infer::MemoryOptions&)>& change) {
+    infer::MemoryOptions options;
+    options.memory = "local";
+    options.cache = 9;
+    change(options);
+    return infer::plan_memory(options, of.windows, of.model).online;
+  };
+  DOCTEST_CHECK(online([](auto&) {}));
+  DOCTEST_CHECK(!online([](auto& o) { o.cache_lambda = 0.2; }));
+  DOCTEST_CHECK(!online([](auto& o) { o.weights = "constant"; }));
+  DOCTEST_CHECK(!online([](auto& o) { o.tuned_on = "abc"; }));
+  DOCTEST_CHECK(online([](auto& o) { o.cache_lambda = 0.2, o.weights = "online"; }));
+  DOCTEST_CHECK(!online([](auto& o) { o.memory = "none", o.cache = 0; }));
+}
