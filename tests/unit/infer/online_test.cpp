@@ -20,22 +20,22 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kKinds = 23;
+constexpr std::int64_t kOnlineTypes = 23;
 
 // A model with every source.
-struct All {
+struct AllSources {
   nn::Model model;
   TemporaryFolder folder;
-  tiny::Text text = tiny::text_of({90, 60}, kKinds, 7);
+  tiny::Text text = tiny::text_of({90, 60}, kOnlineTypes, 7);
   infer::WindowPlan windows = tiny::windows_of(24, 8);
   infer::MemoryPlan plan;
-  explicit All(const std::string& combine = "both", const std::string& arch = "transformer",
-               bool online = true)
-      : model(tiny::model_of(arch, "learned", kKinds, torch::kFloat64)) {
-    const auto entries = tiny::entries_of(150, model.architecture->d_key(), kKinds, 1);
-    tiny::make_store(folder / "store", entries, kKinds, {"ip", "exact", "other"});
-    ngrams::build(tiny::Shard(tiny::text_of({300}, kKinds, 5)).data(), folder / "ngrams", {300, 64},
-                  1);
+  explicit AllSources(const std::string& combine = "both", const std::string& arch = "transformer",
+                      bool online = true)
+      : model(tiny::model_of(arch, "learned", kOnlineTypes, torch::kFloat64)) {
+    const auto entries = tiny::entries_of(150, model.architecture->d_key(), kOnlineTypes, 1);
+    tiny::make_store(folder / "store", entries, kOnlineTypes, {"ip", "exact", "other"});
+    ngrams::build(tiny::Shard(tiny::text_of({300}, kOnlineTypes, 5)).data(), folder / "ngrams",
+                  {300, 64}, 1);
     auto options = tiny::memory_of("local,long", 60);
     options.weights = online ? "online" : "constant";
     options.combine = combine, options.cache = 40;
@@ -43,13 +43,13 @@ struct All {
     plan = infer::plan_memory(
         options, windows, model, {},
         std::make_shared<const infer::Stores>(options.stores.folders, "m", "t", "model",
-                                              model.architecture->d_key(), kKinds));
+                                              model.architecture->d_key(), kOnlineTypes));
     plan.ngrams.index =
         std::make_shared<const ngrams::Index>(std::vector<std::string>{folder / "ngrams"});
   }
 };
 
-std::vector<infer::Scored> scored_of(All& of, const tiny::Text& text) {
+std::vector<infer::Scored> all_scored(AllSources& of, const tiny::Text& text) {
   const tiny::Shard shard(text);
   std::vector<infer::Scored> all;
   infer::Watch watch;
@@ -58,7 +58,7 @@ std::vector<infer::Scored> scored_of(All& of, const tiny::Text& text) {
   return all;
 }
 
-double value(const Tensor& tensor, std::int64_t i) { return std::exp(tensor[i].item<double>()); }
+double p_of(const Tensor& tensor, std::int64_t i) { return std::exp(tensor[i].item<double>()); }
 
 // Weights of n sources as Soft-Bayes has them.
 struct PlainBayes {
@@ -86,7 +86,7 @@ struct PlainBayes {
 
 DOCTEST_TEST_CASE("weights that are learned are those of a plain loop over the tokens") {
   for (const std::string combine : {"joint", "interpolate", "both"}) {
-    All of(combine);
+    AllSources of(combine);
     const double rest = combine == "joint" ? 0.95 : combine == "both" ? 0.9 : 0.85;
     std::vector<double> first = {0.05 * rest, 0.95 * rest};
     while (first.size() < (combine == "joint" ? 3 : combine == "both" ? 4 : 5))
@@ -94,20 +94,20 @@ DOCTEST_TEST_CASE("weights that are learned are those of a plain loop over the t
     PlainBayes inner(first);
     std::vector<PlainBayes> buckets(infer::kNgramBuckets, PlainBayes({0.95, 0.05}));
     double alone = 0, learned = 0;  // log p so far
-    for (const auto& scored : scored_of(of, of.text)) {
+    for (const auto& scored : all_scored(of, of.text)) {
       const auto at = scored.parts.at(of.plan);
       for (std::int64_t i = 0; i < scored.targets.size(0); ++i) {
-        const double head = value(scored.parts.head, i), joint = value(at.joint, i);
+        const double head = p_of(scored.parts.head, i), joint = p_of(at.joint, i);
         std::vector<double> p = {head, joint};
         for (std::size_t s = 0; s + 1 < at.own.size(); ++s) {
-          const double own = value(at.own[s], i);
+          const double own = p_of(at.own[s], i);
           p.push_back(std::isnan(own) ? joint : own);
         }
         const auto b = static_cast<std::size_t>(at.gates.bucket[i].item<std::int64_t>());
-        const double together = inner.mix(p), ngrams = value(at.own.back(), i);
+        const double together = inner.mix(p), ngrams = p_of(at.own.back(), i);
         const double by_bucket = buckets[b].mix({together, ngrams});
         const double u = std::exp(alone) / (std::exp(alone) + std::exp(learned));
-        DOCTEST_CHECK(value(scored.log_prob, i) ==
+        DOCTEST_CHECK(p_of(scored.log_prob, i) ==
                       doctest::Approx(u * head + (1 - u) * by_bucket).epsilon(1e-9));
         buckets[b].learn({together, ngrams});
         inner.learn(p);
@@ -119,10 +119,10 @@ DOCTEST_TEST_CASE("weights that are learned are those of a plain loop over the t
 
 DOCTEST_TEST_CASE("a text is never less probable than by the head alone by more than log 2 nats") {
   for (const std::string combine : {"joint", "interpolate", "both"}) {
-    All of(combine);
+    AllSources of(combine);
     of.plan.stores.temperature = 0.01, of.plan.cache_theta = 50;  // as bad as they can be
     double alone = 0, mixed = 0;
-    for (const auto& scored : scored_of(of, of.text)) {
+    for (const auto& scored : all_scored(of, of.text)) {
       alone += scored.parts.head.sum().item<double>();
       mixed += scored.log_prob.sum().item<double>();
       DOCTEST_CHECK(mixed > alone - std::log(2.0) - 1e-9);
@@ -133,13 +133,13 @@ DOCTEST_TEST_CASE("a text is never less probable than by the head alone by more 
 DOCTEST_TEST_CASE("with every source the past is exactly the same whatever comes later") {
   for (const char* arch : {"transformer", "lstm"})
     for (const bool online : {false, true}) {
-      All of("both", arch, online);
+      AllSources of("both", arch, online);
       if (std::string(arch) == "lstm") of.windows = tiny::windows_of(24, 24, true);
-      const auto expected = scored_of(of, of.text);
+      const auto expected = all_scored(of, of.text);
       auto other = of.text;
       for (std::size_t i = 30; i < 60; ++i)
         other.documents[1][i] = (other.documents[1][i] + 7) % 23;
-      const auto found = scored_of(of, other);
+      const auto found = all_scored(of, other);
       std::size_t same = 0;
       for (std::size_t w = 0; w < found.size(); ++w)
         for (std::int64_t i = 0; i < found[w].targets.size(0); ++i) {
@@ -157,17 +157,17 @@ DOCTEST_TEST_CASE(
   for (const char* arch : {"transformer", "lstm"})
     for (const bool online : {false, true})
       for (const std::string combine : {"joint", "both"}) {
-        All of(combine, arch, online);
+        AllSources of(combine, arch, online);
         if (std::string(arch) == "lstm") of.windows = tiny::windows_of(24, 24, true);
         of.text.documents.resize(1);
         std::vector<double> expected;
-        for (const auto& scored : scored_of(of, of.text))
+        for (const auto& scored : all_scored(of, of.text))
           for (std::int64_t i = 0; i < scored.targets.size(0); ++i)
             expected.push_back(scored.log_prob[i].item<double>());
         infer::ModuleEngine engine(of.model, torch::kCPU);
         infer::TokenWants wants;
-        wants.details = true, wants.likely = kKinds;
-        infer::PassageScorer scorer(of.model, engine, of.windows, of.plan, kKinds, wants);
+        wants.details = true, wants.likely = kOnlineTypes;
+        infer::PassageScorer scorer(of.model, engine, of.windows, of.plan, kOnlineTypes, wants);
         infer::Passage passage;
         passage.text = true;
         const auto& tokens = of.text.documents[0];
@@ -190,11 +190,11 @@ DOCTEST_TEST_CASE(
 DOCTEST_TEST_CASE(
     "a prompt's weights are those of the text, and the words that are drawn leave them") {
   const torch::NoGradGuard no_gradient;
-  All of("both", "lstm");
+  AllSources of("both", "lstm");
   of.windows = tiny::windows_of(100, 100, true);
   of.text.documents.resize(1);
   std::vector<double> expected;
-  for (const auto& scored : scored_of(of, of.text))
+  for (const auto& scored : all_scored(of, of.text))
     for (std::int64_t i = 0; i < scored.targets.size(0); ++i)
       expected.push_back(scored.log_prob[i].item<double>());
   const auto& tokens = of.text.documents[0];
@@ -219,7 +219,7 @@ DOCTEST_TEST_CASE(
 }
 
 DOCTEST_TEST_CASE("weights are learned where no share is given or tuned") {
-  All of;
+  AllSources of;
   const auto online = [&](const std::function<void(infer::MemoryOptions&)>& change) {
     infer::MemoryOptions options;
     options.memory = "local";
