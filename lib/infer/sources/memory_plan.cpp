@@ -56,7 +56,7 @@ bool learns(const MemoryOptions& o, const PlanContext& context) {
   bool asked = false, given = !o.tuned_on.empty() || o.stores.combine == "released";
   for (const auto* const kind : source_kinds()) {
     asked |= kind->asked(o, context);
-    given |= kind->asked(o, context) && kind->share_given(o);
+    given |= kind->share_given(o);
   }
   return asked && !given;
 }
