@@ -180,7 +180,6 @@ namespace {
 struct Memories {
   std::string name;
   infer::MemoryOptions options;
-  options.weights = "constant";
 };
 
 std::vector<Memories> memories(std::int64_t reach) {
@@ -191,6 +190,7 @@ std::vector<Memories> memories(std::int64_t reach) {
                                {"interpolated", tiny::memory_of("local,long", reach)},
                                {"cache", tiny::memory_of("none")},
                                {"all", tiny::memory_of("local,long", reach)}};
+  for (auto& each : all) each.options.weights = "constant";
   all[4].options.combine = "interpolate";
   for (const std::size_t with_cache : {5, 6}) all[with_cache].options.cache = reach + 3;
   return all;
