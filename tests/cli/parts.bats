@@ -89,7 +89,7 @@ ranks_add_up() {
   shift
   rm -f shared.json
   eval-ppl -q -j 1 --json --memory-weights constant "$@" -o whole.json
-  together "$size" eval-ppl -j 1 --json "$@" -o shared.json
+  together "$size" eval-ppl -j 1 --json --memory-weights constant "$@" -o shared.json
   all_end 0
   cmp whole.json shared.json || { cat whole.json shared.json && return 1; }
   for ((rank = 1; rank < size; ++rank)); do [ ! -s "said.$rank" ] || return 1; done
