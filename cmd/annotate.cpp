@@ -59,6 +59,6 @@ int annotate_main(int argc, char** argv) {
                    "  eval-ppl -m other --per-token other.tsv test.shard.zst\n"
                    "  annotate -m model --beside other.tsv test.shard.zst -o page.html\n"
                    "  sample -m model --datastore store --cite --json | annotate -o page.html",
-                   {"model", "datastore", "ngrams", "tokenizer", "beside"}},
+                   {"model", "adapter", "datastore", "ngrams", "tokenizer", "beside"}},
                   options, annotate);
 }

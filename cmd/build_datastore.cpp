@@ -90,7 +90,7 @@ int build_datastore_main(int argc, char** argv) {
                    "  build-datastore -m model train.shard.zst -o store\n"
                    "  build-datastore -m model --append store more.shard.zst\n"
                    "  build-datastore -m model --part 1/2 train.shard.zst -o part.1",
-                   {"model"},
+                   {"model", "adapter"},
                    {},
                    "folder of the datastore [required, but for --append]"},
                   options, build);

@@ -136,15 +136,16 @@ int eval_ppl(const Options& options, const cli::Context& context) {
 
 int eval_ppl_main(int argc, char** argv) {
   Options options;
-  return cli::run(argc, argv,
-                  {"eval-ppl",
-                   "Scores a text with a language model and its memories: "
-                   "perplexity, bits per byte, and what they depend on.",
-                   "  eval-ppl -m model --tune valid.shard.zst --cache 2000 -o tuned.conf\n"
-                   "  eval-ppl -m model --config tuned.conf --json test.shard.zst",
-                   {"model", "datastore", "ngrams", "with", "retrieve", "tune", "counts"},
-                   {"model", "window",    "stride",   "cache", "datastore", "k",     "ngrams",
-                    "with",  "memory",    "retrieve", "tune",  "config",    "by",    "per-token",
-                    "part",  "precision", "device",   "json",  "jobs",      "output"}},
-                  options, eval_ppl);
+  return cli::run(
+      argc, argv,
+      {"eval-ppl",
+       "Scores a text with a language model and its memories: "
+       "perplexity, bits per byte, and what they depend on.",
+       "  eval-ppl -m model --tune valid.shard.zst --cache 2000 -o tuned.conf\n"
+       "  eval-ppl -m model --config tuned.conf --json test.shard.zst",
+       {"model", "adapter", "datastore", "ngrams", "with", "retrieve", "tune", "counts"},
+       {"model", "window",    "stride",   "cache", "datastore", "k",     "ngrams",
+        "with",  "memory",    "retrieve", "tune",  "config",    "by",    "per-token",
+        "part",  "precision", "device",   "json",  "jobs",      "output"}},
+      options, eval_ppl);
 }

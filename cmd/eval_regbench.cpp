@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "infer/windows/windows.h"
+#include "model/adapter.h"
 #include "model/folder.h"
 #include "nn/base/runtime.h"
 #include "shard/dataset.h"
@@ -25,12 +26,13 @@ using core::fail;
 
 struct Options {
   std::vector<std::string> files;
-  std::string model, automata;
+  std::string model, adapter, automata;
   nn::DeviceOptions compute;
   std::int64_t ngram = 0, batch = 16;
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "shards of gen-regbench; - or none is stdin");
     f("model", model, "the model's folder").short_name = 'm';
+    model::adapter_field(f, adapter);
     f("ngram", ngram, "no model: n-grams counted in the sequence so far, with back-off")
         .between(0, 12);
     f("automata", automata, "the automaton of each sequence, as gen-regbench wrote them").required =
@@ -84,7 +86,7 @@ int eval_regbench(const Options& options, const cli::Context& context) {
   } else {
     nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
     const auto device = nn::device(options.compute.device);
-    const auto loaded = model::load(options.model, device);
+    const auto loaded = model::load(options.model, device, torch::kFloat32, options.adapter);
     model::check_tokenizer(loaded, data.header(), data.name());
     const torch::NoGradGuard no_gradient;
     const auto step = static_cast<std::size_t>(options.batch);
@@ -109,6 +111,6 @@ int eval_regbench_main(int argc, char** argv) {
                    "follow the regular language of each sequence.",
                    "  eval-regbench -m model --automata test.jsonl test.shard.zst\n"
                    "  eval-regbench --ngram 3 --automata test.jsonl --json test.shard.zst",
-                   {"model", "automata"}},
+                   {"model", "adapter", "automata"}},
                   options, eval_regbench);
 }

@@ -1,8 +1,8 @@
-// model: look at, check, export and import models.
+// model: look at, check, export, merge and import models.
 //
 // DIR: a model's folder (man 5 model), one of transformers, or a GGUF file.
 // FILE: a GGUF file, a checkpoint of torch.save, or its folder.
-// stdout: figures (info, verify), a record of what was written (export, import); -o: a folder.
+// stdout: figures (info, verify), a record of what was written (export, merge, import); -o: a folder.
 
 #include <string>
 #include <vector>
@@ -11,6 +11,8 @@
 #include "cli/run.h"
 #include "core/error.h"
 #include "core/io.h"
+#include "model/adapter.h"
+#include "model/export_gguf.h"
 #include "model/export_model.h"
 #include "model/import_model.h"
 #include "model/model_check.h"
@@ -27,9 +29,19 @@ struct Folders {
 };
 
 struct Export : model::ExportOptions {
-  std::string folder;
+  std::string folder, adapter;
   void fields(core::FieldList& f) {
     f.positional("DIR", folder, "folder of the model").required = true;
+    model::adapter_field(f, adapter);
+    ExportOptions::fields(f);
+  }
+};
+
+struct Merge : model::ExportOptions {
+  std::string folder, adapter;
+  void fields(core::FieldList& f) {
+    f.positional("DIR", folder, "folder of the model").required = true;
+    f.positional("ADAPTER", adapter, "folder of a LoRA adapter of the model").required = true;
     ExportOptions::fields(f);
   }
 };
@@ -78,10 +90,36 @@ int verify(const Folders& options, const cli::Context& context) {
   return 0;
 }
 
+void write_gguf(const model::Loaded& loaded, const model::ExportOptions& options,
+                const cli::Context& context) {
+  const auto written = model::export_gguf(loaded, options.family, options.dtype, context.output);
+  for (const auto& line : written.notes) cli::note(context, line);
+  cli::write_receipt(context, {{"model", context.output}, {"architecture", written.architecture}});
+}
+
 int export_folder(const Export& options, const cli::Context& context) {
   expect_folder_to_write(context);
   start(context);
-  const auto found = model::export_model(model::load(options.folder), options, context.output);
+  const auto loaded = model::load(options.folder, torch::kCPU, torch::kFloat32, options.adapter);
+  if (options.form == "gguf") {
+    write_gguf(loaded, options, context);
+    return 0;
+  }
+  const auto found = model::export_model(loaded, options, context.output);
+  if (found.was_there) say_it_was_there(context);
+  cli::write_receipt(context, {{"model", context.output}, {"family", found.family}});
+  return 0;
+}
+
+int merge_adapter(const Merge& options, const cli::Context& context) {
+  expect_folder_to_write(context);
+  start(context);
+  const auto loaded = model::load(options.folder, torch::kCPU, torch::kFloat32, options.adapter);
+  if (options.form == "gguf") {
+    write_gguf(loaded, options, context);
+    return 0;
+  }
+  const auto found = model::merge_model(loaded, options, context.output);
   if (found.was_there) say_it_was_there(context);
   cli::write_receipt(context, {{"model", context.output}, {"family", found.family}});
   return 0;
@@ -104,15 +142,21 @@ int import_file(const Import& options, const cli::Context& context) {
 int model_main(int argc, char** argv) {
   Folders looked_at, checked;
   Export given;
+  Merge both;
   Import brought;
   return cli::run(
-      argc, argv, {"model", "Look at, check, export and import models.", "  model info model"},
+      argc, argv,
+      {"model", "Look at, check, export, merge and import models.", "  model info model"},
       {cli::command("info", "Say what models are and where they come from.",
                     "  model info --json model | jq .parameters", looked_at, info, {"DIR"}),
        cli::command("verify", "Read everything that a program would read; exit 65 if it is wrong.",
                     "  model verify model", checked, verify, {"DIR"}),
        cli::command("export", "Write a model as one of a family of transformers.",
-                    "  model export model --family gpt2 -o gpt2", given, export_folder, {"DIR"}),
+                    "  model export model --family gpt2 -o gpt2", given, export_folder,
+                    {"DIR", "adapter"}),
+       cli::command("merge", "Write a model with a LoRA adapter added to its weights.",
+                    "  model merge base adapter -o merged", both, merge_adapter,
+                    {"DIR", "ADAPTER"}),
        cli::command("import",
                     "Make a model of a GGUF file, or of a checkpoint of nanoGPT or fairseq.",
                     "  model import -t gpt2.json ckpt.pt -o model", brought, import_file,

@@ -15,6 +15,7 @@
 #include "core/io.h"
 #include "forecast/forecast_model.h"
 #include "infer/score/attended.h"
+#include "model/adapter.h"
 #include "model/folder.h"
 #include "nn/arch/mosaic.h"
 #include "nn/base/runtime.h"
@@ -33,12 +34,14 @@ struct Options {
 
 struct AttentionOptions {
   Options common;
+  std::string adapter;
   infer::AttendedOptions attended;
   nn::DeviceOptions compute;
   std::vector<std::string> files;
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "shards of tokens; - or none is stdin");
     common.fields(f);
+    model::adapter_field(f, adapter);
     attended.fields(f);
     compute.fields(f);
   }
@@ -80,7 +83,7 @@ int probe_attention(const AttentionOptions& options, const cli::Context& context
   options.common.check();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   const auto device = nn::device(options.compute.device);
-  const auto loaded = model::load(options.common.model, device);
+  const auto loaded = model::load(options.common.model, device, torch::kFloat32, options.adapter);
   const shard::Dataset data(options.files);
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   model::check_tokenizer(loaded, data.header(), data.name());
@@ -115,5 +118,5 @@ int probe_main(int argc, char** argv) {
                     "  probe lambda -m mosaic", lambda, probe_lambda, {"model"}),
        cli::command("attention", "What the last token of a text attends to, on average over texts.",
                     "  probe attention -m mosaic --window 1536 valid.shard.zst", attention,
-                    probe_attention, {"model"})});
+                    probe_attention, {"model", "adapter"})});
 }

@@ -17,13 +17,14 @@
 #include "core/io.h"
 #include "infer/generate/generator.h"
 #include "infer/generate/sample_all.h"
+#include "model/adapter.h"
 #include "nn/base/fixed_sequence.h"
 #include "nn/base/runtime.h"
 
 namespace {
 
 struct Options {
-  std::string model, tokenizer, report;
+  std::string model, adapter, tokenizer, report;
   infer::PromptOptions prompts;
   infer::OutputOptions output;
   infer::GeneratorOptions generator;
@@ -33,6 +34,7 @@ struct Options {
   void fields(core::FieldList& f) {
     auto& folder = f("model", model, "folder of the model");
     folder.short_name = 'm', folder.required = true;
+    model::adapter_field(f, adapter);
     f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, for a model whose folder has none")
         .short_name = 't';
     prompts.fields(f);
@@ -74,8 +76,8 @@ void converse(infer::PromptReader& prompts, infer::SampleWatch& watch) {
 model::Loaded load(const Options& options, torch::Device device) {
   // What is packed anyway need not be wide before that.
   const bool wide = options.generator.weights == "float32";
-  auto loaded =
-      model::load(options.model, device, wide ? std::optional(torch::kFloat32) : std::nullopt);
+  auto loaded = model::load(options.model, device,
+                            wide ? std::optional(torch::kFloat32) : std::nullopt, options.adapter);
   model::give_tokenizer(loaded, options.tokenizer);
   return loaded;
 }
@@ -140,7 +142,7 @@ int sample_main(int argc, char** argv) {
        "  sample -m model prompts.txt --beam 4 --json | jq .text\n"
        "  sample -m instruct --chat --prompt 'What is a shard?'\n"
        "  sample -m model --source --beam 4 <german >english",
-       {"model", "datastore", "ngrams", "with", "retrieve", "tokenizer"},
+       {"model", "adapter", "datastore", "ngrams", "with", "retrieve", "tokenizer"},
        {"model", "prompt",  "chat", "system",  "max-tokens", "temperature", "top-k",  "top-p",
         "beam",  "samples", "stop", "special", "datastore",  "cache",       "ngrams", "retrieve",
         "cite",  "weights", "json", "seed",    "jobs",       "output"}},

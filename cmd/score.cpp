@@ -84,6 +84,6 @@ int score_main(int argc, char** argv) {
        "a JSON line for each.",
        "  score -m model texts.txt\n"
        "  score -m model --datastore store questions.jsonl --report figures.json",
-       {"model", "datastore", "ngrams", "with", "retrieve", "tokenizer", "verbalizers"}},
+       {"model", "adapter", "datastore", "ngrams", "with", "retrieve", "tokenizer", "verbalizers"}},
       options, score);
 }

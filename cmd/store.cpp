@@ -130,7 +130,7 @@ int store_main(int argc, char** argv) {
                                 "  store info --json store | jq .rows", looked_at, info),
                    cli::command("search", "Show the entries that are nearest to a context.",
                                 "  store search -m model store 'Once upon a'", sought, search,
-                                {"model", "tokenizer"}),
+                                {"model", "adapter", "tokenizer"}),
                    cli::command("plan", "Say what a store will take before it is built.",
                                 "  store plan --entries 100M --width 512 --index IVF16384,PQ64x4fs",
                                 planned, plan),

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdint>
 #include <cstdlib>
@@ -24,6 +25,9 @@ using namespace std::string_view_literals;
 constexpr std::size_t kStartBytes = 4096;
 constexpr std::size_t kMostEntries = 10'000;  // of a folder that are looked at
 constexpr std::size_t kRefBytes = 4096;
+// Of a model's weights in its folder.
+constexpr std::array kWeightNames = {"model.safetensors"sv, "model.safetensors.index.json"sv,
+                                     "pytorch_model.bin"sv, "pytorch_model.bin.index.json"sv};
 
 bool is_there(const std::string& path) {
   std::error_code ignored;
@@ -130,8 +134,10 @@ PathKind folder_kind(const std::string& path, const std::string& name) {
   const auto has_any = [&](std::initializer_list<std::string_view> files) {
     return std::any_of(files.begin(), files.end(), has);
   };
+  // An adapter's trainer may leave its model's config.json there.
+  if (has("adapter_config.json") && !std::any_of(kWeightNames.begin(), kWeightNames.end(), has))
+    return PathKind::adapter;
   if (has("config.json")) return PathKind::model;
-  if (has("adapter_config.json")) return PathKind::adapter;
   if (has("snapshots") && has_any({"refs", "blobs"})) return PathKind::hub_model;
   if (name.starts_with("models--")) return PathKind::hub_model;
   if (has("store.json")) return PathKind::datastore;

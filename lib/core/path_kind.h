@@ -31,7 +31,7 @@ enum class PathKind {
   unreadable,
   // Folders.
   model,             ///< has config.json
-  adapter,           ///< has adapter_config.json, and no config.json
+  adapter,           ///< has adapter_config.json, and no model's weights
   hub_model,         ///< of a hub's cache: models--ORG--NAME
   hub_cache,         ///< folders of that kind are in it
   datastore,         ///< has store.json

@@ -105,7 +105,9 @@ std::shared_ptr<const nn::Model> in_shape_of(const Family& family,
 void ExportOptions::fields(core::FieldList& f) {
   f("family", family, "whose config.json and names of weights it gets", family_names());
   f("dtype", dtype, "numbers of the weights; auto: those of the model's files",
-    {"auto", "float32", "bfloat16", "float16"});
+    {"auto", "float32", "bfloat16", "float16", "q8_0"});
+  f("form", form, "a folder of transformers, or a GGUF file of llama.cpp's",
+    {"transformers", "gguf"});
 }
 
 void expect_no_other_model(const std::string& folder) {
@@ -161,6 +163,8 @@ NewModelFolder::NewModelFolder(const std::string& folder)
 
 ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
                           const std::string& folder) {
+  if (options.dtype == "q8_0")
+    core::fail(core::Code::usage, "--dtype q8_0: is of GGUF files; give --form gguf too");
   const NewModelFolder locked(folder);
   std::string type = options.family.empty() ? loaded.family : options.family;
   if (type.empty()) {
@@ -178,6 +182,11 @@ ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
   facts["family"] = type;
   set_type(*model, options.dtype, loaded.stored_type);
   return {type, save_once(folder, *model, facts, loaded.tokenizer, carried_of(loaded))};
+}
+
+ExportReport merge_model(const Loaded& loaded, ExportOptions options, const std::string& folder) {
+  if (options.dtype == "auto") options.dtype = name_of_type(loaded.stored_type);
+  return export_model(loaded, options, folder);
 }
 
 }  // namespace model

@@ -30,6 +30,7 @@ void set_type(const nn::Model& model, const std::string& name, torch::Dtype stor
 struct ExportOptions {
   std::string family;  ///< empty: the one that the folder is, else the first that has its shape
   std::string dtype = "auto";
+  std::string form = "transformers";  ///< or gguf, see export_gguf.h
   void fields(core::FieldList& f);
 };
 
@@ -42,6 +43,10 @@ struct ExportReport {
 /// The weights of `loaded` may get the type too. Throws as save_once(), in_shape_of(), set_type().
 ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
                           const std::string& folder);
+
+/// The same of a model that an adapter changed: auto is the type of the model's files, to which the
+/// weights are rounded.
+ExportReport merge_model(const Loaded& loaded, ExportOptions options, const std::string& folder);
 
 /// Throws Error{cannot_create} where `folder` holds a model or tokenizer that no export or import
 /// has written. For the start of a command: it reads no weights.

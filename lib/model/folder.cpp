@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
+#include "model/adapter.h"
 #include "model/families/family.h"
 #include "model/gguf/gguf_model.h"
 #include "model/model_path.h"
@@ -34,11 +35,6 @@ std::string other(const std::string& what, const std::string& path, const std::s
 
 void expect_none(const std::string& fault) {
   if (!fault.empty()) fail(Code::bad_data, "{}", fault);
-}
-
-// As transformers names it.
-const char* name_of_type(torch::Dtype type) {
-  return type == torch::kBFloat16 ? "bfloat16" : type == torch::kHalf ? "float16" : "float32";
 }
 
 std::string config_text(const nn::Model& model, const core::OrderedJson& facts,
@@ -82,6 +78,10 @@ class ComparedFile : public core::ByteSink {
 };
 
 }  // namespace
+
+const char* name_of_type(torch::Dtype type) {
+  return type == torch::kBFloat16 ? "bfloat16" : type == torch::kHalf ? "float16" : "float32";
+}
 
 void expect_model_folder(const std::string& folder) {
   if (is_gguf(folder)) return;
@@ -128,6 +128,7 @@ StoredConfig parse_config_of(const std::string& folder) {
     stored.json = core::read_json(stored.path, kConfigLimit);
   }
   stored.config = parse_config(stored.json, stored.path);
+  if (stored.config.part) stored.json = text_config(stored.json);
   return stored;
 }
 
@@ -170,23 +171,29 @@ Loaded load_unfinished(const UnfinishedRun& run, torch::Device device, torch::Dt
 
 }  // namespace
 
-Loaded load(const std::string& path, torch::Device device, std::optional<torch::Dtype> dtype) {
-  if (const auto run = unfinished_run(path))
+Loaded load(const std::string& path, torch::Device device, std::optional<torch::Dtype> dtype,
+            const std::string& adapter_folder) {
+  if (const auto run = unfinished_run(path); run && adapter_folder.empty())
     return load_unfinished(*run, device, dtype.value_or(torch::kFloat32));
-  const std::string folder = model_folder(path);
+  const auto beside = adapter_folder.empty() ? Beside::refused : Beside::left;
+  const std::string folder = model_folder(path, beside);
   StoredConfig stored = read_config(folder);
+  std::optional<Adapter> adapter;
+  if (!adapter_folder.empty()) adapter.emplace(adapter_folder);
   Loaded loaded;
   loaded.folder = folder;
+  loaded.adapter = adapter_folder;
   loaded.tokenizer = read_own_tokenizer(folder, stored.config.facts);
   const TensorFiles files(folder);
   files.verify();
   loaded.family = stored.config.family == nullptr ? "" : std::string(stored.config.family->type);
   loaded.stored_type = stored_type(files, stored.config.family);
   if (!dtype) dtype = dtype_of(files);
-  const auto read = read_model(stored.config, stored.path, files, *dtype);
+  const auto read =
+      read_model(stored.config, stored.path, files, *dtype, adapter ? &*adapter : nullptr);
   loaded.model = read.model;
   loaded.fingerprint = read.fingerprint;
-  expect_none(other_fingerprint(stored.path, files, loaded.fingerprint));
+  expect_none(other_fingerprint(stored.path, files, read.stored));
   loaded.config = std::move(stored.json);
   loaded.facts = std::move(stored.config.facts);
   loaded.model->to(device, *dtype);
@@ -233,7 +240,7 @@ bool is_saved(const std::string& folder, const nn::Model& model, const core::Ord
 
 bool is_model_file(std::string_view name) {
   return name == "config.json" || name == "tokenizer.json" || name == "model.safetensors" ||
-         is_carried(name);
+         name == kAdapterConfigFile || name == kAdapterWeightsFile || is_carried(name);
 }
 
 std::string tokenizer_fingerprint(const std::string& tokenizer) {

@@ -23,6 +23,7 @@ namespace model {
 /// A folder in memory.
 struct Loaded {
   std::string folder;                ///< model_folder() of what was given
+  std::string adapter;               ///< folder of the adapter that changed it; empty: none
   std::shared_ptr<nn::Model> model;  ///< in evaluation mode, on the device asked for
   std::string tokenizer;             ///< tokenizer.json in canonical form; empty: none there
   core::Json config;                 ///< config.json, whole
@@ -31,6 +32,9 @@ struct Loaded {
   torch::Dtype stored_type = torch::kFloat32;  ///< stored_type() of its files
   TrainingFacts facts;
 };
+
+/// "float32", "bfloat16" or "float16", as transformers names a type of weights.
+const char* name_of_type(torch::Dtype type);
 
 /// Throws Error{no_input} if it is neither a GGUF file nor a model folder that is complete. (What a
 /// path means that a user gives: model_path.h.)
@@ -65,8 +69,10 @@ std::string other_fingerprint(const std::string& config_path, const TensorFiles&
 /// if it is no model folder or not complete yet, Error{bad_config} for a key of config.json that is
 /// missing, unknown or wrong, Error{bad_data} naming the tensor that is missing, superfluous, of a
 /// wrong shape or not finite, or when weights or tokenizer are not those that were written.
+/// `adapter` (empty: none): the folder of an adapter (adapter.h) whose terms are added to the
+/// weights; throws as Adapter too.
 Loaded load(const std::string& path, torch::Device device = torch::kCPU,
-            std::optional<torch::Dtype> dtype = torch::kFloat32);
+            std::optional<torch::Dtype> dtype = torch::kFloat32, const std::string& adapter = {});
 
 /// Gives a model whose folder has no tokenizer the one at `path` (tokenizer.json, or "bytes"); an
 /// empty path gives none. Throws Error{bad_data} if it has another, and as text::load_tokenizer()
@@ -88,8 +94,8 @@ void save(const std::string& folder, const nn::Model& model, const core::Ordered
 bool is_saved(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
               const std::string& tokenizer, const Carried& carried = {});
 
-/// config.json, tokenizer.json, model.safetensors and those of carried_names(): the names that
-/// save() gives.
+/// config.json, tokenizer.json, model.safetensors, those of carried_names() and an adapter's two:
+/// the names that save() and save_adapter() give.
 bool is_model_file(std::string_view name);
 
 /// XXH3-128 of a tokenizer's canonical JSON, hex; empty for none.

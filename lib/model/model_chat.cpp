@@ -7,8 +7,16 @@
 
 namespace model {
 
+std::string chat_source_of(const std::string& given) {
+  const std::string path = model_folder(given, Beside::left);
+  if (is_gguf(path))
+    return std::string(GgufFile(path).text("tokenizer.chat_template").value_or(""));
+  const auto chat = text::Chat::of_folder(path);
+  return chat ? chat->source() : "";
+}
+
 text::Chat chat_of(const std::string& given) {
-  const std::string path = model_folder(given);
+  const std::string path = model_folder(given, Beside::left);
   if (!is_gguf(path)) return text::Chat::in_folder(path);
   const GgufFile file(path);
   const auto source = file.text("tokenizer.chat_template");

@@ -11,4 +11,7 @@ namespace model {
 /// Throws Error{bad_data} where there is none, saying what to do, and as model_folder() does.
 text::Chat chat_of(const std::string& given);
 
+/// The source of that template; empty: there is none.
+std::string chat_source_of(const std::string& given);
+
 }  // namespace model

@@ -120,10 +120,30 @@ void refuse_quantized(const core::Json& json, const std::string& origin) {
 
 }  // namespace
 
-Config parse_config(const core::Json& json, const std::string& origin) {
-  if (!json.is_object()) fail(Code::bad_config, "{}: not a JSON object", origin);
+core::Json text_config(const core::Json& json) {
+  if (!json.is_object() || !json.contains("text_config") || !json["text_config"].is_object() ||
+      json.value("model_type", core::Json()) != "gemma3")
+    return nullptr;
+  // What the released files leave to transformers' defaults.
+  core::Json text = {{"model_type", "gemma3_text"}, {"vocab_size", 262208},
+                     {"hidden_size", 2304},         {"intermediate_size", 9216},
+                     {"num_hidden_layers", 26},     {"num_attention_heads", 8},
+                     {"num_key_value_heads", 4}};
+  for (const auto& [key, value] : json["text_config"].items())
+    if (!value.is_null()) text[key] = value;
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "dtype", "torch_dtype",
+                          "quantization_config", "tie_word_embeddings"})
+    if (json.contains(key) && !text.contains(key)) text[key] = json[key];
+  return text;
+}
+
+Config parse_config(const core::Json& whole, const std::string& origin) {
+  if (!whole.is_object()) fail(Code::bad_config, "{}: not a JSON object", origin);
+  const auto inner = text_config(whole);
+  const core::Json& json = inner.is_null() ? whole : inner;
   refuse_quantized(json, origin);
   Config config;
+  config.part = !inner.is_null();
   const auto type = json.contains("model_type") ? get<std::string>(json, "model_type", origin) : "";
   if (!type.empty()) config.family = &family_named(type, origin);
   if (json.contains(kOwn)) {
@@ -143,6 +163,8 @@ Config parse_config(const core::Json& json, const std::string& origin) {
     }
   } else if (config.family != nullptr) {
     config.options = family_options(*config.family, json, origin, &config.vocabulary);
+    if (config.family->factors != nullptr)
+      config.factors = config.family->factors(ConfigKeys(json, origin));
   } else {
     fail(Code::bad_config, "{}: neither \"{}\" nor \"model_type\" in it: not a model's", origin,
          kOwn);

@@ -27,9 +27,17 @@ struct TrainingFacts {
 struct Config {
   nn::ModelOptions options;
   std::int64_t vocabulary = 0;
-  const Family* family = nullptr;  ///< whose layout the weights have; null: their own
+  const Family* family = nullptr;       ///< whose layout the weights have; null: their own
+  std::vector<WeightFactor> factors{};  ///< of the weights in the files
+  /// Whether the model is one part of several in the files (text_config), whose other parts are
+  /// left out.
+  bool part = false;
   TrainingFacts facts;
 };
+
+/// The config.json of the text's part of a model of several (Gemma 3's with images), with the
+/// defaults of that family; null: `json` is no such model's.
+core::Json text_config(const core::Json& json);
 
 /// Throws Error{bad_config} naming origin and key for whatever is missing, unknown, of a wrong type
 /// or out of range, and where "tessera" and the keys of transformers contradict each other.

@@ -8,6 +8,7 @@
 #include "core/file_text.h"
 #include "core/io.h"
 #include "core/path_kind.h"
+#include "model/adapter.h"
 #include "model/unfinished.h"
 
 namespace model {
@@ -18,25 +19,9 @@ using core::fail;
 using core::PathKind;
 namespace fs = std::filesystem;
 
-constexpr std::size_t kAdapterConfigBytes = std::size_t{1} << 20;
-constexpr const char* kMerging =
-    "merge it into its model and save that: "
-    "PeftModel.from_pretrained(MODEL, ADAPTER).merge_and_unload().save_pretrained(DIR)";
-
 std::string folder_of(const std::string& file) {
   const auto slash = file.rfind('/');
   return slash == file.npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
-}
-
-// "; made of ORG/NAME", if the adapter says so.
-std::string base_of(const std::string& folder) {
-  try {
-    const auto config = core::read_json(folder + "/adapter_config.json", kAdapterConfigBytes);
-    const auto base = config.is_object() ? config.value("base_model_name_or_path", "") : "";
-    return base.empty() ? "" : " of " + base;
-  } catch (const std::exception&) {
-    return {};
-  }
 }
 
 // Folders in it that are models: a trainer's checkpoint-500.
@@ -58,9 +43,11 @@ std::string gguf_inside(const std::string& folder) {
 
 [[noreturn]] void refuse_folder_without_config(const std::string& path, PathKind kind) {
   constexpr const char* kNone = "no config.json in it: not a model's folder";
-  if (kind == PathKind::adapter)
-    fail(Code::bad_data, "{}: an adapter (LoRA or the like){}, no model; {}", path, base_of(path),
-         kMerging);
+  if (kind == PathKind::adapter) {
+    const auto base = adapter_base(path);
+    fail(Code::bad_data, "{}: an adapter{}, no model; give the model and --adapter {}", path,
+         base.empty() ? "" : " of " + base, path);
+  }
   if (kind == PathKind::hub_cache)
     fail(Code::no_input, "{}: a hub's cache of several models; give one of its models--*", path);
   if (kind == PathKind::checkpoints)
@@ -80,13 +67,13 @@ std::string gguf_inside(const std::string& folder) {
 }
 
 // A file that stands for its folder; throws for any other.
-std::string folder_of_file(const std::string& path, PathKind kind) {
+std::string folder_of_file(const std::string& path, PathKind kind, Beside beside) {
   const std::string name = path.substr(path.rfind('/') + 1);
   const std::string folder = folder_of(path);
   const bool weights = name == "model.safetensors" || name == "model.safetensors.index.json" ||
                        (name.starts_with("model-") && name.ends_with(".safetensors"));
   if (name == "config.json" || (weights && core::exists(folder + "/config.json")))
-    return model_folder(folder);
+    return model_folder(folder, beside);
   switch (kind) {
     case PathKind::torch_file:
       fail(Code::bad_data,
@@ -109,7 +96,7 @@ std::string folder_of_file(const std::string& path, PathKind kind) {
 
 }  // namespace
 
-std::string model_folder(const std::string& path) {
+std::string model_folder(const std::string& path, Beside beside) {
   const PathKind kind = core::path_kind(path);
   switch (kind) {
     case PathKind::hub_id:
@@ -121,13 +108,13 @@ std::string model_folder(const std::string& path) {
     case PathKind::gguf:
       return path;
     case PathKind::hub_model:
-      return model_folder(core::followed_snapshot(path));
+      return model_folder(core::followed_snapshot(path), beside);
     case PathKind::model:
-      if (core::exists(path + "/adapter_config.json"))
+      if (beside == Beside::refused && core::exists(path + "/" + kAdapterConfigFile))
         fail(Code::bad_config,
-             "{}: adapter_config.json beside config.json: an adapter that is not applied; {}, "
-             "or move adapter_config.json away to have the model alone",
-             path, kMerging);
+             "{}: {} beside config.json: give --adapter {} to apply the adapter, "
+             "or move {} away to have the model alone",
+             path, kAdapterConfigFile, path, kAdapterConfigFile);
       return path;
     case PathKind::adapter:
     case PathKind::hub_cache:
@@ -140,7 +127,7 @@ std::string model_folder(const std::string& path) {
       if (const auto run = unfinished_run(path)) return run->folder;
       refuse_folder_without_config(path, kind);
     default:
-      return folder_of_file(path, kind);
+      return folder_of_file(path, kind, beside);
   }
 }
 

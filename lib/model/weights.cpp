@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "model/adapter.h"
 #include "model/families/family.h"
 #include "nn/base/memory_error.h"
 #include "nn/layers/init.h"
@@ -43,20 +44,30 @@ bool is_finite(const torch::Tensor& tensor) {
   return torch::isfinite(least).item<bool>() && torch::isfinite(most).item<bool>();
 }
 
-/// The fingerprint of a model of `n` weights, each of which is asked for once, in the order of
-/// their names, as float32.
-core::Digest digest_of(const nn::ModelOptions& options, std::int64_t vocabulary, std::size_t n,
-                       const std::function<std::string(std::size_t)>& name,
-                       const std::function<torch::Tensor(std::size_t)>& values) {
+/// The fingerprint of weights that are added in the order of their names, as float32.
+class WeightsDigest {
+ public:
+  void add(const std::string& name, const torch::Tensor& values) {
+    hash_tensor(weights_, name, values);
+  }
+  core::Digest of(const nn::ModelOptions& options, std::int64_t vocabulary) {
+    core::Hasher all;
+    all.update(options_digest(options, vocabulary).hex());
+    all.update(weights_.digest().hex());
+    return all.digest();
+  }
+
+ private:
+  core::Hasher weights_;
+};
+
+/// 0 to n - 1 in the order of their names.
+std::vector<std::size_t> by_name(std::size_t n,
+                                 const std::function<std::string(std::size_t)>& name) {
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](auto a, auto b) { return name(a) < name(b); });
-  core::Hasher weights;
-  for (const auto i : order) hash_tensor(weights, name(i), values(i));
-  core::Hasher all;
-  all.update(options_digest(options, vocabulary).hex());
-  all.update(weights.digest().hex());
-  return all.digest();
+  return order;
 }
 
 }  // namespace
@@ -83,6 +94,7 @@ StoredWeights::StoredWeights(const Config& config, const std::string& config_ori
 
 void StoredWeights::find_names() {
   const Family& family = *config_.family;
+  if (config_.part) find_names_of_part();
   // Some files leave out what every name begins with.
   const auto first = std::find_if(weights_.begin(), weights_.end(), [&](const Weight& weight) {
     const auto& name = weight.pieces[0].tensor;
@@ -96,6 +108,21 @@ void StoredWeights::find_names() {
   const auto head = head_name(family, config_.options);
   if (config_.options.vocabulary.tied && !files_.has(embedding) && files_.has(head))
     embedding = head;
+}
+
+// What stands before the names of the text's part of a model of several.
+void StoredWeights::find_names_of_part() {
+  const auto& base = config_.family->base;
+  for (const std::string before : {"language_model.", "model.language_model."}) {
+    const bool bare = before.starts_with(base);
+    const auto renamed = [&](const std::string& name) {
+      return before + (bare && name.starts_with(base) ? name.substr(base.size()) : name);
+    };
+    if (!files_.has(renamed(weights_[0].pieces[0].tensor))) continue;
+    for (auto& weight : weights_)
+      for (auto& piece : weight.pieces) piece.tensor = renamed(piece.tensor);
+    return;
+  }
 }
 
 std::int64_t StoredWeights::parameter_count() const {
@@ -132,6 +159,9 @@ void StoredWeights::check_others(const FaultFound& found) const {
     for (const auto& piece : weight.pieces) known.insert(piece.tensor);
   for (const auto& name : files_.tensors()) {
     if (known.count(name) > 0 || is_buffer(config_.family, name)) continue;
+    if (config_.part && (name.find("vision_tower.") != name.npos ||
+                         name.find("multi_modal_projector.") != name.npos))
+      continue;
     const bool tied = config_.family != nullptr && config_.options.vocabulary.tied;
     if (!tied || name != head_name(*config_.family, config_.options)) {
       found(fmt::format("{}: tensor {} {} belongs to no part of the model", files_.file_of(name),
@@ -164,6 +194,7 @@ void StoredWeights::read_into(std::size_t i, const torch::Tensor& weight,
     } else {
       target.copy_(piece.here(files_.read(name)));
     }
+    if (const double by = factor(i); by != 1) target.mul_(by);
     if (!is_finite(target))
       found(fmt::format("{}: tensor {} holds a value that is not finite", files_.file_of(name),
                         name));
@@ -195,43 +226,51 @@ torch::Dtype stored_type(const TensorFiles& files, const Family* family) {
 }
 
 ReadModel read_model(const Config& config, const std::string& config_origin,
-                     const TensorFiles& files, torch::Dtype dtype) {
+                     const TensorFiles& files, torch::Dtype dtype, const Adapter* adapter) {
   const StoredWeights stored(config, config_origin, files);
   stored.check(refuse);
+  std::vector<std::vector<Adapter::Change>> changes(stored.size());
+  if (adapter != nullptr) changes = adapter->changes(config, stored);
   const torch::NoGradGuard no_grad;
   const nn::NoFirstValues unset;  // torch's generator stays as it is
   const nn::ParameterType type(dtype);
   const auto model = std::make_shared<nn::Model>(config.options, config.vocabulary);
   const auto weights = model->named_weights();
-  const auto read = [&](std::size_t i) {
-    const torch::Tensor& weight = weights[i].second;
+  WeightsDigest as_stored, as_changed;
+  for (const auto i : by_name(weights.size(), [&](std::size_t i) { return weights[i].first; })) {
+    const auto& [name, weight] = weights[i];
     const auto wide =
         dtype == torch::kFloat32 ? weight : torch::empty(weight.sizes(), torch::kFloat32);
     stored.read_into(i, wide, refuse);
+    as_stored.add(name, wide);
+    if (adapter != nullptr) {
+      adapter->apply(changes[i], wide, refuse);
+      as_changed.add(name, wide);
+    }
     if (dtype != torch::kFloat32) torch::Tensor(weight).copy_(wide);
-    return wide;
-  };
-  const auto name = [&](std::size_t i) { return weights[i].first; };
-  return {model, digest_of(config.options, config.vocabulary, weights.size(), name, read)};
+  }
+  const auto digest = as_stored.of(config.options, config.vocabulary);
+  return {model, adapter == nullptr ? digest : as_changed.of(config.options, config.vocabulary),
+          digest};
 }
 
 core::Digest fingerprint(const nn::Model& model) {
   const auto weights = model.named_weights();
-  return digest_of(
-      model.options, model.vocabulary, weights.size(),
-      [&](std::size_t i) { return weights[i].first; },
-      [&](std::size_t i) { return weights[i].second.detach().to(torch::kFloat32); });
+  WeightsDigest digest;
+  for (const auto i : by_name(weights.size(), [&](std::size_t i) { return weights[i].first; }))
+    digest.add(weights[i].first, weights[i].second.detach().to(torch::kFloat32));
+  return digest.of(model.options, model.vocabulary);
 }
 
 core::Digest fingerprint(const Config& config, const StoredWeights& weights,
                          const FaultFound& found) {
-  const auto read = [&](std::size_t i) {
+  WeightsDigest digest;
+  for (const auto i : by_name(weights.size(), [&](std::size_t i) { return weights.name(i); })) {
     auto values = torch::empty(weights.shape(i), torch::kFloat32);
     weights.read_into(i, values, found);
-    return values;
-  };
-  const auto name = [&](std::size_t i) { return weights.name(i); };
-  return digest_of(config.options, config.vocabulary, weights.size(), name, read);
+    digest.add(weights.name(i), values);
+  }
+  return digest.of(config.options, config.vocabulary);
 }
 
 }  // namespace model

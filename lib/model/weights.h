@@ -39,6 +39,8 @@ class StoredWeights {
   const std::string& name(std::size_t i) const { return weights_[i].name; }
   const std::vector<std::int64_t>& shape(std::size_t i) const { return weights_[i].shape; }
   std::int64_t parameter_count() const;
+  /// What its numbers in the files are multiplied by.
+  double factor(std::size_t i) const { return factor_of(config_.factors, weights_[i].name); }
 
   /// Tells of each tensor that is missing, superfluous, of a wrong shape or dtype.
   void check(const FaultFound& found) const;
@@ -55,6 +57,7 @@ class StoredWeights {
     std::vector<Piece> pieces;  ///< with the names in the files
   };
   void find_names();  // that a family's file has for them
+  void find_names_of_part();
   std::string fault(const Weight& weight, const Piece& piece) const;  // empty: none
   void check_others(const FaultFound& found) const;
 
@@ -66,19 +69,24 @@ class StoredWeights {
 /// The weights as a file of the family has them (null: their own names), views of the model's.
 NamedTensors weights_to_write(const nn::Model& model, const Family* family);
 
+class Adapter;  // adapter.h
+
 /// A model and its fingerprint().
 struct ReadModel {
   std::shared_ptr<nn::Model> model;
   core::Digest fingerprint;
+  core::Digest stored;  ///< of the files' weights, without what an adapter changed
 };
 
-/// A model of config.options with the files' weights, on the CPU: as float32, then as `dtype`.
+/// A model of config.options with the files' weights, on the CPU: as float32, changed as `adapter`
+/// says (null: not), then as `dtype`.
 /// Nothing is allocated before names and shapes agree; beside the model there is one weight at a
 /// time. torch's generator stays as it is. Throws Error{bad_config} if no model can be made of the
 /// options, Error{bad_data} naming the tensor that is missing, superfluous, of a wrong shape or
-/// dtype, or not finite.
+/// dtype, or not finite; and as Adapter::changes().
 ReadModel read_model(const Config& config, const std::string& config_origin,
-                     const TensorFiles& files, torch::Dtype dtype = torch::kFloat32);
+                     const TensorFiles& files, torch::Dtype dtype = torch::kFloat32,
+                     const Adapter* adapter = nullptr);
 
 /// The type in which all of the files' tensors stand, bfloat16; else float32.
 torch::Dtype dtype_of(const TensorFiles& files);

@@ -5,6 +5,7 @@
 #include "core/io.h"
 #include "core/json.h"
 #include "infer/windows/begin.h"
+#include "model/adapter.h"
 #include "model/folder.h"
 #include "model/model_config.h"
 #include "nn/base/arch_facts.h"
@@ -28,7 +29,7 @@ struct From {
 };
 
 From model_from(const Job& job, const shard::Dataset& data, std::string& tokenizer) {
-  const auto loaded = model::load(job.from);
+  const auto loaded = model::load(job.from, torch::kCPU, torch::kFloat32, job.adapter);
   model::check_tokenizer(loaded, data.header(), data.name());
   if (!loaded.tokenizer.empty()) tokenizer = loaded.tokenizer;
   nn::ModelOptions options = loaded.model->options, asked = job.model;
@@ -101,6 +102,7 @@ core::OrderedJson training_facts(const Job& job, const Run& run, const std::stri
   const auto model = core::to_json(run.model->options), recipe = core::to_json(run.recipe);
   for (const auto& [key, value] : model.items()) training[key] = value;
   for (const auto& [key, value] : recipe.items()) {
+    if (!run.lora && key.starts_with("lora")) continue;
     if (key != "order" && key != "targets") training[key] = value;  // paths; fingerprints count
   }
   return training;
@@ -186,11 +188,15 @@ void settle_fine_tuning(const Job& job, Run& run) {
   std::vector<std::string> taken, flags;
   if (recipe.optimiser.lr == 0) {
     const bool nag = recipe.optimiser.optimiser == "nag";
-    recipe.optimiser.lr = nag ? 2e-3 : 2e-5;
+    // Terms that begin at 0 take longer steps than weights that have learned.
+    recipe.optimiser.lr = nag ? 2e-3 : recipe.lora.any() ? 2e-4 : 2e-5;
     if (kept("lr"))
       recipe.optimiser.lr = begun["lr"].get<double>();
     else
-      taken.emplace_back(nag ? "rate 2e-3" : "rate 2e-5"), flags.emplace_back("--lr");
+      taken.emplace_back(nag                 ? "rate 2e-3"
+                         : recipe.lora.any() ? "rate 2e-4"
+                                             : "rate 2e-5"),
+          flags.emplace_back("--lr");
   }
   if (recipe.steps == 0 && recipe.epochs == 0) {
     if (kept("steps"))
@@ -201,6 +207,25 @@ void settle_fine_tuning(const Job& job, Run& run) {
   if (!taken.empty())
     run.note = fmt::format("--from: {}; {} {}", fmt::join(taken, ", "), fmt::join(flags, " and "),
                            flags.size() > 1 ? "set others" : "sets another");
+}
+
+// The terms that are trained in the place of the model's weights.
+void add_terms(const Job& job, const From& from, Run& run) {
+  const auto expect = [](bool holds, const char* what) {
+    if (!holds) core::fail(core::Code::usage, "--lora: {}", what);
+  };
+  if (!run.recipe.lora.any()) return;
+  expect(!job.from.empty(), "give the model that the adapter is for, --from MODEL");
+  expect(job.adapter.empty(),
+         "an adapter of an adapted model has no model to go with; make one by "
+         "model merge and give that to --from");
+  const auto* const family = model::family_of(run.model->options, from.family);
+  if (family == nullptr)
+    core::fail(core::Code::usage,
+               "--lora: {} is of no family of transformers, whose names an "
+               "adapter has; train its weights",
+               job.from);
+  run.lora = std::make_shared<Lora>(run.model, *family, run.recipe.lora);
 }
 
 // What the model's folder says of the run.
@@ -238,6 +263,7 @@ void Job::fields(core::FieldList& f) {
   recipe.fields(f);
   const auto in_run = f.group("Run");
   f("from", from, "start from the weights of a model (Tessera's, or one of transformers)");
+  model::adapter_field(f, adapter);
   f("valid", valid, "shard to validate on; the best model is kept");
   validation.fields(f);
 }
@@ -249,6 +275,8 @@ Run prepare(const Job& job) {
   run.seed = job.seed;
   run.device = job.device;
   run.record = job.record;
+  if (!job.adapter.empty() && job.from.empty())
+    core::fail(core::Code::usage, "--adapter: give the model that it is of, --from MODEL");
   settle_fine_tuning(job, run);
   open_data(job, run);
   const From from = job.from.empty() ? From{} : model_from(job, *run.data, run.tokenizer);
@@ -257,6 +285,8 @@ Run prepare(const Job& job) {
                   ? from.model
                   : new_model(job.model, static_cast<std::int64_t>(run.data->header().vocabulary));
   check_model(run);
+  run.from = job.from;
+  add_terms(job, from, run);
   open_targets(run);
   run.rules = rules_of(run);
   describe(job, from, run);

@@ -13,6 +13,7 @@
 #include "nn/base/torch.h"
 #include "shard/dataset.h"
 #include "train/batches.h"
+#include "train/lora.h"
 #include "train/run_folder.h"
 #include "train/target_shard.h"
 #include "train/train_options.h"
@@ -36,6 +37,7 @@ struct Job {
   std::set<std::string> given;      ///< options that were given, not left at their default
   std::vector<std::string> shards;  ///< data; no "-": see RunFolder::spool_stdin
   std::string from;                 ///< a model folder to start from, or empty
+  std::string adapter;              ///< of that model; empty: none
   std::string folder;               ///< of the run; empty: none (--plan)
   std::string valid;                ///< a shard, or empty
   ValidationOptions validation;
@@ -56,7 +58,9 @@ struct Run {
   TokenRules rules;
   std::shared_ptr<nn::Model> model;
   std::string tokenizer;
-  model::Carried carried;  ///< of the model it started from
+  model::Carried carried;      ///< of the model it started from
+  std::string from;            ///< where that is
+  std::shared_ptr<Lora> lora;  ///< null: the weights are trained
   std::uint64_t seed = 1;
   torch::Device device = torch::kCPU;
   bool record = true;

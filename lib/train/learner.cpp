@@ -90,7 +90,7 @@ MicroBatch rows_of_batch(const MicroBatch& micro, std::int64_t begin, std::int64
 
 Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries,
                  std::uint64_t seed, torch::Device device, std::shared_ptr<ranks::Group> group,
-                 bool record)
+                 bool record, std::shared_ptr<Lora> lora)
     : model_(std::move(model)),
       recipe_(recipe),
       group_(std::move(group)),
@@ -103,7 +103,8 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
       loss_work_{nn::loss_block_bytes(nn::device_memory(device)), bfloat16_ && !device.is_cpu()},
       plain_steps_(share_of(recipe.objective.plain_warmup, recipe.steps)),
       memory_(memory_of(recipe.objective)),
-      schedule_(recipe.schedule, recipe.optimiser.lr, recipe.steps) {
+      schedule_(recipe.schedule, recipe.optimiser.lr, recipe.steps),
+      lora_(std::move(lora)) {
   expect_equal_shares(recipe.batches, carries, team_);
   if (!device.is_cpu()) nn::set_deterministic(recipe.deterministic);
   const std::int64_t own = carries ? recipe.batches.lanes / group_->size() : 1;
@@ -112,9 +113,10 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
   lanes_.assign(static_cast<std::size_t>(own), Lane{{}, previous});
   model_->to(device_);
   model_->train();
-  optimiser_ = make_optimiser(recipe.optimiser, model_->named_weights());
+  if (lora_) lora_->to(device_);
+  optimiser_ = make_optimiser(recipe.optimiser, lora_ ? lora_->weights() : model_->named_weights());
   const bool alike = !carries && team_.size() == 1 && !memory_.ext;
-  if (record && alike && nn::graph_calls(device_) != nullptr &&
+  if (record && alike && !lora_ && nn::graph_calls(device_) != nullptr &&
       FixedMicroBatch::fits(model_->options))
     fixed_ = std::make_unique<FixedMicroBatch>(optimiser_->weights(), device_);
 }
@@ -228,13 +230,16 @@ Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_b
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
     for (const auto& micro : micro_batches) {
       const auto own = own_rows(micro, lane);
-      sum.add(backward(step, micro, own, lane), own.tokens);
+      const auto nats = backward(step, micro, own, lane);
+      if (lora_) lora_->take_gradients();
+      sum.add(nats, own.tokens);
     }
   }
   Update update;
   sum.finish(update);
   update.lr = schedule_.at(step);
   descend(update, *optimiser_, recipe_.optimiser.clip, step);
+  if (lora_) lora_->apply();
   return update;
 }
 
@@ -252,7 +257,9 @@ torch::Tensor Learner::rows_of(const torch::Tensor& all, std::size_t own) const 
 }
 
 void Learner::put(model::Checkpoint& checkpoint) const {
-  checkpoint.put_weights("model", *model_);
+  if (!lora_) checkpoint.put_weights("model", *model_);
+  if (lora_)
+    for (const auto& [name, values] : lora_->weights()) checkpoint.tensors["lora." + name] = values;
   put_optimiser(checkpoint, *optimiser_);
   const auto put = [&](const char* part, const auto& of) {
     const nn::State& first = of(lanes_[0]);
@@ -269,7 +276,14 @@ void Learner::put(model::Checkpoint& checkpoint) const {
 }
 
 void Learner::get(const model::Checkpoint& checkpoint) {
-  checkpoint.get_weights("model", *model_);
+  if (lora_) {
+    const torch::NoGradGuard no_grad;
+    for (const auto& [name, values] : lora_->weights())
+      torch::Tensor(values).copy_(checkpoint.tensor("lora." + name));
+    lora_->apply();
+  } else {
+    checkpoint.get_weights("model", *model_);
+  }
   get_optimiser(checkpoint, *optimiser_);
   const auto get = [&](const char* part, const auto& of) {
     const auto state = checkpoint.get_state(part, device_);

@@ -16,6 +16,7 @@
 #include "ranks/team.h"
 #include "train/batches.h"
 #include "train/fixed_micro_batch.h"
+#include "train/lora.h"
 #include "train/optimiser.h"
 #include "train/schedule.h"
 #include "train/train_options.h"
@@ -36,10 +37,10 @@ class Learner {
  public:
   /// `recipe` resolved. `carries`: rows of consecutive micro-batches continue each other. Moves the
   /// model to `device`; there micro-batches that are alike are recorded with `record`
-  /// (fixed_micro_batch.h). Throws Error{usage} if the processes cannot have equal shares.
+  /// (fixed_micro_batch.h). With `lora`, its terms of the model are trained, else the weights. Throws Error{usage} if the processes cannot have equal shares.
   Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries, std::uint64_t seed,
           torch::Device device, std::shared_ptr<ranks::Group> group = ranks::Group::alone(),
-          bool record = true);
+          bool record = true, std::shared_ptr<Lora> lora = nullptr);
 
   /// Which of an update's micro-batches this process takes: of rows that carry on some of every
   /// one, else whole ones, the same for all of a team.
@@ -98,6 +99,7 @@ class Learner {
   std::int64_t plain_steps_;
   nn::MemoryRule memory_;
   Schedule schedule_;
+  std::shared_ptr<Lora> lora_;  // null: the weights are trained
   std::unique_ptr<Optimiser> optimiser_;
   std::unique_ptr<FixedMicroBatch> fixed_;  // null: none can be
   std::int64_t first_lane_;

@@ -9,6 +9,7 @@
 #include "core/file_text.h"
 #include "core/io.h"
 #include "core/leftovers.h"
+#include "model/adapter.h"
 #include "model/checkpoint.h"
 #include "model/folder.h"
 #include "ranks/meeting_file.h"
@@ -73,7 +74,9 @@ RunFolder::RunFolder(const std::string& path, Role role) : path_(path) {
                 core::FolderLock::Absent::made);
 }
 
-bool RunFolder::finished() const { return fs::exists(file("model.safetensors")); }
+bool RunFolder::finished() const {
+  return fs::exists(file("model.safetensors")) || fs::exists(file(model::kAdapterWeightsFile));
+}
 
 std::vector<std::string> RunFolder::spool_stdin(std::vector<std::string> paths) const {
   if (paths.empty()) paths.push_back("-");

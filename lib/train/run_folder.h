@@ -31,7 +31,7 @@ class RunFolder {
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
-  /// model.safetensors is there.
+  /// The model, or the adapter, is there.
   bool finished() const;
 
   /// "-" (or no path at all) becomes the copy of stdin in the folder, which is made if it is not

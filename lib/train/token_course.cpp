@@ -36,7 +36,7 @@ TokenCourse::TokenCourse(Run run, std::shared_ptr<ranks::Group> group)
     : Course(terms_of(run)),
       run_(std::move(run)),
       learner_(run_.model, run_.recipe, run_.order->carries(), run_.seed, run_.device,
-               std::move(group), run_.record) {
+               std::move(group), run_.record, run_.lora) {
   if (learns_memory(run_) && !validates_memory(run_)) calibration_ = calibration_batches(run_);
 }
 
@@ -65,6 +65,7 @@ std::optional<double> TokenCourse::calibrated() {
 }
 
 void TokenCourse::save(const std::string& folder, std::optional<double> joint_temperature) const {
+  if (run_.lora) return run_.lora->save(folder, run_.from);
   core::OrderedJson facts;
   for (const auto& [key, value] : run_.facts.items()) {
     facts[key] = value;

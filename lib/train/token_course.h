@@ -20,7 +20,9 @@ class TokenCourse : public Course {
   explicit TokenCourse(Run run, std::shared_ptr<ranks::Group> group = ranks::Group::alone());
   Update update(std::int64_t step, std::int64_t data) override;
   double waited_s() const override { return prefetch_ ? prefetch_->waited_s() : 0; }
-  NamedWeights weights() const override { return run_.model->named_weights(); }
+  NamedWeights weights() const override {
+    return run_.lora ? run_.lora->weights() : run_.model->named_weights();
+  }
   Valid validate() override;
   std::optional<double> calibrated() override;
   void put(model::Checkpoint& checkpoint) const override { learner_.put(checkpoint); }

@@ -68,7 +68,8 @@ void OptimiserOptions::fields(core::FieldList& f) {
   const auto in_optimiser = f.group("Optimiser");
   f("optimiser", optimiser, "adamw; radam; adam and nag as fairseq has them",
     {"adamw", "radam", "adam", "nag"});
-  f("lr", lr, "highest learning rate; 0: 1e-3, or 0.1 for nag; with --from 2e-5, or 2e-3")
+  f("lr", lr,
+    "highest learning rate; 0: 1e-3, or 0.1 for nag; with --from 2e-5, or 2e-3; with --lora 2e-4")
       .between(0, 1000);
   f("beta1", beta1, "adam, adamw, radam: decay of the mean gradient").at_least(0).below(1);
   f("beta2", beta2, "adam, adamw, radam: decay of the mean square").at_least(0).below(1);
@@ -100,6 +101,18 @@ void ScheduleOptions::fields(core::FieldList& f) {
       .at_most(1);
 }
 
+void LoraOptions::fields(core::FieldList& f) {
+  const auto in_lora = f.group("Low-rank adapter");
+  f("lora", lora,
+    "with --from: train terms of this rank that are added to the matrices, and save them as an "
+    "adapter of peft's; 0: train all weights")
+      .between(0, 65536);
+  f("lora-alpha", lora_alpha, "the terms are multiplied by this over the rank; 0: twice the rank")
+      .between(0, 1e6);
+  f("lora-targets", lora_targets,
+    "which matrices, and again for each: a name as transformers has it (q_proj), or all-linear");
+}
+
 void Recipe::fields(core::FieldList& f) {
   const auto in_length = f.group("Length");
   f("steps", steps,
@@ -111,6 +124,7 @@ void Recipe::fields(core::FieldList& f) {
   objective.fields(f);
   optimiser.fields(f);
   schedule.fields(f);
+  lora.fields(f);
   const auto in_run = f.group("Run");
   f("precision", precision, "of the model's products; auto: float32 on the CPU, bfloat16 on a GPU",
     {"auto", "float32", "bfloat16"});
@@ -144,6 +158,10 @@ void check(const Recipe& recipe) {
          "label-smoothing", "the loss with --memory is not smoothed; leave one of them out");
   const bool alone =
       objective.label_smoothing == 0 && !nn::MemoryRule::parse(objective.memory).any();
+  expect(!recipe.lora.any() || !nn::MemoryRule::parse(objective.memory).any(), "lora",
+         "an adapter cannot say what memory it was trained with; leave --memory out");
+  expect(!recipe.lora.any() || recipe.average_last == 0, "lora",
+         "a mean of terms is not the mean of what they add; leave --average-last out");
   expect(objective.targets.empty() || alone, "targets",
          "is a loss without --memory and --label-smoothing; leave them out");
 }

@@ -69,9 +69,20 @@ struct ScheduleOptions {
   void fields(core::FieldList& f);
 };
 
+/// Low-rank terms in the place of the weights, see lora.h.
+struct LoraOptions {
+  std::int64_t lora = 0;  ///< rank of the terms; 0: all weights are trained
+  double lora_alpha = 0;  ///< s times the rank; 0 (auto): twice the rank
+  std::vector<std::string> lora_targets = {"all-linear"};
+  bool any() const { return lora > 0; }
+  double alpha() const { return lora_alpha > 0 ? lora_alpha : 2 * static_cast<double>(lora); }
+  void fields(core::FieldList& f);
+};
+
 /// What the bytes of the model depend on.
 struct Recipe {
   BatchOptions batches;
+  LoraOptions lora;
   ObjectiveOptions objective;
   OptimiserOptions optimiser;
   ScheduleOptions schedule;

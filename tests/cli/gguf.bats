@@ -49,6 +49,21 @@ END
   [ "$(model info --json trained | field family)" = llama ]
 }
 
+@test "a model goes into a GGUF file and comes back" {
+  model export -q llama --form gguf -o out.gguf --json >record 2>note
+  [ "$(field architecture <record)" = llama ]
+  [ "$(model info --json out.gguf | field fingerprint)" = "$(model info --json llama | field fingerprint)" ]
+  # Rows of 16 and 24 have no blocks of 32.
+  run --separate-stderr model export llama --form gguf --dtype q8_0 -o small.gguf
+  # shellcheck disable=SC2154  # stderr is bats'
+  [ "$status" -eq 0 ] && [[ $stderr == *'blocks of 32 do not divide, and are float16'* ]]
+  printf 'GGUF files are models too.\n' >text
+  near "$(score -q -t bytes -m small.gguf text | field log_prob)" "$(score -q -t bytes -m llama text | field log_prob)" 1e-2
+  run --separate-stderr model export llama --dtype q8_0 -o folder
+  [ "$status" -eq 64 ] && [[ $stderr == *'give --form gguf too'* ]]
+  [ ! -e folder ]
+}
+
 @test "a GGUF file that is damaged or of another architecture is refused in one line" {
   refused() { # CODE WORDS FILE
     run --separate-stderr model info "$3"
@@ -63,7 +78,7 @@ END
   printf 'no model' >text.gguf
   refused 65 'a text file' text.gguf
   run --separate-stderr tokenize -q -t llama.gguf text.gguf -o x.shard.zst
-  [ "$status" -eq 65 ] && [[ $stderr == 'tokenize: llama.gguf: is a GGUF file, not a tokenizer' ]]
+  [ "$status" -eq 65 ] && [[ $stderr == 'tokenize: llama.gguf: a GGUF file, a model; model import llama.gguf -o DIR'* ]]
 }
 
 @test "SmolLM2's GGUF file continues a text, and is the same model when it is imported" {
@@ -78,4 +93,12 @@ END
   [ "$(field log_prob <direct)" = "$(field log_prob <folder)" ]
   # What a forward pass in float64 by numpy gives of the numbers that the package gguf reads.
   near "$(field log_prob <direct)" -37.165912 1e-4
+  # Back again: the same numbers, ids, template and ends of a text.
+  model export -q imported --form gguf -o again.gguf
+  [ "$(model info --json again.gguf | field fingerprint)" = "$(model info --json imported | field fingerprint)" ]
+  model import -q again.gguf -o third
+  cmp imported/tokenizer.json third/tokenizer.json
+  cmp imported/chat_template.jinja third/chat_template.jinja
+  model export -q imported --form gguf --dtype q8_0 -o small.gguf
+  near "$(score -q -m small.gguf fixed | field log_prob)" "$(field log_prob <direct)" 2e-2
 }

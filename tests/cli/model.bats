@@ -174,3 +174,39 @@ END
     [[ $stderr == "model: piped/$file: not a file that can be read at random" ]]
   done
 }
+
+@test "an adapter is used by name: by every program, merged, and trained" {
+  "$root/tests/cli/tiny_llama" llama
+  train -q --from llama --segment 16 --batch 2 --steps 3 --lr 0.01 --lora 2 --lora-alpha 8 --lora-targets q_proj \
+    --lora-targets down_proj x.shard.zst -o lora
+  [ "$(field target_modules <<<"$(tr -d '\n' <lora/adapter_config.json)")" = "['down_proj', 'q_proj']" ]
+  [ ! -e lora/model.safetensors ]
+  model merge -q llama lora -o merged --json >record
+  [ "$(field family <record)" = llama ]
+  model verify merged | grep -q '^merged: ok'
+  # The sum is one model, whoever makes it.
+  printf 'An adapter is a part of a model.\n' >text
+  score -q -t bytes -m llama text >base
+  score -q -t bytes -m llama --adapter lora text >adapted
+  score -q -t bytes -m merged text >sum
+  [ "$(field log_prob <adapted)" = "$(field log_prob <sum)" ]
+  [ "$(field log_prob <adapted)" != "$(field log_prob <base)" ]
+  [ "$(eval-ppl -q -m llama --adapter lora --json x.shard.zst | field loss)" = "$(eval-ppl -q -m merged --json x.shard.zst | field loss)" ]
+  [ "$(sample -q -t bytes -m llama --adapter lora --temperature 0 --max-tokens 8 --prompt cat | od -c)" = \
+    "$(sample -q -t bytes -m merged --temperature 0 --max-tokens 8 --prompt cat | od -c)" ]
+  # A store is of the model with its adapter.
+  build-datastore -q -m llama --adapter lora --index exact x.shard.zst -o store
+  eval-ppl -q -m merged --datastore store --datastore-lambda 0.2 x.shard.zst >/dev/null
+  says 65 'llama' eval-ppl -q -m llama --datastore store --datastore-lambda 0.2 x.shard.zst
+  annotate -q -t bytes -m llama --adapter lora --from text text -o page.html
+  # Alone, beside a model, and of another model it is told what it is.
+  says 65 'lora: an adapter of llama, no model; give the model and --adapter lora' eval-ppl -m lora x.shard.zst
+  cp -r llama both
+  cp lora/adapter_* both
+  says 78 'give --adapter both to apply the adapter' eval-ppl -m both x.shard.zst
+  [ "$(score -q -t bytes -m both --adapter both text | field log_prob)" = "$(field log_prob <sum)" ]
+  says 65 'is the adapter of another model?' eval-ppl -q -m gpt2 --adapter lora x.shard.zst
+  says 66 'not an adapter'"'"'s folder' eval-ppl -q -m llama --adapter gpt2 x.shard.zst
+  sed -i 's/"bias": "none"/"use_dora": true/' lora/adapter_config.json
+  says 78 '"use_dora": true is not supported' eval-ppl -q -m llama --adapter lora x.shard.zst
+}

@@ -9,6 +9,7 @@
 #include "core/plain_text.h"
 #include "infer/answers/passage_scorer.h"
 #include "infer/windows/begin.h"
+#include "model/adapter.h"
 #include "page/cited_samples.h"
 #include "shard/is_shard.h"
 #include "shard/unpacked_source.h"
@@ -163,6 +164,7 @@ std::string memory_in_words(const std::vector<std::string>& sources) {
 void AnnotateOptions::fields(core::FieldList& f) {
   auto& own = evaluation;
   f("model", own.model, "folder of the model; without one FILEs are samples").short_name = 'm';
+  model::adapter_field(f, own.adapter);
   f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, for a model whose folder has none")
       .short_name = 't';
   f("special", special, "the text of a special token in a text, <|im_start|> say, is that token");
@@ -190,8 +192,8 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
     fail(Code::usage, "{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded.folder);
   model::give_tokenizer(loaded, options.tokenizer);
   if (loaded.tokenizer.empty())
-    fail(Code::bad_data, "{}: no tokenizer in it to print tokens with; give --tokenizer{}",
-         loaded.folder, text::no_tokenizer_hint(loaded.folder));
+    fail(Code::bad_data, "{}: no tokenizer in it to print tokens with; give --tokenizer",
+         loaded.folder);
   const auto tokenizer = text::parse_tokenizer(loaded.tokenizer, loaded.folder + ": tokenizer");
   Stream stream = of_shards(options, files)
                       ? read_shards(evaluation, files, options.most)

@@ -8,6 +8,7 @@
 #include "infer/answers/joint_tokens.h"
 #include "infer/score/report.h"
 #include "infer/windows/begin.h"
+#include "model/adapter.h"
 #include "model/model_chat.h"
 #include "nn/base/arch_facts.h"
 #include "text/formats/tokenizer_json.h"
@@ -52,6 +53,7 @@ struct Answerer::Batch {
 void AnswererOptions::fields(core::FieldList& f) {
   auto& folder = f("model", model, "folder of the model");
   folder.short_name = 'm', folder.required = true;
+  model::adapter_field(f, adapter);
   f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, for a model whose folder has none")
       .short_name = 't';
   f("boundary", boundary,
@@ -82,7 +84,8 @@ void AnswererOptions::fields(core::FieldList& f) {
 Answerer::Answerer(const AnswererOptions& options)
     : options_(options),
       device_(nn::device(options.compute.device)),
-      loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision))) {
+      loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision),
+                          options.adapter)) {
   if (nn::arch_facts(loaded_.model->options.arch).reads_source)
     fail(Code::usage, "{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded_.folder);
   options_.retrieve.settle(options_.windows);
@@ -91,8 +94,8 @@ Answerer::Answerer(const AnswererOptions& options)
          options_.retrieve.mix);
   model::give_tokenizer(loaded_, options_.tokenizer);
   if (loaded_.tokenizer.empty())
-    fail(Code::bad_data, "{}: no tokenizer in it to read a text with; give --tokenizer{}",
-         loaded_.folder, text::no_tokenizer_hint(loaded_.folder));
+    fail(Code::bad_data, "{}: no tokenizer in it to read a text with; give --tokenizer",
+         loaded_.folder);
   tokenizer_ = text::parse_tokenizer(loaded_.tokenizer, loaded_.folder + ": tokenizer");
   if (static_cast<std::int64_t>(tokenizer_->size()) > loaded_.model->vocabulary)
     fail(Code::bad_data, "{}: the tokenizer has {} tokens, the model {} words", loaded_.folder,

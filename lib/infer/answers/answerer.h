@@ -28,7 +28,7 @@
 namespace infer {
 
 struct AnswererOptions {
-  std::string model, tokenizer;
+  std::string model, adapter, tokenizer;
   std::string boundary = "count";  ///< of a context and a continuation; prefix: see Boundary
   std::string domain_context;      ///< choices are scored behind it too; empty: they are not
   std::string verbalizers;         ///< a file, {choice: [text, ...]}: what stands for a choice

@@ -85,8 +85,8 @@ void Generator::check_translation() const {
 // The tokenizer, what it begins a prompt with and what ends a text.
 void Generator::read_tokenizer() {
   if (loaded_.tokenizer.empty())
-    core::fail(Code::bad_data, "{}: no tokenizer in it to read a prompt with; give --tokenizer{}",
-               loaded_.folder, text::no_tokenizer_hint(loaded_.folder));
+    core::fail(Code::bad_data, "{}: no tokenizer in it to read a prompt with; give --tokenizer",
+               loaded_.folder);
   tokenizer_ = text::parse_tokenizer(loaded_.tokenizer, loaded_.folder + ": tokenizer");
   if (static_cast<std::int64_t>(tokenizer_->size()) > loaded_.model->vocabulary)
     core::fail(Code::bad_data, "{}: the tokenizer has {} tokens, the model {} words",
@@ -148,7 +148,7 @@ std::string Generator::engine_error(const Prompt& prompt) {
   constexpr std::size_t kMostTokens = 64;
   auto exact = loaded_.model;
   if (exact->head->weights().at(0).scalar_type() != torch::kFloat32)
-    exact = model::load(loaded_.folder, device_).model;
+    exact = model::load(loaded_.folder, device_, torch::kFloat32, loaded_.adapter).model;
   ModuleEngine reference(*exact, device_);
   auto tokens = encode(prompt);
   tokens.resize(std::min(tokens.size(), kMostTokens));

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/given.h"
 #include "infer/keys/pair_entries.h"
+#include "model/adapter.h"
 #include "nn/base/memory_rule.h"
 #include "store/index.h"
 
@@ -53,6 +54,7 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
 
 void StoreBuildOptions::fields(core::FieldList& f) {
   f("model", model, "folder of the model whose keys these are").short_name = 'm';
+  model::adapter_field(f, adapter);
   f("index", index, "exact, or FAISS's factory string (IVF1024,PQ64x4fs) [chosen from the rows]");
   f("metric", metric,
     "how near a key is: product, or squared distance; "
@@ -103,7 +105,8 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
                        const std::string& folder, const std::set<std::string>& given)
     : folder_(folder),
       device_(nn::device(options.compute.device)),
-      loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision))),
+      loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision),
+                          options.adapter)),
       data_(files) {
   options.reach.apply({loaded_.model.get()});
   shard::expect_kind(data_.header(), {shard::Kind::tokens, shard::Kind::pairs}, data_.name());

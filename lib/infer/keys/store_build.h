@@ -21,6 +21,7 @@ namespace infer {
 
 struct StoreBuildOptions {
   std::string model;                    ///< the folder of the model whose keys they are
+  std::string adapter;                  ///< of the model; empty: none
   std::string index;                    ///< see store::Plan
   std::string metric = "auto";          ///< auto: l2 of a model trained without memory, else ip
   std::string append;                   ///< a store that gets the rows; empty: a new one does

@@ -60,6 +60,7 @@ TransformerEngine::TransformerEngine(nn::Model& model, Precision precision)
     const auto window = windows.empty() ? 0 : windows[i % windows.size()];
     layers_[i].window = window > 0 ? window : std::numeric_limits<std::int64_t>::max();
     layers_[i].turns = nn::turns_locally(options.rope, window) ? 1 : 0;
+    layers_[i].turned = nn::turns_layer(options.rope, static_cast<std::int64_t>(i));
   }
   final_norm_ = norm(stack.final_norm());
   position_table_ = stack.position_table();
@@ -363,7 +364,8 @@ void TransformerEngine::remember(std::int64_t index, const Token& token, std::si
   const auto which = static_cast<std::int64_t>(layers_[layer].turns) * work_.n + index;
   const float* const cos = work_.turns.data() + which * 2 * pairs;
   const float* const sin = cos + pairs;
-  for (float* x = q; pairs > 0 && x < k + heads_.d_key(); x += heads_.width)
+  const bool turns = pairs > 0 && layers_[layer].turned;
+  for (float* x = q; turns && x < k + heads_.d_key(); x += heads_.width)
     turn_pairs(cos, sin, pairs, x);
   std::copy_n(k, heads_.d_key(), slot(token.row, token.position, layer, 0));
   std::copy_n(k + heads_.d_key(), heads_.d_key(), slot(token.row, token.position, layer, 1));

@@ -54,6 +54,7 @@ class TransformerEngine : public Engine {
     std::optional<Affine> factor;  // gated: what the activated outputs of expand are multiplied by
     std::int64_t window;           // tokens it sees, its own among them
     std::size_t turns = 0;         // which of turns_
+    bool turned = true;            // queries and keys are
     std::optional<Cross> cross;
   };
   struct Source {  // keys and values of one source, from the encoder

@@ -6,12 +6,14 @@
 
 #include "core/error.h"
 #include "infer/score/report.h"
+#include "model/adapter.h"
 #include "nn/base/arch_facts.h"
 
 namespace infer {
 
 void EvaluationOptions::fields(core::FieldList& f) {
   f("model", model, "folder of the model").short_name = 'm';
+  model::adapter_field(f, adapter);
   windows.fields(f);
   windows.protocol_field(f);
   reach.fields(f);
@@ -23,7 +25,8 @@ Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::str
                        const StoreOpener& open)
     : options_(options),
       device_(nn::device(options.compute.device)),
-      loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision))) {
+      loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision),
+                          options.adapter)) {
   if (of_pairs()) refuse_windows_of_pairs(given);
   if (of_pairs() && options_.retrieve.any())
     core::fail(core::Code::usage, "--retrieve: pairs of sentences have no windows");

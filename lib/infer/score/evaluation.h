@@ -21,7 +21,8 @@
 namespace infer {
 
 struct EvaluationOptions {
-  std::string model;  ///< its folder
+  std::string model;    ///< its folder
+  std::string adapter;  ///< of the model; empty: none
   WindowOptions windows;
   LayerReachOptions reach;
   RetrieveOptions retrieve;

@@ -4,6 +4,7 @@
 #include "core/io.h"
 #include "core/line_reader.h"
 #include "infer/stores/device_search.h"
+#include "model/adapter.h"
 #include "nn/base/cuda.h"
 #include "text/formats/tokenizer_json.h"
 
@@ -14,7 +15,8 @@ model::Loaded load_model(const StoreSearchOptions& options, torch::Device device
   if (options.model.empty())
     core::fail(core::Code::usage, "it takes -m MODEL, whose keys the store has");
   if (options.store.empty()) core::fail(core::Code::usage, "give a STORE");
-  auto loaded = model::load(options.model, device, nn::dtype(options.compute.precision));
+  auto loaded =
+      model::load(options.model, device, nn::dtype(options.compute.precision), options.adapter);
   model::give_tokenizer(loaded, options.tokenizer);
   return loaded;
 }
@@ -30,6 +32,7 @@ void StoreSearchOptions::fields(core::FieldList& f) {
   f.positional("STORE", store, "folder of a datastore");
   f.positional("TEXT", contexts, "contexts; none: the lines of stdin");
   f("model", model, "folder of the model whose keys the store has").short_name = 'm';
+  model::adapter_field(f, adapter);
   f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, for a model whose folder has none")
       .short_name = 't';
   f("ids", ids, "a context is token ids with spaces between");

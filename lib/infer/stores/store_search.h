@@ -18,7 +18,7 @@ namespace infer {
 struct StoreSearchOptions {
   std::string store;
   std::vector<std::string> contexts;  ///< none: the lines of stdin
-  std::string model, tokenizer;
+  std::string model, adapter, tokenizer;
   bool ids = false, rescore = false;
   std::int64_t k = 10, nprobe = 32, around = 16;
   nn::ComputeOptions compute;

@@ -25,7 +25,8 @@ class ConfigKeys {
   std::vector<std::string> texts(const char* key) const;  ///< empty: not there
   /// Of [[["a", "b"], 2], ...] "a", "b", "a", "b", ...; empty: not there.
   std::vector<std::string> repeated_texts(const char* key) const;
-  ConfigKeys object(const char* key) const;  ///< empty: not there
+  std::vector<std::int64_t> wholes(const char* key) const;  ///< empty: not there
+  ConfigKeys object(const char* key) const;                 ///< empty: not there
   std::int64_t required(const char* key) const;
   /// Nn's name for an activation.
   std::string activation(const char* key, const std::string& otherwise) const;

@@ -233,6 +233,14 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
   fail(Code::bug, "{} has no place in a file of {}", weight, family->type);
 }
 
+double factor_of(const std::vector<WeightFactor>& factors, const std::string& weight) {
+  if (factors.empty()) return 1;
+  const auto name = numbered(weight.substr(0, weight.rfind('.'))).first;
+  for (const auto& [ours, factor] : factors)
+    if (ours == name) return factor;
+  return 1;
+}
+
 bool is_buffer(const Family* family, std::string_view tensor) {
   return family != nullptr &&
          std::any_of(family->buffers.begin(), family->buffers.end(),

@@ -34,6 +34,12 @@ struct ModuleNames {
   Layout layout = Layout::as_is;
 };
 
+/// What the numbers of a module in a file are multiplied by when they are read.
+struct WeightFactor {
+  std::string_view ours;  ///< as ModuleNames has it
+  double factor;
+};
+
 struct Family {
   std::string_view type;          ///< "model_type"
   std::string_view architecture;  ///< of "architectures"
@@ -45,6 +51,9 @@ struct Family {
   nn::ModelOptions (*options)(const ConfigKeys& keys);
   /// The keys that say what the options do, but those that all families have (common_keys).
   void (*keys)(const nn::ModelOptions& options, core::OrderedJson& config);
+  /// Of a config.json: the options are those of the weights after it; null: all are as they stand.
+  /// What keys() says needs no factor.
+  std::vector<WeightFactor> (*factors)(const ConfigKeys& keys) = nullptr;
 };
 
 /// By model_type. Throws Error{bad_config} naming it and those that there are.
@@ -86,6 +95,9 @@ struct Piece {
   torch::Tensor there(const torch::Tensor& rows_here) const;
   torch::Tensor here(const torch::Tensor& tensor) const;
 };
+
+/// The factor of a weight by its name in nn::Model, of those of its family's config.json.
+double factor_of(const std::vector<WeightFactor>& factors, const std::string& weight);
 
 /// Of a weight by its name in nn::Model, with that many rows. Null family: the weight itself.
 std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& options,

@@ -1,6 +1,9 @@
 // Llama and those that differ from it in a few keys: RMSNorm, rotary positions, gated feed-forward
 // networks, heads of keys and values for several of queries.
 
+#include <algorithm>
+#include <cmath>
+
 #include "model/families/gated_family.h"
 #include "model/families/layer_types.h"
 #include "model/families/rope_keys.h"
@@ -93,6 +96,110 @@ void olmo2_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   config["attention_bias"] = options.transformer.has_bias("qkv");
 }
 
+// Olmo 3: Olmo 2 with a window in three of four layers, whose angles nothing scales.
+nn::ModelOptions olmo3_options(const ConfigKeys& keys) {
+  auto options = olmo2_options(keys);
+  auto& transformer = options.transformer;
+  transformer.attention_window =
+      windows_of(keys, options.shape.layers, keys.whole("sliding_window", 4096),
+                 [](std::int64_t i) { return i % 4 != 3; });
+  if (transformer.rope.scaling != "none") transformer.rope.local_theta = transformer.rope.theta;
+  return options;
+}
+
+void olmo3_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
+  auto bare = options;
+  bare.transformer.rope.local_theta = 0;  // it has no key of its own
+  olmo2_keys(bare, config);
+  const auto window = widest(options.transformer.attention_window);
+  config["sliding_window"] = window > 0 ? window : 4096;
+  config["layer_types"] = layer_types(options.transformer.attention_window, options.shape.layers);
+}
+
+// SmolLM 3: some layers turn nothing, each fourth unless a list says others.
+nn::ModelOptions smollm3_options(const ConfigKeys& keys) {
+  auto options = gated_options(keys, {.context = 32768, .tied = true});
+  auto& rope = options.transformer.rope;
+  if (!keys.has("rope_theta") && !keys.has("rope_parameters")) rope.theta = 2e6;
+  std::vector<std::string> kinds;
+  if (keys.truth("attention_bias", false)) kinds = {"qkv", "output"};
+  if (keys.truth("mlp_bias", false)) kinds.push_back("feed-forward");
+  set_biases(options, kinds);
+  if (keys.truth("use_sliding_window", false) && keys.has("sliding_window"))
+    options.transformer.attention_window =
+        windows_of(keys, options.shape.layers, keys.whole("sliding_window", 0),
+                   [](std::int64_t) { return true; });
+  const auto turned = keys.wholes("no_rope_layers");
+  if (turned.empty()) {
+    rope.skip = keys.whole("no_rope_layer_interval", 4);
+    return options;
+  }
+  const auto refuse = [&](const char* what) { keys.unsupported("no_rope_layers", what); };
+  if (std::ssize(turned) != options.shape.layers) refuse("another number of layers");
+  const auto first = std::find(turned.begin(), turned.end(), 0);
+  rope.skip = first == turned.end() ? 0 : first - turned.begin() + 1;
+  for (std::int64_t i = 0; i < std::ssize(turned); ++i)
+    if ((turned[static_cast<std::size_t>(i)] != 0) != (rope.skip == 0 || (i + 1) % rope.skip != 0))
+      refuse("layers that no interval gives");
+  return options;
+}
+
+void smollm3_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
+  llama_keys(options, config);
+  auto turned = core::OrderedJson::array();
+  const auto skip = options.transformer.rope.skip;
+  for (std::int64_t i = 0; i < options.shape.layers; ++i)
+    turned.push_back(skip == 0 || (i + 1) % skip != 0 ? 1 : 0);
+  config["no_rope_layers"] = turned;
+  if (skip > 0) config["no_rope_layer_interval"] = skip;
+  put_windows(options, config);
+}
+
+// Granite: Llama with four factors. A row of embeddings times m that is normed before each
+// sub-layer is the row with an epsilon of 1 / m^2 and outputs of the sub-layers over m.
+struct GraniteFactors {
+  double embedding, residual, logits;
+  explicit GraniteFactors(const ConfigKeys& keys)
+      : embedding(keys.number("embedding_multiplier", 1)),
+        residual(keys.number("residual_multiplier", 1)),
+        logits(keys.number("logits_scaling", 1)) {
+    for (const auto& [key, value] :
+         {std::pair("embedding_multiplier", embedding), std::pair("logits_scaling", logits)})
+      if (!(std::abs(value) > 1e-6)) keys.unsupported(key, "0");
+  }
+};
+
+nn::ModelOptions granite_options(const ConfigKeys& keys) {
+  auto options = llama_options(keys);
+  const GraniteFactors factors(keys);
+  auto& transformer = options.transformer;
+  transformer.norm_epsilon /= factors.embedding * factors.embedding;
+  const auto width = nn::head_shape(options.shape, transformer).width;
+  const double scale = keys.number("attention_multiplier", 1);
+  if (scale <= 0) keys.unsupported("attention_multiplier", "a number that is not above 0");
+  const bool usual = std::abs(scale * std::sqrt(static_cast<double>(width)) - 1) < 1e-12;
+  transformer.attention_scale = usual ? 0 : scale;
+  return options;
+}
+
+void granite_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
+  llama_keys(options, config);
+  const auto& transformer = options.transformer;
+  const auto width = static_cast<double>(nn::head_shape(options.shape, transformer).width);
+  config["attention_multiplier"] =
+      transformer.attention_scale > 0 ? transformer.attention_scale : 1 / std::sqrt(width);
+  for (const char* key : {"embedding_multiplier", "residual_multiplier", "logits_scaling"})
+    config[key] = 1.0;
+}
+
+std::vector<WeightFactor> granite_factors(const ConfigKeys& keys) {
+  const GraniteFactors factors(keys);
+  const double part = factors.residual / factors.embedding;
+  return {{"transformer.h.N.attn.c_proj", part},
+          {"transformer.h.N.mlp.c_proj", part},
+          {"transformer.ln_f", 1 / factors.logits}};
+}
+
 nn::ModelOptions phi3_options(const ConfigKeys& keys) {
   auto options = gated_options(keys, {.context = 4096, .epsilon = 1e-5});
   if (const auto window = keys.whole("sliding_window", 0); window > 0)
@@ -122,6 +229,18 @@ std::vector<const Family*> llama_families() {
                                  "model.layers.N.post_feedforward_layernorm");
     return made;
   }();
+  static const Family olmo3 = [] {
+    Family made = gated_family("olmo3", "Olmo3ForCausalLM", olmo3_options, olmo3_keys);
+    made.modules = olmo2.modules;
+    return made;
+  }();
+  static const Family smollm3 =
+      gated_family("smollm3", "SmolLM3ForCausalLM", smollm3_options, smollm3_keys);
+  static const Family granite = [] {
+    Family made = gated_family("granite", "GraniteForCausalLM", granite_options, granite_keys);
+    made.factors = granite_factors;
+    return made;
+  }();
   // Phi-3's matrices stand together as Tessera's do.
   static const Family phi3 = [] {
     Family made = gated_family("phi3", "Phi3ForCausalLM", phi3_options, phi3_keys);
@@ -131,7 +250,7 @@ std::vector<const Family*> llama_families() {
     }
     return made;
   }();
-  return {&llama, &mistral, &qwen2, &qwen3, &olmo2, &phi3};
+  return {&llama, &mistral, &qwen2, &qwen3, &olmo2, &phi3, &olmo3, &smollm3, &granite};
 }
 
 }  // namespace model

@@ -9,6 +9,14 @@ namespace {
 
 constexpr const char* kLocalTheta = "rope_local_base_freq";
 
+// What yarn multiplies turned queries and keys by, where no key says it: of two weights of its
+// logarithm the quotient (DeepSeek-V2), where both are there and not 0.
+double yarn_length(const ConfigKeys& scaling, double factor) {
+  const auto of = [&](double weight) { return 1 + weight * std::log(factor) / 10; };
+  const double above = scaling.number("mscale", 0), below = scaling.number("mscale_all_dim", 0);
+  return above != 0 && below != 0 ? of(above) / of(below) : of(1);
+}
+
 }  // namespace
 
 double local_theta_of(const ConfigKeys& keys, double otherwise) {
@@ -27,11 +35,15 @@ nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double the
   rope.share = scaling.number("partial_rotary_factor", keys.number("partial_rotary_factor", share));
   const auto type = scaling.text("rope_type", scaling.text("type", "default"));
   if (type == "default") return rope;
-  if (type != "linear" && type != "llama3" && type != "yarn")
+  if (type != "linear" && type != "dynamic" && type != "llama3" && type != "yarn")
     keys.unsupported(name, "type \"" + type + "\"");
   rope.scaling = type;
   rope.factor = scaling.number("factor", rope.factor);
   if (type == "linear") return rope;
+  if (type == "dynamic") {
+    rope.trained = context;  // transformers takes no other length for it
+    return rope;
+  }
   rope.trained = scaling.whole("original_max_position_embeddings",
                                keys.whole("original_max_position_embeddings", context));
   if (type == "llama3") {
@@ -42,9 +54,9 @@ nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double the
   rope.slow_beta = scaling.number("beta_slow", rope.slow_beta);
   rope.fast_beta = scaling.number("beta_fast", rope.fast_beta);
   const double usual = 1 + std::log(rope.factor) / 10;
-  if (std::abs(scaling.number("attention_factor", usual) - usual) > 1e-6)
-    keys.unsupported(name, "an attention_factor of its own");
-  if (scaling.has("mscale") || scaling.has("mscale_all_dim")) keys.unsupported(name, "mscale");
+  const double length = scaling.number("attention_factor", yarn_length(scaling, rope.factor));
+  if (length <= 0) keys.unsupported(name, "an attention_factor that is not above 0");
+  if (std::abs(length - usual) > 1e-6) rope.length = length;
   scaling.expect("truncate", true, true);
   return rope;
 }
@@ -65,6 +77,7 @@ void put_rope(const nn::RopeOptions& rope, core::OrderedJson& config) {
   if (rope.scaling == "yarn") {
     scaling["beta_slow"] = rope.slow_beta;
     scaling["beta_fast"] = rope.fast_beta;
+    if (rope.length > 0) scaling["attention_factor"] = rope.length;
   }
   if (rope.scaling == "llama3" || rope.scaling == "yarn")
     scaling["original_max_position_embeddings"] = rope.trained;

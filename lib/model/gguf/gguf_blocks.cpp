@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -163,6 +164,38 @@ void unpack_q6_k(const Byte* in, float* out) {
   }
 }
 
+// As IEEE 754 rounds; too large becomes infinity.
+std::uint16_t to_half(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
+  constexpr std::uint32_t kInfinite = 0x7C00, kLeastNormal = 0x38800000, kTooLarge = 0x477FF000;
+  if (size >= kTooLarge) return static_cast<std::uint16_t>(sign | kInfinite);
+  if (size < kLeastNormal) {
+    // The step between numbers from 1/2 on is that of float16's smallest.
+    const float moved = std::bit_cast<float>(size) + 0.5F;
+    return static_cast<std::uint16_t>(
+        sign | (std::bit_cast<std::uint32_t>(moved) - std::bit_cast<std::uint32_t>(0.5F)));
+  }
+  const std::uint32_t rounded = size + 0xFFF + (size >> 13 & 1);
+  return static_cast<std::uint16_t>(sign | ((rounded - (std::uint32_t{112} << 23)) >> 13));
+}
+
+std::uint16_t to_bfloat16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+void put(std::byte* out, std::uint16_t bits) { std::memcpy(out, &bits, sizeof bits); }
+
+void pack_q8_0(const float* in, std::byte* out) {
+  float largest = 0;
+  for (int i = 0; i < kSmall; ++i) largest = std::max(largest, std::abs(in[i]));
+  const float d = largest / 127, inverse = d == 0 ? 0 : 1 / d;
+  put(out, to_half(d));
+  for (int i = 0; i < kSmall; ++i)
+    out[2 + i] = static_cast<std::byte>(static_cast<std::int8_t>(std::round(in[i] * inverse)));
+}
+
 constexpr std::array kTypes = {
     GgufType{0, "F32", 1, 4, unpack_f32},        GgufType{1, "F16", 1, 2, unpack_f16},
     GgufType{30, "BF16", 1, 2, unpack_bf16},     GgufType{8, "Q8_0", 32, 34, unpack_q8_0},
@@ -191,6 +224,26 @@ const GgufType* gguf_type(std::uint32_t id) {
   for (const auto& type : kTypes)
     if (type.id == id) return &type;
   return nullptr;
+}
+
+const GgufType* gguf_type_to_write(std::string_view name) {
+  for (const auto& type : kTypes)
+    if (type.name == name && (type.elements == 1 || name == "Q8_0")) return &type;
+  return nullptr;
+}
+
+void gguf_pack(const GgufType& type, std::span<const float> numbers, std::byte* blocks) {
+  for (std::size_t i = 0; i < numbers.size(); i += type.elements, blocks += type.bytes) {
+    const float* const from = numbers.data() + i;
+    if (type.name == "Q8_0")
+      pack_q8_0(from, blocks);
+    else if (type.name == "F16")
+      put(blocks, to_half(*from));
+    else if (type.name == "BF16")
+      put(blocks, to_bfloat16(*from));
+    else
+      std::memcpy(blocks, from, sizeof *from);
+  }
 }
 
 std::string gguf_type_name(std::uint32_t id) {

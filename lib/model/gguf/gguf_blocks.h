@@ -27,6 +27,12 @@ std::string gguf_type_name(std::uint32_t id);
 /// The names of all types that can be read: "F32, F16, ...".
 std::string gguf_type_names();
 
+/// F32, F16, BF16 or Q8_0 by name; null for any other.
+const GgufType* gguf_type_to_write(std::string_view name);
+/// Whole blocks of a type that can be written, of finite numbers, as llama.cpp's own writer packs
+/// them: rounded to the nearest, ties to even (F16, BF16); a block's largest number is 127 (Q8_0).
+void gguf_pack(const GgufType& type, std::span<const float> numbers, std::byte* blocks);
+
 /// `blocks` holds whole blocks; `out` has room for the elements of all of them.
 void gguf_unpack(const GgufType& type, std::span<const std::byte> blocks, float* out);
 

@@ -11,29 +11,13 @@
 
 #include "core/error.h"
 #include "core/printable.h"
+#include "model/gguf/gguf_names.h"
 
 namespace model {
 namespace {
 
 using core::Code;
 using core::fail;
-
-struct Architecture {
-  std::string_view name;
-  std::string_view model_type;  // of transformers
-  bool pairs = false;           // llama.cpp turns neighbours, the family halves of a head
-  bool one_more = false;        // norms hold 1 + the family's weight
-  bool sandwich = false;        // norms behind the sub-layers too
-};
-constexpr std::array kArchitectures = {
-    Architecture{.name = "llama", .model_type = "llama", .pairs = true},
-    Architecture{.name = "qwen2", .model_type = "qwen2"},
-    Architecture{.name = "qwen3", .model_type = "qwen3"},
-    Architecture{.name = "gemma", .model_type = "gemma", .one_more = true},
-    Architecture{.name = "gemma2", .model_type = "gemma2", .one_more = true, .sandwich = true},
-    Architecture{.name = "gemma3", .model_type = "gemma3_text", .one_more = true, .sandwich = true},
-    Architecture{.name = "phi3", .model_type = "phi3"},
-};
 
 // What changes a model's function, and the value at which it does nothing.
 struct Switch {
@@ -53,33 +37,10 @@ constexpr std::array kSwitches = {
     Switch{"rope.scaling.yarn_log_multiplier", 0},
 };
 
-struct Renamed {
-  std::string_view theirs, ours;
-};
-constexpr std::array kNames = {
-    Renamed{"token_embd", "model.embed_tokens"},
-    Renamed{"output_norm", "model.norm"},
-    Renamed{"output", "lm_head"},
-};
-constexpr std::array kLayerNames = {
-    Renamed{"attn_norm", "input_layernorm"},    Renamed{"attn_q", "self_attn.q_proj"},
-    Renamed{"attn_k", "self_attn.k_proj"},      Renamed{"attn_v", "self_attn.v_proj"},
-    Renamed{"attn_qkv", "self_attn.qkv_proj"},  Renamed{"attn_output", "self_attn.o_proj"},
-    Renamed{"attn_q_norm", "self_attn.q_norm"}, Renamed{"attn_k_norm", "self_attn.k_norm"},
-    Renamed{"ffn_gate", "mlp.gate_proj"},       Renamed{"ffn_up", "mlp.up_proj"},
-    Renamed{"ffn_down", "mlp.down_proj"},       Renamed{"ffn_norm", "post_attention_layernorm"},
-};
-constexpr std::array kSandwichNames = {
-    Renamed{"ffn_norm", "pre_feedforward_layernorm"},
-    Renamed{"post_attention_norm", "post_attention_layernorm"},
-    Renamed{"post_ffw_norm", "post_feedforward_layernorm"},
-};
-
 // Tokens behind which llama.cpp stops, whatever the metadata say.
 constexpr std::array kEnds = {"<|endoftext|>",   "<|im_end|>",    "<|eot_id|>", "<|eom_id|>",
                               "<|end_of_text|>", "<end_of_turn>", "<|end|>"};
 
-constexpr const char* kRopeFactors = "rope_freqs.weight";
 constexpr std::int64_t kMostHeadWidth = 1 << 16;
 
 // The keys of an architecture.
@@ -87,7 +48,7 @@ class Keys {
  public:
   explicit Keys(const GgufFile& file) : file_(file), architecture_(architecture_of(file)) {}
 
-  const Architecture& architecture() const { return architecture_; }
+  const GgufArchitecture& architecture() const { return architecture_; }
   bool is(std::string_view name) const { return architecture_.name == name; }
   std::string key(const char* end) const { return fmt::format("{}.{}", architecture_.name, end); }
   bool has(const char* end) const { return file_.has(key(end)); }
@@ -110,17 +71,17 @@ class Keys {
   }
 
  private:
-  static const Architecture& architecture_of(const GgufFile& file) {
+  static const GgufArchitecture& architecture_of(const GgufFile& file) {
     const auto found = file.text("general.architecture");
     if (!found) fail(Code::bad_data, "{}: general.architecture is missing", file.name());
-    for (const auto& known : kArchitectures)
+    for (const auto& known : kGgufArchitectures)
       if (known.name == *found) return known;
     fail(Code::bad_config, "{}: general.architecture \"{}\" is not supported; these are: {}",
          file.name(), core::printable(*found), fmt::join(gguf_architectures(), ", "));
   }
 
   const GgufFile& file_;
-  const Architecture& architecture_;
+  const GgufArchitecture& architecture_;
 };
 
 const GgufTensor* tensor_of(const GgufFile& file, const std::string& name) {
@@ -160,7 +121,8 @@ core::Json llama3_scaling(const GgufFile& file, const GgufTensor& tensor, double
   constexpr double kLow = 1, kHigh = 4, kTrained = 8192;  // of all Llamas from 3.1 on
   const auto count = width / 2;
   if (tensor.shape != std::vector<std::int64_t>{count})
-    fail(Code::bad_data, "{}: tensor {} is not of {} numbers", file.name(), kRopeFactors, count);
+    fail(Code::bad_data, "{}: tensor {} is not of {} numbers", file.name(), kGgufRopeFactors,
+         count);
   std::vector<float> found(static_cast<std::size_t>(count));
   gguf_unpack(*tensor.type, file.bytes_of(tensor), found.data());
   const double factor = found.back();
@@ -176,7 +138,7 @@ core::Json llama3_scaling(const GgufFile& file, const GgufTensor& tensor, double
     }
     if (!(std::abs(found[i] - expected) <= 1e-3 * expected))
       fail(Code::bad_config, "{}: {}: other angles than Llama 3's are not supported", file.name(),
-           kRopeFactors);
+           kGgufRopeFactors);
   }
   return {{"rope_type", "llama3"},
           {"factor", factor},
@@ -186,7 +148,7 @@ core::Json llama3_scaling(const GgufFile& file, const GgufTensor& tensor, double
 }
 
 core::Json scaling_of(const GgufFile& file, const Keys& keys, double theta, std::int64_t width) {
-  if (const auto* const factors = tensor_of(file, kRopeFactors))
+  if (const auto* const factors = tensor_of(file, kGgufRopeFactors))
     return llama3_scaling(file, *factors, theta, width);
   const double factor = keys.number("rope.scaling.factor", keys.number("rope.scale_linear", 1));
   auto type = keys.text("rope.scaling.type");
@@ -297,12 +259,12 @@ void put_tokens(const GgufFile& file, Json& config) {
 }
 
 // The family's name; empty: it has none.
-std::string family_name(const Architecture& architecture, const std::string& name) {
+std::string family_name(const GgufArchitecture& architecture, const std::string& name) {
   const auto dot = name.rfind('.');
   if (dot == std::string::npos) return {};
   const std::string kind = name.substr(dot);
   const std::string_view module = std::string_view(name).substr(0, dot);
-  for (const auto& [theirs, ours] : kNames)
+  for (const auto& [theirs, ours] : kGgufNames)
     if (module == theirs) return std::string(ours) + kind;
   constexpr std::string_view kLayer = "blk.";
   const auto end = module.find('.', kLayer.size());
@@ -313,25 +275,24 @@ std::string family_name(const Architecture& architecture, const std::string& nam
     return fmt::format("model.layers.{}.{}{}", number, ours, kind);
   };
   if (architecture.sandwich)
-    for (const auto& [theirs, ours] : kSandwichNames)
+    for (const auto& [theirs, ours] : kGgufSandwichNames)
       if (part == theirs) return in_layer(ours);
   if (architecture.name == "phi3" && part == "ffn_up") return in_layer("mlp.gate_up_proj");
-  for (const auto& [theirs, ours] : kLayerNames)
+  for (const auto& [theirs, ours] : kGgufLayerNames)
     if (part == theirs) return in_layer(ours);
   return {};
 }
 
-// Which row of the family's a row of a head of llama.cpp's is: 2 i + t stands for t width/2 + i.
-std::int64_t family_row(std::int64_t row, std::int64_t width) {
+}  // namespace
+
+std::int64_t gguf_family_row(std::int64_t row, std::int64_t width) {
   const auto head = row / width, within = row % width;
   return head * width + within % 2 * (width / 2) + within / 2;
 }
 
-}  // namespace
-
 std::vector<std::string> gguf_architectures() {
   std::vector<std::string> names;
-  for (const auto& known : kArchitectures) names.emplace_back(known.name);
+  for (const auto& known : kGgufArchitectures) names.emplace_back(known.name);
   return names;
 }
 
@@ -373,7 +334,7 @@ std::map<std::string, GgufWeight> gguf_weights(const GgufFile& file) {
   const auto width = head_width(keys);
   std::map<std::string, GgufWeight> weights;
   for (const auto& [name, tensor] : file.tensors()) {
-    if (name == kRopeFactors) continue;  // gguf_config() has it
+    if (name == kGgufRopeFactors) continue;  // gguf_config() has it
     const auto renamed = family_name(architecture, name);
     GgufWeight weight{&tensor};
     const bool turned = renamed.ends_with("q_proj.weight") || renamed.ends_with("k_proj.weight") ||
@@ -404,7 +365,7 @@ void gguf_read(const GgufFile& file, const GgufWeight& weight, float* out) {
     const auto row_bytes = bytes.size() / static_cast<std::size_t>(rows);
     const auto columns = elements / static_cast<std::size_t>(rows);
     for (std::int64_t i = 0; i < rows; ++i) {
-      const auto to = static_cast<std::size_t>(family_row(i, rows / weight.rotated_heads));
+      const auto to = static_cast<std::size_t>(gguf_family_row(i, rows / weight.rotated_heads));
       const auto from = bytes.subspan(static_cast<std::size_t>(i) * row_bytes, row_bytes);
       gguf_unpack(*tensor.type, from, out + to * columns);
     }

@@ -34,6 +34,10 @@ struct GgufWeight {
 /// gguf_config().
 std::map<std::string, GgufWeight> gguf_weights(const GgufFile& file);
 
+/// Which row of the family's a row of llama.cpp's is, of heads of `width` rows whose neighbours it
+/// turns: 2 i + t stands for t width/2 + i.
+std::int64_t gguf_family_row(std::int64_t row, std::int64_t width);
+
 /// The numbers in the family's layout; `out` has room for all.
 void gguf_read(const GgufFile& file, const GgufWeight& weight, float* out);
 

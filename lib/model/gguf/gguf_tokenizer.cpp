@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <unordered_map>
 
 #include "core/error.h"
 #include "core/json.h"
 #include "core/printable.h"
+#include "text/formats/scored_merges.h"
 #include "text/tokenizer/split.h"
 
 namespace model {
@@ -24,8 +24,6 @@ constexpr const char* kTokenTypes = "tokenizer.ggml.token_type";
 constexpr const char* kScores = "tokenizer.ggml.scores";
 constexpr const char* kMerges = "tokenizer.ggml.merges";
 constexpr std::string_view kMark = "\xE2\x96\x81";
-/// Merges are looked for at each place in a token: bounds time and memory.
-constexpr std::size_t kLongestPiece = 256;  // bytes
 
 // Kinds of tokens.
 constexpr double kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6;
@@ -218,40 +216,12 @@ OrderedJson merges_by_score(const GgufFile& file, const Tokens& tokens) {
   if (scores.size() != tokens.texts.size())
     fail(Code::bad_data, "{}: {} tokens, but {} has {}", file.name(), tokens.texts.size(), kScores,
          scores.size());
-  std::unordered_map<std::string_view, std::size_t> ids;
-  for (std::size_t id = 0; id < tokens.texts.size(); ++id) ids.emplace(tokens.texts[id], id);
-  std::vector<std::size_t> order;
-  for (std::size_t id = 0; id < tokens.texts.size(); ++id) {
-    if (std::isnan(scores[id]))
-      fail(Code::bad_data, "{}: {}: entry {} is no number", file.name(), kScores, id);
-    if (tokens.types[id] != kNormal && tokens.types[id] != kUnused) continue;
-    if (tokens.texts[id].size() > kLongestPiece)
-      fail(Code::bad_data, "{}: token {} of {} bytes is not supported (of {} it is)", file.name(),
-           id, tokens.texts[id].size(), kLongestPiece);
-    order.push_back(id);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
-  struct Parts {
-    std::size_t left, right, cut;
-  };
+  std::vector<bool> merged(tokens.texts.size());
+  for (std::size_t id = 0; id < merged.size(); ++id)
+    merged[id] = tokens.types[id] == kNormal || tokens.types[id] == kUnused;
   auto merges = OrderedJson::array();
-  std::vector<Parts> found;
-  for (const auto id : order) {
-    const auto whole = tokens.texts[id];
-    found.clear();
-    for (std::size_t cut = 1; cut < whole.size(); ++cut) {
-      if ((static_cast<unsigned char>(whole[cut]) & 0xC0) == 0x80) continue;  // in a character
-      const auto left = ids.find(whole.substr(0, cut)), right = ids.find(whole.substr(cut));
-      if (left != ids.end() && right != ids.end())
-        found.push_back({left->second, right->second, cut});
-    }
-    std::sort(found.begin(), found.end(), [](const Parts& a, const Parts& b) {
-      return std::pair(a.left, a.right) < std::pair(b.left, b.right);
-    });
-    for (const auto& parts : found)
-      merges.push_back({whole.substr(0, parts.cut), whole.substr(parts.cut)});
-  }
+  for (const auto& [left, right] : text::scored_merges(tokens.texts, scores, merged, file.name()))
+    merges.push_back({left, right});
   return merges;
 }
 
@@ -288,6 +258,12 @@ OrderedJson pieces_tokenizer(const GgufFile& file) {
 }
 
 }  // namespace
+
+std::vector<std::string> gguf_splits() {
+  std::vector<std::string> names;
+  for (const auto& way : ways()) names.emplace_back(way.name);
+  return names;
+}
 
 core::OrderedJson gguf_special_tokens(const GgufFile& file) {
   auto special = OrderedJson::object();

@@ -2,6 +2,7 @@
 // The tokenizer in a GGUF file's metadata, as a tokenizer.json.
 
 #include <string>
+#include <vector>
 
 #include "core/json.h"
 #include "model/gguf/gguf_file.h"
@@ -14,6 +15,9 @@ namespace model {
 /// Error{bad_config} naming another model or way to split, Error{bad_data} for lists that do not
 /// belong together.
 std::string gguf_tokenizer(const GgufFile& file);
+
+/// The names of tokenizer.ggml.pre that are known, the first of those that split alike first.
+std::vector<std::string> gguf_splits();
 
 /// The texts of the tokens that a chat template may name: {"bos_token": "<s>", "eos_token": ...},
 /// as many as the metadata have.

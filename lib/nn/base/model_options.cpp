@@ -53,7 +53,7 @@ void RopeOptions::fields(core::FieldList& f) {
   f("rope-theta", theta, "rope: base of the angles").at_least(1).at_most(1e12);
   f("rope-share", share, "rope: share of a head's width that turns").above(0).at_most(1);
   f("rope-scaling", scaling, "rope: how rows longer than --rope-trained are reached",
-    {"none", "linear", "llama3", "yarn"});
+    {"none", "linear", "dynamic", "llama3", "yarn"});
   f("rope-factor", factor, "--rope-scaling: times as long as --rope-trained")
       .at_least(1)
       .at_most(1e6);
@@ -64,6 +64,11 @@ void RopeOptions::fields(core::FieldList& f) {
   f("rope-high", high, "llama3: angles of more turns stay").above(0).at_most(1e6);
   f("rope-slow", slow_beta, "yarn: as --rope-low").above(0).at_most(1e6);
   f("rope-fast", fast_beta, "yarn: as --rope-high").above(0).at_most(1e6);
+  f("rope-length", length,
+    "rope: what turned queries and keys are multiplied by; 0: 1, yarn: 1 + ln(factor) / 10")
+      .between(0, 1e6);
+  f("rope-skip", skip, "rope: each so-manieth layer turns nothing; 0: all turn")
+      .between(0, 1 << 14);
   f("rope-local-theta", local_theta,
     "rope: base of the angles in layers with a window, which nothing scales; 0: as in the others")
       .between(0, 1e12);

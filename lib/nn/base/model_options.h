@@ -48,6 +48,8 @@ struct RopeOptions {
   std::int64_t trained = 8192;           ///< tokens of a row before scaling
   double low = 1, high = 4;              ///< llama3: turns in `trained` tokens where scaling ends
   double slow_beta = 1, fast_beta = 32;  ///< yarn: the same
+  double length = 0;      ///< of turned queries and keys; 0: 1, or what yarn makes it
+  std::int64_t skip = 0;  ///< each so-manieth layer turns nothing (SmolLM 3); 0: all turn
   /// Of layers with a window, which nothing scales (Gemma 3); 0: as theirs.
   double local_theta = 0;
   void fields(core::FieldList& f);

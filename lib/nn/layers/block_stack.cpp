@@ -1,7 +1,10 @@
 #include "nn/layers/block_stack.h"
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
+#include <utility>
 
 #include "nn/base/upload.h"
 #include "nn/layers/option_checks.h"
@@ -62,16 +65,21 @@ template <class Cache>
 std::vector<Sight> BlockStack::sights_of(const Cache& cache, const torch::Tensor& before,
                                          const torch::TensorOptions& options) const {
   const auto turned = rotation(before, 0, options);  // but for layers with their own angles
-  std::map<std::int64_t, Sight> of_window;
+  std::map<std::pair<std::int64_t, bool>, Sight> of_kind;
   std::vector<Sight> sights;
   auto windows = options_.attention_window;
   if (windows.empty()) windows = {0};
-  for (const auto window : windows) {
-    auto [made, fresh] = of_window.try_emplace(window);
+  const auto size = std::ssize(windows), skip = options_.rope.skip;
+  const auto period = skip == 0 ? size : std::min(std::lcm(size, skip), shape_.layers);
+  for (std::int64_t i = 0; i < period; ++i) {
+    const auto window = windows[static_cast<std::size_t>(i % size)];
+    const bool turns = turns_layer(options_.rope, i);
+    auto [made, fresh] = of_kind.try_emplace({window, turns});
     if (fresh) {
       made->second = make_sight(cache, positions_, shape_.heads, window, options);
-      made->second.rotation =
-          turns_locally(options_.rope, window) ? rotation(before, window, options) : turned;
+      if (turns)
+        made->second.rotation =
+            turns_locally(options_.rope, window) ? rotation(before, window, options) : turned;
     }
     sights.push_back(made->second);
   }
@@ -90,6 +98,8 @@ torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Sight>& sig
 
 std::optional<std::int64_t> BlockStack::context() const {
   if (positions_ == Positions::learned) return options_.context;
+  if (positions_ == Positions::rope && options_.rope.scaling == "dynamic")
+    return options_.rope.trained;
   return std::nullopt;
 }
 

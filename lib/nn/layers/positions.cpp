@@ -71,7 +71,12 @@ RopeOptions rope_of(const RopeOptions& rope, std::int64_t window) {
   return local;
 }
 
+bool turns_layer(const RopeOptions& rope, std::int64_t i) {
+  return rope.skip == 0 || (i + 1) % rope.skip != 0;
+}
+
 double rope_length(const RopeOptions& rope) {
+  if (rope.length > 0) return rope.length;
   return rope.scaling == "yarn" ? 1 + std::log(rope.factor) / 10 : 1;
 }
 

@@ -22,6 +22,8 @@ torch::Tensor sinusoids(const torch::Tensor& positions, std::int64_t d);
 /// What a token at position p turns its i-th pair by, divided by p: w_i for i < d/2, d even.
 ///   none    w_i = theta^(-2i/d)
 ///   linear  w_i / factor (Chen et al. 2023)
+///   dynamic w_i; a row of more than `trained` tokens would have others, which depend on its length
+///           (NTK-aware scaling), and is refused (BlockStack::context)
 ///   llama3  w_i where it makes more than `high` turns in `trained` tokens, w_i / factor where
 ///   fewer
 ///           than `low`, between them a mean in proportion to the turns (Llama 3.1)
@@ -32,7 +34,9 @@ std::vector<double> rope_frequencies(const RopeOptions& rope, std::int64_t d);
 bool turns_locally(const RopeOptions& rope, std::int64_t window);
 /// That of such layers.
 RopeOptions rope_of(const RopeOptions& rope, std::int64_t window);
-/// What turned queries and keys are multiplied by: 1, for yarn 1 + ln(factor) / 10.
+/// Whether layer i turns queries and keys at all.
+bool turns_layer(const RopeOptions& rope, std::int64_t i);
+/// What turned queries and keys are multiplied by: rope.length, else 1, for yarn 1 + ln(factor) / 10.
 double rope_length(const RopeOptions& rope);
 
 /// Rotary embedding (Su et al. 2021), halves paired as (x_i, x_{i + d/2}), angles p w_i.

@@ -61,6 +61,7 @@ class Chat {
   /// ChatTemplate::render() does.
   std::string prompt(core::OrderedJson messages, const std::string& system,
                      const std::string& origin) const;
+  const std::string& source() const { return template_.source(); }
   /// Of the template and its tokens.
   core::Digest fingerprint() const;
 

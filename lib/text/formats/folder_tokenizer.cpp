@@ -1,11 +1,14 @@
 // Tokenizers by a path that a user gives: a file, a folder, a word.
 
+#include <charconv>
+
 #include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
 #include "core/json.h"
 #include "core/path_kind.h"
 #include "text/formats/import.h"
+#include "text/formats/sentencepiece.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/tokenizer/byte_level.h"
 
@@ -16,10 +19,6 @@ using core::PathKind;
 
 constexpr std::size_t kTokenizerBytes = std::size_t{256} << 20;
 constexpr std::size_t kTokenizerConfigBytes = std::size_t{1} << 24;
-constexpr const char* kSentencepiece =
-    "a sentencepiece model, which is not read; transformers makes a tokenizer.json of it: "
-    "AutoTokenizer.from_pretrained(MODEL).save_pretrained(DIR)";
-
 // The two files are those of every byte-level BPE; only of GPT-2's they say all.
 void expect_gpt2_class(const std::string& folder) {
   const std::string path = folder + "/tokenizer_config.json";
@@ -38,9 +37,11 @@ void expect_gpt2_class(const std::string& folder) {
 // Refuses a path of another kind by what it is.
 void expect_tokenizer_kind(const std::string& path, PathKind kind) {
   switch (kind) {
-    case PathKind::sentencepiece:
-      core::fail(core::Code::bad_data, "{}: {}", path, kSentencepiece);
     case PathKind::gguf:
+      core::fail(core::Code::bad_data,
+                 "{}: a GGUF file, a model; model import {} -o DIR makes a folder with its "
+                 "tokenizer, for -t DIR",
+                 path, path);
     case PathKind::safetensors:
     case PathKind::torch_file:
     case PathKind::shard:
@@ -53,20 +54,52 @@ void expect_tokenizer_kind(const std::string& path, PathKind kind) {
   }
 }
 
+// What tokenizer_config.json adds to a tokenizer.model: tokens, and those around a text.
+SentencepieceAround around_of(const std::string& folder) {
+  SentencepieceAround around;
+  const std::string path = folder + "/tokenizer_config.json";
+  if (!core::exists(path)) return around;
+  const auto config = core::read_json(path, kTokenizerConfigBytes);
+  if (!config.is_object()) return around;
+  const auto name = config.value("tokenizer_class", core::Json(nullptr));
+  const bool begins = name.is_string() && (name.get<std::string>().starts_with("Llama") ||
+                                           name.get<std::string>().starts_with("Gemma"));
+  const auto flag = [&](const char* key, bool otherwise) {
+    const auto found = config.find(key);
+    return found != config.end() && found->is_boolean() ? found->get<bool>() : otherwise;
+  };
+  around.begin = flag("add_bos_token", begins);
+  around.end = flag("add_eos_token", false);
+  const auto tokens = config.value("added_tokens_decoder", core::Json::object());
+  for (const auto& [id, token] : tokens.items()) {
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+    if (error != std::errc{} || end != id.data() + id.size() || !token.is_object() ||
+        !token.contains("content") || !token["content"].is_string())
+      core::fail(core::Code::bad_data, "{}: added_tokens_decoder: {} is no token", path, id);
+    around.added[number] = {token["content"].get<std::string>(), token.value("special", false)};
+  }
+  return around;
+}
+
+TokenizerPtr sentencepiece_tokenizer(const std::string& path,
+                                     const SentencepieceAround& around = {}) {
+  const auto bytes = core::read_file(path, kTokenizerBytes);
+  return parse_tokenizer(sentencepiece_json(bytes, path, around), path);
+}
+
 }  // namespace
 
 TokenizerPtr folder_tokenizer(const std::string& folder) {
   const std::string whole = folder + "/tokenizer.json";
   const std::string vocabulary = folder + "/vocab.json", merges = folder + "/merges.txt";
   if (core::exists(whole)) return parse_tokenizer(core::read_file(whole, kTokenizerBytes), whole);
+  const std::string pieces = folder + "/tokenizer.model";
+  if (core::path_kind(pieces) == PathKind::sentencepiece)
+    return sentencepiece_tokenizer(pieces, around_of(folder));
   if (!core::exists(vocabulary) || !core::exists(merges)) return nullptr;
   expect_gpt2_class(folder);
   return import_tokenizer({vocabulary, merges});
-}
-
-std::string no_tokenizer_hint(const std::string& folder) {
-  if (core::path_kind(folder + "/tokenizer.model") != PathKind::sentencepiece) return {};
-  return fmt::format(" (its tokenizer.model is {})", kSentencepiece);
 }
 
 TokenizerPtr load_tokenizer(const std::string& path) {
@@ -76,12 +109,15 @@ TokenizerPtr load_tokenizer(const std::string& path) {
   if (path == "-") return parse_tokenizer(core::read_text(path, kTokenizerBytes), "stdin");
   const auto kind = core::path_kind(path);
   expect_tokenizer_kind(path, kind);
+  if (kind == PathKind::sentencepiece) return sentencepiece_tokenizer(path);
   if (!core::is_folder(kind)) return parse_tokenizer(core::read_text(path, kTokenizerBytes), path);
   const auto folder = core::followed_snapshot(path);
   if (auto tokenizer = folder_tokenizer(folder)) return tokenizer;
+  if (core::exists(folder + "/vocab.txt"))
+    core::fail(core::Code::bad_data,
+               "{}: vocab.txt of a WordPiece tokenizer (BERT's), which is not supported", folder);
   core::fail(core::Code::no_input,
-             "{}: no tokenizer in it{}; give a tokenizer.json, or a folder with one", folder,
-             no_tokenizer_hint(folder));
+             "{}: no tokenizer in it; give a tokenizer.json, or a folder with one", folder);
 }
 
 }  // namespace text

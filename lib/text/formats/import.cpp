@@ -1,4 +1,5 @@
 #include "text/formats/import.h"
+#include "text/tokenizer/base64.h"
 
 #include <map>
 
@@ -43,34 +44,13 @@ Vocabulary read_gpt2_vocabulary(const NamedText& file) {
   return vocabulary;
 }
 
-int base64_value(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-std::optional<std::string> decode_base64(std::string_view text) {
-  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
-  std::string bytes;
-  std::uint32_t bits = 0;
-  int n = 0;
-  for (const char c : text) {
-    const int value = base64_value(c);
-    if (value < 0) return std::nullopt;
-    bits = bits << 6 | static_cast<std::uint32_t>(value);
-    if ((n += 6) >= 8) bytes += static_cast<char>(bits >> (n -= 8) & 0xFF);
-  }
-  return bytes;
-}
-
 Vocabulary read_ranks(const NamedText& file) {
   Vocabulary vocabulary;
   Lines lines(file.text, file.name);
   for (std::string_view line; lines.next(line);) {
     if (line.empty()) continue;
     const std::size_t space = line.find(' ');
-    const auto token = space == line.npos ? std::nullopt : decode_base64(line.substr(0, space));
+    const auto token = space == line.npos ? std::nullopt : of_base64(line.substr(0, space));
     const auto rank = space == line.npos ? std::nullopt : parse_count(line.substr(space + 1));
     if (!token || token->empty() || !rank) lines.refuse("not a base64 token and its rank");
     if (*rank >= 2 * file.text.size()) lines.refuse("rank {} is too high", *rank);

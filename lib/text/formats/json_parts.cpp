@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "text/tokenizer/base64.h"
 #include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/utf8.h"
 
@@ -41,10 +42,21 @@ NormalStep read_normal_step(const TokenizerJson& file, element step) {
   if (type == "NFKC") return {What::nfkc, "", ""};
   if (type == "Lowercase") return {What::lowercase, "", ""};
   if (type == "Prepend") return {What::prepend, "", std::string(file.text(step, "prepend", ""))};
+  if (type == "Precompiled") {
+    auto rules = of_base64(file.text(step, "precompiled_charsmap", ""));
+    if (!rules) file.refuse("the normalizer Precompiled has no base64");
+    return {What::charsmap, *std::move(rules), ""};
+  }
   if (type != "Replace")
     file.refuse(
-        "the normalizer {} is not supported (NFC, NFKC, Lowercase, Prepend and Replace are)", type);
+        "the normalizer {} is not supported (NFC, NFKC, Lowercase, Prepend, Precompiled and Replace "
+        "are)",
+        type);
   const auto pattern = file.find(step, "pattern");
+  const std::string_view regex = pattern ? file.text(*pattern, "Regex", "") : "",
+                         becomes = file.text(step, "content", "");
+  if (regex == kTrimmed && becomes.empty()) return {What::trim, "", ""};
+  if (regex == kSqueezed && becomes == " ") return {What::squeeze, "", ""};
   const std::string_view from = pattern ? file.text(*pattern, "String", "") : "";
   if (from.empty())
     file.refuse("the normalizer Replace of a Regex is not supported (of a String it is)");

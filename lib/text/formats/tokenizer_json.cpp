@@ -13,6 +13,7 @@
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/char_units.h"
 #include "text/tokenizer/pieces.h"
+#include "text/tokenizer/unigram.h"
 #include "text/tokenizer/word_level.h"
 
 namespace text {
@@ -240,6 +241,44 @@ NewTokenizer read_bpe(const TokenizerJson& file, element model, std::string& rem
   return std::make_shared<ByteLevel>(std::move(vocabulary), std::move(merges), std::move(parts));
 }
 
+// The pre-tokenizer that a normalizer has left nothing to do.
+NewTokenizer read_unigram(const TokenizerJson& file, element model, std::string& remark) {
+  if (file.find(file.root(), "pre_tokenizer"))
+    file.refuse("Unigram with a pre-tokenizer is not supported (of a tokenizer.model it is none)");
+  auto added = read_added(file);
+  Unigram::Parts parts;
+  Vocabulary vocabulary;
+  const auto pieces = file.list(model, "vocab");
+  const auto unknown = file.find(model, "unk_id");
+  if (!unknown) file.refuse("Unigram without \"unk_id\" is not supported");
+  parts.unknown = file.id(*unknown);
+  for (const element piece : pieces) {
+    simdjson::dom::array pair;
+    std::string_view text;
+    double score = 0;
+    if (piece.get(pair) != simdjson::SUCCESS || pair.size() != 2 ||
+        pair.at(0).get(text) != simdjson::SUCCESS || pair.at(1).get(score) != simdjson::SUCCESS)
+      file.refuse("piece {} is not a text and a number", parts.scores.size());
+    if (!vocabulary.set(static_cast<std::uint32_t>(parts.scores.size()), text))
+      file.refuse("piece {} is there twice", parts.scores.size());
+    parts.scores.push_back(score);
+  }
+  for (AddedToken& token : added) {
+    token.in_model = token.id < parts.scores.size();
+    if (token.in_model ? vocabulary.token(token.id) != token.content
+                       : token.id > 2 * parts.scores.size() + 65536 ||
+                             !vocabulary.set(token.id, token.content))
+      file.refuse("added token {} or its id is there twice", token.content);
+  }
+  remark = remark_on_gaps(added, parts.scores.size());
+  parts.byte_fallback = file.flag(model, "byte_fallback", false);
+  parts.special = special_of(added);
+  parts.around = read_template(file, added, vocabulary);
+  check_decoder(file);
+  parts.steps = TextSteps(found_in_text(std::move(added)), Normalizer(read_normalizer(file)));
+  return std::make_shared<Unigram>(std::move(vocabulary), std::move(parts));
+}
+
 NewTokenizer read_word_level(const TokenizerJson& file, element model, std::string& remark) {
   WordLevel::Options options;
   options.unknown = std::string(file.text(model, "unk_token", ""));
@@ -308,9 +347,11 @@ TokenizerPtr parse_tokenizer(std::string_view json, const std::string& origin) {
   const std::string_view type =
       file.text(*model, "type", file.find(*model, "merges") ? "BPE" : "none");
   try {
-    if (type == "BPE" || type == "WordLevel") {
+    if (type == "BPE" || type == "WordLevel" || type == "Unigram") {
       std::string remark;
-      const auto read = type == "BPE" ? read_bpe : read_word_level;
+      const auto read = type == "BPE"       ? read_bpe
+                        : type == "Unigram" ? read_unigram
+                                            : read_word_level;
       NewTokenizer tokenizer = read(file, *model, remark);
       tokenizer->set_remark(std::move(remark));
       return tokenizer;
@@ -320,7 +361,7 @@ TokenizerPtr parse_tokenizer(std::string_view json, const std::string& origin) {
     if (what.substr(0, origin.size()) == origin) throw;
     file.refuse("{}", what);
   }
-  file.refuse("model {} is not supported (BPE and WordLevel are)", type);
+  file.refuse("model {} is not supported (BPE, Unigram and WordLevel are)", type);
 }
 
 }  // namespace text

@@ -15,12 +15,10 @@ TokenizerPtr parse_tokenizer(std::string_view json, const std::string& origin);
 /// The file, the tokenizer of a folder (folder_tokenizer(); of a hub's cache, of its snapshot), or
 /// the tokenizer `bytes` by that name. Throws Error{no_input} for a folder without one.
 TokenizerPtr load_tokenizer(const std::string& path);
-/// That of the folder's tokenizer.json, else of its vocab.json and merges.txt; null: none of these
-/// is there. Throws Error{bad_data} for a tokenizer that Tessera does not have, and for a
+/// That of the folder's tokenizer.json, else of its tokenizer.model of sentencepiece's with what
+/// tokenizer_config.json adds to it, else of its vocab.json and merges.txt; null: none of these is
+/// there. Throws Error{bad_data} for a tokenizer that Tessera does not have, and for a
 /// vocab.json and merges.txt beside another "tokenizer_class" than GPT-2's.
 TokenizerPtr folder_tokenizer(const std::string& folder);
-/// What a message adds where a folder has none: that its tokenizer.model is sentencepiece's, and
-/// what to do; empty where it has no such file.
-std::string no_tokenizer_hint(const std::string& folder);
 
 }  // namespace text

@@ -138,6 +138,11 @@ std::string name_of(const NormalStep& step) {
       return fmt::format("Prepend of {} bytes", step.to.size());
     case NormalStep::What::replace:
       return fmt::format("Replace of \"{}\" by {} bytes", step.from, step.to.size());
+    case NormalStep::What::trim:
+    case NormalStep::What::squeeze:
+      return "Replace of spaces";
+    case NormalStep::What::charsmap:
+      return "Precompiled";
   }
   return "";
 }
@@ -145,8 +150,8 @@ std::string name_of(const NormalStep& step) {
 // One step with the room that is left for what it makes.
 class StepRun {
  public:
-  StepRun(const NormalStep& step, std::size_t number, std::size_t room)
-      : step_(step), number_(number), room_(room) {}
+  StepRun(const NormalStep& step, const Charsmap* rules, std::size_t number, std::size_t room)
+      : step_(step), rules_(rules), number_(number), room_(room) {}
 
   // False if the step changes nothing.
   bool operator()(std::string_view text, bool begins, std::string& out) const {
@@ -171,8 +176,30 @@ class StepRun {
         return true;
       case NormalStep::What::replace:
         return replace(text, out);
+      case NormalStep::What::trim:
+        return trim(text, begins, out);
+      case NormalStep::What::squeeze:
+        return squeeze(text, out);
+      case NormalStep::What::charsmap:
+        return rules_->apply(text, out, room_);
     }
     return false;
+  }
+
+  // Whatever goes on behind a cut begins behind no space.
+  static bool trim(std::string_view text, bool begins, std::string& out) {
+    const auto size = text.size();
+    while (begins && text.starts_with(' ')) text.remove_prefix(1);
+    while (text.ends_with(' ')) text.remove_suffix(1);
+    if (text.size() == size) return false;
+    out = text;
+    return true;
+  }
+  static bool squeeze(std::string_view text, std::string& out) {
+    if (text.find("  ") == text.npos) return false;
+    for (const char c : text)
+      if (c != ' ' || !out.ends_with(' ')) out += c;
+    return true;
   }
 
   bool replace(std::string_view text, std::string& out) const {
@@ -197,10 +224,21 @@ class StepRun {
   }
 
   const NormalStep& step_;
+  const Charsmap* const rules_;
   const std::size_t number_, room_;
 };
 
 }  // namespace
+
+Normalizer::Normalizer(std::vector<NormalStep> steps)
+    : steps_(std::move(steps)), rules_(steps_.size()) {
+  using What = NormalStep::What;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].what == What::charsmap)
+      rules_[i] = std::make_shared<const Charsmap>(steps_[i].from);
+    counts_spaces_ |= steps_[i].what == What::trim || steps_[i].what == What::squeeze;
+  }
+}
 
 bool Normalizer::is_inert(std::uint32_t code_point) {
   if (code_point < 0xA0 || code_point == Char::kInvalid) return true;
@@ -226,7 +264,7 @@ std::string_view Normalizer::apply(std::string_view text, bool begins, std::stri
   std::string made;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     made.clear();
-    if (!StepRun(steps_[i], i + 1, room)(text, begins, made)) continue;
+    if (!StepRun(steps_[i], rules_[i].get(), i + 1, room)(text, begins, made)) continue;
     buffer.swap(made);
     text = buffer;
   }

@@ -4,25 +4,41 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "text/tokenizer/charsmap.h"
+
 namespace text {
 
 struct NormalStep {
-  enum class What : std::uint8_t { nfc, nfkc, lowercase, prepend, replace };
+  enum class What : std::uint8_t {
+    nfc,
+    nfkc,
+    lowercase,
+    prepend,
+    replace,
+    trim,      ///< spaces at both ends go
+    squeeze,   ///< several spaces are one
+    charsmap,  ///< SentencePiece's compiled rules
+  };
   What what;
-  std::string from;  ///< replace: one character
+  std::string from;  ///< replace: one character; charsmap: the rules (charsmap.h)
   std::string to;    ///< replace, prepend
   bool operator==(const NormalStep&) const = default;
 };
+
+/// The patterns by which a tokenizer.json says trim and squeeze.
+inline constexpr std::string_view kTrimmed = R"(\A +| +\z)", kSqueezed = " {2,}";
 
 /// Const calls are thread safe. Bytes that are not UTF-8 stay as they are.
 class Normalizer {
  public:
   Normalizer() = default;
-  explicit Normalizer(std::vector<NormalStep> steps) : steps_(std::move(steps)) {}
+  /// Throws Error{bad_data} for rules that are damaged.
+  explicit Normalizer(std::vector<NormalStep> steps);
 
   bool empty() const { return steps_.empty(); }
   const std::vector<NormalStep>& steps() const { return steps_; }
@@ -42,11 +58,16 @@ class Normalizer {
     return apply(text, begins, buffer, room_of(text.size()));
   }
 
+  /// Whether steps look at how many spaces stand together: no text may be cut behind one then.
+  bool counts_spaces() const { return counts_spaces_; }
+
   /// True if a text may be cut before this character: both sides are normalised as in the whole.
   static bool is_inert(std::uint32_t code_point);
 
  private:
   std::vector<NormalStep> steps_;
+  std::vector<std::shared_ptr<const Charsmap>> rules_;  // of each step; null: it has none
+  bool counts_spaces_ = false;
 };
 
 }  // namespace text

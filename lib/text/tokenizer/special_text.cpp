@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/pieces.h"
+#include "text/tokenizer/unigram.h"
 
 namespace text {
 
@@ -15,6 +16,8 @@ TokenizerPtr parsing_special(const Tokenizer& tokenizer) {
     return bytes->parsing_special();
   if (const auto* pieces = dynamic_cast<const Pieces*>(&tokenizer))
     return pieces->parsing_special();
+  if (const auto* unigram = dynamic_cast<const Unigram*>(&tokenizer))
+    return unigram->parsing_special();
   core::fail(core::Code::unavailable,
              "special tokens are not found in a text by a {} tokenizer; leave --special out",
              name_of(tokenizer.kind()));

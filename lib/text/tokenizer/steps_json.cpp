@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text/tokenizer/base64.h"
+
 namespace text {
 namespace {
 
@@ -25,6 +27,17 @@ void append_normal_step(JsonText& json, const NormalStep& step) {
     case NormalStep::What::replace:
       json.key("content").string(step.to).key("pattern").open('{');
       json.key("String").string(step.from).close('}').key("type").string("Replace");
+      break;
+    case NormalStep::What::trim:
+    case NormalStep::What::squeeze:
+      json.key("content").string(step.what == NormalStep::What::trim ? "" : " ");
+      json.key("pattern").open('{').key("Regex");
+      json.string(step.what == NormalStep::What::trim ? kTrimmed : kSqueezed).close('}');
+      json.key("type").string("Replace");
+      break;
+    case NormalStep::What::charsmap:
+      json.key("precompiled_charsmap").string(to_base64(step.from));
+      json.key("type").string("Precompiled");
       break;
   }
   json.close('}');

@@ -120,6 +120,9 @@ bool TextSteps::may_cut(const char* begin, const char* at, const char* end, cons
                         std::ptrdiff_t& work) const {
   ++work;
   if (!is_inert_at(at, end)) return false;
+  // A space, or what may become one.
+  const auto before = static_cast<unsigned char>(at[-1]);
+  if (normalizer_.counts_spaces() && (before <= ' ' || before >= 0x80)) return false;
   const char* from = at - std::min(at - begin, reach_);
   while (from < at && from > begin &&
          ((static_cast<unsigned char>(*from) & 0xC0) == 0x80 || !is_inert_at(from, end)))

@@ -21,6 +21,8 @@ std::string_view name_of(TokenizerKind kind) {
       return "units";
     case TokenizerKind::pieces:
       return "pieces";
+    case TokenizerKind::unigram:
+      return "unigram";
   }
   return "";
 }

@@ -8,6 +8,7 @@
 //          exactly (where no normalizer changes them)
 //   pieces byte-pair encoding of characters with spaces marked, and bytes for characters it lacks
 //          (SentencePiece's, of Llama 2 and Mistral)
+//   unigram  pieces of the highest probability together (SentencePiece's unigram language model)
 //   word   words between spaces; a newline is the token `<eos>`, a word not known `<unk>`
 //   units  words cut into units of characters by a list of merges (subword-nmt)
 
@@ -26,7 +27,7 @@
 
 namespace text {
 
-enum class TokenizerKind { bytes, bpe, word, units, pieces };
+enum class TokenizerKind { bytes, bpe, word, units, pieces, unigram };
 std::string_view name_of(TokenizerKind kind);
 
 /// A token that no text gives: marks (end of a document, beginning, padding).

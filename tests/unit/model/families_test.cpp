@@ -129,7 +129,7 @@ DOCTEST_TEST_CASE("every shape is written as the family that has it, or as none"
   DOCTEST_CHECK(family([](auto& o) { o.transformer.rope.scaling = "yarn"; }) == "llama");
   DOCTEST_CHECK(family([](auto& o) { o.transformer.rope.share = 0.5; }) == "llama");
   DOCTEST_CHECK(family([](auto& o) { o.transformer.attention_window = {4}; }) == "mistral");
-  DOCTEST_CHECK(family([](auto& o) { o.transformer.attention_window = {4, 0}; }) == "none");
+  DOCTEST_CHECK(family([](auto& o) { o.transformer.attention_window = {4, 0}; }) == "smollm3");
   DOCTEST_CHECK(family([](auto& o) {
                   o.transformer.bias = true, o.transformer.bias_of = {"qkv"};
                 }) == "qwen2");
@@ -160,8 +160,8 @@ DOCTEST_TEST_CASE("a config.json of a family is refused by key") {
   refused("heads: takes 1 to", [](auto& c) { c["num_attention_heads"] = 0; });
   refused("kv-heads: 3 does not divide heads 4", [](auto& c) { c["num_key_value_heads"] = 3; });
   refused("\"hidden_act\": \"mish\" is not supported", [](auto& c) { c["hidden_act"] = "mish"; });
-  refused("\"rope_parameters\": type \"dynamic\" is not supported",
-          [](auto& c) { c["rope_parameters"]["rope_type"] = "dynamic"; });
+  refused("\"rope_parameters\": type \"longrope\" is not supported",
+          [](auto& c) { c["rope_parameters"]["rope_type"] = "longrope"; });
   refused("\"rope_parameters\" has the wrong type", [](auto& c) { c["rope_parameters"] = 4; });
   refused("rope-factor: takes 1 to", [](auto& c) { c["rope_parameters"]["factor"] = 0; });
   const auto neo = [](const std::string& part, auto change) {

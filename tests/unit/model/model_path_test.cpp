@@ -64,7 +64,10 @@ DOCTEST_TEST_CASE("what is no model's folder is told by name, with the way in") 
   refused(Code::bad_data, folder / "pickle.pt", "a file of torch.save");
   put(folder / "lora/adapter_config.json", R"({"base_model_name_or_path": "org/base"})");
   refused(Code::bad_data, folder / "lora", "of org/base");
-  refused(Code::bad_data, folder / "lora", "merge_and_unload");
+  refused(Code::bad_data, folder / "lora", "give the model and --adapter " + (folder / "lora"));
+  // Its trainer may have left a config.json there.
+  put(folder / "lora/config.json", R"({"model_type": "llama"})");
+  refused(Code::bad_data, folder / "lora", "an adapter of org/base, no model");
   put(folder / "store/store.json", "{}");
   refused(Code::no_input, folder / "store", "it is a datastore");
   put(folder / "ngrams/ngrams.json", "{}");
@@ -79,7 +82,8 @@ DOCTEST_TEST_CASE("what is no model's folder is told by name, with the way in") 
   refused(Code::no_input, folder / "bare", "no weights in it");
   model::save(folder / "m", *random_model(small_gpt2()), {}, "");
   put(folder / "m/adapter_config.json", "{}");
-  refused(Code::bad_config, folder / "m", "adapter_config.json beside config.json");
+  refused(Code::bad_config, folder / "m",
+          "adapter_config.json beside config.json: give --adapter " + (folder / "m"));
   fs::remove(folder / "m/adapter_config.json");
   put(folder / "m/model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:1\n");
   refused(Code::bad_data, folder / "m", "git lfs pull");

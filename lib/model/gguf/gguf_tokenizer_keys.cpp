@@ -1,0 +1,234 @@
+// A tokenizer.json as the metadata of a GGUF file.
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.h"
+#include "model/gguf/gguf_keys.h"
+#include "model/gguf/gguf_tokenizer.h"
+#include "text/formats/tokenizer_json.h"
+
+namespace model {
+namespace {
+
+using core::Code;
+using core::fail;
+using core::OrderedJson;
+
+constexpr const char* kWho = "tokenizer.json";
+// Kinds of tokens.
+constexpr std::int32_t kPlainToken = 1, kUnknownToken = 2, kMarkToken = 3, kOwnToken = 4,
+                       kUnusedToken = 5, kByteToken = 6;
+
+[[noreturn]] void no_form(const std::string& what) {
+  fail(Code::bad_config, "{}: a GGUF file has no form for {}", kWho, what);
+}
+
+struct Listed {
+  std::vector<std::string> texts;
+  std::vector<std::int32_t> types;
+};
+
+Listed listed(const OrderedJson& json, std::int64_t rows, bool of_bytes) {
+  const auto n = static_cast<std::size_t>(rows);
+  Listed list{std::vector<std::string>(n), std::vector<std::int32_t>(n, kUnusedToken)};
+  const auto put = [&](std::size_t id, const std::string& text, std::int32_t type) {
+    if (id >= n) no_form(fmt::format("token {} of a model of {} words", id, rows));
+    list.texts[id] = text, list.types[id] = type;
+  };
+  const auto& model = json["model"];
+  const bool fallback = model.value("byte_fallback", false);
+  for (const auto& [text, id] : model["vocab"].items()) {
+    const bool byte = fallback && text.size() == 6 && text.starts_with("<0x") && text.back() == '>';
+    put(id.get<std::size_t>(), text, byte ? kByteToken : kPlainToken);
+  }
+  const auto unknown = model.contains("unk_token") && model["unk_token"].is_string()
+                           ? model["unk_token"].get<std::string>()
+                           : "";
+  for (const auto& token : json["added_tokens"]) {
+    const auto text = token["content"].get<std::string>();
+    const bool mark = token["special"].get<bool>();
+    put(token["id"].get<std::size_t>(), text,
+        !mark                                           ? kOwnToken
+        : !of_bytes && !text.empty() && text == unknown ? kUnknownToken
+                                                        : kMarkToken);
+  }
+  for (std::size_t id = 0; id < n; ++id)
+    if (list.types[id] == kUnusedToken && of_bytes) list.texts[id] = fmt::format("[PAD{}]", id);
+  return list;
+}
+
+std::pair<std::string, std::string> sides(const OrderedJson& merge) {
+  if (merge.is_array()) return {merge[0].get<std::string>(), merge[1].get<std::string>()};
+  const auto text = merge.get<std::string>();
+  const auto space = text.find(' ', 1);
+  return {text.substr(0, space), text.substr(space + 1)};
+}
+
+// Merged first, scored best: the token of each rank has minus the rank.
+std::vector<float> scores_of(const OrderedJson& json, const Listed& list) {
+  std::unordered_map<std::string, std::size_t> ranks;
+  std::size_t rank = 0;
+  for (const auto& merge : json["model"]["merges"]) {
+    const auto [left, right] = sides(merge);
+    if (ranks.emplace(left + right, rank).second) ++rank;
+  }
+  if (rank >= std::size_t{1} << 24) no_form("so many merges");
+  std::vector<float> scores(list.texts.size());
+  for (std::size_t id = 0; id < scores.size(); ++id) {
+    if (list.types[id] != kPlainToken) continue;
+    const auto found = ranks.find(list.texts[id]);
+    scores[id] = -static_cast<float>(found == ranks.end() ? rank : found->second);
+  }
+  return scores;
+}
+
+GgufMetadata with_split(GgufMetadata keys, const std::string& name) {
+  keys.emplace_back("tokenizer.ggml.pre", name);
+  return keys;
+}
+
+core::Bytes bytes_of_keys(const GgufMetadata& keys) {
+  core::MemorySink sink;
+  write_gguf(sink, keys, {}, nullptr);
+  return sink.bytes;
+}
+
+text::TokenizerPtr read_again(const GgufMetadata& keys) {
+  const auto bytes = bytes_of_keys(keys);
+  const GgufFile file(bytes, kWho);
+  return text::parse_tokenizer(gguf_tokenizer(file), kWho);
+}
+
+// Llama.cpp's name for how the text is split; empty: it has none.
+std::string split_of(const OrderedJson& json) {
+  const auto parts = [](const OrderedJson& of) {
+    return std::pair(of["pre_tokenizer"].dump(), of["model"].value("ignore_merges", false));
+  };
+  const auto asked = parts(json);
+  for (const auto& name : gguf_splits()) {
+    // With a merge: what splits nothing that is merged is not written.
+    const auto tried =
+        with_split({{"tokenizer.ggml.model", std::string("gpt2")},
+                    {"tokenizer.ggml.tokens", std::vector<std::string>{"a", "b", "ab"}},
+                    {"tokenizer.ggml.merges", std::vector<std::string>{"a b"}}},
+                   name);
+    if (parts(OrderedJson::parse(read_again(tried)->json())) == asked) return name;
+  }
+  return {};
+}
+
+// Spaces, numbers, letters of many scripts, signs: where two ways to split part.
+const std::vector<std::string>& test_texts() {
+  static const std::vector<std::string> texts = {
+      "Hello, world! It's 12345 o'clock; they'll've WON'T I'd.",
+      " leading  and   many    spaces \t tabs\n\n\nlines \r\n end ",
+      "def f(x):\n    return x**2 + 3.14e-10 != 0x1F  # why?\n",
+      "Ærøskøbing 你好,世界 こんにちは 한국어 Привет мир Ελλάδα עברית العربية हिन्दी ไทย",
+      "🙂👨‍👩‍👧‍👦 e\xCC\x81 \xC2\xA0 \xE2\x80\x83 ½ Ⅷ ٣٤٥ ﬁ",
+      "http://a.b/c?d=e&f=100%25 <tag attr=\"v\"/> {\"k\": [1,22,333,4444]} \\n",
+      "a\x01"
+      "b\x7F c",
+      "x",
+      " ",
+      "\n",
+      ""};
+  return texts;
+}
+
+void expect_equal(const text::Tokenizer& own, const OrderedJson& json, const GgufMetadata& keys,
+                  std::string& why) {
+  const auto again = read_again(keys);
+  const auto other = OrderedJson::parse(again->json());
+  const auto same = [&](const char* key) { return json["model"][key] == other["model"][key]; };
+  why.clear();
+  if (!same("merges")) why = "its merges";
+  for (const auto& [text, id] : json["model"]["vocab"].items())
+    if (again->token(id.get<std::uint32_t>()) != own.token(id.get<std::uint32_t>()))
+      why = "its token " + text;
+  for (const auto& token : json["added_tokens"]) {
+    const auto id = token["id"].get<std::uint32_t>();
+    if (again->token(id) != own.token(id)) why = "its token " + token["content"].get<std::string>();
+  }
+  for (const auto& text : test_texts())
+    if (why.empty() && again->encode(text) != own.encode(text))
+      why = "how it splits " + core::dump(core::Json(text));
+  if (why.empty() && (again->text_template().begin != own.text_template().begin ||
+                      again->text_template().end != own.text_template().end))
+    why = "the tokens around a text";
+}
+
+void put_ids(const text::Tokenizer& own, const GgufIds& ids, GgufMetadata& keys) {
+  const auto& around = own.text_template();
+  const auto put = [&](const char* name, std::int64_t id) {
+    if (id >= 0)
+      keys.emplace_back(fmt::format("tokenizer.ggml.{}_token_id", name),
+                        static_cast<std::uint32_t>(id));
+  };
+  if (around.begin.size() > 1 || around.end.size() > 1) no_form("several tokens around a text");
+  put("bos", around.begin.empty() ? ids.begin : around.begin[0]);
+  const auto first = !around.end.empty() ? std::int64_t{around.end[0]}
+                     : ids.ends.empty()  ? -1
+                                         : ids.ends[0];
+  put("eos", first);
+  auto rest = ids.ends;
+  std::erase(rest, first);
+  if (!rest.empty()) put("eot", rest[0]);
+  if (rest.size() > 1) put("eom", rest[1]);
+  put("padding", ids.padding);
+  keys.emplace_back("tokenizer.ggml.add_bos_token", !around.begin.empty());
+  keys.emplace_back("tokenizer.ggml.add_eos_token", !around.end.empty());
+}
+
+}  // namespace
+
+GgufMetadata gguf_tokenizer_keys(const std::string& text, std::int64_t rows, const GgufIds& ids,
+                                 std::string& remark) {
+  const auto own = text::parse_tokenizer(text, kWho);
+  const auto json = OrderedJson::parse(own->json());
+  const auto kind = own->kind();
+  const bool of_bytes = kind == text::TokenizerKind::bpe || kind == text::TokenizerKind::bytes;
+  if (!of_bytes && kind != text::TokenizerKind::pieces)
+    no_form(fmt::format("a tokenizer of {}", text::name_of(kind)));
+  const auto list = listed(json, rows, of_bytes);
+  GgufMetadata keys = {{"tokenizer.ggml.model", std::string(of_bytes ? "gpt2" : "llama")},
+                       {"tokenizer.ggml.tokens", list.texts},
+                       {"tokenizer.ggml.token_type", list.types}};
+  put_ids(*own, ids, keys);
+  auto compared = own;
+  std::string why;
+  if (of_bytes) {
+    std::vector<std::string> merges;
+    for (const auto& merge : json["model"]["merges"]) {
+      const auto [left, right] = sides(merge);
+      merges.push_back(left + ' ' + right);
+    }
+    keys.emplace_back("tokenizer.ggml.merges", merges);
+    const auto split = merges.empty() ? "gpt-2" : split_of(json);
+    if (split.empty()) no_form("how it splits a text");
+    keys = with_split(std::move(keys), split);
+    if (!json["normalizer"].is_null()) {
+      auto bare = json;
+      bare["normalizer"] = nullptr;
+      compared = text::parse_tokenizer(bare.dump(), kWho);
+      remark = "the tokenizer's normalizer is left out, as in every GGUF file";
+    }
+    expect_equal(*compared, json, keys, why);
+  } else {
+    keys.emplace_back("tokenizer.ggml.scores", scores_of(json, list));
+    for (std::size_t id = 0; id < list.types.size(); ++id)
+      if (list.types[id] == kUnknownToken)
+        keys.emplace_back("tokenizer.ggml.unknown_token_id", static_cast<std::uint32_t>(id));
+    for (const bool prefix : {true, false}) {
+      auto tried = keys;
+      tried.emplace_back("tokenizer.ggml.add_space_prefix", prefix);
+      expect_equal(*compared, json, tried, why);
+      if (why.empty()) return tried;
+    }
+  }
+  if (!why.empty()) no_form(why);
+  return keys;
+}
+
+}  // namespace model

@@ -1,0 +1,257 @@
+#include "text/tokenizer/unigram.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "text/tokenizer/gpt2_split.h"
+#include "text/tokenizer/json_text.h"
+#include "text/tokenizer/special_text.h"
+#include "text/tokenizer/steps_json.h"
+#include "text/tokenizer/utf8.h"
+#include "text/tokenizer/word_cache.h"
+
+namespace text {
+namespace {
+
+class UnigramEncoder : public Encoder {
+ public:
+  explicit UnigramEncoder(const Unigram& tokenizer) : tokenizer_(tokenizer) {}
+
+  void encode(std::string_view text, std::vector<std::uint32_t>& out, bool continued) override {
+    words_.expect(text.size());
+    in_parts(tokenizer_, text, continued, [&](std::string_view part, bool later) {
+      tokenizer_.parts().steps.run(
+          part, later, [&](std::string_view piece, TextSteps::Place) { stretches(piece, out); },
+          [&](std::uint32_t id) { out.push_back(id); });
+    });
+  }
+
+ private:
+  void stretches(std::string_view text, std::vector<std::uint32_t>& out) {
+    const char* const end = text.data() + text.size();
+    for (const char* p = text.data(); p < end;) {
+      const char* const stop = stretch_end(p, end);
+      words_.append(p, stop, end, tokens_, out, [&] {
+        tokens_.clear();
+        tokenizer_.encode_stretch({p, static_cast<std::size_t>(stop - p)}, steps_, tokens_);
+      });
+      p = stop;
+    }
+  }
+  const char* stretch_end(const char* p, const char* end) const {
+    Char left = decode_char(p, end);
+    for (p += left.bytes; p < end;) {
+      const Char right = decode_char(p, end);
+      if (!tokenizer_.joins(left.code_point, right.code_point)) break;
+      p += right.bytes;
+      left = right;
+    }
+    return p;
+  }
+
+  const Unigram& tokenizer_;
+  CachedWords words_;
+  std::vector<Unigram::Step> steps_;
+  std::vector<std::uint32_t> tokens_;
+};
+
+std::uint64_t pair_of(std::uint32_t left, std::uint32_t right) {
+  return static_cast<std::uint64_t>(left) << 32 | right;
+}
+
+}  // namespace
+
+Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) {
+  take(std::move(vocabulary), {}, std::move(parts_.special));
+  template_ = std::move(parts_.around);
+  if (parts_.unknown >= parts_.scores.size())
+    core::fail(core::Code::bad_data, "the unknown token has id {}, of {} pieces", parts_.unknown,
+               parts_.scores.size());
+  byte_of_.assign(size(), -1);
+  for (std::uint32_t b = 0; parts_.byte_fallback && b < 256; ++b) {
+    const auto id = id_of(fmt::format("<0x{:02X}>", b));
+    if (!id)
+      core::fail(core::Code::bad_data,
+                 "byte_fallback without a token <0x{:02X}>: it is supported with all 256", b);
+    bytes_[b] = *id;
+    byte_of_[*id] = static_cast<std::int16_t>(b);
+  }
+  for (const NormalStep& step : parts_.steps.normalizer().steps())
+    if (step.what == NormalStep::What::replace && step.from == " ") space_ = step.to;
+  for (const NormalStep& step : parts_.steps.normalizer().steps())
+    prefixed_ |= step.what == NormalStep::What::prepend && (step.to == space_ || step.to == " ");
+  std::vector<bool> silent(size());
+  silent[parts_.unknown] = true;
+  for (const auto& token : special_) silent[token.id] = true;
+  double least = 0;
+  for (std::uint32_t id = 0; id < parts_.scores.size(); ++id) {
+    if (!std::isfinite(parts_.scores[id]))
+      core::fail(core::Code::bad_data, "the score of piece {} is no number", id);
+    least = std::min(least, parts_.scores[id]);
+    if (silent[id] || byte_of_[id] >= 0 || token(id).empty()) continue;
+    sorted_.push_back(id);
+    const auto text = token(id);
+    const char* const end = text.data() + text.size();
+    Char left = decode_char(text.data(), end);
+    if (left.bytes == text.size()) known_.insert(left.code_point);
+    for (const char* p = text.data() + left.bytes; p < end;) {
+      const Char right = decode_char(p, end);
+      if (left.code_point == Char::kInvalid || right.code_point == Char::kInvalid)
+        core::fail(core::Code::bad_data, "piece {} is not UTF-8", id);
+      pairs_.insert(pair_of(left.code_point, right.code_point));
+      p += right.bytes;
+      left = right;
+    }
+  }
+  unknown_score_ = least - kUnknown;
+  std::sort(sorted_.begin(), sorted_.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return token(a) < token(b); });
+  for (std::uint32_t b = 0, i = 0; b <= 256; ++b) {
+    while (i < sorted_.size() && static_cast<unsigned char>(token(sorted_[i])[0]) < b) ++i;
+    starts_[b] = i;
+  }
+}
+
+bool Unigram::is_known(std::uint32_t code_point) const { return known_.count(code_point) > 0; }
+
+bool Unigram::joins(std::uint32_t left, std::uint32_t right) const {
+  if (pairs_.count(pair_of(left, right)) > 0) return true;
+  return !parts_.byte_fallback && !is_known(left) && !is_known(right);
+}
+
+void Unigram::encode_stretch(std::string_view text, std::vector<Step>& steps,
+                             std::vector<std::uint32_t>& out) const {
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  steps.assign(text.size() + 1, {kNever, 0, 0});
+  steps[0].score = 0;
+  const auto byte_at = [&](std::uint32_t i, std::size_t depth) {
+    const auto piece = token(sorted_[i]);
+    return depth < piece.size() ? static_cast<int>(static_cast<unsigned char>(piece[depth])) : -1;
+  };
+  const char* const end = text.data() + text.size();
+  for (std::size_t at = 0; at < text.size();) {
+    const auto bytes = decode_char(text.data() + at, end).bytes;
+    const double here = steps[at].score;
+    const auto offer = [&](std::size_t to, double score, std::uint32_t id) {
+      if (here + score > steps[to].score)
+        steps[to] = {here + score, static_cast<std::uint32_t>(at), id};
+    };
+    bool whole = false;  // the character alone is a piece
+    const auto first = static_cast<unsigned char>(text[at]);
+    // The pieces that begin as the text does, by one byte more each time.
+    std::uint32_t low = starts_[first], high = starts_[first + 1];
+    for (std::size_t depth = 1; low < high; ++depth) {
+      if (byte_at(low, depth) < 0) {
+        const auto id = sorted_[low++];
+        offer(at + depth, parts_.scores[id], id);
+        whole = whole || depth == bytes;
+      }
+      if (low == high || at + depth == text.size()) break;
+      const int next = static_cast<unsigned char>(text[at + depth]);
+      const auto bound = [&](int byte) {
+        std::uint32_t from = low, to = high;
+        while (from < to) {
+          const auto middle = from + (to - from) / 2;
+          if (byte_at(middle, depth) < byte)
+            from = middle + 1;
+          else
+            to = middle;
+        }
+        return from;
+      };
+      const auto begin = bound(next), stop = bound(next + 1);
+      low = begin, high = stop;
+    }
+    if (!whole) offer(at + bytes, unknown_score_, parts_.unknown);
+    at += bytes;
+  }
+  const auto from = out.size();
+  for (auto at = static_cast<std::uint32_t>(text.size()); at > 0; at = steps[at].from) {
+    const auto& step = steps[at];
+    if (step.id != parts_.unknown) {
+      out.push_back(step.id);
+    } else if (parts_.byte_fallback) {
+      for (auto i = at; i-- > step.from;)
+        out.push_back(bytes_[static_cast<unsigned char>(text[i])]);
+    } else if (out.size() == from || out.back() != parts_.unknown) {
+      out.push_back(parts_.unknown);
+    }
+  }
+  std::reverse(out.begin() + static_cast<std::ptrdiff_t>(from), out.end());
+}
+
+std::unique_ptr<Encoder> Unigram::encoder() const {
+  return std::make_unique<UnigramEncoder>(*this);
+}
+
+TokenizerPtr Unigram::parsing_special() const {
+  Parts parts = parts_;
+  parts.special = special_;
+  parts.around = template_;
+  parts.steps = parts_.steps.with_special(as_added(special_));
+  auto copy = std::make_shared<Unigram>(vocabulary_, std::move(parts));
+  copy->set_remark(remark());
+  return copy;
+}
+
+const char* Unigram::cut(const char* begin, const char* end) const {
+  return parts_.steps.cut(begin, end, [&](std::uint32_t left, std::uint32_t right) {
+    return left != Char::kInvalid && right != Char::kInvalid && !joins(left, right);
+  });
+}
+
+void Unigram::decode_token(std::uint32_t id, bool& line_start, std::string& out) const {
+  expect_token(id);
+  const std::size_t from = out.size();
+  if (byte_of_[id] >= 0) {
+    out += static_cast<char>(byte_of_[id]);
+  } else {
+    const std::string_view piece = vocabulary_.token(id);
+    for (std::size_t at = 0; at < piece.size();) {
+      const std::size_t mark =
+          space_.empty() ? piece.size() : std::min(piece.find(space_, at), piece.size());
+      out.append(piece, at, mark - at);
+      if (mark < piece.size()) out += ' ';
+      at = mark + space_.size();
+    }
+  }
+  if (out.size() == from) return;
+  if (line_start && prefixed_ && out[from] == ' ') out.erase(from, 1);
+  line_start = false;
+}
+
+std::string Unigram::json() const {
+  const auto flag = [](bool value) { return value ? "true" : "false"; };
+  JsonText json;
+  json.open('{');
+  append_added_tokens(json, parts_.steps, special_);
+  json.key("decoder").open('{').key("decoders").open('[');
+  if (!space_.empty()) {
+    json.item().open('{').key("content").string(" ").key("pattern").open('{');
+    json.key("String").string(space_).close('}').key("type").string("Replace").close('}');
+  }
+  json.item().raw(R"({"type":"ByteFallback"})").item().raw(R"({"type":"Fuse"})");
+  if (prefixed_) json.item().raw(R"({"content":" ","start":1,"stop":0,"type":"Strip"})");
+  json.close(']').key("type").string("Sequence").close('}');
+  json.key("model").open('{').key("byte_fallback").raw(flag(parts_.byte_fallback));
+  json.key("type").string("Unigram").key("unk_id").number(parts_.unknown);
+  json.key("vocab").open('[');
+  for (std::uint32_t id = 0; id < parts_.scores.size(); ++id) {
+    json.item().open('[').item().string(token(id));
+    json.item().raw(core::dump(core::Json(parts_.scores[id]))).close(']');
+  }
+  json.close(']').close('}');
+  append_normalizer(json, parts_.steps.normalizer());
+  json.key("padding").raw("null");
+  append_template(json, *this);
+  json.key("pre_tokenizer").raw("null");
+  json.key("truncation").raw("null").key("version").string("1.0").close('}');
+  return std::move(json).text();
+}
+
+}  // namespace text

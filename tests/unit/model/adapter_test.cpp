@@ -1,0 +1,274 @@
+// LoRA adapters: weights beside a plain loop over the tensors of the files, the rules of
+// adapter_config.json, and what is refused.
+
+#include "model/adapter.h"
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "core/file_text.h"
+#include "folder_of_test.h"
+#include "model/export_model.h"
+#include "model/folder.h"
+#include "model/tensor_files.h"
+#include "small_models.h"
+
+namespace {
+
+using core::Code;
+namespace fs = std::filesystem;
+
+const std::string kGolden = "tests/golden/families/";
+const std::string kPrefix = "base_model.model.";
+
+/// An adapter's folder, made by hand.
+struct Made {
+  core::Json config = {{"peft_type", "LORA"}, {"r", 2}, {"lora_alpha", 6}};
+  std::map<std::string, torch::Tensor> tensors;
+
+  Made(std::vector<std::string> targets) { config["target_modules"] = std::move(targets); }
+  void term(const std::string& module, std::int64_t out, std::int64_t in, std::int64_t rank = 2) {
+    tensors[kPrefix + module + ".lora_A.weight"] = torch::randn({rank, in});
+    tensors[kPrefix + module + ".lora_B.weight"] = torch::randn({out, rank});
+  }
+  void write(const std::string& folder) const {
+    fs::create_directories(folder);
+    overwrite(folder + "/adapter_config.json", core::dump(config));
+    core::Output out(folder + "/adapter_model.safetensors");
+    model::write_safetensors(out, {tensors.begin(), tensors.end()});
+    out.commit();
+  }
+};
+
+/// W + s B A of a matrix (out, in), or of its transpose, one product at a time.
+torch::Tensor plain_sum(const torch::Tensor& w, const torch::Tensor& a, const torch::Tensor& b,
+                        double scale, bool transposed) {
+  auto sum = w.to(torch::kFloat64).clone();
+  const auto x = a.to(torch::kFloat64), y = b.to(torch::kFloat64);
+  for (std::int64_t o = 0; o < y.size(0); ++o)
+    for (std::int64_t i = 0; i < x.size(1); ++i) {
+      double term = 0;
+      for (std::int64_t k = 0; k < x.size(0); ++k)
+        term += y[o][k].item<double>() * x[k][i].item<double>();
+      auto at = transposed ? sum[i][o] : sum[o][i];
+      at += scale * term;
+    }
+  return sum;
+}
+
+/// Every tensor of the model with the adapter, as its family's file has it, beside the base's.
+void check_sums(const std::string& base, const Made& made, double scale, bool transposed = false) {
+  const TemporaryFolder folder;
+  made.write(folder / "adapter");
+  const auto plain = model::load(base);
+  const auto loaded = model::load(base, torch::kCPU, torch::kFloat32, folder / "adapter");
+  DOCTEST_CHECK(!(loaded.fingerprint == plain.fingerprint));
+  DOCTEST_CHECK(loaded.adapter == folder / "adapter");
+  model::merge_model(loaded, {}, folder / "merged");
+  model::export_model(plain, {.family = "", .dtype = "float32"}, folder / "base");
+  const model::TensorFiles before(folder / "base"), after(folder / "merged");
+  std::size_t changed = 0;
+  for (const auto& name : before.tensors()) {
+    DOCTEST_CAPTURE(name);
+    const auto module = kPrefix + name.substr(0, name.rfind('.'));
+    const auto a = made.tensors.find(module + ".lora_A.weight");
+    const auto b = made.tensors.find(module + ".lora_B.weight");
+    const auto now = after.read(name);
+    const auto type = now.scalar_type();
+    if (a == made.tensors.end() || !name.ends_with(".weight")) {
+      DOCTEST_CHECK(now.equal(before.read(name).to(type)));
+      continue;
+    }
+    ++changed;
+    const auto expected = plain_sum(before.read(name), a->second, b->second, scale, transposed);
+    const double near = type == torch::kFloat32 ? 1e-5 : expected.abs().max().item<double>() / 256;
+    DOCTEST_CHECK((now.to(torch::kFloat64) - expected).abs().max().item<double>() < near);
+  }
+  DOCTEST_CHECK(changed == made.tensors.size() / 2);
+}
+
+/// The shape (out, in) of each matrix of a folder whose name ends so.
+void add_terms(Made& made, const std::string& base, const std::string& end, bool transposed = false,
+               std::int64_t rank = 2) {
+  const model::TensorFiles files(base);
+  for (const auto& name : files.tensors()) {
+    if (!name.ends_with(end + ".weight")) continue;
+    const auto shape = files.entry(name).shape;
+    made.term(name.substr(0, name.size() - 7), shape[transposed ? 1 : 0], shape[transposed ? 0 : 1],
+              rank);
+  }
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("a model with an adapter has W + s B A, of each family's layout") {
+  torch::manual_seed(3);
+  {
+    Made made({"q_proj", "v_proj", "down_proj"});
+    for (const char* end : {"q_proj", "v_proj", "down_proj"})
+      add_terms(made, kGolden + "llama", end);
+    check_sums(kGolden + "llama", made, 3);
+  }
+  {
+    // Queries, keys and values of a head stand together in the file.
+    Made made({"query_key_value"});
+    add_terms(made, kGolden + "gpt_neox", "query_key_value");
+    check_sums(kGolden + "gpt_neox", made, 3);
+  }
+  {
+    // (in, out) in the file.
+    const TemporaryFolder folder;
+    model::save(folder / "m", *random_model(small_gpt2()), {}, "");
+    Made made({"c_attn", "c_proj"});
+    made.config["fan_in_fan_out"] = true, made.config["use_rslora"] = true;
+    add_terms(made, folder / "m", "c_attn", true);
+    add_terms(made, folder / "m", "c_proj", true);
+    check_sums(folder / "m", made, 6 / std::sqrt(2.), true);
+  }
+}
+
+DOCTEST_TEST_CASE("an embedding's term is one row a token, and modules_to_save take a place") {
+  const TemporaryFolder folder;
+  auto options = model::load(kGolden + "llama").model->options;
+  options.vocabulary.tied = false;
+  model::save(folder / "m", *random_model(options), {{"family", "llama"}}, "");
+  const auto before = model::load(folder / "m");
+  const auto d = options.shape.d_model;
+  Made made({"embed_tokens"});
+  made.config["modules_to_save"] = {"lm_head"};
+  const auto a = torch::randn({2, 64}), b = torch::randn({d, 2}), head = torch::randn({64, d});
+  made.tensors = {{kPrefix + "model.embed_tokens.lora_embedding_A", a},
+                  {kPrefix + "model.embed_tokens.lora_embedding_B", b},
+                  {kPrefix + "lm_head.weight", head}};
+  made.write(folder / "a");
+  const auto after = model::load(folder / "m", torch::kCPU, torch::kFloat32, folder / "a");
+  const auto weights = [](const model::Loaded& loaded) {
+    const auto named = loaded.model->named_weights();
+    return model::TensorMap{named.begin(), named.end()};
+  };
+  const auto was = weights(before), is = weights(after);
+  const auto expected = plain_sum(was.at("transformer.wte.weight"), a, b, 3, true);
+  DOCTEST_CHECK((is.at("transformer.wte.weight") - expected).abs().max().item<double>() < 1e-5);
+  DOCTEST_CHECK(is.at("lm_head.weight").equal(head));
+  // Where both are one matrix it cannot have two values.
+  options.vocabulary.tied = true;
+  model::save(folder / "tied", *random_model(options), {{"family", "llama"}}, "");
+  expect_error(Code::bad_data, "the model's head",
+               [&] { model::load(folder / "tied", torch::kCPU, torch::kFloat32, folder / "a"); });
+}
+
+DOCTEST_TEST_CASE("adapter_config.json says which modules have a term, of which rank and scale") {
+  const auto rules = [](core::Json more) {
+    core::Json config = {{"r", 4}, {"lora_alpha", 8}, {"target_modules", {"q_proj", "v_proj"}}};
+    if (!more.is_null()) config.update(more);
+    return model::AdapterRules(config, "adapter_config.json");
+  };
+  const std::string q = "model.layers.3.self_attn.q_proj", down = "model.layers.3.mlp.down_proj";
+  DOCTEST_CHECK(rules({}).targets(q, true));
+  DOCTEST_CHECK(!rules({}).targets("model.layers.3.self_attn.xq_proj", true));
+  DOCTEST_CHECK(!rules({}).targets(down, true));
+  const auto all = rules({{"target_modules", "all-linear"}});
+  DOCTEST_CHECK(all.targets(down, true));
+  DOCTEST_CHECK(!all.targets("model.embed_tokens", false));
+  const auto pattern = rules({{"target_modules", R"(.*\.[0-3]\.mlp\..*)"}});
+  DOCTEST_CHECK(pattern.targets(down, true));
+  DOCTEST_CHECK(!pattern.targets("model.layers.4.mlp.down_proj", true));
+  DOCTEST_CHECK(!rules({{"target_modules", "mlp"}}).targets(down, true));  // the whole name
+  DOCTEST_CHECK(!rules({{"exclude_modules", {"q_proj"}}}).targets(q, true));
+  DOCTEST_CHECK(!rules({{"layers_to_transform", {1, 2}}}).targets(q, true));
+  DOCTEST_CHECK(rules({{"layers_to_transform", 3}, {"layers_pattern", "layers"}}).targets(q, true));
+  DOCTEST_CHECK(!rules({{"layers_to_transform", 3}, {"layers_pattern", "h"}}).targets(q, true));
+  DOCTEST_CHECK(!rules({{"modules_to_save", {"q_proj"}}}).targets(q, true));
+  DOCTEST_CHECK(rules({}).scale(q) == 2);
+  DOCTEST_CHECK(rules({{"use_rslora", true}}).scale(q) == 4);
+  const auto own = rules({{"rank_pattern", {{R"(layers\.3\..*q_proj)", 16}, {"q_proj", 2}}},
+                          {"alpha_pattern", {{"v_proj", 12}}}});
+  DOCTEST_CHECK(own.rank(q) == 16);
+  DOCTEST_CHECK(own.scale(q) == 0.5);
+  DOCTEST_CHECK(own.rank("model.layers.2.self_attn.q_proj") == 2);
+  DOCTEST_CHECK(own.scale("model.layers.2.self_attn.v_proj") == 3);
+}
+
+DOCTEST_TEST_CASE("what would be computed in another way is refused by name") {
+  const auto refused = [](core::Json more, const std::string& part) {
+    core::Json config = {{"r", 4}, {"lora_alpha", 8}, {"target_modules", {"q_proj"}}};
+    config.update(more);
+    expect_error(Code::bad_config, part, [&] { model::AdapterRules(config, "a.json"); });
+  };
+  refused({{"peft_type", "IA3"}}, "IA3");
+  refused({{"use_dora", true}}, "\"use_dora\"");
+  refused({{"bias", "all"}}, "\"bias\"");
+  refused({{"lora_bias", true}}, "\"lora_bias\"");
+  refused({{"init_lora_weights", "pissa_niter_4"}}, "pissa_niter_4");
+  refused({{"megatron_config", {{"a", 1}}}}, "\"megatron_config\"");
+  refused({{"layer_replication", {{0, 2}}}}, "\"layer_replication\"");
+  refused({{"trainable_token_indices", {1}}}, "\"trainable_token_indices\"");
+  refused({{"of_tomorrow", 3}}, "\"of_tomorrow\"");
+  refused({{"r", 0}}, "\"r\"");
+  refused({{"r", 1.5}}, "\"r\"");
+  refused({{"target_modules", "("}}, "\"target_modules\"");
+  refused({{"rank_pattern", {{"q_proj", "x"}}}}, "\"rank_pattern\"");
+  // What is off is off.
+  model::AdapterRules({{"use_dora", false},
+                       {"megatron_config", nullptr},
+                       {"loftq_config", {}},
+                       {"megatron_core", "megatron.core"},
+                       {"init_lora_weights", "gaussian"}},
+                      "a.json");
+}
+
+DOCTEST_TEST_CASE("an adapter that is not of the model is told by its tensor") {
+  const TemporaryFolder folder;
+  const auto base = kGolden + "llama";
+  int number = 0;
+  const auto refused = [&](Code code, const std::string& part, auto change) {
+    Made made({"q_proj"});
+    add_terms(made, base, "q_proj");
+    change(made);
+    const auto path = folder / std::to_string(number++);
+    made.write(path);
+    expect_error(code, part, [&] { model::load(base, torch::kCPU, torch::kFloat32, path); });
+  };
+  const std::string first = kPrefix + "model.layers.0.self_attn.q_proj.lora_A.weight";
+  refused(Code::bad_data, "of another model", [](Made& m) { m.term("model.layers.9.x", 4, 4); });
+  refused(Code::bad_data, "one of lora_A and lora_B alone",
+          [&](Made& m) { m.tensors.erase(first); });
+  refused(Code::bad_data, "make it (2, ", [&](Made& m) {
+    m.tensors[first] = torch::zeros({2, 3});
+  });
+  refused(Code::bad_data, "make it (4, ", [&](Made& m) { m.config["r"] = 4; });
+  refused(Code::bad_data, "not finite",
+          [&](Made& m) { m.tensors[first] = m.tensors[first].clone().fill_(NAN); });
+  refused(Code::bad_data, "does not choose",
+          [](Made& m) { m.config["target_modules"] = {"x_proj"}; });
+  refused(Code::bad_data, "has no lora_A and lora_B of model.layers.0.self_attn.k_proj",
+          [](Made& m) {
+            m.config["target_modules"] = {"q_proj", "k_proj"};
+          });
+  refused(Code::bad_data, "floating point",
+          [&](Made& m) { m.tensors[first] = m.tensors[first].to(torch::kInt32); });
+  fs::create_directories(folder / "none");
+  const auto load = [&] { model::load(base, torch::kCPU, torch::kFloat32, folder / "none"); };
+  expect_error(Code::no_input, "no adapter_config.json in it", load);
+  overwrite(folder / "none/adapter_config.json", "{}");
+  expect_error(Code::no_input, "no adapter_model.safetensors in it", load);
+  overwrite(folder / "none/adapter_model.bin", "");
+  expect_error(Code::no_input, "safe_serialization=True", load);
+}
+
+DOCTEST_TEST_CASE("the weights that were saved are checked under an adapter too") {
+  const TemporaryFolder folder;
+  model::save(folder / "m", *random_model(small_gpt2()), {}, "");
+  Made made({"c_attn"});
+  add_terms(made, folder / "m", "c_attn", true);
+  made.write(folder / "a");
+  const auto load = [&] {
+    return model::load(folder / "m", torch::kCPU, torch::kBFloat16, folder / "a");
+  };
+  DOCTEST_CHECK((load().model->named_weights()[0].second.scalar_type() == torch::kBFloat16));
+  auto config = core::read_json(folder / "m/config.json");
+  config["tessera"]["model"]["norm_epsilon"] = config["layer_norm_epsilon"] = 1e-3;
+  overwrite(folder / "m/config.json", core::dump(config));
+  expect_error(Code::bad_data, "not the configuration", load);
+}

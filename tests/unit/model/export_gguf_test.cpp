@@ -1,0 +1,252 @@
+// Models as GGUF files: packed numbers, families, tokenizers, and what has no form there.
+
+#include "model/export_gguf.h"
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "core/file_text.h"
+#include "folder_of_test.h"
+#include "model/end_tokens.h"
+#include "model/export_model.h"
+#include "model/folder.h"
+#include "model/gguf/gguf_file.h"
+#include "model/gguf/gguf_keys.h"
+#include "model/gguf/gguf_model.h"
+#include "model/gguf/gguf_tokenizer.h"
+#include "model/model_chat.h"
+#include "nll_of.h"
+#include "small_models.h"
+#include "text/formats/tokenizer_json.h"
+
+namespace {
+
+using core::Code;
+
+const std::string kFamilyFolder = "tests/golden/families/";
+const std::string kPipelines = "tests/golden/tokenizers/pipelines/";
+
+nn::ModelOptions small_llama() {
+  auto options = model::load(kFamilyFolder + "llama").model->options;
+  options.transformer.context = 24;
+  options.transformer.rope = {};
+  options.shape.d_model = 64, options.shape.d_ff = 96, options.shape.heads = 2;
+  options.transformer.kv_heads = 0, options.transformer.d_head = 0;
+  return options;
+}
+
+/// What is read of the metadata that a tokenizer has.
+text::TokenizerPtr read_back(const std::string& json, std::int64_t rows, std::string& remark,
+                             const model::GgufIds& ids = {}) {
+  core::MemorySink sink;
+  model::write_gguf(sink, model::gguf_tokenizer_keys(json, rows, ids, remark), {}, nullptr);
+  const model::GgufFile file(sink.bytes, "x.gguf");
+  return text::parse_tokenizer(model::gguf_tokenizer(file), "x.gguf");
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("numbers are packed as llama.cpp's package packs them") {
+  const model::GgufFile file("tests/golden/gguf/packed.gguf");
+  const auto& from = file.tensors().at("numbers");
+  std::vector<float> numbers(from.bytes / sizeof(float));
+  model::gguf_unpack(*from.type, file.bytes_of(from), numbers.data());
+  for (const char* name : {"F16", "BF16", "Q8_0"}) {
+    DOCTEST_CAPTURE(name);
+    const auto expected = file.bytes_of(file.tensors().at(name));
+    const auto* const type = model::gguf_type_to_write(name);
+    std::vector<std::byte> packed(numbers.size() / type->elements * type->bytes);
+    model::gguf_pack(*type, numbers, packed.data());
+    DOCTEST_REQUIRE(packed.size() == expected.size());
+    for (std::size_t i = 0; i < packed.size(); ++i) {
+      DOCTEST_CAPTURE(i);
+      DOCTEST_CHECK(packed[i] == expected[i]);
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("a GGUF file is the model that was exported") {
+  const TemporaryFolder folder;
+  for (const std::string family :
+       {"mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "phi3"}) {
+    DOCTEST_CAPTURE(family);
+    // Qwen 2 without the windows that its golden folder has.
+    std::filesystem::copy(kFamilyFolder + family, folder / family);
+    auto config = core::read_json(folder / (family + "/config.json"));
+    const bool scaled = config.contains("query_pre_attn_scalar");
+    if (scaled) {
+      config["query_pre_attn_scalar"] = config["head_dim"];  // another has no key
+      overwrite(folder / (family + "/config.json"), core::dump(config));
+    }
+    if (family == "qwen2") {
+      expect_error(Code::bad_config, "no form for attention_window", [&] {
+        model::export_gguf(model::load(folder / family), "", "auto", folder / "x.gguf");
+      });
+      config["use_sliding_window"] = false;
+      overwrite(folder / "qwen2/config.json", core::dump(config));
+    }
+    const auto loaded = model::load(folder / family);
+    const auto path = folder / (family + ".gguf");
+    const auto written = model::export_gguf(loaded, "", "float32", path);
+    DOCTEST_CHECK(written.notes ==
+                  std::vector<std::string>{"the model has no tokenizer, and so has the file none"});
+    const auto again = model::load(path);
+    const auto ids = some_ids(loaded.model->vocabulary);
+    DOCTEST_CHECK(loss_of(*again.model, ids) ==
+                  doctest::Approx(loss_of(*loaded.model, ids)).epsilon(1e-6));
+    // Norms of Gemma's are written with 1 added; all other numbers are the same.
+    if (!family.starts_with("gemma")) DOCTEST_CHECK((again.fingerprint == loaded.fingerprint));
+    if (family == "qwen2" || scaled) continue;
+    const auto golden = golden_nll(kFamilyFolder + family + "/nll.json");
+    DOCTEST_CHECK(nll_gap(*again.model, golden) < 1e-4);
+  }
+}
+
+DOCTEST_TEST_CASE("a GGUF file has the type of number that was asked for") {
+  const TemporaryFolder folder;
+  auto options = small_llama();
+  model::save(folder / "m", *random_model(options), {{"family", "llama"}}, "");
+  const auto loaded = model::load(folder / "m");
+  const auto weights = [](const model::Loaded& of) {
+    const auto named = of.model->named_weights();
+    return model::TensorMap{named.begin(), named.end()};
+  };
+  const auto exact = weights(loaded);
+  for (const auto& [dtype, type] :
+       {std::pair("float16", torch::kHalf), std::pair("bfloat16", torch::kBFloat16)}) {
+    model::export_gguf(loaded, "", dtype, folder / "x.gguf");
+    for (const auto& [name, values] : weights(model::load(folder / "x.gguf"))) {
+      DOCTEST_CAPTURE(name);
+      const auto& whole = exact.at(name);
+      DOCTEST_CHECK(values.equal(whole.dim() == 1 ? whole : whole.to(type).to(torch::kFloat32)));
+    }
+  }
+  const auto written = model::export_gguf(loaded, "", "q8_0", folder / "x.gguf");
+  DOCTEST_CHECK(written.notes.size() == 1);  // no tokenizer
+  for (const auto& [name, values] : weights(model::load(folder / "x.gguf"))) {
+    DOCTEST_CAPTURE(name);
+    const auto& whole = exact.at(name);
+    if (whole.dim() == 1) continue;
+    // Half a step of the block's scale, and what the scale's own rounding moves.
+    const auto blocks = whole.reshape({-1, 32});
+    const auto room = blocks.abs().amax(1, true) / 127 * 0.6;
+    DOCTEST_CHECK(((values.reshape({-1, 32}) - blocks).abs() <= room).all().item<bool>());
+    DOCTEST_CHECK(!values.equal(whole));
+  }
+  // Rows of 48 have no whole blocks.
+  options.shape.d_model = 48, options.shape.heads = 2, options.transformer.kv_heads = 0;
+  options.transformer.d_head = 0;
+  model::save(folder / "odd", *random_model(options), {{"family", "llama"}}, "");
+  const auto notes =
+      model::export_gguf(model::load(folder / "odd"), "", "q8_0", folder / "odd.gguf").notes;
+  DOCTEST_CHECK(notes[0].find("blocks of 32 do not divide, and are float16") != std::string::npos);
+  model::load(folder / "odd.gguf");
+}
+
+DOCTEST_TEST_CASE("tokenizers of other people go into a GGUF file and come back with equal ids") {
+  const std::map<std::string, std::string> without_normalizer = {{"qwen2", "NFC"}};
+  for (const std::string name : {"llama3", "smollm", "qwen2", "o200k"}) {
+    DOCTEST_CAPTURE(name);
+    const auto own = text::load_tokenizer(kPipelines + name + ".json");
+    const auto rows = static_cast<std::int64_t>(own->size()) + 5;  // padded
+    std::string remark;
+    const auto again = read_back(own->json(), rows, remark);
+    DOCTEST_CHECK(remark.empty() == (without_normalizer.count(name) == 0));
+    DOCTEST_CHECK(again->text_template().begin == own->text_template().begin);
+    for (const char* file : {"hard.txt", "sample.txt"}) {
+      if (!remark.empty() && file == std::string("hard.txt")) continue;  // it is not normal
+      const auto text = core::read_text("tests/golden/tokenizers/" + std::string(file));
+      DOCTEST_CHECK(again->encode(text) == own->encode(text));
+    }
+    for (const auto& token : own->special_tokens())
+      DOCTEST_CHECK(again->token(token.id) == token.content);
+  }
+  // SentencePiece's: merges follow from scores there, and others have no form.
+  {
+    const auto own = text::load_tokenizer("tests/golden/sentencepiece/bpe.model");
+    std::string remark;
+    const auto again = read_back(own->json(), static_cast<std::int64_t>(own->size()) + 5, remark);
+    const auto text = core::read_text("tests/golden/tokenizers/hard.txt");
+    DOCTEST_CHECK(again->encode(text) == own->encode(text));
+    expect_error(Code::bad_config, "has no form for its merges", [&] {
+      read_back(text::load_tokenizer(kPipelines + "llama2.json")->json(), 4096, remark);
+    });
+  }
+  // Bytes are a BPE without merges.
+  std::string remark;
+  const auto bytes = read_back(text::load_tokenizer("bytes")->json(), 256, remark);
+  DOCTEST_CHECK(bytes->encode("a\xFF b") == std::vector<std::uint32_t>{97, 255, 32, 98});
+  // A space before the text where another is there already: no key says so.
+  expect_error(Code::bad_config, "a GGUF file has no form for how it splits", [&] {
+    read_back(text::load_tokenizer(kPipelines + "lower.json")->json(), 4096, remark);
+  });
+  expect_error(Code::bad_config, "a tokenizer of word", [&] {
+    read_back(text::load_tokenizer("tests/golden/tokenizers/word.json")->json(), 4096, remark);
+  });
+  expect_error(Code::bad_config, "of a model of 10 words", [&] {
+    read_back(text::load_tokenizer(kPipelines + "llama3.json")->json(), 10, remark);
+  });
+}
+
+DOCTEST_TEST_CASE("a GGUF file has the chat template and the ends of a text") {
+  const TemporaryFolder folder;
+  const auto tokenizer = text::load_tokenizer(kPipelines + "llama3.json")->json();
+  const auto rows = static_cast<std::int64_t>(text::parse_tokenizer(tokenizer, "")->size());
+  model::save(folder / "m", *random_model(small_llama(), rows), {{"family", "llama"}}, tokenizer);
+  overwrite(folder / "m/chat_template.jinja", "{{ messages[0].content }}!");
+  overwrite(folder / "m/generation_config.json", R"({"eos_token_id": [7, 9, 11]})");
+  model::export_gguf(model::load(folder / "m"), "", "auto", folder / "x.gguf");
+  const auto again = model::load(folder / "x.gguf");
+  DOCTEST_CHECK(model::chat_source_of(folder / "x.gguf") == "{{ messages[0].content }}!");
+  const auto ends = model::end_tokens(again.folder, again.config);
+  for (const std::int64_t id : {7, 9, 11})
+    DOCTEST_CHECK(std::find(ends.begin(), ends.end(), id) != ends.end());
+  DOCTEST_CHECK(again.tokenizer == tokenizer);
+}
+
+DOCTEST_TEST_CASE("what a GGUF file cannot say is refused by name") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const nn::ModelOptions& options, const std::string& part,
+                           const char* dtype = "auto", double times = 1) {
+    const auto made = random_model(options);
+    const torch::NoGradGuard no_grad;
+    for (const auto& [name, weight] : made->named_weights())
+      if (weight.dim() == 2) torch::Tensor(weight).mul_(times);
+    model::save(folder / "m", *made, {}, "");
+    const auto loaded = model::load(folder / "m");
+    expect_error(times == 1 ? Code::bad_config : Code::bad_data, part,
+                 [&] { model::export_gguf(loaded, "", dtype, folder / "x.gguf"); });
+    DOCTEST_CHECK(!std::filesystem::exists(folder / "x.gguf"));
+  };
+  refused(small_gpt2(), "GGUF files of gpt2 are not written");
+  refused(small_adaptive(), "no GGUF file can be made of it");
+  auto options = small_llama();
+  options.transformer.rope.scaling = "yarn", options.transformer.rope.factor = 4;
+  options.transformer.rope.trained = 24, options.transformer.rope.fast_beta = 16;
+  refused(options, "a GGUF file has no form for rope_");
+  options = small_llama();
+  options.transformer.rope.scaling = "llama3", options.transformer.rope.low = 2;
+  refused(options, "a GGUF file has no form for rope_low");
+  refused(small_llama(), "take bfloat16", "float16", 1e9);
+  const auto loaded = model::load(kFamilyFolder + "llama");
+  expect_error(Code::usage, "--form gguf", [&] {
+    model::export_model(loaded, {.family = "", .dtype = "q8_0"}, folder / "out");
+  });
+}
+
+DOCTEST_TEST_CASE("scaled angles come back as they were") {
+  const TemporaryFolder folder;
+  for (const char* scaling : {"linear", "llama3", "yarn"}) {
+    DOCTEST_CAPTURE(scaling);
+    auto options = small_llama();
+    auto& rope = options.transformer.rope;
+    rope.scaling = scaling, rope.factor = 8, rope.theta = 5e5;
+    if (rope.scaling == "llama3") rope.trained = 8192;
+    if (rope.scaling == "yarn") rope.trained = 24;
+    model::save(folder / scaling, *random_model(options), {{"family", "llama"}}, "");
+    const auto loaded = model::load(folder / scaling);
+    model::export_gguf(loaded, "", "auto", folder / "x.gguf");
+    DOCTEST_CHECK((model::load(folder / "x.gguf").fingerprint == loaded.fingerprint));
+  }
+}
