@@ -2,7 +2,8 @@
 //
 // DIR: a model's folder (man 5 model), one of transformers, or a GGUF file.
 // FILE: a GGUF file, a checkpoint of torch.save, or its folder.
-// stdout: figures (info, verify), a record of what was written (export, merge, import); -o: a folder.
+// stdout: figures (info, verify), a record of what was written (export, merge, import); -o: a
+// folder, or a GGUF file.
 
 #include <string>
 #include <vector>

@@ -9,7 +9,7 @@ namespace model {
 
 struct GgufExport {
   std::string architecture;
-  /// What a user should know, a line each: what is left out, tensors of another type than asked for.
+  /// What a user should know, a line each: what is left out, tensors of another type.
   std::vector<std::string> notes;
 };
 

@@ -37,7 +37,8 @@ class Learner {
  public:
   /// `recipe` resolved. `carries`: rows of consecutive micro-batches continue each other. Moves the
   /// model to `device`; there micro-batches that are alike are recorded with `record`
-  /// (fixed_micro_batch.h). With `lora`, its terms of the model are trained, else the weights. Throws Error{usage} if the processes cannot have equal shares.
+  /// (fixed_micro_batch.h). With `lora`, its terms of the model are trained, else the weights.
+  /// Throws Error{usage} if the processes cannot have equal shares.
   Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries, std::uint64_t seed,
           torch::Device device, std::shared_ptr<ranks::Group> group = ranks::Group::alone(),
           bool record = true, std::shared_ptr<Lora> lora = nullptr);
