@@ -411,7 +411,7 @@ void Adapter::apply(const std::vector<Change>& changes, const torch::Tensor& wei
 
 void save_adapter(const std::string& folder, const AdapterFacts& facts,
                   const std::vector<AdapterTerm>& terms) {
-  core::make_folders(folder);
+  core::make_folder(folder);
   const core::OrderedJson config = {{"peft_type", "LORA"},
                                     {"task_type", "CAUSAL_LM"},
                                     {"base_model_name_or_path", facts.base},

@@ -71,7 +71,7 @@ ReadModel read_unfinished(const UnfinishedRun& run, const Config& config, torch:
   }
   const auto print = fingerprint(*model);
   model->to(torch::kCPU, dtype);
-  return {model, print};
+  return {model, print, print};
 }
 
 }  // namespace model

@@ -86,7 +86,7 @@ EOF
   refused 64 "--gate is one for cache, datastore, ngrams" eval-ppl -q -m model --config all.conf --cache-lambda 0.1 test.shard.zst
   refused 64 "add --datastore-combine interpolate" eval-ppl -q -m model --datastore store --datastore-lambda gate test.shard.zst
   refused 64 "it asks a gate" eval-ppl -q -m model --datastore store --datastore-threshold 0.1 test.shard.zst
-  refused 64 "--cache-lambda: takes 0 to below 1, or gate, not gates" eval-ppl -q -m model --cache 5 --cache-lambda gates test.shard.zst
+  refused 64 "--cache-lambda: takes 0 to below 1, gate or auto, not gates" eval-ppl -q -m model --cache 5 --cache-lambda gates test.shard.zst
   sed 's/ entropy=/ entropi=/' all.conf >damaged.conf
   refused 64 "no entropy in 'cache " eval-ppl -q -m model --config damaged.conf test.shard.zst
   refused 64 "with gates it takes one" eval-ppl -q -m model --config store.conf --tune valid.shard.zst --tune-nprobes 1,2
