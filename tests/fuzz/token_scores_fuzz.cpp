@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   core::MemorySink sink;
-  task::TokenScoreWriter writer(sink, {"memory", "cache", "stores", "ngrams", "with"});
+  task::TokenScoreWriter writer(sink);
   for (auto& score : scores) {
     score.text = task::escape_text(score.text);
     writer.write(score);

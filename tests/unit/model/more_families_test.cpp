@@ -99,7 +99,7 @@ std::vector<double> yarn_angles(double theta, double factor, double trained, dou
   return angles;
 }
 
-Form usual() {
+Form usual_form() {
   Form form;
   form.epsilon = 1e-5, form.width = kWidth, form.heads = kHeads;
   form.windows.assign(kLayers, 0);
@@ -136,7 +136,7 @@ void check(const Folder& made, const Form& form, const std::string& family, doub
 
 DOCTEST_TEST_CASE("smollm3: each fourth layer turns nothing, or those of a list") {
   Folder made("smollm3", {"input_layernorm", "post_attention_layernorm"});
-  auto form = usual();
+  auto form = usual_form();
   form.inverse[3].clear();
   check(made, form, "smollm3");
   made.config["no_rope_layers"] = {1, 0, 1, 0};
@@ -152,7 +152,7 @@ DOCTEST_TEST_CASE("olmo3: windows in three of four layers, whose angles nothing 
   Folder made("olmo3", {"post_attention_layernorm", "post_feedforward_layernorm"});
   made.qk_norms(kHeads * kWidth, kWidth);
   made.config["sliding_window"] = 6;
-  auto form = usual();
+  auto form = usual_form();
   form.before = false, form.qk_norm = "whole";
   form.attention_out = "post_attention_layernorm", form.feed_out = "post_feedforward_layernorm";
   form.windows = {6, 6, 6, 0};
@@ -169,7 +169,7 @@ DOCTEST_TEST_CASE("granite: factors of embeddings, residuals, scores and logits"
   Folder made("granite", {"input_layernorm", "post_attention_layernorm"});
   made.config["embedding_multiplier"] = 12.0, made.config["residual_multiplier"] = 0.22;
   made.config["attention_multiplier"] = 0.05, made.config["logits_scaling"] = 8.0;
-  auto form = usual();
+  auto form = usual_form();
   form.embedding = 12, form.residual = 0.22, form.attention = 0.05, form.logits = 8;
   // Its factors are multiplied in as float32.
   check(made, form, "granite", 1e-7);
@@ -207,7 +207,7 @@ DOCTEST_TEST_CASE("yarn: what turned rows are multiplied by has two weights, or 
         {"rope_type", "yarn"}, {"factor", 4.0},    {"original_max_position_embeddings", 16},
         {"beta_fast", 32.0},   {"beta_slow", 1.0}, {"mscale", 1.2}};
     if (quotient) made.config["rope_scaling"]["mscale_all_dim"] = 0.7;
-    auto form = usual();
+    auto form = usual_form();
     form.inverse.assign(kLayers, yarn_angles(1000, 4, 16, 32, 1));
     const auto mscale = [](double weight) { return 0.1 * weight * std::log(4.) + 1; };
     form.length.assign(kLayers, quotient ? mscale(1.2) / mscale(0.7) : mscale(1));
@@ -218,7 +218,7 @@ DOCTEST_TEST_CASE("yarn: what turned rows are multiplied by has two weights, or 
 DOCTEST_TEST_CASE("dynamic scaling: as without it within the length of training, and no farther") {
   Folder made("llama", {"input_layernorm", "post_attention_layernorm"});
   made.config["rope_scaling"] = {{"type", "dynamic"}, {"factor", 2.0}};
-  check(made, usual(), "llama");
+  check(made, usual_form(), "llama");
   const TemporaryFolder folder;
   made.write(folder / "m");
   DOCTEST_CHECK(model::load(folder / "m").model->architecture->context() == 64);
@@ -244,7 +244,7 @@ DOCTEST_TEST_CASE("gemma3: the text's part of a model that sees images") {
                    {"vision_config", {{"hidden_size", 4}}}};
     made.tensors["vision_tower.vision_model.x.weight"] = torch::randn({3, 4});
     made.tensors["multi_modal_projector.mm_input_projection_weight"] = torch::randn({3, 4});
-    auto form = usual();
+    auto form = usual_form();
     form.base = base, form.one_more = true, form.gelu = true, form.qk_norm = "head";
     form.embedding = 4, form.attention = 0.25, form.epsilon = 1e-5;
     form.attention_out = "post_attention_layernorm", form.feed_out = "post_feedforward_layernorm";

@@ -222,7 +222,8 @@ DOCTEST_TEST_CASE("what is not supported is named") {
   DOCTEST_CHECK(names(refused("{\"version\":\"1.0\"}"), "no \"model\""));
   DOCTEST_CHECK(
       names(refused("{\"a\":" + std::string(100, '[') + std::string(100, ']') + "}"), "nested"));
-  DOCTEST_CHECK(names(refused(changed("bpe", "/model/type", "Unigram")), "no list \"vocab\""));
+  DOCTEST_CHECK(
+      names(refused(changed("bpe", "/model/type", "Unigram")), "Unigram with a pre-tokenizer"));
   DOCTEST_CHECK(names(refused(changed("bpe", "/model/type", "WordPiece")), "model WordPiece"));
   DOCTEST_CHECK(names(refused(changed("bpe", "/normalizer", {{"type", "Strip"}})), "Strip"));
   DOCTEST_CHECK(names(refused(changed("bpe", "/pre_tokenizer/type", "Whitespace")), "Whitespace"));
