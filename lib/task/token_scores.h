@@ -1,7 +1,8 @@
 #pragma once
 // The per-token file of eval-ppl: one line a scored token, for people, plots and compare-ppl.
 //
-//   position document token text head joint SOURCE... nats   (tab-separated, with a heading; sources
+//   position document token text head joint SOURCE... nats   (tab-separated, with a heading;
+//   sources
 //   as who writes it names them: memory cache stores ngrams with)
 //
 // position: the token's element offset in the data; text: what it prints, with \t, \n, \r, \\ and

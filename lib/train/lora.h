@@ -21,8 +21,8 @@ namespace train {
 class Lora {
  public:
   /// A (r, in) is drawn from torch's generator, uniform within 1 / sqrt(in); B (out, r) is 0: the
-  /// model stays what it is. The weights without a term have no gradient from now on. `family` names
-  /// the matrices. Throws Error{usage} where the targets choose none.
+  /// model stays what it is. The weights without a term have no gradient from now on. `family`
+  /// names the matrices. Throws Error{usage} where the targets choose none.
   Lora(std::shared_ptr<nn::Model> model, const model::Family& family, const LoraOptions& options);
 
   /// Moves the terms; the model is moved by its owner.

@@ -21,9 +21,9 @@ namespace infer {
 /// remembered as they read alone, what follows as it reads behind them. Not thread safe.
 class Session {
  public:
-  /// `window` tokens. Engine and model must outlive it. Models that read beside are decoded too, with
-  /// weights of this precision, recorded as make_engine() says. Memories take no part where several
-  /// passages are mixed.
+  /// `window` tokens. Engine and model must outlive it. Models that read beside are decoded too,
+  /// with weights of this precision, recorded as make_engine() says. Memories take no part where
+  /// several passages are mixed.
   Session(Engine& engine, nn::Model& model, std::int64_t window, const MemoryPlan& memory,
           torch::Device device, Precision precision = Precision::float32,
           const RetrievePlan& retrieve = {}, bool record = true);

@@ -9,8 +9,8 @@
 
 namespace infer {
 
-/// Weights that follow the best constant mixture of n sources. With p_i what each gave the token that
-/// came and p what they gave together, Soft-Bayes (Orseau, Lattimore and Legg 2017) makes of w
+/// Weights that follow the best constant mixture of n sources. With p_i what each gave the token
+/// that came and p what they gave together, Soft-Bayes (Orseau, Lattimore and Legg 2017) makes of w
 ///   w (1 - e + e p_i / p), drawn towards the first weights by the part that the rate falls,
 /// with the rate e_t = sqrt(log n / (2 n t)) after t tokens, at most 1/2. The nats above those of
 /// the best constant mixture grow as sqrt(n t log n) at worst.

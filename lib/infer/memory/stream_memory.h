@@ -44,8 +44,8 @@ class StreamMemory {
   Parts score(const HeadRows& head, const torch::Tensor& targets, const Recalled& recalled,
               const Asked& asked, std::int64_t offset, std::uint64_t first);
 
-  /// log p of these rows by all sources together, (R): what score() gave, in the order of the stream.
-  /// Weights that are learned learn of them.
+  /// log p of these rows by all sources together, (R): what score() gave, in the order of the
+  /// stream. Weights that are learned learn of them.
   torch::Tensor mix(const Parts& parts);
 
   /// log p of every word, by all sources together: f (R, d_model), g (R, d_key) and their place

@@ -24,8 +24,8 @@ struct NgramOptions {
   void fields(core::FieldList& f);
 
   bool any() const { return !folders.empty(); }
-  /// One for each bucket; zeros for a gate, `otherwise` where they are open. Throws Error{usage} for
-  /// another number of them.
+  /// One for each bucket; zeros for a gate, `otherwise` where they are open. Throws Error{usage}
+  /// for another number of them.
   std::vector<double> shares(double otherwise = 0.1) const;
 };
 

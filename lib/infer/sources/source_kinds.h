@@ -1,6 +1,6 @@
 #pragma once
-// The kinds of sources, a line each, in the order of flags, signatures and mixtures. Each is defined
-// in the file of its name.
+// The kinds of sources, a line each, in the order of flags, signatures and mixtures. Each is
+// defined in the file of its name.
 
 #include "infer/sources/source.h"
 

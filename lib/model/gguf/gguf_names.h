@@ -1,6 +1,6 @@
 #pragma once
-// The architectures of llama.cpp that are families of transformers, and the names that both have for
-// a tensor.
+// The architectures of llama.cpp that are families of transformers, and the names that both have
+// for a tensor.
 
 #include <array>
 #include <string_view>

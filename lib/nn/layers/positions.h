@@ -36,7 +36,8 @@ bool turns_locally(const RopeOptions& rope, std::int64_t window);
 RopeOptions rope_of(const RopeOptions& rope, std::int64_t window);
 /// Whether layer i turns queries and keys at all.
 bool turns_layer(const RopeOptions& rope, std::int64_t i);
-/// What turned queries and keys are multiplied by: rope.length, else 1, for yarn 1 + ln(factor) / 10.
+/// What turned queries and keys are multiplied by: rope.length, else 1, for yarn 1 + ln(factor) /
+/// 10.
 double rope_length(const RopeOptions& rope);
 
 /// Rotary embedding (Su et al. 2021), halves paired as (x_i, x_{i + d/2}), angles p w_i.

@@ -17,11 +17,12 @@ namespace text {
 /// Const calls are thread safe.
 class Charsmap {
  public:
-  /// Throws Error{bad_data} for bytes of another form. Whatever they say, what is read stays inside.
+  /// Throws Error{bad_data} for bytes of another form. Whatever they say, what is read stays
+  /// inside.
   explicit Charsmap(std::string_view bytes);
 
-  /// The rule for the longest start of `text` that has one: its bytes and what they become; 0 bytes:
-  /// there is none.
+  /// The rule for the longest start of `text` that has one: its bytes and what they become; 0
+  /// bytes: there is none.
   struct Rule {
     std::size_t bytes = 0;
     std::string_view becomes{};

@@ -1,11 +1,11 @@
 #pragma once
-// SentencePiece's unigram language model (Kudo 2018, "Subword Regularization"): of all ways to cut a
-// text into pieces the one whose scores, logarithms of probabilities, have the largest sum.
+// SentencePiece's unigram language model (Kudo 2018, "Subword Regularization"): of all ways to cut
+// a text into pieces the one whose scores, logarithms of probabilities, have the largest sum.
 //
 // Spaces are a mark, as in pieces.h. A character that no piece holds is the unknown token, of a
-// score of kUnknown below the least, or the tokens of its bytes; unknown ones that follow each other
-// are one. Between two characters that stand beside each other in no piece a text is cut whatever
-// its sum, so each stretch without such a place is encoded by itself.
+// score of kUnknown below the least, or the tokens of its bytes; unknown ones that follow each
+// other are one. Between two characters that stand beside each other in no piece a text is cut
+// whatever its sum, so each stretch without such a place is encoded by itself.
 
 #include <unordered_set>
 #include <vector>

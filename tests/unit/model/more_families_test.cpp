@@ -108,8 +108,8 @@ Form usual_form() {
   return form;
 }
 
-/// The folder's model gives what the loops give, of texts of three lengths; as another folder of its
-/// family too.
+/// The folder's model gives what the loops give, of texts of three lengths; as another folder of
+/// its family too.
 void check(const Folder& made, const Form& form, const std::string& family, double exactly = 1e-9) {
   const TemporaryFolder folder;
   made.write(folder / "m");

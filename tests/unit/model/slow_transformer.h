@@ -1,6 +1,6 @@
 #pragma once
-// A gated transformer of a family, by the formulas of its paper or release, one product at a time in
-// float64: what models that are read are held to.
+// A gated transformer of a family, by the formulas of its paper or release, one product at a time
+// in float64: what models that are read are held to.
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,6 @@
-// tokenizer.model of sentencepiece: ids beside those of its own program (tests/golden/sentencepiece/
-// make.py wrote them), the unigram model beside a search of all ways, and damaged files.
+// tokenizer.model of sentencepiece: ids beside those of its own program
+// (tests/golden/sentencepiece/ make.py wrote them), the unigram model beside a search of all ways,
+// and damaged files.
 
 #include "text/formats/sentencepiece.h"
 
