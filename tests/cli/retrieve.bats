@@ -55,7 +55,7 @@ END
 }
 
 @test "eval-ppl: parts sum to the whole; tuning sees passages; a signature that differs by --retrieve" {
-  flags=(-q -m model --retrieve train.bm25 --retrieve-every 9 --cache 40 -j 1)
+  flags=(-q -m model --retrieve train.bm25 --retrieve-every 9 --cache 40 --memory-weights constant -j 1)
   eval-ppl "${flags[@]}" --json test.shard.zst >whole
   for i in 1 2 3; do eval-ppl "${flags[@]}" --part $i/3 test.shard.zst -o part.$i; done
   eval-ppl --sum --json part.1 part.2 part.3 | cmp - whole

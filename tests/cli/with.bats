@@ -62,7 +62,7 @@ for x, y, m, z in zip(a, b, ab, own):
     assert abs(m + math.log(0.6 * math.exp(-x) + 0.4 * math.exp(-y))) < 1e-9
     assert abs(y - z) < 1e-9
 END
-  [[ $(eval-ppl -m lstm --with model test.shard.zst --json | field signature) == *@64/64'|with-lambda:0.5|'* ]]
+  [[ $(eval-ppl -m lstm --with model --memory-weights constant test.shard.zst --json | field signature) == *@64/64'|with-lambda:0.5|'* ]]
 }
 
 @test "where a protocol leaves tokens out, further models score the same ones" {

@@ -25,7 +25,7 @@ double Share::value(const char* flag, double otherwise) const {
   return gated() ? 0 : open() ? otherwise : share_of(text_, flag);
 }
 
-ShareList::ShareList(const std::vector<double>& values) {
+ShareList::ShareList(const std::vector<double>& values) : texts_() {
   for (const double value : values) texts_.push_back(fmt::format("{}", value));
 }
 
