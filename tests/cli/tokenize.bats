@@ -274,7 +274,7 @@ print(json.dumps({"text": open(sys.argv[1], encoding="utf-8", newline="").read()
   expect 65 'lines.txt: no tokenizer' -t lines.txt lines.txt
   expect 64 stdin -t bytes - - -o x
   echo '{"model":{"type":"Unigram"}}' >unigram.json
-  expect 65 Unigram -t unigram.json lines.txt
+  expect 65 'no list "vocab"' -t unigram.json lines.txt
   echo '{"model":{"type":"BPE","vocab":{},"merges":[]}}' >empty.json
   expect 65 'empty.json: an empty vocabulary' -t empty.json lines.txt
   tokenize -q -t bytes lines.txt -o x.shard.zst
