@@ -94,7 +94,7 @@ END
 @test "parts under a protocol have the sum of the whole" {
   encode -o text.shard.zst
   for protocol in hf lm-eval llama.cpp fairseq; do
-    flags=(-m model -j 1 --protocol "$protocol" --batch-tokens 128 --memory "local,long" --long 50)
+    flags=(-m model -j 1 --protocol "$protocol" --batch-tokens 128 --memory "local,long" --long 50 --memory-weights constant)
     for i in 1 2 3; do eval-ppl "${flags[@]}" --part "$i/3" -o "part.$i" text.shard.zst; done
     [ "$(eval-ppl --sum --json part.*)" = "$(eval-ppl "${flags[@]}" --json text.shard.zst)" ]
   done
