@@ -38,8 +38,7 @@ struct Export : model::ExportOptions {
   }
 };
 
-struct Merge : model::ExportOptions {
-  std::string folder, adapter;
+struct Merge : Export {
   void fields(core::FieldList& f) {
     f.positional("DIR", folder, "folder of the model").required = true;
     f.positional("ADAPTER", adapter, "folder of a LoRA adapter of the model").required = true;
@@ -98,7 +97,9 @@ void write_gguf(const model::Loaded& loaded, const model::ExportOptions& options
   cli::write_receipt(context, {{"model", context.output}, {"architecture", written.architecture}});
 }
 
-int export_folder(const Export& options, const cli::Context& context) {
+// What export_model() or merge_model() makes of a model and its adapter, or a GGUF file.
+int write_model(const Export& options, const cli::Context& context,
+                decltype(model::export_model)* make_folder) {
   expect_folder_to_write(context);
   start(context);
   const auto loaded = model::load(options.folder, torch::kCPU, torch::kFloat32, options.adapter);
@@ -106,24 +107,18 @@ int export_folder(const Export& options, const cli::Context& context) {
     write_gguf(loaded, options, context);
     return 0;
   }
-  const auto found = model::export_model(loaded, options, context.output);
+  const auto found = make_folder(loaded, options, context.output);
   if (found.was_there) say_it_was_there(context);
   cli::write_receipt(context, {{"model", context.output}, {"family", found.family}});
   return 0;
 }
 
+int export_folder(const Export& options, const cli::Context& context) {
+  return write_model(options, context, model::export_model);
+}
+
 int merge_adapter(const Merge& options, const cli::Context& context) {
-  expect_folder_to_write(context);
-  start(context);
-  const auto loaded = model::load(options.folder, torch::kCPU, torch::kFloat32, options.adapter);
-  if (options.form == "gguf") {
-    write_gguf(loaded, options, context);
-    return 0;
-  }
-  const auto found = model::merge_model(loaded, options, context.output);
-  if (found.was_there) say_it_was_there(context);
-  cli::write_receipt(context, {{"model", context.output}, {"family", found.family}});
-  return 0;
+  return write_model(options, context, model::merge_model);
 }
 
 int import_file(const Import& options, const cli::Context& context) {

@@ -79,7 +79,7 @@ std::unique_ptr<train::Course> course_of(
 }
 
 // The tokenizer of the texts among the files: the one asked for, that of the model to start from,
-// of a shard beside them, or of a run that was begun; else one is learned of them.
+// or of a shard beside them; else one is learned of them.
 text::TokenizerPtr tokenizer_for(const Options& options, const std::vector<std::string>& files,
                                  const cli::Context& context) {
   if (!options.tokenizer.empty()) return text::load_tokenizer(options.tokenizer);

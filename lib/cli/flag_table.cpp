@@ -1,17 +1,15 @@
 #include "cli/flag_table.h"
 
 #include <CLI/CLI.hpp>
-#include <vector>
+
+#include "cli/flags.h"
 
 namespace cli {
 namespace {
 
 std::string names_of(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const auto& name : option.get_snames()) names.push_back("-" + name);
-  for (const auto& name : option.get_lnames()) names.push_back("--" + name);
-  if (names.empty()) names.push_back(option.get_name());
-  return CLI::detail::join(names, ",");
+  const auto flags = flags_of(option);
+  return flags.empty() ? option.get_name() : flags;
 }
 
 void add_flags(const CLI::App& app, const std::string& command, std::string& table) {

@@ -112,6 +112,13 @@ void add_field(CLI::App& app, const core::Field& field, Context& context) {
   if (!field.group.empty()) option->group(field.group);
 }
 
+std::string flags_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const auto& name : option.get_snames()) names.push_back("-" + name);
+  for (const auto& name : option.get_lnames()) names.push_back("--" + name);
+  return CLI::detail::join(names, ",");
+}
+
 std::string parse_message(const CLI::App& app, const CLI::ParseError& error) {
   const bool extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
   return fmt::format("{}; see --help", extra ? unexpected(app) : error.what());

@@ -1,12 +1,10 @@
 #include "cli/help.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 
+#include "cli/flags.h"
 #include "cli/requests.h"
 #include "cli/run.h"
 #include "core/error.h"
@@ -48,13 +46,6 @@ std::string row(std::string left, const std::string& text, std::size_t width) {
     at = end + 1;
   }
   return left + text.substr(at) + "\n";
-}
-
-std::string flags_of(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const auto& name : option.get_snames()) names.push_back("-" + name);
-  for (const auto& name : option.get_lnames()) names.push_back("--" + name);
-  return CLI::detail::join(names, ",");
 }
 
 std::string row_of(const CLI::Option& option, std::size_t width) {
@@ -158,11 +149,6 @@ std::string help_text(const CLI::App& app, const Program& program, const std::st
                                       : used_most(app, program, width);
   if (!program.example.empty()) text += "\nExample:\n" + program.example + "\n";
   return text;
-}
-
-std::size_t stdout_width() {
-  struct winsize size {};
-  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 }  // namespace cli

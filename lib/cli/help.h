@@ -23,7 +23,4 @@ std::string take_help(std::vector<std::string>& arguments);
 std::string help_text(const CLI::App& app, const Program& program, const std::string& what,
                       std::size_t width);
 
-/// Columns of the terminal that stdout is; 0: it is none.
-std::size_t stdout_width();
-
 }  // namespace cli

@@ -21,12 +21,6 @@ std::string cell(const core::OrderedJson& value) {
   return core::dump(value);
 }
 
-// Columns of the terminal that stderr is; 0: not known.
-std::size_t terminal_width() {
-  struct winsize size {};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
-
 // A figure of a report; of many bytes and of hours also as people say it.
 std::string cell(const std::string& key, const core::OrderedJson& value) {
   std::string plain = cell(value);
@@ -38,6 +32,11 @@ std::string cell(const std::string& key, const core::OrderedJson& value) {
 }
 
 }  // namespace
+
+std::size_t terminal_width(int descriptor) {
+  struct winsize size {};
+  return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
 
 Progress::Progress(const Context& context, std::string what, std::string unit, std::uint64_t total)
     : what_(std::move(what)),
@@ -77,7 +76,7 @@ void Progress::write(std::uint64_t done, Clock::time_point now, const std::strin
       what_, unit_,
       {done, total_, done - before, std::chrono::duration<double>(now - start).count()}, note);
   if (!terminal_) return to_stderr(text + "\n");
-  if (const auto width = terminal_width(); width > 0 && text.size() >= width)
+  if (const auto width = terminal_width(STDERR_FILENO); width > 0 && text.size() >= width)
     text.resize(width - 1);  // a line that wraps is not erased whole
   to_stderr("\r\033[K" + text);
 }

@@ -15,6 +15,9 @@
 
 namespace cli {
 
+/// Columns of the terminal that a descriptor is; 0: it is none.
+std::size_t terminal_width(int descriptor);
+
 /// How far something is: `made` of what is done was made here, in so many seconds; the rest was
 /// there before.
 struct Pace {

@@ -81,9 +81,10 @@ void check_required(const core::FieldList& fields, const Context& context) {
 int print_help(const CLI::App& app, const Offer& offer, const std::string& what) {
   for (const auto& verb : offer.verbs) {
     const auto& asked = *app.get_subcommand(verb.program.name);
-    if (asked.parsed()) return print(help_text(asked, verb.program, what, stdout_width()));
+    if (asked.parsed())
+      return print(help_text(asked, verb.program, what, terminal_width(STDOUT_FILENO)));
   }
-  return print(help_text(app, offer.whole.program, what, stdout_width()));
+  return print(help_text(app, offer.whole.program, what, terminal_width(STDOUT_FILENO)));
 }
 
 void finish(Context& context) {

@@ -95,12 +95,12 @@ void refuse_inputs(const std::string& name, const struct stat& info) {
 
 void on_terminal_input(std::function<void()> notice) { g_terminal_notice = std::move(notice); }
 
-std::unique_ptr<ByteSource> open_source(const std::string& path) {
+std::unique_ptr<ByteSource> open_source(const std::string& path, const std::string& name) {
   if (path == "-") {
     if (g_terminal_notice && ::isatty(STDIN_FILENO)) g_terminal_notice();
     return std::make_unique<FileSource>(STDIN_FILENO, "stdin", false);
   }
-  return std::make_unique<FileSource>(open_to_read(path), path, true);
+  return std::make_unique<FileSource>(open_to_read(path), name.empty() ? path : name, true);
 }
 
 std::vector<std::string> input_paths(const std::vector<std::string>& files) {
@@ -246,7 +246,8 @@ void write_file(const std::string& path, std::string_view text) {
 }
 
 // A pipe is opened too, and not waited for.
-RandomFile::RandomFile(const std::string& path) : name_(path), fd_(open_to_read(path, O_NONBLOCK)) {
+RandomFile::RandomFile(const std::string& path, std::string name)
+    : name_(name.empty() ? path : std::move(name)), fd_(open_to_read(path, O_NONBLOCK)) {
   struct stat info;
   if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd_);
@@ -266,22 +267,6 @@ void RandomFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
     out = out.subspan(static_cast<std::size_t>(n));
     offset += static_cast<std::uint64_t>(n);
   }
-}
-
-std::unique_ptr<RandomFile> RandomFile::spool(ByteSource& source) {
-  const char* folder = std::getenv("TMPDIR");
-  if (!folder || !*folder) folder = "/tmp";
-  std::string path = std::string(folder) + "/tessera.XXXXXX";
-  const int fd = ::mkostemp(path.data(), O_CLOEXEC);
-  if (fd < 0) fail_errno(Code::cannot_create, path + ": cannot create", errno);
-  ::unlink(path.c_str());
-  std::unique_ptr<RandomFile> file(new RandomFile(source.name(), fd, 0));
-  Bytes buffer(kBufferBytes);
-  while (const std::size_t n = source.read(buffer)) {
-    write_all(fd, path, std::span(buffer).first(n));
-    file->size_ += n;
-  }
-  return file;
 }
 
 void RandomMemory::read_at(std::uint64_t offset, std::span<std::byte> out) const {

@@ -33,9 +33,9 @@ class ByteSink {
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
 };
 
-/// Bytes of a file, or of stdin for "-". Throws Error{no_input} if it cannot be opened (a folder
-/// included).
-std::unique_ptr<ByteSource> open_source(const std::string& path);
+/// Bytes of a file, or of stdin for "-". `name` stands in messages; empty: the path, or "stdin".
+/// Throws Error{no_input} if it cannot be opened (a folder included).
+std::unique_ptr<ByteSource> open_source(const std::string& path, const std::string& name = {});
 /// The files of a command line: none is stdin, "-". Throws Error{usage} for a second "-".
 std::vector<std::string> input_paths(const std::vector<std::string>& files);
 /// `notice` is called before stdin is read where that is a terminal, so that a program that waits
@@ -128,8 +128,8 @@ class RandomSource {
 /// A file of random access.
 class RandomFile : public RandomSource {
  public:
-  /// Throws Error{no_input}.
-  explicit RandomFile(const std::string& path);
+  /// `name` stands in messages; empty: the path. Throws Error{no_input}.
+  explicit RandomFile(const std::string& path, std::string name = {});
   ~RandomFile() override;
   RandomFile(const RandomFile&) = delete;
   RandomFile& operator=(const RandomFile&) = delete;
@@ -137,13 +137,7 @@ class RandomFile : public RandomSource {
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override;
   const std::string& name() const override { return name_; }
 
-  /// All of `source` in a temporary file in $TMPDIR (else /tmp) that has no name, so that it
-  /// vanishes with the program. Throws Error{cannot_create}, Error{io}.
-  static std::unique_ptr<RandomFile> spool(ByteSource& source);
-
  private:
-  RandomFile(std::string name, int fd, std::uint64_t size)
-      : name_(std::move(name)), fd_(fd), size_(size) {}
   std::string name_;
   int fd_;
   std::uint64_t size_;

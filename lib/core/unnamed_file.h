@@ -29,7 +29,7 @@ class UnnamedFile : public ByteSink {
   std::shared_ptr<const RandomSource> contents() const;
 
  private:
-  std::string name_;
+  std::string name_, gone_;  // what it was created as
   int fd_;
 };
 

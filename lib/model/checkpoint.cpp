@@ -164,6 +164,10 @@ Checkpoint load_checkpoint(const std::string& path) {
   return checkpoint;
 }
 
+bool is_checkpoint_name(const std::string& path) {
+  return step_of(fs::path(path).filename().string()).has_value();
+}
+
 std::vector<CheckpointPath> checkpoints(const std::string& folder) {
   std::vector<CheckpointPath> found;
   for (const auto& name : names_in(folder))

@@ -51,6 +51,8 @@ struct CheckpointPath {
   std::int64_t step;
   std::string path;
 };
+/// `path` has the name of one: step-N.
+bool is_checkpoint_name(const std::string& path);
 /// Sorted by step; none if the folder is not there.
 std::vector<CheckpointPath> checkpoints(const std::string& folder);
 std::optional<CheckpointPath> latest_checkpoint(const std::string& folder);

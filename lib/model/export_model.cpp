@@ -184,9 +184,11 @@ ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
   return {type, save_once(folder, *model, facts, loaded.tokenizer, carried_of(loaded))};
 }
 
-ExportReport merge_model(const Loaded& loaded, ExportOptions options, const std::string& folder) {
-  if (options.dtype == "auto") options.dtype = name_of_type(loaded.stored_type);
-  return export_model(loaded, options, folder);
+ExportReport merge_model(const Loaded& loaded, const ExportOptions& options,
+                         const std::string& folder) {
+  ExportOptions merged = options;
+  if (merged.dtype == "auto") merged.dtype = name_of_type(loaded.stored_type);
+  return export_model(loaded, merged, folder);
 }
 
 }  // namespace model

@@ -46,7 +46,8 @@ ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
 
 /// The same of a model that an adapter changed: auto is the type of the model's files, to which the
 /// weights are rounded.
-ExportReport merge_model(const Loaded& loaded, ExportOptions options, const std::string& folder);
+ExportReport merge_model(const Loaded& loaded, const ExportOptions& options,
+                         const std::string& folder);
 
 /// Throws Error{cannot_create} where `folder` holds a model or tokenizer that no export or import
 /// has written. For the start of a command: it reads no weights.

@@ -24,8 +24,6 @@ namespace {
 using core::Code;
 using core::fail;
 
-constexpr std::size_t kConfigLimit = std::size_t{1} << 24;  // bytes
-
 std::string other(const std::string& what, const std::string& path, const std::string& found,
                   const std::string& written) {
   if (written.empty() || found == written) return {};

@@ -20,6 +20,8 @@
 
 namespace model {
 
+inline constexpr std::size_t kConfigLimit = std::size_t{1} << 24;  ///< bytes of a config.json
+
 /// A folder in memory.
 struct Loaded {
   std::string folder;                ///< model_folder() of what was given

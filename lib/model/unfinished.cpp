@@ -8,6 +8,7 @@
 #include "core/io.h"
 #include "core/json_get.h"
 #include "model/checkpoint.h"
+#include "model/folder.h"
 #include "nn/layers/init.h"
 
 namespace model {
@@ -15,12 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kRunConfigLimit = std::size_t{1} << 24;  // bytes
-
 bool is_run(const std::string& folder) {
   const std::string config = folder + "/config.json";
   if (!core::exists(config)) return false;
-  const auto json = core::read_json(config, kRunConfigLimit);
+  const auto json = core::read_json(config, kConfigLimit);
   return json.is_object() && json.contains("tessera") && json["tessera"].is_object() &&
          json["tessera"].contains("training");
 }
@@ -36,9 +35,8 @@ std::optional<UnfinishedRun> unfinished_run(const std::string& path) {
   const fs::path given = fs::path(path).lexically_normal();
   const fs::path folder = given.has_filename() ? given : given.parent_path();
   const std::string parent = folder.has_parent_path() ? folder.parent_path().string() : ".";
-  for (const auto& each : checkpoints(parent))
-    if (fs::path(each.path).filename() == folder.filename() && is_run(parent))
-      return UnfinishedRun{parent, each.path, false};
+  if (is_checkpoint_name(folder.string()) && fs::exists(folder) && is_run(parent))
+    return UnfinishedRun{parent, parent + "/" + folder.filename().string(), false};
   if (core::exists(path + "/model.safetensors") || !is_run(path)) return std::nullopt;
   const auto latest = latest_checkpoint(path);
   if (!latest) return std::nullopt;

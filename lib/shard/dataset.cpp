@@ -14,9 +14,8 @@ namespace {
 constexpr std::size_t kCacheBytes = std::size_t{64} << 20;  // of all files together
 
 File open_shard(const std::string& path, std::size_t cache_bytes) {
-  if (auto made = text_as_shard(path)) return File(std::move(made), cache_bytes);
-  if (path != "-" && core::is_regular_file(path)) return File(path, cache_bytes);
-  return File(core::RandomFile::spool(*core::open_source(path)), cache_bytes);
+  if (auto bytes = spooled_or_made(path)) return File(std::move(bytes), cache_bytes);
+  return File(path, cache_bytes);
 }
 
 std::string difference(const Header& a, const Header& b) {

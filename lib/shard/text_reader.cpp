@@ -39,14 +39,14 @@ bool is_text(const std::string& path) {
   return n > 0 && core::begins_as_text({reinterpret_cast<const char*>(start.data()), n});
 }
 
-std::shared_ptr<const core::RandomSource> text_as_shard(const std::string& path) {
-  if (!reader()) return nullptr;
+std::shared_ptr<const core::RandomSource> spooled_or_made(const std::string& path) {
+  const auto reads = [](const std::string& file) { return reader() && is_text(file); };
   if (path != "-" && core::is_regular_file(path))
-    return is_text(path) ? reader()(path, path) : nullptr;
+    return reads(path) ? reader()(path, path) : nullptr;
   const auto source = core::open_source(path);
   core::UnnamedFile spooled(source->name());
   spooled.write_all_of(*source);
-  return is_text(spooled.path()) ? reader()(spooled.path(), source->name()) : spooled.contents();
+  return reads(spooled.path()) ? reader()(spooled.path(), source->name()) : spooled.contents();
 }
 
 }  // namespace shard

@@ -18,10 +18,10 @@ using TextReader = std::function<std::shared_ptr<const core::RandomSource>(
 /// make shards of them. For a program's start, before any thread.
 void read_texts_by(TextReader reader);
 
-/// Of a path: the shard that the reader makes of a text; of what is no regular file that is no
-/// text, its bytes; null where Dataset is to open the path itself. Throws as the reader does,
-/// Error{no_input}, Error{io}.
-std::shared_ptr<const core::RandomSource> text_as_shard(const std::string& path);
+/// Of a path: the shard that the reader makes of a text; the bytes of anything else that is no
+/// regular file (stdin, a pipe), in a temporary file; null for a regular file that is no text, or
+/// where nothing reads texts. Throws as the reader does, Error{no_input}, Error{io}.
+std::shared_ptr<const core::RandomSource> spooled_or_made(const std::string& path);
 
 /// A regular file that begins as a text does, compressed or not. Throws Error{no_input}, Error{io}.
 bool is_text(const std::string& path);

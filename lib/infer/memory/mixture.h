@@ -18,6 +18,25 @@ struct Components {
   torch::Tensor head = {};  ///< as joint, without any memory; undefined: it is the joint's
 };
 
+/// Components whose joint, own and head are what `take` gives of them; the buckets stay, the other
+/// gate inputs are left out.
+template <class Take>
+Components taken(const Components& components, const Take& take) {
+  const auto some = [&](const torch::Tensor& of) { return of.defined() ? take(of) : of; };
+  Components made{some(components.joint)};
+  for (const auto& own : components.own) made.own.push_back(some(own));
+  made.gates.bucket = components.gates.bucket;
+  made.head = some(components.head);
+  return made;
+}
+/// The same of rows, whose buckets are taken too.
+template <class Take>
+Components taken_rows(const Components& components, const Take& take) {
+  Components made = taken(components, take);
+  if (made.gates.bucket.defined()) made.gates.bucket = take(made.gates.bucket);
+  return made;
+}
+
 /// A weight: a number, or log-weights of R tokens.
 struct Weight {
   double constant = 0;

@@ -17,15 +17,9 @@ torch::Dtype memory_dtype(const nn::Model& model) {
 
 // Components (R, V) at tokens (R).
 Components at_tokens(const Components& components, const Tensor& tokens) {
-  const auto take = [&](const Tensor& words) {
-    return words.defined() ? words.gather(1, tokens.to(words.device()).unsqueeze(1)).squeeze(1)
-                           : words;
-  };
-  Components at{take(components.joint)};
-  for (const auto& own : components.own) at.own.push_back(take(own));
-  at.gates.bucket = components.gates.bucket;
-  at.head = take(components.head);
-  return at;
+  return taken(components, [&](const Tensor& words) {
+    return words.gather(1, tokens.to(words.device()).unsqueeze(1)).squeeze(1);
+  });
 }
 
 }  // namespace
@@ -211,13 +205,8 @@ void StreamMemory::read(std::int64_t row, std::span<const std::int64_t> tokens) 
   for (const auto& source : sources_) source->read(row, tokens);
   if (online_.empty() || !plan_.weights_follow || !mixed_.components.joint.defined()) return;
   // The label of the row that log_probs() gave last.
-  const auto at = [row](const Tensor& tensor) {
-    return tensor.defined() ? tensor.slice(0, row, row + 1) : tensor;
-  };
-  Components own{at(mixed_.components.joint)};
-  for (const auto& source : mixed_.components.own) own.own.push_back(at(source));
-  own.gates.bucket = at(mixed_.components.gates.bucket);
-  own.head = at(mixed_.components.head);
+  const auto own = taken_rows(mixed_.components,
+                              [row](const Tensor& rows) { return rows.slice(0, row, row + 1); });
   online_[static_cast<std::size_t>(row)].learn(
       at_tokens(own, torch::tensor({tokens[0]}, torch::kInt64)));
 }
@@ -239,15 +228,9 @@ void StreamMemory::select(const Tensor& rows) {
     online.push_back(online_[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
   online_ = std::move(online);
   if (!plan_.weights_follow || !mixed_.components.joint.defined()) return;
-  const Components& all = mixed_.components;  // of the tokens that come next
-  const auto take = [&](const Tensor& of) {
-    return of.defined() ? of.index_select(0, rows.to(of.device())) : of;
-  };
-  Components chosen{take(all.joint)};
-  for (const auto& own : all.own) chosen.own.push_back(take(own));
-  chosen.gates.bucket = take(all.gates.bucket);
-  chosen.head = take(all.head);
-  mixed_.components = std::move(chosen);
+  mixed_.components =  // of the tokens that come next
+      taken_rows(mixed_.components,
+                 [&](const Tensor& of) { return of.index_select(0, rows.to(of.device())); });
 }
 
 void StreamMemory::clear() {

@@ -83,8 +83,9 @@ class FileReader : public DocumentReader {
 
  private:
   void open() {
-    source_ = std::make_unique<TextSource>(paths_[at_], options_.rules,
-                                           [this](std::string_view start) { return begin(start); });
+    source_ = std::make_unique<TextSource>(
+        paths_[at_], options_.rules, [this](std::string_view start) { return begin(start); },
+        options_.name);
     ++at_;
     rest_.clear();
     line_ = 0;
@@ -95,8 +96,7 @@ class FileReader : public DocumentReader {
   // What a file begins with is JSON.
   bool begin(std::string_view start) {
     if (options_.by_content && options_.format == Format::text && begins_as_json(start)) {
-      const bool unnamed =
-          paths_.size() == 1 && (paths_[0] == "-" || paths_[0].starts_with("/proc/self/fd/"));
+      const bool unnamed = paths_.size() == 1 && (paths_[0] == "-" || !options_.name.empty());
       if (unnamed && is_json_document(first_line(start), options_.field)) {
         options_.format = Format::jsonl;
         separator_ = "\n";

@@ -53,9 +53,10 @@ struct DocumentOptions {
   bool detokenise = false;  ///< wikitext: see wikitext_detokenised()
   TextRules rules = {};
   BadLines bad_lines = BadLines::error;  ///< for who makes PartTexts
-  /// stdin, or a file without a name, alone, by its first line: jsonl if that is a JSON object with
-  /// `field`.
+  /// stdin, or a file with another `name`, alone, by its first line: jsonl if that is a JSON object
+  /// with `field`.
   bool by_content = false;
+  std::string name = {};  ///< of the one file, for messages; empty: its path
 };
 
 /// Some consecutive parts of documents.

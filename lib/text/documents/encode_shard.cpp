@@ -98,6 +98,7 @@ DocumentOptions TextOptions::documents(bool of_bytes) const {
                    : bad_lines == "replace" ? BadLines::replace
                                             : BadLines::error;
   made.by_content = by_content;
+  made.name = name;
   return made;
 }
 

@@ -27,6 +27,7 @@ struct TextOptions {
   std::string newlines = "keep";  ///< lf: see TextRules
   std::int64_t decode_memory = shard::kUnpackMemory;  ///< see TextRules
   bool by_content = false;              ///< see DocumentOptions; no option of the command line
+  std::string name;                     ///< the same
   bool special = false;                 ///< see parsing_special()
   std::string part = core::kWholePart;  ///< of the documents, to encode; see core::part()
   void fields(core::FieldList& f);

@@ -46,8 +46,9 @@ std::vector<std::string> TextSights::notes(const TextRules& rules) const {
   return lines;
 }
 
-TextSource::TextSource(const std::string& path, const TextRules& rules, Start start)
-    : source_(core::open_source(path), rules.unpack_memory),
+TextSource::TextSource(const std::string& path, const TextRules& rules, Start start,
+                       const std::string& name)
+    : source_(core::open_source(path, name), rules.unpack_memory),
       rules_(rules),
       start_(std::move(start)) {}
 

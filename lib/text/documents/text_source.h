@@ -46,7 +46,9 @@ class TextSource {
   /// Sees the file's first block (without its mark); true: the bytes are JSON, which its parser
   /// holds to be UTF-8, and white space in it means nothing.
   using Start = std::function<bool(std::string_view)>;
-  TextSource(const std::string& path, const TextRules& rules, Start start);
+  /// `name` stands in messages; empty: the path.
+  TextSource(const std::string& path, const TextRules& rules, Start start,
+             const std::string& name = {});
 
   /// Appends about `n` bytes to text[0, size) (text is longer, by padding): whole characters,
   /// unless bytes stay as they are. True at the end. Throws Error{bad_data} naming file and byte.

@@ -241,11 +241,8 @@ std::unique_ptr<Encoder> ByteLevel::encoder() const {
 }
 
 TokenizerPtr ByteLevel::parsing_special() const {
-  Parts parts = parts_;
-  parts.special = special_;
-  parts.around = template_;
-  parts.steps = parts_.steps.with_special(as_added(special_));
-  auto copy = std::make_shared<ByteLevel>(vocabulary_, merges_.list(), std::move(parts));
+  auto copy = std::make_shared<ByteLevel>(vocabulary_, merges_.list(),
+                                          parts_parsing_special(parts_, *this));
   copy->set_remark(remark());
   return copy;
 }

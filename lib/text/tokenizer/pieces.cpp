@@ -86,14 +86,9 @@ class PiecesEncoder : public Encoder {
   }
 
   const char* word_end(const char* p, const char* end) const {
-    Char left = decode_char(p, end);
-    for (p += left.bytes; p < end;) {
-      const Char right = decode_char(p, end);
-      if (!tokenizer_.joins(left.code_point, right.code_point)) break;
-      p += right.bytes;
-      left = right;
-    }
-    return p;
+    return end_of_joined(p, end, [this](std::uint32_t left, std::uint32_t right) {
+      return tokenizer_.joins(left, right);
+    });
   }
 
   void merge(const char* p, const char* stop) {
@@ -139,31 +134,19 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
     if (!id) core::fail(core::Code::bad_data, "no token {} in the vocabulary", parts_.unknown);
     unknown_ = *id;
   }
-  byte_of_.assign(size(), -1);
-  for (std::uint32_t b = 0; parts_.byte_fallback && b < 256; ++b) {
-    const auto id = id_of(fmt::format("<0x{:02X}>", b));
-    if (!id)
+  const auto& [mark, prepend, _] = parts_.metaspace;
+  pieces_ = PieceText(*this, parts_.byte_fallback, parts_.steps.normalizer(), mark,
+                      !mark.empty() && prepend != Metaspace::Prepend::never);
+  if (!pieces_.space().empty()) mark_ = first_char(pieces_.space());
+  for (const std::string& one : {pieces_.space(), mark})
+    if (!one.empty() && decode_char(one.data(), one.data() + one.size()).bytes != one.size())
       core::fail(core::Code::bad_data,
-                 "byte_fallback without a token <0x{:02X}>: it is supported with all 256", b);
-    bytes_[b] = *id;
-    byte_of_[*id] = static_cast<std::int16_t>(b);
-  }
-  space_ = parts_.metaspace.mark;
-  prefixed_ = !space_.empty() && parts_.metaspace.prepend != Metaspace::Prepend::never;
-  for (const NormalStep& step : parts_.steps.normalizer().steps())
-    if (step.what == NormalStep::What::replace && step.from == " ") space_ = step.to;
-  for (const NormalStep& step : parts_.steps.normalizer().steps())
-    prefixed_ |= step.what == NormalStep::What::prepend && (step.to == space_ || step.to == " ");
-  if (!space_.empty()) mark_ = first_char(space_);
-  for (const std::string& mark : {space_, parts_.metaspace.mark})
-    if (!mark.empty() && decode_char(mark.data(), mark.data() + mark.size()).bytes != mark.size())
-      core::fail(core::Code::bad_data,
-                 "spaces written as \"{}\" are not supported (one character is)", mark);
+                 "spaces written as \"{}\" are not supported (one character is)", one);
   small_.resize(kSmall * kSmall);
   for (const Merge& merge : merges) {
-    if (byte_of_[merge.left] >= 0 || byte_of_[merge.right] >= 0)
+    if (pieces_.is_byte(merge.left) || pieces_.is_byte(merge.right))
       core::fail(core::Code::bad_data, "a merge of {} is not supported, since it is a byte",
-                 token(byte_of_[merge.left] >= 0 ? merge.left : merge.right));
+                 token(pieces_.is_byte(merge.left) ? merge.left : merge.right));
     const std::uint32_t left = last_char(token(merge.left)), right = first_char(token(merge.right));
     const auto place = [this](std::uint32_t c) { return c < 128 ? c : c == mark_ ? 128 : kNone; };
     if (place(left) != kNone && place(right) != kNone) {
@@ -215,7 +198,7 @@ void Pieces::append_symbols(std::string_view character, bool& unknown_before,
   if (id) {
     symbols.push_back(*id);
   } else if (parts_.byte_fallback) {
-    for (const char c : character) symbols.push_back(bytes_[static_cast<unsigned char>(c)]);
+    for (const char c : character) symbols.push_back(pieces_.byte_token(c));
   } else if (unknown_ != kNone) {
     if (!joined) symbols.push_back(unknown_);
     unknown_before = true;
@@ -225,11 +208,8 @@ void Pieces::append_symbols(std::string_view character, bool& unknown_before,
 std::unique_ptr<Encoder> Pieces::encoder() const { return std::make_unique<PiecesEncoder>(*this); }
 
 TokenizerPtr Pieces::parsing_special() const {
-  Parts parts = parts_;
-  parts.special = special_;
-  parts.around = template_;
-  parts.steps = parts_.steps.with_special(as_added(special_));
-  auto copy = std::make_shared<Pieces>(vocabulary_, merges_.list(), std::move(parts));
+  auto copy =
+      std::make_shared<Pieces>(vocabulary_, merges_.list(), parts_parsing_special(parts_, *this));
   copy->set_remark(remark());
   return copy;
 }
@@ -252,23 +232,7 @@ const char* Pieces::cut(const char* begin, const char* end) const {
 
 void Pieces::decode_token(std::uint32_t id, bool& line_start, std::string& out) const {
   expect_token(id);
-  const std::size_t from = out.size();
-  if (byte_of_[id] >= 0) {
-    out += static_cast<char>(byte_of_[id]);
-  } else if (space_.empty()) {
-    out += vocabulary_.token(id);
-  } else {
-    const std::string_view token = vocabulary_.token(id);
-    for (std::size_t at = 0; at < token.size();) {
-      const std::size_t mark = std::min(token.find(space_, at), token.size());
-      out.append(token, at, mark - at);
-      if (mark < token.size()) out += ' ';
-      at = mark + space_.size();
-    }
-  }
-  if (out.size() == from) return;
-  if (line_start && prefixed_ && out[from] == ' ') out.erase(from, 1);
-  line_start = false;
+  pieces_.decode(id, token(id), line_start, out);
 }
 
 std::string Pieces::json() const {
@@ -278,14 +242,7 @@ std::string Pieces::json() const {
   JsonText json;
   json.open('{');
   append_added_tokens(json, parts_.steps, special_);
-  json.key("decoder").open('{').key("decoders").open('[');
-  if (!space_.empty()) {
-    json.item().open('{').key("content").string(" ").key("pattern").open('{');
-    json.key("String").string(space_).close('}').key("type").string("Replace").close('}');
-  }
-  json.item().raw(R"({"type":"ByteFallback"})").item().raw(R"({"type":"Fuse"})");
-  if (prefixed_) json.item().raw(R"({"content":" ","start":1,"stop":0,"type":"Strip"})");
-  json.close(']').key("type").string("Sequence").close('}');
+  pieces_.append_decoder(json);
   json.key("model").open('{').key("byte_fallback").raw(flag(parts_.byte_fallback));
   json.key("continuing_subword_prefix").raw("null").key("dropout").raw("null");
   json.key("end_of_word_suffix").raw("null").key("fuse_unk").raw(flag(parts_.fuse_unknown));

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "text/tokenizer/merges.h"
+#include "text/tokenizer/piece_text.h"
 #include "text/tokenizer/split.h"
 #include "text/tokenizer/text_steps.h"
 #include "text/tokenizer/tokenizer.h"
@@ -60,10 +61,8 @@ class Pieces : public Tokenizer {
 
   MergeTable merges_;
   Parts parts_;
-  std::uint32_t unknown_ = kNone, bytes_[256];
-  std::vector<std::int16_t> byte_of_;  // of each id; -1: it is no byte's
-  std::string space_;                  // what a space of the text is in the tokens
-  bool prefixed_ = false;              // a text is given one space before it
+  std::uint32_t unknown_ = kNone;
+  PieceText pieces_;
   // The pairs of characters that a merge joins: of ASCII and the mark in the table, else in the
   // set.
   static constexpr std::uint32_t kNone = 0xFFFFFFFF, kSmall = 129;

@@ -17,6 +17,15 @@ TokenizerPtr parsing_special(const Tokenizer& tokenizer);
 /// The special tokens as a file that says nothing else of them adds them.
 std::vector<AddedToken> as_added(const std::vector<SpecialToken>& special);
 
+/// A tokenizer's parts so that the texts of its special tokens are these tokens.
+template <class Parts>
+Parts parts_parsing_special(Parts parts, const Tokenizer& of) {
+  parts.special = of.special_tokens();
+  parts.around = of.text_template();
+  parts.steps = parts.steps.with_special(as_added(of.special_tokens()));
+  return parts;
+}
+
 /// Finds the text of a special token. Const calls are thread safe.
 class SpecialText {
  public:

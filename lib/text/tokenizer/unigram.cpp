@@ -44,14 +44,9 @@ class UnigramEncoder : public Encoder {
     }
   }
   const char* stretch_end(const char* p, const char* end) const {
-    Char left = decode_char(p, end);
-    for (p += left.bytes; p < end;) {
-      const Char right = decode_char(p, end);
-      if (!tokenizer_.joins(left.code_point, right.code_point)) break;
-      p += right.bytes;
-      left = right;
-    }
-    return p;
+    return end_of_joined(p, end, [this](std::uint32_t left, std::uint32_t right) {
+      return tokenizer_.joins(left, right);
+    });
   }
 
   const Unigram& tokenizer_;
@@ -72,19 +67,7 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
   if (parts_.unknown >= parts_.scores.size())
     core::fail(core::Code::bad_data, "the unknown token has id {}, of {} pieces", parts_.unknown,
                parts_.scores.size());
-  byte_of_.assign(size(), -1);
-  for (std::uint32_t b = 0; parts_.byte_fallback && b < 256; ++b) {
-    const auto id = id_of(fmt::format("<0x{:02X}>", b));
-    if (!id)
-      core::fail(core::Code::bad_data,
-                 "byte_fallback without a token <0x{:02X}>: it is supported with all 256", b);
-    bytes_[b] = *id;
-    byte_of_[*id] = static_cast<std::int16_t>(b);
-  }
-  for (const NormalStep& step : parts_.steps.normalizer().steps())
-    if (step.what == NormalStep::What::replace && step.from == " ") space_ = step.to;
-  for (const NormalStep& step : parts_.steps.normalizer().steps())
-    prefixed_ |= step.what == NormalStep::What::prepend && (step.to == space_ || step.to == " ");
+  pieces_ = PieceText(*this, parts_.byte_fallback, parts_.steps.normalizer());
   std::vector<bool> silent(size());
   silent[parts_.unknown] = true;
   for (const auto& token : special_) silent[token.id] = true;
@@ -93,7 +76,7 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
     if (!std::isfinite(parts_.scores[id]))
       core::fail(core::Code::bad_data, "the score of piece {} is no number", id);
     least = std::min(least, parts_.scores[id]);
-    if (silent[id] || byte_of_[id] >= 0 || token(id).empty()) continue;
+    if (silent[id] || pieces_.is_byte(id) || token(id).empty()) continue;
     sorted_.push_back(id);
     const auto text = token(id);
     const char* const end = text.data() + text.size();
@@ -176,8 +159,7 @@ void Unigram::encode_stretch(std::string_view text, std::vector<Step>& steps,
     if (step.id != parts_.unknown) {
       out.push_back(step.id);
     } else if (parts_.byte_fallback) {
-      for (auto i = at; i-- > step.from;)
-        out.push_back(bytes_[static_cast<unsigned char>(text[i])]);
+      for (auto i = at; i-- > step.from;) out.push_back(pieces_.byte_token(text[i]));
     } else if (out.size() == from || out.back() != parts_.unknown) {
       out.push_back(parts_.unknown);
     }
@@ -190,11 +172,7 @@ std::unique_ptr<Encoder> Unigram::encoder() const {
 }
 
 TokenizerPtr Unigram::parsing_special() const {
-  Parts parts = parts_;
-  parts.special = special_;
-  parts.around = template_;
-  parts.steps = parts_.steps.with_special(as_added(special_));
-  auto copy = std::make_shared<Unigram>(vocabulary_, std::move(parts));
+  auto copy = std::make_shared<Unigram>(vocabulary_, parts_parsing_special(parts_, *this));
   copy->set_remark(remark());
   return copy;
 }
@@ -207,22 +185,7 @@ const char* Unigram::cut(const char* begin, const char* end) const {
 
 void Unigram::decode_token(std::uint32_t id, bool& line_start, std::string& out) const {
   expect_token(id);
-  const std::size_t from = out.size();
-  if (byte_of_[id] >= 0) {
-    out += static_cast<char>(byte_of_[id]);
-  } else {
-    const std::string_view piece = vocabulary_.token(id);
-    for (std::size_t at = 0; at < piece.size();) {
-      const std::size_t mark =
-          space_.empty() ? piece.size() : std::min(piece.find(space_, at), piece.size());
-      out.append(piece, at, mark - at);
-      if (mark < piece.size()) out += ' ';
-      at = mark + space_.size();
-    }
-  }
-  if (out.size() == from) return;
-  if (line_start && prefixed_ && out[from] == ' ') out.erase(from, 1);
-  line_start = false;
+  pieces_.decode(id, token(id), line_start, out);
 }
 
 std::string Unigram::json() const {
@@ -230,14 +193,7 @@ std::string Unigram::json() const {
   JsonText json;
   json.open('{');
   append_added_tokens(json, parts_.steps, special_);
-  json.key("decoder").open('{').key("decoders").open('[');
-  if (!space_.empty()) {
-    json.item().open('{').key("content").string(" ").key("pattern").open('{');
-    json.key("String").string(space_).close('}').key("type").string("Replace").close('}');
-  }
-  json.item().raw(R"({"type":"ByteFallback"})").item().raw(R"({"type":"Fuse"})");
-  if (prefixed_) json.item().raw(R"({"content":" ","start":1,"stop":0,"type":"Strip"})");
-  json.close(']').key("type").string("Sequence").close('}');
+  pieces_.append_decoder(json);
   json.key("model").open('{').key("byte_fallback").raw(flag(parts_.byte_fallback));
   json.key("type").string("Unigram").key("unk_id").number(parts_.unknown);
   json.key("vocab").open('[');

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "text/tokenizer/piece_text.h"
 #include "text/tokenizer/text_steps.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -56,10 +57,7 @@ class Unigram : public Tokenizer {
 
   Parts parts_;
   double unknown_score_ = 0;
-  std::uint32_t bytes_[256];
-  std::vector<std::int16_t> byte_of_;  // of each id; -1: it is no byte's
-  std::string space_;                  // what a space of the text is in the tokens
-  bool prefixed_ = false;              // a text is given one space before it
+  PieceText pieces_;
   std::vector<std::uint32_t> sorted_;  // ids of the pieces that a text may give, by their bytes
   std::uint32_t starts_[257];          // in sorted_, of each first byte
   std::unordered_set<std::uint32_t> known_;  // characters that are a piece

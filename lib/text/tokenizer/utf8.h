@@ -38,6 +38,19 @@ bool is_word_char(std::uint32_t code_point);
 /// Class of each byte below 128.
 extern const CharClass kAsciiClass[128];
 
+/// Behind the characters from p < end on of which `joins(left, right)` holds for each and the next.
+template <class Joins>
+const char* end_of_joined(const char* p, const char* end, const Joins& joins) {
+  Char left = decode_char(p, end);
+  for (p += left.bytes; p < end;) {
+    const Char right = decode_char(p, end);
+    if (!joins(left.code_point, right.code_point)) break;
+    p += right.bytes;
+    left = right;
+  }
+  return p;
+}
+
 bool is_valid_utf8(std::string_view text);
 
 /// Words as `wc -w` counts them: maximal runs of bytes that are not ASCII white space.

@@ -1,4 +1,5 @@
 #include "core/io.h"
+#include "core/unnamed_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -243,12 +244,17 @@ DOCTEST_TEST_CASE("what is spooled can be read at random and leaves no file") {
   ::setenv("TMPDIR", folder.path.c_str(), 1);
   const std::string text(700'000, 'x');
   core::MemorySource source(text, "a pipe");
-  const auto file = core::RandomFile::spool(source);
+  const auto spooled = [&] {
+    core::UnnamedFile unnamed(source.name());
+    unnamed.write_all_of(source);
+    return unnamed.contents();
+  };
+  const auto file = spooled();
   DOCTEST_CHECK(folder.files() == 0);
   DOCTEST_CHECK(file->name() == "a pipe");
   core::SequentialSource sequence(*file);
   DOCTEST_CHECK(core::read_text(sequence) == text);
   ::setenv("TMPDIR", "/nowhere", 1);
-  DOCTEST_CHECK(thrown([&] { core::RandomFile::spool(source); }).code == 73);
+  DOCTEST_CHECK(thrown([&] { spooled(); }).code == 73);
   ::unsetenv("TMPDIR");
 }

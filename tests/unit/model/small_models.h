@@ -38,9 +38,8 @@ inline std::shared_ptr<nn::Model> random_model(const nn::ModelOptions& options,
   return model;
 }
 
-/// Mean negative log-likelihood of each token after the first, in nats.
-inline double loss_of(nn::Model& model, const torch::Tensor& ids) {
-  const torch::NoGradGuard no_grad;
+/// One row: each token after the first is predicted.
+inline nn::Batch batch_of(const torch::Tensor& ids) {
   const auto n = ids.numel() - 1;
   nn::Batch batch;
   batch.inputs = ids.slice(0, 0, n).unsqueeze(0);
@@ -50,6 +49,13 @@ inline double loss_of(nn::Model& model, const torch::Tensor& ids) {
   batch.place.segment = torch::zeros({1, n}, torch::kInt64);
   batch.place.position = torch::arange(n).unsqueeze(0);
   batch.fresh = torch::ones({1}, torch::kBool);
+  return batch;
+}
+
+/// Mean negative log-likelihood of each token after the first, in nats.
+inline double loss_of(nn::Model& model, const torch::Tensor& ids) {
+  const torch::NoGradGuard no_grad;
+  const auto batch = batch_of(ids);
   const auto hidden = model.architecture->forward(batch, nullptr);
   const auto block = model.head->block(hidden.f.squeeze(0), batch.targets.squeeze(0), false);
   return -block->log_prob.mean().item<double>();

@@ -48,14 +48,7 @@ nn::ModelOptions neox() {
 /// The mean loss with a graph.
 torch::Tensor graph_loss(nn::Model& model, const torch::Tensor& ids) {
   const auto n = ids.numel() - 1;
-  nn::Batch batch;
-  batch.inputs = ids.slice(0, 0, n).unsqueeze(0);
-  batch.targets = ids.slice(0, 1).unsqueeze(0);
-  batch.weight = torch::ones({1, n});
-  batch.place.run = torch::zeros({1, n}, torch::kInt64);
-  batch.place.segment = torch::zeros({1, n}, torch::kInt64);
-  batch.place.position = torch::arange(n).unsqueeze(0);
-  batch.fresh = torch::ones({1}, torch::kBool);
+  const auto batch = batch_of(ids);
   const auto hidden = model.architecture->forward(batch, nullptr);
   return nn::joint_loss(hidden.f, hidden.g, batch, *model.head, {}, {}) / n;
 }
