@@ -1,9 +1,9 @@
 // shard: look at, check, print, join and cut shards (tokens, orders, vectors, pairs); import and
 // export token files of other programs.
 //
-// FILE: shards (man 5 shard), of import llm.c's, nanoGPT's and .npy files; `-` or none is stdin.
-// stdout: figures (info, verify), numbers, text or raw elements (cat, head), a shard (merge,
-// import), an array (export).
+// FILE: shards (man 5 shard), of import llm.c's, nanoGPT's, Megatron's and .npy files; `-` or none
+// is stdin. stdout: figures (info, verify), numbers, text or raw elements (cat, head), a shard
+// (merge, import), an array (export).
 
 #include <string>
 #include <vector>
@@ -17,6 +17,7 @@
 #include "shard/copy.h"
 #include "shard/dataset.h"
 #include "shard/describe.h"
+#include "shard/megatron_file.h"
 #include "shard/verify.h"
 #include "text/documents/import_tokens.h"
 #include "text/documents/print_shard.h"
@@ -90,6 +91,9 @@ using Import = Options<text::ImportRequest, cli::SummaryOptions>;
 int import_arrays(const Import& options, const cli::Context& context) {
   cli::refuse_binary_to_terminal(context);
   const auto how = options.resolve(static_cast<int>(context.jobs));
+  for (const auto& path : options.files)
+    if (const auto pair = shard::megatron_input(path, how.format))
+      for (const auto& file : {pair->numbers, pair->index}) core::protect_input(file);
   cli::Summary summary(context, options);
   core::Output out(context.output);
   cli::Progress progress(context, "import", "elements");
@@ -99,12 +103,23 @@ int import_arrays(const Import& options, const cli::Context& context) {
   return 0;
 }
 
+int export_pair(const shard::Dataset& data, const cli::Context& context) {
+  if (context.output.empty() || context.output == "-")
+    core::fail(core::Code::usage, "-o NAME is missing: where NAME.bin and NAME.idx go");
+  cli::Progress progress(context, "export", "elements", data.size());
+  shard::write_megatron(data, shard::megatron_files(context.output), progress.counter());
+  return 0;
+}
+
 int export_array(const Options<shard::ArrayOptions>& options, const cli::Context& context) {
-  cli::refuse_binary_to_terminal(context);
+  const auto format = shard::array_format_of(options.format);
+  const bool is_pair = format == shard::ArrayFormat::megatron;
+  if (!is_pair) cli::refuse_binary_to_terminal(context);
   const shard::Dataset data(options.files);
+  if (is_pair) return export_pair(data, context);
   core::Output out(context.output);
   cli::Progress progress(context, "export", "elements", data.size());
-  shard::write_array(data, shard::array_format_of(options.format), out, progress.counter());
+  shard::write_array(data, format, out, progress.counter());
   out.commit();
   return 0;
 }
@@ -135,10 +150,11 @@ int main(int argc, char** argv) {
                     "  shard merge a.shard.zst b.shard.zst -o all.shard.zst", joined, merge),
        cli::command("split", "Cut by documents: PREFIX00000.shard.zst, PREFIX00001.shard.zst, ...",
                     "  shard split -n 8 -o part- train.shard.zst", cut, split),
-       cli::command("import", "Make a shard of token files of llm.c or nanoGPT, or of .npy arrays.",
+       cli::command("import",
+                    "Make a shard of token files of llm.c, nanoGPT or Megatron, or of .npy.",
                     "  shard import -t gpt2.json fineweb_train_*.bin -o train.shard.zst", brought,
                     import_arrays, {"tokenizer"}),
-       cli::command("export", "Write the elements as llm.c, nanoGPT or NumPy read them.",
+       cli::command("export", "Write the elements as llm.c, nanoGPT, Megatron or NumPy read them.",
                     "  shard export --format llm.c train.shard.zst -o train.bin", given,
                     export_array)});
 }

@@ -16,7 +16,7 @@ namespace {
 using core::Code;
 using core::fail;
 
-constexpr std::array<std::string_view, 3> kFormats = {"llm.c", "nanogpt", "npy"};
+constexpr std::array<std::string_view, 4> kFormats = {"llm.c", "nanogpt", "npy", "megatron"};
 constexpr std::size_t kLlmcInts = 256, kLlmcBytes = kLlmcInts * 4;
 constexpr std::uint64_t kLlmcMost = std::uint64_t{1} << 31;  // its ids are counted in an int
 constexpr std::size_t kPieceBytes = 1 << 16;
@@ -73,7 +73,8 @@ ArrayFormat array_format_of(std::string_view name) {
 }
 
 void ArrayOptions::fields(core::FieldList& f) {
-  f("format", format, "what to write", {"llm.c", "nanogpt", "npy"});
+  f("format", format, "what to write (megatron: two files)",
+    {"llm.c", "nanogpt", "npy", "megatron"});
 }
 
 ArrayReader::ArrayReader(core::ByteSource& source, std::optional<ArrayFormat> format)
@@ -86,8 +87,9 @@ ArrayReader::ArrayReader(core::ByteSource& source, std::optional<ArrayFormat> fo
   } else if (llmc_kind(start) != nullptr) {
     format_ = ArrayFormat::llmc;
   } else {
-    fail(Code::bad_data, "{}: begins neither as llm.c's files nor as .npy; bare u16 ids are {}",
-         name(), "--format nanogpt");
+    fail(Code::bad_data,
+         "{}: begins neither as llm.c's files nor as .npy; bare u16 ids are --format nanogpt, {}",
+         name(), "Megatron's .bin and .idx --format megatron");
   }
   if (format_ == ArrayFormat::llmc) start_llmc();
   if (format_ == ArrayFormat::npy) start_npy();
@@ -211,28 +213,40 @@ core::Bytes start_of(const Header& header, ArrayFormat format, std::uint64_t ele
   return start;
 }
 
+// Calls `take` with the elements' bytes, piece by piece.
+template <class Take>
+void each_piece(const Dataset& data, const std::function<void(std::uint64_t)>& progress,
+                const Take& take) {
+  const std::size_t element_bytes = size_of(data.header().dtype);
+  core::Bytes raw;
+  for (std::uint64_t at = 0; at < data.size();) {
+    raw.resize(std::min<std::uint64_t>(data.size() - at, kPieceBytes) * element_bytes);
+    data.read(at, std::span(raw));
+    take(std::span<const std::byte>(raw));
+    at += raw.size() / element_bytes;
+    progress(at);
+  }
+}
+
 }  // namespace
+
+void write_elements(const Dataset& data, core::ByteSink& out,
+                    const std::function<void(std::uint64_t)>& progress) {
+  each_piece(data, progress, [&](std::span<const std::byte> raw) { out.write(raw); });
+}
 
 void write_array(const Dataset& data, ArrayFormat format, core::ByteSink& out,
                  const std::function<void(std::uint64_t)>& progress) {
   const Header& header = data.header();
   out.write(start_of(header, format, data.size()));
-  const bool widen = header.dtype == Dtype::u8 && format != ArrayFormat::npy;
-  const std::size_t element_bytes = size_of(header.dtype);
-  core::Bytes raw, wide;
-  for (std::uint64_t at = 0; at < data.size();) {
-    raw.resize(std::min<std::uint64_t>(data.size() - at, kPieceBytes) * element_bytes);
-    data.read(at, std::span(raw));
-    if (widen) {
-      wide.assign(raw.size() * 2, std::byte{0});
-      for (std::size_t i = 0; i < raw.size(); ++i) wide[2 * i] = raw[i];
-      out.write(wide);
-    } else {
-      out.write(raw);
-    }
-    at += raw.size() / element_bytes;
-    progress(at);
-  }
+  if (header.dtype != Dtype::u8 || format == ArrayFormat::npy)
+    return write_elements(data, out, progress);
+  core::Bytes wide;
+  each_piece(data, progress, [&](std::span<const std::byte> raw) {
+    wide.assign(raw.size() * 2, std::byte{0});
+    for (std::size_t i = 0; i < raw.size(); ++i) wide[2 * i] = raw[i];
+    out.write(wide);
+  });
 }
 
 }  // namespace shard

@@ -23,8 +23,8 @@
 
 namespace shard {
 
-enum class ArrayFormat { llmc, nanogpt, npy };
-/// "llm.c", "nanogpt", "npy".
+enum class ArrayFormat { llmc, nanogpt, npy, megatron };
+/// "llm.c", "nanogpt", "npy", "megatron".
 std::string_view name_of(ArrayFormat format);
 /// Throws Error{usage}.
 ArrayFormat array_format_of(std::string_view name);
@@ -42,6 +42,15 @@ class ArrayReader {
   /// source must outlive the reader. Throws Error{bad_data}.
   ArrayReader(core::ByteSource& source, std::optional<ArrayFormat> format);
 
+  /// How a number lies in the file.
+  struct Type {
+    std::size_t bytes = 2;
+    bool is_float = false, is_signed = false;
+  };
+  /// The bare numbers of a file that an index describes: so many, of this type.
+  ArrayReader(core::ByteSource& source, const Type& type, std::uint64_t numbers)
+      : in_(source), format_(ArrayFormat::megatron), type_(type), announced_(numbers) {}
+
   ArrayFormat format() const { return format_; }
   /// Vectors, not ids.
   bool is_float() const { return type_.is_float; }
@@ -58,12 +67,6 @@ class ArrayReader {
   core::Digest hash() const { return in_.hash(); }
   const std::string& name() const { return in_.name(); }
 
-  /// How a number lies in the file.
-  struct Type {
-    std::size_t bytes = 2;
-    bool is_float = false, is_signed = false;
-  };
-
  private:
   void start_llmc();
   void start_npy();
@@ -77,10 +80,15 @@ class ArrayReader {
   std::optional<std::uint64_t> announced_;  // numbers; none: to the end of the file
 };
 
-/// Writes the elements of `data` in `format`, a type of its own each: llm.c and nanogpt u16 of u8
-/// and u16, llm.c u32 of u32; npy that of the shard, vectors in two dimensions. Where documents end
-/// is lost. `progress` is told the elements done so far. Throws Error{usage} for what the format
-/// cannot hold: vectors (llm.c, nanogpt), wider ids, 2^31 ids and more (llm.c).
+/// Writes the elements of `data` as they are, little-endian.
+void write_elements(const Dataset& data, core::ByteSink& out,
+                    const std::function<void(std::uint64_t)>& progress);
+
+/// Writes the elements of `data` in `format`, which is not megatron, a type of its own each: llm.c
+/// and nanogpt u16 of u8 and u16, llm.c u32 of u32; npy that of the shard, vectors in two
+/// dimensions. Where documents end is lost. `progress` is told the elements done so far. Throws
+/// Error{usage} for what the format cannot hold: vectors (llm.c, nanogpt), wider ids, 2^31 ids and
+/// more (llm.c).
 void write_array(const Dataset& data, ArrayFormat format, core::ByteSink& out,
                  const std::function<void(std::uint64_t)>& progress);
 

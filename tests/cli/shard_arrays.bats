@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shard import and export: token files of llm.c and nanoGPT, NumPy's arrays.
+# shard import and export: token files of llm.c, nanoGPT and Megatron, NumPy's arrays.
 
 load helpers
 
@@ -57,6 +57,86 @@ peer_with_numpy() {
   cmp train.bin <(shard export -q --format nanogpt x.shard.zst)
   [ "$(shard import -q --format nanogpt --vocabulary 10 --end-of-document 9 --mark first train.bin | shard cat --documents)" = $'1 2\n9 3\n9 4' ]
   [ "$(shard import -q --format nanogpt --vocabulary 10 train.bin | shard cat --documents)" = '1 2 9 3 9 4' ]
+}
+
+# index TYPE LENGTHS BEGINS STARTS: an index of Megatron's, each list in one argument.
+index() {
+  python3 -c 'import struct, sys
+lengths, begins, starts = ([int(n) for n in text.split()] for text in sys.argv[2:])
+sys.stdout.buffer.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, int(sys.argv[1]), len(lengths), len(starts))
+  + struct.pack("<%di" % len(lengths), *lengths) + struct.pack("<%dq" % len(begins), *begins)
+  + struct.pack("<%dq" % len(starts), *starts))' "$@"
+}
+
+@test "Megatron's pairs come in with their documents and go out the same" {
+  index 8 '2 1 3' '0 4 6' '0 1 1 3' >a.idx
+  numbers H 1 2 3 4 5 6 >a.bin
+  run -0 shard import --vocabulary 50257 a.idx -o x.shard.zst
+  [[ $output == *'6 elements in 3 documents' ]]
+  [ "$(shard cat --documents x.shard.zst)" = $'1 2\n\n3 4 5 6' ]
+  for name in a a.bin a.idx; do
+    [ "$(shard import -q --format megatron --vocabulary 50257 "$name" | shard cat --documents)" = $'1 2\n\n3 4 5 6' ]
+  done
+  # A document that was several sequences is one afterwards.
+  shard export -q --format megatron x.shard.zst -o y.bin
+  cmp y.bin a.bin
+  cmp y.idx <(index 8 '2 4' '0 4' '0 1 1 2')
+  index 8 '2 1 3' '0 4 6' '0 3' >a.idx
+  [[ $(shard import --vocabulary 10 a.idx 2>&1 >/dev/null) == *'1 documents; documents of several sequences: 2 boundaries'* ]]
+  index 8 '2 1 3' '0 4 6' '0 1 1 3' >a.idx
+  # Of every type of integers.
+  for type in 1:B 2:b 3:h 4:i 5:q 8:H; do
+    bytes=$(numbers "${type#*:}" 0 | wc -c)
+    index "${type%:*}" '2 4' "0 $((2 * bytes))" '0 1 1 2' >t.idx
+    numbers "${type#*:}" 1 2 3 4 5 6 >t.bin
+    cmp <(shard import -q --vocabulary 7 t.idx | shard cat --documents) <(shard cat --documents x.shard.zst)
+  done
+  # Bytes are uint8, ids of a large vocabulary int32; other formats go before and after.
+  printf 'ab\ncd' >text
+  tokenize -q -t bytes --format lines text -o b.shard.zst
+  shard export -q --format megatron b.shard.zst -o b
+  cmp b.idx <(index 1 '2 2' '0 2' '0 1 2')
+  cmp b.bin <(printf abcd)
+  [ "$(shard import -q -t bytes b.idx | shard cat --text)" = $'ab\ncd' ]
+  { numbers i 20240801 7 2 && zeros 1012 && numbers I 128000 5; } >d.bin
+  [ "$(shard import -q --vocabulary 128256 d.bin a.idx d.bin | tee w.shard.zst | shard cat --documents)" = $'128000 5\n1 2\n\n3 4 5 6\n128000 5' ]
+  shard export -q --format megatron w.shard.zst -o w
+  [ "$(head -c 18 w.idx | tail -c 1)" = $'\4' ]
+  cmp w.bin <(numbers i 128000 5 1 2 3 4 5 6 128000 5)
+}
+
+@test "a pair of Megatron's that is wrong is refused by name, and nothing is written" {
+  index 8 '2' '0' '0 1' >a.idx
+  numbers H 1 >a.bin
+  expect 65 "a.bin: cut short at byte 2" shard import --vocabulary 10 a.idx
+  numbers H 1 2 3 >a.bin
+  expect 65 "a.bin: bytes behind the 2 numbers" shard import --vocabulary 10 a.idx
+  expect 65 "a.bin: begins neither" shard import --vocabulary 10 a.bin
+  numbers H 1 77 >a.bin
+  expect 65 "a.bin: id 77 at place 1" shard import --vocabulary 10 a.idx
+  numbers h 1 -2 >s.bin
+  index 3 '2' '0' '0 1' >s.idx
+  expect 65 "s.bin: number 1 is negative" shard import --vocabulary 10 s.idx
+  index 7 '2' '0' '0 1' >f.idx
+  expect 65 "f.idx: numbers of type 7 (float32)" shard import --vocabulary 10 f.idx
+  cp a.idx other
+  expect 65 "other: is an index of Megatron's; call it NAME.idx" shard import --vocabulary 10 other
+  rm s.bin
+  expect 66 "s.bin" shard import --vocabulary 10 s.idx
+  expect 64 "not stdin" shard import --vocabulary 10 --format megatron - <a.idx
+  expect 64 "a.bin" shard import --vocabulary 100 a.idx -o a.bin
+  tokenize -q -t bytes a.idx -o x.shard.zst
+  expect 64 "-o NAME is missing" shard export --format megatron x.shard.zst
+  expect 64 "npy does" shard export --format megatron "$golden/shard/vectors.shard.zst" -o v
+  [ ! -e v.bin ] && [ ! -e v.idx ]
+}
+
+@test "more than 2^31 ids of Megatron's, in sparse files" {
+  index 1 '2147483647 5' '0 2147483647' '0 1 2' >big.idx
+  truncate -s 2147483652 big.bin
+  run -0 shard import --vocabulary 3 big.idx -o big.shard.zst
+  [[ $output == *'2147483652 elements in 2 documents'* ]]
+  [ "$(shard info --json big.shard.zst | jq -c '[.elements, .documents]')" = '[2147483652,2]' ]
 }
 
 @test "NumPy reads what is exported, and is read" {

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/units.h"
+#include "shard/megatron_file.h"
 #include "shard/writer.h"
 #include "text/documents/encode_documents.h"
 #include "text/formats/tokenizer_json.h"
@@ -66,6 +67,7 @@ class Importer {
         source_(options.tokenizer, options.mark) {}
 
   void add(const std::string& path) {
+    if (const auto files = shard::megatron_input(path, options_.format)) return add_pair(*files);
     const auto source = core::open_source(path);
     ArrayReader reader(*source, options_.format);
     if (!writer_) begin(reader);
@@ -73,8 +75,7 @@ class Importer {
       fail(Code::bad_data, "{}: {}, the files before it {}", reader.name(),
            reader.is_float() ? "vectors" : "ids", reader.is_float() ? "ids" : "vectors");
     reader.is_float() ? add_vectors(reader) : add_ids(reader);
-    inputs_.push_back(reader.hash());
-    formats_.emplace_back(shard::name_of(reader.format()));
+    add_input(reader.hash(), reader.format());
   }
 
   ImportTotals finish() {
@@ -140,10 +141,7 @@ class Importer {
     for (std::size_t n = kPiece; n == kPiece; at += n) {
       n = reader.read(std::span(piece));
       const auto ids = std::span<const std::uint64_t>(piece).first(n);
-      for (std::size_t i = 0; i < n; ++i)
-        if (ids[i] >= header_.vocabulary)
-          fail(Code::bad_data, "{}: id {} at place {} is not below the vocabulary of {}",
-               reader.name(), ids[i], at + i, header_.vocabulary);
+      check(ids, reader.name(), at);
       if (reader.row() > 0) {
         cut_rows(ids, reader.row());
       } else if (options_.mark) {
@@ -155,6 +153,47 @@ class Importer {
       }
     }
     if (!options_.mark && open_ > 0) close();
+  }
+
+  void add_pair(const shard::MegatronFiles& files) {
+    const core::RandomFile bytes(files.index);
+    shard::MegatronIndex index(bytes);
+    const auto source = core::open_source(files.numbers);
+    ArrayReader reader(*source, index.type(), index.elements());
+    if (!writer_) begin(reader);
+    if (header_.kind == shard::Kind::vectors)
+      fail(Code::bad_data, "{}: ids, the files before it vectors", reader.name());
+    if (open_ > 0) close();
+    std::vector<std::uint64_t> piece(kPiece);
+    std::uint64_t at = 0;  // in the file
+    while (const auto length = index.next_document()) {
+      for (std::uint64_t left = *length; left > 0;) {
+        const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left, kPiece));
+        const auto ids = std::span(piece).first(n);
+        reader.read(ids);
+        check(ids, reader.name(), at);
+        take(ids);
+        left -= n;
+        at += n;
+      }
+      close();
+    }
+    reader.read(std::span(piece).first(1));  // nothing is behind them
+    totals_.joined += index.sequences() - std::min(index.sequences(), index.documents());
+    add_input(index.hash(), reader.format());
+    add_input(reader.hash(), reader.format());
+  }
+
+  void check(std::span<const std::uint64_t> ids, const std::string& name, std::uint64_t at) const {
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (ids[i] >= header_.vocabulary)
+        fail(Code::bad_data, "{}: id {} at place {} is not below the vocabulary of {}", name,
+             ids[i], at + i, header_.vocabulary);
+  }
+
+  void add_input(const core::Digest& hash, shard::ArrayFormat format) {
+    inputs_.push_back(hash);
+    formats_.emplace_back(shard::name_of(format));
   }
 
   void cut_rows(std::span<const std::uint64_t> ids, std::uint64_t row) {
@@ -219,8 +258,8 @@ ImportTotals import_tokens(const std::vector<std::string>& paths,
 }
 
 void ImportRequest::fields(core::FieldList& f) {
-  f("format", format, "auto: llm.c or npy, by how a file begins",
-    {"auto", "llm.c", "nanogpt", "npy"});
+  f("format", format, "auto: llm.c, npy or megatron's .idx, by how a file begins",
+    {"auto", "llm.c", "nanogpt", "npy", "megatron"});
   f("tokenizer", tokenizer, "whose ids they are: tokenizer.json, or `bytes`").short_name = 't';
   f("vocabulary", vocabulary, "without a tokenizer: every id is below it").between(0, 4e9);
   f("end-of-document", end_of_document,
@@ -250,7 +289,11 @@ core::OrderedJson ImportTotals::figures() const {
 }
 
 std::string ImportTotals::summary() const {
-  return fmt::format("{} elements in {} documents", elements, documents);
+  auto line = fmt::format("{} elements in {} documents", elements, documents);
+  if (joined > 0)
+    line +=
+        fmt::format("; documents of several sequences: {} boundaries within them are lost", joined);
+  return line;
 }
 
 }  // namespace text

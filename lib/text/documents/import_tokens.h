@@ -44,6 +44,7 @@ struct ImportRequest {
 
 struct ImportTotals {
   std::uint64_t documents = 0, elements = 0;
+  std::uint64_t joined = 0;  ///< Megatron's sequences beyond one a document
   core::Digest fingerprint;
 
   core::OrderedJson figures() const;
@@ -51,9 +52,10 @@ struct ImportTotals {
 };
 
 /// Writes the numbers of all files (none or "-" is stdin) as one shard: ids as tokens, vectors as
-/// vectors. A document is: a row of a two-dimensional array of ids; with a mark what the mark
-/// parts, from file to file; else a file. Its bytes and words are those of the text that decoding
-/// gives (of word tokenizers the words are the tokens without marks), 0 without a tokenizer.
+/// vectors. A document is: a row of a two-dimensional array of ids; what Megatron's index says;
+/// else with a mark what the mark parts, from file to file; else a file. Its bytes and words are
+/// those of the text that decoding gives (of word tokenizers the words are the tokens without
+/// marks), 0 without a tokenizer.
 /// `progress` is told the numbers done so far. Throws Error{bad_data} naming file and place for an
 /// id beyond the vocabulary, Error{usage} for ids with neither tokenizer nor vocabulary.
 ImportTotals import_tokens(const std::vector<std::string>& paths,
