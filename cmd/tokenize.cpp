@@ -14,6 +14,7 @@
 #include "core/io.h"
 #include "text/documents/decode_documents.h"
 #include "text/documents/encode_shard.h"
+#include "text/documents/folder_texts.h"
 #include "text/formats/export.h"
 #include "text/formats/import.h"
 #include "text/formats/tokenizer_json.h"
@@ -27,11 +28,13 @@ struct Options {
   text::TextOptions text;
   text::LearnRequest learn;
   cli::SummaryOptions summary;
-  bool decode = false, pairs = false, import = false;
+  bool decode = false, pairs = false, import = false, recursive = false;
   void fields(core::FieldList& f) {
     f.positional("FILE", files,
                  "text, compressed or not; a shard with --decode; - or none is stdin");
     f("tokenizer", tokenizer, "tokenizer.json, or `bytes`").short_name = 't';
+    f("recursive", recursive,
+      "FILEs are folders: each text below them is a document that bears its name");
     text.fields(f);
     summary.fields(f);
     const auto in_other_jobs = f.group("Other jobs");
@@ -96,7 +99,22 @@ int encode(const Options& options, const cli::Context& context) {
   return 0;
 }
 
+// Folders become the texts in them.
+void find_texts(Options& options, const cli::Context& context) {
+  if (options.text.format != "text" || !options.text.document_separator.empty())
+    core::fail(core::Code::usage,
+               "--recursive: a file is a document; it goes with --format text and no separator");
+  if (options.import || options.decode || options.pairs || !options.export_as.empty())
+    core::fail(core::Code::usage, "--recursive: goes with encoding and --learn");
+  if (options.files.empty()) core::fail(core::Code::usage, "--recursive: name a folder");
+  auto found = text::texts_below(options.files);
+  for (const auto& note : found.notes) cli::note(context, note);
+  options.files = std::move(found.paths);
+  options.text.names = std::move(found.names);
+}
+
 int tokenize(Options options, const cli::Context& context) {
+  if (options.recursive) find_texts(options, context);
   const bool learns = !options.learn.kind.empty(), exports = !options.export_as.empty();
   if (options.import + options.decode + options.pairs + learns + exports > 1)
     core::fail(core::Code::usage, "give one of --learn, --import, --export, --decode and --pairs");
@@ -106,7 +124,7 @@ int tokenize(Options options, const cli::Context& context) {
   if (exports) return export_tokenizer(options, context);
   if (options.import) return write_tokenizer(context, *text::import_tokenizer(options.files));
   if (options.decode) return decode(options, context);
-  if (!context.was_given("format") && !options.pairs)
+  if (!context.was_given("format") && !options.pairs && !options.recursive)
     cli::note(context, options.text.follow(options.files));
   return learns ? learn_tokenizer(options, context) : encode(options, context);
 }
@@ -121,6 +139,7 @@ int main(int argc, char** argv) {
                    "  tokenize --learn bpe --vocab-size 16000 book.txt -o tokenizer.json\n"
                    "  tokenize --import encoder.json vocab.bpe -o gpt2.json\n"
                    "  tokenize -t gpt2.json --format jsonl news.jsonl -o news.shard.zst\n"
+                   "  tokenize -t gpt2.json --recursive notes -o notes.shard.zst\n"
                    "  tokenize --decode news.shard.zst | less",
                    {"tokenizer"}},
                   options, tokenize);

@@ -15,8 +15,9 @@ inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 struct StoredContext {
   std::string store;
   std::int64_t document = 0, row = 0;
-  double share = 0;  ///< of the token's probability
-  std::string text;  ///< what stood before the token there
+  double share = 0;         ///< of the token's probability
+  std::string text;         ///< what stood before the token there
+  std::string source = {};  ///< FILE:LINE; empty: unknown
 };
 
 /// Texts are bytes of anybody's: what is no UTF-8 is written as U+FFFD.

@@ -24,7 +24,8 @@ AnnotatedToken token_of(const core::Json& cited, const std::string& origin) {
     token.contexts.push_back(
         {get<std::string>(context, "store", origin), get<std::int64_t>(context, "document", origin),
          get<std::int64_t>(context, "row", origin), get<double>(context, "share", origin),
-         get<std::string>(context, "context", origin)});
+         get<std::string>(context, "context", origin),
+         context.contains("source") ? get<std::string>(context, "source", origin) : std::string()});
   return token;
 }
 

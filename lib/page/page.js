@@ -43,9 +43,9 @@
       parts.push(make("h3", "Who gave it"), make("table", make("tbody", shares.map((share, source) =>
         make("tr", [make("th", sources[source], {scope: "row"}), make("td", [bar(share, source), ` ${percent(share)}`])])))));
     if (contexts.length > 0)
-      parts.push(make("h3", "Stored contexts"), make("ol", contexts.map(([store, document_, row, share, before]) =>
+      parts.push(make("h3", "Stored contexts"), make("ol", contexts.map(([store, document_, row, share, before, source]) =>
         make("li", [make("span", `\u2026${before}`, {class: "context"}), make("b", shown(spans[i].textContent), {class: "word"}),
-          make("div", `${percent(share)} \u00b7 ${stores[store]}, document ${document_}, entry ${row}`, {class: "where"})]))));
+          make("div", `${percent(share)} \u00b7 ${source ? `${source} in ` : ""}${stores[store]}, document ${document_}, entry ${row}`, {class: "where"})]))));
     if (likely.length > 0)
       parts.push(make("h3", "Likeliest words"), make("ul", likely.map(([other, p]) => make("li", [make("b", shown(other), {class: "word"}), ` ${percent(p)}`]))));
     return parts;

@@ -60,7 +60,7 @@ class Details {
     for (const double share : token.shares) shares.push_back(number(share, 1e4));
     for (const auto& context : token.contexts)
       contexts.push_back({store(context.store), context.document, context.row,
-                          number(context.share, 1e4), context.text});
+                          number(context.share, 1e4), context.text, context.source});
     // An infinite loss is a string, as JSON has no such number.
     core::OrderedJson nats = number(token.nats, 1e4);
     if (std::isinf(token.nats)) nats = "inf";

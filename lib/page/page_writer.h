@@ -12,8 +12,8 @@ namespace page {
 void write_page(core::ByteSink& sink, const AnnotatedText& text);
 
 /// A JSON line a token: {"number", "text", "nats", "beside", "rank", "shares": {source: share},
-/// "likely": [{"text", "p"}], "contexts": [{"store", "document", "row", "share", "context"}]}; what
-/// is not known is left out, a loss that is infinite is null.
+/// "likely": [{"text", "p"}], "contexts": [{"store", "document", "row", "share", "context",
+/// "source"}]}; what is not known is left out, a loss that is infinite is null.
 void write_lines(core::ByteSink& sink, const AnnotatedText& text);
 
 }  // namespace page

@@ -14,12 +14,14 @@ core::OrderedJson line_of(std::size_t number, const AnnotatedText& text) {
   for (std::size_t i = 0; i < token.shares.size(); ++i)
     line["shares"][text.sources[i]] = token.shares[i];
   for (const auto& [word, p] : token.likely) line["likely"].push_back({{"text", word}, {"p", p}});
-  for (const auto& context : token.contexts)
+  for (const auto& context : token.contexts) {
     line["contexts"].push_back({{"store", context.store},
                                 {"document", context.document},
                                 {"row", context.row},
                                 {"share", context.share},
                                 {"context", context.text}});
+    if (!context.source.empty()) line["contexts"].back()["source"] = context.source;
+  }
   return line;
 }
 

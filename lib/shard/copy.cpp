@@ -33,7 +33,7 @@ void copy_as(const Dataset& data, std::size_t first, std::size_t last, Writer& w
   std::uint64_t start = begin;
   for (std::size_t i = first; i < last; ++i) {
     copy_range(data, start, documents.end[i], buffer, writer);
-    writer.end_document(documents.bytes[i], documents.words[i]);
+    writer.end_document(documents.bytes[i], documents.words[i], documents.name(i));
     start = documents.end[i];
     if (progress) progress(start - begin);
   }

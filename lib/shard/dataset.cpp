@@ -55,13 +55,7 @@ Dataset::Dataset(const std::vector<std::string>& paths) {
     if (documents_.size() == 0) {
       documents_ = std::move(documents);
     } else {
-      for (const auto end : documents.end) documents_.end.push_back(start_.back() + end);
-      const auto append = [](std::vector<std::uint64_t>& to,
-                             const std::vector<std::uint64_t>& from) {
-        to.insert(to.end(), from.begin(), from.end());
-      };
-      append(documents_.bytes, documents.bytes);
-      append(documents_.words, documents.words);
+      documents_.append(documents, start_.back());
     }
     start_.push_back(start_.back() + file.size());
     content.append(file.content());

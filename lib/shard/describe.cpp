@@ -1,5 +1,6 @@
 #include "shard/describe.h"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -26,6 +27,9 @@ core::OrderedJson describe(const std::string& path, const Dataset& data) {
   }
   report["elements"] = data.size();
   report["documents"] = data.documents().size();
+  if (const auto& names = data.documents().names; !names.empty())
+    report["named"] = std::count_if(names.begin(), names.end(),
+                                    [](const std::string& name) { return !name.empty(); });
   report["bytes"] = sum(data.documents().bytes);
   report["words"] = sum(data.documents().words);
   report["fingerprint"] = data.fingerprint().hex();

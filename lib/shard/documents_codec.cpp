@@ -1,6 +1,8 @@
 #include "shard/documents_codec.h"
 
 #include "core/error.h"
+#include "core/plain_text.h"
+#include "core/printable.h"
 #include "shard/layout.h"
 
 namespace shard {
@@ -29,13 +31,11 @@ struct NumberReader {
 
 }  // namespace
 
-void DocumentsEncoder::append(std::uint64_t n_elements, std::uint64_t source_bytes,
-                              std::uint64_t source_words) {
-  for (const auto number : {n_elements, source_bytes, source_words}) put_number(raw_, number);
+void FrameEncoder::flush() {
   if (raw_.size() >= kBoundaryBytes) compress(false);
 }
 
-void DocumentsEncoder::compress(bool last) {
+void FrameEncoder::compress(bool last) {
   ZSTD_inBuffer in{raw_.data(), raw_.size(), 0};
   for (;;) {
     const std::size_t at = out_.size();
@@ -51,9 +51,48 @@ void DocumentsEncoder::compress(bool last) {
   raw_.clear();
 }
 
-core::Bytes DocumentsEncoder::finish() {
+core::Bytes FrameEncoder::finish() {
   compress(true);
   return std::move(out_);
+}
+
+void DocumentsEncoder::append(std::uint64_t n_elements, std::uint64_t source_bytes,
+                              std::uint64_t source_words, std::string_view name) {
+  for (const auto number : {n_elements, source_bytes, source_words})
+    put_number(numbers_.raw(), number);
+  numbers_.flush();
+  ++documents_;
+  if (name.empty()) return;
+  if (name.size() > kMostNameBytes || name.find_first_of({"\n\0", 2}) != name.npos)
+    core::fail(core::Code::bad_data, "a document's name is a line of at most {} bytes, not {}",
+               kMostNameBytes, core::printable(name.substr(0, 80)));
+  names_.raw().insert(names_.raw().end(), documents_ - 1 - named_, std::byte{'\n'});
+  layout::put(names_.raw(), name);
+  names_.raw().push_back(std::byte{'\n'});
+  named_ = documents_;
+  names_.flush();
+}
+
+core::Bytes DocumentsEncoder::finish() { return numbers_.finish(); }
+
+core::Bytes DocumentsEncoder::finish_names() {
+  if (named_ == 0) return {};
+  names_.raw().insert(names_.raw().end(), documents_ - named_, std::byte{'\n'});
+  return names_.finish();
+}
+
+void Documents::append(const Documents& later, std::uint64_t elements) {
+  const auto put = [](auto& to, const auto& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  if (!names.empty() || !later.names.empty()) {
+    names.resize(size());
+    put(names, later.names);
+    names.resize(size() + later.size());
+  }
+  for (const auto place : later.end) end.push_back(elements + place);
+  put(bytes, later.bytes);
+  put(words, later.words);
 }
 
 Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_documents,
@@ -93,6 +132,46 @@ Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_docume
       documents.size() != n_documents || end != n_elements)
     bad();
   return documents;
+}
+
+namespace {
+
+// Names are alike, but a bomb is no list of names.
+std::uint64_t most_name_bytes(std::size_t compressed) {
+  return (std::uint64_t{4} << 20) + 256 * std::uint64_t{compressed};
+}
+
+}  // namespace
+
+std::vector<std::string> decode_names(std::span<const std::byte> in, std::uint64_t n_documents,
+                                      std::uint64_t offset, const std::string& name) {
+  const auto bad = [&] { layout::damaged(name, offset, "the names of documents"); };
+  const auto context = make_decompress_context();
+  std::vector<std::string> names;
+  std::string line;
+  std::uint64_t bytes = 0;
+  ZSTD_inBuffer source{in.data(), in.size(), 0};
+  std::string piece(kBoundaryBytes, '\0');
+  std::size_t left = 1;
+  for (;;) {
+    ZSTD_outBuffer out{piece.data(), piece.size(), 0};
+    const std::size_t before = source.pos;
+    left = ZSTD_decompressStream(context.get(), &out, &source);
+    if (ZSTD_isError(left) || (bytes += out.pos) > most_name_bytes(in.size())) bad();
+    for (const char c : std::string_view(piece.data(), out.pos)) {
+      if (c != '\n') {
+        line += c;
+        if (c == '\0' || line.size() > kMostNameBytes) bad();
+        continue;
+      }
+      if (names.size() == n_documents || core::utf8_length(line) != line.size()) bad();
+      names.push_back(std::move(line));
+      line.clear();
+    }
+    if (left == 0 || (out.pos == 0 && source.pos == before)) break;
+  }
+  if (left != 0 || source.pos != source.size || !line.empty() || names.size() != n_documents) bad();
+  return names;
 }
 
 }  // namespace shard

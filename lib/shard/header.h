@@ -52,7 +52,14 @@ struct Documents {
   std::vector<std::uint64_t> end;    ///< element offset one past the document
   std::vector<std::uint64_t> bytes;  ///< of the document's source text
   std::vector<std::uint64_t> words;  ///< of the document's source text
+  /// UTF-8 without newlines, empty: none; of all documents, or nothing at all.
+  std::vector<std::string> names = {};
   std::size_t size() const { return end.size(); }
+  std::string_view name(std::size_t document) const {
+    return names.empty() ? std::string_view() : std::string_view(names[document]);
+  }
+  /// Those of `later`, which has its own count of elements, behind these, which are `elements`.
+  void append(const Documents& later, std::uint64_t elements);
   bool operator==(const Documents&) const = default;
 };
 

@@ -146,6 +146,7 @@ core::Bytes encode_trailer(const TrailerFrame& trailer, std::uint64_t offset) {
   put(frame, trailer.file_hash);
   frame.insert(frame.end(), trailer.boundaries.begin(), trailer.boundaries.end());
   put(frame, trailer.provenance);
+  frame.insert(frame.end(), trailer.names.begin(), trailer.names.end());
   put_hash(frame);
   if (const auto most = most_documents(offset + frame.size()); trailer.content.documents > most)
     core::fail(core::Code::bad_data,
@@ -169,9 +170,10 @@ Trailer decode_trailer(std::span<const std::byte> frame, const Header& header, s
   const Chain data = Chain::from(get_digest(frame, 40));
   trailer.fingerprint = get_digest(frame, 56);
   trailer.file_hash = get_digest(frame, 72);
-  if (boundary_bytes + provenance_bytes != frame.size() - kTrailerFixedBytes - kHashBytes ||
-      trailer.elements > kMaxElements || n_documents > most_documents(offset + frame.size()) ||
-      trailer.elements % header.width != 0 || (header.kind == Kind::pairs && n_documents % 2 != 0))
+  const std::uint64_t room = frame.size() - kTrailerFixedBytes - kHashBytes;
+  if (boundary_bytes + provenance_bytes > room || trailer.elements > kMaxElements ||
+      n_documents > most_documents(offset + frame.size()) || trailer.elements % header.width != 0 ||
+      (header.kind == Kind::pairs && n_documents % 2 != 0))
     damaged(name, offset, "the trailer's sizes");
 
   trailer.documents = decode_documents(frame.subspan(kTrailerFixedBytes, boundary_bytes),
@@ -192,6 +194,9 @@ Trailer decode_trailer(std::span<const std::byte> frame, const Header& header, s
   const auto provenance = core::OrderedJson::parse(text);
   if (!provenance.is_array()) damaged(name, offset, "the provenance");
   for (const auto& entry : provenance) trailer.provenance.push_back(entry);
+  if (const auto names = room - boundary_bytes - provenance_bytes; names > 0)
+    trailer.documents.names =
+        decode_names(frame.last(names + kHashBytes).first(names), n_documents, offset, name);
   return trailer;
 }
 

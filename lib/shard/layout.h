@@ -14,6 +14,7 @@
 //                    boundaries as a zstd frame: for each document LEB128 elements, source bytes,
 //                    source words
 //                    provenance: a JSON array
+//                    names of documents, a line each, as a zstd frame; nothing if there is none
 //                    u64 XXH3-64 of the frame before it
 //   seek table       u32 0x184D2A5E, u32 bytes that follow
 //                    u32 compressed, u32 decompressed bytes of each frame above
@@ -87,6 +88,7 @@ struct TrailerFrame {
   core::Digest fingerprint, file_hash;
   core::Bytes boundaries;  ///< compressed
   std::string provenance;  ///< JSON
+  core::Bytes names;       ///< compressed; empty: none
 };
 
 core::Bytes encode_header(const Header& header);

@@ -71,16 +71,16 @@ struct Writer::Impl {
     }
   }
 
-  void end_document(std::uint64_t source_bytes, std::uint64_t source_words) {
+  void end_document(std::uint64_t source_bytes, std::uint64_t source_words, std::string_view name) {
     if (elements % header.width != 0)
       core::fail(core::Code::bad_data, "{} numbers end within a row of {}", elements, header.width);
-    documents.append(elements - content.elements, source_bytes, source_words);
+    documents.append(elements - content.elements, source_bytes, source_words, name);
     content.append(document_hash.digest(), elements - content.elements, source_bytes, source_words);
     document_hash.reset();
   }
 
   void finish() {
-    if (elements > content.elements) end_document(0, 0);
+    if (elements > content.elements) end_document(0, 0, {});
     if (header.kind == Kind::pairs && content.documents % 2 != 0)
       core::fail(core::Code::bad_data, "a pair without its target");
     if (!raw.empty()) compressor.push(raw);
@@ -89,6 +89,7 @@ struct Writer::Impl {
     trailer.content = content;
     trailer.fingerprint = fingerprint = shard::fingerprint(header, content);
     trailer.file_hash = file_hash.digest();
+    trailer.names = documents.finish_names();
     trailer.boundaries = documents.finish();
     trailer.provenance = core::dump(core::OrderedJson(provenance));
     std::uint64_t offset = 0;
@@ -135,8 +136,9 @@ void Writer::write(std::span<const float> elements) {
   impl_->elements += elements.size();
 }
 
-void Writer::end_document(std::uint64_t source_bytes, std::uint64_t source_words) {
-  impl_->end_document(source_bytes, source_words);
+void Writer::end_document(std::uint64_t source_bytes, std::uint64_t source_words,
+                          std::string_view name) {
+  impl_->end_document(source_bytes, source_words, name);
 }
 void Writer::add_provenance(core::OrderedJson entry) {
   impl_->provenance.push_back(std::move(entry));

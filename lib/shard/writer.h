@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/io.h"
@@ -30,8 +31,10 @@ class Writer {
   void write(std::span<const float> elements);
 
   /// The elements since the last call are a document whose source text had so many bytes and words
-  /// (0, 0 where there is none). Throws Error{bad_data} within a row of vectors.
-  void end_document(std::uint64_t source_bytes = 0, std::uint64_t source_words = 0);
+  /// (0, 0 where there is none). Its name is a line, or nothing. Throws Error{bad_data} within a
+  /// row of vectors, and for another name.
+  void end_document(std::uint64_t source_bytes = 0, std::uint64_t source_words = 0,
+                    std::string_view name = {});
 
   /// One more entry, of inputs whose fingerprints are known only when they have been read.
   void add_provenance(core::OrderedJson entry);

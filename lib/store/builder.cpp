@@ -10,6 +10,7 @@
 #include "core/rng.h"
 #include "store/datastore.h"
 #include "store/exact_search.h"
+#include "store/names.h"
 #include "store/reduction.h"
 #include "store/store_files.h"
 
@@ -403,6 +404,20 @@ std::vector<SourceShard> Builder::shards(std::span<const std::int64_t> first,
   return shards;
 }
 
+// Those of the store, and of the documents that were added.
+void Builder::write_document_names(Manifest& manifest, std::size_t added) const {
+  const bool names = plan_.names.size() == added && added > 0;
+  if (!names && !base_.named()) return;
+  std::vector<std::string> all(base_.documents);
+  if (base_.named())
+    all = read_names(folder_ + "/" + base_.names_file, base_.documents, base_.names_hash);
+  if (names) all.insert(all.end(), plan_.names.begin(), plan_.names.end());
+  all.resize(manifest.documents);
+  manifest.names_file =
+      manifest.generation == 1 ? "names.txt" : fmt::format("names.{}.txt", manifest.generation);
+  manifest.names_hash = write_names(folder_ + "/" + manifest.names_file, all);
+}
+
 Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch) {
   if (added_ > 0) fail(Code::bug, "rows were added and not committed");
   if (rows() == 0) {  // no other commit() was there
@@ -445,6 +460,7 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch
   const NpyArray all(documents_path, "<i8", manifest.documents, 1, false);
   manifest.documents_hash = core::hash128(std::as_bytes(all.values<std::int64_t>())).hex();
 
+  write_document_names(manifest, first.size());
   const NpyArray stored(folder_ + "/" + manifest.keys_file, "<f2", manifest.rows, manifest.width,
                         true);
   const auto keys = stored.values<Half>();

@@ -44,6 +44,7 @@ struct Plan {
   double key_scale = 1;                  ///< see Manifest; of rows given as float16 already done
   bool leaves_out = false;               ///< not every position has a row: places.npy says which
   std::string model_name, data_name;     ///< the model's folder and the shards, for messages
+  std::vector<std::string> names = {};   ///< of the data's documents; empty: none
   std::vector<SourceShard> shards = {};  ///< of the data, without rows; empty: it is one
 };
 
@@ -94,6 +95,7 @@ class Builder {
                                        const Manifest& manifest) const;
   void expect_new_text() const;
   std::vector<SourceShard> shards(std::span<const std::int64_t> first, std::uint64_t end) const;
+  void write_document_names(Manifest& manifest, std::size_t added) const;
   std::unique_ptr<Index> make_index(const Manifest& manifest, std::span<const Half> keys,
                                     const Watch& watch);
   std::string folder_;

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "store/builder.h"
 #include "store/exact_search.h"
+#include "store/names.h"
 
 namespace store {
 namespace {
@@ -81,6 +82,7 @@ void Datastore::open_files(bool with_index) {
   if (core::hash128(std::as_bytes(first)).hex() != m.documents_hash)
     fail(Code::bad_data, "{}/{}: damaged: its hash is another", folder_, m.documents_file);
   expect_documents(first, m.rows, folder_ + "/" + m.documents_file);
+  if (m.named()) names_ = read_names(folder_ + "/" + m.names_file, m.documents, m.names_hash);
   exact_ = std::make_unique<const ExactSearch>(keys(), width(), m.metric);
   if (m.exact() || !with_index) return;
   const core::MappedFile file(folder_ + "/" + m.index_file);
@@ -101,7 +103,9 @@ RowContext Datastore::context(std::int64_t row, std::int64_t most) const {
   const std::int64_t begin = manifest_.whole() ? first : unbroken(places(), first, row);
   const auto before =
       labels().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(row - begin));
-  return {document, {before.begin(), before.end()}};
+  return {document,
+          {before.begin(), before.end()},
+          names_.empty() ? std::string() : names_[static_cast<std::size_t>(document)]};
 }
 
 void Datastore::expect_followable() const {

@@ -50,6 +50,8 @@ class Datastore : public Store {
   std::span<const std::int64_t> places() const { return places_.values<std::int64_t>(); }
   /// (N) of a store whose entries were merged: how many each row stands for.
   std::span<const std::int32_t> weights() const { return weights_.values<std::int32_t>(); }
+  /// Names of the documents; empty: they have none.
+  const std::vector<std::string>& names() const { return names_; }
   /// Number of the document that a row is of.
   std::int64_t document_of(std::int64_t row) const;
   const Index* index() const { return index_.get(); }
@@ -68,6 +70,7 @@ class Datastore : public Store {
   std::string folder_;
   Manifest manifest_;
   NpyArray keys_, values_, documents_, places_, weights_;
+  std::vector<std::string> names_;
   Projection projection_;  // of queries, where keys were projected
   std::unique_ptr<const KeySearch> exact_;
   std::unique_ptr<Index> index_;

@@ -166,6 +166,7 @@ OrderedJson to_json(const Manifest& m) {
     json["files"]["projection"] = m.projection_file, json["projection_hash"] = m.projection_hash;
     json["model_width"] = m.model_width;
   }
+  if (m.named()) json["files"]["names"] = m.names_file, json["names_hash"] = m.names_hash;
   if (m.scaled()) json["key_scale"] = m.key_scale;
   json["digest"] = m.digest.value().hex(), json["documents_hash"] = m.documents_hash;
   json["index_hash"] = m.index_hash;
@@ -211,6 +212,10 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
     m.projection_hash = core::get<std::string>(json, "projection_hash", origin);
     m.model_width = core::get_at_most(json, "model_width", kMostWidth, origin);
     if (m.model_width == 0) fail(Code::bad_data, "{}: \"model_width\" is 0", origin);
+  }
+  if (files.contains("names")) {
+    m.names_file = file_name(files, "names", ".txt", origin);
+    m.names_hash = core::get<std::string>(json, "names_hash", origin);
   }
   if (json.contains("key_scale")) m.key_scale = core::get<double>(json, "key_scale", origin);
   if (!is_key_scale(m.key_scale))

@@ -93,6 +93,8 @@ struct Manifest {
   std::uint64_t merge_neighbours = 0;  ///< where rows have weights: --prune merge:K
   std::string projection_file;         ///< what made the keys of the model's; empty: they are these
   std::string projection_hash;         ///< XXH3-128 of its elements
+  std::string names_file;              ///< of the documents; empty: they have none
+  std::string names_hash;              ///< XXH3-128 of its bytes
   std::uint64_t model_width = 0;       ///< of the model's keys, where they are others
   double key_scale = 1;                ///< a power of 2 by which the model's keys were multiplied
   Recall recall;
@@ -104,6 +106,7 @@ struct Manifest {
   bool whole() const { return places_file.empty(); }
   bool weighted() const { return !weights_file.empty(); }
   bool projected() const { return !projection_file.empty(); }
+  bool named() const { return !names_file.empty(); }
   bool scaled() const { return key_scale != 1; }
   /// Not every key of the text is there as the model gave it.
   bool reduced() const { return !whole() || projected() || weighted(); }

@@ -92,6 +92,7 @@ Plan plan_of(const Datastore& part, const std::string& index) {
   plan.data_name = "those of " + part.name();
   plan.shards = source_of(part).shards;
   plan.windows = source_of(part).windows;
+  plan.names = part.names();
   plan.merges = true;
   return plan;
 }

@@ -7,6 +7,7 @@
 #include "core/io.h"
 #include "store/build_progress.h"
 #include "store/datastore.h"
+#include "store/names.h"
 #include "store/store_files.h"
 
 namespace store {
@@ -115,6 +116,14 @@ void write_documents(const Datastore& old, const std::vector<std::int64_t>& remo
   NpyWriter writer(old.name() + "/" + next.documents_file, "<i8", 0, 1, false);
   writer.write(std::span<const std::int64_t>(first));
   writer.commit();
+  if (next.named()) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < old.names().size(); ++i)
+      if (!std::binary_search(removed.begin(), removed.end(), static_cast<std::int64_t>(i)))
+        names.push_back(old.names()[i]);
+    next.names_file = file_name("names", next.generation, "txt");
+    next.names_hash = write_names(old.name() + "/" + next.names_file, names);
+  }
   next.documents = first.size();
   next.documents_hash = core::hash128(std::as_bytes(std::span(first))).hex();
 }

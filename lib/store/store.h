@@ -39,6 +39,7 @@ struct RowContext {
   /// Labels of the rows before it, of the same document; of a store that leaves positions out those
   /// that stand right before each other.
   std::vector<std::int32_t> before;
+  std::string name = {};  ///< of the document; empty: it has none
 };
 
 /// Thread safe.

@@ -37,14 +37,15 @@ bool is_store_file(std::string_view name) {
          is_generation_of(name, "keys", ".npy") || is_generation_of(name, "values", ".npy") ||
          is_generation_of(name, "documents", ".npy") || is_generation_of(name, "places", ".npy") ||
          is_generation_of(name, "weights", ".npy") ||
-         is_generation_of(name, "projection", ".npy") || is_generation_of(name, "index", ".faiss");
+         is_generation_of(name, "projection", ".npy") || is_generation_of(name, "names", ".txt") ||
+         is_generation_of(name, "index", ".faiss");
 }
 
 std::vector<std::string> files_of(const Manifest& manifest) {
   std::vector<std::string> names{manifest.keys_file, manifest.values_file, manifest.documents_file,
                                  kManifestName};
-  for (const auto& name :
-       {manifest.index_file, manifest.places_file, manifest.weights_file, manifest.projection_file})
+  for (const auto& name : {manifest.index_file, manifest.places_file, manifest.weights_file,
+                           manifest.projection_file, manifest.names_file})
     if (!name.empty()) names.push_back(name);
   return names;
 }

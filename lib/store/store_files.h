@@ -13,8 +13,8 @@ namespace store {
 /// STEM.ENDING, or STEM.G.ENDING of a generation G: what the arrays and the index are called.
 bool is_generation_of(std::string_view name, std::string_view stem, std::string_view ending);
 /// A name that only a store's programs give: store.json, building.json, index.trained.faiss, and
-/// keys, values, documents, places, weights, projection (.npy) and index (.faiss) of any
-/// generation.
+/// keys, values, documents, places, weights, projection (.npy), names (.txt) and index (.faiss) of
+/// any generation.
 bool is_store_file(std::string_view name);
 
 /// The names that store.json gives, its own among them.

@@ -205,17 +205,41 @@ for token, cited in zip(r["tokens"], r["citations"]):
 EOF
   run --separate-stderr sample -m model -t bytes --prompt 'Once there' --datastore cite-store --k 40 --combine both --temperature 0 --cite --cite-most 1 --max-tokens 5
   [ "$status" -eq 0 ]
-  [ "$(awk -F '\t' 'NF == 9 && $6 == "cite-store"' <<<"$stderr" | wc -l)" -ge 1 ]
-  [ "$(head -n 1 <<<"$stderr")" = $'prompt\tsample\tnumber\ttext\tshare\tstore\tdocument\trow\tcontext' ]
+  [ "$(awk -F '\t' 'NF == 10 && $6 == "cite-store"' <<<"$stderr" | wc -l)" -ge 1 ]
+  [ "$(head -n 1 <<<"$stderr")" = $'prompt\tsample\tnumber\ttext\tshare\tstore\tdocument\trow\tcontext\tsource' ]
   # a folder's name with control characters stays in its column
   folder=$'a\x1b[31mb\nc'
   cp -r cite-store "$folder"
   run --separate-stderr sample -m model -t bytes --prompt 'Once there' --datastore "$folder" --k 40 --combine both --temperature 0 --cite --max-tokens 5 -n 2
   [ "$status" -eq 0 ]
-  [ "$(awk -F '\t' 'NF == 9' <<<"$stderr" | wc -l)" -eq "$(wc -l <<<"$stderr")" ]
+  [ "$(awk -F '\t' 'NF == 10' <<<"$stderr" | wc -l)" -eq "$(wc -l <<<"$stderr")" ]
   [ "$(awk -F '\t' '$6 == "store"' <<<"$stderr" | wc -l)" -eq 1 ]
   [ "$(awk -F '\t' '$6 == "a\\x1b[31mb\\x0ac"' <<<"$stderr" | wc -l)" -ge 1 ]
   run -64 sample -m model -t bytes --prompt x --cite --max-tokens 5
+  # files of a folder are cited by name and line
+  mkdir -p notes/deep
+  printf 'A first line.\n\nOnce there was a cat.\n' >notes/cat.txt
+  printf 'Once there was a cow.\n' >'notes/deep/a cow.md'
+  tokenize -q -t bytes --recursive notes -o notes.shard.zst
+  build-datastore --metric ip -q -m model notes.shard.zst -o notes-store >/dev/null
+  sample -m model -t bytes --prompt 'Once there' --datastore notes-store --k 60 --combine both --cite --cite-most 60 --max-tokens 8 --json >cited
+  "$root/tests/cli/follows_schema" "$root/man/schemas/sample.json" <cited
+  python3 - <<'EOF'
+import json
+texts = {"cat.txt": open("notes/cat.txt").read(), "deep/a cow.md": open("notes/deep/a cow.md").read()}
+lines = set()
+for token in json.load(open("cited"))["citations"]:
+    for c in token["contexts"]:
+        name, line = c["source"].rsplit(":", 1)
+        assert name == list(texts)[c["document"]]
+        # Rows are bytes behind the first of the stream.
+        at = c["row"] + 1 - (0 if name == "cat.txt" else len(texts["cat.txt"]))
+        assert texts[name][at] == token["text"] and int(line) == 1 + texts[name][:at].count("\n")
+        lines.add(c["source"])
+assert {"cat.txt:1", "cat.txt:3", "deep/a cow.md:1"} <= lines, lines
+EOF
+  sample -m model -t bytes --prompt 'Once there' --datastore notes-store --k 60 --combine both --cite --cite-most 60 --max-tokens 8 --json | annotate -o page.html
+  grep -q 'deep/a cow.md:1' page.html
   # the best of a beam is cited as it would be if it had been drawn
   sample -m model -t bytes --prompt 'Once there' --datastore cite-store --k 8 --combine both --cite --max-tokens 5 --beam 1 --json >searched
   sample -m model -t bytes --prompt 'Once there' --datastore cite-store --k 8 --combine both --cite --max-tokens 5 --temperature 0 --json >drawn

@@ -333,3 +333,41 @@ print(json.dumps({"text": open(sys.argv[1], encoding="utf-8", newline="").read()
   shard import -t bytes x.npy -o z.shard.zst --json --report figures 2>report
   cmp figures report
 }
+
+@test "--recursive: each text of a folder is a document with its name, through merge, split and --part" {
+  mkdir -p notes/b notes/.git
+  printf 'two\n' >notes/b/2.txt
+  printf 'one\n' >notes/a.txt
+  printf 'last' | gzip >notes/c.gz
+  printf '\x89PNG\r\n\x1a\n\0\0' >notes/picture.png
+  printf 'hidden' >notes/.git/config
+  run --separate-stderr tokenize -t bytes --recursive notes -o x.shard.zst
+  [ "$status" -eq 0 ]
+  [[ $stderr == *'notes/.git: left out: hidden'* && $stderr == *'notes/picture.png: left out: no text'* ]]
+  [[ $stderr == *'3 documents, 12 tokens'* ]]
+  [ "$(shard cat --names x.shard.zst)" = $'a.txt\nb/2.txt\nc.gz' ]
+  [ "$(shard cat --text x.shard.zst)" = $'one\ntwo\nlast' ]
+  [ "$(shard info --json x.shard.zst | jq .named)" -eq 3 ]
+  # Data are the same without names; where the folder is does not matter.
+  tokenize -q -t bytes notes/a.txt notes/b/2.txt notes/c.gz -o y.shard.zst
+  [ "$(shard info --json x.shard.zst | jq .fingerprint)" = "$(shard info --json y.shard.zst | jq .fingerprint)" ]
+  [ "$(shard info --json y.shard.zst | jq .named)" = null ]
+  mkdir else && cp -r notes else/where
+  tokenize -q -j 1 -t bytes --recursive else/where | cmp - x.shard.zst
+  shard merge -q y.shard.zst x.shard.zst -o z.shard.zst
+  [ "$(shard cat --names z.shard.zst)" = $'\n\n\na.txt\nb/2.txt\nc.gz' ]
+  shard split -q --documents 4 z.shard.zst -o part-
+  [ "$(shard head -n 1 --names part-00001.shard.zst)" = 'b/2.txt' ]
+  rm notes/c.gz
+  tokenize -q -t bytes --recursive notes -o whole.shard.zst
+  for i in 1 2; do tokenize -q -t bytes --recursive notes --part "$i/2" -o "p$i.shard.zst"; done
+  shard merge -q p2.shard.zst p1.shard.zst | cmp - whole.shard.zst
+  # A tokenizer is learned from the same texts.
+  tokenize -q --learn word --recursive notes | cmp - <(cat notes/a.txt notes/b/2.txt | tokenize -q --learn word)
+  run -66 tokenize -t bytes --recursive notes/a.txt
+  run -64 tokenize -t bytes --recursive
+  run -64 tokenize -t bytes --recursive --format lines notes
+  run -64 tokenize --decode --recursive notes
+  mkdir empty
+  run -65 tokenize -t bytes --recursive empty
+}

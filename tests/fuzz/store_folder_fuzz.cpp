@@ -56,6 +56,7 @@ void repair(std::vector<std::byte>& bytes) {
         stem == "documents" || stem == "places" || stem == "weights" || stem == "projection";
     if (array && text.size() >= header)
       json[stem + "_hash"] = core::hash128(std::string_view(text).substr(header)).hex();
+    if (stem == "names") json["names_hash"] = core::hash128(text).hex();
     if (stem == "index") json["index_hash"] = core::hash128(text).hex();
   }
   json.erase("hash");

@@ -130,8 +130,8 @@ page::AnnotatedToken annotated(const TokenScores& scores, std::size_t i, const P
   for (const auto& [word, p] : details.likely) made.likely.emplace_back(print.alone(word), p);
   if (scores.cited.empty()) return made;
   for (const auto& context : scores.cited[i].contexts)
-    made.contexts.push_back(
-        {context.store, context.document, context.row, context.share, context.text});
+    made.contexts.push_back({context.store, context.document, context.row, context.share,
+                             context.text, context.source});
   return made;
 }
 

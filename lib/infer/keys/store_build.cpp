@@ -115,6 +115,7 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
   const WindowPlan windows = plan_windows(options.windows, *loaded_.model, loaded_.facts, data_);
   window_note_ = long_window_note(windows, loaded_.folder);
   store::Plan plan = plan_of(options, loaded_, data_, windows);
+  if (!windows.pairs) plan.names = data_.documents().names;
   walk_ = make_walk(*loaded_.model, data_, windows, device_);
   const core::Part part = core::part(options.part);
   range_ = walk_->range_of(part);

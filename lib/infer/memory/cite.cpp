@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "core/error.h"
@@ -26,13 +27,29 @@ std::string Citer::decode(const std::vector<std::int32_t>& ids) const {
   return text;
 }
 
+// The document's name and the line of the token there: behind the newlines of all tokens before it.
+// (The first token of a text may be no row of a store.)
+std::string Citer::source_of(const Evidence::Context& context) const {
+  if (context.name.empty() || !context.since_start) return context.name;
+  if (newlines_.empty())
+    for (std::size_t id = 0; id < tokenizer_->size(); ++id) {
+      const std::string text = decode({static_cast<std::int32_t>(id)});
+      newlines_.push_back(static_cast<std::int32_t>(std::count(text.begin(), text.end(), '\n')));
+    }
+  std::int64_t line = 1;
+  for (const std::int32_t id : *context.since_start)
+    if (id >= 0 && static_cast<std::size_t>(id) < newlines_.size())
+      line += newlines_[static_cast<std::size_t>(id)];
+  return fmt::format("{}:{}", context.name, line);
+}
+
 CitedToken Citer::cite(const StreamMemory& memory, std::int64_t row, std::int64_t token,
                        double log_prob) const {
   Evidence evidence = memory.evidence(row, token, log_prob, most_, kContextTokens);
   CitedToken cited{token, decode({static_cast<std::int32_t>(token)}), evidence.share, log_prob, {}};
   for (const auto& one : evidence.contexts)
-    cited.contexts.push_back(
-        {one.store, one.document, one.row, one.share, decode(one.before), one.matched});
+    cited.contexts.push_back({one.store, one.document, one.row, one.share, decode(one.before),
+                              one.matched, source_of(one)});
   cited.models = std::move(evidence.models);
   return cited;
 }
@@ -48,6 +65,7 @@ core::OrderedJson to_json(const std::vector<CitedToken>& cited) {
                           {"share", context.share},
                           {"context", context.text}});
       if (context.matched > 0) contexts.back()["matched"] = context.matched;
+      if (!context.source.empty()) contexts.back()["source"] = context.source;
     }
     all.push_back({{"token", token.token},
                    {"text", token.text},
@@ -61,7 +79,7 @@ core::OrderedJson to_json(const std::vector<CitedToken>& cited) {
 }
 
 std::string citation_heading() {
-  return "prompt\tsample\tnumber\ttext\tshare\tstore\tdocument\trow\tcontext\n";
+  return "prompt\tsample\tnumber\ttext\tshare\tstore\tdocument\trow\tcontext\tsource\n";
 }
 
 std::string citation_lines(std::uint64_t prompt, std::int64_t sample,
@@ -69,14 +87,14 @@ std::string citation_lines(std::uint64_t prompt, std::int64_t sample,
   std::string lines;
   for (std::size_t i = 0; i < cited.size(); ++i) {
     for (const auto& model : cited[i].models)
-      fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{:.4f}\t{}\t-\t-\t\n", prompt,
+      fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{:.4f}\t{}\t-\t-\t\t\n", prompt,
                      sample, i, task::escape_text(cited[i].text), model.share,
                      core::printable(model.folder));
     for (const auto& context : cited[i].contexts)
-      fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{:.4f}\t{}\t{}\t{}\t{}\n", prompt,
-                     sample, i, task::escape_text(cited[i].text), context.share,
+      fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{:.4f}\t{}\t{}\t{}\t{}\t{}\n",
+                     prompt, sample, i, task::escape_text(cited[i].text), context.share,
                      core::printable(context.store), context.document, context.row,
-                     task::escape_text(context.text));
+                     task::escape_text(context.text), core::printable(context.source));
   }
   return lines;
 }

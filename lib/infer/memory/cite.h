@@ -21,6 +21,7 @@ struct CitedToken {
     double share;
     std::string text;          ///< what stood before the token there, of the same document
     std::int64_t matched = 0;  ///< n-grams: tokens before it that are those of the text; stores: 0
+    std::string source = {};   ///< FILE:LINE, FILE where the line is not known; empty: neither is
   };
   std::int64_t token;
   std::string text;
@@ -44,20 +45,22 @@ class Citer {
 
  private:
   std::string decode(const std::vector<std::int32_t>& ids) const;
+  std::string source_of(const Evidence::Context& context) const;
   text::TokenizerPtr tokenizer_;
   std::int64_t most_;
+  mutable std::vector<std::int32_t> newlines_;  // of each token; empty: not needed yet
 };
 
 /// [{"token", "text", "log_prob", "share", "contexts": [{"store", "document", "row", "share",
-/// "context"}]}]; of n-grams with "matched" too; where further models take part, "models":
-/// [{"model", "share"}].
+/// "context"}]}]; of n-grams with "matched" too; where the document has a name, "source"; where
+/// further models take part, "models": [{"model", "share"}].
 core::OrderedJson to_json(const std::vector<CitedToken>& cited);
 /// The names of the columns of citation_lines().
 std::string citation_heading();
 /// A line a context, with tabs between: prompt, sample, number of the token, its text, the
-/// context's share, store, document, row, context (texts as task::escape_text writes them, store as
-/// core::printable). A further model is a line too: its folder, "-" for document and row, and no
-/// context.
+/// context's share, store, document, row, context, source (texts as task::escape_text writes them,
+/// store and source as core::printable). A further model is a line too: its folder, "-" for
+/// document and row, neither context nor source.
 std::string citation_lines(std::uint64_t prompt, std::int64_t sample,
                            const std::vector<CitedToken>& cited);
 

@@ -121,6 +121,9 @@ struct Evidence {
     double share;
     std::vector<std::int32_t> before;  ///< tokens that stood before it there, of the same document
     std::int64_t matched = 0;          ///< of these, as many as are those of the text; stores: 0
+    std::string name = {};             ///< of the document; empty: it has none
+    /// All tokens before it of a document that has a name; none: not all are known.
+    std::optional<std::vector<std::int32_t>> since_start = {};
   };
   struct Model {
     std::string folder;

@@ -154,6 +154,10 @@ class StoreSource : public Source {
       auto context = store.context(one.row, context_tokens);
       evidence.contexts.push_back(
           {store.name(), context.document, one.row, one.share, std::move(context.before)});
+      if (context.name.empty()) continue;
+      auto& cited = evidence.contexts.back();
+      cited.name = context.name;
+      if (store.manifest().whole()) cited.since_start = store.context(one.row, one.row).before;
     }
     return evidence;
   }

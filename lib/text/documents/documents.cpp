@@ -112,6 +112,7 @@ class FileReader : public DocumentReader {
     batch.parts.clear();
     batch.detokenise = options_.detokenise;
     batch.source = source_->name();
+    batch.name = options_.names.empty() ? std::string() : options_.names[at_ - 1];
     batch.bytes.assign(rest_);
     std::size_t size = batch.bytes.size();
     const std::size_t scanned = size - unfinished(batch.bytes);

@@ -57,6 +57,7 @@ struct DocumentOptions {
   /// with `field`.
   bool by_content = false;
   std::string name = {};  ///< of the one file, for messages; empty: its path
+  std::vector<std::string> names = {};  ///< of each file's documents; empty: none
 };
 
 /// Some consecutive parts of documents.
@@ -73,6 +74,7 @@ struct Batch {
   Format format = Format::text;
   bool detokenise = false;
   std::string source;              ///< name of the file, for messages
+  std::string name;                ///< of its documents; may be empty
   std::uint64_t source_bytes = 0;  ///< read of the sources so far, for progress
   static constexpr std::size_t kPadding = 64;
 

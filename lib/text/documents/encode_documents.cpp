@@ -19,6 +19,7 @@ struct Encoded {
   };
   std::vector<std::uint32_t> ids;
   std::vector<Part> parts;
+  std::string name;  // of the documents
   std::uint64_t source_bytes = 0;
   LineFlaws flaws;
   std::string special;  // the first text of a special token
@@ -38,6 +39,7 @@ class BatchEncoder {
     out.parts.clear();
     out.source_bytes = batch.source_bytes;
     out.special.clear();
+    out.name = batch.name;
     out.flaws = texts_.each(batch, [&](const Batch::Part& part, std::string_view text) {
       const std::size_t start = out.ids.size();
       if (options_.special != nullptr && !found_) {
@@ -91,7 +93,7 @@ EncodeTotals encode_documents(DocumentReader& reader, const TokenizerPtr& tokeni
           bytes += part.bytes;
           words += part.words;
           if (!part.closes) continue;
-          writer.end_document(bytes, words);
+          writer.end_document(bytes, words, encoded.name);
           ++totals.documents;
           totals.source_bytes += bytes;
           totals.source_words += words;

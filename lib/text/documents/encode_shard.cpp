@@ -33,6 +33,7 @@ core::OrderedJson changes_of(const TextOptions& options, Format format, bool pai
   if (options.invalid != "auto") json["invalid"] = options.invalid;
   if (options.newlines != "keep") json["newlines"] = options.newlines;
   if (options.special) json["special"] = true;
+  if (!options.names.empty()) json["recursive"] = true;
   if (core::is_part(options.part)) shard::put_part(json, core::part(options.part));
   return json;
 }
@@ -99,6 +100,7 @@ DocumentOptions TextOptions::documents(bool of_bytes) const {
                                             : BadLines::error;
   made.by_content = by_content;
   made.name = name;
+  made.names = names;
   return made;
 }
 

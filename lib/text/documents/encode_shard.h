@@ -29,6 +29,7 @@ struct TextOptions {
   bool by_content = false;              ///< see DocumentOptions; no option of the command line
   std::string name;                     ///< the same
   bool special = false;                 ///< see parsing_special()
+  std::vector<std::string> names = {};  ///< of the files, as documents; see FolderTexts
   std::string part = core::kWholePart;  ///< of the documents, to encode; see core::part()
   void fields(core::FieldList& f);
 

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/error.h"
+#include "core/printable.h"
 #include "shard/reader.h"
 #include "text/documents/decode_documents.h"
 #include "text/formats/tokenizer_json.h"
@@ -111,19 +112,24 @@ void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& o
 
 void PrintOptions::fields(core::FieldList& f) {
   if (!whole)
-    f("count", count, "how many elements or rows; with --documents or --text, documents")
+    f("count", count, "how many elements or rows; with --documents, --text or --names, documents")
         .between(0, 1e12)
         .short_name = 'n';
   f("documents", documents, "one document a line");
   f("text", text, "the text of each document, by the tokenizer in the shard");
+  f("names", names, "the name of each document, a line; empty where it has none");
   f("raw", raw, "the elements as they are stored, little-endian");
 }
 
 void print(const std::vector<std::string>& paths, const PrintOptions& options, core::Output& out) {
-  if (options.raw + options.documents + options.text > 1)
-    core::fail(core::Code::usage, "--raw, --documents and --text exclude each other");
+  if (options.raw + options.documents + options.text + options.names > 1)
+    core::fail(core::Code::usage, "--raw, --documents, --text and --names exclude each other");
   const auto count = options.whole ? UINT64_MAX : static_cast<std::uint64_t>(options.count);
-  if (options.text) {
+  if (options.names) {
+    const shard::Dataset data(paths);
+    for (std::size_t i = 0; i < data.documents().size() && i < count; ++i)
+      out.write(core::printable(data.documents().name(i)) + "\n");
+  } else if (options.text) {
     print_text(shard::Dataset(paths), count, out);
   } else if (options.documents) {
     print_documents(shard::Dataset(paths), count, out);

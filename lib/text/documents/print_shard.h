@@ -27,10 +27,11 @@ void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& o
 struct PrintOptions {
   bool whole = true;        ///< all of it, or the first `count`
   std::int64_t count = 10;  ///< elements or rows; documents with `documents` or `text`
-  bool documents = false, text = false, raw = false;
+  bool documents = false, text = false, raw = false, names = false;
   void fields(core::FieldList& f);
 };
-/// By one of the three above. Throws Error{usage} for options that exclude each other.
+/// By one of the three above, or the names of documents, a line each. Throws Error{usage}
+/// for options that exclude each other.
 void print(const std::vector<std::string>& paths, const PrintOptions& options, core::Output& out);
 
 }  // namespace text

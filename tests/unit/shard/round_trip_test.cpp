@@ -6,6 +6,9 @@
 #include <thread>
 
 #include "sample.h"
+#include "shard/copy.h"
+#include "shard/dataset.h"
+#include "unit/temporary_folder.h"
 
 #include <doctest/doctest.h>
 
@@ -167,4 +170,47 @@ DOCTEST_TEST_CASE("a sink that fails is heard, with and without threads") {
     });
     DOCTEST_CHECK(error.code == 74);
   }
+}
+
+DOCTEST_TEST_CASE("names of documents come back, and are no part of the fingerprint") {
+  const auto write = [](const std::vector<std::string>& names) {
+    core::MemorySink sink;
+    shard::Writer writer(sink, sample::ids(30'000), sample::made_by("tokenize"));
+    for (std::uint64_t i = 0; i < names.size(); ++i) {
+      writer.write(std::span<const std::uint64_t>(&i, 1));
+      writer.end_document(1, 1, names[i]);
+    }
+    writer.finish();
+    return std::move(sink.bytes);
+  };
+  const std::vector<std::string> some = {"", "a/b.txt", "", "\xC3\xA4", ""};
+  const auto bytes = write(some);
+  core::MemorySource source(bytes);
+  const auto trailer = shard::verify(source);
+  DOCTEST_CHECK(trailer.documents.names == some);
+  DOCTEST_CHECK(sample::open(bytes).trailer().documents.names == some);
+  DOCTEST_CHECK(trailer.documents.name(1) == "a/b.txt");
+  const auto nameless = write({"", "", "", "", ""});
+  DOCTEST_CHECK(sample::open(nameless).trailer().documents.names.empty());
+  DOCTEST_CHECK(sample::open(nameless).trailer().fingerprint == trailer.fingerprint);
+  for (const auto& name : {std::string("a\nb"), std::string("a\0b", 3), std::string(5000, 'a')})
+    DOCTEST_CHECK(thrown([&] { write({name}); }).names("a document's name"));
+  std::vector<std::string> many(20'000);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = "notes/" + std::to_string(i / 3) + ".md";
+  DOCTEST_CHECK(sample::open(write(many)).trailer().documents.names == many);
+
+  // Merged with shards that have none, and cut again.
+  const TemporaryFolder folder;
+  const auto file = [&](const std::string& name, const core::Bytes& content) {
+    core::write_file(folder / name,
+                     {reinterpret_cast<const char*>(content.data()), content.size()});
+    return folder / name;
+  };
+  const shard::Dataset both({file("a", nameless), file("b", bytes), file("c", nameless)});
+  core::MemorySink merged;
+  shard::merge(both, merged, 1, {});
+  std::vector<std::string> expected(15);
+  std::copy(some.begin(), some.end(), expected.begin() + 5);
+  DOCTEST_CHECK(both.documents().names == expected);
+  DOCTEST_CHECK(sample::open(merged.bytes).trailer().documents.names == expected);
 }
