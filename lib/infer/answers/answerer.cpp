@@ -82,10 +82,11 @@ void AnswererOptions::fields(core::FieldList& f) {
 }
 
 Answerer::Answerer(const AnswererOptions& options)
-    : options_(options),
-      device_(nn::device(options.compute.device)),
-      loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision),
-                          options.adapter)) {
+    : Answerer(options, model::load(options.model, nn::device(options.compute.device),
+                                    nn::dtype(options.compute.precision), options.adapter)) {}
+
+Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
+    : options_(options), device_(nn::device(options.compute.device)), loaded_(std::move(loaded)) {
   if (nn::arch_facts(loaded_.model->options.arch).reads_source)
     fail(Code::usage, "{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded_.folder);
   options_.retrieve.settle(options_.windows);
@@ -130,7 +131,7 @@ Answerer::Answerer(const AnswererOptions& options)
   engine_.emplace(*loaded_.model, device_);
   scorer_.emplace(*loaded_.model, *engine_, windows_, memory_,
                   static_cast<std::int64_t>(tokenizer_->size()),
-                  TokenWants{citer_ ? &*citer_ : nullptr});
+                  TokenWants{citer_ ? &*citer_ : nullptr, options_.likely > 0, options_.likely});
 }
 
 void Answerer::read_verbalizers() {
@@ -304,6 +305,25 @@ std::vector<Answerer::AskedChoice> Answerer::ask(const ScoreRequest& request, Ba
     begin += count;
   }
   return choices;
+}
+
+std::vector<TokenScores> Answerer::score_tokens(
+    const std::vector<std::vector<std::int64_t>>& texts) {
+  std::vector<Passage> passages;
+  for (const auto& tokens : texts) {
+    if (tokens.size() < 2) continue;
+    Passage passage;
+    passage.text = true;
+    passage.context = {tokens[0]};
+    passage.continuations.emplace_back(tokens.begin() + 1, tokens.end());
+    passages.push_back(std::move(passage));
+  }
+  auto scored = scorer_->score(passages);
+  std::vector<TokenScores> all;
+  std::size_t passage = 0;
+  for (const auto& tokens : texts)
+    all.push_back(tokens.size() < 2 ? TokenScores() : std::move(scored[passage++][0]));
+  return all;
 }
 
 std::vector<Answer> Answerer::answer(std::span<const ScoreRequest> requests) {

@@ -37,6 +37,7 @@ struct AnswererOptions {
   std::string system;              ///< message before each conversation
   bool cite = false;
   std::int64_t cite_most = 3;
+  std::int64_t likely = 0;  ///< words of each of score_tokens()' details; no flag
   WindowOptions windows;
   LayerReachOptions reach;
   RetrieveOptions retrieve;
@@ -52,10 +53,15 @@ class Answerer {
   /// options that contradict themselves, Error{bad_data} for a model without a tokenizer, and as
   /// model::load(), plan_windows() and plan_memory() do.
   explicit Answerer(const AnswererOptions& options);
+  /// With a model that is there already.
+  Answerer(const AnswererOptions& options, model::Loaded loaded);
 
   /// In their order. What is wrong with a request stands in its answer. The figures do not depend
   /// on what is answered together, but for how sums are rounded.
   std::vector<Answer> answer(std::span<const task::ScoreRequest> requests);
+  /// Of each text the scores of its tokens behind the first, as those of a request's text, with
+  /// details where options.likely asks for words. Nothing is put in front of a text.
+  std::vector<TokenScores> score_tokens(const std::vector<std::vector<std::int64_t>>& texts);
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   /// Lines about the window: it is longer than the model's positions; contexts so far were cut.
   std::string window_note() const { return long_window_note(windows_, loaded_.folder); }

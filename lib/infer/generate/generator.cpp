@@ -115,7 +115,20 @@ std::span<const float> Generator::row_of(const torch::Tensor& rows, std::int64_t
   return {rows.const_data_ptr<float>() + row * rows.size(1), tokenizer_->size()};
 }
 
+void Generator::draw_by(std::int64_t top_k, double top_p, std::int64_t samples) {
+  options_.draw.top_k = top_k;
+  options_.draw.top_p = top_p;
+  options_.samples = samples;
+}
+
 std::vector<std::int64_t> Generator::encode(const Prompt& prompt) {
+  if (prompt.tokens && !prompt.tokens->empty()) {
+    for (const auto id : *prompt.tokens)
+      if (id < 0 || id >= static_cast<std::int64_t>(tokenizer_->size()))
+        core::fail(Code::bad_data, "{}: {} is no token; the tokenizer has {}", prompt.origin, id,
+                   tokenizer_->size());
+    return *prompt.tokens;
+  }
   const bool special = prompt.whole || prompt.special.value_or(options_.special);
   if (special && !parsing_special_) parsing_special_ = text::parsing_special(*tokenizer_);
   if (!special && special_note_.empty()) {

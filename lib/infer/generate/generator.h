@@ -72,7 +72,12 @@ class Generator {
   /// have no place for: max_tokens of a translation, temperature or seed of a search.
   void run(const std::vector<Prompt>& prompts, const GeneratorWatch& watch);
 
+  /// How words are chosen from here on, and how many texts a prompt has; see GeneratorOptions.
+  void draw_by(std::int64_t top_k, double top_p, std::int64_t samples);
+
   const GeneratorOptions& options() const { return options_; }
+  /// Those that run() was given so far: the number of the next one.
+  std::uint64_t prompts() const { return prompts_; }
   /// How stores were asked so far.
   SearchCounts searches() const { return session_->searches(); }
   std::int64_t window() const { return window_; }
@@ -82,6 +87,7 @@ class Generator {
   Engine& engine() { return *engine_; }
   nn::Model& model() { return *loaded_.model; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+  /// Throws Error{bad_data} for tokens of a prompt that are none of the tokenizer's.
   std::vector<std::int64_t> encode(const Prompt& prompt);
   /// What a user should know of the prompts so far: one had the text of a special token as ordinary
   /// text; else empty.

@@ -19,7 +19,8 @@ namespace infer {
 /// A prompt, and what its line says of its own texts; what is absent is as the options say.
 struct Prompt {
   std::string text;
-  std::string origin;             ///< file and line, for messages
+  std::string origin;                                    ///< file and line, for messages
+  std::optional<std::vector<std::int64_t>> tokens = {};  ///< in the place of the text's
   std::optional<std::string> id;  ///< any JSON; comes back with the texts as it was given
   std::optional<std::int64_t> max_tokens;
   std::optional<std::vector<std::string>> stop;

@@ -1,0 +1,121 @@
+// serve: answers completions over HTTP, as OpenAI's clients ask for them, with a model and its
+// memories.
+//
+// -m: a model's folder. Nothing is read from stdin; stdout stays empty.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include "cli/progress.h"
+#include "cli/run.h"
+#include "core/error.h"
+#include "core/io.h"
+#include "infer/serve/completer.h"
+#include "nn/base/runtime.h"
+#include "serve/api.h"
+
+namespace {
+
+constexpr std::chrono::milliseconds kLook{100};  // how often it is seen whether a signal came
+constexpr std::size_t kMostKeyBytes = 4096;
+
+struct Options {
+  std::string listen = "127.0.0.1", key_file, name;
+  std::int64_t port = 8080, queue = 256, connections = 64, max_tokens = 4096, max_texts = 64;
+  std::int64_t body = 4 << 20;
+  infer::CompleterOptions completer;
+  void fields(core::FieldList& f) {
+    f("port", port, "0: any that is free").between(0, 65535);
+    f("listen", listen, "numeric address; another than this machine's own takes --api-key-file");
+    f("api-key-file", key_file, "a file whose first line clients have to know");
+    f("name", name, "of the model, for clients [its folder's]");
+    const auto in_limits = f.group("Limits");
+    f("queue", queue, "requests that wait, at most").between(1, 1e5);
+    f("connections", connections, "clients at once, at most").between(1, 4096);
+    f("max-tokens", max_tokens, "tokens of a text, at most").between(1, 1e9);
+    f("max-texts", max_texts, "texts of a request, at most").between(1, 65536);
+    f("max-body", body, "bytes of a request, at most").between(1024, 1 << 30).bytes();
+    completer.fields(f);
+  }
+};
+
+std::string read_key(const Options& options) {
+  if (options.key_file.empty()) {
+    if (!serve::is_loopback(options.listen))
+      core::fail(core::Code::usage,
+                 "--listen {}: other machines can reach it; give --api-key-file too",
+                 options.listen);
+    return {};
+  }
+  const auto text = core::read_text(options.key_file, kMostKeyBytes);
+  auto key = text.substr(0, text.find_first_of("\r\n"));
+  if (key.size() < 16)
+    core::fail(core::Code::bad_data, "{}: a key has 16 characters at least", options.key_file);
+  return key;
+}
+
+serve::ApiOptions api_options(const Options& options) {
+  serve::ApiOptions made;
+  const auto folder = std::filesystem::path(options.completer.model).lexically_normal();
+  made.model = !options.name.empty()   ? options.name
+               : folder.has_filename() ? folder.filename().string()
+                                       : folder.parent_path().filename().string();
+  made.key = read_key(options);
+  made.local_only = serve::is_loopback(options.listen);
+  made.limits.max_tokens = options.max_tokens;
+  made.limits.texts = options.max_texts;
+  made.limits.chat_tokens = std::min(made.limits.chat_tokens, options.max_tokens);
+  return made;
+}
+
+int serve_completions(Options options, const cli::Context& context) {
+  auto api_for = api_options(options);
+  nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+  options.completer.seed = static_cast<std::uint64_t>(context.seed);
+  infer::Completer completer(options.completer);
+  cli::note(context, completer.window_note());
+  api_for.chat = completer.chats();
+
+  serve::JobQueue queue(static_cast<std::size_t>(options.queue));
+  serve::ServeCounts counts;
+  serve::Api api(api_for, queue, counts);
+  serve::HttpLimits limits;
+  limits.connections = static_cast<std::size_t>(options.connections);
+  limits.body_bytes = static_cast<std::size_t>(options.body);
+  cli::catch_stop_signals();
+  serve::HttpServer server(
+      options.listen, static_cast<std::uint16_t>(options.port), limits,
+      [&](const auto& request, auto& answer) { api.answer(request, answer); },
+      [&](int status, const std::string& text) { return api.refusal(status, text); });
+  const bool v6 = options.listen.find(':') != std::string::npos;
+  cli::note(context, fmt::format("listening on http://{}{}{}:{}", v6 ? "[" : "", options.listen,
+                                 v6 ? "]" : "", server.port()));
+  for (;;) {
+    const bool stops = cli::stop_requested();
+    if (stops) queue.close();
+    const auto jobs = queue.next(options.completer.batch, kLook);
+    if (!jobs.empty()) completer.complete(jobs, counts);
+    if (stops && jobs.empty()) break;
+  }
+  server.stop();
+  return 0;
+}
+
+}  // namespace
+
+int serve_main(int argc, char** argv) {
+  Options options;
+  return cli::run(argc, argv,
+                  {"serve",
+                   "Answer completions over HTTP, as OpenAI's clients ask for them, with a model "
+                   "and its memories.",
+                   "  serve -m model --datastore store\n"
+                   "  curl -d '{\"prompt\": \"Once upon\", \"max_tokens\": 20}' "
+                   "localhost:8080/v1/completions",
+                   {"model", "datastore", "ngrams", "with", "tokenizer", "api-key-file"}},
+                  options, serve_completions);
+}

@@ -1,0 +1,65 @@
+#pragma once
+// Makes the completions that clients wait for, with a model and its memories.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/options.h"
+#include "infer/answers/answerer.h"
+#include "infer/generate/generator.h"
+#include "serve/api.h"
+#include "serve/job_queue.h"
+#include "text/chat/chat_template.h"
+
+namespace infer {
+
+struct CompleterOptions {
+  std::string model, tokenizer, system, weights = "float32";
+  std::int64_t batch = 32, window = 0, likely = 20;
+  bool cite = false;
+  std::int64_t cite_most = 3;
+  std::uint64_t seed = 1;
+  LayerReachOptions reach;
+  MemoryOptions memory;
+  nn::DeviceOptions compute;
+  void fields(core::FieldList& f);
+};
+
+/// Texts are those of Generator, log-probabilities those of Answerer: what `sample` and `score`
+/// give. Not thread safe.
+class Completer {
+ public:
+  /// Loads the model once. Throws as Generator and Answerer do.
+  explicit Completer(const CompleterOptions& options);
+
+  /// Makes texts of jobs that go together (JobQueue::next()) and tells each job what comes of it.
+  /// What is wrong with one is told to it. Stops where all clients have left.
+  void complete(const std::vector<serve::JobPtr>& jobs, serve::ServeCounts& counts);
+  bool chats() const { return chat_.has_value(); }
+  std::int64_t window() const { return generator_->window(); }
+  const std::string& window_note() const { return generator_->window_note(); }
+
+ private:
+  struct Text;
+  void open(const serve::JobPtr& job, std::vector<Text>& texts);
+  void draw(const std::vector<serve::JobPtr>& jobs, std::vector<Text>& texts);
+  void tell_choices(std::vector<Text>& texts);
+  std::vector<serve::CompletionToken> tokens_of(const std::vector<std::int64_t>& all,
+                                                std::int64_t from, const TokenScores& scores,
+                                                std::int64_t likely) const;
+  std::vector<std::int64_t> shown_tokens(const Sample& sample) const;
+  std::string echo_of(const Text& text) const;
+  std::string text_of(std::int64_t token) const;
+
+  CompleterOptions options_;
+  std::optional<Generator> generator_;
+  std::optional<Answerer> answerer_;
+  std::optional<text::Chat> chat_;
+};
+
+}  // namespace infer

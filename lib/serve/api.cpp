@@ -1,0 +1,209 @@
+#include "serve/api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "core/json.h"
+#include "core/plain_text.h"
+
+namespace serve {
+namespace {
+
+using Event = CompletionJob::Event;
+
+constexpr const char* kJson = "application/json";
+constexpr std::chrono::milliseconds kLook{100};  // how often it is seen whether the client has left
+
+std::int64_t now() { return static_cast<std::int64_t>(std::time(nullptr)); }
+
+// Without the port.
+std::string_view host_name(std::string_view host) {
+  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
+  return host.substr(0, host.find(':'));
+}
+
+bool is_this_machine(std::string_view host) {
+  const auto name = host_name(host);
+  return name == "localhost" || name == "[::1]" || name.starts_with("127.");
+}
+
+// Takes as long wherever they differ.
+bool same_secret(std::string_view a, std::string_view b) {
+  unsigned different = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    different |= static_cast<unsigned char>(a[i]) ^
+                 static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
+  return different == 0;
+}
+
+// A text of which more comes: whole characters are passed on.
+struct Streamed {
+  std::string held;
+  bool begun = false;
+
+  std::string take(const std::string& more, bool last) {
+    held += more;
+    const std::size_t wait = last ? 0 : core::unfinished_bytes(held);
+    std::string out = held.substr(0, held.size() - wait);
+    held.erase(0, out.size());
+    return out;
+  }
+};
+
+std::string event_line(const core::OrderedJson& json) {
+  return "data: " + core::dump(json) + "\n\n";
+}
+
+}  // namespace
+
+Api::Api(ApiOptions options, JobQueue& queue, ServeCounts& counts)
+    : options_(std::move(options)), queue_(queue), counts_(counts), started_(now()) {}
+
+std::string Api::refusal(int status, const std::string& text) {
+  ++(status < 500 ? counts_.refused : counts_.failed);
+  return core::dump(error_json(status, text));
+}
+
+void Api::check(const HttpRequest& request) const {
+  if (options_.local_only && !request.header("host").empty() &&
+      !is_this_machine(request.header("host")))
+    throw HttpError(403, "the header Host names another machine");
+  const auto origin = request.header("origin");
+  const auto scheme = origin.find("://");
+  if (!origin.empty() &&
+      (scheme == origin.npos || origin.substr(scheme + 3) != request.header("host")))
+    throw HttpError(403, "a page of another origin");
+  if (options_.key.empty() || request.path == "/health") return;
+  if (!same_secret(request.header("authorization"), "Bearer " + options_.key))
+    throw HttpError(401, "the API key is missing or wrong (Authorization: Bearer KEY)");
+}
+
+void Api::answer(const HttpRequest& request, HttpAnswer& answer) {
+  ++counts_.requests;
+  check(request);
+  const std::map<std::string_view, std::string_view> paths = {{"/health", "GET"},
+                                                              {"/v1/models", "GET"},
+                                                              {"/metrics", "GET"},
+                                                              {"/v1/completions", "POST"},
+                                                              {"/v1/chat/completions", "POST"}};
+  const auto found = paths.find(request.path);
+  if (found == paths.end()) throw HttpError(404, "no such path");
+  if (found->second != request.method)
+    throw HttpError(405, fmt::format("{} takes {}", found->first, found->second));
+  if (request.path == "/health") return answer.send(200, kJson, R"({"status":"ok"})");
+  if (request.path == "/v1/models") return answer.send(200, kJson, models());
+  if (request.path == "/metrics")
+    return answer.send(200, "text/plain; version=0.0.4; charset=utf-8", metrics());
+  complete(request, request.path == "/v1/chat/completions", answer);
+}
+
+void Api::complete(const HttpRequest& request, bool chat, HttpAnswer& answer) {
+  if (chat && !options_.chat)
+    throw HttpError(400, "the model has no chat template; /v1/completions continues texts");
+  auto job = std::make_shared<CompletionJob>(parse_completion(request.body, chat, options_.limits));
+  if (!queue_.push(job)) throw HttpError(503, "too many requests wait; try again");
+  CompletionHead head{fmt::format("{}-{}-{}", chat ? "chatcmpl" : "cmpl", started_, ++number_),
+                      options_.model, now(), chat};
+  struct Leave {
+    CompletionJob& job;
+    ~Leave() { job.cancel(); }
+  } const leave{*job};
+  job->request.stream ? stream(*job, std::move(head), answer)
+                      : whole(*job, std::move(head), answer);
+}
+
+// None: the client has left. Throws what the maker says.
+std::optional<Event> Api::wait(CompletionJob& job, const HttpAnswer& answer) {
+  for (;;) {
+    auto event = job.next(kLook);
+    if (event && event->kind == Event::Kind::failed && !answer.begun())
+      throw HttpError(event->status, event->choice.text);
+    if (event) return event;
+    if (!answer.gone()) continue;
+    ++counts_.left;
+    return std::nullopt;
+  }
+}
+
+void Api::whole(CompletionJob& job, CompletionHead head, HttpAnswer& answer) {
+  std::vector<CompletionChoice> choices;
+  while (auto event = wait(job, answer)) {
+    if (event->kind == Event::Kind::choice) choices.push_back(std::move(event->choice));
+    if (event->kind != Event::Kind::done) continue;
+    std::sort(choices.begin(), choices.end(),
+              [](const auto& a, const auto& b) { return a.index < b.index; });
+    return answer.send(200, kJson, core::dump(completion_json(head, choices, event->usage)));
+  }
+}
+
+void Api::stream(CompletionJob& job, CompletionHead head, HttpAnswer& answer) {
+  std::map<std::int64_t, Streamed> texts;
+  const auto send = [&](std::int64_t index, const std::string& more, const std::string& finish) {
+    auto& text = texts[index];
+    const auto piece = text.take(more, !finish.empty());
+    if (piece.empty() && finish.empty()) return true;
+    const bool first = !std::exchange(text.begun, true);
+    return answer.chunk(event_line(completion_chunk(head, index, piece, finish, first)));
+  };
+  while (auto event = wait(job, answer)) {
+    const auto& choice = event->choice;
+    bool there = true;
+    switch (event->kind) {
+      case Event::Kind::piece:
+        if (!answer.begun()) answer.begin("text/event-stream");
+        there = send(choice.index, choice.text, "");
+        break;
+      case Event::Kind::choice:
+        if (!answer.begun()) answer.begin("text/event-stream");
+        there = send(choice.index, "", choice.finish);
+        break;
+      case Event::Kind::failed:
+        answer.chunk(event_line(error_json(event->status, choice.text)));
+        return answer.end();
+      case Event::Kind::done:
+        if (!answer.begun()) answer.begin("text/event-stream");
+        if (job.request.usage) answer.chunk(event_line(usage_chunk(head, event->usage)));
+        answer.chunk("data: [DONE]\n\n");
+        return answer.end();
+    }
+    if (there) continue;
+    ++counts_.left;
+    return;
+  }
+}
+
+std::string Api::models() const {
+  core::OrderedJson model{
+      {"id", options_.model}, {"object", "model"}, {"created", started_}, {"owned_by", "tessera"}};
+  return core::dump(
+      core::OrderedJson{{"object", "list"}, {"data", core::OrderedJson::array({model})}});
+}
+
+std::string Api::metrics() const {
+  std::string text;
+  const auto add = [&](const char* name, const char* type, const char* help, auto value) {
+    text += fmt::format("# HELP tessera_{0} {1}\n# TYPE tessera_{0} {2}\ntessera_{0} {3}\n", name,
+                        help, type, value);
+  };
+  const auto& c = counts_;
+  add("requests_total", "counter", "HTTP requests.", c.requests.load());
+  add("refused_total", "counter", "Requests answered with 4xx.", c.refused.load());
+  add("failed_total", "counter", "Requests answered with 5xx.", c.failed.load());
+  add("left_total", "counter", "Clients that left before their answer.", c.left.load());
+  add("texts_total", "counter", "Texts that were written.", c.texts.load());
+  add("prompt_tokens_total", "counter", "Tokens of prompts.", c.prompt_tokens.load());
+  add("completion_tokens_total", "counter", "Tokens that were drawn.", c.completion_tokens.load());
+  add("busy_seconds_total", "counter", "Time with the model at work.",
+      static_cast<double>(c.busy_microseconds.load()) / 1e6);
+  add("queue_length", "gauge", "Requests that wait.", queue_.size());
+  return text;
+}
+
+}  // namespace serve

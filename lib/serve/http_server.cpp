@@ -1,0 +1,324 @@
+#include "serve/http_server.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <system_error>
+
+#include "core/error.h"
+
+namespace serve {
+namespace {
+
+using core::Code;
+using core::fail;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+constexpr int kBacklog = 128;
+
+struct FreeAddress {
+  void operator()(addrinfo* address) const { ::freeaddrinfo(address); }
+};
+using Address = std::unique_ptr<addrinfo, FreeAddress>;
+
+Address numeric_address(const std::string& address, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0)
+    fail(Code::usage, "--listen {}: no numeric address, as 127.0.0.1, 0.0.0.0 or ::1 are", address);
+  return Address(found);
+}
+
+// Waits until the socket is ready, `stopping` is readable or the time has come; true: it is ready.
+bool wait_for(int socket, short what, Clock::time_point until, int stopping = -1) {
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+    if (left <= 0) return false;
+    pollfd both[2] = {{socket, what, 0}, {stopping, POLLIN, 0}};
+    const int ready =
+        ::poll(both, stopping < 0 ? 1 : 2, static_cast<int>(std::min<long>(left, 60'000)));
+    if (ready < 0 && errno != EINTR) return false;
+    if (both[0].revents != 0) return true;
+    if (stopping >= 0 && both[1].revents != 0) return false;
+  }
+}
+
+}  // namespace
+
+// Requests of one socket, one after the other.
+class HttpConnection {
+ public:
+  HttpConnection(HttpServer& server, int socket) : server_(server), socket_(socket) {}
+
+  void run() {
+    for (std::size_t n = 0; n < server_.limits_.requests; ++n) {
+      try {
+        auto request = next();
+        if (!request) return;
+        const bool keep = request->keeps_alive() && n + 1 < server_.limits_.requests && !stopping();
+        HttpAnswer answer(socket_, server_.limits_, request->http_1_0, keep);
+        answer_one(*request, answer);
+        if (!keep || answer.failed_) return;
+      } catch (const HttpError& error) {  // of the head or the body: what follows is unknown
+        HttpAnswer answer(socket_, server_.limits_, false, false);
+        refuse(answer, error.status(), error.what());
+        return linger();
+      }
+    }
+  }
+
+ private:
+  bool stopping() const {
+    pollfd one{server_.stopping_, POLLIN, 0};
+    return ::poll(&one, 1, 0) > 0;
+  }
+
+  // Reads what there is until `until`; false at the end or where time is over.
+  bool read_more(Clock::time_point until) {
+    if (!wait_for(socket_, POLLIN, until)) throw HttpError(408, "the request came too slowly");
+    const std::size_t at = buffer_.size();
+    buffer_.resize(at + kReadBytes);
+    const ssize_t n = ::recv(socket_, buffer_.data() + at, kReadBytes, 0);
+    buffer_.resize(at + static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+    return n > 0;
+  }
+
+  // Nothing: the client has no more, or says nothing.
+  std::optional<HttpRequest> next() {
+    const HttpLimits& limits = server_.limits_;
+    if (buffer_.empty() &&
+        !wait_for(socket_, POLLIN, Clock::now() + limits.idle, server_.stopping_))
+      return std::nullopt;
+    const auto until = Clock::now() + limits.request;
+    std::size_t end = 0, from = 0;
+    while ((end = buffer_.find("\r\n\r\n", from)) == std::string::npos) {
+      if (buffer_.size() > limits.head_bytes) throw HttpError(431, "the head is too long");
+      from = buffer_.size() - std::min<std::size_t>(buffer_.size(), 3);
+      if (!read_more(until)) return std::nullopt;
+    }
+    if (end > limits.head_bytes) throw HttpError(431, "the head is too long");
+    HttpRequest request = parse_head(std::string_view(buffer_).substr(0, end + 4));
+    buffer_.erase(0, end + 4);
+    const std::size_t bytes = request.body_bytes(limits.body_bytes);
+    if (const auto expected = request.header("expect"); !expected.empty()) {
+      if (expected != "100-continue") throw HttpError(417, "only 100-continue is expected here");
+      if (bytes > buffer_.size()) {
+        HttpAnswer go(socket_, limits, false, true);
+        go.write("HTTP/1.1 100 Continue\r\n\r\n");
+      }
+    }
+    while (buffer_.size() < bytes)
+      if (!read_more(until)) return std::nullopt;
+    request.body = buffer_.substr(0, bytes);
+    buffer_.erase(0, bytes);
+    return request;
+  }
+
+  void answer_one(const HttpRequest& request, HttpAnswer& answer) {
+    int status = 500;
+    std::string what = "a fault of the program";
+    try {
+      server_.handler_(request, answer);
+      return;
+    } catch (const HttpError& error) {
+      status = error.status();
+      what = error.what();
+    } catch (const std::bad_alloc&) {
+      what = "out of memory";
+    } catch (const std::exception& error) {
+      what = error.what();
+    }
+    if (answer.begun())
+      answer.failed_ = true;  // half an answer: the connection ends
+    else
+      refuse(answer, status, what);
+  }
+
+  void refuse(HttpAnswer& answer, int status, const std::string& what) {
+    answer.send(status, "application/json", server_.refusal_(status, what));
+  }
+
+  // What the client still sends is read for a moment, so that it sees the answer and no reset.
+  void linger() {
+    ::shutdown(socket_, SHUT_WR);
+    const auto until = Clock::now() + std::chrono::milliseconds(500);
+    char rest[4096];
+    while (wait_for(socket_, POLLIN, until) && ::recv(socket_, rest, sizeof rest, 0) > 0) {
+    }
+  }
+
+  HttpServer& server_;
+  int socket_;
+  std::string buffer_;  // read and not yet taken
+};
+
+bool HttpAnswer::write(std::string_view bytes) {
+  while (!bytes.empty() && !failed_) {
+    const ssize_t n = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      failed_ = !wait_for(socket_, POLLOUT, Clock::now() + limits_.write);
+    } else if (errno != EINTR) {
+      failed_ = true;
+    }
+  }
+  return !failed_;
+}
+
+void HttpAnswer::send(int status, std::string_view type, std::string_view body) {
+  begun_ = true;
+  write(fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n"
+      "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
+      "Connection: {}\r\n\r\n{}",
+      status, reason_of(status), type, body.size(), keep_ ? "keep-alive" : "close", body));
+}
+
+void HttpAnswer::begin(std::string_view type) {
+  begun_ = true;
+  const bool chunked = !http_1_0_;
+  if (!chunked) keep_ = false;
+  write(fmt::format(
+      "HTTP/1.1 200 OK\r\nContent-Type: {}\r\n{}"
+      "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
+      "Connection: {}\r\n\r\n",
+      type, chunked ? "Transfer-Encoding: chunked\r\n" : "", keep_ ? "keep-alive" : "close"));
+}
+
+bool HttpAnswer::chunk(std::string_view text) {
+  if (text.empty()) return !failed_;
+  if (http_1_0_) return write(text);
+  return write(fmt::format("{:x}\r\n{}\r\n", text.size(), text));
+}
+
+void HttpAnswer::end() {
+  if (http_1_0_)
+    failed_ = true;  // the end of the connection is the end of the answer
+  else
+    write("0\r\n\r\n");
+}
+
+bool HttpAnswer::gone() const {
+  if (failed_) return true;
+  char next = 0;
+  const ssize_t n = ::recv(socket_, &next, 1, MSG_PEEK | MSG_DONTWAIT);
+  return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+HttpServer::HttpServer(const std::string& address, std::uint16_t port, const HttpLimits& limits,
+                       Handler handler, Refusal refusal)
+    : limits_(limits), handler_(std::move(handler)), refusal_(std::move(refusal)) {
+  const auto where = numeric_address(address, port);
+  socket_ = ::socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  if (socket_ < 0 || ::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      ::bind(socket_, where->ai_addr, where->ai_addrlen) != 0 || ::listen(socket_, kBacklog) != 0) {
+    const auto why = core::error_text(errno);
+    if (socket_ >= 0) ::close(socket_);
+    fail(Code::cannot_create, "{} port {}: cannot listen: {}; --port takes another", address, port,
+         why);
+  }
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  ::getsockname(socket_, reinterpret_cast<sockaddr*>(&bound), &size);
+  const auto* const v4 = reinterpret_cast<const sockaddr_in*>(&bound);
+  const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(&bound);
+  port_ = ntohs(bound.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port);
+  stopping_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  accepting_ = std::thread([this] { accept_all(); });
+}
+
+HttpServer::~HttpServer() {
+  stop();
+  ::close(stopping_);
+}
+
+void HttpServer::stop() {
+  if (!accepting_.joinable()) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(stopping_, &one, sizeof one);
+  accepting_.join();
+  ::close(socket_);
+  std::unique_lock lock(mutex_);
+  closed_.wait(lock, [this] { return open_ == 0; });
+}
+
+void HttpServer::accept_all() {
+  for (;;) {
+    pollfd both[2] = {{socket_, POLLIN, 0}, {stopping_, POLLIN, 0}};
+    if (::poll(both, 2, -1) < 0 && errno != EINTR) return;
+    if (both[1].revents != 0) return;
+    if (both[0].revents == 0) continue;
+    const int socket = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (socket < 0) {
+      // Of a client that left at once, or no descriptor is left: in a moment there may be one.
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      continue;
+    }
+    serve_one(socket);
+  }
+}
+
+void HttpServer::serve_one(int socket) {
+  const int on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const auto busy = [&] {
+    HttpLimits quick = limits_;
+    quick.write = std::chrono::milliseconds(0);
+    HttpAnswer answer(socket, quick, false, false);
+    answer.send(503, "application/json", refusal_(503, "too many connections; try again"));
+    ::close(socket);
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (open_ < limits_.connections)
+      ++open_;
+    else
+      return busy();
+  }
+  try {
+    std::thread([this, socket] {
+      try {
+        HttpConnection(*this, socket).run();
+      } catch (const std::exception&) {  // no memory: the client sees the end
+      }
+      ::close(socket);
+      const std::lock_guard lock(mutex_);
+      --open_;
+      closed_.notify_all();
+    }).detach();
+  } catch (const std::system_error&) {  // no thread is left
+    busy();
+    const std::lock_guard lock(mutex_);
+    --open_;
+  }
+}
+
+bool is_loopback(const std::string& address) {
+  const auto where = numeric_address(address, 0);
+  if (where->ai_family == AF_INET6) {
+    const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(where->ai_addr);
+    return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+  }
+  const auto* const v4 = reinterpret_cast<const sockaddr_in*>(where->ai_addr);
+  return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+}
+
+}  // namespace serve

@@ -1,0 +1,76 @@
+#include "serve/job_queue.h"
+
+#include <algorithm>
+
+namespace serve {
+namespace {
+
+// Drawn with the same settings of all rows.
+bool go_together(const CompletionRequest& a, const CompletionRequest& b) {
+  return a.n == b.n && a.top_k == b.top_k && a.top_p == b.top_p;
+}
+
+}  // namespace
+
+void CompletionJob::tell(Event event) {
+  const std::lock_guard lock(mutex_);
+  events_.push_back(std::move(event));
+  told_.notify_one();
+}
+
+void CompletionJob::fail(int status, const std::string& text) {
+  Event event{Event::Kind::failed};
+  event.status = status;
+  event.choice.text = text;
+  tell(std::move(event));
+}
+
+std::optional<CompletionJob::Event> CompletionJob::next(std::chrono::milliseconds within) {
+  std::unique_lock lock(mutex_);
+  if (!told_.wait_for(lock, within, [this] { return !events_.empty(); })) return std::nullopt;
+  Event event = std::move(events_.front());
+  events_.pop_front();
+  return event;
+}
+
+std::int64_t texts_of(const CompletionRequest& request) {
+  return request.n * std::max<std::int64_t>(1, std::ssize(request.prompts));
+}
+
+bool JobQueue::push(JobPtr job) {
+  const std::lock_guard lock(mutex_);
+  if (closed_ || jobs_.size() >= most_) return false;
+  jobs_.push_back(std::move(job));
+  pushed_.notify_one();
+  return true;
+}
+
+std::vector<JobPtr> JobQueue::next(std::int64_t most, std::chrono::milliseconds within) {
+  std::unique_lock lock(mutex_);
+  pushed_.wait_for(lock, within, [this] { return !jobs_.empty(); });
+  std::vector<JobPtr> batch;
+  std::deque<JobPtr> rest;
+  std::int64_t texts = 0;
+  for (auto& job : jobs_) {
+    if (job->cancelled()) continue;
+    const auto own = texts_of(job->request);
+    const bool fits =
+        batch.empty() || (texts + own <= most && go_together(batch.front()->request, job->request));
+    if (fits) texts += own;
+    (fits ? batch.emplace_back() : rest.emplace_back()) = std::move(job);
+  }
+  jobs_ = std::move(rest);
+  return batch;
+}
+
+void JobQueue::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
+std::size_t JobQueue::size() const {
+  const std::lock_guard lock(mutex_);
+  return jobs_.size();
+}
+
+}  // namespace serve

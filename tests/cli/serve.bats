@@ -1,0 +1,287 @@
+#!/usr/bin/env bats
+# serve: completions over HTTP, the same as sample writes and score scores; and what a hostile client gets.
+
+load helpers
+
+# start NAME OPTION...: a server in the background; its process is in NAME.pid, its port in NAME.port.
+start() {
+  local name=$1
+  shift
+  serve -m model --port 0 "$@" 2>"$name.log" 3>&- &
+  echo $! >"$name.pid"
+  for _ in {1..200}; do
+    grep -q 'listening on' "$name.log" && break
+    sleep 0.1
+  done
+  sed -n 's/.*listening on http:.*:\([0-9]*\)$/\1/p' "$name.log" >"$name.port"
+  [ -s "$name.port" ] || { cat "$name.log" && return 1; }
+}
+
+setup_file() {
+  export OMP_NUM_THREADS=1
+  cd "$BATS_FILE_TMPDIR"
+  "$root"/tests/cli/tiny_gpt2 model
+  start one -t bytes --max-texts 8
+}
+
+teardown_file() {
+  kill -TERM "$(cat "$BATS_FILE_TMPDIR/one.pid")"
+}
+
+setup() {
+  cd "$BATS_FILE_TMPDIR"
+  port=$(cat one.port)
+}
+
+# ask JSON: the answer of /v1/completions.
+ask() {
+  curl -sS -m 20 -d "$1" "localhost:$port/v1/completions"
+}
+
+# status CURL-OPTION...: of the answer.
+status() {
+  curl -s -m 20 -o answer -w '%{http_code}' "$@"
+}
+
+@test "a completion is the text that sample writes, alone, together and in a stream" {
+  sample -m model -t bytes --prompt 'The cat' --temperature 0 --max-tokens 20 --json >sampled
+  ask '{"prompt": "The cat", "temperature": 0, "max_tokens": 20, "user": "me"}' >answer
+  jq -e --slurpfile s sampled '.object == "text_completion" and .choices[0].text == $s[0].text
+    and .choices[0].finish_reason == "length" and .usage == {prompt_tokens: 7, completion_tokens: 20, total_tokens: 27}' answer
+  # Ids of bytes, and drawn with a seed.
+  ask '{"prompt": [84, 104, 101, 32, 99, 97, 116], "temperature": 0, "max_tokens": 20}' | jq -e --slurpfile s sampled '.choices[0].text == $s[0].text'
+  echo '{"prompt": "The cat", "seed": 7}' | sample -m model -t bytes --format jsonl --max-tokens 9 -n 2 --top-k 40 --json - >drawn
+  ask '{"prompt": ["x", "The cat"], "n": 2, "seed": 7, "top_k": 40, "max_tokens": 9}' >answer
+  jq -e --slurpfile s drawn '[.choices[].index] == [0, 1, 2, 3] and .choices[2].text == $s[0].text and .choices[3].text == $s[1].text' answer
+  ask '{"prompt": "The cat", "temperature": 0, "max_tokens": 20, "stream": true, "echo": true, "stream_options": {"include_usage": true}}' >events
+  [ "$(grep -c '^data: ' events)" -gt 3 ]
+  [ "$(grep '^data: ' events | tail -n 1)" = 'data: [DONE]' ]
+  sed -n 's/^data: {/{/p' events | jq -es --slurpfile s sampled '([.[].choices[]?.text] | add) == "The cat" + $s[0].text
+    and .[-1].usage.completion_tokens == 20 and .[-2].choices[0].finish_reason == "length"'
+  # The first byte of the text stops it.
+  stop=$(jq -r '.text[0:1]' sampled)
+  ask "$(jq -n --arg s "$stop" '{prompt: "The cat", temperature: 0, max_tokens: 20, stop: $s}')" | jq -e '.choices[0] | .text == "" and .finish_reason == "stop"'
+}
+
+@test "logprobs are those of score to 1e-6, the prompt's too; lm-evaluation-harness' request" {
+  echo '{"text": "The cat sat on the mat."}' | score -q -m model -t bytes --per-token - >scored
+  ask '{"prompt": "The cat sat on the mat.", "max_tokens": 0, "echo": true, "logprobs": 5, "temperature": 0}' >answer
+  ask '{"prompt": [[84, 104, 101, 32, 99, 97, 116]], "max_tokens": 1, "echo": true, "logprobs": 1, "temperature": 0, "seed": 1234}' >asked
+  python3 - <<'END'
+import json
+scored, answer, asked = (json.load(open(name)) for name in ("scored", "answer", "asked"))
+logs = answer["choices"][0]["logprobs"]
+assert answer["choices"][0]["text"] == "The cat sat on the mat."
+assert "".join(logs["tokens"]) == "The cat sat on the mat." and logs["token_logprobs"][0] is None
+theirs = [t["log_prob"] for t in scored["per_token"]]
+ours = logs["token_logprobs"][len(logs["token_logprobs"]) - len(theirs):]
+assert len(theirs) >= 22 and all(abs(a - b) < 1e-6 for a, b in zip(ours, theirs)), (ours, theirs)
+for token, log_prob, top in list(zip(logs["tokens"], logs["token_logprobs"], logs["top_logprobs"]))[1:]:
+    assert len(top) == 5 and max(top.values()) >= log_prob - 1e-9
+    assert token not in top or abs(top[token] - log_prob) < 1e-5
+# One more token than the prompt has; the drawn one is the likeliest.
+logs = asked["choices"][0]["logprobs"]
+assert len(logs["tokens"]) == 8 and logs["text_offset"] == list(range(8))
+assert logs["tokens"][-1] == max(logs["top_logprobs"][-1], key=logs["top_logprobs"][-1].get)
+END
+}
+
+@test "citations of a datastore, by file and line, and the same log-probabilities as score with it" {
+  mkdir -p notes
+  printf 'Once there was a cat.\nOnce there was a cow.\n' >notes/cat.txt
+  tokenize -q -t bytes --recursive notes -o notes.shard.zst
+  build-datastore --metric ip -q -m model notes.shard.zst -o notes-store >/dev/null
+  memory=(--datastore notes-store --k 8 --combine both)
+  start cited -t bytes "${memory[@]}" --cite
+  one=$port
+  port=$(cat cited.port)
+  ask '{"prompt": "Once there", "max_tokens": 4, "temperature": 0}' >answer
+  sample -m model -t bytes --prompt 'Once there' --temperature 0 --max-tokens 4 "${memory[@]}" --cite --json >sampled
+  jq -e --slurpfile s sampled '.choices[0].text == $s[0].text and .choices[0].tessera.citations == $s[0].citations' answer
+  jq -e '[.choices[0].tessera.citations[].contexts[].source] | any(. == "cat.txt:2")' answer
+  echo '{"text": "Once there was a cow."}' | score -q -m model -t bytes "${memory[@]}" - >scored
+  ask '{"prompt": "Once there was a cow.", "max_tokens": 0, "echo": true, "logprobs": 0}' |
+    jq -e --slurpfile s scored '([.choices[0].logprobs.token_logprobs[] | numbers] | add) - $s[0].log_prob | fabs < 1e-4'
+  kill -TERM "$(cat cited.pid)"
+  port=$one
+}
+
+@test "the other paths; what is not known is refused by name" {
+  curl -sS "localhost:$port/health" | jq -e '.status == "ok"'
+  curl -sS "localhost:$port/v1/models" | jq -e '.data[0].id == "model"'
+  curl -sS "localhost:$port/metrics" | grep -q '^tessera_completion_tokens_total [1-9]'
+  for path in / /etc/passwd /../../etc/passwd /v1/completions/../../etc/passwd '/%2e%2e/%2e%2e/etc/passwd' /model/config.json; do
+    [ "$(status --path-as-is "localhost:$port$path")" -eq 404 ]
+    ! grep -q root: answer
+  done
+  [ "$(status "localhost:$port/v1/completions")" -eq 405 ]
+  [ "$(status -X DELETE "localhost:$port/v1/models")" -eq 405 ]
+  for body in '' '{' '[]' '{"prompt": 1}' '{"prompt": "x", "n": 9}' '{"prompt": "x", "logit_bias": {"1": 2}}' \
+    '{"prompt": [256]}' '{"prompt": "x", "memory": {"datastore": "/etc"}}'; do
+    [ "$(status -d "$body" "localhost:$port/v1/completions")" -eq 400 ]
+    jq -e '.error.message | length > 0' answer
+  done
+  [ "$(status -d '{"messages": []}' "localhost:$port/v1/chat/completions")" -eq 400 ]
+  grep -q 'no chat template' answer
+  python3 -c 'import json; print(json.dumps({"prompt": "x" * 5000}))' >long
+  [ "$(status -d @long "localhost:$port/v1/completions")" -eq 400 ]
+  grep -q 'has 5000 tokens, the window' answer
+  # Pages of other origins, and names that were bound to this machine.
+  [ "$(status -H 'Host: evil.example' "localhost:$port/health")" -eq 403 ]
+  [ "$(status -H 'Origin: http://evil.example' -d '{"prompt": "x"}' "localhost:$port/v1/completions")" -eq 403 ]
+  [ "$(status -H 'Host: 127.0.0.1' "localhost:$port/health")" -eq 200 ]
+}
+
+@test "hostile clients are refused and forgotten, and the others are answered" {
+  PORT=$port PID=$(cat one.pid) timeout 60 python3 - <<'END'
+import http.client, os, socket, threading, time
+port, pid = int(os.environ["PORT"]), os.environ["PID"]
+
+def raw(data, wait=10):
+    with socket.create_connection(("127.0.0.1", port), wait) as s:
+        try:
+            s.sendall(data)
+        except OSError:
+            pass
+        answer = b""
+        try:
+            while chunk := s.recv(65536):
+                answer += chunk
+        except ConnectionResetError:
+            pass
+        return answer
+
+def status(data):
+    answer = raw(data)
+    return int(answer.split()[1]) if answer else 0
+
+head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+assert status(b"GET / HTTP/1.1\r\n\r\n") == 400
+assert status(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n") == 400
+assert status(b"GET / HTTP/3.0\r\nHost: localhost\r\n\r\n") == 505
+assert status(head + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n") == 411
+assert status(head + b"\r\n") == 411
+assert status(head + b"Content-Length: 4194305\r\n\r\n") == 413
+assert status(head + b"Content-Length: 99999999999999999999\r\n\r\n") == 413
+assert status(head + b"Content-Length: -1\r\n\r\n") == 400
+assert status(head + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}") == 400
+assert status(b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + b"A: b\r\n" * 5000 + b"\r\n") == 431
+assert status(b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n") == 431
+deep = b"[" * 100000
+assert status(head + b"Content-Length: %d\r\n\r\n" % len(deep) + deep) == 400
+# A head without end: as much as is taken, and no more.
+def rss():
+    return int(next(l for l in open(f"/proc/{pid}/status") if l.startswith("VmRSS")).split()[1])
+before = rss()
+assert status(b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 2_000_000) in (431, 0)
+assert rss() - before < 50_000, (before, rss())
+# Requests on one connection, one behind the other, and two at once.
+c = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+for _ in range(3):
+    c.request("POST", "/v1/completions", b'{"prompt": "a", "max_tokens": 2}', {"Content-Type": "application/json"})
+    r = c.getresponse()
+    assert r.status == 200 and b"choices" in r.read()
+both = raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+assert both.count(b'{"status":"ok"}') == 2
+# Silent and slow clients take connections, not answers; one more than there may be is told so.
+silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
+for s in silent[:20]:
+    s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+c.request("GET", "/health")
+assert c.getresponse().read() == b'{"status":"ok"}'
+more = [socket.create_connection(("127.0.0.1", port)) for _ in range(30)]
+time.sleep(0.3)
+refused = 0
+for s in more:
+    s.settimeout(0.1)
+    try:
+        refused += b"503" in s.recv(100)
+    except TimeoutError:
+        pass
+assert refused >= 5, refused
+for s in silent + more:
+    s.close()
+time.sleep(0.3)
+# A client that leaves is not written for: the next one does not wait for its tokens.
+def leave(stream):
+    s = socket.create_connection(("127.0.0.1", port))
+    body = b'{"prompt": "a", "max_tokens": 4096, "stream": %s}' % stream
+    s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    time.sleep(0.3)
+    s.close()
+for stream in (b"true", b"false"):
+    leave(stream)
+start = time.time()
+c = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+c.request("POST", "/v1/completions", b'{"prompt": "a", "max_tokens": 2}')
+assert c.getresponse().status == 200
+assert time.time() - start < 10, time.time() - start
+# Many at once are all answered.
+codes = []
+def one(i):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    c.request("POST", "/v1/completions", b'{"prompt": "a%d", "max_tokens": 3, "temperature": 0}' % i)
+    codes.append(c.getresponse().status)
+threads = [threading.Thread(target=one, args=(i,)) for i in range(32)]
+[t.start() for t in threads], [t.join() for t in threads]
+assert codes == [200] * 32, codes
+END
+  kill -0 "$(cat one.pid)"
+}
+
+@test "a slow sender is cut off, whatever it does" {
+  PORT=$port timeout 29 python3 - <<'END'
+import os, socket, time
+s = socket.create_connection(("127.0.0.1", int(os.environ["PORT"])))
+start, answer = time.time(), b""
+s.settimeout(0.5)
+while time.time() - start < 27:
+    try:
+        s.sendall(b"a")
+        if not (more := s.recv(100)):
+            break
+        answer += more
+    except TimeoutError:
+        pass
+    except OSError:
+        break
+assert 15 < time.time() - start < 26, time.time() - start
+END
+}
+
+@test "another address takes a key, which every request but /health has to know; a key is no short word" {
+  run --separate-stderr serve -m model -t bytes --listen 0.0.0.0 --port 0
+  [ "$status" -eq 64 ] && [[ $stderr == *'give --api-key-file too'* ]]
+  run --separate-stderr serve -m model -t bytes --listen localhost --port 0
+  [ "$status" -eq 64 ] && [[ $stderr == *'no numeric address'* ]]
+  echo short >key
+  run --separate-stderr serve -m model -t bytes --api-key-file key --port 0
+  [ "$status" -eq 65 ]
+  run --separate-stderr serve -m model -t bytes --port "$port"
+  [ "$status" -eq 73 ] && [[ $stderr == *'cannot listen'* ]]
+  echo a-key-of-27-characters-here >key
+  start keyed -t bytes --api-key-file key
+  port=$(cat keyed.port)
+  [ "$(status "localhost:$port/health")" -eq 200 ]
+  [ "$(status "localhost:$port/v1/models")" -eq 401 ]
+  [ "$(status -H 'Authorization: Bearer a-key-of-27-characters-herf' "localhost:$port/v1/models")" -eq 401 ]
+  [ "$(status -H 'Authorization: Bearer a-key-of-27-characters-here' "localhost:$port/v1/models")" -eq 200 ]
+  kill -TERM "$(cat keyed.pid)"
+}
+
+@test "SIGTERM: what was asked is answered, and the server ends with 0" {
+  start term -t bytes
+  port=$(cat term.port)
+  curl -sS -m 20 -d '{"prompt": "a", "max_tokens": 300}' "localhost:$port/v1/completions" >answer &
+  asking=$!
+  sleep 0.3
+  kill -TERM "$(cat term.pid)"
+  wait "$asking"
+  jq -e '.usage.completion_tokens >= 1' answer
+  for _ in {1..50}; do
+    [ -e "/proc/$(cat term.pid)" ] || break
+    sleep 0.1
+  done
+  [ ! -e "/proc/$(cat term.pid)" ]
+  run ! curl -sS -m 2 "localhost:$port/health"
+}

@@ -1,0 +1,155 @@
+#include "serve/completion.h"
+
+#include "serve/http_request.h"
+#include "serve/job_queue.h"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using Kind = serve::CompletionJob::Event::Kind;
+
+serve::CompletionRequest parse(const std::string& body, bool chat = false) {
+  return serve::parse_completion(body, chat, {});
+}
+
+// What a refusal says; empty: it is a request.
+std::string refused(const std::string& body, bool chat = false) {
+  try {
+    parse(body, chat);
+  } catch (const serve::HttpError& error) {
+    DOCTEST_CHECK(error.status() == 400);
+    return error.what();
+  }
+  return {};
+}
+
+serve::JobPtr job(const std::string& body) {
+  return std::make_shared<serve::CompletionJob>(parse(body));
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("members of a request, and what they are by themselves") {
+  const auto plain = parse(R"({"prompt": "a", "seed": null, "user": "me", "logit_bias": {}})");
+  DOCTEST_CHECK(plain.prompts.size() == 1);
+  DOCTEST_CHECK(plain.max_tokens == 16);
+  DOCTEST_CHECK(plain.temperature == 1);
+  DOCTEST_CHECK(!plain.logprobs);
+  DOCTEST_CHECK(!plain.seed);
+  const auto all = parse(
+      R"({"model": "m", "prompt": ["a", [1, 2]], "max_tokens": 5.0, "temperature": 0, "top_p": 0.5,
+          "top_k": 7, "stop": ["x", "y"], "seed": 3, "n": 2, "echo": true, "logprobs": 0})");
+  DOCTEST_CHECK(all.model == "m");
+  DOCTEST_CHECK(all.prompts[0].text == "a");
+  DOCTEST_CHECK(*all.prompts[1].tokens == std::vector<std::int64_t>{1, 2});
+  DOCTEST_CHECK(all.max_tokens == 5);
+  DOCTEST_CHECK(all.top_p == 0.5);
+  DOCTEST_CHECK(all.stop == std::vector<std::string>{"x", "y"});
+  DOCTEST_CHECK(all.seed == 3u);
+  DOCTEST_CHECK(all.n == 2);
+  DOCTEST_CHECK(all.echo);
+  DOCTEST_CHECK(all.logprobs == 0);
+  DOCTEST_CHECK(serve::texts_of(all) == 4);
+  const auto chat = parse(R"({"messages": [], "max_completion_tokens": 9, "logprobs": true,
+                              "top_logprobs": 2, "stop": "x"})",
+                          true);
+  DOCTEST_CHECK(chat.max_tokens == 9);
+  DOCTEST_CHECK(chat.logprobs == 2);
+  DOCTEST_CHECK(chat.stop == std::vector<std::string>{"x"});
+}
+
+DOCTEST_TEST_CASE("a member that is wrong, or would change a text unseen, is named") {
+  struct Case {
+    const char *body, *part;
+  };
+  for (const Case& wrong : std::vector<Case>{
+           {"", "the request"},
+           {"[]", "no JSON object"},
+           {"{}", "prompt: is missing"},
+           {R"({"prompt": 1})", "prompt:"},
+           {R"({"prompt": []})", "prompt:"},
+           {R"({"prompt": [[]]})", "prompt:"},
+           {R"({"prompt": [-1]})", "prompt: -1"},
+           {R"({"prompt": [1, "a"]})", "prompt:"},
+           {R"({"prompt": [99999999999]})", "prompt:"},
+           {R"({"prompt": "a", "max_tokens": -1})",
+            "max_tokens: takes a whole number from 0 to 4096"},
+           {R"({"prompt": "a", "max_tokens": 1.5})", "max_tokens"},
+           {R"({"prompt": "a", "max_tokens": 1e300})", "max_tokens"},
+           {R"({"prompt": "a", "temperature": -0.1})", "temperature"},
+           {R"({"prompt": "a", "temperature": "hot"})", "temperature"},
+           {R"({"prompt": "a", "top_p": 0})", "top_p"},
+           {R"({"prompt": "a", "n": 65})", "n:"},
+           {R"({"prompt": ["a", "b"], "n": 64})", "prompt: takes 1 texts"},
+           {R"({"prompt": "a", "stop": ""})", "stop"},
+           {R"({"prompt": "a", "stop": [1]})", "stop"},
+           {R"({"prompt": "a", "echo": 1})", "echo"},
+           {R"({"prompt": "a", "logprobs": 21})", "logprobs"},
+           {R"({"prompt": "a", "logprobs": 1, "stream": true})", "logprobs: not with stream"},
+           {R"({"prompt": "a", "presence_penalty": 1})", "presence_penalty: is not known"},
+           {R"({"prompt": "a", "best_of": 2})", "best_of"},
+           {R"({"prompt": "a", "suffix": "x"})", "suffix"},
+           {R"({"prompt": "a", "logit_bias": {"1": 2}})", "logit_bias"},
+           {R"({"prompt": "a", "memory": {"datastore": "/etc"}})", "memory"}})
+    DOCTEST_CHECK_MESSAGE(refused(wrong.body).find(wrong.part) != std::string::npos, wrong.body);
+  DOCTEST_CHECK(refused("{}", true).find("messages") != std::string::npos);
+  DOCTEST_CHECK(refused(R"({"messages": [], "tools": [1]})", true).find("tools") !=
+                std::string::npos);
+  DOCTEST_CHECK(!refused(std::string(100'000, '[')).empty());
+}
+
+DOCTEST_TEST_CASE("answers have the shapes that clients read; a token that is no text is bytes") {
+  const serve::CompletionHead head{"id-1", "m", 5, false}, chat{"id-2", "m", 5, true};
+  serve::CompletionChoice choice{1, "ab", "stop"};
+  choice.tokens = {{"a", std::nullopt, {}}, {"\xC3", -0.5, {{"b", -0.25}}}, {"b", -1.5, {}}};
+  const auto json = serve::completion_json(head, {choice}, {3, 2});
+  DOCTEST_CHECK(
+      json.dump() ==
+      R"({"id":"id-1","object":"text_completion","created":5,"model":"m","choices":[{"index":1,)"
+      R"("text":"ab","logprobs":{"tokens":["a","bytes:\\xc3","b"],"token_logprobs":[null,-0.5,-1.5],)"
+      R"("top_logprobs":[null,{"b":-0.25},{}],"text_offset":[0,1,2]},"finish_reason":"stop"}],)"
+      R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}})");
+  choice.tokens.reset();
+  choice.extra = {{"citations", {}}};
+  DOCTEST_CHECK(serve::completion_json(chat, {choice}, {})["choices"].dump() ==
+                R"([{"index":1,"message":{"role":"assistant","content":"ab"},"logprobs":null,)"
+                R"("finish_reason":"stop","tessera":{"citations":null}}])");
+  DOCTEST_CHECK(serve::completion_chunk(head, 0, "x", "", true)["choices"].dump() ==
+                R"([{"index":0,"text":"x","logprobs":null,"finish_reason":null}])");
+  DOCTEST_CHECK(serve::completion_chunk(chat, 0, "x", "", true)["choices"][0]["delta"].dump() ==
+                R"({"role":"assistant","content":"x"})");
+  DOCTEST_CHECK(serve::completion_chunk(chat, 0, "", "length", false)["choices"].dump() ==
+                R"([{"index":0,"delta":{},"logprobs":null,"finish_reason":"length"}])");
+}
+
+DOCTEST_TEST_CASE("requests with the same settings go together, and no more than fit") {
+  serve::JobQueue queue(5);
+  const auto a = job(R"({"prompt": ["a", "b"]})"), b = job(R"({"prompt": "b", "top_k": 2})"),
+             c = job(R"({"prompt": "c", "temperature": 0})"), d = job(R"({"prompt": ["d", "e"]})"),
+             e = job(R"({"prompt": "e"})"), f = job(R"({"prompt": "f"})");
+  for (const auto& one : {a, b, c, d, e}) DOCTEST_CHECK(queue.push(one));
+  DOCTEST_CHECK(!queue.push(f));
+  const std::chrono::milliseconds soon(10);
+  e->cancel();
+  DOCTEST_CHECK(queue.next(4, soon) == std::vector{a, c});
+  DOCTEST_CHECK(queue.next(4, soon) == std::vector{b});
+  DOCTEST_CHECK(queue.next(1, soon) == std::vector{d});  // more than fit alone
+  DOCTEST_CHECK(queue.next(4, soon).empty());
+  DOCTEST_CHECK(queue.push(f));
+  queue.close();
+  DOCTEST_CHECK(!queue.push(e));
+  DOCTEST_CHECK(queue.next(4, soon) == std::vector{f});
+}
+
+DOCTEST_TEST_CASE("a client sees what is told, in order") {
+  const auto one = job(R"({"prompt": "a"})");
+  DOCTEST_CHECK(!one->next(std::chrono::milliseconds(1)));
+  one->tell({Kind::piece});
+  one->fail(400, "why");
+  DOCTEST_CHECK(one->next(std::chrono::milliseconds(1))->kind == Kind::piece);
+  const auto event = one->next(std::chrono::milliseconds(1));
+  DOCTEST_CHECK(event->kind == Kind::failed);
+  DOCTEST_CHECK(event->status == 400);
+  DOCTEST_CHECK(event->choice.text == "why");
+}
