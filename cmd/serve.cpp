@@ -33,13 +33,13 @@ struct Options {
     f("listen", listen, "numeric address; another than this machine's own takes --api-key-file");
     f("api-key-file", key_file, "a file whose first line clients have to know");
     f("name", name, "of the model, for clients [its folder's]");
+    completer.fields(f);
     const auto in_limits = f.group("Limits");
     f("queue", queue, "requests that wait, at most").between(1, 1e5);
     f("connections", connections, "clients at once, at most").between(1, 4096);
     f("max-tokens", max_tokens, "tokens of a text, at most").between(1, 1e9);
     f("max-texts", max_texts, "texts of a request, at most").between(1, 65536);
     f("max-body", body, "bytes of a request, at most").between(1024, 1 << 30).bytes();
-    completer.fields(f);
   }
 };
 
@@ -79,6 +79,7 @@ int serve_completions(Options options, const cli::Context& context) {
   infer::Completer completer(options.completer);
   cli::note(context, completer.window_note());
   api_for.chat = completer.chats();
+  api_for.cite = options.completer.cite;
 
   serve::JobQueue queue(static_cast<std::size_t>(options.queue));
   serve::ServeCounts counts;

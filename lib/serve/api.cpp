@@ -12,6 +12,8 @@
 
 #include "core/json.h"
 #include "core/plain_text.h"
+#include "page/page_assets.h"
+#include "serve/ask_page.h"
 
 namespace serve {
 namespace {
@@ -57,6 +59,13 @@ struct Streamed {
   }
 };
 
+// With the style of the pages that annotate writes.
+std::string ask_page() {
+  constexpr std::string_view kHere = "@STYLE@";
+  std::string page(kAskPage);
+  return page.replace(page.find(kHere), kHere.size(), page::kPageStyle);
+}
+
 std::string event_line(const core::OrderedJson& json) {
   return "data: " + core::dump(json) + "\n\n";
 }
@@ -80,7 +89,7 @@ void Api::check(const HttpRequest& request) const {
   if (!origin.empty() &&
       (scheme == origin.npos || origin.substr(scheme + 3) != request.header("host")))
     throw HttpError(403, "a page of another origin");
-  if (options_.key.empty() || request.path == "/health") return;
+  if (options_.key.empty() || request.path == "/health" || request.path == "/") return;
   if (!same_secret(request.header("authorization"), "Bearer " + options_.key))
     throw HttpError(401, "the API key is missing or wrong (Authorization: Bearer KEY)");
 }
@@ -88,15 +97,14 @@ void Api::check(const HttpRequest& request) const {
 void Api::answer(const HttpRequest& request, HttpAnswer& answer) {
   ++counts_.requests;
   check(request);
-  const std::map<std::string_view, std::string_view> paths = {{"/health", "GET"},
-                                                              {"/v1/models", "GET"},
-                                                              {"/metrics", "GET"},
-                                                              {"/v1/completions", "POST"},
-                                                              {"/v1/chat/completions", "POST"}};
+  const std::map<std::string_view, std::string_view> paths = {
+      {"/", "GET"},        {"/health", "GET"},          {"/v1/models", "GET"},
+      {"/metrics", "GET"}, {"/v1/completions", "POST"}, {"/v1/chat/completions", "POST"}};
   const auto found = paths.find(request.path);
   if (found == paths.end()) throw HttpError(404, "no such path");
   if (found->second != request.method)
     throw HttpError(405, fmt::format("{} takes {}", found->first, found->second));
+  if (request.path == "/") return answer.send(200, "text/html; charset=utf-8", ask_page());
   if (request.path == "/health") return answer.send(200, kJson, R"({"status":"ok"})");
   if (request.path == "/v1/models") return answer.send(200, kJson, models());
   if (request.path == "/metrics")
@@ -145,12 +153,13 @@ void Api::whole(CompletionJob& job, CompletionHead head, HttpAnswer& answer) {
 
 void Api::stream(CompletionJob& job, CompletionHead head, HttpAnswer& answer) {
   std::map<std::int64_t, Streamed> texts;
-  const auto send = [&](std::int64_t index, const std::string& more, const std::string& finish) {
-    auto& text = texts[index];
-    const auto piece = text.take(more, !finish.empty());
-    if (piece.empty() && finish.empty()) return true;
+  const auto send = [&](const CompletionChoice& choice, bool last) {
+    auto& text = texts[choice.index];
+    CompletionChoice piece{choice.index, text.take(last ? "" : choice.text, last)};
+    if (piece.text.empty() && !last) return true;
+    if (last) piece.finish = choice.finish, piece.extra = choice.extra;
     const bool first = !std::exchange(text.begun, true);
-    return answer.chunk(event_line(completion_chunk(head, index, piece, finish, first)));
+    return answer.chunk(event_line(completion_chunk(head, piece, first)));
   };
   while (auto event = wait(job, answer)) {
     const auto& choice = event->choice;
@@ -158,11 +167,11 @@ void Api::stream(CompletionJob& job, CompletionHead head, HttpAnswer& answer) {
     switch (event->kind) {
       case Event::Kind::piece:
         if (!answer.begun()) answer.begin("text/event-stream");
-        there = send(choice.index, choice.text, "");
+        there = send(choice, false);
         break;
       case Event::Kind::choice:
         if (!answer.begun()) answer.begin("text/event-stream");
-        there = send(choice.index, "", choice.finish);
+        there = send(choice, true);
         break;
       case Event::Kind::failed:
         answer.chunk(event_line(error_json(event->status, choice.text)));
@@ -180,8 +189,11 @@ void Api::stream(CompletionJob& job, CompletionHead head, HttpAnswer& answer) {
 }
 
 std::string Api::models() const {
-  core::OrderedJson model{
-      {"id", options_.model}, {"object", "model"}, {"created", started_}, {"owned_by", "tessera"}};
+  core::OrderedJson model{{"id", options_.model},
+                          {"object", "model"},
+                          {"created", started_},
+                          {"owned_by", "tessera"},
+                          {"tessera", {{"chat", options_.chat}, {"cite", options_.cite}}}};
   return core::dump(
       core::OrderedJson{{"object", "list"}, {"data", core::OrderedJson::array({model})}});
 }

@@ -25,10 +25,12 @@ struct ApiOptions {
   std::string key;         ///< asked for in Authorization: Bearer; empty: none
   bool local_only = true;  ///< Host has to name this machine, against pages that rebind their name
   bool chat = false;       ///< the model has a chat template
+  bool cite = false;       ///< answers have citations
   CompletionLimits limits;
 };
 
 /// Answers
+///   GET /                          a page on which a person asks
 ///   GET /health                    {"status": "ok"}
 ///   GET /v1/models                 the model, in a list
 ///   GET /metrics                   Prometheus' text form

@@ -143,7 +143,7 @@ void refuse_unknown(const Members& members, const CompletionRequest& request) {
   members.refuse_other("best_of", request.n);
   members.refuse_other("suffix", "");
   members.refuse_other("response_format", Json{{"type", "text"}});
-  for (const char* name : {"logit_bias", "tools", "functions", "grammar", "memory"})
+  for (const char* name : {"logit_bias", "tools", "functions", "grammar"})
     members.refuse_other(name, Json());
 }
 
@@ -246,6 +246,10 @@ CompletionRequest parse_completion(const std::string& body, bool chat,
   if (const Json* const stop = members.find("stop"); stop != nullptr)
     take_stop(*stop, limits, request);
   take_logprobs(members, limits, request);
+  if (const Json* const memory = members.find("memory"); memory != nullptr) {
+    if (!memory->is_object()) refuse("memory: takes an object of options");
+    if (!memory->empty()) request.memory = core::dump(*memory);
+  }
   refuse_unknown(members, request);
   if (request.stream && request.logprobs) refuse("logprobs: not with stream");
   if (chat) {
@@ -285,19 +289,20 @@ OrderedJson completion_json(const CompletionHead& head,
   return json;
 }
 
-OrderedJson completion_chunk(const CompletionHead& head, std::int64_t index,
-                             const std::string& text, const std::string& finish, bool first) {
+OrderedJson completion_chunk(const CompletionHead& head, const CompletionChoice& piece,
+                             bool first) {
   OrderedJson json = head_json(head, true);
-  OrderedJson one{{"index", index}};
+  OrderedJson one{{"index", piece.index}};
   if (head.chat) {
     one["delta"] = OrderedJson::object();
     if (first) one["delta"]["role"] = "assistant";
-    if (first || !text.empty()) one["delta"]["content"] = text;
+    if (first || !piece.text.empty()) one["delta"]["content"] = piece.text;
   } else {
-    one["text"] = text;
+    one["text"] = piece.text;
   }
   one["logprobs"] = nullptr;
-  one["finish_reason"] = finish.empty() ? OrderedJson() : OrderedJson(finish);
+  one["finish_reason"] = piece.finish.empty() ? OrderedJson() : OrderedJson(piece.finish);
+  if (!piece.extra.is_null()) one["tessera"] = piece.extra;
   json["choices"] = OrderedJson::array({std::move(one)});
   return json;
 }

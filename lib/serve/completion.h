@@ -39,6 +39,8 @@ struct CompletionRequest {
   std::optional<std::uint64_t> seed;
   bool echo = false, stream = false, usage = false;  ///< usage: a stream ends with it
   std::optional<std::int64_t> logprobs;              ///< so many likely words of each token
+  /// Options of memories that differ from the server's, as a JSON object; empty: none differ.
+  std::string memory;
 };
 
 /// Throws HttpError 400 naming the member that is wrong, or that changes a text in a way that is
@@ -57,7 +59,7 @@ struct CompletionToken {
 struct CompletionChoice {
   std::int64_t index = 0;
   std::string text;    ///< with the prompt, where it is echoed
-  std::string finish;  ///< "stop" or "length"
+  std::string finish = {};  ///< "stop" or "length"
   std::optional<std::vector<CompletionToken>> tokens = {};
   core::OrderedJson extra = {};  ///< of Tessera: citations; null: nothing
 };
@@ -78,8 +80,8 @@ core::OrderedJson completion_json(const CompletionHead& head,
                                   const std::vector<CompletionChoice>& choices,
                                   const CompletionUsage& usage);
 /// An event of a stream: more of a text, or, with a `finish`, its end. `first`: of a chat's text.
-core::OrderedJson completion_chunk(const CompletionHead& head, std::int64_t index,
-                                   const std::string& text, const std::string& finish, bool first);
+core::OrderedJson completion_chunk(const CompletionHead& head, const CompletionChoice& piece,
+                                   bool first);
 /// The last one, where the request asked for it.
 core::OrderedJson usage_chunk(const CompletionHead& head, const CompletionUsage& usage);
 /// {"error": {"message", "type", "code"}} of an HTTP status.

@@ -5,9 +5,9 @@
 namespace serve {
 namespace {
 
-// Drawn with the same settings of all rows.
+// Drawn with the same settings of all rows, with the same memories.
 bool go_together(const CompletionRequest& a, const CompletionRequest& b) {
-  return a.n == b.n && a.top_k == b.top_k && a.top_p == b.top_p;
+  return a.n == b.n && a.top_k == b.top_k && a.top_p == b.top_p && a.memory == b.memory;
 }
 
 }  // namespace

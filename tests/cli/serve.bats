@@ -106,11 +106,79 @@ END
   port=$one
 }
 
+@test "a request has memories of its own; the next one has the server's again" {
+  ask '{"prompt": "The cat sat. The cat", "temperature": 0, "max_tokens": 8}' >plain
+  ask '{"prompt": "The cat sat. The cat", "temperature": 0, "max_tokens": 8, "memory": {"cache": 100, "cache_lambda": 0.9}}' >cached
+  ask '{"prompt": "The cat sat. The cat", "temperature": 0, "max_tokens": 8, "memory": {}}' >again
+  sample -m model -t bytes --prompt 'The cat sat. The cat' --temperature 0 --max-tokens 8 --cache 100 --cache-lambda 0.9 --json >sampled
+  jq -e --slurpfile s sampled '.choices[0].text == $s[0].text' cached
+  [ "$(jq -c .choices plain)" = "$(jq -c .choices again)" ] && [ "$(jq -c .choices plain)" != "$(jq -c .choices cached)" ]
+  echo '{"text": "The cat sat. The cat sat."}' | score -q -m model -t bytes --cache 100 --cache-lambda 0.9 - >scored
+  ask '{"prompt": "The cat sat. The cat sat.", "max_tokens": 0, "echo": true, "logprobs": 0, "memory": {"cache": 100, "cache_lambda": 0.9}}' |
+    jq -e --slurpfile s scored '([.choices[0].logprobs.token_logprobs[] | numbers] | add) - $s[0].log_prob | fabs < 1e-4'
+  for memory in '{"datastore": ["/etc"]}' '{"cache": -1}' '{"cache_lambda": 2}' '{"model": "x"}'; do
+    [ "$(status -d "{\"prompt\": \"x\", \"memory\": $memory}" "localhost:$port/v1/completions")" -eq 400 ]
+    jq -e '.error.message | startswith("memory: ")' answer
+  done
+  ask '{"prompt": "The cat sat. The cat", "temperature": 0, "max_tokens": 8}' | jq -e --slurpfile p plain '.choices == $p[0].choices'
+}
+
+@test "the page at / asks, and shows what gave a token" {
+  curl -sS "localhost:$port/" >page.html
+  grep -q '<title>' page.html && ! grep -qE '(src|href)=|@STYLE@' page.html
+  command -v chromium >/dev/null || skip 'chromium is missing: the page was not clicked through'
+  mkdir told
+  printf 'Once there was a cat.\nOnce there was a cow.\n' >told/cat.txt
+  tokenize -q -t bytes --recursive told -o told.shard.zst
+  build-datastore --metric ip -q -m model told.shard.zst -o told-store >/dev/null
+  start told -t bytes --datastore told-store --k 8 --combine both --cite
+  local at
+  at=$(cat told.port)
+  # What a person would do, in a page that the server itself sends: chromium runs what follows the page's own script.
+  python3 - "$at" <<'END' >driver.py.out
+import http.server, sys, threading, urllib.request, subprocess
+at = sys.argv[1]
+page = urllib.request.urlopen(f"http://127.0.0.1:{at}/").read().decode()
+click = """
+<script>
+document.getElementById("prompt").value = "Once there";
+document.getElementById("temperature").value = "0";
+document.getElementById("ask").requestSubmit();
+setInterval(() => {
+  const token = document.querySelector("#text .c");
+  if (token && !document.querySelector("#detail li")) token.click();
+}, 50);
+</script>
+</body>"""
+# The same origin: a server in front that hands the page out and passes requests on.
+class Front(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_): pass
+    def answer(self, status, kind, body):
+        self.send_response(status); self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body))); self.end_headers(); self.wfile.write(body)
+    def do_GET(self):
+        if self.path == "/": return self.answer(200, "text/html; charset=utf-8", page.replace("</body>", click).encode())
+        with urllib.request.urlopen(f"http://127.0.0.1:{at}{self.path}") as r: self.answer(200, r.headers["Content-Type"], r.read())
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{at}{self.path}", body)) as r:
+            self.answer(200, r.headers["Content-Type"], r.read())
+front = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Front)
+threading.Thread(target=front.serve_forever, daemon=True).start()
+dom = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom",
+                      f"http://127.0.0.1:{front.server_port}/"], capture_output=True, text=True, timeout=60).stdout
+print(dom)
+END
+  kill -TERM "$(cat told.pid)"
+  grep -q 'class="where">cat.txt:[12]<' driver.py.out
+  grep -q '<span id="model">model</span>' driver.py.out
+}
+
 @test "the other paths; what is not known is refused by name" {
   curl -sS "localhost:$port/health" | jq -e '.status == "ok"'
   curl -sS "localhost:$port/v1/models" | jq -e '.data[0].id == "model"'
   curl -sS "localhost:$port/metrics" | grep -q '^tessera_completion_tokens_total [1-9]'
-  for path in / /etc/passwd /../../etc/passwd /v1/completions/../../etc/passwd '/%2e%2e/%2e%2e/etc/passwd' /model/config.json; do
+  for path in /index.html /etc/passwd /../../etc/passwd /v1/completions/../../etc/passwd '/%2e%2e/%2e%2e/etc/passwd' /model/config.json; do
     [ "$(status --path-as-is "localhost:$port$path")" -eq 404 ]
     ! grep -q root: answer
   done

@@ -7,6 +7,7 @@
 #include "core/io.h"
 #include "infer/answers/joint_tokens.h"
 #include "infer/score/report.h"
+#include "infer/stores/stores.h"
 #include "infer/windows/begin.h"
 #include "model/adapter.h"
 #include "model/model_chat.h"
@@ -113,22 +114,33 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
   const Protocol* const protocol = find_protocol(windows.protocol);
   if (protocol != nullptr && windows.begin == "auto" && empty_.empty())
     empty_ = {*open_beginning(protocol, tokenizer_.get(), loaded_.folder)};
-  auto beside = open_beside(options_.memory, loaded_, options_.reach, windows, device_,
-                            nn::dtype(options_.compute.precision));
-  windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
+  beside_ = open_beside(options_.memory, loaded_, options_.reach, windows, device_,
+                        nn::dtype(options_.compute.precision));
+  own_windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
   if (windows.begin_of == "window") {
     if (empty_.empty())
       fail(Code::usage, "--begin-of window: {} has no token to begin with; give --begin",
            loaded_.folder);
-    windows_.window_token = empty_[0];
+    own_windows_.window_token = empty_[0];
   }
-  memory_ = plan_memory(options_.memory, windows_, loaded_, std::move(beside));
+  windows_ = own_windows_;
   plan_retrieval(options_.retrieve, windows_.window, loaded_).put_into(windows_);
-  memory_.expect_probabilities();
-  if (options_.cite) citer_.emplace(memory_, tokenizer_, options_.cite_most);
   if (!options_.verbalizers.empty()) read_verbalizers();
   loaded_.model->eval();
   engine_.emplace(*loaded_.model, device_);
+  remember_by(options_.memory);
+}
+
+void Answerer::remember_by(const MemoryOptions& memory) {
+  const StoreOpener open = [&](const auto& folders, const auto& loaded) {
+    if (opened_ == nullptr) opened_ = open_stores(folders, loaded);
+    return opened_;
+  };
+  MemoryPlan planned = plan_memory(memory, own_windows_, loaded_, beside_, open);
+  planned.expect_probabilities();
+  memory_ = std::move(planned);
+  citer_.reset();
+  if (options_.cite) citer_.emplace(memory_, tokenizer_, options_.cite_most);
   scorer_.emplace(*loaded_.model, *engine_, windows_, memory_,
                   static_cast<std::int64_t>(tokenizer_->size()),
                   TokenWants{citer_ ? &*citer_ : nullptr, options_.likely > 0, options_.likely});

@@ -62,6 +62,8 @@ class Answerer {
   /// Of each text the scores of its tokens behind the first, as those of a request's text, with
   /// details where options.likely asks for words. Nothing is put in front of a text.
   std::vector<TokenScores> score_tokens(const std::vector<std::vector<std::int64_t>>& texts);
+  /// Memories from here on; see Generator::remember_by().
+  void remember_by(const MemoryOptions& memory);
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   /// Lines about the window: it is longer than the model's positions; contexts so far were cut.
   std::string window_note() const { return long_window_note(windows_, loaded_.folder); }
@@ -100,9 +102,11 @@ class Answerer {
   std::optional<text::SpecialText> special_text_;
   std::string special_note_;
   std::optional<text::Chat> chat_;
-  std::vector<std::int64_t> begin_;  // what stands before every text and context
-  std::vector<std::int64_t> empty_;  // what stands in the place of an empty context
-  WindowPlan windows_;
+  std::vector<std::int64_t> begin_;   // what stands before every text and context
+  std::vector<std::int64_t> empty_;   // what stands in the place of an empty context
+  WindowPlan own_windows_, windows_;  // the second with passages before its windows
+  std::vector<std::shared_ptr<const BesideModel>> beside_;
+  std::shared_ptr<const Stores> opened_;
   MemoryPlan memory_;
   std::map<std::string, std::vector<std::string>> verbalizers_;
   // Contexts are long, and its products of many rows are the faster ones.

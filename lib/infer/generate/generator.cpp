@@ -43,7 +43,7 @@ struct Generator::Word {
 
 Generator::Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
                      torch::Device device, bool record)
-    : loaded_(std::move(loaded)), options_(std::move(options)), device_(device) {
+    : loaded_(std::move(loaded)), options_(std::move(options)), device_(device), record_(record) {
   options_.check();
   check_translation();
   read_tokenizer();
@@ -54,19 +54,27 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
     sources_.emplace(options_.translation, tokenizer_, context, loaded_.folder);
     if (windows.window == 0) windows.window = context.value_or(kBoundless);
   }
-  auto beside = open_beside(memory, loaded_, options_.reach, windows, device);
-  const WindowPlan plan = plan_windows(windows, *loaded_.model, loaded_.facts);
-  const MemoryPlan memories = plan_memory(memory, plan, loaded_, std::move(beside));
-  window_ = plan.window;
-  window_note_ = long_window_note(plan, loaded_.folder);
-  const RetrievePlan retrieve = plan_retrieval(options_.retrieve, window_, loaded_);
+  beside_ = open_beside(memory, loaded_, options_.reach, windows, device);
+  windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
+  window_ = windows_.window;
+  window_note_ = long_window_note(windows_, loaded_.folder);
+  retrieve_ = plan_retrieval(options_.retrieve, window_, loaded_);
+  engine_ = make_engine(*loaded_.model, device, parse_precision(options_.weights), record);
+  remember_by(memory);
+}
+
+void Generator::remember_by(const MemoryOptions& memory) {
+  const StoreOpener open = [&](const auto& folders, const auto& loaded) {
+    if (opened_ == nullptr) opened_ = open_stores(folders, loaded);
+    return opened_;
+  };
+  const MemoryPlan memories = plan_memory(memory, windows_, loaded_, beside_, open);
+  check_memories(memories);
   stores_ = memories.lookup();
-  check_memories(memories, retrieve);
-  const Precision precision = parse_precision(options_.weights);
-  engine_ = make_engine(*loaded_.model, device, precision, record);
+  citer_.reset();
   if (options_.cite) citer_.emplace(memories, tokenizer_, options_.cite_most);
-  session_.emplace(*engine_, *loaded_.model, window_, memories, device, precision, retrieve,
-                   record);
+  session_.emplace(*engine_, *loaded_.model, window_, memories, device_,
+                   parse_precision(options_.weights), retrieve_, record_);
 }
 
 // An encoder-decoder translates, and nothing else does.
@@ -99,16 +107,16 @@ void Generator::read_tokenizer() {
 }
 
 // Spans come from stores, and several passages are mixed without any memory.
-void Generator::check_memories(const MemoryPlan& memories, const RetrievePlan& retrieve) const {
-  if (options_.spans.longest > 0 && stores_ == nullptr)
+void Generator::check_memories(const MemoryPlan& memories) const {
+  if (options_.spans.longest > 0 && memories.lookup() == nullptr)
     core::fail(Code::usage, "--spans: there is nothing to take them from; add --datastore");
-  if (options_.spans.longest > 0) stores_->expect_followable();
-  if (retrieve.mix > 1 && memories.any())
+  if (options_.spans.longest > 0) memories.lookup()->expect_followable();
+  if (retrieve_.mix > 1 && memories.any())
     core::fail(
         Code::usage,
         "--retrieve-mix {}: memories, datastores, n-grams and further models take no part where "
         "passages are mixed; leave them out, with --memory none",
-        retrieve.mix);
+        retrieve_.mix);
 }
 
 std::span<const float> Generator::row_of(const torch::Tensor& rows, std::int64_t row) const {

@@ -74,6 +74,9 @@ class Generator {
 
   /// How words are chosen from here on, and how many texts a prompt has; see GeneratorOptions.
   void draw_by(std::int64_t top_k, double top_p, std::int64_t samples);
+  /// Memories from here on. Stores and further models that are open are not opened again. Throws as
+  /// the constructor does, and leaves what was there.
+  void remember_by(const MemoryOptions& memory);
 
   const GeneratorOptions& options() const { return options_; }
   /// Those that run() was given so far: the number of the next one.
@@ -102,7 +105,7 @@ class Generator {
   struct Search;
   void check_translation() const;
   void read_tokenizer();
-  void check_memories(const MemoryPlan& memories, const RetrievePlan& retrieve) const;
+  void check_memories(const MemoryPlan& memories) const;
   void set_own(Start& start, const Prompt& prompt) const;
   std::vector<Start> starts_of(const std::vector<Prompt>& prompts, const GeneratorWatch& watch);
   void open_rows(const std::vector<Start>& starts);
@@ -139,7 +142,13 @@ class Generator {
   std::unique_ptr<Engine> engine_;
   std::optional<Session> session_;
   std::optional<Citer> citer_;
-  std::shared_ptr<const Stores> stores_;
+  // What memories are planned with, and what is open of them.
+  WindowPlan windows_;
+  RetrievePlan retrieve_;
+  std::vector<std::shared_ptr<const BesideModel>> beside_;
+  std::shared_ptr<const Stores> opened_;
+  std::shared_ptr<const Stores> stores_;  // that take part
+  bool record_;
   std::uint64_t prompts_ = 0, tokens_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "infer/serve/request_memory.h"
 #include "model/model_chat.h"
 
 namespace infer {
@@ -85,6 +86,26 @@ Completer::Completer(const CompleterOptions& options) : options_(options) {
   } catch (const core::Error&) {
     if (!options_.system.empty()) throw;
   }
+}
+
+// The memories that jobs which go together ask for. False: they are told what is wrong with them.
+bool Completer::remember(const std::vector<serve::JobPtr>& jobs) {
+  const auto& asked = jobs.front()->request.memory;
+  if (asked == memory_) return true;
+  const auto set = [&](const MemoryOptions& memory) {
+    generator_->remember_by(memory);
+    answerer_->remember_by(memory);
+  };
+  try {
+    set(asked.empty() ? options_.memory : request_memory(options_.memory, asked));
+    memory_ = asked;
+    return true;
+  } catch (const core::Error& error) {
+    for (const auto& job : jobs) job->fail(kWrong, std::string("memory: ") + error.what());
+  }
+  set(options_.memory);
+  memory_.clear();
+  return false;
 }
 
 // Its prompts become texts, or it is told why not.
@@ -245,6 +266,7 @@ void Completer::tell_choices(std::vector<Text>& texts) {
 
 void Completer::complete(const std::vector<serve::JobPtr>& jobs, serve::ServeCounts& counts) {
   const auto start = std::chrono::steady_clock::now();
+  if (!remember(jobs)) return;
   std::vector<Text> texts;
   for (const auto& job : jobs) open(job, texts);
   const auto fail_all = [&](const std::string& why) {

@@ -46,6 +46,7 @@ class Completer {
 
  private:
   struct Text;
+  bool remember(const std::vector<serve::JobPtr>& jobs);
   void open(const serve::JobPtr& job, std::vector<Text>& texts);
   void draw(const std::vector<serve::JobPtr>& jobs, std::vector<Text>& texts);
   void tell_choices(std::vector<Text>& texts);
@@ -60,6 +61,7 @@ class Completer {
   std::optional<Generator> generator_;
   std::optional<Answerer> answerer_;
   std::optional<text::Chat> chat_;
+  std::string memory_;  // what the last request asked of memories
 };
 
 }  // namespace infer

@@ -235,7 +235,7 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
   context.loaded = &loaded;
   context.open = &open;
   MemoryPlan plan = plan_of(options, context);
-  plan.with.models = std::move(beside);
+  if (!plan.with.shares.empty()) plan.with.models = std::move(beside);
   return plan;
 }
 

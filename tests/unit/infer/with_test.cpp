@@ -29,7 +29,7 @@ std::shared_ptr<infer::BesideModel> with_of(const std::string& arch, std::int64_
 }
 
 // An LSTM whose State goes on and a transformer of a smaller window, beside a transformer.
-struct Case {
+struct WithCase {
   tiny::Text text = tiny::text_of({90, 40, 0, 61});
   tiny::Shard shard{text};
   nn::Model model = tiny::model_of("transformer");
@@ -84,7 +84,7 @@ DOCTEST_TEST_CASE("shares: given, or alike of what is left; a folder may have a 
 }
 
 DOCTEST_TEST_CASE("a mixture is the sum of what each model gives alone, whatever their windows") {
-  Case of;
+  WithCase of;
   nn::Model& model = of.model;
   for (const bool by_document : {false, true}) {
     auto windows = tiny::windows_of(32, 13);
@@ -125,7 +125,7 @@ DOCTEST_TEST_CASE("a mixture is the sum of what each model gives alone, whatever
 }
 
 DOCTEST_TEST_CASE("a token that the windows of a further model leave out is the others'") {
-  Case of;
+  WithCase of;
   nn::Model& model = of.model;
   const auto windows = tiny::windows_of(32, 32);
   infer::MemoryPlan plan;
@@ -220,7 +220,7 @@ DOCTEST_TEST_CASE("passages: texts as data sets, continuations as texts that end
 }
 
 DOCTEST_TEST_CASE("tuning finds the best shares of a grid, by trying each") {
-  Case of;
+  WithCase of;
   nn::Model& model = of.model;
   const auto windows = tiny::windows_of(32, 32);
   auto options = tiny::memory_of("none");
@@ -313,7 +313,7 @@ DOCTEST_TEST_CASE("a gate gives a further model its share, in windows and token 
 
 DOCTEST_TEST_CASE(
     "a further model's gate is fitted, no worse than its best constant, and reads back") {
-  Case of;
+  WithCase of;
   const auto windows = tiny::windows_of(32, 32);
   auto options = tiny::memory_of("none");
   options.with.models = {"lstm:gate", "transformer:0.3"};

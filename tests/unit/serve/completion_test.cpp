@@ -81,7 +81,7 @@ DOCTEST_TEST_CASE("a member that is wrong, or would change a text unseen, is nam
            {R"({"prompt": "a", "temperature": "hot"})", "temperature"},
            {R"({"prompt": "a", "top_p": 0})", "top_p"},
            {R"({"prompt": "a", "n": 65})", "n:"},
-           {R"({"prompt": ["a", "b"], "n": 64})", "prompt: takes 1 texts"},
+           {R"({"prompt": ["a", "b"], "n": 64})", "prompt: takes 64 texts at most, 64 of each prompt"},
            {R"({"prompt": "a", "stop": ""})", "stop"},
            {R"({"prompt": "a", "stop": [1]})", "stop"},
            {R"({"prompt": "a", "echo": 1})", "echo"},
@@ -91,8 +91,9 @@ DOCTEST_TEST_CASE("a member that is wrong, or would change a text unseen, is nam
            {R"({"prompt": "a", "best_of": 2})", "best_of"},
            {R"({"prompt": "a", "suffix": "x"})", "suffix"},
            {R"({"prompt": "a", "logit_bias": {"1": 2}})", "logit_bias"},
-           {R"({"prompt": "a", "memory": {"datastore": "/etc"}})", "memory"}})
-    DOCTEST_CHECK_MESSAGE(refused(wrong.body).find(wrong.part) != std::string::npos, wrong.body);
+           {R"({"prompt": "a", "memory": [1]})", "memory: takes an object"}})
+    DOCTEST_CHECK_MESSAGE(refused(wrong.body).find(wrong.part) != std::string::npos,
+                          std::string(wrong.body), ": ", refused(wrong.body));
   DOCTEST_CHECK(refused("{}", true).find("messages") != std::string::npos);
   DOCTEST_CHECK(refused(R"({"messages": [], "tools": [1]})", true).find("tools") !=
                 std::string::npos);
@@ -115,31 +116,36 @@ DOCTEST_TEST_CASE("answers have the shapes that clients read; a token that is no
   DOCTEST_CHECK(serve::completion_json(chat, {choice}, {})["choices"].dump() ==
                 R"([{"index":1,"message":{"role":"assistant","content":"ab"},"logprobs":null,)"
                 R"("finish_reason":"stop","tessera":{"citations":null}}])");
-  DOCTEST_CHECK(serve::completion_chunk(head, 0, "x", "", true)["choices"].dump() ==
+  DOCTEST_CHECK(serve::completion_chunk(head, {0, "x"}, true)["choices"].dump() ==
                 R"([{"index":0,"text":"x","logprobs":null,"finish_reason":null}])");
-  DOCTEST_CHECK(serve::completion_chunk(chat, 0, "x", "", true)["choices"][0]["delta"].dump() ==
+  DOCTEST_CHECK(serve::completion_chunk(chat, {0, "x"}, true)["choices"][0]["delta"].dump() ==
                 R"({"role":"assistant","content":"x"})");
-  DOCTEST_CHECK(serve::completion_chunk(chat, 0, "", "length", false)["choices"].dump() ==
+  DOCTEST_CHECK(serve::completion_chunk(chat, {0, "", "length"}, false)["choices"].dump() ==
                 R"([{"index":0,"delta":{},"logprobs":null,"finish_reason":"length"}])");
 }
 
 DOCTEST_TEST_CASE("requests with the same settings go together, and no more than fit") {
   serve::JobQueue queue(5);
   const auto a = job(R"({"prompt": ["a", "b"]})"), b = job(R"({"prompt": "b", "top_k": 2})"),
-             c = job(R"({"prompt": "c", "temperature": 0})"), d = job(R"({"prompt": ["d", "e"]})"),
-             e = job(R"({"prompt": "e"})"), f = job(R"({"prompt": "f"})");
+             c = job(R"({"prompt": "c", "temperature": 0, "memory": {}})"),
+             d = job(R"({"prompt": ["d", "e"]})"), e = job(R"({"prompt": "e"})"),
+             f = job(R"({"prompt": "f"})");
   for (const auto& one : {a, b, c, d, e}) DOCTEST_CHECK(queue.push(one));
   DOCTEST_CHECK(!queue.push(f));
   const std::chrono::milliseconds soon(10);
+  const auto with_cache = job(R"({"prompt": "a", "memory": {"cache": 9}})");
+  DOCTEST_CHECK(with_cache->request.memory == R"({"cache":9})");
   e->cancel();
   DOCTEST_CHECK(queue.next(4, soon) == std::vector{a, c});
   DOCTEST_CHECK(queue.next(4, soon) == std::vector{b});
   DOCTEST_CHECK(queue.next(1, soon) == std::vector{d});  // more than fit alone
   DOCTEST_CHECK(queue.next(4, soon).empty());
   DOCTEST_CHECK(queue.push(f));
+  DOCTEST_CHECK(queue.push(with_cache));
   queue.close();
   DOCTEST_CHECK(!queue.push(e));
   DOCTEST_CHECK(queue.next(4, soon) == std::vector{f});
+  DOCTEST_CHECK(queue.next(4, soon) == std::vector{with_cache});
 }
 
 DOCTEST_TEST_CASE("a client sees what is told, in order") {

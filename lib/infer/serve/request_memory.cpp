@@ -1,0 +1,67 @@
+#include "infer/serve/request_memory.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "core/json.h"
+
+namespace infer {
+namespace {
+
+using core::Code;
+using core::fail;
+using core::Json;
+
+// Options whose values are names of files, or were read from files.
+bool names_files(const core::Field& field) {
+  return std::holds_alternative<std::vector<std::string>*>(field.target);
+}
+
+std::string text_of(const std::string& name, const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_structured() || value.is_null())
+    fail(Code::usage, "{}: takes a number, a text, true or false", name);
+  return core::dump(value);
+}
+
+void take(const core::Field& field, const std::string& name, const Json& value) {
+  if (names_files(field)) {
+    if (!value.is_array() || !value.empty())
+      fail(Code::usage, "{}: is named where the server starts; [] leaves it out", name);
+    std::get<std::vector<std::string>*>(field.target)->clear();
+    return;
+  }
+  std::vector<std::string> values;
+  if (value.is_array() && field.is_list()) {
+    for (const Json& one : value) values.push_back(text_of(name, one));
+  } else {
+    values.push_back(text_of(name, value));
+  }
+  try {
+    core::assign(field, values);
+  } catch (const core::Error& error) {
+    fail(Code::usage, "{}", error.what());
+  }
+}
+
+}  // namespace
+
+MemoryOptions request_memory(const MemoryOptions& started, const std::string& asked) {
+  MemoryOptions memory = started;
+  const auto fields = core::list_fields(memory).all();
+  const Json json = core::parse_json(asked, "memory");
+  for (const auto& [name, value] : json.items()) {
+    std::string key = name;
+    std::replace(key.begin(), key.end(), '-', '_');
+    const auto field = std::find_if(fields.begin(), fields.end(),
+                                    [&](const auto& one) { return one.key() == key; });
+    if (field == fields.end() || key == "tuned_on")
+      fail(Code::usage, "{}: is no option of a memory", name.substr(0, 40));
+    take(*field, name, value);
+  }
+  return memory;
+}
+
+}  // namespace infer
