@@ -174,6 +174,26 @@ END
   grep -q '<span id="model">model</span>' driver.py.out
 }
 
+@test "the openai package: completions, log-probabilities, streams, errors" {
+  [ -n "${TESSERA_PEERS:-}" ] || skip "TESSERA_PEERS is not set"
+  "$TESSERA_PEERS" -c 'import openai' || skip "TESSERA_PEERS has no openai"
+  "$TESSERA_PEERS" - "$port" <<'END'
+import sys, openai
+client = openai.OpenAI(base_url=f"http://127.0.0.1:{sys.argv[1]}/v1", api_key="none")
+asked = dict(model="model", prompt="The cat", max_tokens=5, temperature=0)
+whole = client.completions.create(**asked, logprobs=2, extra_body={"memory": {"cache": 100}})
+assert len(whole.choices[0].logprobs.token_logprobs) == 5 and whole.usage.completion_tokens == 5
+plain = client.completions.create(**asked).choices[0].text
+assert "".join(event.choices[0].text for event in client.completions.create(**asked, stream=True)) == plain
+assert [model.id for model in client.models.list().data] == ["model"]
+try:
+    client.completions.create(model="model", prompt="x", n=9)
+    raise SystemExit("9 texts were not refused")
+except openai.BadRequestError:
+    pass
+END
+}
+
 @test "the other paths; what is not known is refused by name" {
   curl -sS "localhost:$port/health" | jq -e '.status == "ok"'
   curl -sS "localhost:$port/v1/models" | jq -e '.data[0].id == "model"'
