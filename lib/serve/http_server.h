@@ -1,6 +1,7 @@
 #pragma once
-// A small HTTP/1.1 server for few clients: a thread a connection, every wait and every size
-// bounded. It knows no files.
+// A small HTTP/1.1 server for few clients: one thread for each connection, every wait and every
+// size bounded. It knows no files. Debian 12's cpp-httplib (0.11.4) bounds neither the headers of a
+// request nor the time that a slow sender holds a thread, which is why it is not used.
 
 #include <chrono>
 #include <condition_variable>
