@@ -90,7 +90,7 @@ endfunction()
 function(tessera_room name)
   cmake_parse_arguments(ROOM "TORCH" "" "DEPENDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/${name}/*.cpp ${CMAKE_SOURCE_DIR}/lib/${name}/*/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "_plugin\\.cpp$")  # cmake/Cuda.cmake
+  list(FILTER sources EXCLUDE REGEX "_plugin\\.cpp$")  # cmake/Cuda.cmake, cmake/Parquet.cmake
   if(NOT TESSERA_SGEMM)
     list(FILTER sources EXCLUDE REGEX "/lib/nn/product/")
   endif()

@@ -60,8 +60,8 @@ int learn_tokenizer(const Options& options, const cli::Context& context) {
   cli::Progress reading(context, "count words", "bytes", text::total_bytes(options.files));
   cli::Progress learning(context, "learn", "tokens", options.learn.options().vocabulary_size);
   const auto tokenizer = text::learn_tokenizer(
-      options.files, options.text.documents(), options.learn, static_cast<int>(context.jobs),
-      {reading.counter(), learning.counter(), cli::noter(context)});
+      options.files, options.text.documents(false, static_cast<int>(context.jobs)), options.learn,
+      static_cast<int>(context.jobs), {reading.counter(), learning.counter(), cli::noter(context)});
   write_tokenizer(context, *tokenizer);
   cli::note(context, text::shortfall(*tokenizer, options.learn));
   return 0;

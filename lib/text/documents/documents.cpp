@@ -12,6 +12,7 @@
 #include "core/json_line.h"
 #include "core/plain_text.h"
 #include "shard/unpacked_source.h"
+#include "text/documents/parquet_reader.h"
 #include "text/documents/wikitext.h"
 
 namespace text {
@@ -336,17 +337,32 @@ Format format_of(std::string_view name) {
   if (name == "jsonl") return Format::jsonl;
   if (name == "lines") return Format::lines;
   if (name == "wikitext") return Format::wikitext;
-  fail(Code::usage, "no format {}; text, jsonl, lines and wikitext are", name);
+  if (name == "parquet") return Format::parquet;
+  fail(Code::usage, "no format {}; text, jsonl, lines, wikitext and parquet are", name);
 }
 
-bool are_json_lines(const std::vector<std::string>& paths) {
-  const std::string* json = nullptr;
+namespace {
+
+// All of them, or none.
+bool all_are(const std::vector<std::string>& paths, bool (*is)(const std::string&),
+             const char* what) {
+  const std::string* some = nullptr;
   const std::string* other = nullptr;
-  for (const auto& path : paths) (is_json_lines(path) ? json : other) = &path;
-  if (json != nullptr && other != nullptr)
-    fail(Code::usage, "{}: JSON lines, {} is none: give --format for both, or encode them apart",
-         *json, *other);
-  return json != nullptr;
+  for (const auto& path : paths) (is(path) ? some : other) = &path;
+  if (some != nullptr && other != nullptr)
+    fail(Code::usage, "{}: {}, {} is none: give --format for both, or encode them apart", *some,
+         what, *other);
+  return some != nullptr;
+}
+
+}  // namespace
+
+bool are_json_lines(const std::vector<std::string>& paths) {
+  return all_are(paths, is_json_lines, "JSON lines");
+}
+
+bool are_parquet(const std::vector<std::string>& paths) {
+  return all_are(paths, is_parquet, "a Parquet file");
 }
 
 ByteRange range_of(const core::Part& part, const std::vector<std::string>& paths) {
@@ -366,6 +382,7 @@ ByteRange range_of(const core::Part& part, const std::vector<std::string>& paths
 
 std::unique_ptr<DocumentReader> read_documents(const std::vector<std::string>& paths,
                                                DocumentOptions options, CutFunction cut) {
+  if (options.format == Format::parquet) return read_parquet(paths, std::move(options));
   return std::make_unique<FileReader>(paths, std::move(options), std::move(cut));
 }
 

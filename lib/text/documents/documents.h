@@ -17,7 +17,7 @@
 
 namespace text {
 
-enum class Format { text, jsonl, lines, wikitext };
+enum class Format { text, jsonl, lines, wikitext, parquet };
 /// Throws Error{usage}.
 Format format_of(std::string_view name);
 
@@ -56,8 +56,10 @@ struct DocumentOptions {
   /// stdin, or a file with another `name`, alone, by its first line: jsonl if that is a JSON object
   /// with `field`.
   bool by_content = false;
-  std::string name = {};  ///< of the one file, for messages; empty: its path
+  std::string name = {};                ///< of the one file, for messages; empty: its path
   std::vector<std::string> names = {};  ///< of each file's documents; empty: none
+  std::string column = "text";          ///< parquet: the column that is the document
+  int threads = 1;                      ///< parquet: that decode
 };
 
 /// Some consecutive parts of documents.
@@ -106,6 +108,9 @@ class DocumentReader {
 /// named begins otherwise than { does (blanks and a byte order mark in front of it are passed
 /// over), Error{no_input}, Error{io}.
 bool are_json_lines(const std::vector<std::string>& paths);
+/// Whether all files begin as Parquet files do. Throws Error{usage} where some do and others do not,
+/// Error{no_input}, Error{io}.
+bool are_parquet(const std::vector<std::string>& paths);
 /// The documents of `paths` one after the other, unpacked where they are compressed; none or "-" is
 /// stdin.
 std::unique_ptr<DocumentReader> read_documents(const std::vector<std::string>& paths,

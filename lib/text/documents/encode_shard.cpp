@@ -24,6 +24,7 @@ core::OrderedJson changes_of(const TextOptions& options, Format format, bool pai
   const bool jsonl = format == Format::jsonl;
   json["format"] = pairs ? "pairs" : jsonl ? "jsonl" : options.format;
   if (jsonl) json["field"] = options.field;
+  if (format == Format::parquet) json["column"] = options.column;
   if (!options.document_separator.empty()) json["document_separator"] = options.document_separator;
   json["end_of_document"] = nullptr;
   if (mark) json["end_of_document"] = std::string(tokenizer.token(*mark));
@@ -44,12 +45,13 @@ void TextOptions::fields(core::FieldList& f) {
   const auto in_documents = f.group("Documents");
   f("format", format,
     "text: a file is a document; lines, jsonl: a line is (files named .jsonl: jsonl); "
-    "wikitext: a page is, with the line = Title = first",
-    {"text", "jsonl", "lines", "wikitext"});
+    "wikitext: a page is, with the line = Title = first; parquet: a row is",
+    {"text", "jsonl", "lines", "wikitext", "parquet"});
   f("detokenise", detokenise,
     "wikitext: undo what sets words apart ( @-@ , spaces before commas); "
     "bytes and words are still the file's");
   f("field", field, "jsonl: the member that is the text");
+  f("column", column, "parquet: the column that is the text");
   f("document-separator", document_separator,
     "text: what stands between documents; it is not encoded");
   f("end-of-document", end_of_document,
@@ -87,7 +89,7 @@ void TextOptions::check(bool encodes) const {
                "--count-newlines: words of WikiText's pages are what stands between white space");
 }
 
-DocumentOptions TextOptions::documents(bool of_bytes) const {
+DocumentOptions TextOptions::documents(bool of_bytes, int jobs) const {
   DocumentOptions made{format_of(format), field, document_separator, {}, detokenise};
   made.rules.invalid = invalid == "replace"            ? Invalid::replace
                        : invalid == "keep"             ? Invalid::keep
@@ -101,11 +103,18 @@ DocumentOptions TextOptions::documents(bool of_bytes) const {
   made.by_content = by_content;
   made.name = name;
   made.names = names;
+  made.column = column;
+  made.threads = jobs;
   return made;
 }
 
 std::string TextOptions::follow(const std::vector<std::string>& files) {
   if (!document_separator.empty()) return {};
+  if (are_parquet(files)) {
+    format = "parquet";
+    return fmt::format("{}: a Parquet file: the \"{}\" of each row is a document", files[0],
+                       column);
+  }
   if (!are_json_lines(files)) {
     by_content = true;
     return {};
@@ -147,7 +156,7 @@ EncodedShard encode_shard(const std::vector<std::string>& files, const Tokenizer
   ByteRange range;
   if (core::is_part(options.part))
     range = range_of(core::part(options.part), pairs ? std::vector{files[0]} : files);
-  DocumentOptions documents = options.documents(tokenizer->kind() == TokenizerKind::bytes);
+  DocumentOptions documents = options.documents(tokenizer->kind() == TokenizerKind::bytes, jobs);
   documents.range = range;
   const auto reader =
       pairs ? read_pairs(files[0], files[1], range, documents.rules)

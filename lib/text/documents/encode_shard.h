@@ -19,6 +19,7 @@ namespace text {
 /// How files become documents, and documents tokens, as options say it.
 struct TextOptions {
   std::string format = "text", field = "text", document_separator;  ///< see DocumentOptions
+  std::string column = "text";                                      ///< the same
   std::string end_of_document;                                      ///< see end_of_document_id()
   bool count_newlines = false;                                      ///< see EncodeOptions
   bool detokenise = false;                                          ///< see DocumentOptions
@@ -36,11 +37,11 @@ struct TextOptions {
   /// Throws Error{usage} for a part of what is not encoded (`encodes`) and for --detokenise of
   /// another format than wikitext, --count-newlines of that.
   void check(bool encodes) const;
-  /// Of a tokenizer of bytes, or another.
-  DocumentOptions documents(bool of_bytes = false) const;
-  /// Where the names of all files say JSON lines and a separator does not say text, jsonl is the
-  /// format from here on: returns a line that says so. Else nothing, and stdin is judged by its
-  /// content. Throws as are_json_lines() does.
+  /// Of a tokenizer of bytes, or another; read by `jobs` threads.
+  DocumentOptions documents(bool of_bytes = false, int jobs = 1) const;
+  /// Where the names of all files say JSON lines, or their first bytes Parquet, and a separator does
+  /// not say text, that is the format from here on: returns a line that says so. Else nothing, and
+  /// stdin is judged by its content. Throws as are_json_lines() and are_parquet() do.
   std::string follow(const std::vector<std::string>& files);
 };
 

@@ -23,6 +23,7 @@ void TextSights::add(const std::string& name, const TextSights& file) {
   nul.add(name, file.nul.count);
   replaced.add(name, file.replaced.count);
   json.add(name, file.json.count);
+  no_row.add(name, file.no_row.count);
   if (no_text.count == 0) what_is_no_text = file.what_is_no_text;
   no_text.add(name, file.no_text.count);
 }
@@ -42,6 +43,7 @@ std::vector<std::string> TextSights::notes(const TextRules& rules) const {
     note(crlf, fmt::format("{} lines end in CRLF, and the CR is text; --newlines lf leaves it out",
                            crlf.count));
   note(no_text, fmt::format("{}; its bytes are encoded as they are", what_is_no_text));
+  note(no_row, fmt::format("{} rows without a text were left out", no_row.count));
   note(nul, fmt::format("{} NUL bytes; is it a text?", nul.count));
   return lines;
 }

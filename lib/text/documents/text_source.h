@@ -32,6 +32,7 @@ struct TextSights {
   };
   Sight crlf, nul, replaced;  ///< lines that end in CRLF, NUL bytes, U+FFFD that were written
   Sight json;                 ///< files that begin as JSON does and are read as text
+  Sight no_row;               ///< rows of a table without a text, which were left out
   Sight no_text;  ///< files that begin otherwise than texts do, whose bytes are read as they are
   std::string what_is_no_text;  ///< what the first of them is
   /// What was seen in one more file.

@@ -53,7 +53,7 @@ TokenizerPtr learn_for_training(const std::vector<std::string>& files, int jobs,
   request.kind = "bpe";
   const auto hundreds = static_cast<std::int64_t>(total_bytes(files) / 25'000);
   request.vocab_size = std::clamp<std::int64_t>(hundreds * 100, 500, 16'000);
-  auto tokenizer = learn_tokenizer(files, options.documents(), request, jobs, watch);
+  auto tokenizer = learn_tokenizer(files, options.documents(false, jobs), request, jobs, watch);
   watch.note(
       fmt::format("no tokenizer was given: learned byte-level BPE of {} tokens; -t gives another",
                   tokenizer->size()));

@@ -89,8 +89,13 @@ std::string CharUnits::json() const {
   json.key("byte_fallback").raw("false").key("continuing_subword_prefix").raw("null");
   json.key("dropout").raw("null").key("end_of_word_suffix").string(kEndOfWord);
   json.key("fuse_unk").raw("false").key("ignore_merges").raw("false").key("merges").open('[');
-  for (const Merge& merge : merges_.list())
-    json.item().string(names[merge.left] + " " + names[merge.right]);
+  for (const Merge& merge : merges_.list()) {
+    const auto &left = names[merge.left], &right = names[merge.right];
+    if (left.find(' ') == left.npos && right.find(' ') == right.npos)
+      json.item().string(left + " " + right);
+    else
+      json.item().open('[').item().string(left).item().string(right).close(']');
+  }
   json.close(']').key("type").string("BPE").key("unk_token").string(unknown_name_);
   append_vocabulary(json.key("vocab"), vocabulary_, names);
   json.close('}');

@@ -1,0 +1,181 @@
+#include "text/documents/parquet_reader.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "core/build_info.h"
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/io.h"
+#include "core/plain_text.h"
+#include "text/documents/parquet_texts.h"
+
+namespace text {
+namespace {
+
+using core::Code;
+using core::fail;
+
+constexpr std::string_view kMagic = "PAR1";
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
+const ParquetLibrary& parquet_library() {
+  static const ParquetLibrary* const library = [] {
+    void* const plugin = ::dlopen("libtessera_parquet.so", RTLD_NOW | RTLD_LOCAL);
+    if (plugin == nullptr) {
+      const char* const why = ::dlerror();
+      fail(
+          Code::unavailable,
+          "--format parquet: this build has no Arrow ({}); tools/setup parquet && make, or a pipe: "
+          "see tokenize(1)",
+          why != nullptr ? why : "libtessera_parquet.so");
+    }
+    const auto table =
+        reinterpret_cast<const ParquetLibrary* (*)()>(::dlsym(plugin, "tessera_parquet"));
+    if (table == nullptr || std::strcmp(table()->build, core::build::kVersion) != 0)
+      fail(Code::unavailable,
+           "libtessera_parquet.so is of another build than this program; make both anew");
+    return table();
+  }();
+  return *library;
+}
+
+class ParquetReader : public DocumentReader {
+ public:
+  ParquetReader(std::vector<std::string> paths, DocumentOptions options)
+      : paths_(std::move(paths)), options_(std::move(options)) {
+    if (paths_.empty()) paths_.push_back("-");
+    for (const auto& path : paths_)
+      if (path == "-" || (core::exists(path) && !core::is_regular_file(path)))
+        fail(Code::usage, "{}: Parquet is read from its end, which takes a file",
+             path == "-" ? "stdin" : path);
+    if (options_.range.begin != 0 || options_.range.end != UINT64_MAX)
+      fail(Code::usage, "--part: a Parquet file has no parts by bytes; give each part its files");
+  }
+
+  bool next(Batch& batch) override {
+    batch.parts.clear();
+    batch.bytes.clear();
+    batch.format = Format::lines;
+    while (batch.parts.empty()) {
+      if (!texts_ && !open()) return false;
+      batch.source = paths_[at_];
+      batch.name = options_.names.empty() ? std::string() : options_.names[at_];
+      read(batch);
+    }
+    batch.source_bytes = finished_bytes_;
+    batch.bytes.append(Batch::kPadding, '\0');
+    return true;
+  }
+  std::vector<core::Digest> fingerprints() const override { return digests_; }
+  Format format() const override { return Format::parquet; }
+  const TextSights& sights() const override { return sights_; }
+
+ private:
+  bool open() {
+    if (at_ == paths_.size()) return false;
+    const auto& path = paths_[at_];
+    if (!is_parquet(path)) fail(Code::bad_data, "{}: is no Parquet file", path);
+    std::string error;
+    texts_.reset(parquet_library().open(
+        {path, options_.column, options_.threads, options_.rules.unpack_memory}, error));
+    if (!texts_) fail(Code::bad_data, "{}: {}", path, error);
+    row_ = 0;
+    hasher_.reset();
+    seen_ = {};
+    return true;
+  }
+
+  void read(Batch& batch) {
+    const auto& path = paths_[at_];
+    std::string error;
+    ends_.clear();
+    read_.clear();
+    if (!texts_->next(read_, ends_, error)) {
+      if (!error.empty()) fail(Code::bad_data, "{}: {}", path, error);
+      digests_.push_back(hasher_.digest());
+      sights_.add(path, seen_);
+      finished_bytes_ += total_bytes({path});
+      texts_.reset();
+      ++at_;
+      return;
+    }
+    std::size_t begin = 0;
+    for (const std::size_t end : ends_) {
+      ++row_;
+      if (end == ParquetTexts::kNone) {
+        if (options_.bad_lines == BadLines::error)
+          fail(Code::bad_data, "{}: row {}: no text in it; --bad-lines skip leaves it out", path,
+               row_);
+        ++seen_.no_row.count;
+        continue;
+      }
+      add(batch, std::string_view(read_).substr(begin, end - begin));
+      begin = end;
+    }
+  }
+
+  void add(Batch& batch, std::string_view text) {
+    const std::size_t begin = batch.bytes.size();
+    if (options_.rules.invalid == Invalid::error || options_.rules.invalid == Invalid::replace)
+      add_checked(batch.bytes, text);
+    else
+      batch.bytes += text;
+    if (options_.rules.drop_cr) drop_cr(batch.bytes, begin);
+    const auto whole = std::string_view(batch.bytes).substr(begin);
+    const std::uint64_t size = whole.size();
+    hasher_.update(std::as_bytes(std::span(&size, 1)));
+    hasher_.update(whole);
+    batch.parts.push_back({begin, batch.bytes.size(), true, false, false, row_});
+  }
+
+  void add_checked(std::string& to, std::string_view text) {
+    for (;;) {
+      const std::size_t good = core::utf8_length(text);
+      to += text.substr(0, good);
+      if (good == text.size()) return;
+      if (options_.rules.invalid == Invalid::error)
+        fail(Code::bad_data, "{}: row {}: byte {} of its text is not UTF-8; --invalid replace",
+             paths_[at_], row_, good);
+      to += kReplacement;
+      ++seen_.replaced.count;
+      text.remove_prefix(good + 1);
+    }
+  }
+
+  static void drop_cr(std::string& text, std::size_t begin) {
+    std::size_t kept = begin;
+    for (std::size_t i = begin; i < text.size(); ++i)
+      if (text[i] != '\r' || i + 1 == text.size() || text[i + 1] != '\n') text[kept++] = text[i];
+    text.resize(kept);
+  }
+
+  std::vector<std::string> paths_;
+  DocumentOptions options_;
+  std::size_t at_ = 0;
+  std::unique_ptr<ParquetTexts> texts_;  // of paths_[at_]
+  std::string read_;
+  std::vector<std::size_t> ends_;
+  std::uint64_t row_ = 0, finished_bytes_ = 0;
+  core::Hasher hasher_;
+  std::vector<core::Digest> digests_;
+  TextSights sights_, seen_;
+};
+
+}  // namespace
+
+bool is_parquet(const std::string& path) {
+  if (!core::is_regular_file(path)) return false;
+  std::string start(kMagic.size(), '\0');
+  const auto source = core::open_source(path);
+  const std::size_t n = core::read_fully(*source, std::as_writable_bytes(std::span(start)));
+  return n == kMagic.size() && start == kMagic;
+}
+
+std::unique_ptr<DocumentReader> read_parquet(const std::vector<std::string>& paths,
+                                             DocumentOptions options) {
+  return std::make_unique<ParquetReader>(paths, std::move(options));
+}
+
+}  // namespace text
