@@ -46,13 +46,13 @@ passages::TermLists read_terms(const passages::PackingData& in, const Options& o
   return passages::list_terms(in, options.pack, static_cast<int>(context.jobs), progress.counter());
 }
 
-passages::Found find_hits(const passages::Bm25& bm25, const Options& options,
-                          const cli::Context& context) {
+passages::Found find_hits(const passages::PackingData& in, const passages::Bm25& bm25,
+                          const Options& options, const cli::Context& context) {
   cli::Progress progress(context, "search", "queries");
   const auto queries = passages::queries_of(bm25.lists().size(), core::part(options.hits.part),
                                             static_cast<std::uint64_t>(options.hits.queries),
                                             static_cast<std::uint64_t>(context.seed));
-  auto found = passages::find_hits(bm25, options.pack, queries, static_cast<int>(context.jobs),
+  auto found = passages::find_hits(in, bm25, options.pack, queries, static_cast<int>(context.jobs),
                                    progress.counter());
   const bool spilled = bm25.lists().spilled();
   if (found.parts > 1 || spilled)
@@ -90,7 +90,7 @@ int pack(const Options& options, const cli::Context& context) {
   const auto lists = read_terms(in, options, context);
   const passages::Bm25 bm25(lists, {options.pack.k1, options.pack.b});
   if (!found && (options.pack.searches() || options.hits.gives_hits()))
-    found.emplace(find_hits(bm25, options, context));
+    found.emplace(find_hits(in, bm25, options, context));
   if (options.hits.gives_hits()) return write_hits(*found, in, options, context, summary);
 
   const auto seed = static_cast<std::uint64_t>(context.seed);

@@ -3,9 +3,14 @@
 # Whose p is that of train's default is the ext model itself.
 dropped = $(filter-out 0.9,$(drops))
 dropping = $(if $(filter 0.9,$(1)),$(ablated)ext,drop-$(1))
+# Orders of the text: BM25's, BM25's without hits of a segment's own articles, random. wide: of few long segments, as in the paper, where
+# one is about as long as an article.
+kinds = bm25 others random
+shapes_ordered = order $(if $(wide),wide)
+of_orders = $(foreach g,$(shapes_ordered),$(foreach k,$(kinds),$(foreach p,$(order.drops),$(foreach s,$(order.seeds),$(g)-$(k)-$(p)-$(s)))))
 models = plain local long ext ext-random ext-stopped small-plain small-local small-long small-ext small-ext-random small-ext-stopped \
   medium-plain medium-local medium-long bytes-plain bytes-local bytes-long \
-  $(foreach l,$(segments),segment-plain-$(l) segment-local-$(l)) $(dropped:%=drop-%)
+  $(foreach l,$(segments),segment-plain-$(l) segment-local-$(l)) $(dropped:%=drop-%) $(of_orders)
 
 $(foreach m,$(models),$(eval set.$(m) = words))
 $(foreach m,bytes-plain bytes-local bytes-long,$(eval set.$(m) = bytes))
@@ -36,9 +41,17 @@ $(foreach l,$(segments),$(eval train.segment-plain-$(l) = $(model.ablated) --mem
 $(foreach l,$(segments),$(eval train.segment-local-$(l) = $(model.ablated) --memory local $(call of_length,$(l))))
 $(foreach l,$(segments),$(foreach k,plain local,$(eval window.segment-$(k)-$(l) = --window $(l) --stride $(shell expr $(l) / 2))))
 
+# The ablations' model with each order, p and seed.
+define ordered
+train.order-$(1)-$(2)-$(3) = $(model.ablated) --memory local,ext --order $(OUT)/data/words.$(1).shard.zst --drop-local $(2) --seed $(3)
+train.wide-$(1)-$(2)-$(3) = $(model.ablated) $(wide) --memory local,ext --order $(OUT)/data/words.wide-$(1).shard.zst --drop-local $(2) --seed $(3)
+window.wide-$(1)-$(2)-$(3) = $(window.wide)
+endef
+$(foreach k,$(kinds),$(foreach p,$(order.drops),$(foreach s,$(order.seeds),$(eval $(call ordered,$(k),$(p),$(s))))))
+
 # What a model needs besides its data: the order.
 define order_of
-$(filter %.bm25.shard.zst %.random.shard.zst,$(train.$(1)))
+$(filter $(OUT)/data/%.shard.zst,$(train.$(1)))
 endef
 
 define model
@@ -50,8 +63,14 @@ $(foreach m,$(models),$(eval $(call model,$(m))))
 
 $(OUT)/data/%.bm25.shard.zst: $(OUT)/data/%.train.shard.zst
 	bm25-pack $(jobs) --segment $(segment.$*) $< -o $@
+$(OUT)/data/%.others.shard.zst: $(OUT)/data/%.train.shard.zst
+	bm25-pack $(jobs) --segment $(segment.$*) --other-documents $< -o $@
 $(OUT)/data/%.random.shard.zst: $(OUT)/data/%.train.shard.zst
 	bm25-pack $(jobs) --segment $(segment.$*) --method random $< -o $@
+pack.others = --other-documents
+pack.random = --method random
+$(kinds:%=$(OUT)/data/words.wide-%.shard.zst): $(OUT)/data/words.wide-%.shard.zst: $(OUT)/data/words.train.shard.zst
+	bm25-pack $(jobs) --segment $(segment.wide) $(pack.$*) $< -o $@
 
 # The windows of a model, at test and for its stores: its own, its kind's, or its set's.
 window_of = $(or $(window.$(1)),$(window.$(kind.$(1))),$(window.$(set.$(1))))
@@ -59,7 +78,7 @@ window_of = $(or $(window.$(1)),$(window.$(kind.$(1))),$(window.$(set.$(1))))
 # Stores: of the model's own training data; NAME-books, of the novels. The metric is the model's: squared distances of one trained
 # without memory (kNN-LM's), products of TRIME's.
 stores = plain local long ext ext-random ext-stopped small-plain small-local small-long small-ext small-ext-random small-ext-stopped \
-  $(dropped:%=drop-%)
+  $(dropped:%=drop-%) $(of_orders)
 fill_of = $(call window_of,$(1)) $(index:%=--index %)
 define store
 $(OUT)/store/$(1)/store.json: $(OUT)/model/$(2)/model.safetensors $(OUT)/data/$(3).train.shard.zst

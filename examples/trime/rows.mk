@@ -89,6 +89,16 @@ rows.gradient = order-bm25 stopped
 $(foreach p,$(drops),$(call row,drop-$(p), $(call dropping,$(p)), p=$(p), $(joint), $(call dropping,$(p))))
 rows.p = $(drops:%=drop-%)
 
+# Not in the paper: orders of the text by p and seed, at test without a store, with it as published, and with it interpolated alone.
+define order_rows
+$(call row,$(1)-plain, $(1), , --memory local)
+$(call row,$(1)-both,  $(1), , $(joint), $(1))
+$(call row,$(1)-own,   $(1), , --memory local --combine joint $(own), $(1))
+endef
+$(foreach m,$(of_orders),$(eval $(call order_rows,$(m))))
+rows.orders = $(foreach m,$(filter order-%,$(of_orders)),$(m)-plain $(m)-both $(m)-own)
+rows.wide-orders = $(foreach m,$(filter wide-%,$(of_orders)),$(m)-plain $(m)-both $(m)-own)
+
 # Table 12: the length L of the segments, which is the window at test too; local memory alone.
 $(foreach l,$(segments),$(call row,segment-plain-$(l), segment-plain-$(l), vanilla L=$(l), --memory none))
 $(foreach l,$(segments),$(call row,segment-local-$(l), segment-local-$(l), TrimeLM L=$(l), --memory local))
@@ -174,6 +184,17 @@ $(OUT)/significance.tsv: $(rows.main:%=$(OUT)/row/%.json)
 	    compare-ppl $(jobs) --json -o $@.pair --force $(OUT)/row/$$first.tsv $(OUT)/row/$$second.tsv; \
 	    ./tsv-line "$${title[$$first]}"$$'\t'"$${title[$$second]}" $@.pair perplexity_ratio ratio_low ratio_high p; done; done; } >$@
 	@rm $@.pair
+
+# A line a model, and the mean of the seeds behind those of an order and p.
+means = awk -F '\t' 'BEGIN { OFS = FS } NR == 1 { print; next } { print; key = $$1 OFS $$2; n[key]++; for (i = 4; i <= NF; i++) sum[key, i] += $$i } \
+  !(key in at) { at[key] = ++keys; name[keys] = key } END { for (k = 1; k <= keys; k++) { printf "%s\tmean of %d", name[k], n[name[k]]; \
+  for (i = 4; i <= NF; i++) printf "\t%.4g", sum[name[k], i] / n[name[k]]; print "" } }'
+order_line = paste <(printf '%s' '$(subst -,	,$(patsubst order-%,%,$(patsubst wide-%,%,$(1))))') \
+  $(foreach t,plain both own,<(./tsv-line '' $(OUT)/row/$(1)-$(t).json perplexity | cut -f 2));
+$(OUT)/orders.tsv: $(rows.orders:%=$(OUT)/row/%.json)
+	@{ printf 'order\tp\tseed\tlocal\tstore\tstore interpolated\n'; $(foreach m,$(filter order-%,$(of_orders)),$(call order_line,$(m))) } | $(means) >$@
+$(OUT)/wide-orders.tsv: $(rows.wide-orders:%=$(OUT)/row/%.json)
+	@{ printf 'order\tp\tseed\tlocal\tstore\tstore interpolated\n'; $(foreach m,$(filter wide-%,$(of_orders)),$(call order_line,$(m))) } | $(means) >$@
 
 # The speed of evaluation beside the plain model's.
 $(OUT)/speed.tsv: $(rows.main:%=$(OUT)/row/%.json)

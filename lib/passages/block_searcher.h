@@ -12,11 +12,6 @@
 
 namespace passages {
 
-/// Units [begin, end).
-struct UnitRange {
-  std::uint32_t begin, end;
-};
-
 /// Who uses it keeps the terms and ranges.
 struct Bm25Query {
   std::span<const TermCount> terms;         ///< each below the number of the index's terms

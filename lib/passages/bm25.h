@@ -54,6 +54,11 @@ struct Hit {
   }
 };
 
+/// Units [begin, end).
+struct UnitRange {
+  std::uint32_t begin, end;
+};
+
 /// The best units of each query.
 class Hits {
  public:

@@ -61,7 +61,9 @@ Hits search(const Bm25& bm25, std::span<const std::uint32_t> queries, const Sear
         std::vector<Bm25Query> batch;
         for (const auto unit :
              queries.subspan(i * kBatch, std::min(kBatch, queries.size() - i * kBatch)))
-          batch.push_back({lists.list(unit)});
+          batch.push_back({lists.list(unit), options.without.empty()
+                                                 ? std::span<const UnitRange>()
+                                                 : options.without.subspan(unit, 1)});
         searcher->search(views, batch, static_cast<std::uint32_t>(i * kBatch), hits);
         const std::lock_guard lock(mutex);
         progress(done += batch.size());

@@ -19,15 +19,21 @@ using core::fail;
 using shard::layout::get;
 using shard::layout::put;
 
+constexpr const char* kOther = "other_documents";
 constexpr std::string_view kMagic = "TESSHITS";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kFrontBytes = 16, kMostJson = 1 << 12, kHitBytes = 8, kDigestBytes = 16;
 constexpr std::int64_t kMostParts = 1 << 20;
 
 core::OrderedJson to_json(const SearchOf& of) {
-  return {{"data", of.data},   {"unit", of.unit}, {"segment", of.unit_length},
-          {"units", of.units}, {"top", of.top},   {"k1", of.k1},
-          {"b", of.b}};
+  return {{"data", of.data},
+          {"unit", of.unit},
+          {"segment", of.unit_length},
+          {"units", of.units},
+          {"top", of.top},
+          {"k1", of.k1},
+          {"b", of.b},
+          {kOther, of.other_documents}};
 }
 
 std::span<const std::byte> expect(shard::Input& in, std::size_t n) {
@@ -58,7 +64,8 @@ core::Part read_front(shard::Input& in, const SearchOf& of) {
     fail(Code::bad_data, "{}: damaged: is part {} of {}", in.name(), part.index, part.count);
   const auto searched = to_json(of);
   for (const auto& [key, now] : searched.items())
-    if (const auto was = json.value(key, core::Json()); was != core::Json(now))
+    if (const auto was = json.value(key, key == kOther ? core::Json(false) : core::Json());
+        was != core::Json(now))
       fail(Code::usage, "{}: its hits are of another search: {} {}, now it is {}", in.name(), key,
            core::dump(was), core::dump(now));
   in.consume(json_bytes);
@@ -112,6 +119,7 @@ SearchOf search_of(const PackingData& in, const PackOptions& options) {
   of.units = static_cast<std::uint32_t>(in.units());
   of.top = static_cast<std::uint32_t>(options.top);
   of.k1 = options.k1, of.b = options.b;
+  of.other_documents = options.other_documents;
   return of;
 }
 

@@ -3,7 +3,8 @@
 // them as one. All numbers are little-endian.
 //
 //   "TESSHITS", u32 version, u32 JSON bytes
-//   JSON: part (from 1), parts, and what was searched: data, unit, segment, units, top, k1, b
+//   JSON: part (from 1), parts, and what was searched: data, unit, segment, units, top, k1, b,
+//   other_documents
 //   for each unit of the part, in their order: u32 hits, and for each, best first, u32 unit,
 //   f32 score
 //   XXH3-128 of all before it, its low half first
@@ -44,6 +45,7 @@ struct SearchOf {
   std::uint64_t unit_length = 0;  ///< of segments, in tokens; else 0
   std::uint32_t units = 0, top = 0;
   double k1 = 0, b = 0;
+  bool other_documents = false;  ///< see PackOptions
 };
 SearchOf search_of(const PackingData& in, const PackOptions& options);
 

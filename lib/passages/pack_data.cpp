@@ -31,6 +31,7 @@ void PackOptions::fields(core::FieldList& f) {
       .bytes();
   const auto in_bm25 = f.group("BM25");
   f("top", top, "hits of a unit, itself among them").between(1, 10e3);
+  f("other-documents", other_documents, "leave out hits of the unit's own documents");
   f("k1", k1, "how slowly a repeated term saturates").between(0, 1000);
   f("b", b, "how much a unit's length counts").between(0, 1);
 }
@@ -47,6 +48,12 @@ PackingData open_packing(const std::vector<std::string>& files, const PackOption
   in.tokenizer = text::parse_tokenizer(header.tokenizer, in.data.name() + ": tokenizer");
   in.end_of_document = text::end_of_document_of(in.data, *in.tokenizer);
   if (in.units() == 0) core::fail(Code::bad_data, "{}: has no {}", in.data.name(), in.unit.name);
+  if (options.other_documents && in.data.documents().size() < 2)
+    core::fail(
+        Code::bad_data,
+        "{}: is one document, so there are no --other-documents; tokenize says with --format "
+        "and --document-separator where documents end",
+        in.data.name());
   return in;
 }
 
@@ -91,13 +98,16 @@ std::vector<std::uint32_t> queries_of(std::uint32_t units, const core::Part& par
   return own;
 }
 
-Found find_hits(const Bm25& bm25, const PackOptions& options, std::vector<std::uint32_t> queries,
-                int jobs, const PackProgress& progress) {
+Found find_hits(const PackingData& in, const Bm25& bm25, const PackOptions& options,
+                std::vector<std::uint32_t> queries, int jobs, const PackProgress& progress) {
   using Clock = std::chrono::steady_clock;
   SearchOptions how;
   how.top = static_cast<std::uint32_t>(options.top);
   how.jobs = jobs;
   how.memory = static_cast<std::uint64_t>(options.buffer_size);
+  std::vector<UnitRange> own;
+  if (options.other_documents) own = units_of_same_documents(in.data, in.unit);
+  how.without = own;
   std::uint32_t parts = 0;
   const auto start = Clock::now();
   const auto cpu_start = std::clock();
@@ -168,6 +178,7 @@ core::Digest write_order(const UnitOrder& order, const PackingData& in, const Pa
     changes["top"] = options.top;
     changes["k1"] = options.k1;
     changes["b"] = options.b;
+    if (options.other_documents) changes["other_documents"] = true;
   }
   if (options.method != "paths") changes["seed"] = seed;
   shard::Writer writer(out, header,

@@ -26,6 +26,7 @@ struct PackOptions {
                               ///< segments
   std::int64_t segment = 512, top = 20;
   double k1 = 0.9, b = 0.4;
+  bool other_documents = false;   ///< hits are of documents that the unit has no part of
   std::string method = "greedy";  ///< greedy, paths (packing.h), random
   std::int64_t buffer_size = std::int64_t{2} << 30;
   void fields(core::FieldList& f);
@@ -42,7 +43,8 @@ struct PackingData {
 
   std::uint64_t units() const { return count_units(data, unit); }
 };
-/// Throws Error{bad_data} for data without a tokenizer or units, Error{usage} for units that they
+/// Throws Error{bad_data} for data without a tokenizer, units, or other documents where only these
+/// count, Error{usage} for units that they
 /// have not, and as shard::Dataset does.
 PackingData open_packing(const std::vector<std::string>& files, const PackOptions& options);
 
@@ -68,9 +70,9 @@ struct Found {
 /// there are no more), drawn by the seed.
 std::vector<std::uint32_t> queries_of(std::uint32_t units, const core::Part& part = {},
                                       std::uint64_t most = 0, std::uint64_t seed = 1);
-/// The options.top best units of each of `queries`.
-Found find_hits(const Bm25& bm25, const PackOptions& options, std::vector<std::uint32_t> queries,
-                int jobs, const PackProgress& progress);
+/// The options.top best units of each of `queries`, of other documents where options say so.
+Found find_hits(const PackingData& in, const Bm25& bm25, const PackOptions& options,
+                std::vector<std::uint32_t> queries, int jobs, const PackProgress& progress);
 /// A line for each hit: query, unit and score with tabs between.
 void print_hits(const Found& found, core::ByteSink& out);
 

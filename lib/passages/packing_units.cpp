@@ -128,6 +128,30 @@ std::uint64_t count_units(const shard::Dataset& data, const PackingUnit& unit) {
   return Extents(data, unit).count();
 }
 
+std::vector<UnitRange> units_of_same_documents(const shard::Dataset& data,
+                                               const PackingUnit& unit) {
+  const Extents extents(data, unit);
+  const auto& ends = data.documents().end;
+  const auto n = static_cast<std::uint32_t>(extents.count());
+  std::vector<UnitRange> same(n);
+  for (std::uint32_t i = 0; i < n; ++i) same[i] = {i, i + 1};
+  if (unit.name != "segment" && unit.name != "passage") return same;
+  std::uint32_t first = 0;  // the first unit that has a token of the document, and what follows
+  std::uint64_t begin = 0;
+  for (const auto end : ends) {
+    if (end == begin) continue;
+    while (extents.end(first) <= begin) ++first;
+    std::uint32_t last = first + 1;
+    while (last < n && extents.begin(last) < end) ++last;
+    for (std::uint32_t i = first; i < last; ++i) {
+      same[i].begin = std::min(same[i].begin, first);
+      same[i].end = std::max(same[i].end, last);
+    }
+    begin = end;
+  }
+  return same;
+}
+
 void analyze_units(const shard::Dataset& data, const text::TokenizerPtr& tokenizer,
                    std::optional<std::uint32_t> end_of_document, const PackingUnit& unit, int jobs,
                    const std::function<void(AnalyzedUnits&)>& take) {

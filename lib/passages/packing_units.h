@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "passages/bm25.h"
 #include "passages/term_lists.h"
 #include "shard/dataset.h"
 #include "text/tokenizer/tokenizer.h"
@@ -23,6 +24,10 @@ struct PackingUnit {
 /// Throws Error{usage} unless the data have such units.
 void expect_units(const shard::Dataset& data, const PackingUnit& unit);
 std::uint64_t count_units(const shard::Dataset& data, const PackingUnit& unit);
+
+/// Of each unit, the units that share a document (or pair) with it, itself among them. Units cross
+/// documents, so one of these may share none with another.
+std::vector<UnitRange> units_of_same_documents(const shard::Dataset& data, const PackingUnit& unit);
 
 /// A part of the units in their order: the strings of its terms, and each unit's list of (index
 /// into `strings`, count).

@@ -83,6 +83,25 @@ fails() { # CODE WORDS COMMAND...
   [ "$(bm25-pack --dump terms pairs.shard.zst)" = $'cat sat\nred green blue\ncat sit\nblue red' ]
 }
 
+@test "--other-documents: no hit shares a document with its unit; parts say so, and one document is refused" {
+  awk -v RS= '{ gsub("\n", " "); print }' text >lines
+  tokenize -q -t bpe.json --format lines lines -o lines.shard.zst
+  segments=(--segment 16 --top 5)
+  bm25-pack -q "${segments[@]}" --other-documents --dump hits lines.shard.zst -o others
+  bm25-pack -q "${segments[@]}" --dump hits lines.shard.zst -o all
+  awk -F'\t' '$1 == $2 { n++ } END { exit n < 100 }' all
+  awk -F'\t' '$1 == $2 { exit 1 } { n++ } END { exit n < 100 }' others
+  bm25-pack -q "${segments[@]}" --other-documents lines.shard.zst -o whole.shard.zst
+  bm25-pack -q "${segments[@]}" --other-documents --part 1/2 lines.shard.zst -o first
+  bm25-pack -q "${segments[@]}" --other-documents --part 2/2 lines.shard.zst -o second
+  bm25-pack -q "${segments[@]}" --other-documents --hits first --hits second lines.shard.zst -o joined.shard.zst
+  cmp whole.shard.zst joined.shard.zst
+  fails 64 'other_documents true, now it is false' \
+    bm25-pack -q "${segments[@]}" --hits first --hits second lines.shard.zst -o x
+  fails 65 'is one document' bm25-pack -q --other-documents text.shard.zst -o x
+  [ ! -e x ]
+}
+
 @test "--dump terms: a line a unit; end-of-document tokens are no text" {
   printf 'Running dogs ran.\n\nThe DOG runs: runs\n' >lines
   tokenize -q --end-of-document '<|endoftext|>' -t bpe.json --format lines lines -o lines.shard.zst

@@ -9,7 +9,8 @@ setup_file() {
   zstdcat "$novels"/the-lost-world.txt.zst >novel
   # A paragraph a line, words apart, as WikiText has them.
   zstdcat "$novels"/the-hound-of-the-baskervilles.txt.zst >hound
-  cat hound novel | awk -v RS= '{ gsub("\n", " "); print }' | sed -E -f "$root/examples/trime/as-wikitext" >words
+  cat hound novel | awk -v RS= '{ gsub("\n", " "); print } NR % 60 == 0 { print " = Chapter " NR / 60 " = " }' |
+    sed -E -f "$root/examples/trime/as-wikitext" >words
   mkdir data books
   sed -n 1,1400p words >data/train.txt
   sed -n 1401,1500p words >data/valid.txt
@@ -127,6 +128,10 @@ EOF
   runs trime DATA="$PWD/data" XML="$PWD/novel" BOOKS="$PWD/books" all
   cd "$BATS_TEST_TMPDIR/out"
   [ "$(wc -l <main.tsv)" -eq 14 ]
+  # Orders of the text, of articles and of other ones; a line a model, then means of the seeds.
+  tables orders.tsv wide-orders.tsv
+  [ "$(cut -f 1-3 orders.tsv | paste -sd ' ')" = "$(printf 'order\tp\tseed bm25\t0.9\t1 others\t0.9\t1 random\t0.9\t1 %s' \
+    "$(printf '%s\t0.9\tmean of 1 ' bm25 others random)" | sed 's/ $//')" ]
   tables length.tsv speed.tsv retrieval.tsv frequency.tsv reach.tsv
   [ "$(cut -f 1 frequency.tsv | sort -u | wc -l)" -eq 7 ]
   [ "$(cut -f 1 length.tsv | paste -sd ' ')" = 'tokens 0 16 256' ]

@@ -30,5 +30,10 @@ reaches.bytes = 256 512
 ks = 1 8 64
 segments = 16 32
 drops = 0 0.9
+order.drops = 0.9
+order.seeds = 1
+wide = --segment 64 --batch 4
+segment.wide = 64
+window.wide = --window 64 --stride 32
 # The ablations are of the words models.
 ablated =

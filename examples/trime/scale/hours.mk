@@ -12,6 +12,12 @@ model.medium = $(smaller) --cutoffs 4000,16000 --factor 1 --segment 32 --batch 6
 ablated = small-
 tokens = 2048
 segments = 32 128 512
+order.drops = 0 0.9
+order.seeds = 1 2 3
+# Four segments a micro-batch, of a third of an article each.
+wide = --segment 1024 --batch 4 --valid-every 510
+segment.wide = 1024
+window.wide = --window 1024 --stride 512
 reach.words = 2048
 reaches.words = 1024 2048 4096 8192
 reaches.medium = 512 1024 2048

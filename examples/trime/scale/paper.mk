@@ -32,5 +32,8 @@ lengths = 1024 2048 3072 6144 12288
 ks = 1 8 64 1024
 segments = 150 512 1024 3072
 drops = 0 0.5 0.9 1
+order.drops = 0 0.9
+order.seeds = 1 2 3
+wide =
 # The ablations are of the 7M model.
 ablated = small-

@@ -30,5 +30,8 @@ lengths = 128 256 512 1024 2048 4096
 ks = 1 8 64 1024
 segments = 32 64 128
 drops = 0 0.5 0.9 1
+order.drops = 0.9
+order.seeds = 1
+wide =
 # The ablations are of the words models, which the main table has anyway.
 ablated =

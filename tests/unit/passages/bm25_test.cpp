@@ -110,6 +110,34 @@ DOCTEST_TEST_CASE("scores and hits are those of a plain implementation") {
   }));
 }
 
+DOCTEST_TEST_CASE("units that are no answer leave their places to the next best") {
+  DOCTEST_CHECK(rc::check([] {
+    const auto units = *rc::gen::inRange<std::uint32_t>(1, 120);
+    const auto top = *rc::gen::inRange<std::uint32_t>(1, 30);
+    const auto lists =
+        sample::term_lists(sample::random_lists(units, 30, 20, *rc::gen::arbitrary<unsigned>()));
+    const passages::Bm25 bm25(lists, {});
+    std::vector<passages::UnitRange> without;
+    for (std::uint32_t unit = 0; unit < units; ++unit) {
+      const auto begin = *rc::gen::inRange<std::uint32_t>(0, units);
+      without.push_back({begin, *rc::gen::inRange<std::uint32_t>(begin, units + 1)});
+    }
+    passages::SearchOptions how;
+    how.top = units;
+    const auto all = passages::search(bm25, all_of(units), how, [](std::uint64_t) {});
+    how.top = top, how.without = without;
+    const auto hits = passages::search(bm25, all_of(units), how, [](std::uint64_t) {});
+    for (std::uint32_t query = 0; query < units; ++query) {
+      std::vector<passages::Hit> expected;
+      for (const auto& hit : all.of(query))
+        if ((hit.unit < without[query].begin || hit.unit >= without[query].end) &&
+            expected.size() < top)
+          expected.push_back(hit);
+      RC_ASSERT(std::ranges::equal(hits.of(query), expected));
+    }
+  }));
+}
+
 DOCTEST_TEST_CASE("many blocks, parts and threads: the same hits to the last bit") {
   const std::uint32_t n = 20000;
   const auto raw = sample::random_lists(n, 400, 12, 7);
