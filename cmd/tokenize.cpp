@@ -4,7 +4,9 @@
 // --decode.
 // stdout: a shard (man 5 shard); with --learn and --import tokenizer.json; with --decode the text.
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/progress.h"
@@ -12,6 +14,7 @@
 #include "cli/summary.h"
 #include "core/error.h"
 #include "core/io.h"
+#include "text/chat/chat_template.h"
 #include "text/documents/decode_documents.h"
 #include "text/documents/encode_shard.h"
 #include "text/documents/folder_texts.h"
@@ -24,7 +27,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string tokenizer, export_as;
+  std::string tokenizer, export_as, loss_on;
   text::TextOptions text;
   text::LearnRequest learn;
   cli::SummaryOptions summary;
@@ -36,6 +39,11 @@ struct Options {
     f("recursive", recursive,
       "FILEs are folders: each text below them is a document that bears its name");
     text.fields(f);
+    f("loss-on", loss_on,
+      "JSON lines whose documents are learned in part: the \"completion\" behind a \"prompt\"; "
+      "assistants' turns of \"messages\", as the chat template of -t FOLDER writes them; "
+      "\"segments\" with a true \"label\"",
+      {"completion", "assistant", "segments"});
     summary.fields(f);
     const auto in_other_jobs = f.group("Other jobs");
     learn.fields(f);
@@ -113,18 +121,51 @@ void find_texts(Options& options, const cli::Context& context) {
   options.text.names = std::move(found.names);
 }
 
+// What of a line of JSON is learned.
+text::LinePieces pieces_of(const Options& options) {
+  if (options.loss_on == "completion") return text::completion_pieces();
+  if (options.loss_on == "segments") return text::segment_pieces();
+  const auto chat = std::make_shared<const text::Chat>(text::Chat::in_folder(options.tokenizer));
+  return [chat](const core::OrderedJson& line, const std::string& origin) {
+    if (!line.is_object() || !line.contains("messages"))
+      core::fail(core::Code::bad_data, "{}: no \"messages\" in it", origin);
+    std::vector<text::Piece> pieces;
+    for (auto& part : chat->parts(line.at("messages"), origin))
+      pieces.push_back({std::move(part.text), part.answer});
+    return pieces;
+  };
+}
+
+void learn_in_part(Options& options, const cli::Context& context) {
+  auto& text = options.text;
+  if (context.was_given("format") && text.format != "jsonl")
+    core::fail(core::Code::usage, "--loss-on: reads JSON lines, --format jsonl");
+  if (text.bad_lines != "error")
+    core::fail(core::Code::usage,
+               "--loss-on: a line that is none is an error; leave --bad-lines out");
+  text.format = "jsonl";
+  text.loss_on = options.loss_on;
+  text.pieces = pieces_of(options);
+  // A template writes turns with special tokens.
+  if (options.loss_on == "assistant") text.special = true;
+}
+
 int tokenize(Options options, const cli::Context& context) {
   if (options.recursive) find_texts(options, context);
   const bool learns = !options.learn.kind.empty(), exports = !options.export_as.empty();
   if (options.import + options.decode + options.pairs + learns + exports > 1)
     core::fail(core::Code::usage, "give one of --learn, --import, --export, --decode and --pairs");
   const bool encodes = options.import + options.decode + learns + exports == 0;
+  if (!options.loss_on.empty() && (!encodes || options.pairs || options.recursive))
+    core::fail(core::Code::usage, "--loss-on: goes with encoding JSON lines; leave it out");
   options.text.check(encodes);
   options.summary.check(encodes);
   if (exports) return export_tokenizer(options, context);
   if (options.import) return write_tokenizer(context, *text::import_tokenizer(options.files));
   if (options.decode) return decode(options, context);
-  if (!context.was_given("format") && !options.pairs && !options.recursive)
+  if (!options.loss_on.empty())
+    learn_in_part(options, context);
+  else if (!context.was_given("format") && !options.pairs && !options.recursive)
     cli::note(context, options.text.follow(options.files));
   return learns ? learn_tokenizer(options, context) : encode(options, context);
 }

@@ -33,7 +33,8 @@ void copy_as(const Dataset& data, std::size_t first, std::size_t last, Writer& w
   std::uint64_t start = begin;
   for (std::size_t i = first; i < last; ++i) {
     copy_range(data, start, documents.end[i], buffer, writer);
-    writer.end_document(documents.bytes[i], documents.words[i], documents.name(i));
+    writer.end_document(documents.bytes[i], documents.words[i], documents.name(i),
+                        marks_within(documents, start, documents.end[i]));
     start = documents.end[i];
     if (progress) progress(start - begin);
   }

@@ -28,6 +28,7 @@ std::string difference(const Header& a, const Header& b) {
   if (a.vocabulary != b.vocabulary) return both("vocabularies of", a.vocabulary, b.vocabulary);
   if (a.width != b.width) return both("widths", a.width, b.width);
   if (a.dtype != b.dtype) return both("types", name_of(a.dtype), name_of(b.dtype));
+  if (a.marked != b.marked) return both("marks,", a.marked, b.marked);
   if (a.unit != b.unit) return both("units", a.unit, b.unit);
   if (a.unit_length != b.unit_length) return both("unit lengths", a.unit_length, b.unit_length);
   return both("orders of the data", a.data_fingerprint, b.data_fingerprint);

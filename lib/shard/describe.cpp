@@ -32,6 +32,11 @@ core::OrderedJson describe(const std::string& path, const Dataset& data) {
                                     [](const std::string& name) { return !name.empty(); });
   report["bytes"] = sum(data.documents().bytes);
   report["words"] = sum(data.documents().words);
+  if (header.marked) {
+    std::uint64_t learned = 0;
+    for (const auto& mark : data.documents().marks) learned += mark.end - mark.begin;
+    report["marked"] = learned;
+  }
   report["fingerprint"] = data.fingerprint().hex();
   if (!header.tokenizer.empty()) {
     const auto tokenizer = core::parse_json(header.tokenizer, path + ": tokenizer");

@@ -57,9 +57,19 @@ core::Bytes FrameEncoder::finish() {
 }
 
 void DocumentsEncoder::append(std::uint64_t n_elements, std::uint64_t source_bytes,
-                              std::uint64_t source_words, std::string_view name) {
+                              std::uint64_t source_words, std::string_view name,
+                              const std::vector<Span>* marks) {
   for (const auto number : {n_elements, source_bytes, source_words})
     put_number(numbers_.raw(), number);
+  if (marks != nullptr) {
+    put_number(numbers_.raw(), marks->size());
+    std::uint64_t at = 0;
+    for (const auto& mark : *marks) {
+      put_number(numbers_.raw(), mark.begin - at);
+      put_number(numbers_.raw(), mark.end - mark.begin);
+      at = mark.end;
+    }
+  }
   numbers_.flush();
   ++documents_;
   if (name.empty()) return;
@@ -93,19 +103,48 @@ void Documents::append(const Documents& later, std::uint64_t elements) {
   for (const auto place : later.end) end.push_back(elements + place);
   put(bytes, later.bytes);
   put(words, later.words);
+  for (const auto& mark : later.marks)
+    marks.push_back({elements + mark.begin, elements + mark.end});
 }
 
 Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_documents,
-                           std::uint64_t n_elements, std::uint64_t offset,
-                           const std::string& name) {
+                           std::uint64_t n_elements, bool marked, std::uint64_t most_marks,
+                           std::uint64_t offset, const std::string& name) {
   const auto bad = [&] { layout::damaged(name, offset, "the document boundaries"); };
   const auto context = make_decompress_context();
   Documents documents;
   std::vector<std::uint64_t>* const columns[] = {&documents.end, &documents.bytes,
                                                  &documents.words};
-  std::uint64_t end = 0;
+  std::uint64_t begin = 0, end = 0;  // of the document
+  std::uint64_t at = 0;              // what its marks have come to
+  std::uint64_t left_marks = 0;
   NumberReader number;
+  enum { kMarks = 3, kGap, kLength };
   int column = 0;
+  const auto take = [&](std::uint64_t value) {
+    if (column < kMarks) {
+      if (column == 0) {
+        if (documents.words.size() == n_documents || value > n_elements - end) bad();
+        at = begin = end;
+        value = end += value;
+      }
+      columns[column]->push_back(value);
+      column = column + 1 == kMarks && !marked ? 0 : column + 1;
+    } else if (column == kMarks) {
+      if (value > end - begin || value > most_marks - documents.marks.size()) bad();
+      left_marks = value;
+      column = value > 0 ? kGap : 0;
+    } else if (value > end - at || (column == kLength && value == 0)) {
+      bad();
+    } else if (column == kGap) {
+      at += value;
+      column = kLength;
+    } else {
+      documents.marks.push_back({at, at + value});
+      at += value;
+      column = --left_marks > 0 ? kGap : 0;
+    }
+  };
   ZSTD_inBuffer source{in.data(), in.size(), 0};
   core::Bytes piece(kBoundaryBytes);
   std::size_t left = 1;
@@ -117,13 +156,8 @@ Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_docume
     for (const std::byte b : std::span(piece).first(out.pos)) {
       const auto result = number.take(b);
       if (result == NumberReader::Result::more) continue;
-      if (result == NumberReader::Result::bad || documents.words.size() == n_documents) bad();
-      if (column == 0) {
-        if (number.value > n_elements - end) bad();
-        number.value = end += number.value;
-      }
-      columns[column]->push_back(number.value);
-      column = (column + 1) % 3;
+      if (result == NumberReader::Result::bad) bad();
+      take(number.value);
       number = {};
     }
     if (left == 0 || (out.pos == 0 && source.pos == before)) break;

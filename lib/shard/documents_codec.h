@@ -1,6 +1,8 @@
 #pragma once
 // Document boundaries as compressed bytes: per document three LEB128 numbers (elements, source
 // bytes, source words), all of them in one zstd frame; names of documents, a line each, in another.
+// Of a marked shard each document's numbers are followed by that of its marks and, for each, the
+// elements since the last and its own.
 
 #include <cstdint>
 #include <span>
@@ -35,9 +37,9 @@ class FrameEncoder {
 class DocumentsEncoder {
  public:
   /// Throws Error{bad_data} for a name with a newline or NUL in it, or a longer one than
-  /// kMostNameBytes.
+  /// kMostNameBytes. `marks`: from the document's first element on; null: the shard is not marked.
   void append(std::uint64_t n_elements, std::uint64_t source_bytes, std::uint64_t source_words,
-              std::string_view name = {});
+              std::string_view name = {}, const std::vector<Span>* marks = nullptr);
   /// The frame of boundaries; nothing may follow.
   core::Bytes finish();
   /// That of names; nothing where there is none. Before finish().
@@ -51,10 +53,12 @@ class DocumentsEncoder {
 
 inline constexpr std::size_t kMostNameBytes = 4096;
 
-/// `n_documents` of them with `n_elements` in all. Memory grows with what is there, not with what
+/// `n_documents` of them with `n_elements` in all and at most `most_marks` marks; `marked`:
+/// Header::marked. Memory grows with what is there, not with what
 /// is announced. Throws Error{bad_data}; `offset` is the trailer's in the file.
 Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_documents,
-                           std::uint64_t n_elements, std::uint64_t offset, const std::string& name);
+                           std::uint64_t n_elements, bool marked, std::uint64_t most_marks,
+                           std::uint64_t offset, const std::string& name);
 
 /// As many names. Memory grows with the bytes that are there. Throws Error{bad_data}.
 std::vector<std::string> decode_names(std::span<const std::byte> in, std::uint64_t n_documents,

@@ -1,7 +1,7 @@
 #include "shard/fingerprint.h"
 
-#include <array>
 #include <cstring>
+#include <vector>
 
 #include "core/error.h"
 #include "shard/header_json.h"
@@ -73,8 +73,10 @@ Chain Chain::read(const core::Json& json, const std::string& origin) {
 }
 
 void Content::append(const core::Digest& document_data, std::uint64_t n_elements,
-                     std::uint64_t source_bytes, std::uint64_t source_words) {
-  const std::array<std::uint64_t, 3> numbers = {n_elements, source_bytes, source_words};
+                     std::uint64_t source_bytes, std::uint64_t source_words,
+                     std::span<const Span> marks) {
+  std::vector<std::uint64_t> numbers = {n_elements, source_bytes, source_words};
+  for (const auto& mark : marks) numbers.insert(numbers.end(), {mark.begin, mark.end});
   ++documents;
   elements += n_elements;
   boundaries.append(core::hash128(std::as_bytes(std::span(numbers))));

@@ -33,11 +33,13 @@ class Chain {
 struct Content {
   std::uint64_t documents = 0;
   std::uint64_t elements = 0;
-  Chain boundaries;  ///< of each document's XXH3-128 of (elements, source bytes, source words)
-  Chain data;        ///< of each document's XXH3-128 of its elements as they lie in the file
+  /// Of each document's XXH3-128 of (elements, source bytes, source words, begin and end of marks).
+  Chain boundaries;
+  Chain data;  ///< of each document's XXH3-128 of its elements as they lie in the file
 
   void append(const core::Digest& document_data, std::uint64_t n_elements,
-              std::uint64_t source_bytes, std::uint64_t source_words);
+              std::uint64_t source_bytes, std::uint64_t source_words,
+              std::span<const Span> marks = {});
   void append(const Content& next);
   bool operator==(const Content&) const = default;
 };

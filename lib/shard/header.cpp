@@ -41,6 +41,7 @@ const char* contradiction(const Header& header) {
   if (!order &&
       (!header.unit.empty() || header.unit_length > 0 || !header.data_fingerprint.empty()))
     return "unit and data_fingerprint belong to an order";
+  if (header.marked && header.kind != Kind::tokens) return "marks belong to tokens";
   if (header.kind == Kind::vectors && (header.dtype != Dtype::f32 || header.vocabulary != 0))
     return "vectors are f32 without a vocabulary";
   if (header.kind == Kind::vectors ? header.width < 1 || header.width > (1u << 24)
@@ -57,6 +58,14 @@ std::size_t size_of(Dtype dtype) { return kSizes[static_cast<std::size_t>(dtype)
 
 Dtype dtype_for(std::uint64_t vocabulary) {
   return vocabulary <= 256 ? Dtype::u8 : vocabulary <= 65'536 ? Dtype::u16 : Dtype::u32;
+}
+
+std::vector<Span> marks_within(const Documents& documents, std::uint64_t begin, std::uint64_t end) {
+  std::vector<Span> within;
+  auto mark = std::ranges::upper_bound(documents.marks, begin, {}, &Span::end);
+  for (; mark != documents.marks.end() && mark->begin < end; ++mark)
+    within.push_back({std::max(mark->begin, begin) - begin, std::min(mark->end, end) - begin});
+  return within;
 }
 
 core::OrderedJson provenance_entry(std::string_view program, core::OrderedJson options,
@@ -89,6 +98,7 @@ std::string header_json(const Header& header) {
                      {"dtype", name_of(header.dtype)},
                      {"width", header.width},
                      {"vocabulary", header.vocabulary}};
+  if (header.marked) json["marked"] = true;
   if (header.kind == Kind::order) {
     json["unit"] = header.unit;
     json["unit_length"] = header.unit_length;
@@ -106,6 +116,7 @@ Header header_from_json(std::string_view text, const std::string& name) {
   const auto width = core::get<std::uint64_t>(json, "width", name);
   header.width = static_cast<std::uint32_t>(std::min<std::uint64_t>(width, UINT32_MAX));
   header.vocabulary = core::get<std::uint64_t>(json, "vocabulary", name);
+  header.marked = json.contains("marked");  // true, or it is not in canonical form
   if (header.kind == Kind::order) {
     header.unit = core::get<std::string>(json, "unit", name);
     header.unit_length = core::get<std::uint64_t>(json, "unit_length", name);

@@ -39,11 +39,19 @@ struct Header {
   std::uint64_t vocabulary = 0;
   /// The whole tokenizer.json in canonical form (core::dump of a core::Json); empty if none.
   std::string tokenizer;
+  /// tokens: the documents say which elements are to be learned, Documents::marks.
+  bool marked = false;
   std::string unit;               ///< order: "segment", "document" or "pair"; else empty
   std::uint64_t unit_length = 0;  ///< order of segments: tokens a segment; else 0
   std::string data_fingerprint;   ///< order: Dataset::fingerprint().hex() of the data it orders
 
   bool operator==(const Header&) const = default;
+};
+
+/// Elements [begin, end).
+struct Span {
+  std::uint64_t begin = 0, end = 0;
+  bool operator==(const Span&) const = default;
 };
 
 /// Documents of a shard, in order; they cover all elements (without any end_document() a shard is
@@ -54,6 +62,9 @@ struct Documents {
   std::vector<std::uint64_t> words;  ///< of the document's source text
   /// UTF-8 without newlines, empty: none; of all documents, or nothing at all.
   std::vector<std::string> names = {};
+  /// Header::marked: the elements to be learned, ascending, none empty, none past the document's
+  /// end; the others are context alone.
+  std::vector<Span> marks = {};
   std::size_t size() const { return end.size(); }
   std::string_view name(std::size_t document) const {
     return names.empty() ? std::string_view() : std::string_view(names[document]);
@@ -62,6 +73,9 @@ struct Documents {
   void append(const Documents& later, std::uint64_t elements);
   bool operator==(const Documents&) const = default;
 };
+
+/// What of the marks lies in [begin, end), counted from `begin`.
+std::vector<Span> marks_within(const Documents& documents, std::uint64_t begin, std::uint64_t end);
 
 /// What stands behind the elements.
 struct Trailer {

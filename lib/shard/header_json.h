@@ -1,6 +1,6 @@
 #pragma once
 // The header's JSON: {"dtype", "kind", "vocabulary", "width"}, of an order also
-// {"data_fingerprint", "unit", "unit_length"}; keys sorted, no spaces. The tokenizer is not in it.
+// {"data_fingerprint", "unit", "unit_length"}, of marked tokens also {"marked": true}; keys sorted, no spaces. The tokenizer is not in it.
 
 #include <string>
 #include <string_view>

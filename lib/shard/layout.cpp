@@ -148,11 +148,16 @@ core::Bytes encode_trailer(const TrailerFrame& trailer, std::uint64_t offset) {
   put(frame, trailer.provenance);
   frame.insert(frame.end(), trailer.names.begin(), trailer.names.end());
   put_hash(frame);
-  if (const auto most = most_documents(offset + frame.size()); trailer.content.documents > most)
-    core::fail(core::Code::bad_data,
-               "{} documents, nearly all alike, where a shard of this size holds {}; "
-               "write several shards",
-               trailer.content.documents, most);
+  const auto most = most_documents(offset + frame.size());
+  const auto expect = [&](std::uint64_t n, const char* what) {
+    if (n > most)
+      core::fail(core::Code::bad_data,
+                 "{} {}, nearly all alike, where a shard of this size holds {}; "
+                 "write several shards",
+                 n, what, most);
+  };
+  expect(trailer.content.documents, "documents");
+  expect(trailer.marks, "marks");
   return frame;
 }
 
@@ -177,13 +182,15 @@ Trailer decode_trailer(std::span<const std::byte> frame, const Header& header, s
     damaged(name, offset, "the trailer's sizes");
 
   trailer.documents = decode_documents(frame.subspan(kTrailerFixedBytes, boundary_bytes),
-                                       n_documents, trailer.elements, offset, name);
+                                       n_documents, trailer.elements, header.marked,
+                                       most_documents(offset + frame.size()), offset, name);
   content = {};
   std::uint64_t start = 0;
   for (std::size_t i = 0; i < trailer.documents.size(); ++i) {
     const std::uint64_t end = trailer.documents.end[i];
     if (end % header.width != 0) damaged(name, offset, "the document boundaries");
-    content.append({}, end - start, trailer.documents.bytes[i], trailer.documents.words[i]);
+    content.append({}, end - start, trailer.documents.bytes[i], trailer.documents.words[i],
+                   marks_within(trailer.documents, start, end));
     start = end;
   }
   content.data = data;

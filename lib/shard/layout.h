@@ -12,7 +12,7 @@
 //                    u32 provenance bytes
 //                    digests: data chain, fingerprint, file hash (all before the trailer frame)
 //                    boundaries as a zstd frame: for each document LEB128 elements, source bytes,
-//                    source words
+//                    source words, of marked shards marks (documents_codec.h)
 //                    provenance: a JSON array
 //                    names of documents, a line each, as a zstd frame; nothing if there is none
 //                    u64 XXH3-64 of the frame before it
@@ -53,7 +53,7 @@ constexpr std::uint32_t kMaxHeaderBytes = 256u << 20;  ///< of the header frame,
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 56;
 constexpr std::uint64_t kMaxDocuments = std::uint64_t{1} << 32;
 
-/// Documents of a shard whose trailer ends at byte `end`: boundaries that are all alike compress to
+/// Documents, or marks, of a shard whose trailer ends at byte `end`: boundaries that are all alike compress to
 /// nothing, and reading them takes 24 bytes each.
 constexpr std::uint64_t most_documents(std::uint64_t end) {
   return std::min(kMaxDocuments, (std::uint64_t{1} << 22) + 64 * end);
@@ -85,6 +85,7 @@ T get(std::span<const std::byte> in, std::size_t at) {
 /// The trailer frame's fields; documents are decoded by decode_documents().
 struct TrailerFrame {
   Content content;
+  std::uint64_t marks = 0;  ///< of all documents
   core::Digest fingerprint, file_hash;
   core::Bytes boundaries;  ///< compressed
   std::string provenance;  ///< JSON

@@ -71,22 +71,35 @@ struct Writer::Impl {
     }
   }
 
-  void end_document(std::uint64_t source_bytes, std::uint64_t source_words, std::string_view name) {
+  void end_document(std::uint64_t source_bytes, std::uint64_t source_words, std::string_view name,
+                    const std::vector<Span>& marks) {
+    std::uint64_t at = 0;
+    for (const auto& mark : marks) {
+      if (!header.marked || mark.begin < at || mark.end <= mark.begin ||
+          mark.end > elements - content.elements)
+        core::fail(core::Code::bug, "mark [{}, {}) of a document of {}", mark.begin, mark.end,
+                   elements - content.elements);
+      at = mark.end;
+    }
+    n_marks += marks.size();
     if (elements % header.width != 0)
       core::fail(core::Code::bad_data, "{} numbers end within a row of {}", elements, header.width);
-    documents.append(elements - content.elements, source_bytes, source_words, name);
-    content.append(document_hash.digest(), elements - content.elements, source_bytes, source_words);
+    documents.append(elements - content.elements, source_bytes, source_words, name,
+                     header.marked ? &marks : nullptr);
+    content.append(document_hash.digest(), elements - content.elements, source_bytes, source_words,
+                   marks);
     document_hash.reset();
   }
 
   void finish() {
-    if (elements > content.elements) end_document(0, 0, {});
+    if (elements > content.elements) end_document(0, 0, {}, {});
     if (header.kind == Kind::pairs && content.documents % 2 != 0)
       core::fail(core::Code::bad_data, "a pair without its target");
     if (!raw.empty()) compressor.push(raw);
     compressor.finish();
     layout::TrailerFrame trailer;
     trailer.content = content;
+    trailer.marks = n_marks;
     trailer.fingerprint = fingerprint = shard::fingerprint(header, content);
     trailer.file_hash = file_hash.digest();
     trailer.names = documents.finish_names();
@@ -107,7 +120,7 @@ struct Writer::Impl {
   std::vector<layout::FrameSize> table;
   DocumentsEncoder documents;
   Content content;
-  std::uint64_t elements = 0;
+  std::uint64_t elements = 0, n_marks = 0;
   core::Bytes raw;
   core::Digest fingerprint;
   bool finished = false;
@@ -137,8 +150,8 @@ void Writer::write(std::span<const float> elements) {
 }
 
 void Writer::end_document(std::uint64_t source_bytes, std::uint64_t source_words,
-                          std::string_view name) {
-  impl_->end_document(source_bytes, source_words, name);
+                          std::string_view name, const std::vector<Span>& marks) {
+  impl_->end_document(source_bytes, source_words, name, marks);
 }
 void Writer::add_provenance(core::OrderedJson entry) {
   impl_->provenance.push_back(std::move(entry));

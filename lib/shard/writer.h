@@ -31,10 +31,11 @@ class Writer {
   void write(std::span<const float> elements);
 
   /// The elements since the last call are a document whose source text had so many bytes and words
-  /// (0, 0 where there is none). Its name is a line, or nothing. Throws Error{bad_data} within a
-  /// row of vectors, and for another name.
+  /// (0, 0 where there is none). Its name is a line, or nothing. `marks`: Header::marked, which of
+  /// them are to be learned, from the document's first on. Throws Error{bad_data} within a row of
+  /// vectors, and for another name, Error{bug} for marks that are none.
   void end_document(std::uint64_t source_bytes = 0, std::uint64_t source_words = 0,
-                    std::string_view name = {});
+                    std::string_view name = {}, const std::vector<Span>& marks = {});
 
   /// One more entry, of inputs whose fingerprints are known only when they have been read.
   void add_provenance(core::OrderedJson entry);

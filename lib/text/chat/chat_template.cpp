@@ -109,24 +109,63 @@ core::Digest Chat::fingerprint() const {
   return core::hash128(template_.source() + "\n" + core::dump(tokens_));
 }
 
-std::string Chat::prompt(OrderedJson messages, const std::string& system,
-                         const std::string& origin) const {
+namespace {
+
+void check_messages(const OrderedJson& messages, const std::string& origin) {
   if (!messages.is_array() || messages.empty())
     fail(Code::bad_data, "{}: messages: takes a list of {{\"role\", \"content\"}}, not empty",
          origin);
   for (const auto& message : messages)
     if (!message.is_object() || !message.contains("role") || !message.at("role").is_string())
       fail(Code::bad_data, "{}: messages: takes objects with a \"role\"", origin);
+}
+
+}  // namespace
+
+std::string Chat::prompt(OrderedJson messages, const std::string& system,
+                         const std::string& origin) const {
+  check_messages(messages, origin);
   if (!system.empty()) {
     if (messages[0].at("role") == "system")
       fail(Code::bad_data, "{}: messages begin with a system message; leave --system out", origin);
     messages.insert(messages.begin(), OrderedJson{{"role", "system"}, {"content", system}});
   }
+  return write(std::move(messages), true, origin);
+}
+
+std::vector<Chat::Part> Chat::parts(const OrderedJson& messages, const std::string& origin) const {
+  check_messages(messages, origin);
+  const std::string whole = write(messages, false, origin);
+  std::vector<Part> parts;
+  OrderedJson before = OrderedJson::array();
+  std::size_t at = 0;
+  for (const auto& message : messages) {
+    const bool answers = message.at("role") == "assistant";
+    if (answers && before.empty())
+      fail(Code::bad_data, "{}: messages begin with an answer", origin);
+    const std::string asked = answers ? write(before, true, origin) : std::string();
+    before.push_back(message);
+    if (!answers) continue;
+    const std::string answered = write(before, false, origin);
+    if (!whole.starts_with(answered) || !answered.starts_with(asked) || asked.size() < at)
+      fail(Code::bad_data,
+           "{}: the chat template writes turn {} otherwise than where it is asked for or the last; "
+           "give the conversation up to each answer as a line of its own",
+           origin, before.size());
+    parts.push_back({whole.substr(at, asked.size() - at), false});
+    parts.push_back({whole.substr(asked.size(), answered.size() - asked.size()), true});
+    at = answered.size();
+  }
+  if (at < whole.size()) parts.push_back({whole.substr(at), false});
+  return parts;
+}
+
+std::string Chat::write(OrderedJson messages, bool asks, const std::string& origin) const {
   OrderedJson variables = tokens_;
   variables["messages"] = std::move(messages);
   variables["tools"] = nullptr;
   variables["documents"] = nullptr;
-  variables["add_generation_prompt"] = true;
+  variables["add_generation_prompt"] = asks;
   try {
     return template_.render(variables, std::time(nullptr));
   } catch (const core::Error& error) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/hash.h"
 #include "core/json.h"
@@ -61,11 +62,22 @@ class Chat {
   /// ChatTemplate::render() does.
   std::string prompt(core::OrderedJson messages, const std::string& system,
                      const std::string& origin) const;
+  /// The text of a whole conversation in parts: what assistants answer, from where prompt() ends to
+  /// the end of the turn, and what stands between. Throws as prompt(), and Error{bad_data} for a
+  /// template that writes a turn otherwise once others follow, or none to answer.
+  struct Part {
+    std::string text;
+    bool answer;
+  };
+  std::vector<Part> parts(const core::OrderedJson& messages, const std::string& origin) const;
   const std::string& source() const { return template_.source(); }
   /// Of the template and its tokens.
   core::Digest fingerprint() const;
 
  private:
+  /// `asks`: up to where an answer begins.
+  std::string write(core::OrderedJson messages, bool asks, const std::string& origin) const;
+
   ChatTemplate template_;
   core::OrderedJson tokens_;  // bos_token and the like
 };

@@ -4,11 +4,14 @@
 
 #include "core/error.h"
 #include "core/in_order.h"
+#include "core/json.h"
 #include "text/documents/wikitext.h"
 #include "text/tokenizer/utf8.h"
 
 namespace text {
 namespace {
+
+constexpr int kDeepest = 64;  // lists and objects of a line in each other
 
 // The ids of one batch and where documents end in them.
 struct Encoded {
@@ -16,6 +19,7 @@ struct Encoded {
     std::size_t end;  // in ids
     std::uint64_t bytes, words;
     bool closes;
+    std::vector<shard::Span> marks = {};  // from the document's first token on
   };
   std::vector<std::uint32_t> ids;
   std::vector<Part> parts;
@@ -40,12 +44,14 @@ class BatchEncoder {
     out.source_bytes = batch.source_bytes;
     out.special.clear();
     out.name = batch.name;
+    if (options_.pieces) {
+      out.flaws = {};
+      for (const auto& part : batch.parts) encode_pieces(batch, part, out);
+      return;
+    }
     out.flaws = texts_.each(batch, [&](const Batch::Part& part, std::string_view text) {
       const std::size_t start = out.ids.size();
-      if (options_.special != nullptr && !found_) {
-        out.special = options_.special->find(text);
-        found_ = !out.special.empty();
-      }
+      look_for_special(text, out);
       encoder_->encode(text, out.ids, part.continues);
       const bool page = batch.format == Format::wikitext;
       const std::string_view source = page ? batch.piece(part) : text;
@@ -57,6 +63,45 @@ class BatchEncoder {
   }
 
  private:
+  void look_for_special(std::string_view text, Encoded& out) {
+    if (options_.special == nullptr || found_) return;
+    out.special = options_.special->find(text);
+    found_ = !out.special.empty();
+  }
+
+  // A line, which is a document.
+  void encode_pieces(const Batch& batch, const Batch::Part& part, Encoded& out) {
+    const std::string origin = fmt::format("{}:{}", batch.source, part.line);
+    const std::string_view line = batch.piece(part);
+    core::parse_json(line, origin, kDeepest);  // bounds the depth
+    const auto pieces = options_.pieces(core::OrderedJson::parse(line), origin);
+    const std::size_t start = out.ids.size();
+    Encoded::Part made{0, 0, 0, true};
+    std::string whole;
+    const auto mark = [&](std::size_t from) {
+      if (from == out.ids.size()) return;
+      if (!made.marks.empty() && made.marks.back().end == from - start)
+        made.marks.back().end = out.ids.size() - start;
+      else
+        made.marks.push_back({from - start, out.ids.size() - start});
+    };
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const std::size_t from = out.ids.size();
+      encoder_->encode(pieces[i].text, out.ids, i > 0);
+      if (pieces[i].learned) mark(from);
+      whole += pieces[i].text;
+    }
+    look_for_special(whole, out);
+    made.bytes = whole.size();
+    made.words = count(whole, false, out.ids.size() - start);
+    if (options_.end_of_document) {
+      out.ids.push_back(*options_.end_of_document);
+      if (!pieces.empty() && pieces.back().learned) mark(out.ids.size() - 1);
+    }
+    made.end = out.ids.size();
+    out.parts.push_back(std::move(made));
+  }
+
   std::uint64_t count(std::string_view text, bool in_word, std::size_t n_ids) const {
     if (tokenizer_->counts_newlines()) return n_ids;
     std::uint64_t words = count_words(text, in_word);
@@ -93,7 +138,8 @@ EncodeTotals encode_documents(DocumentReader& reader, const TokenizerPtr& tokeni
           bytes += part.bytes;
           words += part.words;
           if (!part.closes) continue;
-          writer.end_document(bytes, words, encoded.name);
+          writer.end_document(bytes, words, encoded.name, part.marks);
+          for (const auto& mark : part.marks) totals.marked += mark.end - mark.begin;
           ++totals.documents;
           totals.source_bytes += bytes;
           totals.source_words += words;

@@ -8,6 +8,7 @@
 
 #include "shard/writer.h"
 #include "text/documents/documents.h"
+#include "text/documents/line_pieces.h"
 #include "text/tokenizer/special_text.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -22,10 +23,14 @@ struct EncodeOptions {
   int jobs = 1;
   BadLines bad_lines = BadLines::error;
   const SpecialText* special = nullptr;  ///< what is looked for in the texts; null: nothing
+  /// jsonl: what documents are made of, in the place of `field`; their marks say which tokens are
+  /// learned, the end of document with the last piece. Empty: all of a shard without marks.
+  LinePieces pieces = {};
 };
 
 struct EncodeTotals {
   std::uint64_t documents = 0, tokens = 0, source_bytes = 0, source_words = 0;
+  std::uint64_t marked = 0;  ///< tokens
   LineFlaws flaws;
   std::string special;  ///< the first that was found of EncodeOptions::special
 };

@@ -8,12 +8,13 @@
 namespace text {
 namespace {
 
-shard::Header header_of(const Tokenizer& tokenizer, bool pairs) {
+shard::Header header_of(const Tokenizer& tokenizer, bool pairs, bool marked) {
   shard::Header header;
   header.kind = pairs ? shard::Kind::pairs : shard::Kind::tokens;
   header.vocabulary = tokenizer.size();
   header.dtype = shard::dtype_for(header.vocabulary);
   header.tokenizer = tokenizer.json();
+  header.marked = marked;
   return header;
 }
 
@@ -23,7 +24,10 @@ core::OrderedJson changes_of(const TextOptions& options, Format format, bool pai
   core::OrderedJson json;
   const bool jsonl = format == Format::jsonl;
   json["format"] = pairs ? "pairs" : jsonl ? "jsonl" : options.format;
-  if (jsonl) json["field"] = options.field;
+  if (options.pieces)
+    json["loss_on"] = options.loss_on;
+  else if (jsonl)
+    json["field"] = options.field;
   if (format == Format::parquet) json["column"] = options.column;
   if (!options.document_separator.empty()) json["document_separator"] = options.document_separator;
   json["end_of_document"] = nullptr;
@@ -130,6 +134,7 @@ core::OrderedJson EncodedShard::figures() const {
   core::OrderedJson json{{"documents", totals.documents}, {"tokens", totals.tokens},
                          {"bytes", totals.source_bytes},  {"words", totals.source_words},
                          {"vocabulary", vocabulary},      {"fingerprint", fingerprint.hex()}};
+  if (marked) json["marked"] = totals.marked;
   if (!tells_flaws) return json;
   json["lines_skipped"] = totals.flaws.skipped;
   json["lines_mended"] = totals.flaws.mended;
@@ -140,6 +145,7 @@ core::OrderedJson EncodedShard::figures() const {
 std::string EncodedShard::summary() const {
   std::string line = fmt::format("{} documents, {} tokens, {} bytes, {} words", totals.documents,
                                  totals.tokens, totals.source_bytes, totals.source_words);
+  if (marked) line += fmt::format(", {} of the tokens to be learned", totals.marked);
   if (totals.flaws.skipped > 0) line += fmt::format(", {} lines left out", totals.flaws.skipped);
   if (totals.flaws.mended > 0) line += fmt::format(", {} lines mended", totals.flaws.mended);
   if (replaced > 0) line += fmt::format(", {} times U+FFFD for what is not UTF-8", replaced);
@@ -163,13 +169,15 @@ EncodedShard encode_shard(const std::vector<std::string>& files, const Tokenizer
             : read_documents(files, documents, [&](const char* begin, const char* end) {
                 return encoding->cut(begin, end);
               });
-  shard::Writer writer(out, header_of(*tokenizer, pairs), {}, jobs);
+  shard::Writer writer(out, header_of(*tokenizer, pairs, bool(options.pieces)), {}, jobs);
   EncodedShard made;
+  made.marked = bool(options.pieces);
   const SpecialText special(*tokenizer);
-  made.totals = encode_documents(*reader, encoding,
-                                 {options.field, mark, options.count_newlines, jobs,
-                                  documents.bad_lines, options.special ? nullptr : &special},
-                                 writer, progress);
+  made.totals =
+      encode_documents(*reader, encoding,
+                       {options.field, mark, options.count_newlines, jobs, documents.bad_lines,
+                        options.special ? nullptr : &special, options.pieces},
+                       writer, progress);
   writer.add_provenance(shard::provenance_entry(
       "tokenize", changes_of(options, reader->format(), pairs, *tokenizer, mark),
       reader->fingerprints()));

@@ -31,6 +31,8 @@ struct TextOptions {
   std::string name;                     ///< the same
   bool special = false;                 ///< see parsing_special()
   std::vector<std::string> names = {};  ///< of the files, as documents; see FolderTexts
+  std::string loss_on;                  ///< what `pieces` learns; no field here
+  LinePieces pieces = {};               ///< see EncodeOptions; the format is jsonl
   std::string part = core::kWholePart;  ///< of the documents, to encode; see core::part()
   void fields(core::FieldList& f);
 
@@ -49,12 +51,13 @@ struct EncodedShard {
   EncodeTotals totals;
   std::uint64_t vocabulary = 0;
   core::Digest fingerprint;
+  bool marked = false;         ///< see shard::Header
   bool tells_flaws = false;    ///< --bad-lines or --invalid was given: figures() has what they did
   std::uint64_t replaced = 0;  ///< U+FFFD in texts
   std::vector<std::string> notes;  ///< what a user should know of the files, a line each
 
   /// documents, tokens, bytes, words, vocabulary, fingerprint; lines_skipped, lines_mended and
-  /// replaced where they were asked for.
+  /// replaced, and marked, where they were asked for.
   core::OrderedJson figures() const;
   std::string summary() const;  ///< the same in a line
 };
