@@ -118,6 +118,10 @@ int eval_ppl(const Options& options, const cli::Context& context) {
     core::fail(core::Code::usage, "--model is missing; see --help");
   options.reports.check(context.output);
   options.tune.check(options.files);
+  // What these have of each token, they have of tokens that do not count.
+  for (const char* const name : {"by", "per-token", "ablate", "retrieval-at"})
+    if (options.evaluation.loss_on == "marked" && context.was_given(name))
+      core::fail(core::Code::usage, "--{}: is of all tokens; leave --loss-on marked out", name);
   if (options.tune.alone(options.files)) {
     infer::ReportOptions reports;
     core::leave_out("tune", "no FILE is scored", core::list_fields(reports), context.given);

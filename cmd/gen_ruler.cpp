@@ -39,8 +39,10 @@ struct Options {
     f("answer-tokens", length.answer, "of --length, left for the answer; 0: 128, 30 or 32, by task")
         .between(0, 1e9);
     f("shots", length.shots, "solved problems of little filling in front of each").between(0, 100);
-    f("form", form, "problems, or prompts with their answers, to train on",
-      {"problems", "answered"});
+    f("form", form,
+      "problems; to train on: answered: prompts with their answers as one text; completions: as two, "
+      "for tokenize --loss-on completion",
+      {"problems", "answered", "completions"});
     f("haystack", haystack, "needles: what they lie in", {"noise", "needles", "text"});
     f("text", text, "needles: with --haystack text, the file of it");
     needles.fields(f);
@@ -82,9 +84,11 @@ std::int64_t answer_tokens(const Options& options) {
 core::OrderedJson line_of(const Options& options, const task::RulerLength& length,
                           std::int64_t number, const task::FittedProblem& made) {
   const auto& [prompt, answers] = made.problem;
-  if (options.form == "answered")  // of several right answers the first
-    return {{"text",
-             prompt + " " + (options.task == "documents" ? answers.front() : task::said(answers))}};
+  // Of several right answers the first.
+  const std::string answer =
+      " " + (options.task == "documents" ? answers.front() : task::said(answers));
+  if (options.form == "answered") return {{"text", prompt + answer}};
+  if (options.form == "completions") return {{"prompt", prompt}, {"completion", answer}};
   return {{"id", number},         {"task", options.task}, {"length", length.tokens},
           {"prompt", prompt},     {"outputs", answers},   {"max_tokens", length.answer},
           {"tokens", made.tokens}};

@@ -312,10 +312,32 @@ MicroBatch read_batch(const shard::Dataset& data, const std::vector<Row>& rows,
   return out;
 }
 
+namespace {
+
+// Of rows that are consecutive tokens of the text.
+void keep_marked(const shard::Documents& documents, nn::Batch& batch) {
+  for (std::int64_t row = 0; row < batch.weight.size(0); ++row) {
+    const auto n = batch.place.run[row].ge(0).sum().item<std::int64_t>();
+    if (n == 0) continue;
+    const auto first =
+        static_cast<std::uint64_t>(batch.place.position[row][0].item<std::int64_t>());
+    auto learned = torch::zeros({n}, batch.weight.options());
+    for (const auto& mark :
+         shard::marks_within(documents, first + 1, first + 1 + static_cast<std::uint64_t>(n)))
+      learned.slice(0, static_cast<std::int64_t>(mark.begin), static_cast<std::int64_t>(mark.end))
+          .fill_(1);
+    batch.weight[row].slice(0, 0, n).mul_(learned);
+  }
+}
+
+}  // namespace
+
 void apply(const TokenRules& rules, MicroBatch& micro) {
   auto& batch = micro.batch;
+  if (rules.marks != nullptr) keep_marked(*rules.marks, batch);
   for (const auto id : rules.unscored) batch.weight.masked_fill_(batch.targets.eq(id), 0);
-  if (!rules.unscored.empty()) micro.tokens = batch.weight.sum().item<std::int64_t>();
+  if (!rules.unscored.empty() || rules.marks != nullptr)
+    micro.tokens = batch.weight.sum().item<std::int64_t>();
   if (rules.begin >= 0 && batch.inputs.size(1) > 0)
     batch.inputs.select(1, 0).masked_fill_(batch.fresh, rules.begin);
 }

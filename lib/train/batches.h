@@ -80,6 +80,8 @@ struct TokenRules {
   std::vector<std::int64_t> unscored;  ///< targets that get weight 0
   /// Stands in the place of the first input of each fresh row; -1: the text's own does.
   std::int64_t begin = -1;
+  /// Those whose marks say what is learned: other targets get weight 0. Null: all are learned.
+  const shard::Documents* marks = nullptr;
 };
 void apply(const TokenRules& rules, MicroBatch& micro);
 

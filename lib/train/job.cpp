@@ -88,6 +88,40 @@ TokenRules rules_of(const Run& run) {
   return {options.unscored, pairs ? -1 : begin.value_or(-1)};
 }
 
+void add_note(Run& run, const std::string& line) {
+  run.note += run.note.empty() ? line : "; " + line;
+}
+
+// What of marked data is learned.
+void choose_targets(Run& run) {
+  const std::string& loss_on = run.recipe.batches.loss_on;
+  const auto& data = *run.data;
+  if (!data.header().marked) {
+    if (loss_on == "marked")
+      core::fail(core::Code::usage,
+                 "--loss-on marked: {} has no marks; tokenize --loss-on writes them", data.name());
+    return;
+  }
+  std::uint64_t marked = 0;
+  for (const auto& mark : data.documents().marks) marked += mark.end - mark.begin;
+  if (loss_on == "all")
+    return add_note(run,
+                    fmt::format("--loss-on all: learns all {} tokens, not only the {} that are "
+                                "marked",
+                                data.size(), marked));
+  if (marked == 0)
+    core::fail(core::Code::bad_data,
+               "{}: none of its tokens is marked to be learned; --loss-on all learns all",
+               data.name());
+  run.rules.marks = &data.documents();
+  add_note(run, fmt::format("learns {} of {} tokens, those that are marked; --loss-on all learns "
+                            "all{}",
+                            marked, data.size(),
+                            run.valid && !run.valid->header().marked
+                                ? "; --valid has no marks, so all of it counts"
+                                : ""));
+}
+
 core::OrderedJson training_facts(const Job& job, const Run& run, const std::string& from) {
   core::OrderedJson training;
   // The data first: where they differ, other things differ because of them.
@@ -289,6 +323,7 @@ Run prepare(const Job& job) {
   add_terms(job, from, run);
   open_targets(run);
   run.rules = rules_of(run);
+  choose_targets(run);
   describe(job, from, run);
   return run;
 }

@@ -33,6 +33,10 @@ void BatchOptions::fields(core::FieldList& f) {
       .between(0, 16e6);
   f("order", order, "order shard of the data's segments (bm25-pack)");
   f("unscored", unscored, "ids of tokens that are read but not learned as targets").between(0, 4e9);
+  f("loss-on", loss_on,
+    "targets that are learned, the others being context: marked: those that tokenize --loss-on "
+    "marked; auto: these where there are any, else all",
+    {"auto", "marked", "all"});
   f("begin", begin,
     "what each row that goes on from no other begins with, in the place of its first token: "
     "none, or a token; auto: what the tokenizer's template says");

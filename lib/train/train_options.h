@@ -24,6 +24,8 @@ struct BatchOptions {
   std::string order;                   ///< path of an order shard
   std::vector<std::int64_t> unscored;  ///< tokens that are read but not learned as targets
   std::string begin = "auto";          ///< what rows begin with: auto, none, or a token's text
+  /// Which targets are learned: all, or those of the data's marks; auto: these where there are any.
+  std::string loss_on = "auto";
   void fields(core::FieldList& f);
 };
 

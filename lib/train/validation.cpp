@@ -50,6 +50,7 @@ Validated validate(Run& run) {
   auto windows = nn::arch_facts(run.model->options.arch).reads_source
                      ? infer::pair_windows(*run.valid, *run.model, recipe.batches.batch_tokens)
                      : infer::plan_windows({}, *run.model, facts);
+  windows.learned = run.rules.marks != nullptr && run.valid->header().marked;
   if (run.rules.begin >= 0) {
     windows.beginning = run.rules.begin;
     if (!windows.carried) windows.window_token = run.rules.begin;

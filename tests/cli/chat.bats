@@ -111,3 +111,42 @@ LINES
   run --separate-stderr annotate -m model --special special.shard
   [ "$status" -eq 64 ]
 }
+
+@test "tokenize --loss-on: prompts, conversations and segments are learned in part; train and eval-ppl count that part" {
+  cat >talk.jsonl <<'END'
+{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}, {"role": "user", "content": "so"}]}
+{"messages": [{"role": "user", "content": "hm"}]}
+END
+  # The template asks for answers by another role than it writes: no answer of these begins where it was asked for.
+  sed 's/"assistant"/"a"/' talk.jsonl >none.jsonl
+  tokenize -q --json -t model --loss-on assistant --end-of-document none none.jsonl -o none.shard 2>report
+  [ "$(field marked <report)" -eq 0 ]
+  run --separate-stderr -65 tokenize -q -t model --loss-on assistant talk.jsonl -o talk.shard
+  [[ $stderr == "tokenize: talk.jsonl:1: the chat template writes turn 2 otherwise"* ]]
+  cp -r model assistant
+  sed -i "s/|im_start|>a/|im_start|>assistant/" assistant/tokenizer_config.json
+  tokenize -q --json -t assistant --loss-on assistant --end-of-document none talk.jsonl -o talk.shard 2>report
+  [ "$(field marked <report)" -eq 4 ] # y, o, <|im_end|>, newline
+  [ "$(shard info --json talk.shard | field marked)" -eq 4 ]
+  for i in $(seq 60); do printf '{"prompt": "what is %s? ", "completion": "it is %s."}\n' "$i" "$((i * 7 % 10))"; done >pairs.jsonl
+  tokenize -q -t bytes --loss-on completion pairs.jsonl -o pairs.shard
+  small=(--layers 1 --d-model 16 --heads 2 --segment 32 --batch 4 --steps 60 --lr 5e-3)
+  run --separate-stderr train "${small[@]}" --valid pairs.shard pairs.shard -o learned
+  [[ $stderr == *"learns 480 of "*" tokens, those that are marked; --loss-on all learns all"* ]]
+  train -q "${small[@]}" --loss-on all pairs.shard -o all
+  run ! cmp -s learned/model.safetensors all/model.safetensors
+  eval-ppl -q -m learned --loss-on marked --json pairs.shard >marked
+  eval-ppl -q -m all --loss-on marked --json pairs.shard >of_all
+  [ "$(field tokens <marked)" -eq 480 ]
+  [[ $(field signature <marked) == *"|loss-on:marked|"* ]]
+  python3 -c 'import sys; assert float(sys.argv[1]) < float(sys.argv[2])' "$(field loss <marked)" "$(field loss <of_all)"
+  tokenize -q -t bytes --format jsonl --field completion pairs.jsonl -o plain.shard
+  run --separate-stderr -64 train -q "${small[@]}" --loss-on marked plain.shard -o x
+  [[ $stderr == *"plain.shard has no marks"* ]]
+  run --separate-stderr -64 eval-ppl -q -m all --loss-on marked --json plain.shard
+  [[ $stderr == *"plain.shard has no marks"* ]]
+  run --separate-stderr -64 tokenize -q -t bytes --loss-on completion --format lines pairs.jsonl -o x
+  [[ $stderr == *"--format jsonl"* ]]
+  run --separate-stderr -65 tokenize -q -t bytes --loss-on segments pairs.jsonl -o x
+  [[ $stderr == *'pairs.jsonl:1: no "segments" in it'* ]]
+}

@@ -85,6 +85,7 @@ for line in open("problems.jsonl"):
   [[ $stderr == 'gen-ruler: bad.json: no list "paragraphs" where SQuAD has one' ]]
   [ ! -e never ]
   gen-ruler --documents squad.json --form answered -n 1 | jq -e '.text | endswith("Answer: a red hat")'
+  gen-ruler --documents squad.json --form completions -n 1 | jq -e '.completion == " a red hat" and (.prompt | endswith("Answer:"))'
 }
 
 @test "eval-ruler: a share of needles, any of documents, wherever they stand, in any case" {

@@ -126,7 +126,7 @@ follows() {
 
 @test "gen-ruler and eval-ruler" {
   gen-ruler -n 3 --length 600 -o problems.jsonl
-  gen-ruler -n 2 --form answered | cat problems.jsonl - | follows gen-ruler
+  { gen-ruler -n 2 --form answered; gen-ruler -n 2 --form completions; } | cat problems.jsonl - | follows gen-ruler
   jq -c '{id, text: .outputs[0]}' problems.jsonl | eval-ruler --problems problems.jsonl --json | follows eval-ruler
 }
 

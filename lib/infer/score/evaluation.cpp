@@ -16,6 +16,8 @@ void EvaluationOptions::fields(core::FieldList& f) {
   model::adapter_field(f, adapter);
   windows.fields(f);
   windows.protocol_field(f);
+  f("loss-on", loss_on, "tokens that count: all, or those that tokenize --loss-on marked",
+    {"all", "marked"});
   reach.fields(f);
   retrieve.fields(f);
   memory.fields(f);
@@ -55,6 +57,10 @@ shard::Dataset Evaluation::open(const std::vector<std::string>& paths) const {
 WindowPlan Evaluation::windows(const shard::Dataset& data) const {
   WindowPlan plan = plan_windows(options_.windows, *loaded_.model, loaded_.facts, data);
   retrieve_.put_into(plan);
+  plan.learned = options_.loss_on == "marked";
+  if (plan.learned && !data.header().marked)
+    core::fail(core::Code::usage,
+               "--loss-on marked: {} has no marks; tokenize --loss-on writes them", data.name());
   return plan;
 }
 

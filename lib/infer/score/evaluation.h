@@ -24,6 +24,7 @@ struct EvaluationOptions {
   std::string model;    ///< its folder
   std::string adapter;  ///< of the model; empty: none
   WindowOptions windows;
+  std::string loss_on = "all";  ///< marked: see WindowPlan::learned
   LayerReachOptions reach;
   RetrieveOptions retrieve;
   MemoryOptions memory;

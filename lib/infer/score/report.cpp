@@ -39,6 +39,7 @@ std::string signature(const core::Digest& data, const core::Digest& model,
     if (!windows.begin.empty()) add("begin", windows.begin);
     if (windows.window_token >= 0) add("begin-of", "window");
   }
+  if (windows.learned) add("loss-on", "marked");
   if (windows.retrieve.any()) {
     const RetrievePlan& retrieve = windows.retrieve;
     add("retrieve",

@@ -366,18 +366,21 @@ class Walk {
   }
 
   // The nats of the same tokens at constant shares, where these are known.
-  double compare(const Scored& scored, const Span& span) {
+  double compare(const Scored& scored, double counted) {
     GateTotals& gates = gate_totals();
     gates.compared = !plan_.gates.skips();
     if (!gates.compared) return 0;
     const Components components = scored.parts.at(plan_);
     const Mixture& mixture = memory_.mixture();
     const Tensor constant = mixture.mix(components, mixture.constant(components.gates));
-    const auto counted = static_cast<double>(span.counted);
-    const double nats = -constant.mean().item<double>() * counted;
+    const auto sum = [&](const Tensor& values) {
+      return windows_.learned ? (values * scored.parts.weight).sum().item<double>()
+                              : values.mean().item<double>() * counted;
+    };
+    const double nats = -sum(constant);
     gates.constant_nats += nats;
-    const double worse = (scored.log_prob < constant).to(torch::kFloat64).mean().item<double>();
-    gates.worse += static_cast<std::uint64_t>(std::llround(worse * counted));
+    const Tensor worse = (scored.log_prob < constant).to(torch::kFloat64);
+    gates.worse += static_cast<std::uint64_t>(std::llround(sum(worse)));
     return nats;
   }
 
@@ -399,6 +402,16 @@ class Walk {
     return memory_.recall(window, scored_targets(done, row));
   }
 
+  // 1 for tokens that the text's marks say, else 0.
+  Tensor learned(std::uint64_t first, std::int64_t n) const {
+    Tensor weight = torch::zeros({n}, torch::kFloat64);
+    for (const auto& mark :
+         shard::marks_within(data_.documents(), first, first + static_cast<std::uint64_t>(n)))
+      weight.slice(0, static_cast<std::int64_t>(mark.begin), static_cast<std::int64_t>(mark.end))
+          .fill_(1);
+    return weight;
+  }
+
   static Tensor scored_targets(const Forwarded& done, std::int64_t row) {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
     return done.host.targets[row].slice(0, span.first_scored, span.length);
@@ -412,18 +425,24 @@ class Walk {
     scored.parts = memory_.score(head, scored.targets, done.recalled[static_cast<std::size_t>(row)],
                                  done.asked, offset, scored.first);
     const std::int64_t tokens = span.length - span.first_scored;
-    if (windows_.layout.one_less)
+    auto counted = static_cast<double>(span.counted);
+    if (windows_.layout.one_less || windows_.learned)
       scored.parts.weight =
-          torch::full({tokens}, static_cast<double>(span.counted) / static_cast<double>(tokens),
-                      torch::kFloat64);
-    totals_.tokens += static_cast<std::uint64_t>(span.counted);
+          torch::full({tokens}, counted / static_cast<double>(tokens), torch::kFloat64);
+    if (windows_.learned) {
+      scored.parts.weight.mul_(learned(scored.first, tokens));
+      counted = scored.parts.weight.sum().item<double>();
+    }
+    totals_.tokens += static_cast<std::uint64_t>(std::llround(counted));
     if (mixed_) {
       scored.log_prob = memory_.mix(scored.parts);
       double nats = -scored.log_prob.sum().item<double>();
-      if (span.counted != tokens)
+      if (windows_.learned)
+        nats = -(scored.log_prob * scored.parts.weight).sum().item<double>();
+      else if (span.counted != tokens)
         nats *= static_cast<double>(span.counted) / static_cast<double>(tokens);
       totals_.nats += nats;
-      const double constant_nats = plan_.gates.any() ? compare(scored, span) : 0;
+      const double constant_nats = plan_.gates.any() ? compare(scored, counted) : 0;
       if (watch_.added) watch_.added(nats, constant_nats);
     }
     if (watch_.scored) {

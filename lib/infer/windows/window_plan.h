@@ -32,6 +32,8 @@ struct WindowPlan {
   std::string protocol = {};  ///< whose layout it is; empty: none's
   /// Each document ends with a token that layout.without_mark leaves out where it ends a stream.
   bool marked = false;
+  /// Of the tokens that are scored those count that the text's marks say (shard::Header::marked).
+  bool learned = false;
   RetrievePlan retrieve = {};  ///< passages that are prepended to windows
 
   /// Of a window: the tokens fed that can be scored.

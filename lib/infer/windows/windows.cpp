@@ -100,6 +100,12 @@ std::optional<Span> Windows::next() {
 std::vector<double> scored_shares(const WindowPlan& plan, const shard::Documents& documents,
                                   std::uint64_t elements) {
   std::vector<double> counted(documents.size());
+  const auto tokens = [&](std::uint64_t begin, std::uint64_t end) {
+    if (!plan.learned) return static_cast<double>(end - begin);
+    std::uint64_t n = 0;
+    for (const auto& mark : shard::marks_within(documents, begin, end)) n += mark.end - mark.begin;
+    return static_cast<double>(n);
+  };
   Windows windows(plan, documents, elements);
   std::size_t document = 0;
   while (const auto span = windows.next()) {
@@ -108,7 +114,7 @@ std::vector<double> scored_shares(const WindowPlan& plan, const shard::Documents
     const double weight = static_cast<double>(span->counted) / static_cast<double>(end - at);
     while (at < end && document < documents.size()) {
       const std::uint64_t to = std::min(end, documents.end[document]);
-      if (to > at) counted[document] += weight * static_cast<double>(to - at);
+      if (to > at) counted[document] += weight * tokens(at, to);
       at = std::max(at, to);
       if (documents.end[document] <= at) ++document;
     }

@@ -49,6 +49,7 @@ class Windows {
 };
 
 /// Of each document the share of its tokens that windows score, as they count; of an empty one 1.
+/// Where plan.learned the tokens that are marked.
 /// What closes a stream and is not of it does not count, and of pairs sources do not: 0.
 std::vector<double> scored_shares(const WindowPlan& plan, const shard::Documents& documents,
                                   std::uint64_t elements);

@@ -29,7 +29,7 @@ std::vector<std::byte> read_at_random(std::span<const std::byte> bytes) {
 }  // namespace
 
 DOCTEST_TEST_CASE("every byte flipped is found") {
-  for (const auto& [kind, whole] : sample::of_each_kind()) {
+  for (const auto& [kind, whole] : sample::of_every_form()) {
     DOCTEST_CAPTURE(kind);
     const auto elements = read_at_random(whole);
     for (std::size_t i = 0; i < whole.size(); ++i) {
@@ -50,7 +50,7 @@ DOCTEST_TEST_CASE("every byte flipped is found") {
 }
 
 DOCTEST_TEST_CASE("every prefix is cut short") {
-  for (const auto& [kind, whole] : sample::of_each_kind()) {
+  for (const auto& [kind, whole] : sample::of_every_form()) {
     DOCTEST_CAPTURE(kind);
     for (std::size_t n = 0; n < whole.size(); ++n) {
       DOCTEST_CAPTURE(n);
@@ -75,7 +75,7 @@ DOCTEST_TEST_CASE("a large shard cut between frames, within one, or of a frame t
 }
 
 DOCTEST_TEST_CASE("bytes after the end are found, and say what joins shards") {
-  for (const auto& [kind, whole] : sample::of_each_kind()) {
+  for (const auto& [kind, whole] : sample::of_every_form()) {
     DOCTEST_CAPTURE(kind);
     core::Bytes one = whole, two = whole;
     one.push_back(std::byte{0});
@@ -241,4 +241,28 @@ DOCTEST_TEST_CASE("documents that are all alike are bounded by the bytes that ar
   const auto refused = thrown([&] { shard::layout::encode_trailer(trailer, offset); });
   DOCTEST_CHECK(refused.code == 65);
   DOCTEST_CHECK(sample::has(refused.text, "write several shards"));
+}
+
+DOCTEST_TEST_CASE("marks that are all alike are bounded by the bytes that are there") {
+  // Right checksums and an eighth of a bit a mark.
+  constexpr std::uint64_t kMarks = 5'000'000;
+  shard::Header header = sample::ids(256);
+  header.marked = true;
+  std::vector<shard::Span> marks;
+  for (std::uint64_t i = 0; i < kMarks; ++i) marks.push_back({2 * i, 2 * i + 1});
+  shard::layout::TrailerFrame trailer;
+  shard::DocumentsEncoder documents;
+  documents.append(2 * kMarks, 0, 0, &marks);
+  trailer.content.append(core::Hasher().digest(), 2 * kMarks, 0, 0, marks);
+  trailer.marks = kMarks;
+  trailer.boundaries = documents.finish();
+  trailer.provenance = "[]";
+  trailer.fingerprint = shard::fingerprint(header, trailer.content);
+  const auto frame = shard::layout::encode_trailer(trailer, kMarks);
+  shard::Content content;
+  DOCTEST_CHECK(
+      shard::layout::decode_trailer(frame, header, kMarks, "x", content).documents.marks == marks);
+  DOCTEST_CHECK(
+      thrown([&] { shard::layout::decode_trailer(frame, header, 100, "x", content); }).code == 65);
+  DOCTEST_CHECK(thrown([&] { shard::layout::encode_trailer(trailer, 100); }).code == 65);
 }

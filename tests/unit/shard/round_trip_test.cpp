@@ -55,6 +55,80 @@ DOCTEST_TEST_CASE("elements, documents, header and provenance come back") {
   }));
 }
 
+DOCTEST_TEST_CASE("marks come back, of several shards and of any stretch of them") {
+  holds(rc::check([] {
+    const auto lengths =
+        *rc::gen::container<std::vector<std::uint64_t>>(rc::gen::inRange<std::uint64_t>(0, 40));
+    const TemporaryFolder folder;
+    auto header = sample::ids(256);
+    header.marked = true;
+    std::vector<bool> learned;
+    std::vector<std::string> paths;
+    for (int part = 0; part < 2; ++part) {
+      paths.push_back(folder / std::to_string(part));
+      core::Output out(paths.back());
+      shard::Writer writer(out, header);
+      for (const auto length : lengths) {
+        std::vector<shard::Span> marks;
+        const auto begin = learned.size();
+        for (std::uint64_t i = 0; i < length; ++i) {
+          learned.push_back(*rc::gen::arbitrary<bool>());
+          if (!learned.back()) continue;
+          if (i > 0 && learned[begin + i - 1])
+            ++marks.back().end;
+          else
+            marks.push_back({i, i + 1});
+        }
+        writer.write(std::span<const std::uint32_t>(std::vector<std::uint32_t>(length, 7)));
+        writer.end_document(0, 0, marks);
+      }
+      writer.finish();
+      out.commit();
+    }
+    const shard::Dataset data(paths);
+    const auto all = [&](const shard::Documents& documents, std::uint64_t begin,
+                         std::uint64_t end) {
+      std::vector<bool> found(end - begin);
+      for (const auto& mark : shard::marks_within(documents, begin, end))
+        for (auto i = mark.begin; i < mark.end; ++i) found[i] = true;
+      return found;
+    };
+    RC_ASSERT(all(data.documents(), 0, data.size()) == learned);
+    const auto begin = *rc::gen::inRange<std::uint64_t>(0, learned.size() + 1);
+    const auto end = *rc::gen::inRange<std::uint64_t>(begin, learned.size() + 1);
+    RC_ASSERT(all(data.documents(), begin, end) ==
+              std::vector<bool>(learned.begin() + std::ptrdiff_t(begin),
+                                learned.begin() + std::ptrdiff_t(end)));
+    core::MemorySink merged;
+    shard::merge(data, merged, 1, nullptr);
+    core::MemorySource source(merged.bytes);
+    const auto trailer = shard::verify(source);
+    RC_ASSERT(all(trailer.documents, 0, learned.size()) == learned);
+    RC_ASSERT(trailer.fingerprint == data.fingerprint());
+  }));
+}
+
+DOCTEST_TEST_CASE("other marks are other data; a shard without them has no place for any") {
+  const auto write = [](bool marked, const std::vector<shard::Span>& marks) {
+    auto header = sample::ids(256);
+    header.marked = marked;
+    core::MemorySink sink;
+    shard::Writer writer(sink, header);
+    writer.write(std::span<const std::uint32_t>(std::vector<std::uint32_t>(9, 7)));
+    writer.end_document(0, 0, marks);
+    writer.finish();
+    core::MemorySource source(sink.bytes);
+    return shard::verify(source).fingerprint;
+  };
+  const auto none = write(true, {});
+  DOCTEST_CHECK(none != write(false, {}));
+  DOCTEST_CHECK(none != write(true, {{2, 5}}));
+  DOCTEST_CHECK(write(true, {{2, 5}}) != write(true, {{2, 6}}));
+  DOCTEST_CHECK(thrown([&] { write(false, {{2, 5}}); }).code == 70);
+  for (const auto& marks : {std::vector<shard::Span>{{2, 10}}, {{3, 3}}, {{4, 6}, {5, 7}}})
+    DOCTEST_CHECK(thrown([&] { write(true, marks); }).code == 70);
+}
+
 DOCTEST_TEST_CASE("the bytes do not depend on threads or on how calls are cut") {
   holds(rc::check([] {
     const auto data = arbitrary_data();

@@ -129,6 +129,22 @@ inline std::vector<std::pair<std::string, core::Bytes>> of_each_kind() {
   };
 }
 
+/// Those, and one with marks.
+inline std::vector<std::pair<std::string, core::Bytes>> of_every_form() {
+  auto all = of_each_kind();
+  core::MemorySink sink;
+  shard::Header header = ids(300);
+  header.marked = true;
+  shard::Writer writer(sink, header, made_by("tokenize"));
+  writer.write(std::span<const std::uint64_t>(numbers(50, 300)));
+  writer.end_document(200, 20, {{0, 3}, {7, 50}});
+  writer.write(std::span<const std::uint64_t>(numbers(20, 300)));
+  writer.end_document(80, 8, {});
+  writer.finish();
+  all.emplace_back("marked", std::move(sink.bytes));
+  return all;
+}
+
 inline bool has(const std::string& text, std::string_view part) {
   return text.find(part) != text.npos;
 }

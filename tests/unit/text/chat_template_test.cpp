@@ -167,3 +167,28 @@ DOCTEST_TEST_CASE(
 }
 
 }  // namespace
+
+DOCTEST_TEST_CASE(
+    "a conversation in parts: answers from where they are asked for to the turn's end") {
+  const std::string turns =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}.{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}";
+  const core::OrderedJson messages = {{{"role", "user"}, {"content", "hi"}},
+                                      {{"role", "assistant"}, {"content", "yo"}},
+                                      {{"role", "user"}, {"content", "and"}},
+                                      {{"role", "assistant"}, {"content", "so"}},
+                                      {{"role", "user"}, {"content", "bye"}}};
+  const auto parts_of = [&](const std::string& source) {
+    std::string text;
+    for (const auto& part : text::Chat(text::ChatTemplate(source, "t"), core::OrderedJson::object())
+                                .parts(messages, "x"))
+      text += part.answer ? "[" + part.text + "]" : part.text;
+    return text;
+  };
+  DOCTEST_CHECK(parts_of(turns) == "<user>hi.<assistant>[yo.]<user>and.<assistant>[so.]<user>bye.");
+  // One that writes earlier answers shorter than the last has no such parts.
+  const std::string shortened =
+      "{% for m in messages %}<{{ m.role }}>{% if loop.last or m.role == 'user' %}{{ m.content }}"
+      "{% endif %}.{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+  DOCTEST_CHECK(thrown([&] { parts_of(shortened); }).code == 65);
+}

@@ -114,3 +114,48 @@ DOCTEST_TEST_CASE("a tokenizer is learned of files as of their counts, and says 
     DOCTEST_CHECK(why.find("--min-count") != why.npos);
   }
 }
+
+DOCTEST_TEST_CASE("documents that are learned in part: pieces, marks, and what is counted") {
+  const Folder folder;
+  const auto lines = folder.file("lines",
+                                 "{\"prompt\": \"what? \", \"completion\": \"this\"}\n"
+                                 "{\"completion\": \"\", \"prompt\": \"none\", \"other\": [1]}\n");
+  const auto segments = folder.file(
+      "segments",
+      "{\"segments\": [{\"text\": \"a b\", \"label\": true}, {\"text\": \"c\", \"label\": true}, "
+      "{\"text\": \"de\", \"label\": false}, {\"text\": \"f\", \"label\": true}]}\n");
+  text::TextOptions options;
+  options.format = "jsonl", options.end_of_document = "none";
+  options.loss_on = "completion", options.pieces = text::completion_pieces();
+  for (const int jobs : {1, 3}) {
+    const auto out = (folder.path / std::to_string(jobs)).string();
+    const auto made = encode({lines}, sample::tokenizer("bytes"), options, false, out, jobs);
+    DOCTEST_CHECK(made.figures()["marked"] == 4);
+    DOCTEST_CHECK(made.figures()["words"] == 3);
+    const shard::Dataset data({out});
+    DOCTEST_CHECK(data.header().marked);
+    DOCTEST_CHECK(data.documents().end == std::vector<std::uint64_t>{10, 14});
+    DOCTEST_CHECK(data.documents().marks == std::vector<shard::Span>{{6, 10}});
+    DOCTEST_CHECK(data.provenance()[0]["options"]["loss_on"] == "completion");
+  }
+  options.loss_on = "segments", options.pieces = text::segment_pieces();
+  const auto out = (folder.path / "x").string();
+  encode({segments}, sample::tokenizer("bytes"), options, false, out);
+  DOCTEST_CHECK(shard::Dataset({out}).documents().marks ==
+                std::vector<shard::Span>{{0, 4}, {6, 7}});
+  const auto refused = [&](const std::string& line) {
+    const auto bad = folder.file("bad", line + "\n");
+    core::MemorySink sink;
+    return thrown([&] {
+             text::encode_shard({bad}, sample::tokenizer("bytes"), options, false, 1, sink,
+                                [](std::uint64_t) {});
+           })
+        .text.substr(bad.size());
+  };
+  DOCTEST_CHECK(refused("{}") == ":1: no \"segments\" in it");
+  DOCTEST_CHECK(refused("{\"segments\": 1}") == ":1: \"segments\" is not a list");
+  DOCTEST_CHECK(refused("{\"segments\": [{\"text\": \"a\"}]}") ==
+                ":1: segments: no \"label\" in it");
+  DOCTEST_CHECK(refused("{\"segments\": [{\"text\": 1, \"label\": true}]}") ==
+                ":1: segments: \"text\" is not a string");
+}

@@ -192,6 +192,42 @@ DOCTEST_TEST_CASE("unscored targets weigh nothing and are not counted") {
   DOCTEST_CHECK(torch::equal(micro.batch.weight, left.to(torch::kFloat32)));
 }
 
+DOCTEST_TEST_CASE("of marked data only marked targets weigh, in every order of batches") {
+  const TemporaryFolder folder;
+  auto header = data::tokens_header(1000);
+  header.marked = true;
+  std::vector<std::uint64_t> tokens(301);
+  for (std::uint64_t i = 0; i < tokens.size(); ++i) tokens[i] = i;
+  data::write_shard(folder / "marked", header, tokens, {7, 1, 0, 93, 200});
+  const shard::Dataset marked({folder / "marked"});
+  train::TokenRules rules;
+  rules.marks = &marked.documents();
+  for (const char* name : {"shuffled", "kept", "runs", "documents", "columns"}) {
+    DOCTEST_CAPTURE(name);
+    train::BatchOptions options;
+    options.batches = name, options.segment = 13, options.batch = 4, options.run_length = 2;
+    const auto order = train::make_order(options, marked, nullptr, 1);
+    std::int64_t all = 0;
+    for (std::int64_t index = 0; index < order->batches_per_epoch(); ++index) {
+      MicroBatch micro = train::read_batch(marked, order->rows(index), index);
+      const auto plain = micro.batch.weight.clone();
+      train::apply(rules, micro);
+      std::int64_t kept = 0;
+      for (std::int64_t r = 0; r < plain.size(0); ++r)
+        for (std::int64_t i = 0; i < plain.size(1); ++i) {
+          const auto target = micro.batch.targets[r][i].item<std::int64_t>();  // its own place
+          const bool learned =
+              plain[r][i].item<float>() > 0 && data::is_marked(static_cast<std::uint64_t>(target));
+          DOCTEST_REQUIRE(micro.batch.weight[r][i].item<float>() == (learned ? 1 : 0));
+          kept += learned;
+        }
+      DOCTEST_CHECK(micro.tokens == kept);
+      all += kept;
+    }
+    DOCTEST_CHECK(all > order->targets_per_epoch() / 3);
+  }
+}
+
 DOCTEST_TEST_CASE(
     "fresh rows begin with the token that they are told to, in the place of their own") {
   Data data;

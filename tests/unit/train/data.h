@@ -11,6 +11,16 @@
 
 namespace data {
 
+/// Of a marked shard those elements are to be learned whose number is below 2 modulo 5.
+inline bool is_marked(std::uint64_t element) { return element % 5 < 2; }
+
+inline std::vector<shard::Span> marks_of(std::uint64_t begin, std::uint64_t end) {
+  std::vector<shard::Span> marks;
+  for (std::uint64_t i = begin; i < end; ++i)
+    if (is_marked(i)) marks.push_back({i - begin, i - begin + 1});
+  return marks;
+}
+
 inline void write_shard(const std::string& path, const shard::Header& header,
                         const std::vector<std::uint64_t>& elements,
                         const std::vector<std::uint64_t>& lengths = {}) {
@@ -19,7 +29,8 @@ inline void write_shard(const std::string& path, const shard::Header& header,
   std::size_t at = 0;
   for (const auto length : lengths) {
     writer.write(std::span(elements).subspan(at, length));
-    writer.end_document(length, 1);
+    writer.end_document(length, 1,
+                        header.marked ? marks_of(at, at + length) : std::vector<shard::Span>());
     at += length;
   }
   writer.write(std::span(elements).subspan(at));

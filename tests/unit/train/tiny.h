@@ -18,7 +18,8 @@ namespace tiny {
 
 /// A text of 40 types that repeats itself often enough to be learned, in documents of 2 to 90
 /// tokens.
-inline void write_text(const std::string& path, std::uint64_t n = 1500, std::uint64_t seed = 1) {
+inline void write_text(const std::string& path, std::uint64_t n = 1500, std::uint64_t seed = 1,
+                       bool marked = false) {
   core::Rng rng(seed);
   std::vector<std::uint64_t> tokens, lengths;
   while (tokens.size() < n)
@@ -27,7 +28,9 @@ inline void write_text(const std::string& path, std::uint64_t n = 1500, std::uin
     lengths.push_back(std::min(left, 2 + rng.below(89)));
     left -= lengths.back();
   }
-  data::write_shard(path, data::tokens_header(40), tokens, lengths);
+  auto header = data::tokens_header(40);
+  header.marked = marked;
+  data::write_shard(path, header, tokens, lengths);
 }
 
 /// Two layers, 16 wide, segments of 12, dropout on; 14 updates.
