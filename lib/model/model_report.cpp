@@ -8,6 +8,7 @@
 #include "model/tensor_files.h"
 #include "model/tokenizer_file.h"
 #include "model/weights.h"
+#include "nn/arch/carried_state.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace model {
@@ -42,6 +43,15 @@ core::OrderedJson types_of(const TensorFiles& files) {
   return types;
 }
 
+// Bytes that a stream carries, in float32.
+core::OrderedJson state_of(const nn::ModelOptions& options) {
+  const auto carried = nn::carried_state(options);
+  core::OrderedJson state = {{"bytes", carried.bytes(0)},
+                             {"bytes_per_token", carried.bytes(1) - carried.bytes(0)}};
+  if (carried.most_tokens > 0) state["most_tokens"] = carried.most_tokens;
+  return state;
+}
+
 void flatten(const core::OrderedJson& object, const std::string& before, core::OrderedJson& out) {
   for (const auto& [key, value] : object.items()) {
     if (value.is_object())
@@ -65,6 +75,7 @@ core::OrderedJson describe_model(const std::string& given) {
   report["vocabulary"] = config.vocabulary;
   report["parameters"] = weights.parameter_count();
   report["parts"] = parts_of(weights);
+  report["state"] = state_of(config.options);
   report["tensors"] = files.size();
   report["files"] = files.files().size();
   report["types"] = types_of(files);

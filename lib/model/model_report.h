@@ -8,7 +8,8 @@
 namespace model {
 
 /// {"model", "arch", "family" (of one of transformers), "vocabulary", "parameters", "parts": {PART:
-/// parameters}, "tensors", "files", "types": {TYPE: parameters}, "tokenizer", "tokens",
+/// parameters}, "state": {"bytes", "bytes_per_token", "most_tokens" (of learned positions)} (what a
+/// stream carries, nn::CarriedState in float32), "tensors", "files", "types": {TYPE: parameters}, "tokenizer", "tokens",
 /// "tokenizer_fingerprint" (of one with a tokenizer), "fingerprint", "options": {...}, "trained":
 /// {...} (of Tessera's own: every fact of its training)}. A part is a module of the model: the
 /// embedding, the attention of all layers together. Weights are read, one at a time, only where no

@@ -28,6 +28,7 @@ class Course {
     bool nats = true;                ///< the loss is in nats: its exp is a perplexity
     bool has_valid = false;          ///< validate() may be asked for
     double scored = 0;               ///< of what is counted, in all updates together
+    std::int64_t state_bytes = 0;    ///< that a stream carries after a segment; 0: nothing
     std::optional<double> epochs{};  ///< times through the data, if that is how they are taken
   };
   virtual ~Course() = default;

@@ -52,6 +52,7 @@ core::OrderedJson plan(Course& course, const KeepOptions& keep) {
   report["weights_bytes"] = weights;
   report["gradient_bytes"] = weights * GradientSum::held(leaves, sum_of(recipe));
   report["optimiser_bytes"] = moments;
+  if (terms.state_bytes > 0) report["state_bytes"] = terms.state_bytes;
   report["peak_memory_bytes"] = static_cast<std::int64_t>(usage.ru_maxrss) * 1024 + best;
   const std::int64_t checkpoint = weights + moments + best;
   report["checkpoint_bytes"] = checkpoint;
