@@ -252,7 +252,7 @@ DOCTEST_TEST_CASE("marks that are all alike are bounded by the bytes that are th
   for (std::uint64_t i = 0; i < kMarks; ++i) marks.push_back({2 * i, 2 * i + 1});
   shard::layout::TrailerFrame trailer;
   shard::DocumentsEncoder documents;
-  documents.append(2 * kMarks, 0, 0, &marks);
+  documents.append(2 * kMarks, 0, 0, {}, &marks);
   trailer.content.append(core::Hasher().digest(), 2 * kMarks, 0, 0, marks);
   trailer.marks = kMarks;
   trailer.boundaries = documents.finish();

@@ -80,7 +80,7 @@ DOCTEST_TEST_CASE("marks come back, of several shards and of any stretch of them
             marks.push_back({i, i + 1});
         }
         writer.write(std::span<const std::uint32_t>(std::vector<std::uint32_t>(length, 7)));
-        writer.end_document(0, 0, marks);
+        writer.end_document(0, 0, {}, marks);
       }
       writer.finish();
       out.commit();
@@ -115,7 +115,7 @@ DOCTEST_TEST_CASE("other marks are other data; a shard without them has no place
     core::MemorySink sink;
     shard::Writer writer(sink, header);
     writer.write(std::span<const std::uint32_t>(std::vector<std::uint32_t>(9, 7)));
-    writer.end_document(0, 0, marks);
+    writer.end_document(0, 0, {}, marks);
     writer.finish();
     core::MemorySource source(sink.bytes);
     return shard::verify(source).fingerprint;

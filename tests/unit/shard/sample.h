@@ -137,9 +137,9 @@ inline std::vector<std::pair<std::string, core::Bytes>> of_every_form() {
   header.marked = true;
   shard::Writer writer(sink, header, made_by("tokenize"));
   writer.write(std::span<const std::uint64_t>(numbers(50, 300)));
-  writer.end_document(200, 20, {{0, 3}, {7, 50}});
+  writer.end_document(200, 20, "a name", {{0, 3}, {7, 50}});
   writer.write(std::span<const std::uint64_t>(numbers(20, 300)));
-  writer.end_document(80, 8, {});
+  writer.end_document(80, 8);
   writer.finish();
   all.emplace_back("marked", std::move(sink.bytes));
   return all;

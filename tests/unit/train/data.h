@@ -29,7 +29,7 @@ inline void write_shard(const std::string& path, const shard::Header& header,
   std::size_t at = 0;
   for (const auto length : lengths) {
     writer.write(std::span(elements).subspan(at, length));
-    writer.end_document(length, 1,
+    writer.end_document(length, 1, {},
                         header.marked ? marks_of(at, at + length) : std::vector<shard::Span>());
     at += length;
   }
