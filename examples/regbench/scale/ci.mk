@@ -6,7 +6,9 @@ table-4.size = 16
 seeds = 1
 tests = 20
 valids = 10
-optimiser = --batch 8 --epochs 2 --lr 2e-3
+chooses = epoch
+batch = 8
+optimiser = --batch $(batch) --epochs 2 --lr 2e-3
 all.models = --d-model 16 --heads 2 --layers 1 --dropout 0
 $(foreach a,$(archs),$(eval shape.$(a) = $(all.models)))
 # As many parameters as the others: two memories beside each other, and gated networks of half the width.

@@ -1,10 +1,9 @@
 # The published data and recipe: 200 epochs, batches of 32. One point of the sweep; array.sbatch walks over all of them with LAYERS,
-# HEADS, D_MODEL, DECAY and EPOCHS, each with an OUT of its own.
+# HEADS, D_MODEL and DECAY, each with an OUT of its own; epochs need none, since a model is that of the best of its 200.
 LAYERS ?= 2
 HEADS ?= 8
 D_MODEL ?= 128
 DECAY ?= 0.1
-EPOCHS ?= 200
 shape =
 sizes = 100 1000 2500 5000 10000 20000 40000
 middle = 2500
@@ -12,7 +11,9 @@ table-4.size = 100
 seeds = 1 2 3
 tests = 1000
 valids = 500
-optimiser = --batch 32 --epochs $(EPOCHS) --warmup 0.1 --beta2 0.999 --weight-decay $(DECAY) --clip 1 --checkpoint-every 1000 --keep 1
+chooses = epoch
+batch = 32
+optimiser = --batch $(batch) --epochs 200 --warmup 0.1 --beta2 0.999 --weight-decay $(DECAY) --clip 1 --checkpoint-every 1000 --keep 1
 all.models = --d-model $(D_MODEL) --heads $(HEADS) --layers $(LAYERS)
 # Rate and dropouts of RegBench's sweeps: 0.1 of embeddings and of a transformer's attention. They left the residual stream alone, of which
 # --dropout drops as much.
