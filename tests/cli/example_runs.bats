@@ -145,6 +145,30 @@ EOF
   grep -q '"metric":"ip"\|"metric": *"ip"' store/ext/store.json
 }
 
+@test "trime: checkpoints as the authors' are, beside what is published of theirs, and the size of the data" {
+  cd "$BATS_TEST_TMPDIR"
+  mkdir released few
+  for name in knnlm trimelm trimelm-long trimelm-ext trimelm-150m trimelm-150m-long; do
+    cp "$root/tests/golden/checkpoints/fairseq_plain.pt" "released/$name.pt"
+    for i in $(seq 36); do echo "w$i $((40 - i))"; done >"released/$name.dict.txt"
+  done
+  cp "$root/tests/golden/checkpoints/xl_table.pt" released/xl-wikitext-103.pt
+  for i in $(seq 36); do printf 'w%d ' "$i"; done | tokenize -q --learn word -o released/xl-wikitext-103.json
+  awk 'BEGIN { srand(1); for (i = 0; i < 120; i++) { if (i % 20 == 0) print " = w1 w2 = "
+    for (j = 0; j < 12; j++) printf " w%d", 1 + int(36 * rand() * rand()); print "" } }' >few/train.txt
+  head -n 40 few/train.txt >few/valid.txt
+  tail -n 40 few/train.txt >few/test.txt
+  runs trime RELEASED="$PWD/released" DATA="$PWD/few" released statistics
+  tables released.tsv statistics.tsv
+  [ "$(cut -f 1,4 out/released.tsv | paste -sd ' ')" = "$(printf 'model\tpublished knnlm\t18.65 trimelm\t17.76 %s' \
+    "$(printf '%s\t%s ' trimelm-long 17.64 trimelm-ext 15.46 trimelm-150m 25.60 trimelm-150m-long 22.66 xl-wikitext-103 18.3 | sed 's/ $//')")" ]
+  grep -q '|memory:local|combine:joint|temperature:1.17|' out/released.tsv
+  grep -q '|memory:local+long|long:256|combine:both|temperature:1.25|.*|stores-temperature:10.5|' out/released.tsv
+  grep -q '|layer-memory:1600|clamp-length:1000|same-length:on' out/released.tsv
+  # Titles make documents of the training text alone.
+  [ "$(cut -f 2,6 out/statistics.tsv | paste -sd ' ')" = $'part\tdocuments train\t7 valid\t1 test\t1' ]
+}
+
 @test "wikitext-2" {
   runs wikitext-2 DATA="$PWD/data"
   [ "$(wc -l <"$BATS_TEST_TMPDIR/out/table.tsv")" -gt 3 ]
