@@ -232,4 +232,4 @@ $(OUT)/frequency.tsv: $(rows.frequency:%=$(OUT)/row/%.json)
 again := $(MAKE)
 $(OUT)/%.commands: $(OUT)/%.tsv
 	@$(again) --no-print-directory -Bn $(OUT)/$*.tsv | sed -zE 's/\\\n\s*/ /g' | \
-	  grep -E '^(tokenize|bm25-pack|train|build-datastore|eval-ppl|zstdcat|cat|n=) ?' >$@
+	  grep -E '^(tokenize|bm25-pack|train|build-datastore|eval-ppl|zstdcat|cat|sed|n=) ?' >$@

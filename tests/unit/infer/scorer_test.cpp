@@ -96,6 +96,60 @@ DOCTEST_TEST_CASE("a bigram model by hand: loss, perplexity, bits, all from one 
   }
 }
 
+DOCTEST_TEST_CASE("only marked tokens count, by hand, and what tuning says of them scoring finds") {
+  const Tensor p = torch::tensor({{0.3, 0.5, 0.2}, {0.5, 0.25, 0.25}, {0.8, 0.1, 0.1}});
+  nn::Model model = bigram_model(p);
+  tiny::Text text;
+  text.vocabulary = 3, text.marked = true;
+  auto& document = text.documents.emplace_back();
+  for (std::uint32_t i = 0; i < 31; ++i) document.push_back(i % 3);
+  const tiny::Shard shard(text);
+  double nats = 0;
+  std::uint64_t tokens = 0;
+  for (std::size_t i = 1; i < document.size(); ++i) {
+    if (!tiny::Text::is_marked(i)) continue;
+    nats -= std::log(p[document[i - 1]][document[i]].item<double>());
+    ++tokens;
+  }
+  for (const std::int64_t stride : {1, 5, 8}) {
+    auto windows = tiny::windows_of(8, stride);
+    windows.learned = true;
+    const auto totals = infer::score(model, shard.data(), windows, {}, torch::kCPU);
+    DOCTEST_CHECK(totals.tokens == tokens);
+    DOCTEST_CHECK(totals.nats == doctest::Approx(nats).epsilon(1e-6));
+    DOCTEST_CHECK(totals.bytes == doctest::Approx(4.0 * static_cast<double>(tokens)));
+  }
+  // With memories, which have all tokens.
+  tiny::Text longer = tiny::text_of({150, 40});
+  longer.marked = true;
+  const tiny::Shard larger(longer);
+  nn::Model memory_model = tiny::model_of("transformer", "learned", 23, torch::kFloat64);
+  auto windows = tiny::windows_of(16, 8);
+  const auto memory = infer::plan_memory(tiny::memory_of("local,long", 60), windows, memory_model);
+  double by_hand = 0;
+  infer::Watch watch;
+  watch.scored = [&](const infer::Scored& scored) {
+    for (std::int64_t i = 0; i < scored.log_prob.size(0); ++i) {
+      const auto at = scored.first + static_cast<std::uint64_t>(i);
+      if (tiny::Text::is_marked(at < 150 ? at : at - 150))
+        by_hand -= scored.log_prob[i].item<double>();
+    }
+  };
+  infer::score(memory_model, larger.data(), windows, memory, torch::kCPU, watch);
+  windows.learned = true;
+  const auto totals = infer::score(memory_model, larger.data(), windows, memory, torch::kCPU);
+  DOCTEST_CHECK(totals.nats == doctest::Approx(by_hand).epsilon(1e-9));
+  infer::TuneOptions options;
+  options.points["temperature"] = {0.7, 1.4};
+  const auto tuned =
+      infer::tune(memory_model, larger.data(), windows, memory, options, torch::kCPU);
+  for (const auto& point : tuned.points) {
+    const auto again =
+        infer::score(memory_model, larger.data(), windows, tuned.at(point, memory), torch::kCPU);
+    DOCTEST_CHECK(std::abs(again.loss() - point.loss) < 1e-9);
+  }
+}
+
 DOCTEST_TEST_CASE("a beginning token has the first token scored too, once a stream") {
   const Tensor p = torch::tensor({{0.3, 0.5, 0.2}, {0.5, 0.25, 0.25}, {0.8, 0.1, 0.1}});
   nn::Model model = bigram_model(p);

@@ -23,6 +23,15 @@ struct Text {
   std::uint64_t vocabulary = 23;
   std::vector<std::vector<std::uint32_t>> documents;
   std::uint64_t bytes_per_token = 4, words_per_token = 1;
+  bool marked = false;  ///< those tokens are to be learned whose number in the document says so
+
+  static bool is_marked(std::uint64_t i) { return i % 5 < 2; }
+  static std::vector<shard::Span> marks(std::uint64_t length) {
+    std::vector<shard::Span> marks;
+    for (std::uint64_t i = 0; i < length; ++i)
+      if (is_marked(i)) marks.push_back({i, i + 1});
+    return marks;
+  }
 
   std::vector<std::uint32_t> tokens() const {
     std::vector<std::uint32_t> all;
@@ -59,11 +68,13 @@ class Shard {
     header.dtype = shard::dtype_for(text.vocabulary);
     header.vocabulary = text.vocabulary;
     header.tokenizer = tokenizer;
+    header.marked = text.marked;
     shard::Writer writer(out, header);
     for (const auto& document : text.documents) {
       writer.write(std::span(document));
       writer.end_document(document.size() * text.bytes_per_token,
-                          document.size() * text.words_per_token);
+                          document.size() * text.words_per_token, {},
+                          text.marked ? Text::marks(document.size()) : std::vector<shard::Span>());
     }
     writer.finish();
     out.commit();

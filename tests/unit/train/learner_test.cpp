@@ -248,6 +248,39 @@ DOCTEST_TEST_CASE("bfloat16 products learn much the same") {
   DOCTEST_CHECK(a.back() == doctest::Approx(b.back()).epsilon(0.05));
 }
 
+DOCTEST_TEST_CASE("tokens that are not learned stay in the memories of those that are") {
+  const TemporaryFolder folder;
+  tiny::write_text(folder / "marked", 1500, 1, true);
+  for (const std::string memory : {"none", "local", "local,long", "local,ext"}) {
+    DOCTEST_CAPTURE(memory);
+    auto job = tiny::job(folder);
+    job.shards = {folder / "marked"};
+    job.model.shape.dropout = 0;
+    job.recipe.objective.memory = memory;
+    job.recipe.objective.plain_warmup = 0, job.recipe.objective.drop_local = 0;
+    // The sum over the tokens of a micro-batch that `learned` gives of all and of the marked ones.
+    const auto loss = [&](auto learned) {
+      nn::start(1, job.seed);
+      auto run = train::prepare(job);
+      train::Learner learner(run.model, run.recipe, false, run.seed, torch::kCPU);
+      auto micro = train::read_batch(*run.data, run.order->rows(0), 0);
+      const auto all = micro.batch.weight.clone();
+      train::apply(run.rules, micro);
+      micro.batch.weight = learned(all, micro.batch.weight);
+      micro.tokens = micro.batch.weight.sum().template item<std::int64_t>();
+      const auto update = learner.update(0, {micro});
+      DOCTEST_CHECK(update.scored == micro.tokens);
+      return update.loss.template item<double>();
+    };
+    const double whole = loss([](const auto& all, const auto&) { return all; });
+    const double marked = loss([](const auto&, const auto& own) { return own; });
+    const double others = loss([](const auto& all, const auto& own) { return all - own; });
+    DOCTEST_CHECK(marked > 0);
+    DOCTEST_CHECK(others > marked);
+    DOCTEST_CHECK(marked + others == doctest::Approx(whole).epsilon(1e-6));
+  }
+}
+
 DOCTEST_TEST_CASE("a run that diverges says so") {
   const TemporaryFolder folder;
   tiny::write_text(folder / "text");
