@@ -37,8 +37,10 @@ Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& pla
       if (source.bucket.defined()) at.gates.bucket = torch::full_like(source.bucket, -1);
       continue;
     }
-    if (source.all.defined()) {
-      const Tensor more = here(source.all), hit = here(source.positive);
+    const auto biases = plan.biases(*kinds[i]);
+    for (std::size_t j = 0; j < source.joined.size(); ++j) {
+      const Tensor more = biased(here(source.joined[j].all), biases[j]),
+                   hit = biased(here(source.joined[j].positive), biases[j]);
       all = all.defined() ? torch::logaddexp(all, more) : more;
       positive = positive.defined() ? torch::logaddexp(positive, hit) : hit;
     }
@@ -60,8 +62,8 @@ const Neighbours* Parts::found() const {
 std::vector<Parts::Member> Parts::members() {
   std::vector<Member> all{{&head, false}, {&log_z, false}, {&confidence, true}};
   for (auto& source : sources) {
-    all.push_back({&source.all, false});
-    all.push_back({&source.positive, false});
+    for (auto& [seen, hit] : source.joined)
+      all.push_back({&seen, false}), all.push_back({&hit, false});
     for (auto& own : source.own) all.push_back({&own, false});
     all.push_back({&source.bucket, false});
     all.push_back({&source.features, true});

@@ -105,8 +105,11 @@ Tensor StreamMemory::mix(nn::Head& head, WordRows rows, const Asked* asked) {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     rows.found = asked == nullptr ? nullptr : (*asked)[i].get();
     SourceWords words = sources_[i]->words(rows);
-    if (words.masses.defined())
-      seen = seen.defined() ? torch::logaddexp(seen, words.masses) : words.masses;
+    const auto biases = plan_.biases(*kinds[i]);
+    for (std::size_t j = 0; j < words.masses.size(); ++j) {
+      const Tensor more = biased(words.masses[j], biases[j]);
+      seen = seen.defined() ? torch::logaddexp(seen, more) : more;
+    }
     mixed_.first_own.push_back(components.own.size());
     for (auto& own : words.own) components.own.push_back(std::move(own));
     if (words.bucket.defined()) components.gates.bucket = words.bucket;
@@ -153,9 +156,12 @@ RowWeights StreamMemory::weights_of(std::size_t source) const {
     mixed_.given = mixture_.given(mixed_.components, mixed_.weights);
     mixed_.log_z = mixed_.log_z.to(torch::kCPU, torch::kFloat64);
   }
+  std::vector<Tensor> log_z;  // less the bias of each part
+  for (const double bias : plan_.biases(*plan_.kinds()[source]))
+    log_z.push_back(mixed_.log_z - bias);
   const auto first = mixed_.given.begin() + 1;
   return {mixed_.given[0],
-          mixed_.log_z,
+          std::move(log_z),
           {first + static_cast<std::ptrdiff_t>(mixed_.first_own[source]),
            first + static_cast<std::ptrdiff_t>(mixed_.first_own[source + 1])}};
 }

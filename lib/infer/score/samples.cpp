@@ -53,6 +53,21 @@ std::vector<double> values_at(const Grid& grid, const std::vector<std::size_t>& 
   return values;
 }
 
+Places all_places(const Grid& grid) {
+  Places all;
+  for (std::size_t i = 0; i < grid.size(); ++i) all.push_back(grid.at(i));
+  return all;
+}
+
+// With the biases of the point.
+Components parts_at(const Parts& parts, MemoryPlan memory, const Grid& grid,
+                    const std::vector<std::size_t>& places) {
+  for (const auto& axis : memory.axes())
+    if (const auto i = grid.find(axis.name); !axis.bias_of.empty() && i < places.size())
+      axis.set(grid.axes[i].values[places[i]]);
+  return parts.at(memory, places);
+}
+
 // Shares of the joint softmax, then of the others, whose values are given, a row a combination:
 // (L, sources).
 Tensor combinations(std::size_t others, const std::vector<double>& lambdas) {
@@ -224,13 +239,14 @@ Parts Samples::parts() const {
   return parts;
 }
 
-std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid) {
+std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
+                                  const Places& asked) {
   const Mixture mixture(memory);
   std::vector<TunePoint> points;
   FittedShares best;  // of the point before: near
-  for (std::size_t i = 0; i < grid.size(); ++i) {
-    const auto places = grid.at(i);
-    ShareProblem problem = problem_of(parts.at(memory, places), mixture, run_of(memory));
+  for (const auto& places : asked.empty() ? all_places(grid) : asked) {
+    ShareProblem problem =
+        problem_of(parts_at(parts, memory, grid, places), mixture, run_of(memory));
     problem.weight = even(parts.weight);
     best = fit_shares(problem, best);
     FittedShares said = best;
@@ -239,14 +255,14 @@ std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, 
       rest -= said.shares[k] = quoted(said.shares[k]);
     said.shares[0] = rest;
     for (double& share : said.outer) share = quoted(share);
-    points.push_back({values_at(grid, places), in_order(mixture, said.shares, said.outer),
+    points.push_back({values_at(grid, places), places, in_order(mixture, said.shares, said.outer),
                       share_loss(problem, said)});
   }
   return points;
 }
 
 std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
-                                  const std::vector<double>& lambdas) {
+                                  const std::vector<double>& lambdas, const Places& asked) {
   const Mixture mixture(memory);
   std::size_t inner = 0;
   for (std::size_t i = 0; i < mixture.size(); ++i) inner += !mixture.by_bucket(i);
@@ -256,9 +272,9 @@ std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, 
   const auto log_of = [&](const Tensor& mixed) {
     return weighted(mixed.clamp_min(kTiny).log(), weight);
   };
-  for (std::size_t i = 0; i < grid.size(); ++i) {
-    const auto places = grid.at(i);
-    const ShareProblem problem = problem_of(parts.at(memory, places), mixture, run_of(memory));
+  for (const auto& places : asked.empty() ? all_places(grid) : asked) {
+    const ShareProblem problem =
+        problem_of(parts_at(parts, memory, grid, places), mixture, run_of(memory));
     const auto tokens = static_cast<double>(problem.p.size(1));
     for (std::int64_t l = 0; l < shares.size(0); ++l) {
       const Tensor rest = shares[l].unsqueeze(0).mm(problem.p).squeeze(0);
@@ -280,7 +296,7 @@ std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, 
       }
       const Tensor row = shares[l].contiguous();
       const auto* const begin = row.const_data_ptr<double>();
-      points.push_back({values_at(grid, places),
+      points.push_back({values_at(grid, places), places,
                         in_order(mixture, {begin, begin + row.size(0)}, outer), nats / tokens});
     }
   }

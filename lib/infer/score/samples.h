@@ -38,16 +38,22 @@ class Samples {
 /// A point of the grid with its weights and its loss, nats a token.
 struct TunePoint {
   std::vector<double> values;                ///< of the grid's axes
+  std::vector<std::size_t> places;           ///< of these in the axes
   std::vector<std::vector<double>> weights;  ///< of MemoryPlan::weights()
   double loss = 0;
 };
 
-/// The best weights at each point (share_fit.h), to six digits: a signature quotes them.
-std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid);
-/// At each point every combination of `lambdas` that leaves the joint softmax something; by bucket
+/// The places of points in the axes of a grid.
+using Places = std::vector<std::vector<std::size_t>>;
+
+/// The best weights at each of these points (share_fit.h), to six digits: a signature quotes them.
+/// No `places`: at each point of the grid.
+std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
+                                  const Places& places = {});
+/// At each of these points every combination of `lambdas` that leaves the joint softmax something; by bucket
 /// the best of them for each bucket. Throws Error{usage} where there are too many.
 std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
-                                  const std::vector<double>& lambdas);
+                                  const std::vector<double>& lambdas, const Places& places = {});
 
 /// The gates of `plan`, whose weights are the best constants, fitted on `parts` at a point; and its
 /// nats a token with those constants and with the gates.

@@ -27,17 +27,35 @@ std::string flag_of(const std::string& axis) {
   return {};
 }
 
+constexpr const char* kShared = "temperature";  // the axis of what has no temperature of its own
+
+// Whether each part of the joint softmax gets a temperature of its own: several things are divided
+// by one, and no points of that one are given.
+bool tempers_apart(const MemoryPlan& memory, const TuneOptions& options) {
+  return options.of(kShared).empty() && memory.joint().size() + memory.interpolated() > 1;
+}
+
+// A bias that is looked for: one point of the grid, to which others come.
+bool is_open(const PlanAxis& axis, const TuneOptions& options) {
+  return !axis.bias_of.empty() && options.of(kShared).empty() && options.of(axis.name).empty();
+}
+
 Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
   if (!memory.any())
     core::fail(core::Code::usage,
                "--tune: there is nothing to tune; add --memory local,long, --cache N, "
                "--datastore STORE, --ngrams FOLDER or --with MODEL");
+  const bool apart = tempers_apart(memory, options);
   Grid grid;
   for (const auto& axis : memory.axes()) {
     auto values = options.of(axis.name);
-    if (memory.gates.any() && axis.steps.empty() && values.size() > 1)
+    const bool bias = !axis.bias_of.empty();
+    if (memory.gates.any() && axis.steps.empty() && !bias && values.size() > 1)
       core::fail(core::Code::usage, "{}: with gates it takes one", flag_of(axis.name));
-    if (values.empty()) values = axis.steps;
+    if (bias && !values.empty()) values.push_back(-HUGE_VAL);
+    const bool alike = axis.name == kShared && !memory.interpolated(),
+               own = !axis.temperature_of.empty();
+    if (values.empty() && (apart ? !alike : !own)) values = axis.steps;
     if (values.empty()) values = {axis.get()};
     grid.axes.push_back({axis.name, std::move(values)});
   }
@@ -95,12 +113,166 @@ bool go_beyond(Grid& grid, const Tuned& tuned, const TuneOptions& options) {
 }
 
 // The gates, at the best point.
-void fit_gates_of(Tuned& tuned, const Grid& grid, std::size_t point, const Parts& parts) {
-  const auto fitted = fit_gates(parts, tuned.memory, grid.at(point));
+void fit_gates_of(Tuned& tuned, const Parts& parts) {
+  const auto fitted = fit_gates(parts, tuned.memory, tuned.best.places);
   tuned.memory.gates.gate = fitted.gate;
   tuned.gates = {fitted.constant_loss, fitted.loss};
   tuned.totals.nats = fitted.loss * static_cast<double>(tuned.totals.tokens);
 }
+
+// Looks for the best point on what one pass gave. The numbers of the joint softmax are tried part
+// by part, each with the rest at its best: every combination would be too many.
+class PointSearch {
+ public:
+  PointSearch(const Parts& parts, const MemoryPlan& memory, Grid grid, const TuneOptions& options)
+      : parts_(parts), memory_(memory), grid_(std::move(grid)), options_(options) {
+    const bool apart = tempers_apart(memory, options);
+    const auto axes = MemoryPlan(memory).axes();
+    for (const auto* const part : memory.joint()) {
+      Part own;
+      for (const auto& axis : axes) {
+        const auto i = grid_.find(axis.name);
+        if (axis.bias_of == part->name) own.bias = i, own.open = is_open(axis, options);
+        if (axis.bias_of == part->name && own.open) grid_.axes[i].values = {part->bias};
+        if (apart ? axis.temperature_of == part->name : axis.name == kShared) {
+          own.tempered = i;
+          const double now = apart ? memory.temperature_of(*part) : axis.get();
+          own.start = nearest(grid_.axes[i].values, now);
+        }
+      }
+      if (own.open || grid_.axes[own.bias].values.size() > 1) joint_.push_back(own);
+    }
+  }
+
+  std::vector<TunePoint> run() {
+    try_all(product());
+    for (int round = 0; round < kRounds && !joint_.empty(); ++round) {
+      const double before = points_[best_].loss;
+      for (const Part& part : joint_) try_part(part);
+      for (std::size_t i = 0; i < grid_.axes.size(); ++i)
+        if (!of_joint(i)) try_all(along(points_[best_].places, i));
+      if (points_[best_].loss > before - kWorthAPass) break;
+    }
+    return std::move(points_);
+  }
+
+ private:
+  struct Part {
+    std::size_t bias = 0, tempered = 0;  // axes
+    std::size_t start = 0;               // the place of its temperature
+    bool open = false;                   // any bias
+  };
+  static constexpr int kRounds = 4;
+  static constexpr double kFirstStep = 2, kLastStep = 0.25, kWorthAStep = 1e-6;  // of a bias
+
+  static std::size_t nearest(const std::vector<double>& values, double to) {
+    const auto less = [&](double a, double b) { return std::abs(a - to) < std::abs(b - to); };
+    return static_cast<std::size_t>(std::min_element(values.begin(), values.end(), less) -
+                                    values.begin());
+  }
+
+  bool of_joint(std::size_t axis) const {
+    return std::any_of(joint_.begin(), joint_.end(), [&](const Part& part) {
+      return axis == part.bias || axis == part.tempered;
+    });
+  }
+
+  // Every combination of what is of no part, these at the plan's own numbers.
+  Places product() const {
+    Grid free = grid_;
+    for (std::size_t i = 0; i < free.axes.size(); ++i)
+      if (of_joint(i)) free.axes[i].values.resize(1);
+    Places all;
+    for (std::size_t point = 0; point < free.size(); ++point) {
+      all.push_back(free.at(point));
+      for (const Part& part : joint_) all.back()[part.tempered] = part.start;
+    }
+    return all;
+  }
+
+  // The least loss.
+  double try_all(const Places& places) {
+    if (places.empty()) return HUGE_VAL;
+    const bool fits = options_.lambdas.empty() && !memory_.weights().empty();
+    const auto tried = fits ? fit_points(parts_, memory_, grid_, places)
+                            : try_points(parts_, memory_, grid_, options_.lambdas, places);
+    double least = HUGE_VAL;
+    for (const auto& point : tried) {
+      least = std::min(least, point.loss);
+      points_.push_back(point);
+      if (point.loss < points_[best_].loss) best_ = points_.size() - 1;
+    }
+    return least;
+  }
+
+  static std::vector<std::size_t> moved(std::vector<std::size_t> places, std::size_t axis,
+                                        std::size_t place) {
+    places[axis] = place;
+    return places;
+  }
+
+  // All other values of an axis.
+  Places along(const std::vector<std::size_t>& from, std::size_t axis) const {
+    Places all;
+    for (std::size_t k = 0; k < grid_.axes[axis].values.size(); ++k)
+      if (k != from[axis]) all.push_back(moved(from, axis, k));
+    return all;
+  }
+
+  // At each of its temperatures the best bias; and without it.
+  void try_part(const Part& part) {
+    const auto from = points_[best_].places;
+    Places starts = along(from, part.tempered);
+    starts.push_back(from);
+    for (const auto& start : starts) {
+      if (part.open) {
+        climb(start, part.bias);
+        continue;
+      }
+      try_all({start});
+      try_all(along(start, part.bias));
+    }
+    if (part.open)
+      try_all({moved(points_[best_].places, part.bias, place_of(part.bias, -HUGE_VAL))});
+  }
+
+  // Uphill from the bias of a point.
+  void climb(const std::vector<std::size_t>& from, std::size_t axis) {
+    const auto loss_at = [&](double bias) {
+      return std::abs(bias) > kMostBias ? HUGE_VAL
+                                        : try_all({moved(from, axis, place_of(axis, bias))});
+    };
+    const double own = grid_.axes[axis].values[from[axis]];
+    double bias = std::isfinite(own) ? own : 0, loss = loss_at(bias);
+    for (double step = kFirstStep; step >= kLastStep;) {
+      const double lower = loss_at(bias - step), upper = loss_at(bias + step);
+      if (std::min(lower, upper) < loss - kWorthAStep) {
+        bias += lower < upper ? -step : step;
+        loss = std::min(lower, upper);
+        step *= 2;
+      } else {
+        step /= 2;
+      }
+    }
+  }
+
+  // Of a value that may be new.
+  std::size_t place_of(std::size_t axis, double value) {
+    auto& values = grid_.axes[axis].values;
+    const auto found = std::find(values.begin(), values.end(), value);
+    if (found != values.end()) return static_cast<std::size_t>(found - values.begin());
+    values.push_back(value);
+    return values.size() - 1;
+  }
+
+  const Parts& parts_;
+  const MemoryPlan& memory_;
+  Grid grid_;
+  const TuneOptions& options_;
+  std::vector<Part> joint_;
+  std::vector<TunePoint> points_;
+  std::size_t best_ = 0;
+};
 
 // The best of a grid, in one pass of the model.
 Tuned tune_on(const Grid& grid, nn::Model& model, const shard::Dataset& data,
@@ -116,9 +288,7 @@ Tuned tune_on(const Grid& grid, nn::Model& model, const shard::Dataset& data,
   tuned.totals = walk(model, data, windows, searched, grid, device, watch);
   const Parts parts = samples.parts();
   for (const auto& axis : grid.axes) tuned.axes.push_back(axis.name);
-  const bool fits = options.lambdas.empty() && !memory.weights().empty();
-  tuned.points =
-      fits ? fit_points(parts, memory, grid) : try_points(parts, memory, grid, options.lambdas);
+  tuned.points = PointSearch(parts, memory, grid, options).run();
   const auto chosen =
       std::min_element(tuned.points.begin(), tuned.points.end(),
                        [](const auto& a, const auto& b) { return a.loss < b.loss; });
@@ -129,9 +299,7 @@ Tuned tune_on(const Grid& grid, nn::Model& model, const shard::Dataset& data,
   tuned.tried = tuned.points.size();
   tuned.totals.nats = tuned.best.loss * static_cast<double>(tuned.totals.tokens);
   tuned.memory = tuned.at(tuned.best, memory);
-  const auto point =
-      static_cast<std::size_t>(chosen - tuned.points.begin()) / (tuned.points.size() / grid.size());
-  if (memory.gates.any()) fit_gates_of(tuned, grid, point, parts);
+  if (memory.gates.any()) fit_gates_of(tuned, parts);
   tuned.memory.online = memory.online && memory.online_asked;
   tuned.memory.tuned_on = short_fingerprint(data.fingerprint());
   tuned.edges = edges_of(tuned, options);
@@ -149,7 +317,7 @@ void TuneOptions::fields(core::FieldList& f) {
       const std::string flag = "tune-" + axis.flag;
       core::Field& field =
           axis.whole ? f(flag, whole[axis.name], axis.help) : f(flag, points[axis.name], axis.help);
-      (axis.least > 0 ? field.at_least(axis.least) : field.above(0)).at_most(axis.most);
+      (axis.least == 0 ? field.above(0) : field.at_least(axis.least)).at_most(axis.most);
     }
   f("tune-lambdas", lambdas, "shares to try, every combination [the best of all]")
       .at_least(0)
@@ -206,12 +374,12 @@ Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
            const MemoryPlan& memory, const TuneOptions& options, torch::Device device,
            const std::function<void(std::uint64_t)>& progress) {
   Grid grid = make_grid(memory, options);
-  const auto pass = [&] {
-    return tune_on(grid, model, data, windows, memory, options, device, progress);
+  const auto pass = [&](const MemoryPlan& from) {
+    return tune_on(grid, model, data, windows, from, options, device, progress);
   };
-  Tuned tuned = pass();
+  Tuned tuned = pass(memory);
   for (int turn = 1; turn < kTuneTurns && go_beyond(grid, tuned, options); ++turn) {
-    Tuned beyond = pass();
+    Tuned beyond = pass(tuned.at(tuned.best, memory));
     beyond.tried += tuned.tried;
     if (beyond.best.loss > tuned.best.loss - kWorthAPass) {
       // Nothing is there, unless farther still.

@@ -31,8 +31,8 @@ std::vector<double> inverse(std::vector<double> values) {
 class CacheSource : public RingSource {
  public:
   CacheSource(const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
-      : RingSource(cache_rule(plan), plan.cache, inverse(grid.values("theta", plan.cache_theta)),
-                   true, shape.dtype),
+      : RingSource({{cache_rule(plan), inverse(grid.values("theta", plan.cache_theta))}},
+                   plan.cache, true, shape.dtype),
         gated_(plan.gates.any()),
         axes_{grid.find("theta")} {}
 
@@ -45,7 +45,7 @@ class CacheSource : public RingSource {
   }
 
   SourceWords words(const WordRows& rows) override {
-    const Tensor masses = word_masses(rows);
+    const Tensor masses = word_masses(rows, parts()[0]);
     SourceWords words;
     words.own = {alone(masses)};
     if (gated_)
@@ -56,7 +56,7 @@ class CacheSource : public RingSource {
 
   std::vector<Tensor> shares(const Window& window, std::int64_t begin, const Tensor& targets,
                              const Tensor& log_prob, const RowWeights& weights) const override {
-    const Masses seen = masses_of(rule(), window, begin, begin + targets.size(0));
+    const Masses seen = masses_of(parts()[0], window, begin, begin + targets.size(0));
     return {weights.own[0] * part_of(seen.positive, seen.all) / log_prob.exp()};
   }
 

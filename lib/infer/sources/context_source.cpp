@@ -67,59 +67,95 @@ std::optional<std::int64_t> ring_of(const nn::MemoryRule& rule) {
 class ContextSource : public RingSource {
  public:
   ContextSource(const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
-      : RingSource(streamed(plan.rule, shape), ring_of(streamed(plan.rule, shape)),
-                   grid.values("temperature", plan.rule.temperature), false, shape.dtype),
-        asked_(plan.rule),
-        local_(rule()),
-        alone_(plan.interpolated()),
-        axes_{grid.find("temperature")} {
-    if (shape.streaming) {
-      local_.reach = shape.window;
-    } else {
-      local_.far = false;
-    }
+      : RingSource(summed(plan, shape, grid), ring_of(streamed(plan.rule, shape)), false,
+                   shape.dtype),
+        named_(apart(plan, shape, grid)),
+        alone_(plan.interpolated()) {
+    for (const auto* const part : asked(plan))
+      axes_.push_back(temperatures_of(*part, plan, grid).axis);
   }
 
   SourceScores score(const Tensor& /*targets*/, const std::vector<Tensor>& recalled,
                      Found* /*found*/, std::int64_t /*offset*/, std::uint64_t /*first*/) override {
     SourceScores scores{axes_};
+    const auto lay = [&](const Tensor& masses, std::size_t part) {  // an axis for each part
+      return axes_.size() < 2 ? masses : masses.unsqueeze(part == 0 ? 1 : 0);
+    };
     if (alone_) {
-      scores.own = {alone(recalled[1], recalled[0])};
+      scores.own = {lay(alone(recalled[1], recalled[0]), 0)};
     } else {
-      scores.all = recalled[0], scores.positive = recalled[1];
+      for (std::size_t i = 0; i < parts().size(); ++i)
+        scores.joined.push_back({lay(recalled[2 * i], i), lay(recalled[2 * i + 1], i)});
     }
     return scores;
   }
 
   SourceWords words(const WordRows& rows) override {
     SourceWords words;
-    const Tensor masses = word_masses(rows);
-    if (alone_) {
-      words.own = {alone(masses)};
-    } else {
-      words.masses = masses;
-    }
+    for (const Part& part : parts()) words.masses.push_back(word_masses(rows, part));
+    if (!alone_) return words;
+    words.own = {alone(words.masses[0])};
+    words.masses.clear();
     return words;
   }
 
   std::vector<Tensor> shares(const Window& window, std::int64_t begin, const Tensor& targets,
                              const Tensor& log_prob, const RowWeights& weights) const override {
     const std::int64_t end = begin + targets.size(0);
-    const Masses all = masses_of(rule(), window, begin, end);
     const Tensor& weight = alone_ ? weights.own[0] : weights.joint;
-    const auto share = [&](const Tensor& mass) {
-      return weight * part_of(mass, alone_ ? all.all : weights.log_z) / log_prob.exp();
-    };
-    const Tensor both = share(all.positive);
+    const Tensor all = alone_ ? masses_of(parts()[0], window, begin, end).all : Tensor();
     std::vector<Tensor> shares;
-    if (asked_.local)
-      shares.push_back(share(masses_of(local_, window, begin, end).positive).minimum(both));
-    if (asked_.far) shares.push_back(asked_.local ? both - shares[0] : both);
+    for (std::size_t i = 0; i < named_.size(); ++i) {
+      const Masses own = masses_of(named_[i], window, begin, end);
+      const Tensor& log_z = alone_ ? all : weights.log_z[std::min(i, weights.log_z.size() - 1)];
+      shares.push_back(weight * part_of(own.positive, log_z) / log_prob.exp());
+    }
     return shares;
   }
 
  private:
-  nn::MemoryRule asked_, local_;  // of what is seen, what is local
+  static std::vector<const JointPart*> asked(const MemoryPlan& plan) {
+    std::vector<const JointPart*> parts;
+    if (plan.rule.local) parts.push_back(&plan.local);
+    if (plan.rule.far) parts.push_back(&plan.far);
+    return parts;
+  }
+
+  // Local and long, each position once: long has what local does not show.
+  static std::vector<Part> apart(const MemoryPlan& plan, const StreamShape& shape,
+                                 const Grid& grid) {
+    std::vector<Part> parts;
+    for (const auto* const part : asked(plan)) {
+      parts.push_back({plan.rule, temperatures_of(*part, plan, grid).values});
+      nn::MemoryRule& rule = parts.back().rule;
+      const bool beside = rule.local && rule.far;
+      (part == &plan.local ? rule.far : rule.local) = false;
+      if (part == &plan.local) {
+        if (shape.streaming) rule.local = false, rule.far = true, rule.reach = shape.window;
+      } else if (beside && shape.streaming) {
+        parts.back().beyond = shape.window;
+        rule.reach -= shape.window;
+        rule.far = rule.reach > 0;
+      } else {
+        rule.drop_own_segment = beside;
+      }
+    }
+    return parts;
+  }
+
+  // What is summed by itself: both together where nothing tells them apart.
+  static std::vector<Part> summed(const MemoryPlan& plan, const StreamShape& shape,
+                                  const Grid& grid) {
+    const auto parts = asked(plan);
+    const auto temperatures = temperatures_of(*parts[0], plan, grid);
+    const bool one = plan.interpolated() || parts.size() < 2 ||
+                     (plan.local.plain() && plan.far.plain() &&
+                      grid.find(plan.far.name + "-joint-bias") == grid.axes.size());
+    if (!one) return apart(plan, shape, grid);
+    return {{streamed(plan.rule, shape), temperatures.values}};
+  }
+
+  std::vector<Part> named_;  // local, long, as far as they are asked for
   bool alone_;
   std::vector<std::size_t> axes_;
 };
@@ -140,6 +176,8 @@ class ContextKind : public SourceKind {
     f("joint-temperature", o.joint_temperature,
       "divides the scores of local, long and joined stores; 0: as the model was calibrated")
         .between(0, 1e6);
+    o.local.fields(f, "local", "entries of local");
+    o.far.fields(f, "long", "entries of long");
     f("memory-lambda", *o.memory_lambda.target(),
       "share of local and long with --combine interpolate (0 to below 1)");
   }
@@ -167,6 +205,10 @@ class ContextKind : public SourceKind {
         o.joint_temperature > 0 ? o.joint_temperature : model::test_temperature(facts);
     rule.gradient = false;
     plan.combine = o.combine;
+    plan.local.take(o.local), plan.far.take(o.far);
+    if (plan.interpolated() && !(o.local.open() && o.far.open()))
+      fail(Code::usage,
+           "--local-joint-*, --long-joint-*: are of the softmax; leave --combine interpolate out");
     if (o.memory_lambda.gated())
       fail(Code::usage, "--memory-lambda: takes 0 to below 1, or auto, not gate");
     plan.memory_lambda = o.memory_lambda.value("--memory-lambda", context.open_share(0.25));
@@ -176,6 +218,8 @@ class ContextKind : public SourceKind {
     if (o.memory.empty()) o.memory = plan.rule.name();
     o.joint_temperature = plan.rule.temperature;
     o.memory_lambda = plan.memory_lambda;
+    if (plan.interpolated()) return;
+    plan.local.settle(o.local), plan.far.settle(o.far);
   }
 
   bool any(const MemoryPlan& plan) const override { return plan.rule.any(); }
@@ -195,13 +239,26 @@ class ContextKind : public SourceKind {
   }
 
   std::vector<AxisFacts> axis_facts() const override {
-    return {{"temperature", "temperatures",
-             "joint temperatures to try [0.5 to 3 times --joint-temperature]",
-             model::kLeastTemperature, kMostTuned}};
+    std::vector<AxisFacts> all = {{"temperature", "temperatures",
+                                   "joint temperatures to try, of all alike [each its own]",
+                                   model::kLeastTemperature, kMostTuned}};
+    for (const char* const name : {"local", "long"})
+      for (auto& facts : joint_part_facts(name, fmt::format("entries of {}", name)))
+        all.push_back(std::move(facts));
+    return all;
   }
   void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
     axes.push_back(joint_temperature_axis(plan));
     axes.back().matters = !plan.interpolated() || plan.memory_lambda > 0;
+    for (auto* const part : joint(plan)) add_joint_axes(plan, *part, axes);
+  }
+
+  std::vector<JointPart*> joint(MemoryPlan& plan) const override {
+    std::vector<JointPart*> parts;
+    if (plan.interpolated()) return parts;
+    if (plan.rule.local) parts.push_back(&plan.local);
+    if (plan.rule.far) parts.push_back(&plan.far);
+    return parts;
   }
 
   void sign(const MemoryPlan& plan, const SayFact& say) const override {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/options.h"
+#include "infer/sources/joint_part.h"
 #include "infer/sources/ngram_options.h"
 #include "infer/sources/share.h"
 #include "infer/sources/slots.h"
@@ -18,7 +19,7 @@ namespace infer {
 ///   p = (1 - l_n) ((1 - l_m - l_c - l_s - l_w) p_joint + l_m p_memory + l_c p_cache + l_s p_stores
 ///       + l_w p_with) + l_n p_ngrams
 /// p_joint: the head and, with combine = joint or both, local, long and stores in one softmax
-/// (TRIME, eq. 2); p_memory: with combine = interpolate, local and long alone (l_m = memory_lambda,
+/// (TRIME, eq. 2), each with its own temperature and log-weight (JointPart); p_memory: with combine = interpolate, local and long alone (l_m = memory_lambda,
 /// else 0); p_cache: softmax of theta f.f over the `cache` previous positions (Grave et al. 2017);
 /// p_stores: what the datastores gave, alone (kNN-LM; see StoreOptions).
 /// p_ngrams: counts of what followed the longest suffix of the text so far that other texts have;
@@ -35,6 +36,7 @@ struct MemoryOptions {
   /// Divides the scores of local and long, however combined, and of stores that are joined; 0: what
   /// the model was calibrated to or trained with (model::test_temperature).
   double joint_temperature = 0;
+  JointOptions local, far;  ///< in the joint softmax
   Share memory_lambda;
   std::int64_t cache = 0;  ///< positions; 0: no cache
   double cache_theta = 0;  ///< 0: 1 / sqrt(d_model)

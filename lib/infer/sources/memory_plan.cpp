@@ -123,6 +123,20 @@ std::vector<PlanWeight> MemoryPlan::weights() {
   return all;
 }
 
+std::vector<JointPart*> MemoryPlan::joint() {
+  std::vector<JointPart*> all;
+  for (const auto* const kind : kinds())
+    for (auto* const part : kind->joint(*this)) all.push_back(part);
+  return all;
+}
+
+std::vector<double> MemoryPlan::biases(const SourceKind& kind) const {
+  std::vector<double> biases;
+  for (const auto* const part : kind.joint(const_cast<MemoryPlan&>(*this)))
+    biases.push_back(part->bias);
+  return biases;
+}
+
 std::vector<PlanAxis> MemoryPlan::axes() {
   std::vector<PlanAxis> all, own;
   for (const auto* const kind : kinds()) {
@@ -193,6 +207,11 @@ std::vector<std::string> MemoryPlan::names() const {
 
 void MemoryPlan::sign(const SayFact& say) const {
   for (const auto* const kind : source_kinds()) kind->sign(*this, say);
+  for (const auto* const part : joint()) {
+    if (part->temperature > 0)
+      say((part->name + "-temperature").c_str(), fmt::format("{}", part->temperature));
+    if (part->bias != 0) say((part->name + "-bias").c_str(), bias_text(part->bias));
+  }
   if (gates.any()) {
     const auto texts = fmt::format("{}", fmt::join(to_texts(gates.gate), "\n"));
     say("gate", core::hash128(texts).hex().substr(0, 12));

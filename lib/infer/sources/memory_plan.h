@@ -30,6 +30,7 @@ struct StorePlan {
   std::int64_t follow = 0;
   bool rescore = false;
   double lambda = 0.25, temperature = 1;
+  JointPart joint{"datastore"};
 
   bool any() const { return opened != nullptr; }
   bool joined() const { return any() && combine != "interpolate"; }
@@ -41,6 +42,7 @@ struct MemoryPlan {
   nn::MemoryRule rule;  ///< of local and long: with the joint temperature, reach in tokens
   std::string combine = "joint";
   double memory_lambda = 0.25;
+  JointPart local{"local"}, far{"long"};
   std::int64_t cache = 0;
   double cache_theta = 1, cache_lambda = 0.1;
   double cache_unit = 1;  ///< of theta: 1 / sqrt(d_model)
@@ -64,6 +66,15 @@ struct MemoryPlan {
   /// In the order in which sources give distributions of their own; pointers into the plan.
   std::vector<PlanWeight> weights();
   std::vector<PlanWeight> weights() const { return const_cast<MemoryPlan*>(this)->weights(); }
+  /// Parts of the joint softmax, in the order of kinds().
+  std::vector<JointPart*> joint();
+  std::vector<JointPart*> joint() const { return const_cast<MemoryPlan*>(this)->joint(); }
+  /// Biases of the parts that entries of a kind are.
+  std::vector<double> biases(const SourceKind& kind) const;
+  /// What divides the scores of a part.
+  double temperature_of(const JointPart& part) const {
+    return part.temperature > 0 ? part.temperature : rule.temperature;
+  }
   /// Numbers that can be tuned; one that several kinds name is listed once.
   std::vector<PlanAxis> axes();
   /// Positions are remembered; and as many as matter before a window.

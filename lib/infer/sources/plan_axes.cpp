@@ -3,10 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/test_temperature.h"
 
 namespace infer {
+namespace {
+
+constexpr const char *kJointTemperature = "-joint-temperature", *kJointBias = "-joint-bias";
+
+}  // namespace
 
 double rounded_to_sign(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
@@ -21,6 +27,34 @@ PlanAxis joint_temperature_axis(MemoryPlan& plan) {
   return {"temperature", [&plan] { return plan.rule.temperature; },
           [&plan](double value) { plan.rule.temperature = value; },
           steps_of(kTemperatureSteps, plan.rule.temperature)};
+}
+
+std::vector<AxisFacts> joint_part_facts(const std::string& name, const std::string& entries) {
+  return {{name + kJointTemperature, name + kJointTemperature + "s",
+           "temperatures of " + entries + " in the head's softmax to try [0.5 to 3 times theirs]",
+           model::kLeastTemperature, kMostTuned},
+          {name + kJointBias, name + kJointBias + "es",
+           "biases of " + entries + " to try, beside leaving them out [the best]", -kMostBias,
+           kMostBias}};
+}
+
+void add_joint_axes(MemoryPlan& plan, JointPart& part, std::vector<PlanAxis>& axes) {
+  PlanAxis temperature{part.name + kJointTemperature, [&part] { return part.temperature; },
+                       [&part](double value) { part.temperature = value; },
+                       steps_of(kTemperatureSteps, plan.temperature_of(part)),
+                       std::isfinite(part.bias)};
+  temperature.temperature_of = part.name;
+  PlanAxis bias{part.name + kJointBias, [&part] { return part.bias; },
+                [&part](double value) { part.bias = value; }};
+  bias.bias_of = part.name;
+  axes.push_back(std::move(temperature)), axes.push_back(std::move(bias));
+}
+
+PartTemperatures temperatures_of(const JointPart& part, const MemoryPlan& plan, const Grid& grid) {
+  const std::string own = part.name + kJointTemperature, all = "temperature";
+  const auto values = grid.values(own, part.temperature);
+  if (values.size() > 1 || values[0] > 0) return {grid.find(own), values};
+  return {grid.find(all), grid.values(all, plan.rule.temperature)};
 }
 
 }  // namespace infer

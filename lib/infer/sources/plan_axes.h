@@ -1,6 +1,7 @@
 #pragma once
-// What kinds of sources share of tuning: steps, and the temperature of the joint softmax.
+// What kinds of sources share of tuning: steps, and the numbers of the joint softmax.
 
+#include <string>
 #include <vector>
 
 #include "infer/sources/memory_plan.h"
@@ -20,7 +21,18 @@ inline constexpr double kMostTuned = 1e6;
 double rounded_to_sign(double value);
 /// The steps, in this unit.
 std::vector<double> steps_of(const std::vector<double>& steps, double unit);
-/// The temperature that all sources in the joint softmax share.
+/// The temperature that all parts of the joint softmax share.
 PlanAxis joint_temperature_axis(MemoryPlan& plan);
+/// The axes of one part, its temperature and its bias, and what is said of them.
+std::vector<AxisFacts> joint_part_facts(const std::string& name, const std::string& entries);
+void add_joint_axes(MemoryPlan& plan, JointPart& part, std::vector<PlanAxis>& axes);
+
+/// The temperatures of a part on a grid, and the place of the axis that has them: its own, or that
+/// of all parts where the part has none.
+struct PartTemperatures {
+  std::size_t axis;
+  std::vector<double> values;
+};
+PartTemperatures temperatures_of(const JointPart& part, const MemoryPlan& plan, const Grid& grid);
 
 }  // namespace infer

@@ -29,10 +29,20 @@ Tensor part_of(const Tensor& mass, const Tensor& all) {
   return torch::where(is_seen(mass), (mass - all).exp(), 0.);
 }
 
-RingSource::RingSource(nn::MemoryRule rule, std::optional<std::int64_t> ring,
-                       std::vector<double> temperatures, bool of_f, torch::Dtype dtype)
-    : rule_(rule), temperatures_(std::move(temperatures)), of_f_(of_f), dtype_(dtype) {
-  rule_.temperature = temperatures_[0];
+nn::MemoryRule RingSource::Part::at_first() const {
+  nn::MemoryRule first = rule;
+  first.temperature = temperatures[0];
+  return first;
+}
+
+nn::Entries RingSource::Part::shown(nn::Entries entries) const {
+  if (beyond > 0) entries.place.position = entries.place.position + beyond;
+  return entries;
+}
+
+RingSource::RingSource(std::vector<Part> parts, std::optional<std::int64_t> ring, bool of_f,
+                       torch::Dtype dtype)
+    : parts_(std::move(parts)), of_f_(of_f), dtype_(dtype) {
   if (ring) ring_.emplace(*ring);
 }
 
@@ -44,7 +54,7 @@ nn::Entries RingSource::before(const Window& window) const {
   return ring_->view(std::max<std::int64_t>(0, newest - first + 1));
 }
 
-// Of entries in the ring and in the window together: (n_temperatures, R) each.
+// Of entries in the ring and in the window together.
 std::vector<Tensor> RingSource::recall(const Window& window, const Tensor& /*targets*/) {
   const Tensor keys = (of_f_ ? window.f : window.g).to(dtype_);
   std::vector<nn::Entries> places{{keys, window.targets, window.place}};
@@ -54,48 +64,52 @@ std::vector<Tensor> RingSource::recall(const Window& window, const Tensor& /*tar
   for (const auto& entries : places) widest = std::max(widest, entries.size());
   const std::int64_t rows = window.targets.size(0);
   const std::int64_t block = std::max<std::int64_t>(16, kPairsBytes / (kBytesPerPair * widest));
-  std::vector<Tensor> all, positive;
-  for (std::int64_t begin = window.first_scored; begin < rows; begin += block) {
-    const std::int64_t end = std::min(begin + block, rows);
-    nn::TemperedMasses sum;
-    for (const auto& entries : places) {
-      const auto seen =
-          nn::tempered_masses(keys.slice(0, begin, end), window.place.slice(begin, end),
-                              window.targets.slice(0, begin, end), entries, rule_, temperatures_);
-      sum.all = sum.all.defined() ? torch::logaddexp(sum.all, seen.all) : seen.all;
-      sum.positive =
-          sum.positive.defined() ? torch::logaddexp(sum.positive, seen.positive) : seen.positive;
+  std::vector<Tensor> recalled;
+  for (const Part& part : parts_) {
+    std::vector<Tensor> all, positive;
+    for (std::int64_t begin = window.first_scored; begin < rows; begin += block) {
+      const std::int64_t end = std::min(begin + block, rows);
+      nn::TemperedMasses sum;
+      for (const auto& entries : places) {
+        const auto seen = nn::tempered_masses(
+            keys.slice(0, begin, end), window.place.slice(begin, end),
+            window.targets.slice(0, begin, end), part.shown(entries), part.rule, part.temperatures);
+        sum.all = sum.all.defined() ? torch::logaddexp(sum.all, seen.all) : seen.all;
+        sum.positive =
+            sum.positive.defined() ? torch::logaddexp(sum.positive, seen.positive) : seen.positive;
+      }
+      all.push_back(sum.all);
+      positive.push_back(sum.positive);
     }
-    all.push_back(sum.all);
-    positive.push_back(sum.positive);
+    recalled.push_back(torch::cat(all, 1)), recalled.push_back(torch::cat(positive, 1));
   }
-  return {torch::cat(all, 1), torch::cat(positive, 1)};
+  return recalled;
 }
 
-Tensor RingSource::word_masses(const WordRows& rows) const {
-  if (rows.window == nullptr)
-    return nn::memory_log_masses((of_f_ ? rows.f : rows.g).to(dtype_), rows.place, ring_->view(),
-                                 rule_, rows.words());
+Tensor RingSource::word_masses(const WordRows& rows, const Part& part) const {
+  const auto of = [&](const Tensor& queries, const nn::Entries& entries) {
+    return nn::memory_log_masses(queries, rows.place, part.shown(entries), part.at_first(),
+                                 rows.words());
+  };
+  if (rows.window == nullptr) return of((of_f_ ? rows.f : rows.g).to(dtype_), ring_->view());
   const Window& window = *rows.window;
   const Tensor keys = (of_f_ ? window.f : window.g).slice(0, 0, rows.end).to(dtype_);
   const Tensor queries = keys.slice(0, rows.begin);
   const nn::Entries own{keys, window.targets.slice(0, 0, rows.end),
                         window.place.slice(0, rows.end)};
-  Tensor masses = nn::memory_log_masses(queries, rows.place, own, rule_, rows.words());
+  const Tensor masses = of(queries, own);
   const nn::Entries older = before(window);
-  if (older.size() == 0) return masses;
-  return torch::logaddexp(masses,
-                          nn::memory_log_masses(queries, rows.place, older, rule_, rows.words()));
+  return older.size() == 0 ? masses : torch::logaddexp(masses, of(queries, older));
 }
 
-RingSource::Masses RingSource::masses_of(const nn::MemoryRule& rule, const Window& window,
-                                         std::int64_t begin, std::int64_t end) const {
+RingSource::Masses RingSource::masses_of(const Part& part, const Window& window, std::int64_t begin,
+                                         std::int64_t end) const {
   const Tensor keys = (of_f_ ? window.f : window.g).slice(0, 0, end).to(dtype_);
   const nn::Place place = window.place.slice(begin, end);
   const Tensor targets = window.targets.slice(0, begin, end);
   const auto of = [&](const nn::Entries& entries) {
-    const auto seen = nn::tempered_masses(keys.slice(0, begin), place, targets, entries, rule,
-                                          {rule.temperature});
+    const auto seen = nn::tempered_masses(keys.slice(0, begin), place, targets, part.shown(entries),
+                                          part.rule, {part.temperatures[0]});
     return Masses{seen.all[0].to(torch::kCPU, torch::kFloat64),
                   seen.positive[0].to(torch::kCPU, torch::kFloat64)};
   };

@@ -20,26 +20,34 @@ class RingSource : public Source {
   void clear() override;
 
  protected:
-  /// Keys and queries are f, or g. Without `ring` nothing outside the window is ever seen.
-  RingSource(nn::MemoryRule rule, std::optional<std::int64_t> ring,
-             std::vector<double> temperatures, bool of_f, torch::Dtype dtype);
+  /// Some of the positions, and the temperatures of their scores.
+  struct Part {
+    nn::MemoryRule rule;
+    std::vector<double> temperatures;
+    std::int64_t beyond = 0;          ///< the rule counts positions from so many tokens back on
+    nn::MemoryRule at_first() const;  ///< at the first temperature
+    nn::Entries shown(nn::Entries entries) const;
+  };
+  /// recall() gives all and positive of each part, (temperatures, R). Keys and queries are f, or g.
+  /// Without `ring` nothing outside the window is ever seen.
+  RingSource(std::vector<Part> parts, std::optional<std::int64_t> ring, bool of_f,
+             torch::Dtype dtype);
 
-  /// Log-masses of every word, (R, V).
-  torch::Tensor word_masses(const WordRows& rows) const;
-  /// Log-masses (R), float64 on the CPU, that rows [begin, end) of a window get of what the rule
-  /// shows, at the first temperature.
+  /// Log-masses of every word, (R, V), by a part.
+  torch::Tensor word_masses(const WordRows& rows, const Part& part) const;
+  /// Log-masses (R), float64 on the CPU, that rows [begin, end) of a window get of a part, at the
+  /// first temperature.
   struct Masses {
     torch::Tensor all, positive;
   };
-  Masses masses_of(const nn::MemoryRule& rule, const Window& window, std::int64_t begin,
+  Masses masses_of(const Part& part, const Window& window, std::int64_t begin,
                    std::int64_t end) const;
-  const nn::MemoryRule& rule() const { return rule_; }
+  const std::vector<Part>& parts() const { return parts_; }
 
  private:
   nn::Entries before(const Window& window) const;
-  nn::MemoryRule rule_;  // at the first temperature
+  std::vector<Part> parts_;
   std::optional<nn::EntryRing> ring_;
-  std::vector<double> temperatures_;
   bool of_f_;
   torch::Dtype dtype_;
 };

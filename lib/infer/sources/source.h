@@ -19,6 +19,7 @@
 
 #include "core/options.h"
 #include "infer/sources/grid.h"
+#include "infer/sources/joint_part.h"
 #include "infer/stores/neighbours.h"
 #include "nn/base/memory_rule.h"
 #include "nn/base/torch.h"
@@ -45,11 +46,17 @@ struct Window {
   std::vector<std::int64_t> before = {};
 };
 
+/// Log-masses that join the head's softmax, before their part's bias.
+struct JointMasses {
+  torch::Tensor all, positive;  ///< of all entries, and of those whose label is the target
+};
+
 /// What a source gives R targets, float64 on the CPU. Leading dimensions are its axes, of length 1
 /// where a tensor does not depend on one.
 struct SourceScores {
-  std::vector<std::size_t> axes = {};     ///< the places of its axes in the grid
-  torch::Tensor all = {}, positive = {};  ///< (axes..., R) joined log-masses; undefined: none
+  std::vector<std::size_t> axes = {};  ///< the places of its axes in the grid
+  /// (axes..., R) of each of SourceKind::joint(), or of all of them together, whose biases are one.
+  std::vector<JointMasses> joined = {};
   /// (axes..., R) of each of its weights: log p of a distribution of its own; -inf where p is 0,
   /// NaN where nothing is seen.
   std::vector<torch::Tensor> own = {};
@@ -60,7 +67,7 @@ struct SourceScores {
 
 /// The same of all words of R rows, at the plan's own numbers, where the model is.
 struct SourceWords {
-  torch::Tensor masses = {};                 ///< (R, V) joined log-masses, kUnseen where none
+  std::vector<torch::Tensor> masses = {};    ///< (R, V) joined log-masses, as SourceScores::joined
   std::vector<torch::Tensor> own = {};       ///< (R, V) log p
   torch::Tensor bucket = {}, features = {};  ///< (R), (R, F) on the CPU
 };
@@ -108,8 +115,9 @@ struct WordRows {
 
 /// What the mixture gave the parts of a source at R rows, float64 on the CPU.
 struct RowWeights {
-  torch::Tensor joint, log_z;      ///< (R): weight of the joint softmax, and what normalises it
-  std::vector<torch::Tensor> own;  ///< (R) of each of its weights
+  torch::Tensor joint;               ///< (R): of the joint softmax
+  std::vector<torch::Tensor> log_z;  ///< (R): what normalises the log-masses of each joined part
+  std::vector<torch::Tensor> own;    ///< (R) of each of its weights
 };
 
 /// What gave a token a part of its probability.
@@ -218,6 +226,8 @@ struct PlanAxis {
   std::function<void(double)> set;
   std::vector<double> steps = {};  ///< values tried where none are given; empty: the plan's own
   bool matters = true;             ///< at the plan's weights the number changes anything
+  /// The number is the temperature, or the bias, of this part of the joint softmax.
+  std::string temperature_of = {}, bias_of = {};
 };
 
 /// What the gate of a kind is told by, beside the model's confidence.
@@ -255,6 +265,8 @@ class SourceKind {
   virtual std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape& shape,
                                        const Grid& grid) const = 0;
   virtual void weights(MemoryPlan& /*plan*/, std::vector<PlanWeight>& /*weights*/) const {}
+  /// The parts of the joint softmax that its entries are; pointers into the plan.
+  virtual std::vector<JointPart*> joint(MemoryPlan& /*plan*/) const { return {}; }
   virtual std::vector<AxisFacts> axis_facts() const { return {}; }
   virtual void axes(MemoryPlan& /*plan*/, std::vector<PlanAxis>& /*axes*/) const {}
   /// For a figure's signature.

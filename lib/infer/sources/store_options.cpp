@@ -24,6 +24,7 @@ void StoreOptions::fields(core::FieldList& f) {
   f("datastore-temperature", temperature,
     "divides the scores in it; 0: the root of the keys' width")
       .between(0, 1e6);
+  joint.fields(f, "datastore", "entries of datastores");
 }
 
 }  // namespace infer

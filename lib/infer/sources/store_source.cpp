@@ -48,9 +48,10 @@ class StoreSource : public Source {
         gates_(plan.gates),
         streams_(shape.streams),
         root_width_(std::sqrt(static_cast<double>(shape.d_key))),
-        joint_(grid.values("temperature", plan.rule.temperature)),
-        own_(grid.values("datastore-temperature", plan.stores.temperature)),
-        axes_{grid.find("nprobe"), grid.find("temperature"), grid.find("datastore-temperature")} {
+        own_(grid.values("datastore-temperature", plan.stores.temperature)) {
+    const auto joint = temperatures_of(plan.stores.joint, plan, grid);
+    joint_ = joint.values;
+    axes_ = {grid.find("nprobe"), joint.axis, grid.find("datastore-temperature")};
     for (const double nprobe : grid.values("nprobe", static_cast<double>(plan.stores.nprobe)))
       nprobes_.push_back(static_cast<std::int64_t>(nprobe));
     for (double& temperature : joint_) temperature *= root_width_;
@@ -92,7 +93,7 @@ class StoreSource : public Source {
         own.push_back(alone(seen.positive, seen.all).unsqueeze(0));
       }
     }
-    if (plan_.joined()) scores.all = torch::stack(all), scores.positive = torch::stack(positive);
+    if (plan_.joined()) scores.joined = {{torch::stack(all), torch::stack(positive)}};
     if (plan_.interpolated()) scores.own = {torch::stack(own)};
     if (plan_.interpolated() && gates_.any())
       scores.features = gate_features_of(*scores.found).view({1, 1, 1, targets.size(0), 4});
@@ -113,7 +114,7 @@ class StoreSource : public Source {
       return store_word_masses(found_, divisor, rows.words()).to(rows.head.options());
     };
     SourceWords words;
-    if (plan_.joined()) words.masses = masses(joint_[0]);
+    if (plan_.joined()) words.masses = {masses(joint_[0])};
     if (plan_.interpolated()) words.own = {alone(masses(own_[0]))};
     if (plan_.interpolated() && gates_.any()) words.features = gate_features_of(found_);
     return words;
@@ -127,7 +128,7 @@ class StoreSource : public Source {
     };
     Tensor mass = torch::zeros_like(found_.scores[row], torch::kFloat64);
     if (plan_.joined())
-      mass += number(weights.joint) * (logits(joint_[0]) - number(weights.log_z)).exp();
+      mass += number(weights.joint) * (logits(joint_[0]) - number(weights.log_z[0])).exp();
     if (plan_.interpolated())
       mass += number(weights.own[0]) * logits(own_[0]).softmax(0).nan_to_num(0);
     const auto values = mass.accessor<double, 1>();
@@ -232,6 +233,7 @@ class StoreKind : public SourceKind {
     const StoreOptions& from = o.stores;
     StorePlan& to = plan.stores;
     to.combine = from.combine == "auto" ? o.combine : from.combine;
+    to.joint.take(from.joint);
     to.k = from.k, to.nprobe = from.nprobe, to.rescore = from.rescore, to.follow = from.follow;
     to.lambda = from.lambda.value("--datastore-lambda", context.open_share(0.25));
     to.temperature = from.temperature > 0
@@ -265,6 +267,7 @@ class StoreKind : public SourceKind {
     o.stores.nprobe = plan.stores.nprobe;
     if (!plan.gates.has(name())) o.stores.lambda = plan.stores.lambda;
     o.stores.temperature = plan.stores.temperature;
+    plan.stores.joint.settle(o.stores.joint);
   }
 
   bool any(const MemoryPlan& plan) const override { return plan.stores.any(); }
@@ -282,17 +285,27 @@ class StoreKind : public SourceKind {
                          plan.gates.has(name())});
   }
 
+  std::vector<JointPart*> joint(MemoryPlan& plan) const override {
+    return plan.stores.joined() ? std::vector{&plan.stores.joint} : std::vector<JointPart*>{};
+  }
+
   std::vector<AxisFacts> axis_facts() const override {
-    return {
+    std::vector<AxisFacts> all = {
         {"nprobe", "nprobes", "numbers of lists to try, a search each [--nprobe]", 1, 1e6, true},
         {"datastore-temperature", "datastore-temperatures",
          "temperatures of the stores' own distribution to try [1, "
          "and 1/80 to 4 times --datastore-temperature]",
          model::kLeastTemperature, kMostTuned}};
+    for (auto& facts : joint_part_facts("datastore", "entries of datastores"))
+      all.push_back(std::move(facts));
+    return all;
   }
   void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
     StorePlan& stores = plan.stores;
-    if (stores.joined()) axes.push_back(joint_temperature_axis(plan));
+    if (stores.joined()) {
+      axes.push_back(joint_temperature_axis(plan));
+      add_joint_axes(plan, stores.joint, axes);
+    }
     axes.push_back({"nprobe", [&stores] { return static_cast<double>(stores.nprobe); },
                     [&stores](double value) { stores.nprobe = static_cast<std::int64_t>(value); }});
     if (!stores.interpolated()) return;

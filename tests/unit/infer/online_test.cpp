@@ -49,6 +49,12 @@ struct AllSources {
   }
 };
 
+// Each part of the joint softmax by itself.
+void set_apart(infer::MemoryPlan& plan) {
+  plan.local = {"local", 0.7, 0.6}, plan.far = {"long", 1.8, -0.4};
+  plan.stores.joint = {"datastore", 2.7, 0.3};
+}
+
 std::vector<infer::Scored> all_scored(AllSources& of, const tiny::Text& text) {
   const tiny::Shard shard(text);
   std::vector<infer::Scored> all;
@@ -130,10 +136,30 @@ DOCTEST_TEST_CASE("a text is never less probable than by the head alone by more 
   }
 }
 
+DOCTEST_TEST_CASE("local and long apart are the positions that they are together, each once") {
+  for (const char* arch : {"transformer", "lstm"}) {
+    AllSources of("joint", arch, false);
+    if (std::string(arch) == "lstm") of.windows = tiny::windows_of(24, 24, true);
+    const auto together = all_scored(of, of.text);
+    of.plan.local.temperature = of.plan.far.temperature = of.plan.rule.temperature;
+    const auto apart = all_scored(of, of.text);
+    for (const double bias : {0.0, 0.9, -HUGE_VAL}) {
+      of.plan.local.bias = bias;
+      const auto weighted = all_scored(of, of.text);
+      for (std::size_t w = 0; w < together.size(); ++w) {
+        const bool same = torch::allclose(weighted[w].log_prob, together[w].log_prob, 1e-9, 1e-9);
+        DOCTEST_CHECK(same == (bias == 0));
+        DOCTEST_CHECK(torch::allclose(apart[w].log_prob, together[w].log_prob, 1e-9, 1e-9));
+      }
+    }
+  }
+}
+
 DOCTEST_TEST_CASE("with every source the past is exactly the same whatever comes later") {
   for (const char* arch : {"transformer", "lstm"})
     for (const bool online : {false, true}) {
       AllSources of("both", arch, online);
+      if (!online) set_apart(of.plan);
       if (std::string(arch) == "lstm") of.windows = tiny::windows_of(24, 24, true);
       const auto expected = all_scored(of, of.text);
       auto other = of.text;
@@ -156,8 +182,9 @@ DOCTEST_TEST_CASE(
     "words of every source sum to 1, and a text read by itself is scored as a data set") {
   for (const char* arch : {"transformer", "lstm"})
     for (const bool online : {false, true})
-      for (const std::string combine : {"joint", "both"}) {
-        AllSources of(combine, arch, online);
+      for (const std::string combine : {"joint", "both", "apart"}) {
+        AllSources of(combine == "apart" ? "joint" : combine, arch, online);
+        if (combine == "apart") set_apart(of.plan);
         if (std::string(arch) == "lstm") of.windows = tiny::windows_of(24, 24, true);
         of.text.documents.resize(1);
         std::vector<double> expected;

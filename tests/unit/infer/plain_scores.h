@@ -33,6 +33,11 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
   const std::int64_t W = windows.window, S = windows.stride;
   const double width = static_cast<double>(model.architecture->d_key());
   const bool local = memory.rule.local, far = memory.rule.far;
+  // exp of a score in the joint softmax.
+  const auto joint_mass = [&](double score, const infer::JointPart& part) {
+    const double temperature = part.temperature > 0 ? part.temperature : memory.rule.temperature;
+    return std::exp(score / (std::sqrt(width) * temperature) + part.bias);
+  };
   std::vector<double> log_probs;
   std::map<std::int64_t, std::pair<torch::Tensor, torch::Tensor>>
       kept;  // position -> f, g as scored
@@ -68,8 +73,8 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
       for (std::int64_t j = 0; j < i; ++j) {
         const auto [f_j, g_j] = key(j);
         if ((local && j >= start) || (far && i - j <= memory.rule.reach)) {
-          const double mass =
-              std::exp(g.dot(g_j).item<double>() / (std::sqrt(width) * memory.rule.temperature));
+          const double mass = joint_mass(g.dot(g_j).item<double>(),
+                                         local && j >= start ? memory.local : memory.far);
           all += mass;
           if (label(j) == label(i)) hit += mass;
           if (label(j) == label(i) && local && j >= start) local_hit += mass;
@@ -98,7 +103,7 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
           stores_all += mass;
           if (match) stores_hit += mass;
           if (!memory.stores.joined()) continue;
-          const double joined = std::exp(-less / (std::sqrt(width) * memory.rule.temperature));
+          const double joined = joint_mass(-less, memory.stores.joint);
           joined_all += joined;
           if (match) joined_hit += joined;
         }

@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cmath>
+#include <functional>
+
 #include "infer/score/report.h"
 #include "infer/score/retrieval.h"
 #include "infer/score/tune.h"
@@ -93,6 +97,94 @@ DOCTEST_TEST_CASE("stores equal the plain loop: joint, interpolated, both, one s
       }
     }
   }
+}
+
+DOCTEST_TEST_CASE("each part of the joint softmax has its own temperature and weight") {
+  nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
+  const tiny::Text text = tiny::text_of({50, 21});
+  const tiny::Shard shard(text);
+  const TemporaryFolder folder;
+  const auto entries = tiny::entries_of(120, model.architecture->d_key(), kWords, 1);
+  tiny::make_store(folder / "s", entries, kWords, {"ip", "exact", "other"});
+  const auto windows = tiny::windows_of(16, 5);
+  const double without = -HUGE_VAL;
+  for (const char* combine : {"joint", "both"})
+    for (const auto& [local, far, stored] : std::vector<std::array<infer::JointPart, 3>>{
+             {{{"local", 0.6, 0.7}, {"long", 2.1, -1.2}, {"datastore", 3.4, 0.4}}},
+             {{{"local", 0, 1.5}, {"long", 0, 0}, {"datastore", 2, 0}}},
+             {{{"local", 0.6, without}, {"long", 2.1, 0}, {"datastore", 0, -0.5}}},
+             {{{"local", 0.6, 0.2}, {"long", 0, without}, {"datastore", 3.4, 0}}},
+             {{{"local", 0.9, 0}, {"long", 0.9, 0}, {"datastore", 0, without}}},
+             {{{"local", 0, without}, {"long", 0, without}, {"datastore", 0, without}}}}) {
+      auto memory =
+          plan_of({"local,long", combine, "auto", 20, 60}, model, open({folder / "s"}, model));
+      memory.local = local, memory.far = far, memory.stores.joint = stored;
+      const Tensor found = tiny::log_probs(model, shard.data(), windows, memory);
+      const Tensor expected = torch::tensor(
+          plain_scores(model, text.tokens(), windows, memory, entries), torch::kFloat64);
+      DOCTEST_CHECK(tiny::largest_difference(found, expected) < 1e-6);
+    }
+}
+
+DOCTEST_TEST_CASE("the parts of the joint softmax are tuned, and any of them may be left out") {
+  nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
+  const tiny::Shard shard(tiny::text_of({150}));
+  const TemporaryFolder folder;
+  tiny::make_store(folder / "s", tiny::entries_of(300, model.architecture->d_key(), kWords, 1),
+                   kWords);
+  const auto windows = tiny::windows_of(16, 8);
+  auto asked = tiny::memory_of("local,long", 60);
+  asked.stores.folders = {folder / "s"}, asked.stores.k = 40;
+  asked.weights = "constant";
+  const auto stores = open({folder / "s"}, model);
+  const auto memory = infer::plan_memory(asked, windows, model, {}, stores);
+  const auto tuned = infer::tune(model, shard.data(), windows, memory, {}, torch::kCPU);
+  const auto loss_of = [&](const infer::MemoryPlan& plan) {
+    return infer::score(model, shard.data(), windows, plan, torch::kCPU).loss();
+  };
+  DOCTEST_CHECK(std::abs(loss_of(tuned.memory) - tuned.best.loss) < 1e-6);
+  // A store of noise, and no better with one part out, alike, warmer or heavier.
+  DOCTEST_CHECK(tuned.best.loss <=
+                loss_of(infer::plan_memory(tiny::memory_of("none"), windows, model)));
+  for (const bool local : {false, true})
+    for (const auto& change : std::vector<std::function<void(infer::JointPart&)>>{
+             [](auto& part) { part.bias = -HUGE_VAL; }, [](auto& part) { part.bias += 1; },
+             [](auto& part) { part.bias -= 1; }, [](auto& part) { part.temperature *= 1.5; },
+             [](auto& part) { part.temperature /= 1.5; }}) {
+      auto other = tuned.memory;
+      change(local ? other.local : other.far);
+      DOCTEST_CHECK(tuned.best.loss < loss_of(other) + 2e-3);
+    }
+  // As options, which give the same plan; and by its points.
+  const auto settled = infer::settled(asked, tuned.memory);
+  const auto again = infer::plan_memory(settled, windows, model, {}, stores);
+  DOCTEST_CHECK(infer::signature({}, {}, windows, again, "float32") ==
+                infer::signature({}, {}, windows, tuned.memory, "float32"));
+  DOCTEST_CHECK(std::abs(loss_of(again) - tuned.best.loss) < 1e-6);
+  infer::TuneOptions listed;
+  listed.points["datastore-joint-bias"] = {-2, 0};
+  listed.points["local-joint-temperature"] = {0.7, 1}, listed.points["local-joint-bias"] = {0};
+  listed.points["long-joint-temperature"] = {1}, listed.points["long-joint-bias"] = {0};
+  listed.points["datastore-joint-temperature"] = {1, 3};
+  const auto of_list = infer::tune(model, shard.data(), windows, memory, listed, torch::kCPU);
+  DOCTEST_CHECK(std::abs(loss_of(of_list.memory) - of_list.best.loss) < 1e-6);
+  DOCTEST_CHECK(of_list.best.loss >= tuned.best.loss - 1e-3);
+}
+
+DOCTEST_TEST_CASE(
+    "what is asked of a part of the joint softmax is refused where it makes no sense") {
+  const nn::Model model = tiny::model_of("transformer", "learned", kWords);
+  const auto windows = tiny::windows_of(16, 8);
+  const auto code = [&](const std::function<void(infer::MemoryOptions&)>& change) {
+    auto asked = tiny::memory_of("local,long", 60);
+    change(asked);
+    return thrown([&] { infer::plan_memory(asked, windows, model); }).code;
+  };
+  for (const char* bias : {"", "x", "1x", "nan", "inf", "2e6", "Without"})
+    DOCTEST_CHECK(code([&](auto& o) { o.local.bias = bias; }) == 64);
+  DOCTEST_CHECK(code([](auto& o) { o.far.temperature = 1e-7; }) == 64);
+  DOCTEST_CHECK(code([](auto& o) { o.combine = "interpolate", o.far.bias = "1"; }) == 64);
+  DOCTEST_CHECK(code([](auto& o) { o.local.bias = "-1.5", o.far.bias = "without"; }) == 0);
 }
 
 DOCTEST_TEST_CASE("with rescore an index that looks everywhere equals the plain loop") {

@@ -1,0 +1,59 @@
+#include "infer/sources/joint_part.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "core/error.h"
+#include "model/test_temperature.h"
+#include "nn/base/memory_rule.h"
+
+namespace infer {
+namespace {
+
+constexpr const char *kWithout = "without", *kOpen = "auto";
+
+double bias_of(const std::string& text, const std::string& name) {
+  if (text == kWithout) return -HUGE_VAL;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !(std::abs(value) <= kMostBias))
+    core::fail(core::Code::usage, "--{}-joint-bias: takes -1M to 1M, without or auto, not {}", name,
+               text);
+  return value;
+}
+
+}  // namespace
+
+void JointOptions::fields(core::FieldList& f, const std::string& name, const std::string& entries) {
+  f(name + "-joint-temperature", temperature,
+    "divides the scores of " + entries + " in the head's softmax; 0: --joint-temperature")
+      .between(0, 1e6);
+  f(name + "-joint-bias", bias,
+    "log-weight of " + entries + " in it: added to their scores; without: they are left out");
+}
+
+void JointPart::take(const JointOptions& options) {
+  if (options.temperature != 0 && options.temperature < model::kLeastTemperature)
+    core::fail(core::Code::usage, "--{}-joint-temperature: takes 0, or {} to 1M, not {}", name,
+               model::kLeastTemperature, options.temperature);
+  if (options.temperature > 0) temperature = options.temperature;
+  if (options.bias != kOpen) bias = bias_of(options.bias, name);
+}
+
+void JointPart::settle(JointOptions& options) const {
+  options.temperature = temperature;
+  options.bias = bias_text(bias);
+}
+
+std::string bias_text(double bias) {
+  return std::isfinite(bias) ? fmt::format("{}", bias) : kWithout;
+}
+
+torch::Tensor biased(const torch::Tensor& masses, double bias) {
+  if (bias == 0) return masses;
+  return std::isfinite(bias) ? masses + bias : torch::full_like(masses, nn::kUnseen);
+}
+
+}  // namespace infer
