@@ -23,6 +23,7 @@ using core::OrderedJson;
 constexpr const char* kFormat = "tessera-store";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kMostGenerations = std::uint64_t{1} << 53, kMostParts = 1 << 20;
+constexpr double kLeastTempered = 1e-6, kMostTempered = 1e6;  // of a calibration
 
 OrderedJson to_json(const Recall& recall) {
   OrderedJson json;
@@ -83,6 +84,23 @@ std::string file_name(const Json& files, const char* key, const std::string& end
   return name;
 }
 
+Calibration calibration_from(const Json& json, const std::string& origin) {
+  Calibration calibration;
+  const auto number = [&](const char* name, double least, double most) {
+    const auto value = core::get<double>(json, name, origin);
+    if (!(value >= least && value <= most))
+      fail(Code::bad_data, "{}: \"{}\" of its calibration is {}, not {} to {}", origin, name, value,
+           least, most);
+    return value;
+  };
+  calibration.tokens = core::get<std::uint64_t>(json, "tokens", origin);
+  calibration.temperature = number("temperature", kLeastTempered, kMostTempered);
+  calibration.share = number("share", 0, 0.99);
+  calibration.joint_temperature = number("joint_temperature", kLeastTempered, kMostTempered);
+  calibration.joint_bias = number("joint_bias", -kMostTempered, kMostTempered);
+  return calibration;
+}
+
 // Whether a shard of a, with rows, is b or a shard of it.
 bool share_shard(const Source& a, const Source& b) {
   return std::any_of(a.shards.begin(), a.shards.end(), [&](const SourceShard& of_a) {
@@ -141,6 +159,15 @@ OrderedJson to_json(const SourcePart& part) {
   return json;
 }
 
+OrderedJson to_json(const Calibration& calibration) {
+  OrderedJson json;
+  json["tokens"] = calibration.tokens;
+  json["temperature"] = calibration.temperature, json["share"] = calibration.share;
+  json["joint_temperature"] = calibration.joint_temperature;
+  json["joint_bias"] = calibration.joint_bias;
+  return json;
+}
+
 OrderedJson to_json(const Receipt& receipt) {
   OrderedJson json;
   json["document"] = receipt.document, json["rows"] = receipt.rows;
@@ -171,6 +198,7 @@ OrderedJson to_json(const Manifest& m) {
   json["digest"] = m.digest.value().hex(), json["documents_hash"] = m.documents_hash;
   json["index_hash"] = m.index_hash;
   json["recall"] = to_json(m.recall);
+  if (m.calibration) json["calibration"] = to_json(*m.calibration);
   json["sources"] = OrderedJson::array(), json["removed"] = OrderedJson::array();
   for (const Source& source : m.sources) json["sources"].push_back(to_json(source));
   for (const Receipt& receipt : m.removed) json["removed"].push_back(to_json(receipt));
@@ -230,6 +258,8 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
   m.recall.nprobe = core::get<std::int64_t>(recall, "nprobe", origin);
   m.recall.queries = core::get<std::int64_t>(recall, "queries", origin);
   m.recall.recall = core::get<double>(recall, "recall", origin);
+  if (json.contains("calibration"))
+    m.calibration = calibration_from(core::get<Json>(json, "calibration", origin), origin);
   for (const Json& entry : core::get<std::vector<Json>>(json, "sources", origin)) {
     Source source;
     source.data = core::get<std::string>(entry, "data", origin);

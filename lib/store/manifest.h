@@ -73,6 +73,17 @@ struct Receipt {
   std::uint64_t generation = 0;  ///< the first without it
 };
 
+/// What entries of the store are worth to its model, measured on a piece of the text with this
+/// piece left out of the store; see *--calibrate* in build-datastore(1).
+struct Calibration {
+  std::uint64_t tokens = 0;  ///< of the piece
+  double temperature = 1;    ///< of a distribution of their own: divides their scores
+  double share = 0;          ///< its weight beside the model
+  double joint_temperature =
+      1;                  ///< in the model's softmax: divides them over the root of the width
+  double joint_bias = 0;  ///< there: added to them, a log-weight
+};
+
 struct Manifest {
   std::uint64_t generation = 1;  ///< counts what was committed: building, additions, removals
   std::uint64_t rows = 0, width = 0, documents = 0;
@@ -98,6 +109,7 @@ struct Manifest {
   std::uint64_t model_width = 0;       ///< of the model's keys, where they are others
   double key_scale = 1;                ///< a power of 2 by which the model's keys were multiplied
   Recall recall;
+  std::optional<Calibration> calibration = {};  ///< changes nothing that a search finds
   std::vector<Source> sources;
   std::vector<Receipt> removed;
 
@@ -121,6 +133,7 @@ inline constexpr const char* kManifestName = "store.json";
 
 core::OrderedJson to_json(const Receipt& receipt);
 core::OrderedJson to_json(const SourcePart& part);
+core::OrderedJson to_json(const Calibration& calibration);
 core::OrderedJson to_json(const Manifest& manifest);
 /// Nothing in it is trusted: names of files are a store's, sizes are bounded, and it carries a
 /// hash of itself. Throws Error{bad_data} naming `origin`, or both versions.

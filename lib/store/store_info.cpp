@@ -31,6 +31,8 @@ Info info(const std::string& folder) {
   info.report["removed"] = manifest.removed.size();
   info.report["query_width"] = manifest.query_width();
   info.report["key_scale"] = manifest.key_scale;
+  const auto& calibration = manifest.calibration;
+  info.report["calibration"] = calibration ? to_json(*calibration) : core::OrderedJson();
   info.report["left_out"] = manifest.whole() ? "nothing" : "some";
   info.report["bytes"] = bytes_of(folder, manifest);
   for (const Source& source : manifest.sources)

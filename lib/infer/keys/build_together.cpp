@@ -120,6 +120,8 @@ std::optional<store::Manifest> build_together(
     std::vector<std::string> all;
     for (std::int64_t rank = 0; rank < group.size(); ++rank) all.push_back(parts.of(rank));
     store::merge(all, what.folder, what.options.index, merging);
+    if (what.options.calibrate)
+      StoreBuild(what.options, what.files, what.folder, what.given).finish(merging);
     parts.remove();
     return std::int64_t{0};
   });

@@ -30,16 +30,15 @@ std::uint64_t entries_in(const std::vector<Span>& spans) {
 
 }  // namespace
 
-EntryBlock::EntryBlock(Tensor labels_, const Tensor& keys_, const Tensor& log_probs_)
+EntryBlock::EntryBlock(Tensor labels_, const Tensor& keys_, const Tensor& head)
     : labels(std::move(labels_)),
-      coming_(log_probs_.defined() ? std::vector<Tensor>{keys_, log_probs_}
-                                   : std::vector<Tensor>{keys_},
+      coming_(head.defined() ? std::vector<Tensor>{keys_, head} : std::vector<Tensor>{keys_},
               torch::kFloat32) {}
 
 void EntryBlock::arrive() {
   const auto come = coming_.get();
   keys = come[0];
-  if (come.size() > 1) log_probs = come[1];
+  if (come.size() > 1) log_probs = come[1][0], log_z = come[1][1];
 }
 
 std::vector<std::int64_t> EntryRange::documents(std::vector<std::int64_t> first) const {
@@ -63,7 +62,7 @@ EntryRange EntryWalk::range_of(const core::Part& part) const {
   return {before(part.begin(std::ssize(sizes))), before(part.end(std::ssize(sizes)))};
 }
 
-Tensor EntryWalk::log_probs(const Tensor& f, const Tensor& labels) const {
+Tensor EntryWalk::head_of(const Tensor& f, const Tensor& labels) const {
   if (!asks_log_probs_) return {};
   constexpr std::int64_t kBlockBytes = 64 << 20;
   nn::Head& head = *model_.head;
@@ -73,10 +72,11 @@ Tensor EntryWalk::log_probs(const Tensor& f, const Tensor& labels) const {
   for (std::int64_t begin = 0; begin < f.size(0); begin += step) {
     const auto end = std::min(begin + step, f.size(0));
     const Tensor some = labels.slice(0, begin, end);
-    parts.push_back(
-        head.block(f.slice(0, begin, end), {nn::upload(some, f.device()), some}, false)->log_prob);
+    const auto made =
+        head.block(f.slice(0, begin, end), {nn::upload(some, f.device()), some}, false);
+    parts.push_back(torch::stack({made->log_prob, made->log_z}));
   }
-  return torch::cat(parts);
+  return torch::cat(parts, 1);
 }
 
 WindowWalk::WindowWalk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
@@ -126,7 +126,7 @@ std::optional<EntryBlock> WindowWalk::next() {
   }
   const Tensor all = torch::cat(labels);
   return EntryBlock(all.to(torch::kInt32), torch::cat(keys),
-                    asks_log_probs_ ? log_probs(torch::cat(hidden), all) : Tensor());
+                    asks_log_probs_ ? head_of(torch::cat(hidden), all) : Tensor());
 }
 
 std::uint64_t WindowWalk::count() const {

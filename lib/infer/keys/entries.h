@@ -20,12 +20,13 @@ namespace infer {
 struct EntryBlock {
   torch::Tensor labels;  ///< (R) int32, CPU
   torch::Tensor keys;    ///< (R, d_key) float32, CPU, contiguous: Hidden::g
-  /// (R) float32, CPU: log-probability that the model alone gives the label; undefined unless the
-  /// walk was asked for it.
-  torch::Tensor log_probs = {};
+  /// (R) float32, CPU: log-probability that the model alone gives the label, and what normalises
+  /// its softmax; undefined unless the walk was asked for them.
+  torch::Tensor log_probs = {}, log_z = {};
 
-  /// Keys and log_probs (undefined: none) that are on their way from where the model is.
-  EntryBlock(torch::Tensor labels, const torch::Tensor& keys, const torch::Tensor& log_probs);
+  /// Keys and what the head gives, (2, R) or undefined, that are on their way from where the model
+  /// is.
+  EntryBlock(torch::Tensor labels, const torch::Tensor& keys, const torch::Tensor& head);
   /// Waits for them; before that they are undefined here.
   void arrive();
 
@@ -59,7 +60,7 @@ class EntryWalk {
   /// What a walk that carries a State needs to go on; else nothing is in it.
   const nn::State& state() const { return state_; }
   virtual bool carried() const { return false; }
-  /// The blocks to come have log_probs.
+  /// The blocks to come have log_probs and log_z.
   void ask_log_probs() { asks_log_probs_ = true; }
 
   /// Entries in all, and the first of each document, counted over the data set.
@@ -73,8 +74,9 @@ class EntryWalk {
   explicit EntryWalk(nn::Model& model);
   /// Entries of each of the groups that stand or fall together.
   virtual std::vector<std::uint64_t> group_sizes() const = 0;
-  /// f (R, d_model), labels (R) int64 on the CPU -> (R) where f is; undefined unless asked.
-  torch::Tensor log_probs(const torch::Tensor& f, const torch::Tensor& labels) const;
+  /// f (R, d_model), labels (R) int64 on the CPU -> (2, R) where f is, log_probs and log_z;
+  /// undefined unless asked.
+  torch::Tensor head_of(const torch::Tensor& f, const torch::Tensor& labels) const;
   nn::Model& model_;
   nn::State state_;
   bool asks_log_probs_ = false;

@@ -98,11 +98,11 @@ std::optional<EntryBlock> PairWalk::next() {
       const auto at = static_cast<std::size_t>(group[i] - pairs[0]);
       keys[at] = hidden.g[row].narrow(0, 0, n);
       labels[at] = batch.targets[row].narrow(0, 0, n);
-      if (asks_log_probs_) known[at] = log_probs(hidden.f[row].narrow(0, 0, n), labels[at]);
+      if (asks_log_probs_) known[at] = head_of(hidden.f[row].narrow(0, 0, n), labels[at]);
     }
   }
   return EntryBlock(torch::cat(labels).to(torch::kInt32), torch::cat(keys),
-                    asks_log_probs_ ? torch::cat(known) : Tensor());
+                    asks_log_probs_ ? torch::cat(known, 1) : Tensor());
 }
 
 std::uint64_t PairWalk::count() const {

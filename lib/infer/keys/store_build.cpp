@@ -1,10 +1,18 @@
 #include "infer/keys/store_build.h"
 
+#include <algorithm>
+#include <cmath>
+#include <span>
+
 #include "core/error.h"
 #include "core/given.h"
+#include "infer/keys/calibrate.h"
 #include "infer/keys/pair_entries.h"
+#include "infer/stores/stores.h"
 #include "model/adapter.h"
+#include "model/test_temperature.h"
 #include "nn/base/memory_rule.h"
+#include "store/datastore.h"
 #include "store/index.h"
 
 namespace infer {
@@ -72,6 +80,8 @@ void StoreBuildOptions::fields(core::FieldList& f) {
     "leave out positions to whose token the model alone gives more than this [1: none]")
       .above(0)
       .at_most(1);
+  f("calibrate", calibrate,
+    "measure on a piece of the text, held out, which temperature and weight suit the store");
   windows.fields(f);
   reach.fields(f);
   const auto in_parts = f.group("Parts");
@@ -112,7 +122,8 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
   shard::expect_kind(data_.header(), {shard::Kind::tokens, shard::Kind::pairs}, data_.name());
   if (data_.header().kind == shard::Kind::pairs) refuse_windows_of_pairs(given);
   model::check_tokenizer(loaded_, data_.header(), data_.name());
-  const WindowPlan windows = plan_windows(options.windows, *loaded_.model, loaded_.facts, data_);
+  windows_ = plan_windows(options.windows, *loaded_.model, loaded_.facts, data_);
+  const WindowPlan& windows = windows_;
   window_note_ = long_window_note(windows, loaded_.folder);
   store::Plan plan = plan_of(options, loaded_, data_, windows);
   if (!windows.pairs) plan.names = data_.documents().names;
@@ -131,6 +142,31 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
   most_known_ = options.skip_known;
   was_complete_ = builder_->complete();
   chooses_index_ = plan.index.empty() && !append;
+  calibrates_ = options.calibrate && part.whole() && !core::is_part(options.part);
+  appends_ = append;
+}
+
+// What is added to a store that leaves positions out says not which of all they are: what the store
+// was calibrated to stays.
+void StoreBuild::calibrate(store::Manifest& manifest, const store::Watch& watch) {
+  if (!calibrates_ || (appends_ && !manifest.whole()) || manifest.sources.empty()) return;
+  if (was_complete_ && manifest.calibration) return;
+  if (watch) watch("calibrating", 0, kPieceTokens);
+  const auto stores = open_stores({folder_}, loaded_);
+  const store::Datastore rows(store::Datastore::without_index(folder_));
+  WindowPlan windows = windows_;
+  if (!windows.carried)  // small batches: few of their tokens are taken
+    windows.batch_tokens =
+        std::min(windows.batch_tokens, std::max(windows.window, kPieceTokens / kPieces));
+  const auto piece = calibration_piece(
+      *stores, static_cast<std::int64_t>(manifest.rows - manifest.sources.back().rows),
+      manifest.whole() ? std::span<const std::int64_t>() : rows.places(),
+      [&] { return make_walk(*loaded_.model, data_, windows, device_); });
+  if (!piece) return;
+  manifest.calibration =
+      infer::calibrate(*piece, std::sqrt(static_cast<double>(loaded_.model->architecture->d_key())),
+                       model::test_temperature(loaded_.facts));
+  store::write_manifest(folder_, manifest);
 }
 
 bool StoreBuild::fill(const FillWatch& watch) {
@@ -138,17 +174,24 @@ bool StoreBuild::fill(const FillWatch& watch) {
 }
 
 store::Manifest StoreBuild::finish(const store::Watch& watch) {
-  const auto manifest =
-      complete() ? store::read_manifest(folder_)
-                 : builder_->finish(range_.documents(walk_->first_of_documents()), watch);
+  auto manifest = complete()
+                      ? store::read_manifest(folder_)
+                      : builder_->finish(range_.documents(walk_->first_of_documents()), watch);
   remove_states(folder_);
+  calibrate(manifest, watch);
   return manifest;
 }
 
 std::string StoreBuild::summary(const store::Manifest& manifest) const {
   if (was_complete_) return folder_ + " has these rows: nothing to do";
-  return fmt::format("{}: {} rows, index {}{}", folder_, manifest.rows, manifest.index,
-                     chooses_index_ ? ", chosen from the rows" : "");
+  auto text = fmt::format("{}: {} rows, index {}{}", folder_, manifest.rows, manifest.index,
+                          chooses_index_ ? ", chosen from the rows" : "");
+  if (const auto& found = manifest.calibration)
+    text += fmt::format(
+        "; calibrated on {} tokens: temperature {}, share {}; in the softmax {}, bias {}",
+        found->tokens, found->temperature, found->share, found->joint_temperature,
+        found->joint_bias);
+  return text;
 }
 
 }  // namespace infer

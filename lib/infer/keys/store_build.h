@@ -29,6 +29,7 @@ struct StoreBuildOptions {
   std::string keys = "all", prune = "none";  ///< see store::parse_reduction()
   double key_scale = 1;                      ///< see store::Manifest
   double skip_known = 1;  ///< positions to whose token the model alone gives more have no row
+  bool calibrate = true;  ///< see calibrate.h; of a whole text only
   WindowOptions windows;
   LayerReachOptions reach;
   nn::ComputeOptions compute;
@@ -64,12 +65,14 @@ class StoreBuild {
   std::uint64_t rows() const { return builder_->rows(); }
   /// Adds all rows that are not there yet. False: stopped; what was added is on disk.
   bool fill(const FillWatch& watch);
-  /// Index and store.json. Of a store that was complete: what it holds.
+  /// Index and store.json, and then what the store is worth, in it too. Of a store that was
+  /// complete: what it holds, calibrated if it was not.
   store::Manifest finish(const store::Watch& watch);
   /// What finish() came to, in a line.
   std::string summary(const store::Manifest& manifest) const;
 
  private:
+  void calibrate(store::Manifest& manifest, const store::Watch& watch);
   std::string folder_;
   torch::Device device_;
   model::Loaded loaded_;
@@ -81,6 +84,8 @@ class StoreBuild {
   double most_known_ = 1;
   bool was_complete_ = false;
   bool chooses_index_ = false;  // by the rows
+  bool calibrates_ = true, appends_ = false;
+  WindowPlan windows_;
 };
 
 }  // namespace infer

@@ -209,8 +209,8 @@ void MemoryPlan::sign(const SayFact& say) const {
   for (const auto* const kind : source_kinds()) kind->sign(*this, say);
   for (const auto* const part : joint()) {
     if (part->temperature > 0)
-      say((part->name + "-temperature").c_str(), fmt::format("{}", part->temperature));
-    if (part->bias != 0) say((part->name + "-bias").c_str(), bias_text(part->bias));
+      say((part->name + "-joint-temperature").c_str(), fmt::format("{}", part->temperature));
+    if (part->bias != 0) say((part->name + "-joint-bias").c_str(), bias_text(part->bias));
   }
   if (gates.any()) {
     const auto texts = fmt::format("{}", fmt::join(to_texts(gates.gate), "\n"));

@@ -22,6 +22,9 @@ namespace {
 
 using torch::Tensor;
 
+// A default leaves room for the defaults of other sources.
+constexpr double kMostCalibratedShare = 0.35;
+
 // What was found for a batch, one for each nprobe.
 struct FoundEntries : Found {
   struct Result {
@@ -253,6 +256,18 @@ class StoreKind : public SourceKind {
                  "--datastore-threshold: it asks a gate; add --datastore-lambda gate");
   }
 
+  // Where neither an option nor a tuned file says it, one store is used as it was calibrated.
+  static void use_calibration(const MemoryOptions& o, MemoryPlan& plan) {
+    StorePlan& to = plan.stores;
+    if (!to.any() || to.opened->size() != 1 || !o.tuned_on.empty()) return;
+    const auto& found = (*to.opened)[0].manifest().calibration;
+    if (!found) return;
+    if (o.stores.temperature == 0) to.temperature = found->temperature;
+    if (o.stores.lambda.open()) to.lambda = std::min(found->share, kMostCalibratedShare);
+    if (o.joint_temperature == 0 && o.stores.joint.open() && to.combine != "released")
+      to.joint.temperature = found->joint_temperature, to.joint.bias = found->joint_bias;
+  }
+
   void load(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
     const auto& folders = o.stores.folders;
     const bool given = context.open != nullptr && *context.open;
@@ -260,6 +275,7 @@ class StoreKind : public SourceKind {
                          : given                   ? (*context.open)(folders, *context.loaded)
                                                    : open_stores(folders, *context.loaded);
     if (plan.stores.any() && plan.stores.follow > 0) plan.stores.opened->expect_followable();
+    use_calibration(o, plan);
   }
 
   void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
