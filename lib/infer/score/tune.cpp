@@ -49,13 +49,13 @@ Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
   Grid grid;
   for (const auto& axis : memory.axes()) {
     auto values = options.of(axis.name);
-    const bool bias = !axis.bias_of.empty();
+    const bool bias = !axis.bias_of.empty(), own = !axis.temperature_of.empty(),
+               alike = axis.name == kShared && !memory.interpolated();
     if (memory.gates.any() && axis.steps.empty() && !bias && values.size() > 1)
       core::fail(core::Code::usage, "{}: with gates it takes one", flag_of(axis.name));
+    if (values.empty() && (bias ? !is_open(axis, options) : own && !apart)) continue;
     if (bias && !values.empty()) values.push_back(-HUGE_VAL);
-    const bool alike = axis.name == kShared && !memory.interpolated(),
-               own = !axis.temperature_of.empty();
-    if (values.empty() && (apart ? !alike : !own)) values = axis.steps;
+    if (values.empty() && !(alike && apart)) values = axis.steps;
     if (values.empty()) values = {axis.get()};
     grid.axes.push_back({axis.name, std::move(values)});
   }
@@ -130,8 +130,10 @@ class PointSearch {
     const auto axes = MemoryPlan(memory).axes();
     for (const auto* const part : memory.joint()) {
       Part own;
+      own.bias = grid_.axes.size();
       for (const auto& axis : axes) {
         const auto i = grid_.find(axis.name);
+        if (i == grid_.axes.size()) continue;
         if (axis.bias_of == part->name) own.bias = i, own.open = is_open(axis, options);
         if (axis.bias_of == part->name && own.open) grid_.axes[i].values = {part->bias};
         if (apart ? axis.temperature_of == part->name : axis.name == kShared) {
@@ -140,12 +142,13 @@ class PointSearch {
           own.start = nearest(grid_.axes[i].values, now);
         }
       }
-      if (own.open || grid_.axes[own.bias].values.size() > 1) joint_.push_back(own);
+      if (own.bias < grid_.axes.size()) joint_.push_back(own);
     }
   }
 
   std::vector<TunePoint> run() {
     try_all(product());
+    if (!joint_.empty()) try_one_by_one();
     for (int round = 0; round < kRounds && !joint_.empty(); ++round) {
       const double before = points_[best_].loss;
       for (const Part& part : joint_) try_part(part);
@@ -217,6 +220,17 @@ class PointSearch {
     for (std::size_t k = 0; k < grid_.axes[axis].values.size(); ++k)
       if (k != from[axis]) all.push_back(moved(from, axis, k));
     return all;
+  }
+
+  // Begins without any part and adds each: beside one that is too heavy no other shows its worth.
+  void try_one_by_one() {
+    const std::size_t whole = best_;
+    auto none = points_[best_].places;
+    for (const Part& part : joint_) none[part.bias] = place_of(part.bias, -HUGE_VAL);
+    best_ = points_.size();
+    try_all({none});
+    for (const Part& part : joint_) try_part(part);
+    if (points_[whole].loss <= points_[best_].loss) best_ = whole;
   }
 
   // At each of its temperatures the best bias; and without it.

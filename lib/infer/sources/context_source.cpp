@@ -143,14 +143,21 @@ class ContextSource : public RingSource {
     return parts;
   }
 
+  static bool tried_apart(MemoryPlan plan, const Grid& grid) {
+    std::vector<PlanAxis> axes;
+    add_joint_axes(plan, plan.local, axes), add_joint_axes(plan, plan.far, axes);
+    return std::any_of(axes.begin(), axes.end(), [&](const PlanAxis& axis) {
+      return grid.find(axis.name) < grid.axes.size();
+    });
+  }
+
   // What is summed by itself: both together where nothing tells them apart.
   static std::vector<Part> summed(const MemoryPlan& plan, const StreamShape& shape,
                                   const Grid& grid) {
     const auto parts = asked(plan);
     const auto temperatures = temperatures_of(*parts[0], plan, grid);
     const bool one = plan.interpolated() || parts.size() < 2 ||
-                     (plan.local.plain() && plan.far.plain() &&
-                      grid.find(plan.far.name + "-joint-bias") == grid.axes.size());
+                     (plan.local.plain() && plan.far.plain() && !tried_apart(plan, grid));
     if (!one) return apart(plan, shape, grid);
     return {{streamed(plan.rule, shape), temperatures.values}};
   }
