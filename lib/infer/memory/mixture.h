@@ -15,7 +15,8 @@ struct Components {
   std::vector<torch::Tensor> own =
       {};                   ///< of each weight of the plan: the same; NaN: nothing is seen
   GateInputs gates = {};    ///< undefined: there are none; `bucket` of weights by bucket
-  torch::Tensor head = {};  ///< as joint, without any memory; undefined: it is the joint's
+  /// As joint, of the model alone, with the parts it was trained with; undefined: it is the joint's.
+  torch::Tensor head = {};
 };
 
 /// Components whose joint, own and head are what `take` gives of them; the buckets stay, the other

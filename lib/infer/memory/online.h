@@ -28,7 +28,7 @@ class SoftBayes {
 
 /// What each component of a mixture gave a token.
 struct TokenParts {
-  double head = 0, joint = 0;    ///< p without any memory, and of the joint softmax
+  double head = 0, joint = 0;    ///< p of the model alone, and of the joint softmax
   std::vector<double> own = {};  ///< of each of the plan's weights; joint where nothing is seen
   std::int64_t bucket = -1;      ///< of the source whose weight is of the whole; -1: none
 };
@@ -40,6 +40,7 @@ struct TokenWeights {
 
 /// The weights of one stream. p of the mixture is
 ///   u p_head + (1 - u) ((1 - v_b) sum_i w_i p_i + v_b p_b)
+/// p_head: of the model alone, with the memory that it was trained with.
 /// w: Soft-Bayes over the head, the joint softmax and the sources; v: the same, for each bucket b,
 /// over these together and the source by bucket; u: Bayes' rule, half at first, so that the text is
 /// less probable than by the head alone by log 2 nats at most. The first weights of sources are the

@@ -10,6 +10,12 @@ namespace {
 
 using torch::Tensor;
 
+void add(JointMasses& sum, const JointMasses& more) {
+  sum = sum.all.defined() ? JointMasses{torch::logaddexp(sum.all, more.all),
+                                        torch::logaddexp(sum.positive, more.positive)}
+                          : more;
+}
+
 Tensor pick(Tensor tensor, const std::vector<std::size_t>& axes,
             const std::vector<std::size_t>& places) {
   if (!tensor.defined()) return tensor;
@@ -25,7 +31,7 @@ Tensor pick(Tensor tensor, const std::vector<std::size_t>& axes,
 Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& places,
                      const std::vector<bool>* kept) const {
   Components at;
-  Tensor all, positive;
+  JointMasses seen, own;  // of all parts, and of those that the model was trained with
   at.gates.confidence = confidence;
   const auto kinds = plan.kinds();
   for (std::size_t i = 0; i < sources.size(); ++i) {
@@ -37,19 +43,22 @@ Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& pla
       if (source.bucket.defined()) at.gates.bucket = torch::full_like(source.bucket, -1);
       continue;
     }
-    const auto biases = plan.biases(*kinds[i]);
+    const auto parts = plan.joint(*kinds[i]);
     for (std::size_t j = 0; j < source.joined.size(); ++j) {
-      const Tensor more = biased(here(source.joined[j].all), biases[j]),
-                   hit = biased(here(source.joined[j].positive), biases[j]);
-      all = all.defined() ? torch::logaddexp(all, more) : more;
-      positive = positive.defined() ? torch::logaddexp(positive, hit) : hit;
+      const JointMasses more{biased(here(source.joined[j].all), parts[j].bias),
+                             biased(here(source.joined[j].positive), parts[j].bias)};
+      add(seen, more);
+      if (plan.online && parts[j].trained) add(own, more);
     }
     for (const auto& own : source.own) at.own.push_back(here(own));
     if (source.bucket.defined()) at.gates.bucket = source.bucket;
     if (source.features.defined()) at.gates.own[kinds[i]->name()] = here(source.features);
   }
-  at.joint = all.defined() ? nn::join({head, log_z, all, positive}) : head;
-  if (all.defined()) at.head = head;
+  const auto joined = [&](const JointMasses& masses) {
+    return masses.all.defined() ? nn::join({head, log_z, masses.all, masses.positive}) : head;
+  };
+  at.joint = joined(seen);
+  if (seen.all.defined()) at.head = joined(own);
   return at;
 }
 

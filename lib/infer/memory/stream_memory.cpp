@@ -99,16 +99,20 @@ Tensor StreamMemory::mix(nn::Head& head, WordRows rows, const Asked* asked) {
     rows.confidence = confidence_of(rows.head).to(torch::kCPU, torch::kFloat64);
   Components components{rows.head};
   components.gates.confidence = rows.confidence;
-  Tensor seen;  // log-masses in the head's softmax
+  Tensor seen, own;  // log-masses in the head's softmax; of parts that the model was trained with
+  const auto add = [](Tensor& sum, const Tensor& more) {
+    sum = sum.defined() ? torch::logaddexp(sum, more) : more;
+  };
   mixed_ = {};
   const auto kinds = plan_.kinds();
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     rows.found = asked == nullptr ? nullptr : (*asked)[i].get();
     SourceWords words = sources_[i]->words(rows);
-    const auto biases = plan_.biases(*kinds[i]);
+    const auto parts = plan_.joint(*kinds[i]);
     for (std::size_t j = 0; j < words.masses.size(); ++j) {
-      const Tensor more = biased(words.masses[j], biases[j]);
-      seen = seen.defined() ? torch::logaddexp(seen, more) : more;
+      const Tensor more = biased(words.masses[j], parts[j].bias);
+      add(seen, more);
+      if (plan_.online && parts[j].trained) add(own, more);
     }
     mixed_.first_own.push_back(components.own.size());
     for (auto& own : words.own) components.own.push_back(std::move(own));
@@ -124,6 +128,10 @@ Tensor StreamMemory::mix(nn::Head& head, WordRows rows, const Asked* asked) {
         plan_.released() ? torch::where(mass > nn::kUnseen / 2, mass, all) : all;
     components.joint = torch::logaddexp(rows.head + (log_z - all), seen - divisor);
     components.head = rows.head;
+    if (own.defined()) {
+      const Tensor both = torch::logaddexp(log_z, own.logsumexp(1, /*keepdim=*/true));
+      components.head = torch::logaddexp(rows.head + (log_z - both), own - both);
+    }
     log_z = divisor;
   }
   mixed_.log_z = log_z.squeeze(1);
@@ -157,8 +165,8 @@ RowWeights StreamMemory::weights_of(std::size_t source) const {
     mixed_.log_z = mixed_.log_z.to(torch::kCPU, torch::kFloat64);
   }
   std::vector<Tensor> log_z;  // less the bias of each part
-  for (const double bias : plan_.biases(*plan_.kinds()[source]))
-    log_z.push_back(mixed_.log_z - bias);
+  for (const auto& part : plan_.joint(*plan_.kinds()[source]))
+    log_z.push_back(mixed_.log_z - part.bias);
   const auto first = mixed_.given.begin() + 1;
   return {mixed_.given[0],
           std::move(log_z),

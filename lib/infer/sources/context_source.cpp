@@ -157,7 +157,8 @@ class ContextSource : public RingSource {
     const auto parts = asked(plan);
     const auto temperatures = temperatures_of(*parts[0], plan, grid);
     const bool one = plan.interpolated() || parts.size() < 2 ||
-                     (plan.local.plain() && plan.far.plain() && !tried_apart(plan, grid));
+                     (plan.local.plain() && plan.far.plain() && !tried_apart(plan, grid) &&
+                      (!plan.online || plan.local.trained == plan.far.trained));
     if (!one) return apart(plan, shape, grid);
     return {{streamed(plan.rule, shape), temperatures.values}};
   }
@@ -190,8 +191,9 @@ class ContextKind : public SourceKind {
   }
 
   bool asked(const MemoryOptions& o, const PlanContext& context) const override {
-    return !o.memory.empty() && nn::MemoryRule::parse(o.memory).any() &&
-           !nn::MemoryRule::parse(context.facts.memory).any();
+    const auto rule = asked_rule(o, context.facts),
+               own = nn::MemoryRule::parse(context.facts.memory);
+    return (rule.local && !own.local) || (rule.far && !own.far);
   }
   bool share_given(const MemoryOptions& o) const override { return !o.memory_lambda.open(); }
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
@@ -212,6 +214,8 @@ class ContextKind : public SourceKind {
         o.joint_temperature > 0 ? o.joint_temperature : model::test_temperature(facts);
     rule.gradient = false;
     plan.combine = o.combine;
+    const auto own = nn::MemoryRule::parse(facts.memory);
+    plan.local.trained = own.local, plan.far.trained = own.far;
     plan.local.take(o.local), plan.far.take(o.far);
     if (plan.interpolated() && !(o.local.open() && o.far.open()))
       fail(Code::usage,

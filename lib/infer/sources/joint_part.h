@@ -25,6 +25,7 @@ struct JointPart {
   std::string name;        ///< of its options
   double temperature = 0;  ///< 0: that of all parts
   double bias = 0;         ///< -infinity: its entries are left out
+  bool trained = false;    ///< the model was trained with it: without it the model is another
 
   /// Takes what is asked for; what is open stays. Throws Error{usage}.
   void take(const JointOptions& options);

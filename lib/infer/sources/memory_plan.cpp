@@ -130,11 +130,10 @@ std::vector<JointPart*> MemoryPlan::joint() {
   return all;
 }
 
-std::vector<double> MemoryPlan::biases(const SourceKind& kind) const {
-  std::vector<double> biases;
-  for (const auto* const part : kind.joint(const_cast<MemoryPlan&>(*this)))
-    biases.push_back(part->bias);
-  return biases;
+std::vector<JointPart> MemoryPlan::joint(const SourceKind& kind) const {
+  std::vector<JointPart> parts;
+  for (const auto* const part : kind.joint(const_cast<MemoryPlan&>(*this))) parts.push_back(*part);
+  return parts;
 }
 
 std::vector<PlanAxis> MemoryPlan::axes() {

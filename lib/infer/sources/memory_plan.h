@@ -69,8 +69,8 @@ struct MemoryPlan {
   /// Parts of the joint softmax, in the order of kinds().
   std::vector<JointPart*> joint();
   std::vector<JointPart*> joint() const { return const_cast<MemoryPlan*>(this)->joint(); }
-  /// Biases of the parts that entries of a kind are.
-  std::vector<double> biases(const SourceKind& kind) const;
+  /// The same of one kind.
+  std::vector<JointPart> joint(const SourceKind& kind) const;
   /// What divides the scores of a part.
   double temperature_of(const JointPart& part) const {
     return part.temperature > 0 ? part.temperature : rule.temperature;

@@ -49,6 +49,14 @@ struct AllSources {
   }
 };
 
+// Of the model with these memories alone, in its softmax.
+double loss_with(AllSources& of, const std::string& memory) {
+  const tiny::Shard shard(of.text);
+  const auto plan =
+      infer::plan_memory(tiny::memory_of(memory, memory == "local" ? 0 : 60), of.windows, of.model);
+  return infer::score(of.model, shard.data(), of.windows, plan, torch::kCPU).nats;
+}
+
 // Each part of the joint softmax by itself.
 void set_apart(infer::MemoryPlan& plan) {
   plan.local = {"local", 0.7, 0.6}, plan.far = {"long", 1.8, -0.4};
@@ -133,6 +141,18 @@ DOCTEST_TEST_CASE("a text is never less probable than by the head alone by more 
       mixed += scored.log_prob.sum().item<double>();
       DOCTEST_CHECK(mixed > alone - std::log(2.0) - 1e-9);
     }
+  }
+}
+
+DOCTEST_TEST_CASE("nor than by the model with the memory that it was trained with") {
+  for (const std::string trained : {"local", "local,long"}) {
+    AllSources of("both");
+    of.plan.local.trained = true, of.plan.far.trained = trained != "local";
+    of.plan.stores.joint.bias = 9, of.plan.cache_theta = 50;  // as bad as they can be
+    double mixed = 0;
+    for (const auto& scored : all_scored(of, of.text))
+      mixed -= scored.log_prob.sum().item<double>();
+    DOCTEST_CHECK(mixed < loss_with(of, trained) + std::log(2.0) + 1e-6);
   }
 }
 
@@ -260,4 +280,13 @@ DOCTEST_TEST_CASE("weights are learned where no share is given or tuned") {
   DOCTEST_CHECK(!online([](auto& o) { o.tuned_on = "abc"; }));
   DOCTEST_CHECK(online([](auto& o) { o.cache_lambda = 0.2, o.weights = "online"; }));
   DOCTEST_CHECK(!online([](auto& o) { o.memory = "none", o.cache = 0; }));
+  // More memory than the model was trained with.
+  model::TrainingFacts facts;
+  facts.memory = "local";
+  for (const std::string memory : {"", "local", "local,long", "long"}) {
+    infer::MemoryOptions options;
+    options.memory = memory;
+    DOCTEST_CHECK(infer::plan_memory(options, of.windows, of.model, facts).online ==
+                  memory.ends_with("long"));
+  }
 }
