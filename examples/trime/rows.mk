@@ -21,6 +21,8 @@ row = $(eval $(call name_row,$(strip $(1)),$(strip $(2)),$(strip $(3)),$(strip $
 knn = --memory none --combine interpolate
 joint = --memory local --combine both
 own = --datastore-combine interpolate
+# Local, long and the store in one softmax: --tune gives each its own temperature and weight, or, as published, one to all.
+alike = --tune-temperatures $(subst $(space),$(comma),0.8 0.9 1 1.1 1.2 1.35 1.5 1.75 2 2.5 3 4 5)
 
 # The main table, each model also with more memory than it was trained with.
 $(call row,vanilla,       plain, vanilla, --memory none)
@@ -34,10 +36,11 @@ $(call row,long,          long,  TrimeLM_long, $(call far,words))
 $(call row,ext-local,     ext,   TrimeLM_ext without store, --memory local)
 $(call row,ext,           ext,   TrimeLM_ext without long, $(joint), ext)
 $(call row,ext-far,       ext,   TrimeLM_ext, $(call far,words) --combine both, ext)
+$(call row,ext-alike,     ext,   TrimeLM_ext$(comma) one temperature for all, $(call far,words) --combine both $(alike), ext)
 # Not in the paper: the store's entries in a distribution of their own alone, none in the softmax.
 $(call row,ext-own,       ext,   TrimeLM_ext without long$(comma) store interpolated, --memory local --combine joint $(own), ext)
 $(call row,ext-far-own,   ext,   TrimeLM_ext$(comma) store interpolated, $(call far,words) --combine joint $(own), ext)
-rows.main = vanilla vanilla-near vanilla-cache knn knn-cache local local-far long ext-local ext ext-far ext-own ext-far-own
+rows.main = vanilla vanilla-near vanilla-cache knn knn-cache local local-far long ext-local ext ext-far ext-alike ext-own ext-far-own
 rows.speed = $(rows.main)
 once.vanilla = yes
 

@@ -230,7 +230,8 @@ class ContextKind : public SourceKind {
     o.joint_temperature = plan.rule.temperature;
     o.memory_lambda = plan.memory_lambda;
     if (plan.interpolated()) return;
-    plan.local.settle(o.local), plan.far.settle(o.far);
+    if (plan.rule.local) plan.local.settle(o.local);
+    if (plan.rule.far) plan.far.settle(o.far);
   }
 
   bool any(const MemoryPlan& plan) const override { return plan.rule.any(); }

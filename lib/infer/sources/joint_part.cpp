@@ -44,7 +44,7 @@ void JointPart::take(const JointOptions& options) {
 
 void JointPart::settle(JointOptions& options) const {
   options.temperature = temperature;
-  options.bias = bias_text(bias);
+  options.bias = bias == 0 ? kOpen : bias_text(bias);
 }
 
 std::string bias_text(double bias) {

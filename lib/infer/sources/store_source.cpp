@@ -283,7 +283,7 @@ class StoreKind : public SourceKind {
     o.stores.nprobe = plan.stores.nprobe;
     if (!plan.gates.has(name())) o.stores.lambda = plan.stores.lambda;
     o.stores.temperature = plan.stores.temperature;
-    plan.stores.joint.settle(o.stores.joint);
+    if (plan.stores.joined()) plan.stores.joint.settle(o.stores.joint);
   }
 
   bool any(const MemoryPlan& plan) const override { return plan.stores.any(); }

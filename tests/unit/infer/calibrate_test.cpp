@@ -4,12 +4,16 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
+#include <utility>
 #include <vector>
 
+#include "core/sealed_json.h"
 #include "infer/score/scorer.h"
 #include "nn/base/torch.h"
 #include "store_of_keys.h"
 #include "tiny.h"
+#include "unit/thrown.h"
 
 namespace {
 
@@ -87,6 +91,61 @@ DOCTEST_TEST_CASE("what a store is calibrated to is the best of a fine grid, by 
     if (right > 0.8) DOCTEST_CHECK(found.share > 0.3);
     if (right < 0.2) DOCTEST_CHECK(found.share < 0.3);
     DOCTEST_CHECK(own < -piece.log_prob.mean().item<double>() + 0.02);
+  }
+}
+
+DOCTEST_TEST_CASE(
+    "store.json keeps what a store was calibrated to, programs go by it, and damage is named") {
+  const nn::Model model = tiny::model_of("transformer", "learned", kLabels);
+  const TemporaryFolder folder;
+  tiny::make_store(folder / "s", tiny::entries_of(40, model.architecture->d_key(), kLabels, 1),
+                   kLabels);
+  auto manifest = store::read_manifest(folder / "s");
+  const auto fingerprint = manifest.fingerprint();
+  const auto plan_of = [&](const std::function<void(infer::MemoryOptions&)>& change) {
+    infer::MemoryOptions options;
+    options.stores.folders = {folder / "s"}, options.combine = "both";
+    change(options);
+    return infer::plan_memory(
+        options, tiny::windows_of(16, 8), model, {},
+        std::make_shared<const infer::Stores>(options.stores.folders, "m", "t", "model",
+                                              model.architecture->d_key(), kLabels));
+  };
+  DOCTEST_CHECK(plan_of([](auto&) {}).stores.joint.plain());
+  manifest.calibration = store::Calibration{2048, 5.5, 0.125, 2.5, -1.75};
+  store::write_manifest(folder / "s", manifest);
+  const auto again = store::read_manifest(folder / "s");
+  DOCTEST_REQUIRE(again.calibration.has_value());
+  DOCTEST_CHECK(store::to_json(*again.calibration) == store::to_json(*manifest.calibration));
+  DOCTEST_CHECK(again.fingerprint() == fingerprint);
+
+  for (const char* weights : {"auto", "constant"}) {
+    const auto plan = plan_of([&](auto& o) { o.weights = weights; });
+    DOCTEST_CHECK(plan.stores.temperature == 5.5);
+    DOCTEST_CHECK(plan.stores.lambda == 0.125);
+    DOCTEST_CHECK(plan.stores.joint.temperature == 2.5);
+    DOCTEST_CHECK(plan.stores.joint.bias == -1.75);
+  }
+  DOCTEST_CHECK(plan_of([](auto& o) { o.joint_temperature = 1; }).stores.joint.plain());
+  DOCTEST_CHECK(plan_of([](auto& o) { o.stores.joint.bias = "1"; }).stores.joint.temperature == 0);
+  DOCTEST_CHECK(plan_of([](auto& o) { o.stores.temperature = 3; }).stores.temperature == 3);
+  DOCTEST_CHECK(plan_of([](auto& o) { o.stores.lambda = 0.2; }).stores.lambda == 0.2);
+  DOCTEST_CHECK(plan_of([](auto& o) { o.tuned_on = "abc"; }).stores.joint.plain());
+
+  for (const auto& [name, value] :
+       std::vector<std::pair<const char*, double>>{{"temperature", 0},
+                                                   {"temperature", 1e7},
+                                                   {"share", -0.1},
+                                                   {"share", 1},
+                                                   {"joint_temperature", -1},
+                                                   {"joint_bias", 2e6}}) {
+    auto json = store::to_json(manifest);
+    json.erase("hash");
+    json["calibration"][name] = value;
+    const auto error =
+        thrown([&] { store::manifest_from(core::Json(core::sealed(std::move(json))), "it"); });
+    DOCTEST_CHECK(error.code == 65);
+    DOCTEST_CHECK(error.names("calibration"));
   }
 }
 
