@@ -21,7 +21,7 @@ using torch::Tensor;
 using Tokens = std::vector<std::int64_t>;
 using Key = std::pair<std::uint64_t, std::int64_t>;
 
-constexpr std::int64_t kEnd = 256;
+constexpr std::int64_t kSentenceEnd = 256;
 
 /// The tokens are the 256 bytes and an end, which is likely enough to be met.
 model::Loaded translator(const std::string& positions = "sinusoidal") {
@@ -29,9 +29,9 @@ model::Loaded translator(const std::string& positions = "sinusoidal") {
   loaded.folder = "tiny";
   loaded.tokenizer = text::learn_bpe({}, {257, 1}, [](std::uint64_t) {})->json();
   loaded.model =
-      std::make_shared<nn::Model>(tiny::model_of("encoder-decoder", positions, kEnd + 1));
+      std::make_shared<nn::Model>(tiny::model_of("encoder-decoder", positions, kSentenceEnd + 1));
   const torch::NoGradGuard no_gradient;
-  loaded.model->architecture->embedding()->tables[0][kEnd] *= 2;
+  loaded.model->architecture->embedding()->tables[0][kSentenceEnd] *= 2;
   return loaded;
 }
 
@@ -46,13 +46,13 @@ infer::GeneratorOptions beam_options(std::int64_t beam, double penalty = 1) {
 Tokens source_of(const model::Loaded& loaded, const std::string& line) {
   const auto ids = text::parse_tokenizer(loaded.tokenizer, "tiny")->encode(line);
   Tokens source(ids.begin(), ids.end());
-  source.push_back(kEnd);
+  source.push_back(kSentenceEnd);
   return source;
 }
 
 // What the model makes of the last token of a translation, all of it encoded again: (1, d) each.
 nn::Hidden last_of(nn::Model& model, const Tokens& source, const Tokens& tokens,
-                   Tokens inputs = {kEnd}) {
+                   Tokens inputs = {kSentenceEnd}) {
   const torch::NoGradGuard no_gradient;
   inputs.insert(inputs.end(), tokens.begin(), tokens.end());
   const auto n = static_cast<std::int64_t>(inputs.size());
@@ -69,7 +69,7 @@ nn::Hidden last_of(nn::Model& model, const Tokens& source, const Tokens& tokens,
 
 // log p of the word that follows.
 Tensor next_word(nn::Model& model, const Tokens& source, const Tokens& tokens,
-                 const Tokens& inputs = {kEnd}) {
+                 const Tokens& inputs = {kSentenceEnd}) {
   return model.head->log_probs(last_of(model, source, tokens, inputs).f)[0];
 }
 
@@ -101,7 +101,7 @@ DOCTEST_TEST_CASE("a translation is what plain beam search finds, in any batch")
     const auto loaded = translator(positions);
     const auto newline = source_of(loaded, "\n")[0];
     const auto ends = [&](const Tokens& tokens) {
-      return tokens.back() == kEnd || tokens.back() == newline;
+      return tokens.back() == kSentenceEnd || tokens.back() == newline;
     };
     for (const double penalty : {0.0, 0.6, 1.0}) {
       auto options = beam_options(3, penalty), alone = options;
@@ -153,7 +153,7 @@ DOCTEST_TEST_CASE("where a full window keeps its newer half, the source is read 
   options.translation.max_len_a = 0, options.translation.max_len_b = 30;
   for (const auto& [key, sample] : translate(loaded, options, {"der Hund sieht", "die Katze"})) {
     const auto source = source_of(loaded, key.first == 0 ? "der Hund sieht" : "die Katze");
-    Tokens seen{kEnd};
+    Tokens seen{kSentenceEnd};
     DOCTEST_CHECK(sample.tokens.size() > 12);
     for (const auto token : sample.tokens) {
       const auto p = next_word(*loaded.model, source, seen, Tokens{});
@@ -169,13 +169,13 @@ DOCTEST_TEST_CASE("stores join a translation as by hand, and are cited with what
   const auto loaded = translator();
   nn::Model& model = *loaded.model;
   const auto newline = source_of(loaded, "\n")[0];
-  const auto entries = tiny::entries_of(50, 16, kEnd + 1, 4);
+  const auto entries = tiny::entries_of(50, 16, kSentenceEnd + 1, 4);
   const TemporaryFolder folder;
   for (const auto& [metric, combine] : std::vector<std::pair<std::string, std::string>>{
            {"l2", "interpolate"}, {"ip", "joint"}, {"ip", "released"}}) {
     DOCTEST_CAPTURE(combine);
     const auto store = folder / combine;
-    tiny::make_store(store, entries, kEnd + 1,
+    tiny::make_store(store, entries, kSentenceEnd + 1,
                      {metric, "exact", "text", loaded.fingerprint.hex(),
                       model::tokenizer_fingerprint(loaded.tokenizer)});
     infer::MemoryOptions memory = tiny::memory_of("none");
@@ -212,7 +212,9 @@ DOCTEST_TEST_CASE("stores join a translation as by hand, and are cited with what
       const auto expected = plain::beam(
           3, 0.6, static_cast<std::int64_t>(source.size()) / 2 + 2,
           [&](const Tokens& tokens) { return both(source, tokens).first.log(); },
-          [&](const Tokens& tokens) { return tokens.back() == kEnd || tokens.back() == newline; });
+          [&](const Tokens& tokens) {
+            return tokens.back() == kSentenceEnd || tokens.back() == newline;
+          });
       for (std::int64_t rank = 0; rank < 3; ++rank) {
         const auto& sample = found.at({line, rank});
         DOCTEST_CHECK(sample.tokens == expected[static_cast<std::size_t>(rank)].tokens);
@@ -263,7 +265,7 @@ DOCTEST_TEST_CASE("sources are for an encoder-decoder, which takes nothing else"
   DOCTEST_CHECK(thrown([&] { translate(loaded, options, {"a"}); }).code == 64);
   options.translation.source = true;
   auto other = loaded;
-  other.model = std::make_shared<nn::Model>(tiny::model_of("lstm", "learned", kEnd + 1));
+  other.model = std::make_shared<nn::Model>(tiny::model_of("lstm", "learned", kSentenceEnd + 1));
   DOCTEST_CHECK(thrown([&] { translate(other, options, {"a"}); }).code == 64);
   loaded.tokenizer = text::load_tokenizer("bytes")->json();  // has no end
   DOCTEST_CHECK(thrown([&] { translate(loaded, options, {"a"}); }).code == 65);

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/file_text.h"
+#include "unit/thrown.h"
 
 namespace {
 
