@@ -86,13 +86,15 @@ void seal_trailer(std::span<std::byte> frame, const shard::Header& header,
     const auto boundaries = frame.subspan(88, boundary_bytes);
     seal_zstd(boundaries, 1 << 16);
     try {
-      const auto documents =
-          shard::decode_documents(boundaries, layout::get<std::uint64_t>(frame, 24),
-                                  layout::get<std::uint64_t>(frame, 16), 0, "forged");
+      const auto documents = shard::decode_documents(
+          boundaries, layout::get<std::uint64_t>(frame, 24), layout::get<std::uint64_t>(frame, 16),
+          header.marked, layout::most_documents(frame.size()), 0, "forged");
       shard::Content content;
-      for (std::size_t i = 0; i < documents.size(); ++i)
-        content.append({}, documents.end[i] - (i > 0 ? documents.end[i - 1] : 0),
-                       documents.bytes[i], documents.words[i]);
+      for (std::size_t i = 0; i < documents.size(); ++i) {
+        const auto begin = i > 0 ? documents.end[i - 1] : 0;
+        content.append({}, documents.end[i] - begin, documents.bytes[i], documents.words[i],
+                       shard::marks_within(documents, begin, documents.end[i]));
+      }
       content.data = shard::Chain::from({.high = layout::get<std::uint64_t>(frame, 48),
                                          .low = layout::get<std::uint64_t>(frame, 40)});
       const auto fingerprint = shard::fingerprint(header, content);
