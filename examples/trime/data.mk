@@ -29,7 +29,7 @@ $(OUT)/data/words.json: $(OUT)/data/words.train.txt
 	tokenize --learn word $< -o $@
 # Each article of the training text is a document, where it has titles as WikiText's. Its tokens are those of one text: --format
 # wikitext would leave out the newline before each title.
-articles = sed -E $$'s/^ = [^=].* = *$$$$/\x1e&/'
+articles = sed -E $$'s/^ = [^=].* = *$$/\x1e&/'
 $(OUT)/data/words.%.shard.zst: $(OUT)/data/words.%.txt $(OUT)/data/words.json
 	$(if $(filter train,$*),$(articles),cat) $< | tokenize -t $(OUT)/data/words.json --document-separator $$'\x1e' -o $@
 $(OUT)/data/bytes.%.shard.zst: $(OUT)/data/bytes.%.txt
