@@ -46,6 +46,7 @@ says() { # CODE WORDS COMMAND...
 import json
 ours, theirs = map(json.loads, open("lines"))
 assert sum(ours["parts"].values()) == ours["parameters"] == ours["types"]["F32"], ours
+assert ours["state"]["bytes"] == 0 and ours["state"]["bytes_per_token"] == 2 * 2 * 16 * 4, ours
 assert theirs["family"] == "qwen3" and list(theirs["types"]) == ["BF16"] and theirs["files"] == 3, theirs
 assert "tokenizer" not in theirs and "trained" not in theirs
 END

@@ -20,7 +20,7 @@ nn::ModelOptions tiny(const std::string& arch) {
   options.arch = arch;
   options.shape.layers = 3, options.shape.d_model = 12, options.shape.heads = 2;
   options.shape.dropout = 0;
-  options.layer_memory.layer_memory = "4,0,7";
+  options.layer_memory.layer_memory = "4,0,7", options.srupp.d_projection = 6;
   return options;
 }
 
