@@ -4,9 +4,6 @@
 load helpers
 
 setup_file() {
-  for program in train build-datastore build-ngrams eval-ppl; do
-    command -v $program >/dev/null || skip "$program is not built"
-  done
   export OMP_NUM_THREADS=1
   cd "$BATS_FILE_TMPDIR"
   zstdcat "$root"/examples/novels/the-lost-world.txt.zst >novel
