@@ -127,7 +127,8 @@ class PointSearch {
   PointSearch(const Parts& parts, const MemoryPlan& memory, Grid grid, const TuneOptions& options)
       : parts_(parts), memory_(memory), grid_(std::move(grid)), options_(options) {
     const bool apart = tempers_apart(memory, options);
-    const auto axes = MemoryPlan(memory).axes();
+    MemoryPlan plan = memory;
+    const auto axes = plan.axes();  // of this copy
     for (const auto* const part : memory.joint()) {
       Part own;
       own.bias = grid_.axes.size();
