@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "model/folder.h"
-#include "nn/arch/carried_state.h"
 #include "nn/base/memory_rule.h"
 #include "train/calibration.h"
 #include "train/validation.h"
@@ -28,7 +27,7 @@ Course::Terms terms_of(const Run& run) {
           .tokenizer = run.tokenizer,
           .has_valid = run.valid != nullptr,
           .scored = epochs * static_cast<double>(run.order->targets_per_epoch()),
-          .state_bytes = nn::carried_state(run.model->options).bytes(run.recipe.batches.segment),
+          .state_bytes = run.model->state_bytes(run.recipe.batches.segment),
           .epochs = epochs};
 }
 

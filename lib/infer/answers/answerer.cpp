@@ -7,7 +7,6 @@
 #include "core/io.h"
 #include "infer/answers/joint_tokens.h"
 #include "infer/score/report.h"
-#include "infer/stores/stores.h"
 #include "infer/windows/begin.h"
 #include "model/adapter.h"
 #include "model/model_chat.h"
@@ -132,11 +131,10 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
 }
 
 void Answerer::remember_by(const MemoryOptions& memory) {
-  const StoreOpener open = [&](const auto& folders, const auto& loaded) {
-    if (opened_ == nullptr) opened_ = open_stores(folders, loaded);
-    return opened_;
-  };
-  MemoryPlan planned = plan_memory(memory, own_windows_, loaded_, beside_, open);
+  const StoreOpener opened = [&](const auto&, const auto&) { return opened_; };
+  MemoryPlan planned = plan_memory(memory, own_windows_, loaded_, beside_,
+                                   opened_ == nullptr ? StoreOpener() : opened);
+  if (planned.lookup() != nullptr) opened_ = planned.lookup();
   planned.expect_probabilities();
   memory_ = std::move(planned);
   citer_.reset();

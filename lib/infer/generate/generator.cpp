@@ -64,11 +64,10 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
 }
 
 void Generator::remember_by(const MemoryOptions& memory) {
-  const StoreOpener open = [&](const auto& folders, const auto& loaded) {
-    if (opened_ == nullptr) opened_ = open_stores(folders, loaded);
-    return opened_;
-  };
-  const MemoryPlan memories = plan_memory(memory, windows_, loaded_, beside_, open);
+  const StoreOpener opened = [&](const auto&, const auto&) { return opened_; };
+  const MemoryPlan memories =
+      plan_memory(memory, windows_, loaded_, beside_, opened_ == nullptr ? StoreOpener() : opened);
+  if (memories.lookup() != nullptr) opened_ = memories.lookup();
   check_memories(memories);
   stores_ = memories.lookup();
   citer_.reset();

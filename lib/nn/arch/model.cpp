@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "nn/arch/carried_state.h"
 #include "nn/heads/adaptive_head.h"
 #include "nn/heads/capped_head.h"
 #include "nn/heads/plain_head.h"
@@ -87,6 +88,10 @@ std::int64_t Model::parameter_count() const {
 std::int64_t parameter_count(const ModelOptions& options, std::int64_t vocabulary) {
   const ShapesOnly shapes;
   return Model(options, vocabulary).parameter_count();
+}
+
+std::int64_t Model::state_bytes(std::int64_t tokens) const {
+  return carried_state(options).bytes(tokens);
 }
 
 }  // namespace nn

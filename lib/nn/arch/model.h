@@ -24,6 +24,8 @@ class Model : public torch::nn::Module {
   /// Parameters by name; a tied one once.
   std::vector<std::pair<std::string, torch::Tensor>> named_weights() const;
   std::int64_t parameter_count() const;
+  /// Bytes that one stream of so many tokens carries, in float32; see carried_state().
+  std::int64_t state_bytes(std::int64_t tokens) const;
 };
 
 /// Of a model that is not made: costs no memory, whatever its size. Throws Error{bad_config}.
