@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <ranges>
 
 #include "core/error.h"
 #include "nn/base/cuda.h"
 #include "nn/kernels/optimiser_kernels.h"
+#include "train/newton_schulz.h"
 
 namespace train {
 namespace {
@@ -37,7 +40,8 @@ AdamStep adam_step(const OptimiserOptions& o, double lr, std::int64_t updates) {
   const double correct1 = corrects ? 1 - std::pow(o.beta1, t) : 1;
   const double fade2 = corrects ? std::pow(o.beta2, t) : 0;
   const double correct2 = std::sqrt(1 - fade2);
-  if (o.optimiser == "adamw") return {lr / correct1, 1 / correct2, o.epsilon};
+  if (o.optimiser == "adamw" || o.optimiser == "muon")
+    return {lr / correct1, 1 / correct2, o.epsilon};
   if (o.optimiser == "adam") return {lr * correct2 / correct1, 1, o.epsilon};
   // What the variance of the early steps calls for; no division by the root until it is known.
   const double most = 2 / (1 - o.beta2) - 1, length = most - 2 * t * fade2 / (1 - fade2);
@@ -54,41 +58,9 @@ class Adam : public Optimiser {
   void step(double lr, const torch::Tensor& scale) override {
     const torch::NoGradGuard no_grad;
     ++updates_;
-    const auto [step, root, epsilon] = adam_step(options_, lr, updates_);
+    const auto how = adam_step(options_, lr, updates_);
     const auto factor = scale.to(torch::kFloat32);
-    for (std::size_t i = 0; i < weights_.size(); ++i) {
-      auto w = weights_[i].second, m = moment("mean", i), v = moment("square", i);
-      const auto g = w.grad().defined() ? w.grad() : torch::zeros_like(w);
-      const double keep = 1 - lr * decay_of(i);
-      const auto by = chosen(w, g);
-      if (by != By::operators) {
-        const nn::AdamSpan span = {.w = w.data_ptr<float>(),
-                                   .m = m.data_ptr<float>(),
-                                   .v = v.data_ptr<float>(),
-                                   .g = g.const_data_ptr<float>(),
-                                   .scale = factor.const_data_ptr<float>(),
-                                   .n = w.numel(),
-                                   .keep = static_cast<float>(keep),
-                                   .b1 = static_cast<float>(options_.beta1),
-                                   .b2 = static_cast<float>(options_.beta2),
-                                   .rest1 = static_cast<float>(1 - options_.beta1),
-                                   .rest2 = static_cast<float>(1 - options_.beta2),
-                                   .step = static_cast<float>(step),
-                                   .root = static_cast<float>(root),
-                                   .epsilon = static_cast<float>(epsilon)};
-        if (by == By::kernel)
-          nn::check_launch(nn::cuda_kernels(w)->adam(span, nn::cuda_stream(w)), "adam");
-        else
-          at::parallel_for(0, w.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-            nn::adam_cpu(span, begin, end);
-          });
-      } else {
-        const auto scaled = g * scale.to(g.scalar_type());
-        m.mul_(options_.beta1).add_(scaled, 1 - options_.beta1);
-        v.mul_(options_.beta2).addcmul_(scaled, scaled, 1 - options_.beta2);
-        w.mul_(keep).addcdiv_(m, v.sqrt().mul_(root).add_(epsilon), -step);
-      }
-    }
+    for (std::size_t i = 0; i < weights_.size(); ++i) step_of(i, lr, how, scale, factor);
   }
 
   std::vector<double> numbers() const override { return {static_cast<double>(updates_)}; }
@@ -97,8 +69,70 @@ class Adam : public Optimiser {
     updates_ = static_cast<std::int64_t>(numbers[0]);
   }
 
+ protected:
+  /// Of weight i; `factor` is `scale` in float32.
+  virtual void step_of(std::size_t i, double lr, const AdamStep& how, const torch::Tensor& scale,
+                       const torch::Tensor& factor) {
+    auto w = weights_[i].second, m = moment("mean", i), v = moment("square", i);
+    const auto g = w.grad().defined() ? w.grad() : torch::zeros_like(w);
+    const double keep = 1 - lr * decay_of(i);
+    const auto by = chosen(w, g);
+    if (by == By::operators) {
+      const auto scaled = g * scale.to(g.scalar_type());
+      m.mul_(options_.beta1).add_(scaled, 1 - options_.beta1);
+      v.mul_(options_.beta2).addcmul_(scaled, scaled, 1 - options_.beta2);
+      w.mul_(keep).addcdiv_(m, v.sqrt().mul_(how.root).add_(how.epsilon), -how.step);
+      return;
+    }
+    const nn::AdamSpan span = {.w = w.data_ptr<float>(),
+                               .m = m.data_ptr<float>(),
+                               .v = v.data_ptr<float>(),
+                               .g = g.const_data_ptr<float>(),
+                               .scale = factor.const_data_ptr<float>(),
+                               .n = w.numel(),
+                               .keep = static_cast<float>(keep),
+                               .b1 = static_cast<float>(options_.beta1),
+                               .b2 = static_cast<float>(options_.beta2),
+                               .rest1 = static_cast<float>(1 - options_.beta1),
+                               .rest2 = static_cast<float>(1 - options_.beta2),
+                               .step = static_cast<float>(how.step),
+                               .root = static_cast<float>(how.root),
+                               .epsilon = static_cast<float>(how.epsilon)};
+    if (by == By::kernel)
+      nn::check_launch(nn::cuda_kernels(w)->adam(span, nn::cuda_stream(w)), "adam");
+    else
+      at::parallel_for(0, w.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+        nn::adam_cpu(span, begin, end);
+      });
+  }
+
  private:
   std::int64_t updates_ = 0;
+};
+
+class Muon : public Adam {
+ public:
+  using Adam::Adam;
+
+ private:
+  void step_of(std::size_t i, double lr, const AdamStep& how, const torch::Tensor& scale,
+               const torch::Tensor& factor) override {
+    auto w = weights_[i].second;
+    if (!is_hidden_matrix(weights_[i].first, w)) return Adam::step_of(i, lr, how, scale, factor);
+    auto u = moment("velocity", i);
+    u.mul_(options_.momentum);
+    torch::Tensor ahead;
+    if (w.grad().defined()) {
+      ahead = w.grad() * scale.to(w.grad().scalar_type());
+      u.add_(ahead);
+      ahead.add_(u, options_.momentum);
+    } else {
+      ahead = u * options_.momentum;
+    }
+    constexpr double kAdamsLength = 0.2;  // root mean square of an update of AdamW, about
+    const auto larger = static_cast<double>(std::max(w.size(0), w.size(1)));
+    w.mul_(1 - lr * decay_of(i)).sub_(orthogonalised(ahead), lr * kAdamsLength * std::sqrt(larger));
+  }
 };
 
 class Nag : public Optimiser {
@@ -153,17 +187,35 @@ class Nag : public Optimiser {
   double lr_before_ = -1;  // no update yet
 };
 
+// Names of the moments that a weight has.
+std::vector<std::string> moments_of(const OptimiserOptions& options, const std::string& name,
+                                    const torch::Tensor& weight) {
+  const bool velocity =
+      options.optimiser == "nag" || (options.optimiser == "muon" && is_hidden_matrix(name, weight));
+  if (velocity) return {"velocity"};
+  return {"mean", "square"};
+}
+
 }  // namespace
+
+bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight) {
+  if (weight.dim() != 2) return false;
+  std::string last;
+  for (const auto part : std::views::split(name, '.')) {
+    last = std::string(part.begin(), part.end());
+    if (last == "wte" || last == "wpe" || last == "lm_head" ||
+        last.find("convolution") != std::string::npos)
+      return false;
+  }
+  return last.starts_with("weight");
+}
 
 Optimiser::Optimiser(const OptimiserOptions& options, NamedWeights weights)
     : options_(options), weights_(std::move(weights)) {
   const torch::NoGradGuard no_grad;
-  const auto kinds = options.optimiser == "nag" ? std::vector<std::string>{"velocity"}
-                                                : std::vector<std::string>{"mean", "square"};
-  for (const auto& kind : kinds) {
-    for (const auto& [name, weight] : weights_)
+  for (const auto& [name, weight] : weights_)
+    for (const auto& kind : moments_of(options, name, weight))
       tensors_[kind + "." + name] = torch::zeros_like(weight);
-  }
 }
 
 torch::Tensor Optimiser::moment(const std::string& kind, std::size_t weight) {
@@ -189,7 +241,17 @@ std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, Named
   if (options.optimiser == "nag") return std::make_unique<Nag>(options, std::move(weights));
   if (options.optimiser == "adam" || options.optimiser == "adamw" || options.optimiser == "radam")
     return std::make_unique<Adam>(options, std::move(weights));
-  core::fail(core::Code::usage, "--optimiser: '{}' is not one of adamw, radam, adam, nag",
+  if (options.optimiser == "muon") {
+    const bool any = std::any_of(weights.begin(), weights.end(), [](const auto& named) {
+      return is_hidden_matrix(named.first, named.second);
+    });
+    if (!any)
+      core::fail(
+          core::Code::usage,
+          "--optimiser: muon is for matrices of layers, and this model has none; take adamw");
+    return std::make_unique<Muon>(options, std::move(weights));
+  }
+  core::fail(core::Code::usage, "--optimiser: '{}' is not one of adamw, muon, radam, adam, nag",
              options.optimiser);
 }
 
@@ -231,8 +293,11 @@ torch::Tensor gradient_norm(const NamedWeights& weights) {
   return (total + sum).sqrt();
 }
 
-std::int64_t moments_per_weight(const OptimiserOptions& options) {
-  return options.optimiser == "nag" ? 1 : 2;
+std::int64_t moment_numbers(const OptimiserOptions& options, const NamedWeights& weights) {
+  std::int64_t numbers = 0;
+  for (const auto& [name, weight] : weights)
+    numbers += weight.numel() * std::ssize(moments_of(options, name, weight));
+  return numbers;
 }
 
 }  // namespace train

@@ -33,6 +33,11 @@ using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
 ///          u = momentum c u - lr g
 ///          Nesterov in the form of Bengio et al. 2013, the velocity u corrected when the rate
 ///          changes: fairseq's "nag"
+///   muon   of the matrices that is_hidden_matrix() names (Jordan et al. 2024), in the form of Liu et
+///          al. 2025, "Muon is scalable for LLM training", whose steps are as long as AdamW's:
+///          M = momentum M + g
+///          w -= lr 0.2 sqrt(max(rows, columns)) orthogonalised(g + momentum M)
+///          of all other weights adamw
 /// A weight without gradient is one with gradient 0. Weights are float32 and changed in place. Not
 /// thread safe.
 class Optimiser {
@@ -62,13 +67,19 @@ class Optimiser {
   std::map<std::string, torch::Tensor> tensors_;
 };
 
+/// Throws Error{usage} for muon where no weight is a hidden matrix.
 std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights);
 
 /// Euclidean norm of all gradients together, a float64 scalar on their device; the same for any
 /// number of threads.
 torch::Tensor gradient_norm(const NamedWeights& weights);
 
-/// Tensors that an optimiser keeps for each weight.
-std::int64_t moments_per_weight(const OptimiserOptions& options);
+/// Whether muon makes a weight's steps orthogonal: a matrix that layers multiply their inputs by. It
+/// is one of two dimensions, called "weight..." (torch's LSTM has several) as Linear calls its own,
+/// and not of an embedding, of positions, of a head or of a convolution.
+bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight);
+
+/// Numbers that an optimiser keeps for these weights, in all their moments.
+std::int64_t moment_numbers(const OptimiserOptions& options, const NamedWeights& weights);
 
 }  // namespace train

@@ -25,7 +25,7 @@ core::OrderedJson plan(Course& course, const KeepOptions& keep) {
   for (const auto& [name, weight] : course.weights()) parameters += weight.numel();
   const std::int64_t weights = 4 * parameters;
   const std::int64_t leaves = recipe.batches.accumulate * recipe.batches.lanes;
-  const std::int64_t moments = weights * moments_per_weight(recipe.optimiser);
+  const std::int64_t moments = 4 * moment_numbers(recipe.optimiser, course.weights());
   const bool chosen =
       terms.has_valid || !terms.validation.command.empty() || recipe.average_last > 0;
   const std::int64_t best = chosen ? weights : 0;

@@ -70,19 +70,26 @@ void ObjectiveOptions::fields(core::FieldList& f) {
 
 void OptimiserOptions::fields(core::FieldList& f) {
   const auto in_optimiser = f.group("Optimiser");
-  f("optimiser", optimiser, "adamw; radam; adam and nag as fairseq has them",
-    {"adamw", "radam", "adam", "nag"});
+  f("optimiser", optimiser,
+    "adamw; muon (matrices of layers), with adamw for the rest; radam; adam and nag as fairseq has "
+    "them",
+    {"adamw", "muon", "radam", "adam", "nag"});
   f("lr", lr,
     "highest learning rate; 0: 1e-3, or 0.1 for nag; with --from 2e-5, or 2e-3; with --lora 2e-4")
       .between(0, 1000);
-  f("beta1", beta1, "adam, adamw, radam: decay of the mean gradient").at_least(0).below(1);
-  f("beta2", beta2, "adam, adamw, radam: decay of the mean square").at_least(0).below(1);
-  f("epsilon", epsilon, "adam, adamw, radam: added to the root mean square").above(0).at_most(1);
+  f("beta1", beta1, "adam, adamw, radam, muon: decay of the mean gradient").at_least(0).below(1);
+  f("beta2", beta2, "adam, adamw, radam, muon: decay of the mean square").at_least(0).below(1);
+  f("epsilon", epsilon, "adam, adamw, radam, muon: added to the root mean square")
+      .above(0)
+      .at_most(1);
   f("bias-correction", bias_correction,
     "adam, adamw: divide the moments by what their first value, 0, leaves of them; "
     "off: longer first steps",
     {"on", "off"});
-  f("momentum", momentum, "nag: momentum").at_least(0).below(1);
+  f("momentum", momentum, "nag, muon: momentum; auto: 0.99 of nag, 0.95 of muon")
+      .above(0)
+      .below(1)
+      .or_auto();
   f("weight-decay", weight_decay, "decoupled weight decay, times the learning rate")
       .between(0, 1000);
   f("decay", decay, "what decays: tensors of two dimensions and more, or all", {"matrices", "all"});
@@ -206,6 +213,8 @@ void resolve_batches(Recipe& recipe, bool pairs) {
          "bias-correction", "goes with --optimiser adamw or adam");
   if (recipe.optimiser.lr == 0)
     recipe.optimiser.lr = recipe.optimiser.optimiser == "nag" ? 0.1 : 1e-3;
+  if (recipe.optimiser.momentum == 0)
+    recipe.optimiser.momentum = recipe.optimiser.optimiser == "muon" ? 0.95 : 0.99;
 }
 
 void resolve_steps(Recipe& recipe, std::int64_t batches_per_epoch) {

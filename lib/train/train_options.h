@@ -52,7 +52,7 @@ struct OptimiserOptions {
   double beta1 = 0.9, beta2 = 0.98;
   double epsilon = 1e-8;
   std::string bias_correction = "on";  ///< adamw, adam: of the moments, which begin at 0
-  double momentum = 0.99;
+  double momentum = 0;                 ///< nag, muon; 0 (auto): 0.99, 0.95
   double weight_decay = 0.01;
   std::string decay = "matrices";
   double clip = 1;  ///< 0: none

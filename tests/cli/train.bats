@@ -46,7 +46,7 @@ END
 @test "the loss falls, with each memory and optimiser" {
   local flags
   for flags in "--memory local" "--memory local,long" "--memory ext --drop-local 0.5" \
-    "--optimiser nag --lr 0.2 --momentum 0.9" "--optimiser adam --schedule inverse-sqrt" "--batches columns --positions rope"; do
+    "--optimiser nag --lr 0.2 --momentum 0.9" "--optimiser adam --schedule inverse-sqrt" "--optimiser muon" "--batches columns --positions rope"; do
     rm -rf model
     # shellcheck disable=SC2086  # words
     train "${tiny[@]}" --steps 60 --log-every 5 $flags -o model "$data/train.shard.zst"

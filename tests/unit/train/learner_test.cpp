@@ -210,7 +210,7 @@ DOCTEST_TEST_CASE("clipping bounds the update, and the norm reported is that bef
   auto job = tiny::job(folder);
   job.recipe.optimiser.optimiser = "nag";
   job.recipe.optimiser.weight_decay = 0;
-  job.recipe.optimiser.momentum = 0;
+  job.recipe.optimiser.momentum = 1e-9;
   job.recipe.optimiser.lr = 1;
   job.recipe.optimiser.clip = 1e-3;
   job.recipe.schedule.warmup = 0;

@@ -3,9 +3,15 @@
 #include <doctest/doctest.h>
 #include <torch/optim/adamw.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "core/error.h"
 #include "nn/base/cuda.h"
+#include "train/newton_schulz.h"
 
 using torch::Tensor;
 
@@ -32,7 +38,7 @@ train::NamedWeights copy_of(const Problem& problem, bool strided) {
   for (std::size_t i = 0; i < problem.start.size(); ++i) {
     Tensor w = problem.start[i].clone();
     if (strided) w = torch::stack({w, w}, -1).select(-1, 0);  // not contiguous: the general path
-    weights.emplace_back("w" + std::to_string(i), w.detach().requires_grad_());
+    weights.emplace_back("h." + std::to_string(i) + ".weight", w.detach().requires_grad_());
   }
   return weights;
 }
@@ -95,6 +101,48 @@ std::vector<Tensor> reference(const train::OptimiserOptions& o, const Problem& p
   return out;
 }
 
+using Rows = std::vector<std::vector<double>>;
+
+Rows rows_of(const Tensor& matrix) {
+  Rows rows(static_cast<std::size_t>(matrix.size(0)));
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (std::int64_t j = 0; j < matrix.size(1); ++j)
+      rows[i].push_back(matrix[static_cast<std::int64_t>(i)][j].item<double>());
+  return rows;
+}
+
+Rows product(const Rows& a, const Rows& b) {
+  Rows out(a.size(), std::vector<double>(b[0].size()));
+  for (std::size_t i = 0; i < a.size(); ++i)
+    for (std::size_t k = 0; k < b.size(); ++k)
+      for (std::size_t j = 0; j < b[0].size(); ++j) out[i][j] += a[i][k] * b[k][j];
+  return out;
+}
+
+Rows transposed(const Rows& a) {
+  Rows out(a[0].size(), std::vector<double>(a.size()));
+  for (std::size_t i = 0; i < a.size(); ++i)
+    for (std::size_t j = 0; j < a[0].size(); ++j) out[j][i] = a[i][j];
+  return out;
+}
+
+// Five steps of x = a x + b (x x^T) x + c (x x^T)^2 x, an element at a time; never transposed.
+Rows five_steps(Rows x) {
+  double square = 0;
+  for (const auto& row : x)
+    for (const double each : row) square += each * each;
+  for (auto& row : x)
+    for (double& each : row) each /= std::sqrt(square) + 1e-7;
+  for (int step = 0; step < 5; ++step) {
+    const Rows cubic = product(product(x, transposed(x)), x);
+    const Rows quintic = product(product(x, transposed(x)), cubic);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      for (std::size_t j = 0; j < x[0].size(); ++j)
+        x[i][j] = 3.4445 * x[i][j] - 4.7750 * cubic[i][j] + 2.0315 * quintic[i][j];
+  }
+  return x;
+}
+
 }  // namespace
 
 DOCTEST_TEST_CASE("optimisers follow their formulas, fused and not, with both kinds of decay") {
@@ -136,6 +184,7 @@ DOCTEST_TEST_CASE("on a device kernels, or torch's operators, follow the same fo
       DOCTEST_CAPTURE(kernels);
       train::OptimiserOptions options;
       options.optimiser = name;
+      options.momentum = 0.99;
       options.weight_decay = 0.3;
       const auto optimiser = train::make_optimiser(options, copy_of(problem, false));
       {
@@ -177,10 +226,11 @@ DOCTEST_TEST_CASE("adamw is torch's AdamW") {
 
 DOCTEST_TEST_CASE("moments and numbers put into another optimiser go on to the same bits") {
   const Problem problem;
-  for (const std::string name : {"adamw", "radam", "nag"}) {
+  for (const std::string name : {"adamw", "muon", "radam", "nag"}) {
     DOCTEST_CAPTURE(name);
     train::OptimiserOptions options;
     options.optimiser = name;
+    options.momentum = 0.9;
     const auto whole = train::make_optimiser(options, copy_of(problem, false));
     run(*whole, problem, 1);
     const auto first = train::make_optimiser(options, copy_of(problem, false));
@@ -228,4 +278,94 @@ DOCTEST_TEST_CASE("the gradient's norm is that of all tensors together, whatever
   }
   DOCTEST_CHECK(one.item<double>() == doctest::Approx(std::sqrt(expected)).epsilon(1e-12));
   DOCTEST_CHECK(torch::equal(one, two));
+}
+
+DOCTEST_TEST_CASE("muon follows its formula in double for the matrices of layers, else adamw") {
+  const std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes = {
+      {"transformer.h.0.mlp.c_fc.weight", {31, 12}},
+      {"transformer.h.0.attn.c_proj.weight", {9, 22}},
+      {"lstm.weight_hh_l0", {8, 8}},
+      {"transformer.wte.weight", {30, 6}},
+      {"lm_head.weight", {30, 6}},
+      {"gla.h.0.mixer.convolution.weight", {12, 4}},
+      {"mosaic.h.0.memory_keys", {7, 5}},
+      {"transformer.h.0.ln_1.weight", {12}}};
+  constexpr std::size_t kMatrices = 3;
+  torch::manual_seed(5);
+  train::OptimiserOptions options;
+  options.optimiser = "muon";
+  options.momentum = 0.9, options.weight_decay = 0.3;
+  train::NamedWeights weights, others;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    weights.emplace_back(shapes[i].first, torch::randn(shapes[i].second).requires_grad_());
+    if (i >= kMatrices)
+      others.emplace_back(shapes[i].first, weights[i].second.detach().clone().requires_grad_());
+  }
+  std::vector<Rows> w, m;
+  for (std::size_t i = 0; i < kMatrices; ++i) {
+    w.push_back(rows_of(weights[i].second));
+    m.emplace_back(w[i].size(), std::vector<double>(w[i][0].size()));
+  }
+  const auto muon = train::make_optimiser(options, weights);
+  options.optimiser = "adamw";
+  const auto adamw = train::make_optimiser(options, others);
+  for (const double lr : kRates) {
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const auto gradient = torch::randn_like(weights[i].second);
+      weights[i].second.mutable_grad() = gradient;
+      if (i >= kMatrices) {
+        others[i - kMatrices].second.mutable_grad() = gradient.clone();
+        continue;
+      }
+      Rows ahead = rows_of(gradient);
+      for (std::size_t r = 0; r < ahead.size(); ++r)
+        for (std::size_t c = 0; c < ahead[0].size(); ++c) {
+          const double g = 0.5 * ahead[r][c];
+          m[i][r][c] = 0.9 * m[i][r][c] + g;
+          ahead[r][c] = g + 0.9 * m[i][r][c];
+        }
+      const Rows step = five_steps(ahead);
+      const double length =
+          0.2 * std::sqrt(static_cast<double>(std::max(w[i].size(), w[i][0].size())));
+      for (std::size_t r = 0; r < ahead.size(); ++r)
+        for (std::size_t c = 0; c < ahead[0].size(); ++c)
+          w[i][r][c] = w[i][r][c] * (1 - lr * 0.3) - lr * length * step[r][c];
+    }
+    muon->step(lr, torch::tensor(0.5));
+    adamw->step(lr, torch::tensor(0.5));
+  }
+  for (std::size_t i = 0; i < kMatrices; ++i) {
+    const Rows found = rows_of(weights[i].second);
+    double most = 0;
+    for (std::size_t r = 0; r < found.size(); ++r)
+      for (std::size_t c = 0; c < found[0].size(); ++c)
+        most = std::max(most, std::abs(found[r][c] - w[i][r][c]));
+    DOCTEST_CHECK(most < 3e-6);
+    DOCTEST_CHECK(muon->tensors().count("velocity." + weights[i].first) == 1);
+  }
+  for (std::size_t i = 0; i < others.size(); ++i)
+    DOCTEST_CHECK(torch::equal(weights[kMatrices + i].second, others[i].second));
+  options.optimiser = "muon";
+  DOCTEST_CHECK_THROWS_AS(train::make_optimiser(options, others), core::Error);
+  const auto numbers = [&](const char* optimiser) {
+    options.optimiser = optimiser;
+    return train::moment_numbers(options, weights);
+  };
+  const std::int64_t matrices = 31 * 12 + 9 * 22 + 8 * 8;
+  DOCTEST_CHECK(numbers("adamw") == 2 * numbers("nag"));
+  DOCTEST_CHECK(numbers("muon") == numbers("adamw") - matrices);
+}
+
+DOCTEST_TEST_CASE("muon's direction has singular values near 1, and is 0 for a gradient of 0") {
+  torch::manual_seed(7);
+  for (const auto& shape : {std::vector<std::int64_t>{40, 64}, {64, 40}, {1, 9}}) {
+    const auto direction = train::orthogonalised(torch::randn(shape));
+    DOCTEST_REQUIRE(direction.sizes() == torch::IntArrayRef(shape));
+    const auto small =
+        shape[0] > shape[1] ? direction.t().mm(direction) : direction.mm(direction.t());
+    const auto square = torch::linalg_eigvalsh(small);
+    DOCTEST_CHECK(square.min().item<double>() > 0.4);
+    DOCTEST_CHECK(square.max().item<double>() < 1.6);
+  }
+  DOCTEST_CHECK(train::orthogonalised(torch::zeros({3, 5})).abs().max().item<double>() == 0);
 }
