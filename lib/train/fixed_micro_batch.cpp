@@ -33,7 +33,8 @@ torch::Tensor& gradient_of(const torch::Tensor& weight) {
 }  // namespace
 
 bool FixedMicroBatch::fits(const nn::ModelOptions& options) {
-  return options.arch == "transformer" && options.vocabulary.cutoffs.empty();
+  return options.arch == "transformer" && options.vocabulary.cutoffs.empty() &&
+         !options.memory_layer.any();
 }
 
 bool FixedMicroBatch::takes(const nn::Batch& batch) {

@@ -102,6 +102,8 @@ std::string unlike(const Family& family, const nn::ModelOptions& options) {
   if (options.arch != "transformer")
     return fmt::format("arch is {}, not transformer", options.arch);
   if (!options.vocabulary.cutoffs.empty()) return "cutoffs is not empty";
+  if (options.memory_layer.any())
+    return fmt::format("memory_layer is {}, not none", options.memory_layer.kind);
   const auto config = core::parse_json(core::dump(family_config(family, options, 1, -1)), "");
   std::int64_t vocabulary = 0;
   nn::ModelOptions said;

@@ -25,6 +25,7 @@ class DecoderStack : public Architecture, public RingDecoder {
   void forget(State& state, std::int64_t keep) override { KvCache::forget(state, keep); }
   std::shared_ptr<Embedding> embedding() override { return wte_; }
   const BlockStack& stack() const { return stack_; }
+  bool in_rings() const override { return !stack_.looks_up(); }
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
 
  protected:

@@ -17,7 +17,11 @@ namespace nn {
 namespace {
 
 void expect_of_transformer(ModelOptions& options) {
-  if (options.arch == "transformer") return;
+  if (options.arch == "transformer")
+    return check_memory_layers(options.memory_layer, options.shape.layers);
+  if (options.memory_layer.any())
+    core::fail(core::Code::bad_config, "memory-layer: goes with arch transformer, not {}",
+               options.arch);
   TransformerOptions defaults;
   core::FieldList asked, usual;
   options.transformer.own_fields(asked), defaults.own_fields(usual);

@@ -124,6 +124,31 @@ HeadShape head_shape(const ShapeOptions& shape, const TransformerOptions& option
           static_cast<std::int64_t>(static_cast<double>(width) * options.rope.share)};
 }
 
+bool MemoryLayerOptions::has(std::int64_t layer, std::int64_t of) const {
+  if (!any()) return false;
+  if (layers.empty()) return layer == (of - 1) / 2;
+  return std::find(layers.begin(), layers.end(), layer + 1) != layers.end();
+}
+
+void MemoryLayerOptions::fields(core::FieldList& f) {
+  f("memory-layer", kind,
+    "transformer: a large table that some layers look rows up in; product-key: in the place of "
+    "their feed-forward networks",
+    {"none", "product-key"});
+  f("memory-layers", layers, "which layers, from 1, the lowest; none given: the middle one")
+      .between(1, 10e3);
+  f("memory-layer-heads", heads, "lookups of a token in each such layer").between(1, 1024);
+  f("memory-layer-keys", keys, "product-key: half keys of a side; there are as many values squared")
+      .between(1, 16384);
+  f("memory-layer-top-k", top_k, "product-key: values that a head reads; at most the half keys")
+      .between(1, 1024);
+  f("memory-layer-d-key", d_key, "product-key: width of a key, even; 0: about half of d-model")
+      .between(0, kMostWidth);
+  f("memory-layer-shared", shared, "product-key: the layers share the values");
+  f("memory-layer-gate", gate,
+    "product-key: what is read is multiplied by a silu of the input, and projected");
+}
+
 void LstmOptions::fields(core::FieldList& f) {
   f("d-recurrent", d_recurrent, "width of the LSTM's cells; 0: d-model").between(0, kMostWidth);
 }
@@ -194,6 +219,7 @@ void ModelOptions::fields(core::FieldList& f) {
   shape.fields(f);
   f.group("Vocabulary", vocabulary);
   f.group("Transformer", transformer);
+  f.group("Memory layers", memory_layer);
   f.group("LSTM", lstm);
   f.group("Gated linear attention", gla);
   {

@@ -91,6 +91,22 @@ struct HeadShape {
 };
 HeadShape head_shape(const ShapeOptions& shape, const TransformerOptions& options);
 
+/// Large tables that layers of a transformer look rows up in.
+struct MemoryLayerOptions {
+  std::string kind = "none";
+  std::vector<std::int64_t> layers;  ///< from 1, the lowest; empty: the middle one
+  std::int64_t heads = 4;
+  std::int64_t keys = 128;  ///< product-key: half keys of a side; there are as many values squared
+  std::int64_t top_k = 32;  ///< product-key: values that a head reads
+  std::int64_t d_key = 0;   ///< product-key: width of a key, even; 0: half of d_model
+  bool shared = true;       ///< product-key: the layers share the values
+  bool gate = true;         ///< product-key: silu gate and projection of what is read
+  bool any() const { return kind != "none"; }
+  /// Of `of` layers number `layer`, from 0.
+  bool has(std::int64_t layer, std::int64_t of) const;
+  void fields(core::FieldList& f);
+};
+
 struct LstmOptions {
   std::int64_t d_recurrent = 0;  ///< width of the cells; 0: d_model
   void fields(core::FieldList& f);
@@ -144,6 +160,7 @@ struct ModelOptions {
   ShapeOptions shape;
   VocabularyOptions vocabulary;
   TransformerOptions transformer;
+  MemoryLayerOptions memory_layer;
   LstmOptions lstm;
   GlaOptions gla;
   MosaicOptions mosaic;

@@ -1,5 +1,7 @@
 #include "nn/layers/block.h"
 
+#include <utility>
+
 #include "core/error.h"
 #include "nn/ops/tiled_attend.h"
 
@@ -34,7 +36,8 @@ NormPlace parse_norm_place(const std::string& name) {
              "norm: '{}' is none of pre, post, sublayer, sandwich, parallel", name);
 }
 
-Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source)
+Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source,
+             std::shared_ptr<ProductKeyMemory> memory)
     : place_(parse_norm_place(options.norm)),
       activation_(parse_activation(options.activation)),
       heads_(head_shape(shape, options)),
@@ -60,9 +63,16 @@ Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool 
                                                   shape.attention_dropout));
   }
   ln_2_ = norm("ln_2");
-  mlp_ = register_module("mlp", std::make_shared<FeedForward>(
-                                    shape, activation_, options.has_bias("feed-forward"), gated));
+  if (memory != nullptr)
+    memory_ = register_module("memory", std::move(memory));
+  else
+    mlp_ = register_module("mlp", std::make_shared<FeedForward>(
+                                      shape, activation_, options.has_bias("feed-forward"), gated));
   if (place_ == NormPlace::sandwich) ln_2_out_ = norm("ln_2_out");
+}
+
+torch::Tensor Block::fed(const torch::Tensor& x) const {
+  return memory_ ? memory_->forward(x) : mlp_->forward(x);
 }
 
 torch::Tensor Block::in(const LayerNorm& norm, const torch::Tensor& x) const {
@@ -87,18 +97,18 @@ torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KeyValues& cac
   };
   const auto attended = out(*ln_1_, ln_1_out_, attn_->forward(in(*ln_1_, x), sight, cache, name));
   if (place_ == NormPlace::parallel) {
-    const auto fed = in(*ln_2_, x);
-    if (ffn_input != nullptr) *ffn_input = fed;
-    return x + attended + out(*ln_2_, ln_2_out_, mlp_->forward(fed));
+    const auto read = in(*ln_2_, x);
+    if (ffn_input != nullptr) *ffn_input = read;
+    return x + attended + out(*ln_2_, ln_2_out_, fed(read));
   }
   x = after(*ln_1_, x + attended);
   if (source.entries != nullptr)
     x = x + dropped(cross_->forward(in(*ln_x_, x), *source.entries, *source.sight, source.present),
                     dropout_, is_training());
   if (cross_) x = after(*ln_x_, x);
-  const auto fed = in(*ln_2_, x);
-  if (ffn_input != nullptr) *ffn_input = fed;
-  return after(*ln_2_, x + out(*ln_2_, ln_2_out_, mlp_->forward(fed)));
+  const auto read = in(*ln_2_, x);
+  if (ffn_input != nullptr) *ffn_input = read;
+  return after(*ln_2_, x + out(*ln_2_, ln_2_out_, fed(read)));
 }
 
 // A block that could read a source, but has none before it, is as any other.
@@ -106,7 +116,7 @@ bool Block::fuses(const torch::Tensor& x, const Sight& sight, const KeyValues& c
                   const SourceView& source) const {
   const bool plain_attention = sight.causal && !sight.mask.defined() && sight.watch == nullptr;
   const bool drops_inside = is_training() && activation_dropout_ > 0;
-  return plain_ && plain_attention && source.entries == nullptr && !cache.keeps() &&
+  return plain_ && plain_attention && source.entries == nullptr && !cache.keeps() && !looks_up() &&
          !drops_inside && fused_block_fits(x);
 }
 

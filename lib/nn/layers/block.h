@@ -10,6 +10,7 @@
 #include "nn/layers/attention.h"
 #include "nn/layers/cross_attention.h"
 #include "nn/layers/layers.h"
+#include "nn/layers/product_key_memory.h"
 #include "nn/ops/fused_block.h"
 
 namespace nn {
@@ -48,15 +49,18 @@ struct CrossWeights {
 /// sandwich:  x += ln_1_out(attn(ln_1(x))); x += ln_2_out(mlp(ln_2(x)))  (Gemma 2)
 /// parallel:  x += attn(ln_1(x)) + mlp(ln_2(x))                      (GPT-NeoX)
 /// One that reads sources (pre or post) has ln_x and cross between the two, in the same form: x +=
-/// cross(ln_x(x)).
+/// cross(ln_x(x)). One with a memory has memory in the place of mlp, in the same form.
 class Block : public torch::nn::Module {
  public:
-  Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source);
+  Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source,
+        std::shared_ptr<ProductKeyMemory> memory = nullptr);
   /// x (B, T, d); `ffn_input`, if not null, receives what mlp reads (B, T, d).
   torch::Tensor forward(torch::Tensor x, const Sight& sight, KeyValues& cache,
                         const std::string& name, const SourceView& source,
                         torch::Tensor* ffn_input);
 
+  /// Has a memory; then weights() and gated() mean nothing.
+  bool looks_up() const { return memory_ != nullptr; }
   bool reads_source() const { return cross_ != nullptr; }
   BlockWeights weights() const;
   /// expand's rows are twice the inner width.
@@ -73,6 +77,8 @@ class Block : public torch::nn::Module {
   /// The one place where the fused block is chosen over the modules, which stay its reference.
   bool fuses(const torch::Tensor& x, const Sight& sight, const KeyValues& cache,
              const SourceView& source) const;
+  /// The second sub-layer, without its norms.
+  torch::Tensor fed(const torch::Tensor& x) const;
   torch::Tensor forward_fused(const torch::Tensor& x, const Sight& sight,
                               torch::Tensor* ffn_input) const;
 
@@ -91,7 +97,8 @@ class Block : public torch::nn::Module {
   std::shared_ptr<LayerNorm> ln_1_, ln_1_out_, ln_x_, ln_2_, ln_2_out_;
   std::shared_ptr<Attention> attn_;
   std::shared_ptr<CrossAttention> cross_;
-  std::shared_ptr<FeedForward> mlp_;
+  std::shared_ptr<FeedForward> mlp_;          // or
+  std::shared_ptr<ProductKeyMemory> memory_;  // and the other is null
 };
 
 }  // namespace nn

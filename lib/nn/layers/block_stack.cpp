@@ -10,10 +10,20 @@
 #include "nn/layers/option_checks.h"
 
 namespace nn {
+namespace {
+
+ProductKeyShape product_keys(const ShapeOptions& shape, const MemoryLayerOptions& memory) {
+  const auto d_key =
+      memory.d_key > 0 ? memory.d_key : 2 * std::max<std::int64_t>(1, shape.d_model / 4);
+  return {shape.d_model, memory.heads, memory.keys, memory.top_k, d_key, memory.gate};
+}
+
+}  // namespace
 
 BlockStack::BlockStack(const ModelOptions& options)
     : shape_(options.shape),
       options_(options.transformer),
+      memory_(options.memory_layer),
       positions_(parse_positions(options.transformer.positions)) {
   check_heads(shape_, options_);
   check_positions(shape_, options_);
@@ -26,10 +36,19 @@ void BlockStack::register_positions(torch::nn::Module& owner) {
 }
 
 void BlockStack::register_blocks(torch::nn::Module& owner, bool read_sources) {
+  const bool keyed = memory_.kind == "product-key";
+  const auto looks_up = product_keys(shape_, memory_);
+  std::shared_ptr<ValuePool> pool;
+  if (keyed && memory_.shared)
+    pool = owner.register_module("memory_pool", std::make_shared<ValuePool>(looks_up));
   const auto list = owner.register_module("h", std::make_shared<torch::nn::Module>());
-  for (std::int64_t i = 0; i < shape_.layers; ++i)
+  for (std::int64_t i = 0; i < shape_.layers; ++i) {
+    std::shared_ptr<ProductKeyMemory> memory;
+    if (keyed && memory_.has(i, shape_.layers))
+      memory = std::make_shared<ProductKeyMemory>(looks_up, pool);
     blocks_.push_back(list->register_module(
-        std::to_string(i), std::make_shared<Block>(shape_, options_, read_sources)));
+        std::to_string(i), std::make_shared<Block>(shape_, options_, read_sources, memory)));
+  }
   if (options_.final_norm && options_.norm != "post")
     ln_f_ = owner.register_module("ln_f",
                                   std::make_shared<LayerNorm>(shape_.d_model, options_.norm_epsilon,

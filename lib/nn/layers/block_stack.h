@@ -15,7 +15,8 @@
 namespace nn {
 
 /// Its parts are registered in the module that has it, under GPT-2's names: wpe (learned
-/// positions), h.N, ln_f (pre-norm with final_norm). In the order in which they are registered
+/// positions), memory_pool (values that memory layers share), h.N, ln_f (pre-norm with final_norm).
+/// In the order in which they are registered
 /// first values are drawn, and an architecture may have parts of its own between the two.
 class BlockStack {
  public:
@@ -54,6 +55,8 @@ class BlockStack {
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
   /// (context, d), of learned positions; else undefined.
   torch::Tensor position_table() const { return wpe_ ? wpe_->tables[0] : torch::Tensor(); }
+  /// Some layers look rows up in a table.
+  bool looks_up() const { return memory_.any(); }
   /// Null: none.
   const LayerNorm* final_norm() const { return ln_f_.get(); }
 
@@ -65,6 +68,7 @@ class BlockStack {
 
   ShapeOptions shape_;
   TransformerOptions options_;
+  MemoryLayerOptions memory_;
   Positions positions_;
   std::shared_ptr<Embedding> wpe_;
   std::vector<std::shared_ptr<Block>> blocks_;

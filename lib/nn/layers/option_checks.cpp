@@ -1,5 +1,7 @@
 #include "nn/layers/option_checks.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace nn {
@@ -34,6 +36,24 @@ void check_positions(const ShapeOptions& shape, const TransformerOptions& option
   if (options.rope.high <= options.rope.low)
     fail(Code::bad_config, "rope-high: {} is not above rope-low {}", options.rope.high,
          options.rope.low);
+}
+
+void check_memory_layers(const MemoryLayerOptions& memory, std::int64_t layers) {
+  const auto& chosen = memory.layers;
+  if (!memory.any() && !chosen.empty())
+    fail(Code::bad_config, "memory-layers: goes with memory-layer");
+  for (const auto layer : chosen) {
+    if (layer > layers)
+      fail(Code::bad_config, "memory-layers: {} is not one of {} layers", layer, layers);
+    if (std::count(chosen.begin(), chosen.end(), layer) > 1)
+      fail(Code::bad_config, "memory-layers: {} is named twice", layer);
+  }
+  if (memory.kind != "product-key") return;
+  if (memory.top_k > memory.keys)
+    fail(Code::bad_config, "memory-layer-top-k: {} is more than memory-layer-keys {}", memory.top_k,
+         memory.keys);
+  if (memory.d_key % 2 != 0)
+    fail(Code::bad_config, "memory-layer-d-key: {} is odd; a key has two halves", memory.d_key);
 }
 
 }  // namespace nn

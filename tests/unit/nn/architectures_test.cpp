@@ -44,6 +44,17 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
        o.transformer.norm = "sandwich", o.transformer.qk_norm = "head";
        o.transformer.attention_window = {2, 0}, o.transformer.positions = "alibi";
      }},
+    {"transformer",
+     [](auto& o) {
+       o.memory_layer = {
+           .kind = "product-key", .layers = {1, 2}, .heads = 2, .keys = 5, .top_k = 3};
+     }},
+    {"transformer",
+     [](auto& o) {
+       o.memory_layer = {.kind = "product-key", .layers = {2}, .heads = 1, .keys = 4, .top_k = 4};
+       o.memory_layer.shared = o.memory_layer.gate = false, o.transformer.norm = "parallel";
+       o.transformer.positions = "rope";
+     }},
     {"transformer-xl", [](auto& o) { o.transformer.norm = "post"; }},
     {"transformer-xl", [](auto& o) { o.layer_memory.layer_memory = "16,9"; }},
     {"transformer-xl",

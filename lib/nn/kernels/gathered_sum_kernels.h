@@ -1,0 +1,39 @@
+#pragma once
+// Weighted sums of rows of a large table, and their gradients, which touch the rows used alone.
+//
+//   y_t = sum over j < entries of weights_tj values_{rows_tj}
+//
+// Everything is contiguous. Each loop does a part of the work, and gives the same bits however the
+// parts are cut.
+
+#include <cstdint>
+
+namespace nn {
+
+template <class Real>
+struct GatheredSum {
+  std::int64_t entries, width;
+  const Real* values;        // (N, width)
+  const std::int64_t* rows;  // (T, entries): 0 to N - 1
+  const Real* weights;       // (T, entries)
+};
+
+/// Sums [begin, end) of y (T, width).
+template <class Real>
+void gathered_sum_forward(const GatheredSum<Real>& in, std::int64_t begin, std::int64_t end,
+                          Real* y);
+
+/// d_y (T, width): the same sums' part of d_weights (T, entries).
+template <class Real>
+void gathered_sum_weight_gradient(const GatheredSum<Real>& in, const Real* d_y, std::int64_t begin,
+                                  std::int64_t end, Real* d_weights);
+
+/// `order` (T entries): the entries' numbers t entries + j, those that name the same row one behind
+/// the other, from starts[r] to starts[r + 1] those of the r-th row used. Adds the parts of the rows
+/// used [begin, end) to d_values (N, width), in the order given.
+template <class Real>
+void gathered_sum_value_gradient(const GatheredSum<Real>& in, const Real* d_y,
+                                 const std::int64_t* order, const std::int64_t* starts,
+                                 std::int64_t begin, std::int64_t end, Real* d_values);
+
+}  // namespace nn

@@ -1,0 +1,63 @@
+#pragma once
+// A large table of values that a hidden vector reads a few rows of: the memory layer of Lample et
+// al. 2019, "Large Memory Layers with Product Keys", with the gate of Berges et al. 2024, "Memory
+// Layers at Scale" (Memory+).
+//
+// With n half keys there are n^2 values; value i n + j has the key (K1_i, K2_j). For each head h:
+//
+//   q = RMSNorm(x W_h), cut into halves q1, q2
+//   I = the k best i by K1_i . q1,  J = the k best j by K2_j . q2
+//   P = the k best pairs of I x J by K1_i . q1 + K2_j . q2, which are the k best of all n^2
+//   w = softmax over P of these scores
+//
+//   y = sum over heads, over P of w_p values_p
+//   gated: (y * silu(x W_gate)) W_out;  else y
+//
+// The keys are a head's own, the values are read by all heads, and by several layers where they
+// share a pool.
+
+#include <cstdint>
+#include <memory>
+
+#include "nn/base/torch.h"
+#include "nn/layers/init.h"
+#include "nn/layers/layers.h"
+
+namespace nn {
+
+struct ProductKeyShape {
+  std::int64_t d;  ///< of the vectors read and given
+  std::int64_t heads;
+  std::int64_t keys;   ///< n, half keys of each of the two sides
+  std::int64_t top_k;  ///< values that a head reads, at most n
+  std::int64_t d_key;  ///< width of a whole key, even
+  bool gated;
+};
+
+/// values (n^2, d), first normal(0, d^-0.5).
+class ValuePool : public torch::nn::Module, public OwnFirstValues {
+ public:
+  explicit ValuePool(const ProductKeyShape& shape);
+  void first_values() override;
+  torch::Tensor values;
+};
+
+class ProductKeyMemory : public torch::nn::Module, public OwnFirstValues {
+ public:
+  /// `pool`: whose module somebody else registers; null: one of its own, "pool".
+  explicit ProductKeyMemory(const ProductKeyShape& shape,
+                            std::shared_ptr<ValuePool> pool = nullptr);
+  /// x (..., d) -> the same shape.
+  torch::Tensor forward(const torch::Tensor& x) const;
+  /// Keys uniform in +-(width of half a key)^-0.5.
+  void first_values() override;
+
+ private:
+  ProductKeyShape shape_;
+  std::shared_ptr<ValuePool> pool_;
+  torch::Tensor keys_;  // (heads, 2, n, d_key / 2)
+  std::shared_ptr<Linear> c_q_, c_gate_, c_proj_;
+  std::shared_ptr<LayerNorm> norm_q_;
+};
+
+}  // namespace nn

@@ -1,0 +1,70 @@
+#!/usr/bin/env bats
+# Layers that look rows up in a large table: trained, counted, evaluated, sampled, stopped and continued.
+
+load helpers
+
+tiny=(--layers 2 --d-model 16 --heads 2 --segment 32 --batch 4 --context 64)
+
+setup_file() {
+  export OMP_NUM_THREADS=1
+  needs train
+  cd "$BATS_FILE_TMPDIR"
+  cats 40 | tokenize -q -t bytes --format lines -o text.shard.zst
+  train -q -j 1 "${tiny[@]}" --memory-layer product-key --memory-layers 1,2 --memory-layer-keys 16 --memory-layer-top-k 4 \
+    --steps 5 -o keys text.shard.zst
+}
+
+setup() {
+  needs train
+  cd "$BATS_FILE_TMPDIR"
+}
+
+# json KEYS: what the line of stdin has there, as Python writes it
+json() { python3 -c "import json, sys; print(json.loads(sys.stdin.readline())$1)"; }
+
+parameters() { train -q --json --plan "${tiny[@]}" --steps 1 "$@" text.shard.zst | json '["parameters"]'; }
+
+@test "--plan and model info count the table" {
+  local plain shared own
+  plain=$(parameters)
+  shared=$(parameters --memory-layer product-key --memory-layers 1,2 --memory-layer-keys 16 --memory-layer-top-k 4)
+  own=$(parameters --memory-layer product-key --memory-layers 1,2 --memory-layer-keys 16 --memory-layer-top-k 4 --no-memory-layer-shared)
+  ((own == shared + 16 * 16 * 16))
+  ((shared > plain))
+  [ "$(model info --json keys | json '["parts"]["transformer.memory_pool"]')" = 4096 ]
+  [ "$(model info --json keys | json '["parameters"]')" = "$shared" ]
+}
+
+@test "what was trained is evaluated and sampled, whole and in windows of any length" {
+  eval-ppl -q --json -m keys text.shard.zst | json '["loss"]'
+  run -0 --separate-stderr sample -q -m keys --prompt "the cat" --max-tokens 5 --temperature 0
+  [ -n "$output" ]
+}
+
+@test "a model with memory layers is no family's: export refuses it in one line" {
+  run -78 --separate-stderr model export keys --family gpt2 -o exported
+  [[ "$stderr" == *memory_layer* ]]
+  [ "${#stderr_lines[@]}" = 1 ]
+  [ ! -e exported ]
+}
+
+@test "stopped and continued it gives the same bytes, with muon too" {
+  local flags=("${tiny[@]}" --memory-layer product-key --memory-layer-keys 8 --memory-layer-top-k 3 --steps 4 --optimiser muon -q -j 1)
+  train "${flags[@]}" -o whole text.shard.zst
+  run -75 train "${flags[@]}" --max-time 0 -o parts text.shard.zst
+  train "${flags[@]}" -o parts text.shard.zst
+  same whole parts
+}
+
+@test "what cannot be is refused by the option's name" {
+  local flags
+  for flags in "--memory-layer product-key --memory-layers 3" "--memory-layers 1" \
+    "--memory-layer product-key --memory-layer-keys 4 --memory-layer-top-k 5" \
+    "--memory-layer product-key --memory-layer-d-key 3" "--memory-layer product-key --arch gla"; do
+    # shellcheck disable=SC2086  # words
+    run --separate-stderr train "${tiny[@]}" $flags -o refused text.shard.zst
+    [ "$status" -ne 0 ]
+    [[ "$stderr" == *memory-layer* ]]
+    [ ! -e refused/model.safetensors ]
+  done
+}
