@@ -12,6 +12,8 @@ setup_file() {
   cats 40 | tokenize -q -t bytes --format lines -o text.shard.zst
   train -q -j 1 "${tiny[@]}" --memory-layer product-key --memory-layers 1,2 --memory-layer-keys 16 --memory-layer-top-k 4 \
     --steps 5 -o keys text.shard.zst
+  train -q -j 1 "${tiny[@]}" --memory-layer ngram --memory-layers 1,2 --memory-layer-rows 100 --positions rope --steps 5 \
+    -o ngrams text.shard.zst
 }
 
 setup() {
@@ -33,34 +35,48 @@ parameters() { train -q --json --plan "${tiny[@]}" --steps 1 "$@" text.shard.zst
   ((shared > plain))
   [ "$(model info --json keys | json '["parts"]["transformer.memory_pool"]')" = 4096 ]
   [ "$(model info --json keys | json '["parameters"]')" = "$shared" ]
+  # Tables, key and value, three norms, taps.
+  own=$(parameters --memory-layer ngram --memory-layer-rows 100)
+  ((own == plain + 8 * 100 * 4 + 2 * 32 * 16 + 3 * 16 + 4 * 16))
 }
 
-@test "what was trained is evaluated and sampled, whole and in windows of any length" {
-  eval-ppl -q --json -m keys text.shard.zst | json '["loss"]'
-  run -0 --separate-stderr sample -q -m keys --prompt "the cat" --max-tokens 5 --temperature 0
-  [ -n "$output" ]
+@test "what was trained is evaluated and sampled" {
+  local model
+  for model in keys ngrams; do
+    [ -n "$(eval-ppl -q --json -m $model text.shard.zst | json '["loss"]')" ]
+    run -0 --separate-stderr sample -q -m $model --prompt "the cat" --max-tokens 5 --temperature 0
+    [ -n "$output" ]
+  done
 }
 
 @test "a model with memory layers is no family's: export refuses it in one line" {
-  run -78 --separate-stderr model export keys --family gpt2 -o exported
-  [[ "$stderr" == *memory_layer* ]]
-  [ "${#stderr_lines[@]}" = 1 ]
-  [ ! -e exported ]
+  local model
+  for model in keys ngrams; do
+    run -78 --separate-stderr model export $model --family gpt2 -o exported
+    [[ "$stderr" == *memory_layer* ]]
+    [ "${#stderr_lines[@]}" = 1 ]
+    [ ! -e exported ]
+  done
 }
 
 @test "stopped and continued it gives the same bytes, with muon too" {
-  local flags=("${tiny[@]}" --memory-layer product-key --memory-layer-keys 8 --memory-layer-top-k 3 --steps 4 --optimiser muon -q -j 1)
-  train "${flags[@]}" -o whole text.shard.zst
-  run -75 train "${flags[@]}" --max-time 0 -o parts text.shard.zst
-  train "${flags[@]}" -o parts text.shard.zst
-  same whole parts
+  local kind flags
+  for kind in "--memory-layer product-key --memory-layer-keys 8 --memory-layer-top-k 3" \
+    "--memory-layer ngram --memory-layer-rows 50 --positions rope --batches columns"; do
+    rm -rf whole parts
+    read -ra flags <<<"$kind --steps 4 --optimiser muon -q -j 1"
+    train "${tiny[@]}" "${flags[@]}" -o whole text.shard.zst
+    run -75 train "${tiny[@]}" "${flags[@]}" --max-time 0 -o parts text.shard.zst
+    train "${tiny[@]}" "${flags[@]}" -o parts text.shard.zst
+    same whole parts
+  done
 }
 
 @test "what cannot be is refused by the option's name" {
   local flags
   for flags in "--memory-layer product-key --memory-layers 3" "--memory-layers 1" \
     "--memory-layer product-key --memory-layer-keys 4 --memory-layer-top-k 5" \
-    "--memory-layer product-key --memory-layer-d-key 3" "--memory-layer product-key --arch gla"; do
+    "--memory-layer product-key --memory-layer-d-key 3" "--memory-layer ngram --memory-layer-width 5" "--memory-layer product-key --arch gla"; do
     # shellcheck disable=SC2086  # words
     run --separate-stderr train "${tiny[@]}" $flags -o refused text.shard.zst
     [ "$status" -ne 0 ]

@@ -33,9 +33,10 @@ class DecoderStack : public Architecture, public RingDecoder {
   DecoderStack(const ModelOptions& options, std::int64_t vocabulary);
   /// Once, after what stands before the blocks.
   void register_blocks(bool read_sources) { stack_.register_blocks(*this, read_sources); }
-  /// The batch's tokens through embedding and stack. `sources`: empty, or one a block.
+  /// The batch's tokens through embedding and stack. `sources`: empty, or one a block. `state`, that
+  /// of the cache or null, keeps what layers with n-grams go on from.
   Hidden decode(const Batch& batch, KvCache& cache, const std::vector<SourceView>& sources,
-                const AttentionWatch* watch);
+                const AttentionWatch* watch, State* state = nullptr);
   Hidden decode(const torch::Tensor& ids, KvRing& ring, const std::vector<SourceView>& sources);
 
   std::shared_ptr<Embedding> wte_;
@@ -43,7 +44,7 @@ class DecoderStack : public Architecture, public RingDecoder {
  private:
   torch::Tensor embedded(const torch::Tensor& ids, const torch::Tensor& before);
   Hidden through_blocks(const torch::Tensor& x, const std::vector<Sight>& sights, KeyValues& cache,
-                        const std::vector<SourceView>& sources);
+                        const std::vector<SourceView>& sources, NgramCall* ngrams);
 
   BlockStack stack_;
 };

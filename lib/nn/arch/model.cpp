@@ -18,7 +18,7 @@ namespace {
 
 void expect_of_transformer(ModelOptions& options) {
   if (options.arch == "transformer")
-    return check_memory_layers(options.memory_layer, options.shape.layers);
+    return check_memory_layers(options.memory_layer, options.shape);
   if (options.memory_layer.any())
     core::fail(core::Code::bad_config, "memory-layer: goes with arch transformer, not {}",
                options.arch);

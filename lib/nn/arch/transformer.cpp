@@ -9,7 +9,7 @@ Transformer::Transformer(const ModelOptions& options, std::int64_t vocabulary)
 
 Hidden Transformer::forward(const Batch& batch, State* state) {
   KvCache cache(batch, state, context());
-  return decode(batch, cache, {}, watcher());
+  return decode(batch, cache, {}, watcher(), state);
 }
 
 }  // namespace nn

@@ -133,8 +133,8 @@ bool MemoryLayerOptions::has(std::int64_t layer, std::int64_t of) const {
 void MemoryLayerOptions::fields(core::FieldList& f) {
   f("memory-layer", kind,
     "transformer: a large table that some layers look rows up in; product-key: in the place of "
-    "their feed-forward networks",
-    {"none", "product-key"});
+    "their feed-forward networks; ngram: by the last two and three tokens, before them",
+    {"none", "product-key", "ngram"});
   f("memory-layers", layers, "which layers, from 1, the lowest; none given: the middle one")
       .between(1, 10e3);
   f("memory-layer-heads", heads, "lookups of a token in each such layer").between(1, 1024);
@@ -147,6 +147,12 @@ void MemoryLayerOptions::fields(core::FieldList& f) {
   f("memory-layer-shared", shared, "product-key: the layers share the values");
   f("memory-layer-gate", gate,
     "product-key: what is read is multiplied by a silu of the input, and projected");
+  f("memory-layer-rows", rows,
+    "ngram: rows of each table; a head has one for pairs, one for triples")
+      .between(1, 1e9);
+  f("memory-layer-width", d_ngram,
+    "ngram: numbers read for pairs, and for triples, all heads together; 0: d-model")
+      .between(0, kMostWidth);
 }
 
 void LstmOptions::fields(core::FieldList& f) {

@@ -100,7 +100,9 @@ struct MemoryLayerOptions {
   std::int64_t top_k = 32;  ///< product-key: values that a head reads
   std::int64_t d_key = 0;   ///< product-key: width of a key, even; 0: half of d_model
   bool shared = true;       ///< product-key: the layers share the values
-  bool gate = true;         ///< product-key: silu gate and projection of what is read
+  std::int64_t rows = 16384;  ///< ngram: of each table
+  std::int64_t d_ngram = 0;   ///< ngram: what is read for an n, all heads together; 0: d_model
+  bool gate = true;           ///< product-key: silu gate and projection of what is read
   bool any() const { return kind != "none"; }
   /// Of `of` layers number `layer`, from 0.
   bool has(std::int64_t layer, std::int64_t of) const;

@@ -48,6 +48,12 @@ void BlockStack::register_blocks(torch::nn::Module& owner, bool read_sources) {
       memory = std::make_shared<ProductKeyMemory>(looks_up, pool);
     blocks_.push_back(list->register_module(
         std::to_string(i), std::make_shared<Block>(shape_, options_, read_sources, memory)));
+    if (has_ngrams()) ngrams_.push_back(nullptr);
+    if (has_ngrams() && memory_.has(i, shape_.layers))
+      ngrams_.back() = blocks_.back()->register_module(
+          "ngram", std::make_shared<NgramMemory>(
+                       NgramShape{shape_.d_model, memory_.heads, memory_.rows,
+                                  memory_.d_ngram > 0 ? memory_.d_ngram : shape_.d_model, i}));
   }
   if (options_.final_norm && options_.norm != "post")
     ln_f_ = owner.register_module("ln_f",
@@ -107,11 +113,15 @@ std::vector<Sight> BlockStack::sights_of(const Cache& cache, const torch::Tensor
 
 torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Sight>& sights,
                                   KeyValues& cache, const std::vector<SourceView>& sources,
-                                  torch::Tensor* ffn_input) const {
-  for (std::size_t i = 0; i < blocks_.size(); ++i)
+                                  torch::Tensor* ffn_input, NgramCall* ngrams) const {
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    if (i < ngrams_.size() && ngrams_[i] != nullptr)
+      x = x + dropped(ngrams_[i]->forward(x, *ngrams, name(i) + ".ngram"), shape_.dropout,
+                      blocks_[i]->is_training());
     x = blocks_[i]->forward(x, sights[i % sights.size()], cache, name(i),
                             sources.empty() ? SourceView{} : sources[i],
                             i + 1 == blocks_.size() ? ffn_input : nullptr);
+  }
   return ln_f_ ? ln_f_->forward(x) : x;
 }
 

@@ -10,12 +10,13 @@
 #include "nn/layers/block.h"
 #include "nn/layers/embedding.h"
 #include "nn/layers/layers.h"
+#include "nn/layers/ngram_memory.h"
 #include "nn/layers/positions.h"
 
 namespace nn {
 
 /// Its parts are registered in the module that has it, under GPT-2's names: wpe (learned
-/// positions), memory_pool (values that memory layers share), h.N, ln_f (pre-norm with final_norm).
+/// positions), memory_pool (values that memory layers share), h.N with h.N.ngram, ln_f (pre-norm with final_norm).
 /// In the order in which they are registered
 /// first values are drawn, and an architecture may have parts of its own between the two.
 class BlockStack {
@@ -30,9 +31,10 @@ class BlockStack {
   torch::Tensor add_positions(const torch::Tensor& x, const torch::Tensor& before) const;
   /// x (B, T, d) through all blocks and the last norm. `sources`: empty, or one a block.
   /// `ffn_input`, if not null, receives what the last feed-forward network reads (B, T, d).
-  /// `sights`: block i has number i modulo their count.
+  /// `sights`: block i has number i modulo their count. `ngrams`: the call's tokens, where has_ngrams().
   torch::Tensor forward(torch::Tensor x, const std::vector<Sight>& sights, KeyValues& cache,
-                        const std::vector<SourceView>& sources, torch::Tensor* ffn_input) const;
+                        const std::vector<SourceView>& sources, torch::Tensor* ffn_input,
+                        NgramCall* ngrams = nullptr) const;
   /// What the queries of a causal call see, in queries' type and device; see make_sight.
   std::vector<Sight> sights(const KvCache& cache, const torch::TensorOptions& options) const;
   /// The same of a call whose keys lie in a ring.
@@ -57,6 +59,7 @@ class BlockStack {
   torch::Tensor position_table() const { return wpe_ ? wpe_->tables[0] : torch::Tensor(); }
   /// Some layers look rows up in a table.
   bool looks_up() const { return memory_.any(); }
+  bool has_ngrams() const { return memory_.kind == "ngram"; }
   /// Null: none.
   const LayerNorm* final_norm() const { return ln_f_.get(); }
 
@@ -72,6 +75,7 @@ class BlockStack {
   Positions positions_;
   std::shared_ptr<Embedding> wpe_;
   std::vector<std::shared_ptr<Block>> blocks_;
+  std::vector<std::shared_ptr<NgramMemory>> ngrams_;  // one a block, null: none; or empty
   std::shared_ptr<LayerNorm> ln_f_;
 };
 

@@ -38,7 +38,8 @@ void check_positions(const ShapeOptions& shape, const TransformerOptions& option
          options.rope.low);
 }
 
-void check_memory_layers(const MemoryLayerOptions& memory, std::int64_t layers) {
+void check_memory_layers(const MemoryLayerOptions& memory, const ShapeOptions& shape) {
+  const auto layers = shape.layers;
   const auto& chosen = memory.layers;
   if (!memory.any() && !chosen.empty())
     fail(Code::bad_config, "memory-layers: goes with memory-layer");
@@ -48,6 +49,10 @@ void check_memory_layers(const MemoryLayerOptions& memory, std::int64_t layers) 
     if (std::count(chosen.begin(), chosen.end(), layer) > 1)
       fail(Code::bad_config, "memory-layers: {} is named twice", layer);
   }
+  const auto width = memory.d_ngram > 0 ? memory.d_ngram : shape.d_model;
+  if (memory.kind == "ngram" && width % memory.heads != 0)
+    fail(Code::bad_config, "memory-layer-heads: {} does not divide memory-layer-width {}",
+         memory.heads, width);
   if (memory.kind != "product-key") return;
   if (memory.top_k > memory.keys)
     fail(Code::bad_config, "memory-layer-top-k: {} is more than memory-layer-keys {}", memory.top_k,

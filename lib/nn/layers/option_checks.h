@@ -14,6 +14,6 @@ void check_norm(const TransformerOptions& options);
 /// Rotary positions turn pairs; heads are checked.
 void check_positions(const ShapeOptions& shape, const TransformerOptions& options);
 /// The layers named exist, and what a head reads is there. `memory` any: of a transformer.
-void check_memory_layers(const MemoryLayerOptions& memory, std::int64_t layers);
+void check_memory_layers(const MemoryLayerOptions& memory, const ShapeOptions& shape);
 
 }  // namespace nn

@@ -9,12 +9,14 @@
 namespace nn {
 
 /// Causal, each channel by itself, with its swish (swish_convolution.h). First values uniform in
-/// +-1 / sqrt(taps).
+/// +-1 / sqrt(taps), or 0.
 class ShortConvolution : public torch::nn::Module, public OwnFirstValues {
  public:
-  ShortConvolution(std::int64_t width, std::int64_t taps);
-  /// x (B, T, width) -> the same shape. `past` (B, taps - 1, width): the steps before, becomes
-  /// those before the next call; undefined: 0. `count` (B) int64: each row's real steps, the
+  /// The taps are `apart` steps apart, the last one of the step itself.
+  ShortConvolution(std::int64_t width, std::int64_t taps, std::int64_t apart = 1,
+                   bool first_zero = false);
+  /// x (B, T, width) -> the same shape. `past` (B, (taps - 1) apart, width): the steps before,
+  /// becomes those before the next call; undefined: 0. `count` (B) int64: each row's real steps, the
   /// first ones; undefined: T.
   torch::Tensor forward(const torch::Tensor& x, torch::Tensor& past,
                         const torch::Tensor& count) const;
@@ -22,6 +24,8 @@ class ShortConvolution : public torch::nn::Module, public OwnFirstValues {
 
  private:
   torch::Tensor weight_;  // (width, taps)
+  std::int64_t apart_;
+  bool first_zero_;
 };
 
 }  // namespace nn

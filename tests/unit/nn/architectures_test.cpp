@@ -55,6 +55,11 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
        o.memory_layer.shared = o.memory_layer.gate = false, o.transformer.norm = "parallel";
        o.transformer.positions = "rope";
      }},
+    {"transformer",
+     [](auto& o) {
+       o.memory_layer = {.kind = "ngram", .layers = {1, 2}, .heads = 2, .rows = 7};
+       o.transformer.positions = "rope";
+     }},
     {"transformer-xl", [](auto& o) { o.transformer.norm = "post"; }},
     {"transformer-xl", [](auto& o) { o.layer_memory.layer_memory = "16,9"; }},
     {"transformer-xl",
