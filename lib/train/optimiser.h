@@ -33,8 +33,8 @@ using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
 ///          u = momentum c u - lr g
 ///          Nesterov in the form of Bengio et al. 2013, the velocity u corrected when the rate
 ///          changes: fairseq's "nag"
-///   muon   of the matrices that is_hidden_matrix() names (Jordan et al. 2024), in the form of Liu et
-///          al. 2025, "Muon is scalable for LLM training", whose steps are as long as AdamW's:
+///   muon   of the matrices that is_hidden_matrix() names (Jordan et al. 2024), in the form of Liu
+///          et al. 2025, "Muon is scalable for LLM training", whose steps are as long as AdamW's:
 ///          M = momentum M + g
 ///          w -= lr 0.2 sqrt(max(rows, columns)) orthogonalised(g + momentum M)
 ///          of all other weights adamw
@@ -74,9 +74,9 @@ std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, Named
 /// number of threads.
 torch::Tensor gradient_norm(const NamedWeights& weights);
 
-/// Whether muon makes a weight's steps orthogonal: a matrix that layers multiply their inputs by. It
-/// is one of two dimensions, called "weight..." (torch's LSTM has several) as Linear calls its own,
-/// and not of an embedding, of positions, of a head or of a convolution.
+/// Whether muon makes a weight's steps orthogonal: a matrix that layers multiply their inputs by.
+/// It is one of two dimensions, called "weight..." (torch's LSTM has several) as Linear calls its
+/// own, and not of an embedding, of positions, of a head or of a convolution.
 bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight);
 
 /// Numbers that an optimiser keeps for these weights, in all their moments.

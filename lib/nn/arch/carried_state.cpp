@@ -2,6 +2,7 @@
 
 #include "nn/base/arch_facts.h"
 #include "nn/layers/layer_memory_lengths.h"
+#include "nn/layers/ngram_memory.h"
 
 namespace nn {
 namespace {
@@ -10,6 +11,10 @@ CarriedState of_attention(const ModelOptions& options) {
   CarriedState state;
   state.per_token =
       2 * options.shape.layers * head_shape(options.shape, options.transformer).d_key();
+  for (std::int64_t layer = 0; options.memory_layer.kind == "ngram" && layer < options.shape.layers;
+       ++layer)
+    if (options.memory_layer.has(layer, options.shape.layers))
+      state.fixed += kNgramPast * options.shape.d_model;
   if (options.transformer.positions == "learned") state.most_tokens = options.transformer.context;
   return state;
 }

@@ -33,8 +33,8 @@ class DecoderStack : public Architecture, public RingDecoder {
   DecoderStack(const ModelOptions& options, std::int64_t vocabulary);
   /// Once, after what stands before the blocks.
   void register_blocks(bool read_sources) { stack_.register_blocks(*this, read_sources); }
-  /// The batch's tokens through embedding and stack. `sources`: empty, or one a block. `state`, that
-  /// of the cache or null, keeps what layers with n-grams go on from.
+  /// The batch's tokens through embedding and stack. `sources`: empty, or one a block. `state`, the
+  /// cache's or null, keeps what layers with n-grams go on from.
   Hidden decode(const Batch& batch, KvCache& cache, const std::vector<SourceView>& sources,
                 const AttentionWatch* watch, State* state = nullptr);
   Hidden decode(const torch::Tensor& ids, KvRing& ring, const std::vector<SourceView>& sources);

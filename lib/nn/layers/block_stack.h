@@ -16,9 +16,9 @@
 namespace nn {
 
 /// Its parts are registered in the module that has it, under GPT-2's names: wpe (learned
-/// positions), memory_pool (values that memory layers share), h.N with h.N.ngram, ln_f (pre-norm with final_norm).
-/// In the order in which they are registered
-/// first values are drawn, and an architecture may have parts of its own between the two.
+/// positions), memory_pool (values that memory layers share), h.N with h.N.ngram, ln_f (pre-norm
+/// with final_norm). In the order in which they are registered first values are drawn, and an
+/// architecture may have parts of its own between the two.
 class BlockStack {
  public:
   /// Throws Error{bad_config} naming the option.
@@ -31,7 +31,8 @@ class BlockStack {
   torch::Tensor add_positions(const torch::Tensor& x, const torch::Tensor& before) const;
   /// x (B, T, d) through all blocks and the last norm. `sources`: empty, or one a block.
   /// `ffn_input`, if not null, receives what the last feed-forward network reads (B, T, d).
-  /// `sights`: block i has number i modulo their count. `ngrams`: the call's tokens, where has_ngrams().
+  /// `sights`: block i has number i modulo their count. `ngrams`: the call's tokens; null unless
+  /// has_ngrams().
   torch::Tensor forward(torch::Tensor x, const std::vector<Sight>& sights, KeyValues& cache,
                         const std::vector<SourceView>& sources, torch::Tensor* ffn_input,
                         NgramCall* ngrams = nullptr) const;

@@ -67,7 +67,6 @@ torch::Tensor ngram_rows(const torch::Tensor& tokens, const NgramShape& shape) {
 
 NgramMemory::NgramMemory(const NgramShape& shape) : shape_(shape) {
   constexpr double kEpsilon = 1e-6;
-  constexpr std::int64_t kTaps = 4, kApart = 3;
   const auto norm = [&](const char* name) {
     return register_module(
         name, std::make_shared<LayerNorm>(shape.d, kEpsilon, /*bias=*/false, NormKind::rms));
@@ -79,8 +78,9 @@ NgramMemory::NgramMemory(const NgramShape& shape) : shape_(shape) {
                                blank({2 * shape.heads * shape.rows, shape.width / shape.heads}));
   c_key_ = matrix("c_key"), c_value_ = matrix("c_value");
   norm_q_ = norm("norm_q"), norm_k_ = norm("norm_k"), norm_v_ = norm("norm_v");
-  convolution_ = register_module("convolution", std::make_shared<ShortConvolution>(
-                                                    shape.d, kTaps, kApart, /*first_zero=*/true));
+  convolution_ = register_module(
+      "convolution",
+      std::make_shared<ShortConvolution>(shape.d, kNgramTaps, kNgramApart, /*first_zero=*/true));
 }
 
 void NgramMemory::first_values() {

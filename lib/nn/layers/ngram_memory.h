@@ -12,14 +12,14 @@
 // h_t is the layer's input, to which y_t is added. conv is causal, each channel by itself, with 4
 // taps 3 steps apart.
 //
-// The hash. m(c) is the SplitMix64 output for the counter c (Steele et al. 2014), with its lowest bit
-// set; c = ((4 layer + n) 1024 + h) 4 + i with the layer from 0. All arithmetic is of 64 bits without
-// sign, and a token before the row's beginning is -1:
+// The hash. m(c) is output c of SplitMix64 begun at 0 (Steele et al. 2014), with its lowest bit
+// set; c = ((4 layer + n) 1024 + h) 4 + i with the layer from 0. All arithmetic is of 64 bits
+// without sign, and a token before the row's beginning is -1:
 //
 //   g = XOR over i < n of (x_{t-i} + 1) m(c),   z = ((g XOR (g >> 32)) mod 2^63) mod rows
 //
-//   State::tensors  "ngram.tokens" (B, 2) int64: the last two real tokens + 1, the newest last; 0: none
-//                   NAME + ".steps" (B, 9, d): RMSNorm(a v) of the last nine
+//   State::tensors  "ngram.tokens" (B, 2) int64: the last two tokens + 1, the newest last; 0: none
+//                   NAME + ".steps" (B, kNgramPast, d): RMSNorm(a v) of the last steps
 
 #include <cstdint>
 #include <memory>
@@ -50,6 +50,9 @@ class NgramCall : public RealFirst {
   State* state_;
   torch::Tensor tokens_, unkept_;
 };
+
+/// Of the convolution; it sees so many steps before each.
+constexpr std::int64_t kNgramTaps = 4, kNgramApart = 3, kNgramPast = (kNgramTaps - 1) * kNgramApart;
 
 struct NgramShape {
   std::int64_t d;      ///< of the vectors read and given

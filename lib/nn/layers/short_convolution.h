@@ -16,8 +16,8 @@ class ShortConvolution : public torch::nn::Module, public OwnFirstValues {
   ShortConvolution(std::int64_t width, std::int64_t taps, std::int64_t apart = 1,
                    bool first_zero = false);
   /// x (B, T, width) -> the same shape. `past` (B, (taps - 1) apart, width): the steps before,
-  /// becomes those before the next call; undefined: 0. `count` (B) int64: each row's real steps, the
-  /// first ones; undefined: T.
+  /// becomes those before the next call; undefined: 0. `count` (B) int64: each row's real steps,
+  /// the first ones; undefined: T.
   torch::Tensor forward(const torch::Tensor& x, torch::Tensor& past,
                         const torch::Tensor& count) const;
   void first_values() override;

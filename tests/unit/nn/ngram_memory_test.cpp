@@ -18,8 +18,8 @@ using properties::Ids;
 using torch::Tensor;
 
 // As the header has it, in numbers without sign. ids[t - i] for i < n, the newest last.
-std::int64_t plain_row(const Ids& ids, std::int64_t t, std::int64_t n, std::int64_t head,
-                       std::int64_t layer, std::int64_t rows) {
+std::int64_t plain_ngram_row(const Ids& ids, std::int64_t t, std::int64_t n, std::int64_t head,
+                             std::int64_t layer, std::int64_t rows) {
   std::uint64_t g = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const auto c = static_cast<std::uint64_t>(((4 * layer + n) * 1024 + head) * 4 + i);
@@ -34,13 +34,13 @@ std::int64_t plain_row(const Ids& ids, std::int64_t t, std::int64_t n, std::int6
                                    static_cast<std::uint64_t>(rows));
 }
 
-Tensor normed(const Tensor& x, const Tensor& weight) {
+Tensor rms_normed(const Tensor& x, const Tensor& weight) {
   return x / (x.pow(2).mean() + 1e-6).sqrt() * weight;
 }
 
 // y of one row of text, x (T, d), a token at a time.
-Tensor written_out(const nn::NgramShape& shape, const properties::Weights& weights, const Ids& ids,
-                   const Tensor& x) {
+Tensor ngrams_written_out(const nn::NgramShape& shape, const properties::Weights& weights,
+                          const Ids& ids, const Tensor& x) {
   const auto heads = shape.heads, rows = shape.rows;
   std::vector<Tensor> v, n, y;
   for (std::int64_t t = 0; t < x.size(0); ++t) {
@@ -48,13 +48,13 @@ Tensor written_out(const nn::NgramShape& shape, const properties::Weights& weigh
     for (const std::int64_t order : {2, 3})
       for (std::int64_t h = 0; h < heads; ++h)
         parts.push_back(weights["tables"][((order - 2) * heads + h) * rows +
-                                          plain_row(ids, t, order, h, shape.layer, rows)]);
+                                          plain_ngram_row(ids, t, order, h, shape.layer, rows)]);
     const auto e = torch::cat(parts), k = weights["c_key.weight"].mv(e);
     const auto score =
-        normed(x[t], weights["norm_q.weight"]).dot(normed(k, weights["norm_k.weight"])) /
+        rms_normed(x[t], weights["norm_q.weight"]).dot(rms_normed(k, weights["norm_k.weight"])) /
         std::sqrt(static_cast<double>(shape.d));
     v.push_back(weights["c_value.weight"].mv(e) / (1 + (-score).exp()));
-    n.push_back(normed(v.back(), weights["norm_v.weight"]));
+    n.push_back(rms_normed(v.back(), weights["norm_v.weight"]));
     auto z = torch::zeros_like(v.back());
     for (std::int64_t tap = 0; tap < 4; ++tap)
       if (const auto at = t - 3 * (3 - tap); at >= 0)
@@ -64,10 +64,10 @@ Tensor written_out(const nn::NgramShape& shape, const properties::Weights& weigh
   return torch::stack(y);
 }
 
-constexpr nn::NgramShape kShape = {.d = 6, .heads = 2, .rows = 11, .width = 4, .layer = 1};
+constexpr nn::NgramShape kNgramShape = {.d = 6, .heads = 2, .rows = 11, .width = 4, .layer = 1};
 
-std::shared_ptr<nn::NgramMemory> strong_memory() {
-  auto memory = std::make_shared<nn::NgramMemory>(kShape);
+std::shared_ptr<nn::NgramMemory> strong_ngrams() {
+  auto memory = std::make_shared<nn::NgramMemory>(kNgramShape);
   memory->to(torch::kFloat64);
   const torch::NoGradGuard no_grad;
   for (auto& weight : memory->parameters()) weight.normal_(weight.dim() == 1 ? 1 : 0, 0.7);
@@ -82,22 +82,22 @@ DOCTEST_TEST_CASE("rows of pairs and triples follow the hash of the header, of a
   for (std::size_t t = 0; t < ids.size(); ++t)
     tokens[0][static_cast<std::int64_t>(t) + 2] = ids[t] + 1;
   for (const std::int64_t rows : {1, 7, 16384, 1000000000}) {
-    nn::NgramShape shape = kShape;
+    nn::NgramShape shape = kNgramShape;
     shape.rows = rows, shape.heads = 3, shape.layer = 9;
     const auto found = nn::ngram_rows(tokens, shape);
     DOCTEST_REQUIRE(found.sizes() == torch::IntArrayRef({1, 9, 6}));
     for (std::int64_t t = 0; t < 9; ++t)
       for (std::int64_t j = 0; j < 6; ++j)
         DOCTEST_CHECK(found[0][t][j].item<std::int64_t>() ==
-                      plain_row(ids, t, 2 + j / 3, j % 3, 9, rows));
+                      plain_ngram_row(ids, t, 2 + j / 3, j % 3, 9, rows));
   }
   // A model of today finds its rows tomorrow, on any machine.
-  DOCTEST_CHECK(plain_row({3, 1, 4}, 2, 3, 0, 0, 1000003) == 625298);
+  DOCTEST_CHECK(plain_ngram_row({3, 1, 4}, 2, 3, 0, 0, 1000003) == 625298);
 }
 
 DOCTEST_TEST_CASE("a memory of n-grams is the formulas of its paper: values and gradients") {
   torch::manual_seed(21);
-  const auto memory = strong_memory();
+  const auto memory = strong_ngrams();
   const auto ids = properties::random_ids(14, 3);
   const auto batch = properties::batch_of({properties::random_ids(14, 4), ids});
   const auto x = torch::randn({2, 14, 6}, torch::kFloat64).set_requires_grad(true),
@@ -114,7 +114,8 @@ DOCTEST_TEST_CASE("a memory of n-grams is the formulas of its paper: values and 
     nn::NgramCall call(batch, nullptr);
     return memory->forward(x, call, "a")[1];
   };
-  const auto got = results(forward()), want = results(written_out(kShape, weights, ids, x[1]));
+  const auto got = results(forward()),
+             want = results(ngrams_written_out(kNgramShape, weights, ids, x[1]));
   DOCTEST_CHECK(got.size() == 9);
   for (std::size_t i = 0; i < got.size(); ++i) {
     DOCTEST_CAPTURE(i);
@@ -138,7 +139,7 @@ DOCTEST_TEST_CASE("a memory of n-grams is the formulas of its paper: values and 
 
 DOCTEST_TEST_CASE("cut anywhere and padded, a text's n-grams are those of the whole text") {
   torch::manual_seed(22);
-  const auto memory = strong_memory();
+  const auto memory = strong_ngrams();
   const auto ids = properties::random_ids(20, 5);
   const auto x = torch::randn({1, 20, 6}, torch::kFloat64);
   nn::NgramCall whole(properties::batch_of({ids}), nullptr);

@@ -19,11 +19,11 @@ namespace {
 using properties::gap;
 using torch::Tensor;
 
-Tensor leaf(torch::IntArrayRef sizes) {
+Tensor normal_leaf(torch::IntArrayRef sizes) {
   return torch::randn(sizes, torch::kFloat64).set_requires_grad(true);
 }
 
-Tensor sums_written_out(const Tensor& values, const Tensor& rows, const Tensor& weights) {
+Tensor gathered_written_out(const Tensor& values, const Tensor& rows, const Tensor& weights) {
   std::vector<Tensor> sums;
   for (std::int64_t t = 0; t < rows.size(0); ++t) {
     auto sum = torch::zeros({values.size(1)}, values.options());
@@ -34,13 +34,13 @@ Tensor sums_written_out(const Tensor& values, const Tensor& rows, const Tensor& 
   return torch::stack(sums);
 }
 
-nn::ProductKeyShape small_shape(bool gated) {
+nn::ProductKeyShape small_keys(bool gated) {
   return {.d = 6, .heads = 2, .keys = 5, .top_k = 3, .d_key = 8, .gated = gated};
 }
 
 // A memory in float64 whose parts all matter.
-std::shared_ptr<nn::ProductKeyMemory> strong_memory(const nn::ProductKeyShape& shape,
-                                                    std::shared_ptr<nn::ValuePool> pool = nullptr) {
+std::shared_ptr<nn::ProductKeyMemory> strong_keys(const nn::ProductKeyShape& shape,
+                                                  std::shared_ptr<nn::ValuePool> pool = nullptr) {
   auto memory = std::make_shared<nn::ProductKeyMemory>(shape, std::move(pool));
   memory->to(torch::kFloat64);
   const torch::NoGradGuard no_grad;
@@ -49,8 +49,8 @@ std::shared_ptr<nn::ProductKeyMemory> strong_memory(const nn::ProductKeyShape& s
 }
 
 // Scores all n^2 keys of a head, a token at a time.
-Tensor memory_written_out(const nn::ProductKeyShape& shape, const properties::Weights& weights,
-                          const Tensor& x) {
+Tensor keys_written_out(const nn::ProductKeyShape& shape, const properties::Weights& weights,
+                        const Tensor& x) {
   const auto weight = [&](const char* name) { return weights[name]; };
   const auto n = shape.keys, half = shape.d_key / 2;
   std::vector<Tensor> out;
@@ -93,7 +93,7 @@ DOCTEST_TEST_CASE("sums of gathered rows: values and gradients, on the CPU and b
   torch::manual_seed(3);
   const auto check = [&] {
     for (const auto& [tokens, entries] : {std::pair<int, int>{1, 1}, {7, 5}, {40, 3}}) {
-      const auto values = leaf({11, 4}), weights = leaf({tokens, entries}),
+      const auto values = normal_leaf({11, 4}), weights = normal_leaf({tokens, entries}),
                  direction = torch::randn({tokens, 4}, torch::kFloat64);
       const auto rows = torch::randint(2, 9, {tokens, entries}, torch::kInt64);  // some twice
       const auto results = [&](const auto& sum) {
@@ -102,7 +102,7 @@ DOCTEST_TEST_CASE("sums of gathered rows: values and gradients, on the CPU and b
         all.push_back(y.detach());
         return all;
       };
-      const auto got = results(nn::gathered_sum), want = results(sums_written_out);
+      const auto got = results(nn::gathered_sum), want = results(gathered_written_out);
       for (std::size_t i = 0; i < got.size(); ++i) DOCTEST_CHECK(gap(got[i], want[i]) < 1e-12);
       DOCTEST_CHECK(got[0].slice(0, 0, 2).abs().max().item<double>() == 0);  // rows nobody names
     }
@@ -133,9 +133,9 @@ DOCTEST_TEST_CASE("a memory with product keys finds the best of all pairs: value
   for (const bool gated : {true, false}) {
     DOCTEST_CAPTURE(gated);
     torch::manual_seed(11);
-    const auto shape = small_shape(gated);
-    const auto memory = strong_memory(shape);
-    const auto x = leaf({9, 6}), direction = torch::randn({9, 6}, torch::kFloat64);
+    const auto shape = small_keys(gated);
+    const auto memory = strong_keys(shape);
+    const auto x = normal_leaf({9, 6}), direction = torch::randn({9, 6}, torch::kFloat64);
     const auto weights = memory->named_parameters();
     std::vector<Tensor> inputs = {x};
     for (const auto& item : weights) inputs.push_back(item.value());
@@ -145,7 +145,7 @@ DOCTEST_TEST_CASE("a memory with product keys finds the best of all pairs: value
       return all;
     };
     const auto got = results(memory->forward(x.view({3, 3, 6})).flatten(0, 1)),
-               want = results(memory_written_out(shape, weights, x));
+               want = results(keys_written_out(shape, weights, x));
     DOCTEST_CHECK(got.size() == (gated ? 8 : 6));
     for (std::size_t i = 0; i < got.size(); ++i) {
       DOCTEST_CAPTURE(i);
@@ -172,10 +172,10 @@ DOCTEST_TEST_CASE("a memory with product keys finds the best of all pairs: value
 DOCTEST_TEST_CASE(
     "memories that share a pool have one table, whose gradient is the sum of theirs") {
   torch::manual_seed(12);
-  const auto shape = small_shape(true);
+  const auto shape = small_keys(true);
   const auto pool = std::make_shared<nn::ValuePool>(shape);
   pool->to(torch::kFloat64);
-  const auto a = strong_memory(shape, pool), b = strong_memory(shape, pool);
+  const auto a = strong_keys(shape, pool), b = strong_keys(shape, pool);
   {
     const torch::NoGradGuard no_grad;
     pool->values.normal_();

@@ -101,41 +101,41 @@ std::vector<Tensor> reference(const train::OptimiserOptions& o, const Problem& p
   return out;
 }
 
-using Rows = std::vector<std::vector<double>>;
+using DoubleRows = std::vector<std::vector<double>>;
 
-Rows rows_of(const Tensor& matrix) {
-  Rows rows(static_cast<std::size_t>(matrix.size(0)));
+DoubleRows double_rows(const Tensor& matrix) {
+  DoubleRows rows(static_cast<std::size_t>(matrix.size(0)));
   for (std::size_t i = 0; i < rows.size(); ++i)
     for (std::int64_t j = 0; j < matrix.size(1); ++j)
       rows[i].push_back(matrix[static_cast<std::int64_t>(i)][j].item<double>());
   return rows;
 }
 
-Rows product(const Rows& a, const Rows& b) {
-  Rows out(a.size(), std::vector<double>(b[0].size()));
+DoubleRows double_product(const DoubleRows& a, const DoubleRows& b) {
+  DoubleRows out(a.size(), std::vector<double>(b[0].size()));
   for (std::size_t i = 0; i < a.size(); ++i)
     for (std::size_t k = 0; k < b.size(); ++k)
       for (std::size_t j = 0; j < b[0].size(); ++j) out[i][j] += a[i][k] * b[k][j];
   return out;
 }
 
-Rows transposed(const Rows& a) {
-  Rows out(a[0].size(), std::vector<double>(a.size()));
+DoubleRows double_transposed(const DoubleRows& a) {
+  DoubleRows out(a[0].size(), std::vector<double>(a.size()));
   for (std::size_t i = 0; i < a.size(); ++i)
     for (std::size_t j = 0; j < a[0].size(); ++j) out[j][i] = a[i][j];
   return out;
 }
 
-// Five steps of x = a x + b (x x^T) x + c (x x^T)^2 x, an element at a time; never transposed.
-Rows five_steps(Rows x) {
+// Five steps of x = a x + b (x x^T) x + c (x x^T)^2 x, an element at a time; never double_transposed.
+DoubleRows plain_newton_schulz(DoubleRows x) {
   double square = 0;
   for (const auto& row : x)
     for (const double each : row) square += each * each;
   for (auto& row : x)
     for (double& each : row) each /= std::sqrt(square) + 1e-7;
   for (int step = 0; step < 5; ++step) {
-    const Rows cubic = product(product(x, transposed(x)), x);
-    const Rows quintic = product(product(x, transposed(x)), cubic);
+    const DoubleRows cubic = double_product(double_product(x, double_transposed(x)), x);
+    const DoubleRows quintic = double_product(double_product(x, double_transposed(x)), cubic);
     for (std::size_t i = 0; i < x.size(); ++i)
       for (std::size_t j = 0; j < x[0].size(); ++j)
         x[i][j] = 3.4445 * x[i][j] - 4.7750 * cubic[i][j] + 2.0315 * quintic[i][j];
@@ -301,9 +301,9 @@ DOCTEST_TEST_CASE("muon follows its formula in double for the matrices of layers
     if (i >= kMatrices)
       others.emplace_back(shapes[i].first, weights[i].second.detach().clone().requires_grad_());
   }
-  std::vector<Rows> w, m;
+  std::vector<DoubleRows> w, m;
   for (std::size_t i = 0; i < kMatrices; ++i) {
-    w.push_back(rows_of(weights[i].second));
+    w.push_back(double_rows(weights[i].second));
     m.emplace_back(w[i].size(), std::vector<double>(w[i][0].size()));
   }
   const auto muon = train::make_optimiser(options, weights);
@@ -317,14 +317,14 @@ DOCTEST_TEST_CASE("muon follows its formula in double for the matrices of layers
         others[i - kMatrices].second.mutable_grad() = gradient.clone();
         continue;
       }
-      Rows ahead = rows_of(gradient);
+      DoubleRows ahead = double_rows(gradient);
       for (std::size_t r = 0; r < ahead.size(); ++r)
         for (std::size_t c = 0; c < ahead[0].size(); ++c) {
           const double g = 0.5 * ahead[r][c];
           m[i][r][c] = 0.9 * m[i][r][c] + g;
           ahead[r][c] = g + 0.9 * m[i][r][c];
         }
-      const Rows step = five_steps(ahead);
+      const DoubleRows step = plain_newton_schulz(ahead);
       const double length =
           0.2 * std::sqrt(static_cast<double>(std::max(w[i].size(), w[i][0].size())));
       for (std::size_t r = 0; r < ahead.size(); ++r)
@@ -335,7 +335,7 @@ DOCTEST_TEST_CASE("muon follows its formula in double for the matrices of layers
     adamw->step(lr, torch::tensor(0.5));
   }
   for (std::size_t i = 0; i < kMatrices; ++i) {
-    const Rows found = rows_of(weights[i].second);
+    const DoubleRows found = double_rows(weights[i].second);
     double most = 0;
     for (std::size_t r = 0; r < found.size(); ++r)
       for (std::size_t c = 0; c < found[0].size(); ++c)
