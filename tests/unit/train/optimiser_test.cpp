@@ -126,7 +126,7 @@ DoubleRows double_transposed(const DoubleRows& a) {
   return out;
 }
 
-// Five steps of x = a x + b (x x^T) x + c (x x^T)^2 x, an element at a time; never double_transposed.
+// Five steps of x = a x + b (x x^T) x + c (x x^T)^2 x, an element at a time; no side is swapped.
 DoubleRows plain_newton_schulz(DoubleRows x) {
   double square = 0;
   for (const auto& row : x)
