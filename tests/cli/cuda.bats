@@ -38,6 +38,15 @@ says_why() {
   [[ $stderr == *"'tpu' is not a device"* ]]
 }
 
+@test "a LibTorch of another version than the program was built for is refused by name" {
+  command -v cc >/dev/null || skip "cc is not installed"
+  echo 'unsigned long aoti_torch_abi_version(void) { return 2UL << 56 | 11UL << 48 | 1UL << 40; }' >other.c
+  cc -shared -fPIC other.c -o other.so
+  LD_PRELOAD=$PWD/other.so says_why tiny_train -o none
+  [[ $stderr == "train: built for LibTorch "*", loaded 2.11.1; "* ]] && [ ! -e none ]
+  LD_PRELOAD=$PWD/other.so says_why eval-ppl -m model t.shard.zst
+}
+
 @test "--device auto says once that an NVIDIA device is not used, and trains on the CPU" {
   export LD_PRELOAD=$BIN/../tests/libfaults.so FAULT_THERE=/dev/nvidiactl
   [ -e "$LD_PRELOAD" ] || skip "no libfaults.so: make tests builds it"
@@ -58,11 +67,12 @@ says_why() {
   [[ $stderr == *"no NVIDIA driver"* ]] || { echo "$stderr" && return 1; }
 }
 
-# wheels FOLDER MAJOR.MINOR LIBRARY: a torch for that CUDA with LIBRARY in it, and all that it asks for, of a few bytes each.
+# wheels FOLDER MAJOR.MINOR LIBRARY [VERSION]: a torch for that CUDA with LIBRARY in it, and all that it asks for, of a few bytes
+# each.
 wheels() {
   python3 - "$@" <<'PY'
 import sys, zipfile
-folder, cuda, library = sys.argv[1:]
+folder, cuda, library, *version = sys.argv[1:]
 def wheel(name, version, files, requires=()):
     stem = f"{name.replace('-', '_')}-{version}"
     with zipfile.ZipFile(f"{folder}/{stem}-py3-none-any.whl", "w") as z:
@@ -73,7 +83,7 @@ def wheel(name, version, files, requires=()):
         z.writestr(f"{info}/RECORD", "")
         for file in files:
             z.writestr(file, "#!/bin/sh\n")
-wheel("torch", "2.13.0", ["torch/include/torch/csrc/api/include/torch/torch.h", "torch/lib/libtorch_cpu.so", f"torch/lib/{library}",
+wheel("torch", version[0] if version else "2.13.0", ["torch/include/torch/csrc/api/include/torch/torch.h", "torch/lib/libtorch_cpu.so", f"torch/lib/{library}",
                           "torch/nn/module.py"],
       ["sympy>=1", f'nvidia-cuda-runtime=={cuda}.96; platform_system == "Linux"', 'nvidia-nccl-cu13==2.1; platform_system == "Linux"'])
 wheel("nvidia-nccl-cu13", "2.1", ["nvidia/nccl/lib/libnccl.so.2"])
@@ -89,6 +99,7 @@ PY
   cp "$root/tools/setup" tree/tools/
   export PIP_NO_INDEX=1 PIP_FIND_LINKS=$PWD/wheels
   wheels wheels 13.0 libtorch_cuda.so
+  wheels wheels 13.0 libc10.so 2.13.0+cpu # pip prefers it where the version alone is asked for
   run --separate-stderr -0 tree/tools/setup cuda
   [[ $stderr == *"GB to download"* ]]
   [ -x tree/.deps/cuda/nvidia/cu13/bin/nvcc ] && [ -x tree/.deps/cuda/nvidia/cu13/nvvm/bin/cicc ]
@@ -100,7 +111,7 @@ PY
 
   wheels wheels 13.0 libc10.so
   run --separate-stderr -69 tree/tools/setup cuda
-  [[ $stderr == *"pip gave a CPU build"* ]]
+  [[ $stderr == *"pip gave a CPU build"*"PIP_CONFIG_FILE=/dev/null"* ]]
   rm wheels/*
   wheels wheels 12.8 libtorch_cuda.so
   run --separate-stderr -69 tree/tools/setup cuda

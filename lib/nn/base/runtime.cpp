@@ -6,9 +6,11 @@
 #include <mutex>
 #include <optional>
 
+#include "core/build_info.h"
 #include "core/error.h"
 #include "nn/base/cuda.h"
 #include "nn/base/say.h"
+#include "nn/base/torch_version.h"
 
 namespace nn {
 
@@ -35,6 +37,7 @@ void say(const std::string& text) {
 
 void start(std::int64_t threads, std::uint64_t seed, std::function<void(const std::string&)> say) {
   g_say = std::move(say);
+  expect_torch(core::build::kTorch, loaded_torch());
   // MKL looks at the processor when it is first asked for a function of a vector, and writes down
   // two answers, of which the second is right: a thread that reads the first takes a function of
   // half the digits, or another processor's. Here there is one thread.

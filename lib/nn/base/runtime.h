@@ -24,7 +24,8 @@ struct ComputeOptions : DeviceOptions {
 
 /// Threads, seed, denormals flushed to zero, MKL's functions chosen, and the allocator kept from
 /// giving memory back between steps. Before a program has a second thread, and before device(),
-/// which tells `say` what a user should know.
+/// which tells `say` what a user should know. Throws Error{unavailable} where the loaded LibTorch
+/// is not the one that the program was built for (torch_version.h).
 void start(std::int64_t threads, std::uint64_t seed,
            std::function<void(const std::string&)> say = nullptr);
 

@@ -1,0 +1,45 @@
+#include "nn/base/torch_version.h"
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <cstdio>
+
+#include "core/error.h"
+
+namespace nn {
+namespace {
+
+struct Version {
+  int major = 0, minor = 0;
+  bool operator==(const Version&) const = default;
+};
+
+Version version_of(const std::string& text) {
+  Version version;
+  std::sscanf(text.c_str(), "%d.%d", &version.major, &version.minor);
+  return version;
+}
+
+}  // namespace
+
+// By name: a LibTorch that does not have the function is to be told of, not to stop the loader.
+std::string loaded_torch() {
+  using AbiVersion = std::uint64_t (*)();
+  const auto abi = reinterpret_cast<AbiVersion>(::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version"));
+  if (abi == nullptr) return "";
+  const std::uint64_t version = abi();  // a byte each: major, minor, patch
+  return fmt::format("{}.{}.{}", version >> 56U, version >> 48U & 0xffU, version >> 40U & 0xffU);
+}
+
+void expect_torch(const std::string& built, const std::string& loaded) {
+  const Version own = version_of(built), other = version_of(loaded);
+  const bool neither_tells = loaded.empty() && own.major == 2 && own.minor < 9;
+  if (neither_tells || own == other) return;
+  core::fail(core::Code::unavailable,
+             "built for LibTorch {}, loaded {}; give the loader the one it was built for "
+             "(LD_LIBRARY_PATH), or build for the other (LIBTORCH=DIR make)",
+             built, loaded.empty() ? "an older one" : loaded);
+}
+
+}  // namespace nn
