@@ -45,6 +45,7 @@ bool fill(infer::StoreBuild& build, const cli::Context& context) {
 // Each of several processes stores a part, and the first merges them.
 int build_together(const Options& options, const std::string& folder, cli::Context context) {
   const auto group = ranks::join_beside(options.ranks, folder);
+  nn::set_local_rank(group->local());
   context.quiet = context.quiet || !group->first();
   cli::catch_stop_signals();
   cli::Progress storing(context, "storing", "tokens");

@@ -93,6 +93,7 @@ int evaluate_part(const infer::Evaluation& evaluation, const Options& options,
 // A part by each of several processes; the first has the figures of all.
 int evaluate_together(const Options& options, cli::Context context) {
   const auto group = ranks::join_beside(options.ranks, context.output);
+  nn::set_local_rank(group->local());
   context.quiet = context.quiet || !group->first();
   std::optional<core::Output> out;
   group->together([&] {

@@ -131,6 +131,7 @@ int train_model(Options options, cli::Context context) {
     core::fail(core::Code::usage, "-o: give a folder for the model");
 
   const auto group = ranks::join(options.ranks, context.output);
+  if (options.ranks.any()) nn::set_local_rank(group->local());
   context.quiet = context.quiet || !group->first();
   const auto run = train::open_run(context.output, options.files, *group);
   cli::catch_stop_signals();

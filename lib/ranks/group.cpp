@@ -268,6 +268,7 @@ std::shared_ptr<Group> Group::join(const core::Launch& launch, const std::string
   auto group = alone();
   group->rank_ = launch.rank;
   group->size_ = launch.size;
+  group->local_ = launch.local;
   group->timeout_ = timeout;
   if (launch.size == 1) return group;
   quieten();

@@ -39,6 +39,8 @@ class Group {
 
   std::int64_t rank() const { return rank_; }
   std::int64_t size() const { return size_; }
+  /// This rank's number among those of its machine, as the launcher says; 0 where it does not.
+  std::int64_t local() const { return local_; }
   bool first() const { return rank_ == 0; }
   bool is_alone() const { return size_ == 1; }
 
@@ -85,7 +87,7 @@ class Group {
   void add_by_tree(torch::Tensor& flat);
   std::chrono::milliseconds beat() const;
 
-  std::int64_t rank_ = 0, size_ = 1;
+  std::int64_t rank_ = 0, size_ = 1, local_ = 0;
   std::chrono::milliseconds timeout_{};
   std::atomic<bool> interrupted_ = false;
   std::unique_ptr<Links> links_;

@@ -28,6 +28,19 @@ void ComputeOptions::fields(core::FieldList& f) {
 namespace {
 
 std::function<void(const std::string&)> g_say;
+std::optional<std::int64_t> g_local_rank;
+
+// That of this process, made the current one.
+torch::Device own_device(torch::Device asked) {
+  if (!g_local_rank && !asked.has_index()) return asked;
+  const auto count = static_cast<std::int64_t>(torch::cuda::device_count());
+  const auto device = device_of(asked, g_local_rank.value_or(0), count);
+  if (!asked.has_index() && count > 1 && *g_local_rank >= count)
+    say(fmt::format("another rank of this machine computes on {} too: it has {} GPUs", device.str(),
+                    count));
+  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+  return device;
+}
 
 }  // namespace
 
@@ -55,6 +68,13 @@ void start(std::int64_t threads, std::uint64_t seed, std::function<void(const st
   generator.set_current_seed(seed);
 }
 
+void set_local_rank(std::int64_t local) { g_local_rank = local; }
+
+torch::Device device_of(torch::Device device, std::int64_t local, std::int64_t count) {
+  if (device.is_cpu() || device.has_index() || count < 1) return device;
+  return {device.type(), static_cast<c10::DeviceIndex>(local % count)};
+}
+
 torch::Device device(const std::string& name) {
   const auto cuda = [] {
     load_cuda();
@@ -64,7 +84,7 @@ torch::Device device(const std::string& name) {
     if (!has_nvidia_driver()) return torch::kCPU;
     try {
       cuda();
-      return torch::kCUDA;
+      return own_device(torch::kCUDA);
     } catch (const core::Error& error) {
       say(fmt::format("computing on the CPU, not on the NVIDIA device: {}", error.what()));
       return torch::kCPU;
@@ -86,7 +106,7 @@ torch::Device device(const std::string& name) {
   if (device->index() >= torch::cuda::device_count())
     core::fail(core::Code::unavailable, "--device {}: there are {} CUDA devices", name,
                torch::cuda::device_count());
-  return *device;
+  return own_device(*device);
 }
 
 void set_deterministic(bool on) {

@@ -30,9 +30,16 @@ void start(std::int64_t threads, std::uint64_t seed,
            std::function<void(const std::string&)> say = nullptr);
 
 /// "cpu", "cuda", "cuda:1", or "auto" (cuda if there is one). Loads CUDA where it is asked for, or
-/// where auto finds a driver of NVIDIA's; one that auto cannot use is told, once. Throws
-/// Error{unavailable} naming what is missing.
+/// where auto finds a driver of NVIDIA's; one that auto cannot use is told, once. A device with a
+/// number is the calling thread's current one from here on, so that nothing is begun on another.
+/// Throws Error{unavailable} naming what is missing.
 torch::Device device(const std::string& name);
+/// Which of the processes that share a machine's GPUs for one run this is, from 0: device() gives
+/// each its own, as device_of() says.
+void set_local_rank(std::int64_t local);
+/// The device of local rank `local` where `device` is asked for and the machine has `count` of its
+/// type: one without a number is number local mod count; others stay.
+torch::Device device_of(torch::Device device, std::int64_t local, std::int64_t count);
 /// Whether GPUs are to give the same bytes for the same work, at the price of some speed; what
 /// cannot throws c10::Error. Before anything was computed there. The CPU always does.
 void set_deterministic(bool on);
