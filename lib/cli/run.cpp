@@ -52,6 +52,13 @@ bool is_out_of_memory(const std::exception& error) {
   return text.find("can't allocate memory") != text.npos || text.find("out of memory") != text.npos;
 }
 
+// A GPU's fault is reported by whatever asks it for something later.
+std::string_view advice(std::string_view text) {
+  return text.find("CUDA error") == text.npos
+             ? ""
+             : "; the GPU's work is checked late: CUDA_LAUNCH_BLOCKING=1 names what failed";
+}
+
 // Runs a body and turns whatever leaves it into one line and an exit code.
 int guarded(const Context& context, const std::function<int()>& body) {
   const std::string& name = context.program.name;
@@ -64,8 +71,9 @@ int guarded(const Context& context, const std::function<int()>& body) {
     if (is_out_of_memory(error))
       return complain(name, core::Code::out_of_memory,
                       "out of memory; use smaller batches, windows or memories, or fewer -j");
-    return complain(name, core::Code::bug,
-                    fmt::format("internal error: {}", text.substr(0, text.find('\n'))));
+    return complain(
+        name, core::Code::bug,
+        fmt::format("internal error: {}{}", text.substr(0, text.find('\n')), advice(text)));
   }
 }
 

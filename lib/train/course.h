@@ -41,6 +41,10 @@ class Course {
   /// Seconds that updates have waited for data in all.
   virtual double waited_s() const { return 0; }
 
+  /// Where it computes, and whether work there is started as one recording (nn::FixedSequence).
+  virtual torch::Device device() const { return torch::kCPU; }
+  virtual bool recorded() const { return false; }
+
   virtual NamedWeights weights() const = 0;
   /// Of the data to validate on. Memories, where there are any, are calibrated to it.
   struct Valid {

@@ -20,6 +20,8 @@ class TokenCourse : public Course {
   explicit TokenCourse(Run run, std::shared_ptr<ranks::Group> group = ranks::Group::alone());
   Update update(std::int64_t step, std::int64_t data) override;
   double waited_s() const override { return prefetch_ ? prefetch_->waited_s() : 0; }
+  torch::Device device() const override { return learner_.device(); }
+  bool recorded() const override { return learner_.recorded(); }
   NamedWeights weights() const override {
     return run_.lora ? run_.lora->weights() : run_.model->named_weights();
   }

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/units.h"
 #include "model/checkpoint.h"
+#include "nn/base/cuda.h"
 #include "ranks/agreement.h"
 #include "train/candidates.h"
 #include "train/log.h"
@@ -177,12 +178,17 @@ class Trainer {
     line["gradient_norm"] = rounded(last_.norm.item<double>());
     tell(line);
     const double seconds = seconds_since(logged_at_), waited_s = course_.waited_s();
-    timings_->write(
-        {{"step", step_},
-         {terms_.counted + "_per_s", rounded(static_cast<double>(logged_scored_) / seconds)},
-         {"seconds", rounded(seconds)},
-         {"waited_for_data_s", rounded(waited_s - waited_s_)},
-         {"peak_bytes", peak_bytes()}});
+    core::OrderedJson timing{
+        {"step", step_},
+        {terms_.counted + "_per_s", rounded(static_cast<double>(logged_scored_) / seconds)},
+        {"seconds", rounded(seconds)},
+        {"waited_for_data_s", rounded(waited_s - waited_s_)},
+        {"peak_bytes", peak_bytes()}};
+    if (const auto device = course_.device(); !device.is_cpu()) {
+      timing["graph"] = course_.recorded();
+      if (const auto peak = nn::device_peak_memory(device)) timing["device_peak_bytes"] = *peak;
+    }
+    timings_->write(timing);
     logged_at_ = Clock::now();
     waited_s_ = waited_s;
   }

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "device/recording.h"
+#include "nn/base/runtime.h"
 #include "nn/base/upload.h"
 
 namespace {
@@ -94,4 +95,21 @@ DOCTEST_TEST_CASE("what waits, is told something new, or fails runs as it comes"
   DOCTEST_CHECK_THROWS(broken.run(fail));
   for (i = 0; i < 5; ++i) off.run([&] { x.add(1); });
   DOCTEST_CHECK_FALSE(off.recorded());
+}
+
+DOCTEST_TEST_CASE("what cannot be recorded says why, once") {
+  const Pretended there;
+  std::vector<std::string> notes;
+  nn::start(at::get_num_threads(), 1, [&](const std::string& note) { notes.push_back(note); });
+  const auto x = there.on(torch::ones({30}));
+  nn::FixedSequence good(there.device), waiting(there.device);
+  for (int i = 0; i < 5; ++i) {
+    good.run([&] { x.add(1); });
+    waiting.run([&] { x.sum().item<float>(); });
+  }
+  nn::start(at::get_num_threads(), 1);
+  DOCTEST_REQUIRE(notes.size() == 1);
+  DOCTEST_CHECK(notes[0].find("--cuda-graph: nothing was recorded") == 0);
+  DOCTEST_CHECK(notes[0].find("a number cannot be recorded") != std::string::npos);
+  DOCTEST_CHECK(notes[0].find('\n') == std::string::npos);
 }

@@ -72,13 +72,21 @@ void* cuda_stream(const torch::Tensor& x) {
 }
 
 void check_launch(int error, const char* kernel) {
-  if (error != 0)
-    core::fail(core::Code::unavailable, "{} could not be started: CUDA error {}", kernel, error);
+  if (error == 0) return;
+  const bool told = g_kernels != nullptr && g_kernels->error_text != nullptr;
+  core::fail(core::Code::unavailable, "{} could not be started: CUDA error {}{}", kernel, error,
+             told ? fmt::format(" ({})", g_kernels->error_text(error)) : "");
 }
 
 std::int64_t device_memory(torch::Device device) {
   if (device.is_cpu() || g_kernels == nullptr || g_kernels->memory == nullptr) return 0;
   return g_kernels->memory(std::max<int>(0, device.index()));
+}
+
+std::optional<std::int64_t> device_peak_memory(torch::Device device) {
+  const CudaKernels* const kernels = kernels_of(device);
+  if (kernels == nullptr || kernels->peak_memory == nullptr) return std::nullopt;
+  return kernels->peak_memory(std::max<int>(0, device.index()));
 }
 
 bool in_host_memory(const torch::Tensor& x) { return x.is_cpu() && g_as_device != torch::kCPU; }

@@ -2,6 +2,7 @@
 // CUDA, which programs do not link: it is loaded where --device asks for it.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "nn/base/torch.h"
@@ -24,11 +25,15 @@ const CudaKernels* cuda_kernels(const torch::Tensor& x);
 
 /// What a kernel's launch for `x` runs in.
 void* cuda_stream(const torch::Tensor& x);
-/// Throws Error{unavailable} if a launch failed.
+/// Throws Error{unavailable} if a launch failed, with CUDA's text of the error.
 void check_launch(int error, const char* kernel);
 
 /// What a device records with; null where there is nothing that can.
 const GraphCalls* graph_calls(torch::Device device);
+
+/// The most bytes of its memory that tensors of this process had at once, those of recordings among
+/// them; none for the CPU, and where it is not known.
+std::optional<std::int64_t> device_peak_memory(torch::Device device);
 
 /// Bytes of memory that a GPU has; 0 for the CPU, and where it is not known.
 std::int64_t device_memory(torch::Device device);

@@ -1,13 +1,17 @@
 // libtessera_cuda.so: the kernels of nn/kernels/*.cu, and what is known of a GPU there alone. The
 // only file that sees CUDA's headers and LibTorch's; no part of lib/nn (cmake/Cuda.cmake).
 
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime.h>
 
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,6 +33,28 @@ std::int64_t memory(int device) {
              : 0;
 }
 
+std::int64_t peak_memory(int device) {
+  const auto stats =
+      c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
+  constexpr auto kAll =
+      static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);  // of all its pools
+  return stats.allocated_bytes[kAll].peak;
+}
+
+const char* error_text(int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); }
+
+// What of several things can be done; what was done before, or never begun, throws.
+template <class... F>
+void each_as_far_as_it_goes(const F&... parts) {
+  const auto attempt = [](const auto& part) {
+    try {
+      part();
+    } catch (const std::exception&) {
+    }
+  };
+  (attempt(parts), ...);
+}
+
 // The generator's state in another place: where a recording fails, that of some LibTorches goes on
 // taking what is drawn for a part of it.
 void renew_generator(c10::DeviceIndex device) {
@@ -40,34 +66,56 @@ void renew_generator(c10::DeviceIndex device) {
   own.graphsafe_set_state(fresh);
 }
 
+// Pools of pinned memory, which LibTorch has from 2.11 on.
+namespace host_calls {
+
+template <class Host>
+void end(Host* host, c10::MempoolId_t pool) {
+  if constexpr (requires { host->end_allocate_to_pool(pool); }) host->end_allocate_to_pool(pool);
+}
+
+template <class Host>
+void release(Host* host, c10::MempoolId_t pool) {
+  if constexpr (requires { host->release_pool(pool); }) host->release_pool(pool);
+}
+
+}  // namespace host_calls
+
 // Of what is started in a stream of its own, since the default one cannot be recorded. Other
 // threads go on with theirs: a copy of the next batch, say. What is drawn is recorded by LibTorch,
 // with the device's generator: its seed and offset are read anew by each replay.
 class Graph {
  public:
-  explicit Graph(int device) {
+  // What is cached is given back first: while something is recorded the allocator frees no cached
+  // block, and the recording's own pool needs as much once more.
+  explicit Graph(int device) : device_(static_cast<c10::DeviceIndex>(device)) {
+    const c10::cuda::CUDAGuard on(device_);
+    c10::cuda::device_synchronize();
+    c10::cuda::CUDACachingAllocator::emptyCache();
     const auto before = current(device);
-    const auto own = c10::cuda::getStreamFromPool(false, static_cast<c10::DeviceIndex>(device));
+    const auto own = c10::cuda::getStreamFromPool(false, device_);
     at::cuda::CUDAEvent started;
     started.record(before);
     started.block(own);
     inside_.emplace(own);
-    graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    try {
+      graph_.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+    } catch (const std::exception&) {
+      leave_pool();
+      throw;
+    }
     open_ = true;
   }
   ~Graph() {
     if (!open_) return;
-    try {
-      graph_.capture_end();
-    } catch (const c10::Error&) {  // it failed before: nothing is to be kept of it
-    }
-    try {
-      renew_generator(inside_->current_device().index());
-    } catch (const c10::Error&) {  // nor can it be used again
-    }
+    each_as_far_as_it_goes([&] { graph_.capture_end(); });  // which throws where it failed before
+    leave_pool();
+    each_as_far_as_it_goes([&] { renew_generator(device_); });
+    static_cast<void>(cudaGetLastError());
   }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
+  // Where it throws, ~Graph puts in order what is left.
   void end() {
     graph_.capture_end();
     open_ = false;
@@ -76,6 +124,24 @@ class Graph {
   void replay() { graph_.replay(); }
 
  private:
+  // The allocators believe in a recording until they are told of its end, and keep its pool until
+  // it is released. LibTorch does both after a recording that succeeded; of one that did not, some
+  // versions do the first, none the second.
+  void leave_pool() {
+    const auto host = [] { return at::getHostAllocator(at::kCUDA); };
+    each_as_far_as_it_goes(
+        [&] { c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_); },
+        [&] { host_calls::end(host(), pool_); });
+    try {
+      graph_.pool();  // throws where the graph will not release it
+    } catch (const std::exception&) {
+      each_as_far_as_it_goes([&] { c10::cuda::CUDACachingAllocator::releasePool(device_, pool_); },
+                             [&] { host_calls::release(host(), pool_); });
+    }
+  }
+
+  c10::DeviceIndex device_;
+  c10::MempoolId_t pool_ = at::cuda::graph_pool_handle();
   at::cuda::CUDAGraph graph_;
   std::optional<c10::cuda::CUDAStreamGuard> inside_;
   bool open_ = false;
@@ -91,6 +157,8 @@ nn::CudaKernels table() {
   kernels.build = TESSERA_VERSION;
   kernels.stream = stream;
   kernels.memory = memory;
+  kernels.peak_memory = peak_memory;
+  kernels.error_text = error_text;
   kernels.graphs = {begin_graph, end_graph, replay_graph, free_graph};
   return kernels;
 }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <string>
+
+#include "nn/base/say.h"
 
 namespace nn {
 
@@ -33,9 +36,12 @@ void FixedSequence::record(const GraphCalls& calls, const std::function<void()>&
     work();
     calls.end(recording.get());
     recording_ = recording;
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
     record_ = false;
     uploads_.clear();
+    const std::string why = error.what();
+    say(fmt::format("--cuda-graph: nothing was recorded, the work goes on without, slower: {}",
+                    why.substr(0, why.find('\n'))));
   }
 }
 

@@ -26,7 +26,8 @@ struct GraphOptions {
 /// change. What it draws on the device is drawn anew, as the device's generator stands then. What
 /// it makes lies where it did when it was recorded, and the next run overwrites it.
 ///
-/// Elsewhere, and from when recording fails, it runs as it comes each time. Not thread safe.
+/// Elsewhere, and from when recording fails, it runs as it comes each time; a failure is told by
+/// say(), with its reason. Not thread safe.
 class FixedSequence {
  public:
   static constexpr int kWarmUp = 2;

@@ -44,6 +44,8 @@ struct CudaKernels {
   decltype(&seen_differentiate_cuda) seen_differentiate;
   decltype(&sru_forward_cuda) sru_forward;
   decltype(&sru_backward_cuda) sru_backward;
+  std::int64_t (*peak_memory)(int device);  ///< the most bytes that tensors had there at once
+  const char* (*error_text)(int error);     ///< of a cudaError_t
 };
 
 /// The table of whoever links the kernels, without a build and what only a GPU has.
@@ -66,7 +68,9 @@ inline CudaKernels linked_cuda_kernels() {
           .seen_exponentiate = seen_exponentiate_cuda,
           .seen_differentiate = seen_differentiate_cuda,
           .sru_forward = sru_forward_cuda,
-          .sru_backward = sru_backward_cuda};
+          .sru_backward = sru_backward_cuda,
+          .peak_memory = nullptr,
+          .error_text = nullptr};
 }
 
 }  // namespace nn

@@ -7,7 +7,8 @@
 namespace nn {
 
 /// kernel<<<grid, threads, 0, stream>>>(arguments...); a cudaError_t. A grid without blocks is no
-/// error: there is nothing to do.
+/// error: there is nothing to do. An error is told here alone: the runtime's last error, which
+/// LibTorch's own launches look at, is none afterwards.
 template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
            const Arguments&... arguments) {
@@ -16,7 +17,9 @@ int launch(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
   config.gridDim = grid;
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.stream = static_cast<cudaStream_t>(stream);
-  return cudaLaunchKernelEx(&config, kernel, arguments...);
+  const cudaError_t error = cudaLaunchKernelEx(&config, kernel, arguments...);
+  if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return error;
 }
 
 }  // namespace nn

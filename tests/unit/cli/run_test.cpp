@@ -1,6 +1,10 @@
 #include "cli/run.h"
 
+#include <unistd.h>
+
+#include <cstdio>
 #include <new>
+#include <stdexcept>
 
 #include "cli/progress.h"
 #include "core/error.h"
@@ -49,6 +53,23 @@ Outcome run(const std::vector<std::string>& words) {
   return run(words, [] { return 0; });
 }
 
+// What a program says whose body throws an error with this text.
+std::string complaint(const std::string& text) {
+  std::FILE* const file = std::tmpfile();
+  std::fflush(nullptr);
+  const int err = ::dup(2);
+  ::dup2(::fileno(file), 2);
+  run({}, [&]() -> int { throw std::runtime_error(text); });
+  std::fflush(nullptr);
+  ::dup2(err, 2);
+  ::close(err);
+  std::rewind(file);
+  char line[1000] = "";
+  static_cast<void>(std::fgets(line, sizeof line, file));
+  std::fclose(file);
+  return line;
+}
+
 }  // namespace
 
 DOCTEST_TEST_CASE("flags, values and arguments reach the options") {
@@ -84,6 +105,14 @@ DOCTEST_TEST_CASE("whatever leaves a body becomes an exit code") {
   DOCTEST_CHECK(run({}, []() -> int { core::fail(core::Code::stopped, "later"); }).code == 75);
   DOCTEST_CHECK(run({}, []() -> int { throw std::bad_alloc(); }).code == 71);
   DOCTEST_CHECK(run({}, []() -> int { throw std::logic_error("two\nlines"); }).code == 70);
+}
+
+DOCTEST_TEST_CASE("a fault of a GPU says how to find what it is of") {
+  DOCTEST_CHECK(complaint("two\nlines") == "program: internal error: two\n");
+  DOCTEST_CHECK(
+      complaint("CUDA error: an illegal memory access was encountered\nSearch for it.") ==
+      "program: internal error: CUDA error: an illegal memory access was encountered; the "
+      "GPU's work is checked late: CUDA_LAUNCH_BLOCKING=1 names what failed\n");
 }
 
 DOCTEST_TEST_CASE("reports: a line of JSON, or keys and values") {

@@ -1,0 +1,50 @@
+// What timings.jsonl says of a run on a device.
+
+#include <doctest/doctest.h>
+
+#include "device/recording.h"
+#include "unit/train/tiny.h"
+
+namespace {
+
+core::Json last_timing(const std::string& path) {
+  std::string text = core::read_text(path + "/timings.jsonl");
+  text.pop_back();
+  return core::parse_json(text.substr(text.rfind('\n') + 1), path);
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("timings tell whether the device's work is recorded, and its peak memory") {
+  const TemporaryFolder folder;
+  tiny::write_text(folder / "text");
+  auto job = tiny::job(folder);
+  DOCTEST_CHECK(tiny::train(folder / "cpu", job) == train::Outcome::finished);
+  const auto on_cpu = last_timing(folder / "cpu");
+  DOCTEST_CHECK_FALSE(on_cpu.contains("graph"));
+  DOCTEST_CHECK_FALSE(on_cpu.contains("device_peak_bytes"));
+
+  job.device = pretend::device();
+  nn::CudaKernels kernels = pretend::recording_kernels();
+  kernels.peak_memory = [](int device) { return std::int64_t{12345} + device; };
+  kernels.adam = [](const nn::AdamSpan& span, void*) {  // many times as fast as emulated
+    nn::adam_cpu(span, 0, span.n);
+    return 0;
+  };
+  const nn::AsDevice as(&kernels, job.device.type());
+  DOCTEST_CHECK(tiny::train(folder / "on", job) == train::Outcome::finished);
+  job.record = false;
+  DOCTEST_CHECK(tiny::train(folder / "off", job) == train::Outcome::finished);
+  DOCTEST_CHECK(last_timing(folder / "on")["graph"] == true);
+  DOCTEST_CHECK(last_timing(folder / "off")["graph"] == false);
+  DOCTEST_CHECK(last_timing(folder / "on")["device_peak_bytes"] == 12345);
+}
+
+DOCTEST_TEST_CASE("a kernel that does not start is told with CUDA's words") {
+  nn::CudaKernels kernels = nn::linked_cuda_kernels();
+  kernels.error_text = [](int error) { return error == 9 ? "invalid configuration" : "another"; };
+  const nn::AsDevice as(&kernels);
+  nn::check_launch(0, "adam");
+  DOCTEST_CHECK_THROWS_WITH(nn::check_launch(9, "adam"),
+                            "adam could not be started: CUDA error 9 (invalid configuration)");
+}
