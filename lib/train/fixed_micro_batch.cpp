@@ -5,16 +5,27 @@
 namespace train {
 namespace {
 
-// The same places with numbers that do not tell which batch of the data it is: runs and segments by
-// their order, positions from the first of their run.
+torch::Tensor ranks(const torch::Tensor& ids) {
+  return std::get<1>(at::_unique(ids, /*sorted=*/true, /*return_inverse=*/true));
+}
+
+// 0, 1, ... as they first come.
+torch::Tensor by_appearance(const torch::Tensor& ids) {
+  const auto number = ranks(ids);
+  const auto first = torch::full({ids.numel()}, INT64_MAX, torch::kInt64)
+                         .scatter_reduce(0, number.flatten(), torch::arange(ids.numel()), "amin");
+  return first.argsort().argsort().index({number});
+}
+
+// The same places with numbers that do not tell which batch of the data it is: runs as they come,
+// of which none sees another, a run's segments by their order, positions from the first of their
+// run.
 nn::Place own_numbers(const nn::Place& place) {
-  const auto ranks = [](const torch::Tensor& ids) {
-    return std::get<1>(at::_unique(ids, /*sorted=*/true, /*return_inverse=*/true));
-  };
-  const auto run = ranks(place.run);
+  const auto run = by_appearance(place.run);
   const auto first = torch::full({run.numel()}, INT64_MAX, torch::kInt64)
                          .scatter_reduce(0, run.flatten(), place.position.flatten(), "amin");
-  return {run, ranks(place.segment), place.position - first.index({run})};
+  const auto segment = ranks(run * run.numel() + ranks(place.segment));
+  return {run, segment, place.position - first.index({run})};
 }
 
 bool same(const nn::Place& a, const nn::Place& b) {

@@ -27,7 +27,7 @@ train::MicroBatch micro_batch(std::int64_t index, std::int64_t rows, bool padded
   batch.inputs = torch::randint(kVocabulary, sizes);
   batch.targets = torch::randint(kVocabulary, sizes);
   batch.weight = torch::ones(sizes);
-  const auto number = std::get<0>(torch::randperm(100).narrow(0, 0, rows).sort()).unsqueeze(1);
+  const auto number = torch::randperm(100).narrow(0, 0, rows).unsqueeze(1);
   batch.place.run = number.expand(sizes).clone();
   batch.place.segment = batch.place.run.clone();
   batch.place.position = number * kSteps + torch::arange(kSteps);
