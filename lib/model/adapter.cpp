@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
+#include "model/checkpoint.h"
 #include "model/families/config_keys.h"
 #include "text/tokenizer/regex.h"
 
@@ -192,7 +193,10 @@ void expect_no_other_maths(const core::Json& config, const ConfigKeys& keys) {
 core::Json config_of(const std::string& folder) {
   const std::string path = folder + "/" + kAdapterConfigFile;
   if (!core::exists(path))
-    fail(Code::no_input, "{}: no {} in it: not an adapter's folder", folder, kAdapterConfigFile);
+    fail(Code::no_input, "{}: no {} in it: not an adapter's folder{}", folder, kAdapterConfigFile,
+         latest_checkpoint(folder)
+             ? "; a run has not finished there: give the folder as the model, without an adapter"
+             : "");
   const std::string weights = folder + "/" + kAdapterWeightsFile;
   if (!core::exists(weights))
     fail(Code::no_input, "{}: no {} in it{}", folder, kAdapterWeightsFile,
@@ -238,9 +242,9 @@ struct Named {
   std::string module, kind;
 };
 
-Named named(const std::string& tensor) {
-  if (!tensor.starts_with(kBase)) return {tensor, ""};
-  const std::string rest = tensor.substr(kBase.size());
+Named named(const std::string& tensor, const std::string& prefix) {
+  if (!tensor.starts_with(prefix)) return {tensor, ""};
+  const std::string rest = tensor.substr(prefix.size());
   for (const char* kind : {".lora_A.weight", ".lora_B.weight", ".lora_embedding_A",
                            ".lora_embedding_B", ".base_layer.weight", ".weight"})
     if (rest.ends_with(kind))
@@ -323,7 +327,17 @@ double AdapterRules::scale(const std::string& module) const {
 Adapter::Adapter(const std::string& folder)
     : folder_(folder),
       rules_(config_of(folder), folder + "/" + kAdapterConfigFile),
-      file_(folder + "/" + kAdapterWeightsFile) {
+      file_(folder + "/" + kAdapterWeightsFile),
+      prefix_(kBase) {
+  file_.verify();
+}
+
+Adapter::Adapter(const core::Json& rules, const std::string& file, std::string prefix)
+    : folder_(file.substr(0, file.rfind('/'))),
+      rules_(rules, file),
+      file_(file),
+      prefix_(std::move(prefix)),
+      alone_(false) {
   file_.verify();
 }
 
@@ -336,7 +350,8 @@ std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
   };
   std::map<std::string, Change> changed;  // by module
   for (const auto& [tensor, entry] : file_.entries()) {
-    const auto [module, kind] = named(tensor);
+    if (!alone_ && !tensor.starts_with(prefix_)) continue;
+    const auto [module, kind] = named(tensor, prefix_);
     const auto found = places.find(module);
     if (found == places.end() || kind.empty())
       refused(tensor, tied && ends_with_module(module, "lm_head")
@@ -369,7 +384,7 @@ std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
     }
     if (entry.shape != expected)
       refused(tensor, fmt::format("is {}, the model and {} make it {}", shown(entry.shape),
-                                  kAdapterConfigFile, shown(expected)));
+                                  alone_ ? kAdapterConfigFile : "the run", shown(expected)));
   }
   std::vector<std::vector<Change>> all(weights.size());
   for (const auto& [module, place] : places) {

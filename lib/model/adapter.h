@@ -62,6 +62,9 @@ class Adapter {
   /// Throws Error{no_input} where `folder` is no adapter's, Error{bad_config} as AdapterRules,
   /// Error{bad_data} as SafetensorsReader.
   explicit Adapter(const std::string& folder);
+  /// Of terms that stand in another file of tensors, each behind `prefix`; all others are none of
+  /// its own. `rules`: what adapter_config.json would say. Throws as the other, naming the file.
+  Adapter(const core::Json& rules, const std::string& file, std::string prefix);
 
   /// What becomes of rows of a weight.
   struct Change {
@@ -89,6 +92,8 @@ class Adapter {
   std::string folder_;
   AdapterRules rules_;
   SafetensorsReader file_;
+  std::string prefix_;  ///< of its tensors
+  bool alone_ = true;   ///< the file holds nothing else
 };
 
 /// A low-rank term by the module that has it.

@@ -22,7 +22,6 @@ using core::Code;
 using core::fail;
 
 constexpr std::string_view kPrefix = "step-", kTemporary = ".tmp.", kOld = ".old";
-constexpr const char* kTensorsFile = "state.safetensors";
 constexpr const char* kFactsFile = "state.json";
 constexpr std::size_t kFactsLimit = std::size_t{1} << 26;  // bytes
 constexpr std::int64_t kCheckpointVersion = 1;
@@ -74,7 +73,7 @@ bool is_temporary(const std::string& name) {
 /// A folder with nothing in it but what save_checkpoint() puts there.
 bool is_own(const std::string& path) {
   return core::holds_only(
-      path, [](std::string_view name) { return name == kTensorsFile || name == kFactsFile; });
+      path, [](std::string_view name) { return name == kCheckpointTensors || name == kFactsFile; });
 }
 
 /// Where something else stands there, that stays: Error{cannot_create}.
@@ -119,7 +118,7 @@ std::string save_checkpoint(const std::string& folder, std::int64_t step,
   core::make_new_folder(building);
   try {
     const NamedTensors tensors(checkpoint.tensors.begin(), checkpoint.tensors.end());
-    core::Output data(building + "/" + kTensorsFile);
+    core::Output data(building + "/" + kCheckpointTensors);
     const core::Digest digest = write_safetensors(data, tensors);
     data.commit();
     core::OrderedJson outer = core::OrderedJson::object();
@@ -140,7 +139,8 @@ std::string save_checkpoint(const std::string& folder, std::int64_t step,
 }
 
 Checkpoint load_checkpoint(const std::string& path) {
-  const std::string facts_path = path + "/" + kFactsFile, tensors_path = path + "/" + kTensorsFile;
+  const std::string facts_path = path + "/" + kFactsFile,
+                    tensors_path = path + "/" + kCheckpointTensors;
   const core::Json outer = core::read_json(facts_path, kFactsLimit);
   const auto version = core::get<std::int64_t>(outer, "version", facts_path);
   if (version != kCheckpointVersion)

@@ -15,6 +15,8 @@
 
 namespace model {
 
+inline constexpr const char* kCheckpointTensors = "state.safetensors";
+
 /// What step-N/ holds: state.safetensors and state.json.
 struct Checkpoint {
   TensorMap tensors;  ///< any device when saved; on the CPU when loaded

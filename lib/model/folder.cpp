@@ -150,12 +150,60 @@ std::string other_fingerprint(const std::string& config_path, const TensorFiles&
 
 namespace {
 
-Loaded load_unfinished(const UnfinishedRun& run, torch::Device device, torch::Dtype dtype) {
+// A complete folder, with the adapter (null: none) added to its weights; `own` becomes the
+// fingerprint without it.
+Loaded load_folder(const std::string& folder, torch::Device device,
+                   std::optional<torch::Dtype> dtype, const Adapter* adapter, core::Digest& own) {
+  StoredConfig stored = read_config(folder);
+  Loaded loaded;
+  loaded.folder = folder;
+  loaded.tokenizer = read_own_tokenizer(folder, stored.config.facts);
+  const TensorFiles files(folder);
+  files.verify();
+  loaded.family = stored.config.family == nullptr ? "" : std::string(stored.config.family->type);
+  loaded.stored_type = stored_type(files, stored.config.family);
+  if (!dtype) dtype = dtype_of(files);
+  const auto read = read_model(stored.config, stored.path, files, *dtype, adapter);
+  loaded.model = read.model;
+  loaded.fingerprint = read.fingerprint;
+  own = read.stored;
+  expect_none(other_fingerprint(stored.path, files, read.stored));
+  loaded.config = std::move(stored.json);
+  loaded.facts = std::move(stored.config.facts);
+  loaded.model->to(device, *dtype);
+  loaded.model->eval();
+  return loaded;
+}
+
+// The terms of a run of train --lora, on the model that it trains them of.
+Loaded load_adapted(const UnfinishedRun& run, const UnfinishedAdapter& terms,
+                    const std::string& which, torch::Device device,
+                    std::optional<torch::Dtype> dtype) {
+  if (!core::exists(terms.base))
+    fail(Code::no_input,
+         "{}: the terms of an adapter of {}, which is not there; run this where train was run",
+         run.folder, terms.base);
+  core::Digest own;
+  Loaded loaded = load_folder(model_folder(terms.base), device, dtype, terms.adapter.get(), own);
+  if (own.hex() != terms.base_fingerprint)
+    fail(Code::bad_data, "{}: the terms of an adapter of {}, which is another model now",
+         run.folder, terms.base);
+  nn::say(fmt::format("{}: its training has not finished; {} are taken, on {}", run.folder, which,
+                      terms.base));
+  loaded.folder = run.best ? run.folder : run.checkpoint;
+  return loaded;
+}
+
+Loaded load_unfinished(const UnfinishedRun& run, torch::Device device,
+                       std::optional<torch::Dtype> asked) {
   StoredConfig stored = parse_config_of(run.folder);
+  std::string which;
+  if (const auto terms = unfinished_adapter(run, stored.config, which))
+    return load_adapted(run, *terms, which, device, asked);
+  const auto dtype = asked.value_or(torch::kFloat32);
   Loaded loaded;
   loaded.folder = run.best ? run.folder : run.checkpoint;
   loaded.tokenizer = read_own_tokenizer(run.folder, stored.config.facts);
-  std::string which;
   const auto read = read_unfinished(run, stored.config, dtype, which);
   nn::say(fmt::format("{}: its training has not finished; {} are taken", run.folder, which));
   loaded.model = read.model;
@@ -172,30 +220,17 @@ Loaded load_unfinished(const UnfinishedRun& run, torch::Device device, torch::Dt
 Loaded load(const std::string& path, torch::Device device, std::optional<torch::Dtype> dtype,
             const std::string& adapter_folder) {
   if (const auto run = unfinished_run(path); run && adapter_folder.empty())
-    return load_unfinished(*run, device, dtype.value_or(torch::kFloat32));
+    return load_unfinished(*run, device, dtype);
   const auto beside = adapter_folder.empty() ? Beside::refused : Beside::left;
   const std::string folder = model_folder(path, beside);
-  StoredConfig stored = read_config(folder);
   std::optional<Adapter> adapter;
-  if (!adapter_folder.empty()) adapter.emplace(adapter_folder);
-  Loaded loaded;
-  loaded.folder = folder;
+  if (!adapter_folder.empty()) {
+    expect_model_folder(folder);
+    adapter.emplace(adapter_folder);
+  }
+  core::Digest own;
+  Loaded loaded = load_folder(folder, device, dtype, adapter ? &*adapter : nullptr, own);
   loaded.adapter = adapter_folder;
-  loaded.tokenizer = read_own_tokenizer(folder, stored.config.facts);
-  const TensorFiles files(folder);
-  files.verify();
-  loaded.family = stored.config.family == nullptr ? "" : std::string(stored.config.family->type);
-  loaded.stored_type = stored_type(files, stored.config.family);
-  if (!dtype) dtype = dtype_of(files);
-  const auto read =
-      read_model(stored.config, stored.path, files, *dtype, adapter ? &*adapter : nullptr);
-  loaded.model = read.model;
-  loaded.fingerprint = read.fingerprint;
-  expect_none(other_fingerprint(stored.path, files, read.stored));
-  loaded.config = std::move(stored.json);
-  loaded.facts = std::move(stored.config.facts);
-  loaded.model->to(device, *dtype);
-  loaded.model->eval();
   return loaded;
 }
 

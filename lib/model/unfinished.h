@@ -1,9 +1,12 @@
 #pragma once
-// The model that a run would be, which is not finished: the weights in one of its checkpoints.
+// The model that a run would be, which is not finished: the weights, or the terms of an adapter, in
+// one of its checkpoints.
 
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "model/adapter.h"
 #include "model/weights.h"
 
 namespace model {
@@ -15,6 +18,13 @@ struct UnfinishedRun {
   bool best = true;        ///< the weights kept so far are meant, not those of step N itself
 };
 
+/// The adapter that a run of train --lora would be.
+struct UnfinishedAdapter {
+  std::string base;  ///< folder of the model that it is of, as --from named it
+  std::unique_ptr<Adapter> adapter;
+  std::string base_fingerprint;  ///< that the model had
+};
+
 /// `path` is a folder in which train began a run that has a checkpoint and no model yet, of which
 /// the latest is meant; or one of a run's step-N/. Else nothing.
 std::optional<UnfinishedRun> unfinished_run(const std::string& path);
@@ -24,5 +34,11 @@ std::optional<UnfinishedRun> unfinished_run(const std::string& path);
 /// `dtype`. Throws as load_checkpoint() and read_model() do.
 ReadModel read_unfinished(const UnfinishedRun& run, const Config& config, torch::Dtype dtype,
                           std::string& which);
+
+/// The terms that the run's end would keep, as read_unfinished(); nothing where the run trains
+/// weights. Throws Error{bad_data} where the checkpoint does not name its model, and as
+/// load_checkpoint() and Adapter do.
+std::optional<UnfinishedAdapter> unfinished_adapter(const UnfinishedRun& run, const Config& config,
+                                                    std::string& which);
 
 }  // namespace model

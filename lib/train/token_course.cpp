@@ -65,6 +65,11 @@ std::optional<double> TokenCourse::calibrated() {
       run_.recipe.objective.memory_temperature, run_.device);
 }
 
+void TokenCourse::put(model::Checkpoint& checkpoint) const {
+  learner_.put(checkpoint);
+  if (run_.lora) checkpoint.facts["base"] = run_.from;  // where its terms find their model
+}
+
 void TokenCourse::save(const std::string& folder, std::optional<double> joint_temperature) const {
   if (run_.lora) return run_.lora->save(folder, run_.from);
   core::OrderedJson facts;

@@ -182,6 +182,13 @@ END
     --lora-targets down_proj x.shard.zst -o lora
   [ "$(field target_modules <<<"$(tr -d '\n' <lora/adapter_config.json)")" = "['down_proj', 'q_proj']" ]
   [ ! -e lora/model.safetensors ]
+  # Finished is finished.
+  cp -r lora before
+  run --separate-stderr train --from llama --segment 16 --batch 2 --steps 3 --lr 0.01 --lora 2 --lora-alpha 8 \
+    --lora-targets q_proj --lora-targets down_proj x.shard.zst -o lora
+  # shellcheck disable=SC2154  # stderr is bats'
+  [ "$status" -eq 0 ] && [[ $stderr == *'train: lora: finished before; nothing to do' ]]
+  diff -r before lora
   model merge -q llama lora -o merged --json >record
   [ "$(field family <record)" = llama ]
   model verify merged | grep -q '^merged: ok'

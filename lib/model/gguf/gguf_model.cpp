@@ -236,17 +236,20 @@ std::optional<std::int64_t> token_id(const GgufFile& file, const char* name) {
 
 std::vector<std::int64_t> ends_of(const GgufFile& file) {
   constexpr double kControl = 3, kUserDefined = 4;
-  std::set<std::int64_t> ids;
+  std::vector<std::int64_t> ids;  // as the file has them, then those that it does not name
+  const auto add = [&](std::int64_t id) {
+    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+  };
   for (const char* name : {"eos", "eot", "eom"})
-    if (const auto id = token_id(file, name)) ids.insert(*id);
+    if (const auto id = token_id(file, name)) add(*id);
   const auto tokens = file.texts("tokenizer.ggml.tokens");
   const auto types = file.numbers("tokenizer.ggml.token_type");
   for (std::size_t i = 0; i < std::min(tokens.size(), types.size()); ++i) {
     if (types[i] != kControl && types[i] != kUserDefined) continue;
     if (std::find(kEnds.begin(), kEnds.end(), tokens[i]) != kEnds.end())
-      ids.insert(static_cast<std::int64_t>(i));
+      add(static_cast<std::int64_t>(i));
   }
-  return {ids.begin(), ids.end()};
+  return ids;
 }
 
 template <class Json>

@@ -68,6 +68,14 @@ const std::vector<Way>& ways() {
         {.patterns = {qwen2}});
     add({"gpt-4o", "llama4", "kanana2"}, {.patterns = {o200k}});
     add({"tekken"}, {.patterns = {tekken}, .whole_words = true, .begins = true});
+    // Groups of three digits, then Chinese and Japanese, then words.
+    add({"deepseek-v3", "hunyuan-dense"},
+        {.patterns = {
+             R"(\p{N}{1,3})",
+             "[\xE4\xB8\x80-\xE9\xBE\xA5\xE3\x81\x80-\xE3\x82\x9F\xE3\x82\xA0-\xE3\x83\xBF]+",
+             R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|)"
+             R"([^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|)"
+             R"(\s*[\r\n]+|\s+(?!\S)|\s+)"}});
     add({"falcon"}, {.patterns = {R"([\p{P}\$\+<=>\^~\|`]+)", gpt2, three}});
     add({"default"}, {.patterns = {R"([\p{P}\$\+<=>\^~\|]+)", gpt2, numbers, three}});
     add({"deepseek-coder"},

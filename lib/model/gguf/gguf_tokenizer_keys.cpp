@@ -1,6 +1,7 @@
 // A tokenizer.json as the metadata of a GGUF file.
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -101,12 +102,35 @@ text::TokenizerPtr read_again(const GgufMetadata& keys) {
   return text::parse_tokenizer(gguf_tokenizer(file), kWho);
 }
 
+// Whether each token is what its own merges make of its bytes: then a piece that is a token is that
+// one anyway, and it does not matter whether the merges are asked.
+bool merges_make_all(const text::Tokenizer& own, const OrderedJson& json) {
+  auto bare = json;
+  bare["added_tokens"] = OrderedJson::array();
+  for (const char* part : {"normalizer", "post_processor"}) bare[part] = nullptr;
+  bare["pre_tokenizer"] = {{"type", "ByteLevel"},
+                           {"add_prefix_space", false},
+                           {"trim_offsets", true},
+                           {"use_regex", false}};
+  bare["model"]["ignore_merges"] = false;
+  const auto merged = text::parse_tokenizer(bare.dump(), kWho);
+  std::set<std::size_t> added;
+  for (const auto& token : json["added_tokens"]) added.insert(token["id"].get<std::size_t>());
+  for (const auto& [text, id] : json["model"]["vocab"].items()) {
+    const auto number = id.get<std::uint32_t>();
+    if (added.count(number) > 0) continue;
+    if (merged->encode(own.token(number)) != std::vector<std::uint32_t>{number}) return false;
+  }
+  return true;
+}
+
 // Llama.cpp's name for how the text is split; empty: it has none.
-std::string split_of(const OrderedJson& json) {
+std::string split_of(const text::Tokenizer& own, const OrderedJson& json) {
   const auto parts = [](const OrderedJson& of) {
     return std::pair(of["pre_tokenizer"].dump(), of["model"].value("ignore_merges", false));
   };
   const auto asked = parts(json);
+  std::string alike;  // but for whether a piece that is a token stays one
   for (const auto& name : gguf_splits()) {
     // With a merge: what splits nothing that is merged is not written.
     const auto tried =
@@ -114,9 +138,11 @@ std::string split_of(const OrderedJson& json) {
                     {"tokenizer.ggml.tokens", std::vector<std::string>{"a", "b", "ab"}},
                     {"tokenizer.ggml.merges", std::vector<std::string>{"a b"}}},
                    name);
-    if (parts(OrderedJson::parse(read_again(tried)->json())) == asked) return name;
+    const auto found = parts(OrderedJson::parse(read_again(tried)->json()));
+    if (found == asked) return name;
+    if (alike.empty() && found.first == asked.first) alike = name;
   }
-  return {};
+  return !alike.empty() && merges_make_all(own, json) ? alike : "";
 }
 
 // Spaces, numbers, letters of many scripts, signs: where two ways to split part.
@@ -159,7 +185,10 @@ void expect_equal(const text::Tokenizer& own, const OrderedJson& json, const Ggu
     why = "the tokens around a text";
 }
 
-void put_ids(const text::Tokenizer& own, const GgufIds& ids, GgufMetadata& keys) {
+// The ends of a text in their order, behind the token that a text ends with; llama.cpp has keys for
+// three.
+void put_ids(const text::Tokenizer& own, const GgufIds& ids, GgufMetadata& keys,
+             std::string& remark) {
   const auto& around = own.text_template();
   const auto put = [&](const char* name, std::int64_t id) {
     if (id >= 0)
@@ -176,6 +205,9 @@ void put_ids(const text::Tokenizer& own, const GgufIds& ids, GgufMetadata& keys)
   std::erase(rest, first);
   if (!rest.empty()) put("eot", rest[0]);
   if (rest.size() > 1) put("eom", rest[1]);
+  if (rest.size() > 2)
+    remark = fmt::format("{} of the {} tokens that end a text have no key, and are left out",
+                         rest.size() - 2, rest.size() + 1);
   put("padding", ids.padding);
   keys.emplace_back("tokenizer.ggml.add_bos_token", !around.begin.empty());
   keys.emplace_back("tokenizer.ggml.add_eos_token", !around.end.empty());
@@ -195,7 +227,7 @@ GgufMetadata gguf_tokenizer_keys(const std::string& text, std::int64_t rows, con
   GgufMetadata keys = {{"tokenizer.ggml.model", std::string(of_bytes ? "gpt2" : "llama")},
                        {"tokenizer.ggml.tokens", list.texts},
                        {"tokenizer.ggml.token_type", list.types}};
-  put_ids(*own, ids, keys);
+  put_ids(*own, ids, keys, remark);
   auto compared = own;
   std::string why;
   if (of_bytes) {
@@ -205,14 +237,19 @@ GgufMetadata gguf_tokenizer_keys(const std::string& text, std::int64_t rows, con
       merges.push_back(left + ' ' + right);
     }
     keys.emplace_back("tokenizer.ggml.merges", merges);
-    const auto split = merges.empty() ? "gpt-2" : split_of(json);
-    if (split.empty()) no_form("how it splits a text");
+    const auto split = merges.empty() ? "gpt-2" : split_of(*own, json);
+    if (split.empty())
+      no_form(
+          fmt::format("how it splits a text: llama.cpp has no name for the pre-tokenizer {}{}",
+                      json["pre_tokenizer"].dump(),
+                      json["model"].value("ignore_merges", false) ? " with ignore_merges" : ""));
     keys = with_split(std::move(keys), split);
     if (!json["normalizer"].is_null()) {
       auto bare = json;
       bare["normalizer"] = nullptr;
       compared = text::parse_tokenizer(bare.dump(), kWho);
-      remark = "the tokenizer's normalizer is left out, as in every GGUF file";
+      remark += remark.empty() ? "" : "; ";
+      remark += "the tokenizer's normalizer is left out, as in every GGUF file";
     }
     expect_equal(*compared, json, keys, why);
   } else {

@@ -146,6 +146,28 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(tiny::train(folder / "a", job) == train::Outcome::finished);
   DOCTEST_CHECK(tiny::train(folder / "a", job) == train::Outcome::was_finished);
   DOCTEST_CHECK(tiny::train(folder / "b", job, 20) == train::Outcome::stopped);
+  {
+    // Not finished, it is its base with the best terms so far, or with those of a checkpoint.
+    auto run = train::prepare(job);
+    run.model = model::load(folder / "b").model;
+    const auto seen = tiny::losses(folder / "b", "valid_loss");
+    DOCTEST_CHECK(train::validate(run).totals.loss() ==
+                  doctest::Approx(*std::min_element(seen.begin(), seen.end())).epsilon(1e-5));
+    const auto base = model::load(folder / "base");
+    const auto step = model::load(folder / "b/step-20");
+    DOCTEST_CHECK(step.folder == folder / "b/step-20");
+    DOCTEST_CHECK_FALSE((step.fingerprint == base.fingerprint));
+    const auto why = [&] { return thrown([&] { model::load(folder / "b"); }).text; };
+    std::filesystem::rename(folder / "base", folder / "elsewhere");
+    DOCTEST_CHECK(why().find("which is not there; run this where train was run") !=
+                  std::string::npos);
+    auto other = job;
+    other.from = "", other.recipe.lora = {}, other.recipe.steps = 1;
+    tiny::train(folder / "base", other);
+    DOCTEST_CHECK(why().find("which is another model now") != std::string::npos);
+    std::filesystem::remove_all(folder / "base");
+    std::filesystem::rename(folder / "elsewhere", folder / "base");
+  }
   DOCTEST_CHECK(tiny::train(folder / "b", job) == train::Outcome::finished);
   DOCTEST_CHECK(tiny::files(folder / "a") == tiny::files(folder / "b"));
   // No weights of a model: an adapter of both layers' four matrices.
