@@ -22,6 +22,7 @@ const std::vector<const Family*>& families() {
     list.push_back(&opt_family());
     list.push_back(&gpt_neo_family());
     for (const Family* family : gemma_families()) list.push_back(family);
+    list.push_back(&phi_family());
     return list;
   }();
   return all;

@@ -113,6 +113,7 @@ std::string bare_name(const Family& family, const std::string& tensor);
 const Family& gpt2_family();
 std::vector<const Family*> llama_families();
 const Family& neox_family();
+const Family& phi_family();
 const Family& opt_family();
 const Family& gpt_neo_family();
 std::vector<const Family*> gemma_families();

@@ -50,6 +50,29 @@ nn::ModelOptions mistral_options(const ConfigKeys& keys) {
   return options;
 }
 
+// Ministral 3: YaRN, and queries times 1 + beta ln(1 + floor(p / trained)) at position p, which is 1
+// in the length of training: more tokens are refused.
+nn::ModelOptions ministral3_options(const ConfigKeys& keys) {
+  constexpr std::int64_t kTrained = 16384;
+  auto options = gated_options(keys, {.context = 262144, .d_head = 128, .epsilon = 1e-5});
+  auto& transformer = options.transformer;
+  transformer.kv_heads = keys.whole("num_key_value_heads", 8);
+  if (transformer.kv_heads == options.shape.heads) transformer.kv_heads = 0;
+  const auto given = keys.object("rope_parameters");
+  if (!keys.has("rope_parameters")) {
+    auto& rope = transformer.rope;
+    rope.theta = 1e6, rope.scaling = "yarn", rope.factor = 16, rope.trained = kTrained;
+    rope.length = 1;
+  }
+  const double beta = keys.has("rope_parameters") ? given.number("llama_4_scaling_beta", 0) : 0.1;
+  if (beta != 0)
+    transformer.context =
+        std::min(transformer.context, given.whole("original_max_position_embeddings", kTrained));
+  if (const auto window = keys.whole("sliding_window", 0); window > 0)
+    transformer.attention_window = {window};
+  return options;
+}
+
 void mistral_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   put_gated(options, config);
   const auto& windows = options.transformer.attention_window;

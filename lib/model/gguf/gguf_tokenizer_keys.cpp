@@ -102,30 +102,42 @@ text::TokenizerPtr read_again(const GgufMetadata& keys) {
   return text::parse_tokenizer(gguf_tokenizer(file), kWho);
 }
 
-// Whether each token is what its own merges make of its bytes: then a piece that is a token is that
+// Whether each token is what the merges make of its characters: then a piece that is a token is that
 // one anyway, and it does not matter whether the merges are asked.
-bool merges_make_all(const text::Tokenizer& own, const OrderedJson& json) {
-  auto bare = json;
-  bare["added_tokens"] = OrderedJson::array();
-  for (const char* part : {"normalizer", "post_processor"}) bare[part] = nullptr;
-  bare["pre_tokenizer"] = {{"type", "ByteLevel"},
-                           {"add_prefix_space", false},
-                           {"trim_offsets", true},
-                           {"use_regex", false}};
-  bare["model"]["ignore_merges"] = false;
-  const auto merged = text::parse_tokenizer(bare.dump(), kWho);
-  std::set<std::size_t> added;
-  for (const auto& token : json["added_tokens"]) added.insert(token["id"].get<std::size_t>());
-  for (const auto& [text, id] : json["model"]["vocab"].items()) {
-    const auto number = id.get<std::uint32_t>();
-    if (added.count(number) > 0) continue;
-    if (merged->encode(own.token(number)) != std::vector<std::uint32_t>{number}) return false;
+bool merges_make_all(const OrderedJson& json) {
+  std::unordered_map<std::string, std::size_t> ranks;  // "left right": a name has no space
+  for (const auto& merge : json["model"]["merges"]) {
+    const auto [left, right] = sides(merge);
+    ranks.emplace(left + ' ' + right, ranks.size());
+  }
+  std::set<std::string> added;
+  for (const auto& token : json["added_tokens"]) added.insert(token["content"].get<std::string>());
+  for (const auto& item : json["model"]["vocab"].items()) {
+    if (added.count(item.key()) > 0) continue;
+    std::vector<std::string> parts;
+    for (const char byte : item.key()) {
+      const bool inside = (static_cast<unsigned char>(byte) & 0xC0U) == 0x80;
+      if (inside && !parts.empty())
+        parts.back() += byte;
+      else
+        parts.emplace_back(1, byte);
+    }
+    while (parts.size() > 1) {
+      std::size_t best = ranks.size(), at = 0;
+      for (std::size_t i = 0; i + 1 < parts.size(); ++i)
+        if (const auto found = ranks.find(parts[i] + ' ' + parts[i + 1]);
+            found != ranks.end() && found->second < best)
+          best = found->second, at = i;
+      if (best == ranks.size()) return false;
+      parts[at] += parts[at + 1];
+      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    }
   }
   return true;
 }
 
 // Llama.cpp's name for how the text is split; empty: it has none.
-std::string split_of(const text::Tokenizer& own, const OrderedJson& json) {
+std::string split_of(const OrderedJson& json) {
   const auto parts = [](const OrderedJson& of) {
     return std::pair(of["pre_tokenizer"].dump(), of["model"].value("ignore_merges", false));
   };
@@ -142,7 +154,7 @@ std::string split_of(const text::Tokenizer& own, const OrderedJson& json) {
     if (found == asked) return name;
     if (alike.empty() && found.first == asked.first) alike = name;
   }
-  return !alike.empty() && merges_make_all(own, json) ? alike : "";
+  return !alike.empty() && merges_make_all(json) ? alike : "";
 }
 
 // Spaces, numbers, letters of many scripts, signs: where two ways to split part.
@@ -237,7 +249,7 @@ GgufMetadata gguf_tokenizer_keys(const std::string& text, std::int64_t rows, con
       merges.push_back(left + ' ' + right);
     }
     keys.emplace_back("tokenizer.ggml.merges", merges);
-    const auto split = merges.empty() ? "gpt-2" : split_of(*own, json);
+    const auto split = merges.empty() ? "gpt-2" : split_of(json);
     if (split.empty())
       no_form(
           fmt::format("how it splits a text: llama.cpp has no name for the pre-tokenizer {}{}",

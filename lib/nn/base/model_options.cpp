@@ -84,7 +84,7 @@ void TransformerOptions::fields(core::FieldList& f) {
     {"learned", "sinusoidal", "rope", "alibi", "none"});
   f("context", context, "learned positions: most tokens of a row").between(1, kMostTokens);
   f("norm", norm, "where each sub-layer has its norm",
-    {"pre", "post", "sublayer", "sandwich", "parallel"});
+    {"pre", "post", "sublayer", "sandwich", "parallel", "parallel-one"});
   f("final-norm", final_norm, "one more norm after the last layer, but with --norm post");
   f("activation", activation, "of the feed-forward networks",
     {"gelu", "gelu-exact", "relu", "silu"});

@@ -6,6 +6,11 @@
 #include "nn/ops/tiled_attend.h"
 
 namespace nn {
+namespace {
+
+constexpr const char* kParallelOne = "parallel-one";
+
+}  // namespace
 
 FeedForward::FeedForward(const ShapeOptions& shape, Activation activation, bool bias, bool gated)
     : activation_(activation), gated_(gated), dropout_(shape.activation_dropout) {
@@ -31,9 +36,9 @@ NormPlace parse_norm_place(const std::string& name) {
   if (name == "post") return NormPlace::post;
   if (name == "sublayer") return NormPlace::sublayer;
   if (name == "sandwich") return NormPlace::sandwich;
-  if (name == "parallel") return NormPlace::parallel;
+  if (name == "parallel" || name == kParallelOne) return NormPlace::parallel;
   core::fail(core::Code::bad_config,
-             "norm: '{}' is none of pre, post, sublayer, sandwich, parallel", name);
+             "norm: '{}' is none of pre, post, sublayer, sandwich, parallel, parallel-one", name);
 }
 
 Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source,
@@ -62,7 +67,7 @@ Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool 
         "cross", std::make_shared<CrossAttention>(shape.d_model, shape.heads, options.bias,
                                                   shape.attention_dropout));
   }
-  ln_2_ = norm("ln_2");
+  ln_2_ = options.norm == kParallelOne ? ln_1_ : norm("ln_2");
   if (memory != nullptr)
     memory_ = register_module("memory", std::move(memory));
   else
