@@ -126,7 +126,11 @@ StoredConfig parse_config_of(const std::string& folder) {
     stored.json = core::read_json(stored.path, kConfigLimit);
   }
   stored.config = parse_config(stored.json, stored.path);
-  if (stored.config.part) stored.json = text_config(stored.json);
+  if (stored.config.part) {
+    nn::say(fmt::format("{}: the part that reads texts is taken, that of images is left out",
+                        stored.path));
+    stored.json = text_config(stored.json);
+  }
   return stored;
 }
 

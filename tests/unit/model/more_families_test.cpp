@@ -10,6 +10,7 @@
 #include "model/folder.h"
 #include "model/model_config.h"
 #include "nll_of.h"
+#include "nn/base/runtime.h"
 #include "slow_transformer.h"
 #include "small_models.h"
 
@@ -253,7 +254,14 @@ DOCTEST_TEST_CASE("gemma3: the text's part of a model that sees images") {
     form.inverse.assign(kLayers, plain_angles(50));
     form.inverse[2] = plain_angles(1000);
     for (auto& angle : form.inverse[2]) angle /= 8;
+    std::vector<std::string> said;
+    const auto threads = at::get_num_threads();
+    nn::start(threads, 1, [&](const std::string& line) { said.push_back(line); });
     check(made, form, "gemma3_text");
+    nn::start(threads, 1);
+    DOCTEST_REQUIRE(!said.empty());
+    DOCTEST_CHECK(said[0].find("config.json: the part that reads texts is taken, that of images "
+                               "is left out") != std::string::npos);
     // A tensor of no part is still told.
     made.tensors["language_model.model.layers.0.more.weight"] = torch::randn({2});
     const TemporaryFolder folder;
