@@ -47,12 +47,16 @@ what_runs() {
 }
 
 @test "your-model: a model and a text, with every memory, trained on and given back" {
-  for program in model tokenize train eval-ppl build-datastore sample; do needs "$program"; done
+  for program in model tokenize train eval-ppl build-datastore build-ngrams sample score; do needs "$program"; done
+  command -v jq >/dev/null || skip "jq is not there"
   export OMP_NUM_THREADS=1
   make -s -C "$root/examples/your-model" OUT="$PWD/out" BIN="$BIN" >shown
-  [ "$(wc -l <out/table.tsv)" -eq 6 ]
+  [ "$(wc -l <out/table.tsv)" -eq 8 ]
   # A text's own words help by far, here where the model knows none.
-  awk -F '\t' 'NR > 1 { p[NR] = $2 } END { exit !(p[3] < p[2] / 2 && p[4] < p[2] / 2 && p[6] < p[2] / 2) }' out/table.tsv
+  awk -F '\t' 'NR > 1 { p[NR] = $2 } END { exit !(p[3] < p[2] / 2 && p[4] < p[2] / 2 && p[6] < p[2] / 2 && p[8] < p[2] / 2) }' out/table.tsv
+  [ "$(wc -l <out/questions.tsv)" -eq 5 ]
+  # Words of the notes, which the model gives next to nothing.
+  awk -F '\t' 'NR > 1 { p[NR] = $4 } END { exit !(p[3] > p[2] && p[4] > p[2] && p[5] > p[2]) }' out/questions.tsv
   python3 -c 'import json, sys; assert json.loads(open(sys.argv[1]).readline())["citations"]' out/cited.jsonl
   [ "$(model info --json out/exported | field family)" = llama ]
   eval-ppl -q -m out/trime --json out/test.shard.zst >ours

@@ -37,7 +37,7 @@ made() { # NAME...: their folders, as hf_families.py takes them
 }
 
 @test "sample without chance goes on as transformers' generate does, one text or several" {
-  names=(llama llama_yarn mistral qwen2 qwen3 olmo2 gpt_neox opt phi3 gpt_neo gemma gemma2 gemma3_text)
+  names=(llama llama_yarn mistral qwen2 qwen3 olmo2 gpt_neox opt phi3 phi3_longrope phi ministral3 gpt_neo gemma gemma2 gemma3_text)
   # shellcheck disable=SC2086  # a word an id
   peer generate "$(made "${names[@]}")" 16 $ids >expected
   printf '%s\n%s\nA dog\n' "$text" "$text" >prompts
@@ -78,7 +78,7 @@ END
 }
 
 @test "transformers loads what train wrote: a family's goes on as that family, a shape of Llama's is a Llama" {
-  names=(llama mistral_wide qwen2 qwen3 olmo2 gpt_neox opt phi3 gpt_neo gemma gemma2 gemma3_text)
+  names=(llama mistral_wide qwen2 qwen3 olmo2 gpt_neox opt phi3 phi3_longrope phi ministral3 gpt_neo gemma gemma2 gemma3_text)
   for name in "${names[@]}"; do
     train --from "made/$name" --segment 8 --batch 1 --steps 2 --lr 1e-9 -o "on_$name" text.shard.zst
   done
@@ -88,7 +88,7 @@ END
   # shellcheck disable=SC2086  # a word an id
   peer loss "$(printf ',on_%s' "${names[@]}" nothing | cut -c2-)" $ids >losses
   cat losses
-  [ "$(cut -d ' ' -f 2 losses | tr '\n' ' ')" = 'LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM Olmo2ForCausalLM GPTNeoXForCausalLM OPTForCausalLM Phi3ForCausalLM GPTNeoForCausalLM GemmaForCausalLM Gemma2ForCausalLM Gemma3ForCausalLM LlamaForCausalLM ' ]
+  [ "$(cut -d ' ' -f 2 losses | tr '\n' ' ')" = 'LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM Olmo2ForCausalLM GPTNeoXForCausalLM OPTForCausalLM Phi3ForCausalLM Phi3ForCausalLM PhiForCausalLM Ministral3ForCausalLM GPTNeoForCausalLM GemmaForCausalLM Gemma2ForCausalLM Gemma3ForCausalLM LlamaForCausalLM ' ]
   i=0
   for name in "${names[@]}" nothing; do
     i=$((i + 1))

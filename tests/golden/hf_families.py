@@ -63,6 +63,28 @@ KINDS = {
     "gpt_neox_one_by_one": ("gpt_neox", dict(use_parallel_residual=False, attention_bias=False, hidden_act="relu", num_attention_heads=2)),
     "opt": ("opt", dict(ffn_dim=24)),
     "phi3": ("phi3", dict(sliding_window=5, original_max_position_embeddings=64)),
+    "phi3_longrope": (
+        "phi3",
+        dict(
+            original_max_position_embeddings=64,
+            max_position_embeddings=128,
+            rope_parameters=dict(
+                rope_type="longrope", rope_theta=500.0, short_factor=[1.0, 1.5, 2.0, 3.0], long_factor=[2.0, 4.0, 8.0, 9.0]
+            ),
+        ),
+    ),
+    "phi": ("phi", dict(rope_parameters=dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=0.5))),
+    "ministral3": (
+        "ministral3",
+        dict(
+            head_dim=8,
+            max_position_embeddings=128,
+            rope_parameters=dict(
+                rope_type="yarn", rope_theta=500.0, factor=4.0, original_max_position_embeddings=64, beta_fast=32.0,
+                beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1,
+            ),
+        ),
+    ),
     "gpt_neo": ("gpt_neo", dict(attention_types=[[["global", "local"], 1]], window_size=5, intermediate_size=24)),
     "gemma": ("gemma", dict(head_dim=6)),
     "gemma2": (
@@ -87,7 +109,7 @@ KINDS = {
 
 SMALL = dict(hidden_size=8, intermediate_size=10, vocab_size=64)
 # Their heads are as wide as hidden_size says: two wide enough to turn.
-OLD = ["gpt_neox", "opt", "phi3", "gpt_neo"]
+OLD = ["gpt_neox", "opt", "phi3", "phi3_longrope", "phi", "gpt_neo"]
 
 
 def ids_of(words):
@@ -130,7 +152,7 @@ def random_model(name, **changes):
     family, options = KINDS[name]
     torch.manual_seed(7)
     if name in OLD:
-        changes = dict(num_attention_heads=2, num_key_value_heads=1 if name == "phi3" else 2) | changes
+        changes = dict(num_attention_heads=2, num_key_value_heads=1 if name.startswith("phi3") else 2) | changes
     config = AutoConfig.for_model(family, **(SHAPE | options | changes))
     model = AutoModelForCausalLM.from_config(config)
     with torch.no_grad():

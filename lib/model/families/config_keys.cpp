@@ -87,6 +87,18 @@ std::vector<std::int64_t> ConfigKeys::wholes(const char* key) const {
   return all;
 }
 
+std::vector<double> ConfigKeys::numbers(const char* key) const {
+  std::vector<double> all;
+  if (!has(key)) return all;
+  const core::Json& list = object_[key];
+  if (!list.is_array()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
+  for (const auto& item : list) {
+    if (!item.is_number()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
+    all.push_back(item.get<double>());
+  }
+  return all;
+}
+
 std::vector<std::string> ConfigKeys::repeated_texts(const char* key) const {
   std::vector<std::string> all;
   if (!has(key)) return all;

@@ -26,6 +26,7 @@ class ConfigKeys {
   /// Of [[["a", "b"], 2], ...] "a", "b", "a", "b", ...; empty: not there.
   std::vector<std::string> repeated_texts(const char* key) const;
   std::vector<std::int64_t> wholes(const char* key) const;  ///< empty: not there
+  std::vector<double> numbers(const char* key) const;       ///< empty: not there
   ConfigKeys object(const char* key) const;                 ///< empty: not there
   std::int64_t required(const char* key) const;
   /// Nn's name for an activation.

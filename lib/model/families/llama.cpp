@@ -50,26 +50,14 @@ nn::ModelOptions mistral_options(const ConfigKeys& keys) {
   return options;
 }
 
-// Ministral 3: YaRN, and queries times 1 + beta ln(1 + floor(p / trained)) at position p, which is 1
-// in the length of training: more tokens are refused.
+// Ministral 3: Mistral with YaRN, and queries that grow with their place (RopeOptions::query_growth).
 nn::ModelOptions ministral3_options(const ConfigKeys& keys) {
-  constexpr std::int64_t kTrained = 16384;
+  if (!keys.has("rope_parameters") && !keys.has("rope_scaling"))
+    keys.unsupported("rope_parameters", "null");
   auto options = gated_options(keys, {.context = 262144, .d_head = 128, .epsilon = 1e-5});
-  auto& transformer = options.transformer;
-  transformer.kv_heads = keys.whole("num_key_value_heads", 8);
-  if (transformer.kv_heads == options.shape.heads) transformer.kv_heads = 0;
-  const auto given = keys.object("rope_parameters");
-  if (!keys.has("rope_parameters")) {
-    auto& rope = transformer.rope;
-    rope.theta = 1e6, rope.scaling = "yarn", rope.factor = 16, rope.trained = kTrained;
-    rope.length = 1;
-  }
-  const double beta = keys.has("rope_parameters") ? given.number("llama_4_scaling_beta", 0) : 0.1;
-  if (beta != 0)
-    transformer.context =
-        std::min(transformer.context, given.whole("original_max_position_embeddings", kTrained));
+  options.transformer.rope.query_growth = query_growth_of(keys);
   if (const auto window = keys.whole("sliding_window", 0); window > 0)
-    transformer.attention_window = {window};
+    options.transformer.attention_window = {window};
   return options;
 }
 
@@ -234,7 +222,9 @@ nn::ModelOptions phi3_options(const ConfigKeys& keys) {
 void phi3_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   mistral_keys(options, config);
   config["resid_pdrop"] = options.shape.dropout;
-  config["original_max_position_embeddings"] = options.transformer.context;
+  const auto& rope = options.transformer.rope;
+  config["original_max_position_embeddings"] =
+      rope.scaling == "longrope" ? rope.trained : options.transformer.context;
   config["pad_token_id"] = nullptr;  // else an id that a small vocabulary does not have
 }
 
@@ -273,7 +263,9 @@ std::vector<const Family*> llama_families() {
     }
     return made;
   }();
-  return {&llama, &mistral, &qwen2, &qwen3, &olmo2, &phi3, &olmo3, &smollm3, &granite};
+  static const Family ministral3 =
+      gated_family("ministral3", "Ministral3ForCausalLM", ministral3_options, mistral_keys);
+  return {&llama, &mistral, &qwen2, &qwen3, &olmo2, &phi3, &olmo3, &smollm3, &granite, &ministral3};
 }
 
 }  // namespace model

@@ -3,11 +3,13 @@
 #include <cmath>
 
 #include "model/families/layer_types.h"
+#include "nn/layers/positions.h"
 
 namespace model {
 namespace {
 
 constexpr const char* kLocalTheta = "rope_local_base_freq";
+constexpr const char* kQueryGrowth = "llama_4_scaling_beta";
 
 // What yarn multiplies turned queries and keys by, where no key says it: of two weights of its
 // logarithm the quotient (DeepSeek-V2), where both are there and not 0.
@@ -17,7 +19,26 @@ double yarn_length(const ConfigKeys& scaling, double factor) {
   return above != 0 && below != 0 ? of(above) / of(below) : of(1);
 }
 
+// LongRoPE (Ding et al. 2024). What turned queries and keys are multiplied by follows, where no key
+// says it, from how many times as long as in training a row may be.
+void read_longrope(const ConfigKeys& scaling, std::int64_t context, nn::RopeOptions& rope) {
+  const double times =
+      scaling.number("factor", static_cast<double>(context) / static_cast<double>(rope.trained));
+  const double usual =
+      times > 1 ? std::sqrt(1 + std::log(times) / std::log(static_cast<double>(rope.trained))) : 1;
+  const double length = scaling.number("attention_factor", usual);
+  if (length <= 0) scaling.unsupported("attention_factor", "a number that is not above 0");
+  rope.length = length == 1 ? 0 : length;
+  rope.factors = scaling.numbers("short_factor");
+  rope.long_factors = scaling.numbers("long_factor");
+}
+
 }  // namespace
+
+double query_growth_of(const ConfigKeys& keys) {
+  const char* const name = keys.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  return keys.object(name).number(kQueryGrowth, 0);
+}
 
 double local_theta_of(const ConfigKeys& keys, double otherwise) {
   const ConfigKeys local = keys.object("rope_parameters").object(kSlidingLayer);
@@ -33,12 +54,14 @@ nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double the
   nn::RopeOptions rope;
   rope.theta = scaling.number("rope_theta", keys.number("rope_theta", theta));
   rope.share = scaling.number("partial_rotary_factor", keys.number("partial_rotary_factor", share));
-  const auto type = scaling.text("rope_type", scaling.text("type", "default"));
+  auto type = scaling.text("rope_type", scaling.text("type", "default"));
+  if (type == "su") type = "longrope";  // as Phi-3's first files call it
   if (type == "default") return rope;
-  if (type != "linear" && type != "dynamic" && type != "llama3" && type != "yarn")
+  if (type != "linear" && type != "dynamic" && type != "llama3" && type != "yarn" &&
+      type != "longrope")
     keys.unsupported(name, "type \"" + type + "\"");
   rope.scaling = type;
-  rope.factor = scaling.number("factor", rope.factor);
+  if (type != "longrope") rope.factor = scaling.number("factor", rope.factor);
   if (type == "linear") return rope;
   if (type == "dynamic") {
     rope.trained = context;  // transformers takes no other length for it
@@ -46,6 +69,11 @@ nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double the
   }
   rope.trained = scaling.whole("original_max_position_embeddings",
                                keys.whole("original_max_position_embeddings", context));
+  if (rope.trained < 1) keys.unsupported("original_max_position_embeddings", "a number below 1");
+  if (type == "longrope") {
+    read_longrope(scaling, context, rope);
+    return rope;
+  }
   if (type == "llama3") {
     rope.low = scaling.number("low_freq_factor", rope.low);
     rope.high = scaling.number("high_freq_factor", rope.high);
@@ -68,7 +96,7 @@ void put_rope(const nn::RopeOptions& rope, core::OrderedJson& config) {
   core::OrderedJson scaling;
   if (rope.scaling != "none") {
     scaling["rope_type"] = rope.scaling;
-    scaling["factor"] = rope.factor;
+    if (rope.scaling != "longrope") scaling["factor"] = rope.factor;
   }
   if (rope.scaling == "llama3") {
     scaling["low_freq_factor"] = rope.low;
@@ -79,7 +107,13 @@ void put_rope(const nn::RopeOptions& rope, core::OrderedJson& config) {
     scaling["beta_fast"] = rope.fast_beta;
     if (rope.length > 0) scaling["attention_factor"] = rope.length;
   }
-  if (rope.scaling == "llama3" || rope.scaling == "yarn")
+  if (rope.scaling == "longrope") {
+    scaling["short_factor"] = rope.factors;
+    scaling["long_factor"] = rope.long_factors;
+    scaling["attention_factor"] = nn::rope_length(rope);
+  }
+  if (rope.query_growth > 0) scaling[kQueryGrowth] = rope.query_growth;
+  if (rope.scaling == "llama3" || rope.scaling == "yarn" || rope.scaling == "longrope")
     scaling["original_max_position_embeddings"] = rope.trained;
   config["rope_scaling"] = scaling;
 }

@@ -17,6 +17,9 @@ nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double the
 /// Gemma 3's: the base of the angles in layers with a window. Throws as rope_of().
 double local_theta_of(const ConfigKeys& keys, double otherwise);
 
+/// Ministral 3's: RopeOptions::query_growth.
+double query_growth_of(const ConfigKeys& keys);
+
 /// In the fourth version's form, which both read.
 void put_rope(const nn::RopeOptions& rope, core::OrderedJson& config);
 

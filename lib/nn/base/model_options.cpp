@@ -53,7 +53,7 @@ void RopeOptions::fields(core::FieldList& f) {
   f("rope-theta", theta, "rope: base of the angles").at_least(1).at_most(1e12);
   f("rope-share", share, "rope: share of a head's width that turns").above(0).at_most(1);
   f("rope-scaling", scaling, "rope: how rows longer than --rope-trained are reached",
-    {"none", "linear", "dynamic", "llama3", "yarn"});
+    {"none", "linear", "dynamic", "llama3", "yarn", "longrope"});
   f("rope-factor", factor, "--rope-scaling: times as long as --rope-trained")
       .at_least(1)
       .at_most(1e6);
@@ -66,6 +66,12 @@ void RopeOptions::fields(core::FieldList& f) {
   f("rope-fast", fast_beta, "yarn: as --rope-high").above(0).at_most(1e6);
   f("rope-length", length,
     "rope: what turned queries and keys are multiplied by; 0: 1, yarn: 1 + ln(factor) / 10")
+      .between(0, 1e6);
+  f("rope-factors", factors, "longrope: what the angle of each pair is divided by")
+      .between(1e-6, 1e9);
+  f("rope-long-factors", long_factors, "longrope: the same of longer rows, which are refused here")
+      .between(1e-6, 1e9);
+  f("rope-query-growth", query_growth, "with rows behind --rope-trained, which are refused here")
       .between(0, 1e6);
   f("rope-skip", skip, "rope: each so-manieth layer turns nothing; 0: all turn")
       .between(0, 1 << 14);

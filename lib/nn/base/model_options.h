@@ -48,7 +48,13 @@ struct RopeOptions {
   std::int64_t trained = 8192;           ///< tokens of a row before scaling
   double low = 1, high = 4;              ///< llama3: turns in `trained` tokens where scaling ends
   double slow_beta = 1, fast_beta = 32;  ///< yarn: the same
-  double length = 0;      ///< of turned queries and keys; 0: 1, or what yarn makes it
+  double length = 0;  ///< of turned queries and keys; 0: 1, or what yarn makes it
+  /// longrope: what the angle of each pair is divided by; and of rows of more than `trained` tokens,
+  /// which are refused here and read by others.
+  std::vector<double> factors, long_factors;
+  /// b: queries at p are multiplied by 1 + b ln(1 + floor(p / trained)), which is 1 in rows of
+  /// `trained` tokens; longer ones are refused (Ministral 3).
+  double query_growth = 0;
   std::int64_t skip = 0;  ///< each so-manieth layer turns nothing (SmolLM 3); 0: all turn
   /// Of layers with a window, which nothing scales (Gemma 3); 0: as theirs.
   double local_theta = 0;

@@ -127,8 +127,10 @@ torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Sight>& sig
 
 std::optional<std::int64_t> BlockStack::context() const {
   if (positions_ == Positions::learned) return options_.context;
-  if (positions_ == Positions::rope && options_.rope.scaling == "dynamic")
-    return options_.rope.trained;
+  const auto& rope = options_.rope;
+  const bool bounded =
+      rope.scaling == "dynamic" || rope.scaling == "longrope" || rope.query_growth > 0;
+  if (positions_ == Positions::rope && bounded) return rope.trained;
   return std::nullopt;
 }
 

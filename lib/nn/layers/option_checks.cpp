@@ -33,6 +33,13 @@ void check_positions(const ShapeOptions& shape, const TransformerOptions& option
   if (heads.rotated == 0)
     fail(Code::bad_config, "rope-share: {} of a head of {} is nothing", options.rope.share,
          heads.width);
+  const auto& rope = options.rope;
+  for (const auto& [name, factors] : {std::pair("rope-factors", &rope.factors),
+                                      std::pair("rope-long-factors", &rope.long_factors)})
+    if (const auto pairs = rope.scaling == "longrope" ? heads.rotated / 2 : 0;
+        std::ssize(*factors) != pairs)
+      fail(Code::bad_config, "{}: {} numbers, where heads of {} and --rope-scaling {} have {}",
+           name, factors->size(), heads.rotated, rope.scaling, pairs);
   if (options.rope.high <= options.rope.low)
     fail(Code::bad_config, "rope-high: {} is not above rope-low {}", options.rope.high,
          options.rope.low);

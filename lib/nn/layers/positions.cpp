@@ -41,6 +41,9 @@ std::vector<double> rope_frequencies(const RopeOptions& rope, std::int64_t d) {
       frequencies[i] *= share + (1 - share) / rope.factor;
     }
   };
+  if (rope.scaling == "longrope")
+    for (std::size_t i = 0; i < std::min(frequencies.size(), rope.factors.size()); ++i)
+      frequencies[i] /= rope.factors[i];
   if (rope.scaling == "linear") blend([](std::size_t) { return 0.0; });
   if (rope.scaling == "llama3")
     blend([&](std::size_t i) {

@@ -29,6 +29,8 @@ torch::Tensor sinusoids(const torch::Tensor& positions, std::int64_t d);
 ///           than `low`, between them a mean in proportion to the turns (Llama 3.1)
 ///   yarn    the same in proportion to i, between the pairs that make `fast_beta` and `slow_beta`
 ///           turns, rounded outwards (Peng et al. 2023)
+///   longrope  w_i / factors[i] in rows of up to `trained` tokens; a longer one would have
+///           long_factors, and is refused (Ding et al. 2024)
 std::vector<double> rope_frequencies(const RopeOptions& rope, std::int64_t d);
 /// Whether layers that see a window of so many tokens (0: all) have angles of their own.
 bool turns_locally(const RopeOptions& rope, std::int64_t window);

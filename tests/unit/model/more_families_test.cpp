@@ -216,6 +216,151 @@ DOCTEST_TEST_CASE("yarn: what turned rows are multiplied by has two weights, or 
   }
 }
 
+DOCTEST_TEST_CASE("longrope: the factors of rows as long as in training, and no longer ones") {
+  Folder made("llama", {"input_layernorm", "post_attention_layernorm"});
+  const std::vector<double> factors = {1, 1.5, 2.25, 4};
+  made.config["original_max_position_embeddings"] = 40;
+  made.config["rope_scaling"] = {
+      {"type", "su"}, {"short_factor", factors}, {"long_factor", {1, 2, 8, 16}}};
+  auto form = usual_form();
+  for (auto& layer : form.inverse)
+    for (std::size_t i = 0; i < factors.size(); ++i) layer[i] /= factors[i];
+  form.length.assign(kLayers, std::sqrt(1 + std::log(64. / 40) / std::log(40.)));
+  check(made, form, "llama");
+  made.config["rope_scaling"]["attention_factor"] = 1.5;
+  form.length.assign(kLayers, 1.5);
+  check(made, form, "llama");
+  const TemporaryFolder folder;
+  made.write(folder / "m");
+  DOCTEST_CHECK(model::load(folder / "m").model->architecture->context() == 40);
+  made.config["rope_scaling"]["short_factor"] = {1, 2};
+  made.write(folder / "m");
+  expect_error(Code::bad_config, "rope-factors: 2 numbers", [&] { model::load(folder / "m"); });
+}
+
+DOCTEST_TEST_CASE("ministral3: YaRN in the length of training, where queries do not grow") {
+  Folder made("ministral3", {"input_layernorm", "post_attention_layernorm"});
+  made.config.erase("rope_theta");
+  made.config["rope_parameters"] = {{"rope_type", "yarn"},
+                                    {"rope_theta", 1000.0},
+                                    {"factor", 8.0},
+                                    {"original_max_position_embeddings", 40},
+                                    {"beta_fast", 4.0},
+                                    {"beta_slow", 1.0},
+                                    {"mscale", 1.0},
+                                    {"mscale_all_dim", 1.0},
+                                    {"llama_4_scaling_beta", 0.1}};
+  auto form = usual_form();
+  form.inverse.assign(kLayers, yarn_angles(1000, 8, 40, 4, 1));
+  check(made, form, "ministral3");
+  const TemporaryFolder folder;
+  made.write(folder / "m");
+  DOCTEST_CHECK(model::load(folder / "m").model->architecture->context() == 40);
+  expect_error(Code::bad_config, "rope_query_growth", [&] {
+    model::export_model(model::load(folder / "m"), {.family = "mistral"}, folder / "out");
+  });
+}
+
+DOCTEST_TEST_CASE(
+    "phi: one norm before both sub-layers, half of a head turned, biases everywhere") {
+  constexpr std::int64_t kTurned = kWidth / 2;
+  torch::manual_seed(5);
+  std::map<std::string, torch::Tensor> tensors;
+  const auto linear = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
+    tensors[name + ".weight"] = 0.3 * torch::randn({rows, columns});
+    tensors[name + ".bias"] = 0.3 * torch::randn({rows});
+  };
+  const auto norm = [&](const std::string& name) {
+    tensors[name + ".weight"] = 1 + 0.3 * torch::randn({kWide});
+    tensors[name + ".bias"] = 0.3 * torch::randn({kWide});
+  };
+  tensors["model.embed_tokens.weight"] = torch::randn({kWords, kWide});
+  for (int i = 0; i < 2; ++i) {
+    const std::string layer = "model.layers." + std::to_string(i) + ".";
+    norm(layer + "input_layernorm");
+    for (const char* name : {"q_proj", "k_proj", "v_proj", "dense"})
+      linear(layer + "self_attn." + name, kWide, kWide);
+    linear(layer + "mlp.fc1", kInner, kWide), linear(layer + "mlp.fc2", kWide, kInner);
+  }
+  norm("model.final_layernorm"), linear("lm_head", kWords, kWide);
+  core::Json config = {{"model_type", "phi"},         {"vocab_size", kWords},
+                       {"hidden_size", kWide},        {"intermediate_size", kInner},
+                       {"num_hidden_layers", 2},      {"num_attention_heads", kHeads},
+                       {"partial_rotary_factor", .5}, {"rope_theta", 1000.0},
+                       {"layer_norm_eps", 1e-5},      {"max_position_embeddings", 64}};
+  const TemporaryFolder folder;
+  const auto write = [&] {
+    std::filesystem::create_directories(folder / "m");
+    overwrite(folder / "m/config.json", core::dump(config));
+    core::Output out(folder / "m/model.safetensors");
+    model::write_safetensors(out, {tensors.begin(), tensors.end()});
+    out.commit();
+  };
+  write();
+  const auto at = [&](const std::string& name) { return tensors.at(name).to(torch::kFloat64); };
+  const auto of = [&](const std::string& name, const torch::Tensor& x) {
+    auto y = torch::zeros({x.size(0), at(name + ".bias").size(0)}, torch::kFloat64);
+    for (std::int64_t t = 0; t < x.size(0); ++t)
+      y[t] = at(name + ".weight").mv(x[t]) + at(name + ".bias");
+    return y;
+  };
+  const auto normed = [&](const std::string& name, const torch::Tensor& x) {
+    const auto centred = x - x.mean(-1, true);
+    return centred / (centred.square().mean(-1, true) + 1e-5).sqrt() * at(name + ".weight") +
+           at(name + ".bias");
+  };
+  const auto turned = [&](const torch::Tensor& x) {  // (T, width) of a head
+    auto y = x.clone();
+    for (std::int64_t t = 0; t < x.size(0); ++t)
+      for (std::int64_t i = 0; i < kTurned / 2; ++i) {
+        const double angle = static_cast<double>(t) * std::pow(1000., -2. * i / kTurned);
+        const auto a = x[t][i], b = x[t][i + kTurned / 2];
+        y[t][i] = a * std::cos(angle) - b * std::sin(angle);
+        y[t][i + kTurned / 2] = b * std::cos(angle) + a * std::sin(angle);
+      }
+    return y;
+  };
+  for (const std::int64_t n : {5, 17, 40}) {
+    const auto ids = some_ids(kWords, n);
+    auto x = at("model.embed_tokens.weight").index_select(0, ids);
+    for (int i = 0; i < 2; ++i) {
+      const std::string layer = "model.layers." + std::to_string(i) + ".";
+      const auto h = normed(layer + "input_layernorm", x);
+      const auto q = of(layer + "self_attn.q_proj", h), k = of(layer + "self_attn.k_proj", h),
+                 v = of(layer + "self_attn.v_proj", h);
+      std::vector<torch::Tensor> heads;
+      for (std::int64_t head = 0; head < kHeads; ++head) {
+        const auto part = [&](const torch::Tensor& all) {
+          return all.narrow(1, head * kWidth, kWidth);
+        };
+        auto scores = turned(part(q)).matmul(turned(part(k)).t()) / std::sqrt(double{kWidth});
+        scores = scores + torch::full({n, n}, -INFINITY, torch::kFloat64).triu(1);
+        heads.push_back(scores.softmax(-1).matmul(part(v)));
+      }
+      const auto inner = of(layer + "mlp.fc1", h);
+      const auto tanh =
+          (std::sqrt(2 / std::numbers::pi) * (inner + 0.044715 * inner.pow(3))).tanh();
+      x = x + of(layer + "self_attn.dense", torch::cat(heads, 1)) +
+          of(layer + "mlp.fc2", 0.5 * inner * (1 + tanh));
+    }
+    const auto rows = of("lm_head", normed("model.final_layernorm", x)).log_softmax(-1);
+    const auto expected =
+        -rows.narrow(0, 0, n - 1).gather(1, ids.slice(0, 1).unsqueeze(1)).view(-1);
+    const auto exact = model::load(folder / "m", torch::kCPU, torch::kFloat64);
+    const auto near = model::load(folder / "m");
+    DOCTEST_CHECK((nll_of(*exact.model, ids) - expected).abs().max().item<double>() < 1e-9);
+    DOCTEST_CHECK((nll_of(*near.model, ids) - expected).abs().max().item<double>() < 2e-4);
+  }
+  const auto near = model::load(folder / "m");
+  model::export_model(near, {}, folder / "again");
+  const auto again = model::load(folder / "again");
+  DOCTEST_CHECK(again.family == "phi");
+  DOCTEST_CHECK((again.fingerprint == near.fingerprint));
+  config["qk_layernorm"] = true;
+  write();
+  expect_error(Code::bad_config, "qk_layernorm", [&] { model::load(folder / "m"); });
+}
+
 DOCTEST_TEST_CASE("dynamic scaling: as without it within the length of training, and no farther") {
   Folder made("llama", {"input_layernorm", "post_attention_layernorm"});
   made.config["rope_scaling"] = {{"type", "dynamic"}, {"factor", 2.0}};
