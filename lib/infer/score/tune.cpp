@@ -107,8 +107,9 @@ bool go_beyond(Grid& grid, const Tuned& tuned, const TuneOptions& options) {
   MemoryPlan memory = tuned.memory;
   bool any = false;
   for (const auto& axis : memory.axes())
-    if (axis.matters && !axis.steps.empty() && options.of(axis.name).empty())
-      any |= go_beyond(grid.axes[grid.find(axis.name)].values, tuned.value(tuned.best, axis.name));
+    if (const auto i = grid.find(axis.name); i < grid.axes.size() && axis.matters &&
+                                             !axis.steps.empty() && options.of(axis.name).empty())
+      any |= go_beyond(grid.axes[i].values, tuned.value(tuned.best, axis.name));
   return any;
 }
 
