@@ -22,8 +22,9 @@ with_arrow() { [ -e "$library" ] || skip "this build has no Arrow: tools/setup p
   printf '%s\n' '{"text":"A cat sat."}' '{"text":"Zwei Öfen\nund mehr"}' '{"text":""}' '{"text":"The end."}' >same.jsonl
   tokenize -q -t bytes same.jsonl -o same.shard.zst
   cmp <(shard cat --documents t.shard.zst) <(shard cat --documents same.shard.zst)
-  [ "$(tokenize -q -t bytes --column large "$golden/rows.parquet" | shard cat --documents --text | tr '\n' ,)" = x,yy,zzz,w,v, ]
-  [ "$(tokenize -q -t bytes --bad-lines skip --column words "$golden/rows.parquet" | shard cat --documents --text | tr '\n' ,)" = a,b,a,b, ]
+  texts() { tokenize -q -t bytes "$@" "$golden/rows.parquet" | tokenize --decode --format lines | tr '\n' ,; }
+  [ "$(texts --column large)" = x,yy,zzz,w,v, ]
+  [ "$(texts --bad-lines skip --column words)" = a,b,a,b, ]
   # Several files are one table; threads change nothing.
   tokenize -q -t bytes --bad-lines skip -j 1 "$golden"/*.parquet -o one.shard.zst
   tokenize -q -t bytes --bad-lines skip -j 4 "$golden"/*.parquet -o four.shard.zst

@@ -43,15 +43,18 @@ struct Recording {
 };
 std::atomic<Recording*> g_recording{nullptr};
 
+// What is on another stream, as a batch that is brought beside, is not recorded.
+bool records() { return g_recording != nullptr && t_stream == 0; }
+
 void note_work(std::function<void()> work) {
-  if (t_inside > 0 || g_recording == nullptr) return;
+  if (t_inside > 0 || !records()) return;
   const std::lock_guard lock(g_mutex);
   g_recording.load()->work.push_back(std::move(work));
 }
 
 void note_wait(const std::string& what) {
   if (t_inside > 0) return;
-  TORCH_CHECK(g_recording == nullptr, what, " cannot be recorded");
+  TORCH_CHECK(!records(), what, " cannot be recorded");
   const std::lock_guard lock(g_mutex);
   g_waits.push_back(what);
 }
@@ -113,8 +116,7 @@ class Memory : public c10::Allocator {
       const std::lock_guard lock(g_mutex);
       g_pinned.insert(block);
     }
-    return {block, block, release_ == free_block && g_recording != nullptr ? keep_block : release_,
-            device_};
+    return {block, block, release_ == free_block && records() ? keep_block : release_, device_};
   }
   c10::DeleterFnPtr raw_deleter() const override { return release_; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
@@ -218,7 +220,7 @@ Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
     ++g_copies.all;
     g_copies.beside += t_stream != 0;
   }
-  TORCH_CHECK(!from.is_cpu() || t_inside > 0 || g_recording == nullptr,
+  TORCH_CHECK(!from.is_cpu() || t_inside > 0 || !records(),
               "a copy from the host cannot be recorded");
   const auto copy = [from, to] {
     if (from.numel() > 0) as_cpu(to).copy_(as_cpu(from).expand_as(to));
@@ -295,7 +297,7 @@ void on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const Inside inside;
     at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
   }
-  if (g_recording == nullptr) return;
+  if (!records()) return;
   note_work([op, inputs, made = torch::jit::last(*stack, op.schema().returns().size()).vec()] {
     auto again = inputs;
     at::native::cpu_fallback(op, &again, /*error_on_views=*/true);

@@ -166,7 +166,7 @@ class ParquetReader : public DocumentReader {
 }  // namespace
 
 bool is_parquet(const std::string& path) {
-  if (!core::is_regular_file(path)) return false;
+  if (path == "-" || (core::exists(path) && !core::is_regular_file(path))) return false;
   std::string start(kMagic.size(), '\0');
   const auto source = core::open_source(path);
   const std::size_t n = core::read_fully(*source, std::as_writable_bytes(std::span(start)));

@@ -300,7 +300,7 @@ DOCTEST_TEST_CASE("options that make no model name themselves") {
   DOCTEST_CHECK(refused([](auto& o) { o.shape.dropout = 1; }) ==
                 "dropout: takes 0 to below 1, not 1");
   DOCTEST_CHECK(refused([](auto& o) { o.transformer.norm = "mid"; }) ==
-                "norm: 'mid' is none of pre, post, sublayer, sandwich, parallel");
+                "norm: 'mid' is none of pre, post, sublayer, sandwich, parallel, parallel-one");
   DOCTEST_CHECK(
       refused([](auto& o) { o.transformer.positions = "x"; }).rfind("positions: 'x'", 0) == 0);
   DOCTEST_CHECK(
