@@ -210,10 +210,9 @@ EOF
   # a folder's name with control characters stays in its column
   folder=$'a\x1b[31mb\nc'
   cp -r cite-store "$folder"
-  run --separate-stderr sample -m model -t bytes --prompt 'Once there' --datastore "$folder" --k 40 --combine both --temperature 0 --cite --max-tokens 5 -n 2
-  [ "$status" -eq 0 ]
-  [ "$(awk -F '\t' 'NF == 10' <<<"$stderr" | wc -l)" -eq "$(wc -l <<<"$stderr")" ]
-  [ "$(awk -F '\t' '$6 == "store"' <<<"$stderr" | wc -l)" -eq 1 ]
+  sample -m model -t bytes --prompt 'Once there' --datastore "$folder" --k 40 --combine both --temperature 0 --cite --max-tokens 5 -n 2 2>table
+  [ "$(awk -F '\t' 'NF == 10' table | wc -l)" -eq "$(wc -l <table)" ]
+  [ "$(awk -F '\t' '$6 == "store"' table | wc -l)" -eq 1 ]
   [ "$(awk -F '\t' '$6 == "a\\x1b[31mb\\x0ac"' <<<"$stderr" | wc -l)" -ge 1 ]
   run -64 sample -m model -t bytes --prompt x --cite --max-tokens 5
   # files of a folder are cited by name and line

@@ -160,7 +160,9 @@ DOCTEST_TEST_CASE("a config.json of a family is refused by key") {
   refused("heads: takes 1 to", [](auto& c) { c["num_attention_heads"] = 0; });
   refused("kv-heads: 3 does not divide heads 4", [](auto& c) { c["num_key_value_heads"] = 3; });
   refused("\"hidden_act\": \"mish\" is not supported", [](auto& c) { c["hidden_act"] = "mish"; });
-  refused("\"rope_parameters\": type \"longrope\" is not supported",
+  refused("\"rope_parameters\": type \"spiral\" is not supported",
+          [](auto& c) { c["rope_parameters"]["rope_type"] = "spiral"; });
+  refused("rope-factors: 0 numbers",
           [](auto& c) { c["rope_parameters"]["rope_type"] = "longrope"; });
   refused("\"rope_parameters\" has the wrong type", [](auto& c) { c["rope_parameters"] = 4; });
   refused("rope-factor: takes 1 to", [](auto& c) { c["rope_parameters"]["factor"] = 0; });
