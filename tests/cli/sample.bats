@@ -213,7 +213,7 @@ EOF
   sample -m model -t bytes --prompt 'Once there' --datastore "$folder" --k 40 --combine both --temperature 0 --cite --max-tokens 5 -n 2 2>table
   [ "$(awk -F '\t' 'NF == 10' table | wc -l)" -eq "$(wc -l <table)" ]
   [ "$(awk -F '\t' '$6 == "store"' table | wc -l)" -eq 1 ]
-  [ "$(awk -F '\t' '$6 == "a\\x1b[31mb\\x0ac"' <<<"$stderr" | wc -l)" -ge 1 ]
+  [ "$(awk -F '\t' '$6 == "a\\x1b[31mb\\x0ac"' table | wc -l)" -ge 1 ]
   run -64 sample -m model -t bytes --prompt x --cite --max-tokens 5
   # files of a folder are cited by name and line
   mkdir -p notes/deep
