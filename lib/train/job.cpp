@@ -300,6 +300,7 @@ void Job::fields(core::FieldList& f) {
   model::adapter_field(f, adapter);
   f("valid", valid, "shard to validate on; the best model is kept");
   validation.fields(f);
+  thrift.fields(f);
 }
 
 Run prepare(const Job& job) {
@@ -309,6 +310,7 @@ Run prepare(const Job& job) {
   run.seed = job.seed;
   run.device = job.device;
   run.record = job.record;
+  run.thrift = job.thrift;
   if (!job.adapter.empty() && job.from.empty())
     core::fail(core::Code::usage, "--adapter: give the model that it is of, --from MODEL");
   settle_fine_tuning(job, run);

@@ -44,6 +44,7 @@ struct Job {
   std::uint64_t seed = 1;
   torch::Device device = torch::kCPU;
   bool record = true;  ///< see nn::FixedSequence
+  ThriftOptions thrift;
   /// Of the model, the recipe and what is read; the others have no flags here.
   void fields(core::FieldList& f);
 };
@@ -64,6 +65,7 @@ struct Run {
   std::uint64_t seed = 1;
   torch::Device device = torch::kCPU;
   bool record = true;
+  ThriftOptions thrift;
   core::OrderedJson facts;   ///< for model::save: memory, segment, training
   core::OrderedJson config;  ///< config.json as it stands before the model is there
   FileNames files;           ///< of the fingerprints in it

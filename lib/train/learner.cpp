@@ -1,10 +1,10 @@
 #include "train/learner.h"
 
-#include <ATen/autocast_mode.h>
-
 #include "core/error.h"
 #include "core/rng.h"
+#include "nn/base/autocast.h"
 #include "nn/base/cuda.h"
+#include "nn/base/recomputing.h"
 #include "nn/base/runtime.h"
 #include "nn/base/upload.h"
 #include "train/gradient_sum.h"
@@ -12,32 +12,6 @@
 
 namespace train {
 namespace {
-
-// Products in bfloat16, weights and sums in float32, while it lives.
-class Autocast {
- public:
-  Autocast(bool on, torch::Device device) : on_(on), device_(device.type()) {
-    if (!on_) return;
-    was_on_ = at::autocast::is_autocast_enabled(device_);
-    was_type_ = at::autocast::get_autocast_dtype(device_);
-    at::autocast::increment_nesting();
-    at::autocast::set_autocast_enabled(device_, true);
-    at::autocast::set_autocast_dtype(device_, torch::kBFloat16);
-  }
-  ~Autocast() {
-    if (!on_) return;
-    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(device_, was_on_);
-    at::autocast::set_autocast_dtype(device_, was_type_);
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-
- private:
-  bool on_, was_on_ = false;
-  torch::DeviceType device_;
-  torch::ScalarType was_type_ = torch::kFloat32;
-};
 
 nn::MemoryRule memory_of(const ObjectiveOptions& options) {
   auto rule = nn::MemoryRule::parse(options.memory);
@@ -86,11 +60,20 @@ MicroBatch rows_of_batch(const MicroBatch& micro, std::int64_t begin, std::int64
   return part;
 }
 
+void recompute_blocks(nn::Model& model) {
+  auto* const blocks = dynamic_cast<nn::RecomputingBlocks*>(model.architecture.get());
+  if (blocks == nullptr)
+    core::fail(core::Code::usage,
+               "--recompute: is for transformer and encoder-decoder, not for {}; leave it out",
+               model.options.arch);
+  blocks->recompute_blocks(true);
+}
+
 }  // namespace
 
 Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries,
                  std::uint64_t seed, torch::Device device, std::shared_ptr<ranks::Group> group,
-                 bool record, std::shared_ptr<Lora> lora)
+                 bool record, std::shared_ptr<Lora> lora, ThriftOptions thrift)
     : model_(std::move(model)),
       recipe_(recipe),
       group_(std::move(group)),
@@ -113,10 +96,11 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
   lanes_.assign(static_cast<std::size_t>(own), Lane{{}, previous});
   model_->to(device_);
   model_->train();
+  if (thrift.recompute) recompute_blocks(*model_);
   if (lora_) lora_->to(device_);
   optimiser_ = make_optimiser(recipe.optimiser, lora_ ? lora_->weights() : model_->named_weights());
   const bool alike = !carries && team_.size() == 1 && !memory_.ext;
-  if (record && alike && !lora_ && nn::graph_calls(device_) != nullptr &&
+  if (record && alike && !lora_ && !thrift.recompute && nn::graph_calls(device_) != nullptr &&
       FixedMicroBatch::fits(model_->options))
     fixed_ = std::make_unique<FixedMicroBatch>(optimiser_->weights(), device_);
 }
@@ -199,7 +183,7 @@ torch::Tensor Learner::differentiate(const nn::Batch& batch, const MicroBatch& m
                                      torch::Tensor* g) {
   nn::Hidden hidden;
   {
-    const Autocast autocast(bfloat16_, device_);
+    const nn::Autocast autocast(bfloat16_, device_);
     hidden = model_->architecture->forward(batch, carries_state_ ? &lane.state : nullptr);
   }
   const auto f = hidden.f.to(torch::kFloat32);

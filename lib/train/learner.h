@@ -38,10 +38,12 @@ class Learner {
   /// `recipe` resolved. `carries`: rows of consecutive micro-batches continue each other. Moves the
   /// model to `device`; there micro-batches that are alike are recorded with `record`
   /// (fixed_micro_batch.h). With `lora`, its terms of the model are trained, else the weights.
-  /// Throws Error{usage} if the processes cannot have equal shares.
+  /// With thrift.recompute none is recorded.
+  /// Throws Error{usage} if the processes cannot have equal shares, or the model has no blocks to
+  /// recompute.
   Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries, std::uint64_t seed,
           torch::Device device, std::shared_ptr<ranks::Group> group = ranks::Group::alone(),
-          bool record = true, std::shared_ptr<Lora> lora = nullptr);
+          bool record = true, std::shared_ptr<Lora> lora = nullptr, ThriftOptions thrift = {});
 
   /// Which of an update's micro-batches this process takes: of rows that carry on some of every
   /// one, else whole ones, the same for all of a team.

@@ -37,7 +37,7 @@ TokenCourse::TokenCourse(Run run, std::shared_ptr<ranks::Group> group)
     : Course(terms_of(run)),
       run_(std::move(run)),
       learner_(run_.model, run_.recipe, run_.order->carries(), run_.seed, run_.device,
-               std::move(group), run_.record, run_.lora) {
+               std::move(group), run_.record, run_.lora, run_.thrift) {
   if (learns_memory(run_) && !validates_memory(run_)) calibration_ = calibration_batches(run_);
 }
 

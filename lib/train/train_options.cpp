@@ -150,6 +150,12 @@ void Recipe::fields(core::FieldList& f) {
       .between(0, 1e6);
 }
 
+void ThriftOptions::fields(core::FieldList& f) {
+  f("recompute", recompute,
+    "keep only what each block of a transformer reads, and compute the rest again for the "
+    "gradient: less memory, more time, the same model");
+}
+
 namespace {
 
 void expect(bool holds, const char* flag, const char* what) {

@@ -99,6 +99,13 @@ struct Recipe {
   void fields(core::FieldList& f);
 };
 
+/// What takes less memory and changes no byte of the model: no part of a run's configuration, so
+/// that it may go on with others.
+struct ThriftOptions {
+  bool recompute = false;  ///< see nn::RecomputingBlocks
+  void fields(core::FieldList& f);
+};
+
 /// Fills in what is left to the data: `n_targets` tokens to predict, `batches_per_epoch`
 /// micro-batches. Throws Error{usage} for values that cannot be.
 void resolve_batches(Recipe& recipe, bool pairs = false);

@@ -7,6 +7,7 @@
 #include "nn/base/architecture.h"
 #include "nn/base/attention_watch.h"
 #include "nn/base/model_options.h"
+#include "nn/base/recomputing.h"
 #include "nn/layers/block_stack.h"
 #include "nn/layers/kv_cache.h"
 #include "nn/layers/ring_decoder.h"
@@ -16,7 +17,7 @@ namespace nn {
 /// Submodules: wte, and those of the BlockStack. A token's position is the number of its row's real
 /// tokens before it since the row was fresh. g is what the last feed-forward network reads (after
 /// its norm), or f: --memory-key.
-class DecoderStack : public Architecture, public RingDecoder {
+class DecoderStack : public Architecture, public RingDecoder, public RecomputingBlocks {
  public:
   std::int64_t d_model() const override { return stack_.shape().d_model; }
   std::int64_t d_key() const override { return stack_.shape().d_model; }
@@ -25,6 +26,7 @@ class DecoderStack : public Architecture, public RingDecoder {
   void forget(State& state, std::int64_t keep) override { KvCache::forget(state, keep); }
   std::shared_ptr<Embedding> embedding() override { return wte_; }
   const BlockStack& stack() const { return stack_; }
+  void recompute_blocks(bool on) override { stack_.recompute(on); }
   bool in_rings() const override { return !stack_.looks_up(); }
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
 

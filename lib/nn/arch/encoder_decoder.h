@@ -25,6 +25,10 @@ class EncoderDecoder : public DecoderStack {
   /// As forward() keeps it, "source" where the rest is.
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   void read_sources(const torch::Tensor& source, const torch::Tensor& fresh, State& kept) override;
+  void recompute_blocks(bool on) override {
+    DecoderStack::recompute_blocks(on);
+    encoder_->recompute_blocks(on);
+  }
   /// Of each layer, what cross-attention reads of the sources (B, S) int64, -1 is padding.
   std::vector<SourceEntries> source_entries(const torch::Tensor& source);
 

@@ -16,6 +16,8 @@ class SourceEncoder : public torch::nn::Module {
   /// bool on the CPU: what is none -> (B, S, d). Throws Error{bad_data} where learned positions run
   /// out.
   torch::Tensor forward(const torch::Tensor& source, const torch::Tensor& real, Embedding& words);
+  /// See RecomputingBlocks.
+  void recompute_blocks(bool on) { stack_.recompute(on); }
 
  private:
   Sight make_sight(const KvCache& cache, const torch::TensorOptions& options) const;

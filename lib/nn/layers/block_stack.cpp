@@ -8,6 +8,7 @@
 
 #include "nn/base/upload.h"
 #include "nn/layers/option_checks.h"
+#include "nn/ops/recomputed.h"
 
 namespace nn {
 namespace {
@@ -17,6 +18,30 @@ ProductKeyShape product_keys(const ShapeOptions& shape, const MemoryLayerOptions
       memory.d_key > 0 ? memory.d_key : 2 * std::max<std::int64_t>(1, shape.d_model / 4);
   return {shape.d_model, memory.heads, memory.keys, memory.top_k, d_key, memory.gate};
 }
+
+// The keys and values of a block that is computed again: those of earlier calls are kept as they
+// were, and no gradient goes to them.
+class KeptKeyValues : public KeyValues {
+ public:
+  /// The first time: from now on they are the cache's too.
+  void first(KeyValues* cache) { cache_ = cache; }
+  torch::Tensor extend(const std::string& name, const torch::Tensor& fresh) override {
+    if (!keeps_) return fresh;
+    if (cache_ != nullptr) {
+      const auto all = cache_->extend(name, fresh.detach());
+      earlier_[name] = all.narrow(2, 0, all.size(2) - fresh.size(2));
+    }
+    const auto& earlier = earlier_.at(name);
+    return earlier.size(2) == 0 ? fresh : torch::cat({earlier, fresh}, 2);
+  }
+  bool keeps() const override { return keeps_; }
+  explicit KeptKeyValues(bool keeps) : keeps_(keeps) {}
+
+ private:
+  bool keeps_;
+  KeyValues* cache_ = nullptr;  // null: the second time
+  std::map<std::string, torch::Tensor> earlier_;
+};
 
 }  // namespace
 
@@ -38,14 +63,13 @@ void BlockStack::register_positions(torch::nn::Module& owner) {
 void BlockStack::register_blocks(torch::nn::Module& owner, bool read_sources) {
   const bool keyed = memory_.kind == "product-key";
   const auto looks_up = product_keys(shape_, memory_);
-  std::shared_ptr<ValuePool> pool;
   if (keyed && memory_.shared)
-    pool = owner.register_module("memory_pool", std::make_shared<ValuePool>(looks_up));
+    pool_ = owner.register_module("memory_pool", std::make_shared<ValuePool>(looks_up));
   const auto list = owner.register_module("h", std::make_shared<torch::nn::Module>());
   for (std::int64_t i = 0; i < shape_.layers; ++i) {
     std::shared_ptr<ProductKeyMemory> memory;
     if (keyed && memory_.has(i, shape_.layers))
-      memory = std::make_shared<ProductKeyMemory>(looks_up, pool);
+      memory = std::make_shared<ProductKeyMemory>(looks_up, pool_);
     blocks_.push_back(list->register_module(
         std::to_string(i), std::make_shared<Block>(shape_, options_, read_sources, memory)));
     if (has_ngrams()) ngrams_.push_back(nullptr);
@@ -111,6 +135,31 @@ std::vector<Sight> BlockStack::sights_of(const Cache& cache, const torch::Tensor
   return sights;
 }
 
+torch::Tensor BlockStack::recomputed_block(std::size_t i, const torch::Tensor& x,
+                                           const Sight& sight, KeyValues& cache,
+                                           const SourceView& source) const {
+  const auto block = blocks_[i];
+  std::vector<torch::Tensor> inputs{x}, weights;
+  const bool reads = source.entries != nullptr;
+  if (reads) inputs.insert(inputs.end(), {source.entries->keys, source.entries->values});
+  for (const auto& weight : block->parameters())
+    if (weight.requires_grad()) weights.push_back(weight);
+  if (pool_ && block->looks_up() && pool_->values.requires_grad()) weights.push_back(pool_->values);
+  const auto kept = std::make_shared<KeptKeyValues>(cache.keeps());
+  const Sight of_source = reads ? *source.sight : Sight{};
+  kept->first(&cache);
+  const auto compute = [=, present = source.present](const std::vector<torch::Tensor>& of,
+                                                     bool again) {
+    if (again) kept->first(nullptr);
+    SourceEntries entries;
+    if (reads) entries = {of[1], of[2]};
+    return block->forward(of[0], sight, *kept, name(i),
+                          reads ? SourceView{&entries, &of_source, present} : SourceView{},
+                          nullptr);
+  };
+  return recomputed(inputs, weights, compute);
+}
+
 torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Sight>& sights,
                                   KeyValues& cache, const std::vector<SourceView>& sources,
                                   torch::Tensor* ffn_input, NgramCall* ngrams) const {
@@ -118,9 +167,13 @@ torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Sight>& sig
     if (i < ngrams_.size() && ngrams_[i] != nullptr)
       x = x + dropped(ngrams_[i]->forward(x, *ngrams, name(i) + ".ngram"), shape_.dropout,
                       blocks_[i]->is_training());
-    x = blocks_[i]->forward(x, sights[i % sights.size()], cache, name(i),
-                            sources.empty() ? SourceView{} : sources[i],
-                            i + 1 == blocks_.size() ? ffn_input : nullptr);
+    const bool last = i + 1 == blocks_.size();
+    const Sight& sight = sights[i % sights.size()];
+    const SourceView source = sources.empty() ? SourceView{} : sources[i];
+    const bool again = recompute_ && !last && blocks_[i]->is_training() &&
+                       torch::GradMode::is_enabled() && sight.watch == nullptr;
+    x = again ? recomputed_block(i, x, sight, cache, source)
+              : blocks_[i]->forward(x, sight, cache, name(i), source, last ? ffn_input : nullptr);
   }
   return ln_f_ ? ln_f_->forward(x) : x;
 }

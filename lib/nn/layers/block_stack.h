@@ -61,6 +61,8 @@ class BlockStack {
   /// Some layers look rows up in a table.
   bool looks_up() const { return memory_.any(); }
   bool has_ngrams() const { return memory_.kind == "ngram"; }
+  /// See RecomputingBlocks.
+  void recompute(bool on) { recompute_ = on; }
   /// Null: none.
   const LayerNorm* final_norm() const { return ln_f_.get(); }
 
@@ -70,6 +72,10 @@ class BlockStack {
   std::vector<Sight> sights_of(const Cache& cache, const torch::Tensor& before,
                                const torch::TensorOptions& options) const;
 
+  /// Block i's output, of which only what it reads is kept.
+  torch::Tensor recomputed_block(std::size_t i, const torch::Tensor& x, const Sight& sight,
+                                 KeyValues& cache, const SourceView& source) const;
+
   ShapeOptions shape_;
   TransformerOptions options_;
   MemoryLayerOptions memory_;
@@ -77,7 +83,9 @@ class BlockStack {
   std::shared_ptr<Embedding> wpe_;
   std::vector<std::shared_ptr<Block>> blocks_;
   std::vector<std::shared_ptr<NgramMemory>> ngrams_;  // one a block, null: none; or empty
+  std::shared_ptr<ValuePool> pool_;                   // that blocks share; null: none
   std::shared_ptr<LayerNorm> ln_f_;
+  bool recompute_ = false;
 };
 
 }  // namespace nn

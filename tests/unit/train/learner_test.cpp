@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "train/plan.h"
+#include "unit/thrown.h"
 #include "unit/train/tiny.h"
 
 namespace {
@@ -16,7 +17,8 @@ namespace {
 std::vector<torch::Tensor> after(const train::Job& job, std::int64_t updates) {
   nn::start(1, job.seed);
   auto run = train::prepare(job);
-  train::Learner learner(run.model, run.recipe, run.order->carries(), run.seed, torch::kCPU);
+  train::Learner learner(run.model, run.recipe, run.order->carries(), run.seed, torch::kCPU,
+                         ranks::Group::alone(), run.record, run.lora, run.thrift);
   std::int64_t index = 0;
   for (std::int64_t step = 0; step < updates; ++step) {
     std::vector<train::MicroBatch> micro;
@@ -202,6 +204,32 @@ DOCTEST_TEST_CASE(
     DOCTEST_CHECK(learner.rule(20, i).drop_own_segment == learner.rule(30, i).drop_own_segment);
   }
   DOCTEST_CHECK(dropped == doctest::Approx(1800).epsilon(0.02));
+}
+
+DOCTEST_TEST_CASE("--recompute: the same weights to the bit, with dropout and memories") {
+  const TemporaryFolder folder;
+  tiny::write_text(folder / "text");
+  auto job = tiny::job(folder);
+  job.model.shape.layers = 3;
+  job.model.shape.attention_dropout = 0.1;
+  job.recipe.objective.plain_warmup = 1;
+  job.recipe.batches.accumulate = 3;
+  const auto check = [&] {
+    auto thrifty = job;
+    thrifty.thrift.recompute = true;
+    const auto want = after(job, 3), got = after(thrifty, 3);
+    DOCTEST_REQUIRE(got.size() == want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) DOCTEST_CHECK(torch::equal(got[i], want[i]));
+  };
+  job.recipe.objective.memory = "local,ext";
+  check();
+  job.recipe.objective.memory = "local,long";
+  job.recipe.batches.batches = "columns";
+  job.model.transformer.positions = "rope";  // its keys are carried on
+  check();
+  job.model.arch = "gla";
+  job.thrift.recompute = true;
+  DOCTEST_CHECK(thrown([&] { after(job, 1); }).names("--recompute: "));
 }
 
 DOCTEST_TEST_CASE("clipping bounds the update, and the norm reported is that before it") {

@@ -1,0 +1,131 @@
+#include "nn/ops/recomputed.h"
+
+#include <ATen/Context.h>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "nn/base/autocast.h"
+
+namespace nn {
+namespace {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// What torch's generators would draw next: the host's, and that of a CUDA device.
+struct Draws {
+  Tensor host, device;
+
+  static Draws now(torch::Device device) {
+    return {of(torch::kCPU), device.is_cuda() ? of(device) : Tensor()};
+  }
+  void put_back(torch::Device device) const {
+    put(torch::kCPU, host);
+    if (this->device.defined()) put(device, this->device);
+  }
+
+ private:
+  static Tensor of(torch::Device device) {
+    auto generator = at::globalContext().defaultGenerator(device);
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    return generator.get_state();
+  }
+  static void put(torch::Device device, const Tensor& state) {
+    auto generator = at::globalContext().defaultGenerator(device);
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_state(state);
+  }
+};
+
+// Draws as `then`; afterwards as if nothing had been drawn.
+class DrawsAgain {
+ public:
+  DrawsAgain(torch::Device device, const Draws& then)
+      : device_(device), before_(Draws::now(device)) {
+    then.put_back(device);
+  }
+  ~DrawsAgain() { before_.put_back(device_); }
+  DrawsAgain(const DrawsAgain&) = delete;
+  DrawsAgain& operator=(const DrawsAgain&) = delete;
+
+ private:
+  torch::Device device_;
+  Draws before_;
+};
+
+// What the second time needs beside the inputs.
+struct Call : torch::CustomClassHolder {
+  Compute compute;
+  std::size_t inputs = 0;  // the others that autograd is given are weights
+  Draws draws;
+  bool casts = false;
+  torch::ScalarType type = torch::kFloat32;
+};
+
+// Of which gradients end here.
+std::vector<Tensor> cut_off(at::TensorList tensors) {
+  std::vector<Tensor> leaves;
+  for (const auto& tensor : tensors)
+    leaves.push_back(tensor.detach().requires_grad_(tensor.requires_grad()));
+  return leaves;
+}
+
+class Recomputed : public torch::autograd::Function<Recomputed> {
+ public:
+  static Tensor forward(AutogradContext* context, at::TensorList all,
+                        const c10::intrusive_ptr<Call>& call) {
+    context->save_for_backward(all.vec());
+    context->saved_data["call"] = c10::IValue::make_capsule(call);
+    // With gradients, though none are kept: so that all takes the ways that it takes with them.
+    const torch::AutoGradMode with_gradients(true);
+    return call->compute(cut_off(all.slice(0, call->inputs)), /*again=*/false).detach();
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& d_out) {
+    const variable_list all = context->get_saved_variables();
+    const auto call =
+        c10::static_intrusive_pointer_cast<Call>(context->saved_data["call"].toCapsule());
+    const auto device = all[0].device();
+    const torch::AutoGradMode with_gradients(true);
+    const auto leaves = cut_off(at::TensorList(all).slice(0, call->inputs));
+    Tensor out;
+    {
+      const DrawsAgain draws(device, call->draws);
+      const Autocast autocast(call->casts, device, call->type);
+      out = call->compute(leaves, /*again=*/true);
+    }
+    variable_list of;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i].requires_grad()) of.push_back(i < call->inputs ? leaves[i] : all[i]);
+    const auto found = torch::autograd::grad({out}, of, d_out, /*retain_graph=*/false,
+                                             /*create_graph=*/false, /*allow_unused=*/true);
+    variable_list gradients;
+    std::size_t next = 0;
+    for (const auto& tensor : all)
+      gradients.push_back(tensor.requires_grad() ? found[next++] : Tensor());
+    gradients.emplace_back();  // of the call
+    return gradients;
+  }
+};
+
+}  // namespace
+
+Tensor recomputed(const std::vector<Tensor>& inputs, const std::vector<Tensor>& weights,
+                  Compute compute) {
+  auto call = c10::make_intrusive<Call>();
+  const auto device = inputs[0].device();
+  call->compute = std::move(compute);
+  call->inputs = inputs.size();
+  call->draws = Draws::now(device);
+  call->casts = at::autocast::is_autocast_enabled(device.type());
+  if (call->casts) call->type = at::autocast::get_autocast_dtype(device.type());
+  std::vector<Tensor> all = inputs;
+  all.insert(all.end(), weights.begin(), weights.end());
+  return Recomputed::apply(at::TensorList(all), call);
+}
+
+}  // namespace nn
