@@ -126,6 +126,8 @@ int plan_only(const Options& options, const cli::Context& context) {
 int train_model(Options options, cli::Context context) {
   options.keep.start_clock();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+  if (options.job.thrift.shard_optimiser && !options.ranks.any())
+    core::fail(core::Code::usage, "--shard-optimiser: goes with --ranks; leave it out");
   if (options.plan || options.sbatch) return plan_only(options, context);
   if (context.output.empty() || context.output == "-")
     core::fail(core::Code::usage, "-o: give a folder for the model");

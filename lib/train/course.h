@@ -29,6 +29,7 @@ class Course {
     bool has_valid = false;          ///< validate() may be asked for
     double scored = 0;               ///< of what is counted, in all updates together
     std::int64_t state_bytes = 0;    ///< that a stream carries after a segment; 0: nothing
+    bool shard_optimiser = false;    ///< see ThriftOptions
     std::optional<double> epochs{};  ///< times through the data, if that is how they are taken
   };
   virtual ~Course() = default;

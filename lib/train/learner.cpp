@@ -98,7 +98,11 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
   model_->train();
   if (thrift.recompute) recompute_blocks(*model_);
   if (lora_) lora_->to(device_);
-  optimiser_ = make_optimiser(recipe.optimiser, lora_ ? lora_->weights() : model_->named_weights());
+  const auto weights = lora_ ? lora_->weights() : model_->named_weights();
+  if (thrift.shard_optimiser && !group_->is_alone())
+    shares_ = std::make_unique<OptimiserShares>(weights, group_);
+  optimiser_ =
+      make_optimiser(recipe.optimiser, weights, shares_ ? shares_->own() : std::vector<bool>{});
   const bool alike = !carries && team_.size() == 1 && !memory_.ext;
   if (record && alike && !lora_ && !thrift.recompute && nn::graph_calls(device_) != nullptr &&
       FixedMicroBatch::fits(model_->options))
@@ -223,6 +227,7 @@ Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_b
   sum.finish(update);
   update.lr = schedule_.at(step);
   descend(update, *optimiser_, recipe_.optimiser.clip, step);
+  if (shares_) shares_->spread(optimiser_->weights());
   if (lora_) lora_->apply();
   return update;
 }
@@ -245,6 +250,7 @@ void Learner::put(model::Checkpoint& checkpoint) const {
   if (lora_)
     for (const auto& [name, values] : lora_->weights()) checkpoint.tensors["lora." + name] = values;
   put_optimiser(checkpoint, *optimiser_);
+  if (shares_) shares_->put(checkpoint, *optimiser_);
   const auto put = [&](const char* part, const auto& of) {
     const nn::State& first = of(lanes_[0]);
     nn::State state;

@@ -18,6 +18,7 @@
 #include "train/fixed_micro_batch.h"
 #include "train/lora.h"
 #include "train/optimiser.h"
+#include "train/optimiser_shares.h"
 #include "train/schedule.h"
 #include "train/train_options.h"
 #include "train/update.h"
@@ -102,7 +103,8 @@ class Learner {
   std::int64_t plain_steps_;
   nn::MemoryRule memory_;
   Schedule schedule_;
-  std::shared_ptr<Lora> lora_;  // null: the weights are trained
+  std::shared_ptr<Lora> lora_;               // null: the weights are trained
+  std::unique_ptr<OptimiserShares> shares_;  // null: this process has all
   std::unique_ptr<Optimiser> optimiser_;
   std::unique_ptr<FixedMicroBatch> fixed_;  // null: none can be
   std::int64_t first_lane_;

@@ -60,7 +60,8 @@ class Adam : public Optimiser {
     ++updates_;
     const auto how = adam_step(options_, lr, updates_);
     const auto factor = scale.to(torch::kFloat32);
-    for (std::size_t i = 0; i < weights_.size(); ++i) step_of(i, lr, how, scale, factor);
+    for (std::size_t i = 0; i < weights_.size(); ++i)
+      if (owns(i)) step_of(i, lr, how, scale, factor);
   }
 
   std::vector<double> numbers() const override { return {static_cast<double>(updates_)}; }
@@ -147,6 +148,7 @@ class Nag : public Optimiser {
     const double fade = options_.momentum * correct;
     const auto factor = scale.to(torch::kFloat32);
     for (std::size_t i = 0; i < weights_.size(); ++i) {
+      if (!owns(i)) continue;
       auto w = weights_[i].second, u = moment("velocity", i);
       const auto g = w.grad().defined() ? w.grad() : torch::zeros_like(w);
       const double keep = 1 - lr * decay_of(i);
@@ -210,12 +212,20 @@ bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight) {
   return last.starts_with("weight");
 }
 
-Optimiser::Optimiser(const OptimiserOptions& options, NamedWeights weights)
-    : options_(options), weights_(std::move(weights)) {
+Optimiser::Optimiser(const OptimiserOptions& options, NamedWeights weights, std::vector<bool> own)
+    : options_(options), weights_(std::move(weights)), own_(std::move(own)) {
   const torch::NoGradGuard no_grad;
-  for (const auto& [name, weight] : weights_)
-    for (const auto& kind : moments_of(options, name, weight))
-      tensors_[kind + "." + name] = torch::zeros_like(weight);
+  for (std::size_t i = 0; i < weights_.size(); ++i)
+    if (owns(i))
+      for (const auto& name : moment_names(i))
+        tensors_[name] = torch::zeros_like(weights_[i].second);
+}
+
+std::vector<std::string> Optimiser::moment_names(std::size_t weight) const {
+  const auto& [name, values] = weights_[weight];
+  auto names = moments_of(options_, name, values);
+  for (auto& kind : names) kind += "." + name;
+  return names;
 }
 
 torch::Tensor Optimiser::moment(const std::string& kind, std::size_t weight) {
@@ -237,10 +247,12 @@ void Optimiser::restore(const std::map<std::string, torch::Tensor>& tensors) {
   }
 }
 
-std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights) {
-  if (options.optimiser == "nag") return std::make_unique<Nag>(options, std::move(weights));
+std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights,
+                                          std::vector<bool> own) {
+  if (options.optimiser == "nag")
+    return std::make_unique<Nag>(options, std::move(weights), std::move(own));
   if (options.optimiser == "adam" || options.optimiser == "adamw" || options.optimiser == "radam")
-    return std::make_unique<Adam>(options, std::move(weights));
+    return std::make_unique<Adam>(options, std::move(weights), std::move(own));
   if (options.optimiser == "muon") {
     const bool any = std::any_of(weights.begin(), weights.end(), [](const auto& named) {
       return is_hidden_matrix(named.first, named.second);
@@ -249,7 +261,7 @@ std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, Named
       core::fail(
           core::Code::usage,
           "--optimiser: muon is for matrices of layers, and this model has none; take adamw");
-    return std::make_unique<Muon>(options, std::move(weights));
+    return std::make_unique<Muon>(options, std::move(weights), std::move(own));
   }
   core::fail(core::Code::usage, "--optimiser: '{}' is not one of adamw, muon, radam, adam, nag",
              options.optimiser);

@@ -42,7 +42,8 @@ using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
 /// thread safe.
 class Optimiser {
  public:
-  Optimiser(const OptimiserOptions& options, NamedWeights weights);
+  /// `own`: which of the weights it steps and keeps moments of; empty: all.
+  Optimiser(const OptimiserOptions& options, NamedWeights weights, std::vector<bool> own = {});
   virtual ~Optimiser() = default;
 
   /// One update. `scale` multiplies the gradients and is a scalar tensor on their device, so that
@@ -53,6 +54,8 @@ class Optimiser {
   /// another shape.
   const std::map<std::string, torch::Tensor>& tensors() const { return tensors_; }
   void restore(const std::map<std::string, torch::Tensor>& tensors);
+  /// The names of the moments of a weight, whoever keeps them. Each has the weight's shape.
+  std::vector<std::string> moment_names(std::size_t weight) const;
   /// Numbers that go with them, as float64 so that they survive JSON exactly.
   virtual std::vector<double> numbers() const = 0;
   virtual void set_numbers(const std::vector<double>& numbers) = 0;
@@ -60,15 +63,18 @@ class Optimiser {
   const NamedWeights& weights() const { return weights_; }
 
  protected:
+  bool owns(std::size_t weight) const { return own_.empty() || own_[weight]; }
   torch::Tensor moment(const std::string& kind, std::size_t weight);
   double decay_of(std::size_t weight) const;
   OptimiserOptions options_;
   NamedWeights weights_;
+  std::vector<bool> own_;
   std::map<std::string, torch::Tensor> tensors_;
 };
 
 /// Throws Error{usage} for muon where no weight is a hidden matrix.
-std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights);
+std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights,
+                                          std::vector<bool> own = {});
 
 /// Euclidean norm of all gradients together, a float64 scalar on their device; the same for any
 /// number of threads.

@@ -28,6 +28,7 @@ Course::Terms terms_of(const Run& run) {
           .has_valid = run.valid != nullptr,
           .scored = epochs * static_cast<double>(run.order->targets_per_epoch()),
           .state_bytes = run.model->state_bytes(run.recipe.batches.segment),
+          .shard_optimiser = run.thrift.shard_optimiser,
           .epochs = epochs};
 }
 

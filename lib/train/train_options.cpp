@@ -154,6 +154,9 @@ void ThriftOptions::fields(core::FieldList& f) {
   f("recompute", recompute,
     "keep only what each block of a transformer reads, and compute the rest again for the "
     "gradient: less memory, more time, the same model");
+  f("shard-optimiser", shard_optimiser,
+    "with --ranks: each rank keeps the optimiser's moments of its share of the weights and steps "
+    "these; the same model");
 }
 
 namespace {

@@ -102,7 +102,8 @@ struct Recipe {
 /// What takes less memory and changes no byte of the model: no part of a run's configuration, so
 /// that it may go on with others.
 struct ThriftOptions {
-  bool recompute = false;  ///< see nn::RecomputingBlocks
+  bool recompute = false;        ///< see nn::RecomputingBlocks
+  bool shard_optimiser = false;  ///< see OptimiserShares
   void fields(core::FieldList& f);
 };
 

@@ -43,6 +43,7 @@ core::OrderedJson told(const Course& course, const KeepOptions& keep) {
   for (const auto& [key, value] : terms.config["tessera"]["training"].items()) told[key] = value;
   told["checkpoint_every"] = keep.checkpoint_every;
   told["keep"] = keep.keep;
+  told["shard_optimiser"] = terms.shard_optimiser;
   told["valid_command"] = terms.validation.command;
   told["valid_better"] = terms.validation.better;
   return told;

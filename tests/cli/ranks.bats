@@ -261,6 +261,33 @@ long=(--steps 30 --accumulate 4 --checkpoint-every 5 --valid-every 20)
   grep -q 'another rank was lost' said.0
 }
 
+@test "--shard-optimiser: the bytes of one process, its checkpoints too, and any number of ranks goes on" {
+  local optimiser options
+  for optimiser in adamw nag muon; do
+    options=(--accumulate 4 --optimiser "$optimiser" --checkpoint-every 3 --keep 1)
+    rm -rf one many
+    train "${tiny[@]}" "${options[@]}" -o one "$data/train.shard.zst"
+    together 4 train "${tiny[@]}" "${options[@]}" --shard-optimiser -o many "$data/train.shard.zst"
+    all_end 0
+    same one many
+  done
+  # Stopped, and gone on with another number of ranks.
+  stop_one() {
+    wait_for parts/metrics.jsonl
+    kill -TERM "${pids[1]}" 2>/dev/null || [ ! -e "/proc/${pids[1]}" ]
+  }
+  options=(--steps 150 --accumulate 4 --log-every 5)
+  train "${tiny[@]}" "${options[@]}" -o whole "$data/train.shard.zst"
+  rm -rf parts
+  BEFORE_RANKS=stop_one together 2 train "${tiny[@]}" "${options[@]}" --shard-optimiser -o parts "$data/train.shard.zst"
+  [ "${codes[0]}" -eq 75 ] || [ "${codes[0]}" -eq 0 ]
+  together 4 train "${tiny[@]}" "${options[@]}" --shard-optimiser -o parts "$data/train.shard.zst"
+  all_end 0
+  same whole parts
+  run -64 train "${tiny[@]}" --shard-optimiser -o alone "$data/train.shard.zst"
+  [[ $output == *"--shard-optimiser: goes with --ranks"* ]]
+}
+
 @test "--max-time stops all ranks alike" {
   train "${tiny[@]}" "${long[@]}" -o whole "$data/train.shard.zst"
   local code=75
