@@ -42,6 +42,13 @@ bool fill(infer::StoreBuild& build, const cli::Context& context) {
   return build.fill(watch);
 }
 
+// A poor index is told, since all that reads it would seem poor.
+void warn_of_recall(const cli::Context& context, const std::string& folder,
+                    const store::Manifest& manifest) {
+  if (const auto warning = store::recall_warning(folder, manifest); !warning.empty())
+    cli::note(context, warning);
+}
+
 // Each of several processes stores a part, and the first merges them.
 int build_together(const Options& options, const std::string& folder, cli::Context context) {
   const auto group = ranks::join_beside(options.ranks, folder);
@@ -57,7 +64,9 @@ int build_together(const Options& options, const std::string& folder, cli::Conte
     cli::note(context, "stopped; as many ranks go on");
     return static_cast<int>(Code::stopped);
   }
-  if (group->first()) cli::write_receipt(context, store::describe(folder, *manifest));
+  if (!group->first()) return 0;
+  warn_of_recall(context, folder, *manifest);
+  cli::write_receipt(context, store::describe(folder, *manifest));
   return 0;
 }
 
@@ -76,6 +85,7 @@ int build(const Options& options, const cli::Context& context) {
   const auto manifest = cli::watched(context, "indexing", "rows",
                                      [&](const auto& watch) { return build.finish(watch); });
   cli::note(context, build.summary(manifest));
+  warn_of_recall(context, folder, manifest);
   cli::write_receipt(context, store::describe(folder, manifest));
   return 0;
 }

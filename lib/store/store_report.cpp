@@ -15,6 +15,17 @@ core::OrderedJson describe(const std::string& folder, const Manifest& manifest) 
   return report;
 }
 
+std::string recall_warning(const std::string& folder, const Manifest& manifest) {
+  constexpr double kEnough = 0.9;
+  const auto& found = manifest.recall;
+  if (found.queries == 0 || found.recall >= kEnough) return "";
+  return fmt::format(
+      "{}: index {} finds only {:.2f} of the {} nearest keys (nprobe {}); "
+      "build it with --index exact or with more bytes a code (a PQ with more parts, SQ8), or search "
+      "with a larger --nprobe; --rescore corrects the scores of what is found",
+      folder, manifest.index, found.recall, found.k, found.nprobe);
+}
+
 std::vector<core::OrderedJson> describe(const Removal& removal) {
   std::vector<core::OrderedJson> rows;
   for (const auto& receipt : removal.receipts()) {
