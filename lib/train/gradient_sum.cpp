@@ -80,22 +80,27 @@ void GradientSum::sum_over_ranks(Branch& all) {
 
   std::int64_t n = 0;
   for (const auto& [name, weight] : weights_) n += aligned(weight.numel());
-  const auto device = all.gradients.front().device();
-  auto flat = torch::zeros({n}, all.gradients.front().options().device(torch::kCPU));
-  const auto parts = [&](const torch::Tensor& whole) {
-    std::vector<torch::Tensor> views;
-    std::int64_t at = 0;
-    for (const auto& [name, weight] : weights_) {
-      views.push_back(whole.narrow(0, at, weight.numel()).view(weight.sizes()));
-      at += aligned(weight.numel());
-    }
-    return views;
-  };
-  const auto out = parts(flat);
-  for (std::size_t i = 0; i < out.size(); ++i) torch::Tensor(out[i]).copy_(all.gradients[i]);
-  all.gradients.clear();
-  group_.sum(flat, how_);
-  all.gradients = parts(flat.to(device));
+  const auto options = all.gradients.front().options();
+  auto flat = torch::zeros({n}, options.requires_grad(false));
+  std::vector<torch::Tensor> parts;
+  std::int64_t begin = 0;
+  for (const auto& [name, weight] : weights_) {
+    parts.push_back(flat.narrow(0, begin, weight.numel()).view(weight.sizes()));
+    begin += aligned(weight.numel());
+  }
+  at::_foreach_copy_(parts, all.gradients);
+  all.gradients = std::move(parts);
+  if (flat.is_cpu()) {
+    group_.sum(flat, how_);
+    return;
+  }
+  // One copy each way, and through memory that the device reaches by itself.
+  const bool pinned = flat.is_cuda();
+  auto host =
+      torch::empty({n}, options.requires_grad(false).device(torch::kCPU).pinned_memory(pinned));
+  host.copy_(flat);
+  group_.sum(host, how_);
+  flat.copy_(host, /*non_blocking=*/pinned);
 }
 
 void GradientSum::finish(Update& update) {
