@@ -1,5 +1,5 @@
 #pragma once
-// Rows of a few values each, for a plotter or for jq.
+// Writes rows of a few values each, for a plotter or jq.
 
 #include <cstdint>
 #include <initializer_list>
@@ -12,14 +12,14 @@
 
 namespace cli {
 
-/// Tab-separated lines below the names of the columns; with --json an object a line. Of numbers
-/// that are not whole six digits are written.
+/// Columns writes tab-separated lines below a header line; with --json, one object per line.
+/// Non-integral numbers are written with six digits.
 class Columns {
  public:
   using Value = std::variant<std::int64_t, double, std::string>;
-  /// Writes the names where they stand once. `out` must outlive it.
+  /// Writes the header line, except with --json. `out` must outlive this object.
   Columns(const Context& context, core::ByteSink& out, std::vector<std::string> names);
-  /// A value for each name.
+  /// Writes one row, with one value for each name.
   void row(std::initializer_list<Value> values);
 
  private:

@@ -1,16 +1,15 @@
 #pragma once
-// Options in a file, TOML 1.0: what --config reads and --print-config writes.
+// Reads and writes options as a TOML 1.0 file: --config reads it and --print-config writes it.
 //
 //   # comment
 //   seed = 7
 //
-//   [model]                     # the group that --help shows; a key may stand above all tables too
+//   [model]                     # the group that --help shows; a key may also precede all tables
 //   arch = "transformer"
 //   cutoffs = [2000, 10000]
 //
-// A file that begins with { is a JSON object with the same keys, without tables.
-// '-' and '_' are the same in a key and in the name of a table. Numbers with a unit ("2G") and
-// "auto" are strings.
+// A file that begins with { is a JSON object with these keys and without tables. '-' and '_' are
+// equivalent in keys and table names. Numbers with a unit ("2G") and "auto" are strings.
 
 #include <set>
 #include <string>
@@ -19,13 +18,13 @@
 
 namespace cli {
 
-/// The fields that are no positionals, each under its help: those without a group, then a table for
-/// each group.
+/// Writes all fields except positional ones, each below its help: first those without a group, then
+/// one table for each group.
 std::string format_config(const core::FieldList& fields);
 
-/// Sets each field that `text` names and `given` does not (flags win), and adds it to `given`.
-/// Throws Error{bad_config} as ORIGIN:LINE for what is not TOML, an unknown key or table, a key
-/// that stands twice or in the table of another group, or a bad value.
+/// Sets each field that `text` names and `given` does not contain (flags take precedence), and adds
+/// the field to `given`. Throws Error{bad_config} with ORIGIN:LINE for invalid TOML, an unknown key
+/// or table, a key that occurs twice or in the table of another group, and a bad value.
 void read_config(const std::string& text, const std::string& origin, const core::FieldList& fields,
                  std::set<std::string>& given);
 

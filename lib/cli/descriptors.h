@@ -1,14 +1,15 @@
 #pragma once
-// stdin, stdout and stderr where the caller closed them.
+// Handles stdin, stdout and stderr if the caller closed them.
 
 namespace cli {
 
-/// Puts /dev/null where one of them is closed, so that no file opened later takes its place: stdin
-/// and stderr cannot be read or written there, nor can stdout.
+/// Opens /dev/null for each of stdin, stdout and stderr that is closed, so that no file opened
+/// later gets its descriptor. The replacement has the wrong access mode, so reading stdin and
+/// writing stdout or stderr still fail.
 void fill_closed_descriptors();
-/// Closes those again.
+/// Closes the descriptors that fill_closed_descriptors() opened.
 void close_filled_descriptors();
-/// The program was started with stdout closed (>&-).
+/// Returns true if the program was started with stdout closed (>&-).
 bool stdout_was_closed();
 
 }  // namespace cli

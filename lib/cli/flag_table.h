@@ -1,5 +1,6 @@
 #pragma once
-// The flags of a program as a table for other programs: completions of shells are made of it.
+// Writes the flags of a program as a table for other programs; shell completions are generated from
+// it.
 
 #include <string>
 
@@ -9,10 +10,10 @@ class App;
 
 namespace cli {
 
-/// A line each, tab-separated: the command it belongs to (of programs with several), its names
-/// (-o,--output; an argument without a flag: FILE), what value it takes (nothing for a switch; N,
-/// X, TEXT, FILE, PATH, BYTES, or the choices as a|b), the default, the help. A command is a line
-/// with nothing but its name and its help.
+/// Returns one tab-separated line per flag: its command (for a program with commands), its names
+/// (-o,--output; FILE for an argument without a flag), its value (empty for a switch; N, X, TEXT,
+/// FILE, PATH, BYTES, or the choices as a|b), the default, the help. A command itself is a line
+/// with only its name and help.
 std::string flag_table(const CLI::App& app);
 
 }  // namespace cli

@@ -1,5 +1,5 @@
 #pragma once
-// Fields as the flags of a CLI::App, and its help.
+// Makes the flags of a CLI::App from fields.
 
 #include <memory>
 #include <string>
@@ -14,17 +14,17 @@ class ParseError;
 
 namespace cli {
 
-/// Without flags.
+/// Makes an app without flags.
 std::unique_ptr<CLI::App> make_app(const Program& program);
 
-/// Adds a flag, or an argument, that assigns to `field` and puts its name in `context.given`. Both
-/// must outlive the app.
+/// Adds a flag, or an argument, that assigns to `field` and inserts the field's name into
+/// `context.given`. `field` and `context` must outlive the app.
 void add_field(CLI::App& app, const core::Field& field, Context& context);
 
-/// "-o,--output"; empty: an argument without a flag.
+/// Returns the names of a flag, "-o,--output"; empty for an argument without a flag.
 std::string flags_of(const CLI::Option& option);
 
-/// What is wrong with the command line, in one line.
+/// Describes in one line what is wrong with the command line.
 std::string parse_message(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace cli

@@ -1,5 +1,5 @@
 #pragma once
-// The text of --help.
+// Writes the text of --help.
 
 #include <string>
 #include <vector>
@@ -12,14 +12,15 @@ namespace cli {
 
 struct Program;
 
-/// Makes --help of each --help=WHAT in front of "--", and returns the last WHAT: "all", or the
-/// heading of a group in small letters with hyphens, or its beginning. Empty: the options used most
-/// are asked for (all, of a program that does not say which).
+/// Replaces each --help=WHAT before "--" by --help, and returns the last WHAT: "all", or the
+/// heading of a group, or a prefix of it, in lower case with hyphens. Returns an empty text for a
+/// plain --help, which shows the most used options (all options if the program does not list the
+/// most used).
 std::string take_help(std::vector<std::string>& arguments);
 
-/// Own options come in the order of their groups, those that all programs share last. `width`:
-/// columns to wrap at; 0: none. Throws Error{usage} for a WHAT that names no group, listing those
-/// that there are.
+/// Returns the help text: the program's options in the order of their groups, then the options that
+/// all programs share. `width` is the number of columns to wrap at; 0 disables wrapping. Throws
+/// Error{usage}, listing the groups, if `what` names no group.
 std::string help_text(const CLI::App& app, const Program& program, const std::string& what,
                       std::size_t width);
 

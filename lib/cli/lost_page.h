@@ -1,12 +1,13 @@
 #pragma once
-// Files that are read as memory, and cut short meanwhile by another process.
+// Handles memory-mapped files that another process truncates.
 
 #include <string>
 
 namespace cli {
 
-/// From now on the program ends with Code::io and one line that names the file when it reads a page
-/// that its file has no longer; its temporary files are removed. `program`: its name in that line.
+/// Installs a handler for reads of mapped pages that their file no longer has. The handler removes
+/// temporary files, prints one line that names the file, and ends the program with Code::io.
+/// `program` is the program's name in that line.
 void catch_lost_pages(const std::string& program);
 
 }  // namespace cli

@@ -1,6 +1,6 @@
 #pragma once
-// What a program offers on its command line, as text: a small program that has the text can answer
-// --help and refuse wrong flags for one that takes long to load.
+// Describes a program's command line as text. A small program that has this text can answer --help
+// and refuse wrong flags on behalf of a program that takes long to load.
 
 #include <string>
 #include <string_view>
@@ -10,24 +10,26 @@
 
 namespace cli {
 
+/// An Offer is the command line of a program.
 struct Offer {
-  Command whole;  ///< where there are verbs: without fields and body
+  Command whole;  ///< for a program with verbs: without fields and body
   std::vector<Command> verbs = {};
-  bool front = false;  ///< the bodies hand over to a program that parses again, and opens the files
+  /// The bodies start another program, which parses again and opens the files.
+  bool front = false;
 };
 
-/// Parses and answers, or runs a body; what run() of run.h does.
+/// Parses the command line and answers it or runs a body, as run() of run.h does.
 int run(int argc, char** argv, const Offer& offer);
 
-/// The offer of a `main` that calls run(), as JSON. It is called without arguments, and nothing of
-/// it runs but what stands before run().
+/// Returns, as JSON, the offer of a `main` that calls run(). Calls `main` without arguments; only
+/// the code before run() is executed.
 std::string offer_of(int (*main)(int, char**));
-/// For run(): true while offer_of() calls, which has the offer then.
+/// Returns true and keeps `offer` if offer_of() is the caller; run() calls this function.
 bool keep_offer(const Offer& offer);
 
-/// Parses as the program of `offer` (as offer_of() gives it) would: --help, --version,
-/// --print-config, wrong flags and values are answered here. Else `work` is called, with the
-/// signals and descriptors as they were.
+/// Parses as the program of `offer` (in the form of offer_of()) would. Answers --help, --version,
+/// --print-config and wrong flags or values itself. Otherwise calls `work` with signals and
+/// descriptors in their original state.
 int front(int argc, char** argv, std::string_view offer, const std::function<int()>& work);
 
 }  // namespace cli

@@ -1,5 +1,5 @@
 #pragma once
-// Progress on stderr, and reports.
+// Writes progress to stderr, and reports.
 
 #include <chrono>
 #include <cstdint>
@@ -15,39 +15,43 @@
 
 namespace cli {
 
-/// Columns of the terminal that a descriptor is; 0: it is none.
+/// Returns the number of columns of the terminal at `descriptor`; 0 if it is not a terminal.
 std::size_t terminal_width(int descriptor);
 
-/// How far something is: `made` of what is done was made here, in so many seconds; the rest was
-/// there before.
+/// A Pace is the state of a task: `done` of `total` items are done; this run did `made` of them in
+/// `seconds`, and the rest were done before.
 struct Pace {
-  std::uint64_t done, total, made;  ///< total 0: unknown
+  std::uint64_t done, total, made;  ///< a total of 0 means unknown
   double seconds;
 };
-/// "training: 300 updates (30 %), 10.0 updates/s, 1:10 left, loss 3.21"; no rate where nothing was
-/// made yet. Of the unit "bytes" as KiB, MiB...
+/// Formats a line such as "training: 300 updates (30 %), 10.0 updates/s, 1:10 left, loss 3.21".
+/// Omits the rate if this run has done nothing yet. Formats counts of the unit "bytes" as KiB, MiB
+/// and so on.
 std::string progress_line(std::string_view what, std::string_view unit, const Pace& pace,
                           const std::string& note = {});
 
-/// A line on stderr with rate and time left: redrawn at most 5 times a second on a terminal and cut
-/// to its width, one line a minute elsewhere, nothing with -q. Erased when it ends.
+/// A Progress shows one line on stderr with the rate and the time left. On a terminal it redraws
+/// the line at most 5 times a second and cuts it to the width; elsewhere it writes one line per
+/// minute; with -q it writes nothing. Its destructor erases the line.
 class Progress {
  public:
-  /// `total` 0: unknown. `unit` names what is counted ("tokens").
+  /// Starts a progress line. `unit` names what is counted ("tokens"); a `total` of 0 means unknown.
   Progress(const Context& context, std::string what, std::string unit, std::uint64_t total = 0);
   ~Progress();
   void set_total(std::uint64_t total) { total_ = total; }
-  /// `done` so far; `note` is appended ("loss 3.21"). The rate is that since the first call, of
-  /// which the rest may have been there before.
+  /// Reports that `done` items are done; `note` is appended to the line ("loss 3.21"). The rate
+  /// counts from the first call, because items may have been done before it.
   void update(std::uint64_t done, const std::string& note = {});
-  /// The same where stderr is no terminal: written at once, but for lines within a second after
-  /// another that are not `important`.
+  /// Does as update(), but if stderr is not a terminal, writes the line at once. A line less than a
+  /// second after the previous one is dropped unless it is `important`.
   void line(std::uint64_t done, const std::string& note, bool important);
-  /// update(done), for what counts as it works; the Progress must outlive it.
+  /// Returns a function that calls update(done), for code that counts its work; the Progress must
+  /// outlive the function.
   std::function<void(std::uint64_t)> counter() {
     return [this](std::uint64_t done) { update(done); };
   }
-  /// The same for what learns only as it works how much there is.
+  /// Returns a function like that of counter() which also sets the total, for work whose total
+  /// becomes known only during the work.
   std::function<void(std::uint64_t, std::uint64_t)> counter_with_total() {
     return [this](std::uint64_t done, std::uint64_t total) {
       set_total(total);
@@ -65,32 +69,32 @@ class Progress {
   std::optional<std::pair<std::uint64_t, Clock::time_point>> first_;
 };
 
-/// To stderr, as it is. What cannot be written there (closed, a full disk) is lost without an
-/// error.
+/// Writes `text` to stderr unchanged. Ignores errors, such as a closed stderr or a full disk.
 void to_stderr(std::string_view text);
-/// One line to stderr unless -q: "name: text", by core::printable; none for an empty text.
+/// Writes the line "name: text" to stderr, made safe by core::printable, unless -q is given or the
+/// text is empty.
 void note(const Context& context, const std::string& text);
-/// The same also with -q: a command that does not do what it says must say so.
+/// Does as note(), but also with -q. Use it if a command does not do what its options say.
 void warn(const Context& context, const std::string& text);
-/// note() as a function of the text. `context` must outlive it.
+/// Returns a function that calls note() with its argument. `context` must outlive it.
 std::function<void(const std::string&)> noter(const Context& context);
 
-/// One result: a JSON line with --json, else one "key  value" line a member. The text ends with a
-/// newline.
+/// Formats one result: a JSON line with --json, else one line "key  value" per member. The text
+/// ends with a newline.
 std::string format_report(const Context& context, const core::OrderedJson& report);
-/// A text as the output: -o, or stdout; whole or not at all.
+/// Writes a text to -o or stdout, through core::Output.
 void write_output(const Context& context, std::string_view text);
-/// format_report() as the output.
+/// Writes format_report() to -o or stdout.
 void write_report(const Context& context, const core::OrderedJson& report);
-/// A record, on stdout, of what was written elsewhere. Where stdout was closed from the start
-/// nobody asked for it, and it is left out.
+/// Writes to stdout a record of what was written elsewhere. Does nothing if stdout was closed at
+/// the start.
 void write_receipt(const Context& context, const core::OrderedJson& report);
-/// A result, and those of its parts as a table under it; with --json each line says its `type`,
-/// report or part. Without parts format_report().
+/// Formats a result and a table of its parts below it. With --json, each line has a `type`,
+/// "report" or "part". Without parts, the text is that of format_report().
 std::string format_parts(const Context& context, const core::OrderedJson& report,
                          const std::vector<core::OrderedJson>& parts);
-/// Several results with the same keys: JSON lines with --json, else an aligned table with a
-/// heading.
+/// Formats several results with equal keys: JSON lines with --json, else an aligned table with a
+/// header line.
 std::string format_table(const Context& context, const std::vector<core::OrderedJson>& rows);
 
 }  // namespace cli

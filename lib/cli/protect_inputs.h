@@ -1,5 +1,5 @@
 #pragma once
-// No output of a program takes the place of one of its inputs.
+// Prevents a program's output from replacing one of its inputs.
 
 #include <string>
 
@@ -7,9 +7,9 @@
 
 namespace cli {
 
-/// The arguments without a flag are files to read, and so are the values of the options that the
-/// program names, and its config file: core::Output refuses to replace one. Throws Error{usage}
-/// where `output` stands in a folder that is read.
+/// Registers the program's inputs with core::protect_input(): the arguments without a flag, the
+/// values of the options that the program lists as inputs, and its config file. Throws Error{usage}
+/// if `output` is inside a folder that is an input.
 void protect_inputs(const core::FieldList& fields, const Program& program,
                     const std::string& config, const std::string& output);
 

@@ -1,5 +1,5 @@
 #pragma once
-// How every program starts and ends: flags, --help, --version, --config, errors, exit codes.
+// How every program starts and ends: flags, --help, --version, --config, errors and exit codes.
 
 #include <cstdint>
 #include <functional>
@@ -13,37 +13,40 @@
 
 namespace cli {
 
-/// What --help says around the flags.
+/// A Program holds what --help says besides the flags.
 struct Program {
   std::string name;
   std::string summary;  ///< one sentence
-  std::string example;  ///< a line or more, shown at the end of --help
-  /// Options whose values are files, or folders of files, that are read: like the arguments without
-  /// a flag, no output may take the place of one.
+  std::string example;  ///< one or more lines, shown at the end of --help
+  /// The options whose values are input files or folders of input files. As with arguments without
+  /// a flag, no output may replace these inputs.
   std::vector<std::string> inputs = {};
-  /// The options that --help shows, the most used first; empty: all of them.
+  /// The options that plain --help shows, the most used first; empty: all options.
   std::vector<std::string> used_most = {};
-  std::string output = {};  ///< what -o takes; empty: where the output goes
+  std::string output = {};  ///< the help of -o; empty: the usual text
 };
 
-/// The flags that all programs share, as they were given.
+/// A Context holds the values of the flags that all programs share.
 struct Context {
   Program program;
-  std::string output;  ///< -o; empty: stdout
+  std::string output;  ///< the value of -o; empty: stdout
   bool quiet = false;
   std::int64_t verbose = 0;
   bool json = false;
-  bool force = false;  ///< binary to a terminal
+  bool force = false;  ///< allows binary data on a terminal
   std::int64_t seed = 1;
-  std::int64_t jobs = 0;        ///< -j; never 0 in a body: the default is the number of processors
-  std::set<std::string> given;  ///< names of the fields set by a flag or a config file
+  /// The value of -j. In a body it is never 0; the default is the number of processors.
+  std::int64_t jobs = 0;
+  std::set<std::string> given;  ///< the names of the fields that a flag or a config file set
 
+  /// Returns true if a flag or a config file set `field`.
   bool was_given(const std::string& field) const { return given.count(field) > 0; }
 };
 
 using Body = std::function<int(const Context&)>;
 
-/// Parses, calls the body, prints one line for an error, returns the exit code (core::Code).
+/// Parses the command line, calls the body, prints one line for an error and returns the exit code
+/// (core::Code).
 int run(int argc, char** argv, const Program& program, const core::FieldList& fields,
         const Body& body);
 
@@ -53,14 +56,14 @@ int run(int argc, char** argv, const Program& program, Options& options, F body)
              [&](const Context& context) { return static_cast<int>(body(options, context)); });
 }
 
-/// One verb of a program with several (`shard info`).
+/// A Command is one verb of a program that has several (`shard info`).
 struct Command {
   Program program;
   core::FieldList fields;
   Body body;
 };
 int run(int argc, char** argv, const Program& program, const std::vector<Command>& commands);
-/// A verb whose options are listed and handed to its body; `options` must outlive the run.
+/// Makes a verb whose options are listed and passed to its body; `options` must outlive the run.
 template <class Options, class F>
 Command command(std::string name, std::string summary, std::string example, Options& options,
                 F body, std::vector<std::string> inputs = {}) {

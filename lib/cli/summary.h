@@ -1,5 +1,5 @@
 #pragma once
-// What was done by a program whose stdout is its data.
+// Summarises the work of a program that writes its data to stdout.
 
 #include <optional>
 #include <string>
@@ -12,21 +12,23 @@
 
 namespace cli {
 
+/// SummaryOptions holds the file of --report.
 struct SummaryOptions {
   std::string report;
   void fields(core::FieldList& f);
-  /// Throws Error{usage} for a report of what has no figures.
+  /// Throws Error{usage} if --report is given and the program has no figures to report.
   void check(bool has_figures) const;
 };
 
-/// A note on stderr, or its figures as a JSON line there with --json; and that line in the file of
-/// --report.
+/// A Summary writes a note to stderr or, with --json, its figures as a JSON line; it also writes
+/// this line to the file of --report.
 class Summary {
  public:
-  /// Begins the file, so that a place that cannot be written is said before the work. Keeps the
-  /// context. Throws Error{cannot_create}, Error{usage} for stdout, which is the data's.
+  /// Opens the report file, so that an error is found before the work starts. Keeps a reference to
+  /// `context`. Throws Error{cannot_create}, and Error{usage} if the report is stdout, which is for
+  /// data.
   Summary(const Context& context, const SummaryOptions& options);
-  /// `lines` are the note.
+  /// Writes the summary; `lines` are the text of the note.
   void commit(const core::OrderedJson& figures, const std::vector<std::string>& lines);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// A result and its parts where the parts may be none.
+// Formats a result whose list of parts may be empty.
 
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace cli {
 
-/// format_parts(), but with --json the line of a result without parts says its `type` too.
+/// Does as format_parts(), but with --json adds the `type` also to a result without parts.
 inline std::string format_typed_parts(const Context& context, const core::OrderedJson& report,
                                       const std::vector<core::OrderedJson>& parts) {
   if (!context.json || !parts.empty()) return format_parts(context, report, parts);

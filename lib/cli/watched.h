@@ -1,5 +1,5 @@
 #pragma once
-// Work that says what it is doing: its progress on stderr, and where a signal stops it.
+// Runs work that shows its progress on stderr and stops at a signal.
 
 #include <cstdint>
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace cli {
 
-/// What work(watch) gives; watch(step, done, total) shows a step, counted in `unit`. Between two
-/// calls a signal that catch_stop_signals() caught stops it: throws Error{stopped}.
+/// Calls work(watch) and returns its result. The work calls watch(step, done, total) to show a
+/// step, counted in `unit`. If catch_stop_signals() caught a signal, the next such call throws
+/// Error{stopped}.
 template <class Work>
 auto watched(const Context& context, const char* what, const char* unit, const Work& work) {
   Progress progress(context, what, unit);

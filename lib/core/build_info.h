@@ -1,17 +1,24 @@
 #pragma once
-// What this build is, for --version and --build-info; defined in files that cmake/BuildInfo.cmake
-// makes.
+// Facts about this build, for --version and --build-info. cmake/BuildInfo.cmake generates the files
+// that define them.
 
 namespace core::build {
 
-extern const char* const kVersion;  ///< "0.1.0"
-/// Short revision, "-dirty" after it where files were changed; or "unknown".
+/// The version as a number: "0.1.0".
+extern const char* const kVersion;
+/// The short git revision, with the suffix "-dirty" if files were modified, or "unknown".
 extern const char* const kGit;
-extern const char* const kCompiler;   ///< "GNU 12.2.0"
-extern const char* const kFlags;      ///< build type and compiler flags
-extern const char* const kTorch;      ///< LibTorch's version, or "none"
-extern const char* const kFaiss;      ///< FAISS's version and build, or "none"
-extern const char* const kCuda;       ///< what libtessera_cuda.so is made with and for, or "none"
-extern const char* const kLibraries;  ///< the other libraries and their versions
+/// The compiler and its version: "GNU 12.2.0".
+extern const char* const kCompiler;
+/// The build type and the compiler flags.
+extern const char* const kFlags;
+/// LibTorch's version, or "none".
+extern const char* const kTorch;
+/// FAISS's version and build, or "none".
+extern const char* const kFaiss;
+/// The toolkit and the architectures that libtessera_cuda.so is built with, or "none".
+extern const char* const kCuda;
+/// The other libraries and their versions.
+extern const char* const kLibraries;
 
 }  // namespace core::build

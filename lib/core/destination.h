@@ -1,23 +1,24 @@
 #pragma once
-// What the name of an output stands for.
+// Resolves the name of an output to a path or a descriptor.
 
 #include <optional>
 #include <string>
 
 namespace core {
 
-/// A place to write to: an open descriptor, or a path whose last part is no symbolic link (it may
-/// not exist yet).
+/// A Destination is a place to write to: an open descriptor, or a path whose last component is not
+/// a symbolic link. The path need not exist.
 struct Destination {
   std::string path;
   std::optional<int> descriptor;
 };
 
-/// "-", "", /dev/stdout, /dev/fd/1 and /proc/self/fd/1, or links to them, are descriptor 1, and so
-/// are the other numbers; a symbolic link is what it names in the end, there or not. Throws
-/// Error{cannot_create} for links in a circle and names that are too long.
+/// Resolves `path`. "-", "", /dev/stdout, /dev/fd/1, /proc/self/fd/1 and links to these mean
+/// descriptor 1; other numbers in /dev/fd and /proc/self/fd mean that descriptor. A symbolic link
+/// is resolved to its final target, even if the target does not exist. Throws Error{cannot_create}
+/// for a cycle of links and for a name that is too long.
 Destination destination_of(const std::string& path);
-/// Whether two outputs would go to one place; nothing goes to an empty path.
+/// Returns true if two outputs would write to one place. An empty path writes nowhere.
 bool same_place(const std::string& a, const std::string& b);
 
 }  // namespace core

@@ -1,5 +1,5 @@
 #pragma once
-// The one exception of the house, and the exit codes every program documents.
+// The exception type of all of lib/, and the exit codes that every program documents.
 
 #include <fmt/format.h>
 
@@ -10,25 +10,26 @@
 
 namespace core {
 
-/// Exit codes (sysexits where one fits). A program ends with the code of the Error that left its
-/// body.
+/// Code lists the exit codes (those of sysexits.h where one fits). A program exits with the code of
+/// the Error that its body throws.
 enum class Code : int {
   ok = 0,
   no = 1,              ///< the answer is no (a comparison, --fail-above)
-  usage = 64,          ///< wrong flags or arguments
-  bad_data = 65,       ///< input that is damaged, cut short or does not belong together
-  no_input = 66,       ///< an input that is not there or cannot be opened
-  unavailable = 69,    ///< a device or feature this build or machine does not have
-  bug = 70,            ///< a fault of the program
-  out_of_memory = 71,  ///< and which flag to change
-  cannot_create = 73,  ///< an output that cannot be made
-  io = 74,             ///< reading or writing failed, disk full
-  stopped = 75,        ///< stopped by a signal or a time limit, state saved: run again to go on
-  rank_lost = 76,      ///< another process of the run was lost: run again to go on
-  bad_config = 78,     ///< bad or unknown key in a configuration
+  usage = 64,          ///< flags or arguments are wrong
+  bad_data = 65,       ///< an input is damaged, truncated or inconsistent with another input
+  no_input = 66,       ///< an input does not exist or cannot be opened
+  unavailable = 69,    ///< this build or machine lacks a device or feature
+  bug = 70,            ///< the program has a bug
+  out_of_memory = 71,  ///< memory is exhausted; the message names the flag to change
+  cannot_create = 73,  ///< an output cannot be created
+  io = 74,             ///< reading or writing failed, or the disk is full
+  stopped = 75,        ///< a signal or time limit stopped it, state saved; rerun to resume
+  rank_lost = 76,      ///< another process of the run was lost; rerun to resume
+  bad_config = 78,     ///< a configuration has a bad or unknown key
 };
 
-/// Thrown by lib/ for everything that goes wrong; the text is one line: where: what; what to do.
+/// Error is what lib/ throws for every failure. Its text is one line: where, what is wrong, what to
+/// do.
 class Error : public std::runtime_error {
  public:
   Error(Code code, const std::string& text) : std::runtime_error(text), code_(code) {}
@@ -44,7 +45,7 @@ template <class... Args>
   throw Error(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Text of the current errno-like number, thread safe.
+/// Returns the text of an errno value. Thread safe.
 std::string error_text(int error_number);
 
 }  // namespace core

@@ -1,5 +1,5 @@
 #pragma once
-// What stands in a file of a folder, whole.
+// Reads whole files.
 
 #include <cstddef>
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace core {
 
-/// A regular file's bytes. Throws Error{no_input} for a pipe too, which nobody may ever write into,
-/// Error{bad_data} for one that is larger than `limit`.
+/// Returns the bytes of a regular file. Throws Error{no_input} if it cannot be opened or is not a
+/// regular file (a pipe might never be written to), and Error{bad_data} if it is larger than
+/// `limit` bytes.
 std::string read_file(const std::string& path, std::size_t limit = std::size_t{1} << 30);
 
-/// The document in it. Throws as read_file() and parse_json().
+/// Reads and parses a file that holds one JSON document. Throws as read_file() and parse_json() do.
 Json read_json(const std::string& path, std::size_t limit = std::size_t{1} << 30);
 
 }  // namespace core

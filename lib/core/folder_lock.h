@@ -1,21 +1,23 @@
 #pragma once
-// One writer of a folder at a time.
+// Allows one writer of a folder at a time.
 
 #include <string>
 #include <string_view>
 
 namespace core {
 
-/// The folder is this process's alone to change, until this goes. Readers do not ask.
+/// A FolderLock gives this process the exclusive right to modify a folder for the lock's lifetime.
+/// Readers do not take the lock.
 class FolderLock {
  public:
-  /// What to do where there is no folder: refuse it, or make it and those above it. A folder that
-  /// was made and stayed empty is removed with the lock.
+  /// Absent says what to do if the folder does not exist: throw, or create it and its parents. A
+  /// folder that the lock created is removed with the lock if it is still empty.
   enum class Absent { refused, made };
   static constexpr std::string_view kHeld = "another program is changing it";
 
-  /// Throws Error{cannot_create} if another process has it, saying `held`, or if it cannot be
-  /// locked or made at all; Error{no_input} if it is no folder.
+  /// Locks `folder`. Throws Error{cannot_create}, with the text `held`, if another process holds
+  /// the lock; Error{cannot_create} if the folder cannot be locked or created; Error{no_input} if
+  /// it is not a folder.
   explicit FolderLock(const std::string& folder, std::string_view held = kHeld,
                       Absent absent = Absent::refused);
   ~FolderLock();
@@ -24,7 +26,7 @@ class FolderLock {
 
  private:
   int fd_ = -1;
-  std::string made_;  ///< the folder, if this made it
+  std::string made_;  ///< the folder, if this lock created it
 };
 
 }  // namespace core

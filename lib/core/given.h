@@ -1,5 +1,5 @@
 #pragma once
-// Options that were given and do not go with another one.
+// Refuses options that cannot be combined with another option.
 
 #include <set>
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace core {
 
-/// Throws Error{usage}, "--MINE: WHY; leave --FLAG out", for the first of the flags that was given.
+/// Throws Error{usage} with the text "--MINE: WHY; leave --FLAG out" for the first of `flags` that
+/// is in `given`.
 void leave_out(const char* mine, const char* why, const std::vector<std::string>& flags,
                const std::set<std::string>& given);
 
-/// The same for all flags of a list.
+/// Does likewise for all flags of a list of fields.
 void leave_out(const char* mine, const char* why, const FieldList& fields,
                const std::set<std::string>& given);
 

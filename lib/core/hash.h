@@ -1,5 +1,5 @@
 #pragma once
-// XXH3 digests: checksums of blocks and fingerprints of artefacts.
+// Computes XXH3 digests, which serve as checksums of blocks and fingerprints of artefacts.
 
 #include <cstdint>
 #include <memory>
@@ -9,20 +9,22 @@
 
 namespace core {
 
-/// 128 bits, printed as 32 hexadecimal digits (high half first).
+/// A Digest is a 128-bit hash. It is printed as 32 hexadecimal digits, high half first.
 struct Digest {
   std::uint64_t high = 0, low = 0;
   std::string hex() const;
-  /// Throws Error{bad_data} unless `hex` is 32 hexadecimal digits.
+  /// Parses 32 hexadecimal digits. Throws Error{bad_data} for any other text.
   static Digest from_hex(std::string_view hex);
   bool operator==(const Digest&) const = default;
 };
 
+/// Returns the XXH3-64 hash of `bytes`.
 std::uint64_t hash64(std::span<const std::byte> bytes);
+/// Returns the XXH3-128 hash of the bytes.
 Digest hash128(std::span<const std::byte> bytes);
 Digest hash128(std::string_view text);
 
-/// XXH3-128 of bytes that come in pieces.
+/// A Hasher computes the XXH3-128 hash of bytes that arrive in pieces.
 class Hasher {
  public:
   Hasher();
@@ -31,9 +33,9 @@ class Hasher {
   Hasher& operator=(Hasher&&) noexcept;
   void update(std::span<const std::byte> bytes);
   void update(std::string_view text) { update(std::as_bytes(std::span(text.data(), text.size()))); }
-  /// Forgets what came so far.
+  /// Discards the input so far.
   void reset();
-  /// The digest of what came so far; more may follow.
+  /// Returns the digest of the input so far; update() may follow.
   Digest digest() const;
 
  private:

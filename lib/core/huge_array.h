@@ -1,6 +1,6 @@
 #pragma once
-// Large tables that are read at random: in huge pages where the system has them, since half of the
-// cost of such a read is finding the page.
+// An array for large tables that are read at random. It asks the system for huge pages, because
+// address translation is half of the cost of such a read.
 
 #include <sys/mman.h>
 
@@ -12,7 +12,8 @@
 
 namespace core {
 
-/// `n` objects of T, all bytes zero at first.
+/// A HugeArray holds `n` objects of type T, whose bytes are initially zero. Throws std::bad_alloc
+/// if the memory cannot be mapped.
 template <class T>
 class HugeArray {
   static_assert(std::is_trivially_copyable_v<T>);

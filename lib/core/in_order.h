@@ -1,5 +1,5 @@
 #pragma once
-// Work on a stream in several threads, results in the order of the input.
+// Processes a stream in several threads and writes the results in input order.
 
 #include <algorithm>
 #include <condition_variable>
@@ -14,11 +14,12 @@
 
 namespace core {
 
-/// read(input) fills the next input, false at the end; each worker has a function
-/// work(input, output) of its own from make_work(); write(output) takes outputs in order. read and
-/// write run in the calling thread. At most 2 * jobs + 1 inputs are held. An exception of any of
-/// the three ends it and is thrown here. With one job, and where the system gives no thread, all
-/// runs in the calling thread.
+/// Reads inputs, processes them in `jobs` threads and writes the outputs in input order.
+/// read(input) fills the next input and returns false at the end. make_work() gives each worker its
+/// own function work(input, output). write(output) receives the outputs in order. read and write
+/// run in the calling thread. The function holds at most 2 * jobs + 1 inputs. An exception from any
+/// of the three callbacks stops the processing and is rethrown here. With one job, or if the system
+/// starts no thread, everything runs in the calling thread.
 template <class Input, class Output>
 void work_in_order(int jobs, const std::function<bool(Input&)>& read,
                    const std::function<std::function<void(Input&, Output&)>()>& make_work,
@@ -43,7 +44,8 @@ void work_in_order(int jobs, const std::function<bool(Input&)>& read,
   std::vector<Slot> slots(static_cast<std::size_t>(jobs) * 2 + 1);
   std::mutex mutex;
   std::condition_variable work_there, result_there;
-  std::size_t next_to_work = 0;  // a count; its slot is the count modulo slots.size()
+  std::size_t next_to_work = 0;  // a running count; the slot's index is the count modulo
+                                 // slots.size()
   bool stopping = false;
 
   const auto worker = [&](std::size_t) {
@@ -67,7 +69,7 @@ void work_in_order(int jobs, const std::function<bool(Input&)>& read,
       result_there.notify_one();
     }
   };
-  // Declared after all they use: they end before it does.
+  // Declared last, so that the threads join before the variables that they use are destroyed.
   struct Stop {
     std::mutex& mutex;
     std::condition_variable& work_there;
@@ -88,7 +90,8 @@ void work_in_order(int jobs, const std::function<bool(Input&)>& read,
   bool more = true;
   while (more || n_written < n_read) {
     Slot& oldest = slots[n_written % slots.size()];
-    // Hand out work as long as there is room; write when the oldest result is there or room is not.
+    // Read another input while a slot is free and the oldest result is not ready; otherwise wait
+    // for that result and write it.
     if (more && n_read - n_written < slots.size()) {
       bool oldest_done = false;
       if (n_written < n_read) {

@@ -1,5 +1,5 @@
 #pragma once
-// Byte sources and sinks, and outputs that are whole or absent.
+// Byte sources and sinks, and outputs that become visible only when complete.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,35 +14,37 @@ namespace core {
 
 using Bytes = std::vector<std::byte>;
 
-/// A stream of bytes to read once, front to back. Not thread safe.
+/// A ByteSource is a stream of bytes that is read once, front to back. Not thread safe.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  /// Fills up to out.size() bytes, returns how many; 0 only at the end. Throws Error{io}.
+  /// Reads up to out.size() bytes and returns their number, which is 0 only at the end. Throws
+  /// Error{io}.
   virtual std::size_t read(std::span<std::byte> out) = 0;
-  /// The name for messages: a path, or "stdin".
+  /// Returns the name for messages: a path, or "stdin".
   virtual const std::string& name() const = 0;
 };
 
-/// A stream of bytes to write once, front to back. Not thread safe.
+/// A ByteSink is a stream of bytes that is written once, front to back. Not thread safe.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
-  /// Takes all of `in`. Throws Error{io}.
+  /// Writes all of `in`. Throws Error{io}.
   virtual void write(std::span<const std::byte> in) = 0;
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
 };
 
-/// Bytes of a file, or of stdin for "-". `name` stands in messages; empty: the path, or "stdin".
-/// Throws Error{no_input} if it cannot be opened (a folder included).
+/// Opens a file, or stdin for "-". `name` is the name for messages; if empty, it is the path or
+/// "stdin". Throws Error{no_input} if the file cannot be opened or is a folder.
 std::unique_ptr<ByteSource> open_source(const std::string& path, const std::string& name = {});
-/// The files of a command line: none is stdin, "-". Throws Error{usage} for a second "-".
+/// Returns the files of a command line; no file means stdin, "-". Throws Error{usage} for a second
+/// "-".
 std::vector<std::string> input_paths(const std::vector<std::string>& files);
-/// `notice` is called before stdin is read where that is a terminal, so that a program that waits
-/// can say so. For the program's start, before any thread.
+/// Registers `notice`, which is called before stdin is read if stdin is a terminal, so that the
+/// program can say that it waits for input. Call it at program start, before any thread starts.
 void on_terminal_input(std::function<void()> notice);
 
-/// Bytes in memory; `data` must outlive the source.
+/// A MemorySource reads bytes in memory. `data` must outlive the source.
 class MemorySource : public ByteSource {
  public:
   explicit MemorySource(std::span<const std::byte> data, std::string name = "memory");
@@ -55,7 +57,7 @@ class MemorySource : public ByteSource {
   std::string name_;
 };
 
-/// Collects bytes in memory.
+/// A MemorySink collects bytes in memory.
 class MemorySink : public ByteSink {
  public:
   using ByteSink::write;
@@ -68,67 +70,71 @@ class MemorySink : public ByteSink {
   Bytes bytes;
 };
 
-/// Reads to `out.size()` or the end, whichever is first.
+/// Reads until `out` is full or the source ends, and returns the number of bytes.
 std::size_t read_fully(ByteSource& source, std::span<std::byte> out);
 
-/// Everything up to `limit` bytes. Throws Error{bad_data} if there is more, Error{no_input},
-/// Error{io}.
+/// Reads a whole source of at most `limit` bytes. Throws Error{bad_data} if it is longer,
+/// Error{no_input} if it cannot be opened, Error{io} if reading fails.
 std::string read_text(const std::string& path, std::size_t limit = std::size_t{1} << 30);
 std::string read_text(ByteSource& source, std::size_t limit = std::size_t{1} << 30);
 
-/// No Output may take the place of this file (of stdin, for "-"); a path that is not there is
-/// passed over. To be called before threads begin.
+/// Registers an input file (stdin for "-") that no Output may replace. A path that does not exist
+/// is ignored. Call it before threads start.
 void protect_input(const std::string& path);
-/// Throws Error{usage} if protect_input() was given this file: for who writes without an Output.
+/// Throws Error{usage} if protect_input() registered this file. Code that writes without an Output
+/// must call it.
 void refuse_input(const std::string& path);
 
-/// An output that appears under its name only when complete: bytes go to a temporary file beside it
-/// (temporary_file.h), locked; commit() writes them to disk, renames, and syncs the folder. Without
-/// commit() the temporary file is removed; where the process was killed it stays until the next
-/// Output of that path. A path that is a symbolic link is what it names; devices and pipes are
-/// written as they are; "-" or "" is stdout, as are /dev/stdout and the like (destination.h):
-/// commit() flushes.
+/// An Output is a file that appears under its name only when it is complete. Bytes go to a locked
+/// temporary file in the target's folder (temporary_file.h); commit() syncs this file to disk,
+/// renames it and syncs the folder. Without commit(), the destructor removes the temporary file. If
+/// the process is killed, the temporary file remains until the next Output for that path. A
+/// symbolic link is resolved to its target. Devices and pipes are written directly. "-", "",
+/// /dev/stdout and the like (destination.h) mean stdout, which commit() flushes.
 class Output : public ByteSink {
  public:
-  /// Throws Error{cannot_create}, also if another process is writing to that path; Error{usage} for
-  /// a protected input.
+  /// Opens the output. Throws Error{cannot_create} if it cannot be created or another process is
+  /// writing to that path, and Error{usage} if the path is a protected input.
   explicit Output(const std::string& path);
   ~Output() override;
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
   using ByteSink::write;
   void write(std::span<const std::byte> in) override;
-  /// Hands buffered bytes to the system without completing the output.
+  /// Passes buffered bytes to the system without completing the output.
   void flush();
+  /// Completes the output. Throws Error{io} or Error{cannot_create}.
   void commit();
   const std::string& name() const { return name_; }
 
  private:
   void write_through(std::span<const std::byte> in);
-  std::string name_;                // as it was given
-  std::string target_, temporary_;  // paths, if it is a file
+  std::string name_;                // as given by the caller
+  std::string target_, temporary_;  // paths, if the output is a file
   int fd_ = -1;
-  bool owned_ = false;  // fd_ is to be closed
+  bool owned_ = false;  // the destructor closes fd_
   Bytes buffer_;
 };
 
-/// Writes `text` to `path` whole or not at all.
+/// Writes `text` to `path` through an Output: the whole text or nothing.
 void write_file(const std::string& path, std::string_view text);
 
-/// Bytes of random access, read only. Thread safe.
+/// A RandomSource gives read-only random access to bytes. Thread safe.
 class RandomSource {
  public:
   virtual ~RandomSource() = default;
   virtual std::uint64_t size() const = 0;
-  /// Exactly out.size() bytes at `offset`. Throws Error{bad_data} past the end, Error{io}.
+  /// Reads exactly out.size() bytes at `offset`. Throws Error{bad_data} past the end, and
+  /// Error{io}.
   virtual void read_at(std::uint64_t offset, std::span<std::byte> out) const = 0;
   virtual const std::string& name() const = 0;
 };
 
-/// A file of random access.
+/// A RandomFile gives random access to a file.
 class RandomFile : public RandomSource {
  public:
-  /// `name` stands in messages; empty: the path. Throws Error{no_input}.
+  /// Opens the file. `name` is the name for messages; if empty, it is the path. Throws
+  /// Error{no_input}.
   explicit RandomFile(const std::string& path, std::string name = {});
   ~RandomFile() override;
   RandomFile(const RandomFile&) = delete;
@@ -143,7 +149,7 @@ class RandomFile : public RandomSource {
   std::uint64_t size_;
 };
 
-/// Bytes in memory; `data` must outlive it.
+/// A RandomMemory gives random access to bytes in memory; `data` must outlive it.
 class RandomMemory : public RandomSource {
  public:
   explicit RandomMemory(std::span<const std::byte> data, std::string name = "memory")
@@ -157,7 +163,7 @@ class RandomMemory : public RandomSource {
   std::string name_;
 };
 
-/// Reads a RandomSource front to back; it must outlive this.
+/// A SequentialSource reads a RandomSource front to back; the RandomSource must outlive it.
 class SequentialSource : public ByteSource {
  public:
   explicit SequentialSource(const RandomSource& bytes) : bytes_(bytes) {}
@@ -169,19 +175,20 @@ class SequentialSource : public ByteSource {
   std::uint64_t offset_ = 0;
 };
 
-/// True if `path` is a file that can be sought (so that a shard in it can be read at random).
+/// Returns true if `path` is a regular file, which is seekable (so that a shard in it can be read
+/// at random).
 bool is_regular_file(const std::string& path);
-/// True if anything is at `path`.
+/// Returns true if `path` exists.
 bool exists(const std::string& path);
 
-/// fsync of a folder, so that renames in it are on disk. Throws Error{io}.
+/// Syncs a folder to disk (fsync), so that renames in it are durable. Throws Error{io}.
 void sync_folder(const std::string& folder);
-/// Renames and syncs the folder of `to`. Throws Error{cannot_create}.
+/// Renames a file and syncs the folder of `to`. Throws Error{cannot_create}.
 void rename_durably(const std::string& from, const std::string& to);
-/// Makes a folder where none is there; its parent must be. Throws Error{cannot_create}.
+/// Creates a folder if it does not exist; its parent must exist. Throws Error{cannot_create}.
 void make_folder(const std::string& path);
 
-/// Removes every temporary file of Outputs still open; async-signal-safe.
+/// Removes the temporary files of all open Outputs. Async-signal-safe.
 void remove_temporaries() noexcept;
 
 }  // namespace core

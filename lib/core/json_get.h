@@ -1,5 +1,5 @@
 #pragma once
-// Body of core::get (included by core/json.h).
+// Defines core::get (core/json.h includes this file).
 
 #include "core/error.h"
 

@@ -1,6 +1,6 @@
 #pragma once
-// JSON as strangers write it, a line a document: what Python's json.dump writes beyond the
-// standard, and numbers of any size.
+// Reads JSON Lines as other programs write them, including output of Python's json.dump that is
+// beyond the standard, and numbers of any magnitude.
 
 #include <cstddef>
 #include <optional>
@@ -12,34 +12,37 @@
 
 namespace core {
 
-/// A line in which every parser finds what is in it, and what it took to make it so.
+/// MendedJson is a line that every JSON parser accepts, and the list of what was changed in it.
 struct MendedJson {
   std::string text;
-  bool numbers = false;                 ///< some were too large for a parser and are 9e307
-  std::vector<std::size_t> surrogates;  ///< where in `text` \ufffd is for half a surrogate pair
-  std::string constant;  ///< the first NaN, Infinity or -Infinity, which are null; else empty
-  std::string not_utf8;  ///< what_is_not_utf8() of the first byte replaced by U+FFFD; else empty
+  bool numbers = false;  ///< some numbers were too large for a parser and became 9e307
+  std::vector<std::size_t> surrogates;  ///< offsets in `text` of \ufffd that replaces an unpaired
+                                        ///< surrogate
+  std::string constant;  ///< the first NaN, Infinity or -Infinity, all replaced by null; else empty
+  std::string not_utf8;  ///< what_is_not_utf8() for the first byte that became U+FFFD; else empty
 
-  /// The line is not what it was.
+  /// Returns true if the line was changed.
   bool any() const {
     return numbers || !surrogates.empty() || !constant.empty() || !not_utf8.empty();
   }
 };
+/// Makes a line acceptable to every JSON parser and records the changes.
 MendedJson mend_json(std::string_view line);
 
-/// Half a surrogate pair is in the value of the member `key`.
+/// Returns true if the value of the member `key` holds an unpaired surrogate.
 bool has_surrogate(const MendedJson& mended, std::string_view key);
-/// Why half a surrogate pair in `key` is no text: a clause for messages.
+/// Explains, as a clause for messages, why an unpaired surrogate in `key` is not text.
 std::string why_no_surrogate(std::string_view key);
-/// Why NaN and Infinity are no JSON: a clause for messages.
+/// Explains, as a clause for messages, why NaN and Infinity are not JSON.
 std::string why_no_constant(std::string_view constant);
 
-/// A path ends in .jsonl or .ndjson, with .zst, .gz, .xz or .bz2 behind it or not.
+/// Returns true if a path ends in .jsonl or .ndjson, optionally followed by .zst, .gz, .xz or .bz2.
 bool is_named_json_lines(std::string_view path);
 
-/// parse_json() of one line of a file: numbers may have any size (one that no double holds is
-/// 9e307), and members that are not in `used` may have half surrogate pairs (U+FFFD). Throws
-/// Error{bad_data}, for these in `used` and for NaN too, in words that say what it is.
+/// Parses one line of a file as parse_json() does, with two differences: a number may have any
+/// magnitude (one beyond double's range becomes 9e307), and a member that is not in `used` may hold
+/// unpaired surrogates (they become U+FFFD). Throws Error{bad_data} with a text that says what is
+/// wrong, also for NaN and for unpaired surrogates in a member of `used`.
 Json parse_json_line(std::string_view line, const std::string& origin,
                      const std::vector<std::string_view>& used = {});
 

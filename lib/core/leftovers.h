@@ -1,5 +1,5 @@
 #pragma once
-// What killed processes leave of core::Output's temporary files, and whose they are.
+// Finds and removes temporary files that core::Output left when a process was killed.
 
 #include <functional>
 #include <string>
@@ -7,16 +7,17 @@
 
 namespace core {
 
-/// Says whether a file of this name, without its folder, is the caller's to remove.
+/// An OwnName returns true for a file name, without its folder, that the caller may remove.
 using OwnName = std::function<bool(std::string_view name)>;
 
-/// Removes the temporary files (temporary_file.h) that killed Outputs left in `folder`, where the
-/// output's name is `own` and not so long that its temporary file is called otherwise. What another
-/// process is writing stays. Throws Error{io}.
+/// Removes the temporary files (temporary_file.h) of killed Outputs from `folder`, for output names
+/// that `own` accepts. A temporary file whose name had to be shortened is not recognised. Files
+/// that another process is writing remain. Throws Error{io}.
 void remove_leftovers(const std::string& folder, const OwnName& own);
 
-/// True of a folder (no link to one) with nothing in it but files whose names are `own`, and what
-/// killed Outputs left of them, which goes. Throws Error{io}.
+/// Returns true if `folder` is a folder, not a link to one, that holds only files whose names `own`
+/// accepts, once the temporary files of killed Outputs are removed. Removes these. Throws
+/// Error{io}.
 bool holds_only(const std::string& folder, const OwnName& own);
 
 }  // namespace core

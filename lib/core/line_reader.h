@@ -1,5 +1,5 @@
 #pragma once
-// Lines of a source as they arrive.
+// Reads the lines of a source as they arrive.
 
 #include <cstdint>
 #include <memory>
@@ -10,25 +10,26 @@
 
 namespace core {
 
-/// Takes no byte more than it must, so that a program at the end of a pipe answers line by line.
-/// Not thread safe.
+/// A LineReader reads no more bytes than it needs, so that a program at the end of a pipe answers
+/// line by line. Not thread safe.
 class LineReader {
  public:
   explicit LineReader(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
 
-  /// The next line without its newline, and the file's first without a byte order mark; a last one
-  /// may lack its newline. Nothing at the end. Throws Error{bad_data} for more than 64 MiB and
-  /// for a source that begins otherwise than texts do (what_is_no_text()), Error{io}.
+  /// Returns the next line without its newline, or nothing at the end. A byte order mark at the
+  /// start of the file is dropped; the last line may lack its newline. Throws Error{bad_data} for a
+  /// line of more than 64 MiB and for a source that does not begin as text (what_is_no_text()), and
+  /// Error{io}.
   std::optional<std::string> next();
-  /// next() will not wait for the source.
+  /// Returns true if next() will not block.
   bool ready() const;
-  /// file:line of what next() gave, for messages.
+  /// Returns "file:line" of the last line that next() returned, for messages.
   std::string origin() const;
 
  private:
   std::unique_ptr<ByteSource> source_;
   std::string buffer_;
-  std::size_t begin_ = 0;  // of what is not taken yet
+  std::size_t begin_ = 0;  // offset of the first byte that is not consumed
   std::uint64_t line_ = 0;
   bool ended_ = false;
 };

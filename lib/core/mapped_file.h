@@ -1,5 +1,5 @@
 #pragma once
-// A file in memory, page by page as it is read: larger than RAM is fine.
+// Maps a file into memory. Pages are read on demand, so the file may be larger than RAM.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,11 +8,13 @@
 
 namespace core {
 
-/// Read only. What another process appends later is not seen. Thread safe.
+/// A MappedFile is a read-only mapping. It does not see bytes that another process appends later.
+/// Thread safe.
 class MappedFile {
  public:
   MappedFile() = default;
-  /// Throws Error{no_input} if it cannot be opened, Error{io} if it cannot be mapped.
+  /// Maps the file. Throws Error{no_input} if it cannot be opened, Error{io} if it cannot be
+  /// mapped.
   explicit MappedFile(const std::string& path);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
@@ -20,7 +22,7 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& name() const { return name_; }
-  /// The system need not keep these pages: they were read and are not needed soon.
+  /// Tells the system that it may drop these pages, because they are not needed soon.
   void release(std::size_t offset, std::size_t size) const;
 
  private:

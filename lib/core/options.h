@@ -1,6 +1,6 @@
 #pragma once
-// Option structs list their fields once; flags, config files, config.json and --print-config all
-// come from that list.
+// Option structs list their fields once; flags, config files, config.json and --print-config are
+// all derived from this list.
 //
 //   struct Options {
 //     std::int64_t layers = 4;
@@ -18,7 +18,8 @@
 
 namespace core {
 
-/// The numbers a field takes: from `least` to `most`, the ends among them unless they are open.
+/// Bounds is the range of numbers that a field accepts, from `least` to `most`. The ends are
+/// included unless they are open.
 struct Bounds {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
@@ -28,8 +29,9 @@ struct Bounds {
   bool any() const;
 };
 
-/// One option: its flag is --name, its key in config.json is the name with '_' for '-'. The flag of
-/// a vector is repeated, or its numbers stand in one value with commas (texts may have commas).
+/// A Field is one option. Its flag is --name; its key in config.json is the name with '_' for '-'.
+/// The flag of a vector may be repeated. Numbers of a vector may also be given as one value,
+/// separated by commas; texts are not split, because they may contain commas.
 struct Field {
   using Target =
       std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<std::string>*,
@@ -37,14 +39,16 @@ struct Field {
   std::string name;
   std::string help;
   Target target;
-  std::vector<std::string> choices = {};  ///< if not empty, the only values taken
-  std::string group = {};                 ///< heading in --help
-  char short_name = 0;                    ///< -x, or none
+  std::vector<std::string> choices = {};  ///< if not empty, the only accepted values
+  std::string group = {};                 ///< the heading in --help
+  char short_name = 0;                    ///< -x, or 0 for none
   bool positional = false;
   bool required = false;
   Bounds bounds = {};  ///< of a number; of each number of a list
-  bool size = false;  ///< bytes, whose K, M, G and T are powers of 1024; of counts they are of 1000
-  bool open = false;  ///< `auto` leaves the choice to the program: 0 in the struct, never as text
+  /// The value is in bytes: K, M, G and T are powers of 1024. Otherwise they are powers of 1000.
+  bool size = false;
+  /// `auto` is accepted and lets the program choose. The struct then holds 0, never a text.
+  bool open = false;
 
   Field& between(double least, double most) { return at_least(least).at_most(most); }
   Field& at_least(double least) { return bounds.least = least, *this; }
@@ -55,13 +59,14 @@ struct Field {
   Field& or_auto() { return open = true, *this; }
 
   std::string key() const;
-  /// What it takes: "1 to 16M", "above 0 to 1000", "0 to below 1, or auto"; nothing where there are
-  /// no bounds.
+  /// Describes the accepted values: "1 to 16M", "above 0 to 1000", "0 to below 1, or auto". Returns
+  /// an empty text if there are no bounds.
   std::string range() const;
-  bool is_list() const;  ///< takes several values
+  bool is_list() const;  ///< returns true if it takes several values
 };
 
-/// The list an option struct fills in its fields(). Pointers stay valid as long as the struct.
+/// A FieldList is the list that an option struct fills in its fields(). Its pointers are valid as
+/// long as the struct.
 class FieldList {
  public:
   Field& operator()(std::string name, Field::Target target, std::string help,
@@ -71,7 +76,7 @@ class FieldList {
                     std::vector<std::string> choices = {}) {
     return (*this)(std::move(name), Field::Target(&field), std::move(help), std::move(choices));
   }
-  /// An argument without a flag; a vector takes all that remain.
+  /// Adds an argument without a flag; a vector takes all remaining arguments.
   template <class T>
   Field& positional(std::string name, T& field, std::string help) {
     Field& added = (*this)(std::move(name), field, std::move(help));
@@ -79,8 +84,8 @@ class FieldList {
     return added;
   }
 
-  /// While one lives, fields that are listed stand under its heading in --help; then under the one
-  /// before it again.
+  /// A Group sets the heading in --help for the fields that are listed during its lifetime. Its
+  /// destructor restores the previous heading.
   class [[nodiscard]] Group {
    public:
     Group(FieldList& list, std::string title)
@@ -94,7 +99,7 @@ class FieldList {
     std::string before_;
   };
   Group group(std::string title) { return {*this, std::move(title)}; }
-  /// The fields of `options` under a heading of their own.
+  /// Adds the fields of `options` under a heading of their own.
   template <class Options>
   void group(std::string title, Options& options) {
     const Group scope(*this, std::move(title));
@@ -115,26 +120,28 @@ FieldList list_fields(Options& options) {
   return list;
 }
 
-/// Parses, holds against the bounds and stores one value (or the values of a vector). Throws
-/// Error{usage} naming the field and what it takes; the field keeps what it had.
+/// Parses one value (or the values of a vector), checks the bounds and stores the result. Throws
+/// Error{usage}, naming the field and the accepted values; the field is then unchanged.
 void assign(const Field& field, const std::vector<std::string>& values);
-/// The value(s) as assign() takes them.
+/// Returns the field's value or values in the form that assign() accepts.
 std::vector<std::string> to_strings(const Field& field);
 
-/// Of `names` the one that `word` may have been meant to be; nothing where none is near.
+/// Returns the element of `names` that `word` is most likely a misspelling of, or an empty text if
+/// none is close.
 std::string nearest(std::string_view word, const std::vector<std::string>& names);
-/// "; did you mean PREFIXnearest?", or nothing.
+/// Returns "; did you mean PREFIXnearest?", or an empty text.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& names,
                          std::string_view prefix = {});
 
-/// For structs that were filled in otherwise: throws Error{bad_config} as "KEY: takes 1 to 10K, not
-/// 0" for the first value beyond its bounds.
+/// Checks the values of a struct that was not filled by assign(). Throws Error{bad_config} with a
+/// text such as "KEY: takes 1 to 10K, not 0" for the first value out of bounds.
 void expect_within_bounds(const FieldList& fields);
 
-/// {"layers": 4, ...} in the order of the list.
+/// Returns the fields as an object, {"layers": 4, ...}, in the order of the list.
 OrderedJson fields_to_json(const FieldList& fields);
-/// Sets the fields from an object. Absent keys keep their value. Throws Error{bad_config} for an
-/// unknown key (unless `allow_unknown`) or a value of the wrong type, naming origin and key.
+/// Sets the fields from an object. A field whose key is absent keeps its value. Throws
+/// Error{bad_config}, naming origin and key, for an unknown key (unless `allow_unknown`) and for a
+/// value of the wrong type.
 void fields_from_json(const FieldList& fields, const Json& object, const std::string& origin,
                       bool allow_unknown = false);
 

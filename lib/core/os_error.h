@@ -1,5 +1,5 @@
 #pragma once
-// What a failed call of the system means to a user.
+// Converts a failed system call into an Error that a user understands.
 
 #include <string>
 
@@ -7,8 +7,9 @@
 
 namespace core {
 
-/// Throws Error{otherwise} "WHAT: text of `error`" (errno of a call). Where descriptors or memory
-/// ran out the code is out_of_memory and the text says what to do, whatever was being opened.
+/// Throws Error{otherwise} with the text "WHAT: text of `error`", where `error` is an errno value.
+/// If descriptors or memory are exhausted, the code is out_of_memory instead and the text says what
+/// to do.
 [[noreturn]] void fail_errno(Code otherwise, const std::string& what, int error);
 
 }  // namespace core

@@ -1,5 +1,5 @@
 #pragma once
-// The same work on many items in several threads.
+// Processes many items in several threads.
 
 #include <algorithm>
 #include <atomic>
@@ -13,9 +13,10 @@
 
 namespace core {
 
-/// Each of `jobs` threads makes itself a work() with make_work() and calls work(i) for the next i
-/// of [0, n) that no other has taken; with one job, and where the system gives no thread, all runs
-/// in the calling thread. The first exception ends it and is thrown here.
+/// Processes the items [0, n) in `jobs` threads. Each thread obtains a function work() from
+/// make_work() and calls work(i) for the next item i that no thread has taken. With one job, or if
+/// the system starts no thread, everything runs in the calling thread. The first exception stops
+/// the processing and is rethrown here.
 template <class MakeWork>
 void parallel_for(int jobs, std::uint64_t n, const MakeWork& make_work) {
   std::atomic<std::uint64_t> next{0};

@@ -1,5 +1,5 @@
 #pragma once
-// Which parts of one work there are, and what each is called: for what puts them together.
+// Collects the names of the parts of one work, for code that joins the parts.
 
 #include <cstdint>
 #include <map>
@@ -9,17 +9,20 @@
 
 namespace core {
 
+/// PartNames maps each part's index to the part's name.
 class PartNames {
  public:
-  /// Throws Error{usage} naming both where the part is there already.
+  /// Adds a part. Throws Error{usage}, naming both parts, if the index is already present.
   void add(const Part& part, const std::string& name);
-  /// Throws Error{usage} with the `flag` that takes the parts, naming the first that is not there.
+  /// Checks that all parts are present. Throws Error{usage}, naming the first missing part and
+  /// `flag`, the flag that takes the parts.
   void expect_all(std::string_view flag = {}) const;
 
   bool empty() const { return names_.empty(); }
-  /// Of how many parts the first that was added is one.
+  /// Returns the number of parts, as the first added part states it.
   std::int64_t count() const { return count_; }
-  /// Of the part `index`, from 0, or of the first that is there.
+  /// name() returns the name of the part `index`, from 0; any() returns the name of the first part
+  /// present.
   const std::string& name(std::int64_t index) const { return names_.at(index); }
   const std::string& any() const { return names_.begin()->second; }
 

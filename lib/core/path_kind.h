@@ -1,6 +1,6 @@
 #pragma once
-// What a path is, for messages that say it: looked at by name, by a file's first bytes and by the
-// names in a folder.
+// Recognises what a path refers to, for use in messages. It looks at the path's name, the first
+// bytes of a file and the names in a folder.
 
 #include <array>
 #include <string>
@@ -8,54 +8,56 @@
 
 namespace core {
 
-/// What trainers name their checkpoints, the one to take first.
+/// The names that trainers give their checkpoints, the preferred one first.
 inline constexpr std::array kCheckpointNames = {"ckpt.pt", "checkpoint_best.pt",
                                                 "checkpoint_last.pt", "model.pt"};
 
 enum class PathKind {
-  nothing,      ///< nothing is there
-  hub_id,       ///< nothing is there, and it looks like a model of the Hugging Face hub: ORG/NAME
-  broken_link,  ///< a symbolic link to what is not there
+  nothing,      ///< the path does not exist
+  hub_id,       ///< does not exist and looks like a model ID of the Hugging Face hub: ORG/NAME
+  broken_link,  ///< a symbolic link whose target does not exist
   // Files.
   empty,
   text,
   shard,
   gguf,
   safetensors,
-  torch_file,  ///< of torch.save: a zip archive with data.pkl, or a pickle
+  torch_file,  ///< written by torch.save: a zip archive with data.pkl, or a pickle
   sentencepiece,
-  lfs_pointer,  ///< the text that Git LFS has in a file's place
-  config,       ///< of the name config.json
-  tokenizer,    ///< of the name tokenizer.json
+  lfs_pointer,  ///< the text file that Git LFS leaves in place of a file
+  config,       ///< named config.json
+  tokenizer,    ///< named tokenizer.json
   other_file,
   unreadable,
   // Folders.
-  model,             ///< has config.json
-  adapter,           ///< has adapter_config.json, and no model's weights
-  hub_model,         ///< of a hub's cache: models--ORG--NAME
-  hub_cache,         ///< folders of that kind are in it
-  datastore,         ///< has store.json
-  ngrams,            ///< has ngrams.json
-  tokenizer_folder,  ///< has a tokenizer's files alone
-  checkpoints,       ///< has one of kCheckpointNames
+  model,             ///< contains config.json
+  adapter,           ///< contains adapter_config.json and no weights of a model
+  hub_model,         ///< a model in a hub's cache: models--ORG--NAME
+  hub_cache,         ///< contains folders of kind hub_model
+  datastore,         ///< contains store.json
+  ngrams,            ///< contains ngrams.json
+  tokenizer_folder,  ///< contains only the files of a tokenizer
+  checkpoints,       ///< contains a file named in kCheckpointNames
   empty_folder,
   folder,
 };
 
-/// Never throws; opens no pipe or device.
+/// Returns the kind of a path. Never throws; does not open pipes or devices.
 PathKind path_kind(const std::string& path);
-/// A folder of whatever kind.
+/// Returns true for every kind of folder.
 constexpr bool is_folder(PathKind kind) { return kind >= PathKind::model; }
 
-/// "is not there", "is a GGUF file", "is a datastore": what a message says after the path.
+/// Returns what a message says after the path: "is not there", "is a GGUF file", "is a datastore".
 std::string what_path_is(const std::string& path);
 
-/// `path`, or the folder of the snapshot that refs/main names where it is a hub_model (where
-/// nothing does, the only snapshot). Throws Error{no_input} where there is none.
+/// Returns `path` itself unless it is a hub_model. For a hub_model, returns the folder of the
+/// snapshot that refs/main names or, without refs/main, of the only snapshot. Throws
+/// Error{no_input} if there is none.
 std::string followed_snapshot(const std::string& path);
 
-/// Throws Error{no_input}: nothing is downloaded; names the hub's cache ($HF_HUB_CACHE,
-/// $HF_HOME/hub, ~/.cache/huggingface/hub) if the model is there, else the command that fetches it.
+/// Throws Error{no_input} for a model ID, because nothing is downloaded. The text names the model's
+/// folder in the hub's cache ($HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub) if it is
+/// there, else the command that downloads it.
 [[noreturn]] void refuse_hub_id(const std::string& id);
 
 }  // namespace core

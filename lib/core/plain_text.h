@@ -1,5 +1,5 @@
 #pragma once
-// Text in UTF-8, told from other bytes.
+// Distinguishes UTF-8 text from other bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,38 +13,41 @@ class ByteSource;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
+/// Returns `text` without a byte order mark at its start.
 std::string_view without_byte_order_mark(std::string_view text);
 
-/// Bytes of the character at the front of `text`, which is not empty; 0 if no whole character is
-/// there (the Unicode Standard, table 3-7).
+/// Returns the number of bytes of the first character of `text`, which is not empty; 0 if `text`
+/// does not begin with a whole character (the Unicode Standard, table 3-7).
 std::size_t character_length(std::string_view text);
-/// How many bytes at the front are UTF-8: all of them if `text` is.
+/// Returns the length in bytes of the longest prefix that is UTF-8.
 std::size_t utf8_length(std::string_view text);
-/// Bytes (0 to 3) at the end of `text` that begin a character which further bytes may complete.
+/// Returns the number of bytes (0 to 3) at the end of `text` that begin a character which further
+/// bytes may complete.
 std::size_t unfinished_bytes(std::string_view text);
-/// U+FFFD for each part that is not UTF-8, as browsers and Python write it; adds to `replaced` how
-/// many.
+/// Replaces each part that is not UTF-8 by U+FFFD, as browsers and Python do, and adds the number
+/// of replacements to `replaced`.
 std::string with_replacements(std::string_view text, std::uint64_t& replaced);
 
-/// What is wrong at `at`, where utf8_length() ends: "byte 7 (0xe9) is not UTF-8; ...". `before` is
-/// added to the number that is named.
+/// Describes the invalid byte at offset `at`, which is utf8_length(): "byte 7 (0xe9) is not UTF-8;
+/// ...". `before` is added to the reported position.
 std::string what_is_not_utf8(std::string_view text, std::size_t at, std::uint64_t before = 0);
-/// what_is_not_utf8() of the first byte that is not UTF-8; empty if there is none.
+/// Returns what_is_not_utf8() for the first invalid byte, or an empty text if there is none.
 std::string utf8_fault(std::string_view text);
-/// What a file that begins with `start` is if it is no text in UTF-8, and what makes text of it:
-/// UTF-16, a compressed file, a PDF. Empty if nothing is known of such a beginning. Some hundred
-/// bytes suffice.
+/// Says what a file that begins with `start` is if it is not UTF-8 text, and how to convert it to
+/// text: UTF-16, a compressed file, a PDF. Returns an empty text for an unknown beginning. A few
+/// hundred bytes suffice.
 std::string what_is_no_text(std::string_view start);
-/// Throws Error{bad_data} naming `name` for what_is_no_text() of `start`.
+/// Throws Error{bad_data}, naming `name`, if what_is_no_text() recognises `start`.
 void expect_text(std::string_view start, const std::string& name);
-/// `start`, the beginning of a file, is not empty and holds characters of UTF-8 alone, whole but
-/// for the last, of which none is a control but tabs, ends of lines and pages.
+/// Returns true if `start`, the beginning of a file, is not empty and consists of UTF-8 characters
+/// without controls other than tabs, line ends and form feeds. The last character may be
+/// incomplete.
 bool begins_as_text(std::string_view start);
-/// A file that begins with `start` is compressed by bzip2; 10 bytes suffice.
+/// Returns true if a file that begins with `start` is compressed by bzip2; 10 bytes suffice.
 bool is_bzip2(std::string_view start);
 
-/// All of a source, without its byte order mark. Throws Error{bad_data} naming the source, the byte
-/// and what to do, where it is not UTF-8, and as read_text() does.
+/// Reads all of a source, without its byte order mark. Throws Error{bad_data}, naming the source,
+/// the byte and what to do, if it is not UTF-8; throws as read_text() does.
 std::string read_utf8(ByteSource& source);
 
 }  // namespace core

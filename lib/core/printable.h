@@ -1,5 +1,5 @@
 #pragma once
-// Text of strangers (names of files, what is in them) on a terminal.
+// Makes untrusted text (names of files, their contents) safe to print on a terminal.
 
 #include <cstddef>
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace core {
 
-/// Bytes of the character at the front of `text` (not empty) if it is printable: ASCII from the
-/// space on, or UTF-8 other than the controls U+0080-9F; else 0.
+/// Returns the number of bytes of the first character of `text` (not empty) if it is printable:
+/// ASCII from the space on, or UTF-8 other than the controls U+0080-9F. Returns 0 otherwise.
 std::size_t printable_length(std::string_view text);
 
-/// `text` as one line that moves no cursor: \xHH for every byte that is no part of a printable
-/// character.
+/// Returns `text` as one line without control sequences: every byte that is not part of a printable
+/// character becomes \xHH.
 std::string printable(std::string_view text);
 
 }  // namespace core

@@ -1,5 +1,5 @@
 #pragma once
-// A small random generator with the same numbers on every platform (xoshiro256**, Blackman & Vigna
+// A small random generator with identical numbers on every platform (xoshiro256**, Blackman & Vigna
 // 2018).
 
 #include <array>
@@ -12,14 +12,16 @@ namespace core {
 class Rng {
  public:
   using State = std::array<std::uint64_t, 4>;
-  /// Streams of one seed are independent: `stream` numbers them (an epoch, a sequence, a worker).
+  /// Creates the stream `stream` (an epoch, a sequence, a worker) of `seed`. The streams of a seed
+  /// are independent.
   explicit Rng(std::uint64_t seed, std::uint64_t stream = 0);
+  /// Returns 64 random bits.
   std::uint64_t next();
-  /// Uniform in [0, n), without bias; n > 0.
+  /// Returns a uniform number in [0, n), without bias; n > 0.
   std::uint64_t below(std::uint64_t n);
-  /// Uniform in [0, 1), 53 bits.
+  /// Returns a uniform number in [0, 1) with 53 random bits.
   double uniform();
-  /// Standard normal (Box-Muller, one value a call).
+  /// Returns a standard normal number (Box-Muller, one value per call).
   double normal();
 
   template <class T>

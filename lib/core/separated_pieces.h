@@ -1,5 +1,5 @@
 #pragma once
-// A stream cut at a separator.
+// Splits a stream at a separator.
 
 #include <cstddef>
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace core {
 
-/// The pieces between separators, front to back, without holding more than one and a block. Without
-/// bytes behind the last separator there is no piece there. A byte order mark at the front is left
-/// out. Not thread safe.
+/// SeparatedPieces yields the pieces between separators, front to back, and holds at most one piece
+/// and one block in memory. A trailing separator is not followed by an empty piece. A byte order
+/// mark at the front is dropped. Not thread safe.
 class SeparatedPieces {
  public:
-  /// `separator` is not empty; the source must outlive this.
+  /// Prepares to split `source`, which must outlive this object. `separator` is not empty.
   SeparatedPieces(ByteSource& source, std::string separator);
-  /// False at the end. Throws as the source does, and Error{bad_data} where it begins otherwise
-  /// than texts do (what_is_no_text()).
+  /// Sets `piece` to the next piece; returns false at the end. Throws as the source does, and
+  /// Error{bad_data} if the source does not begin as text (what_is_no_text()).
   bool next(std::string& piece);
 
  private:

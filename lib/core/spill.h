@@ -10,17 +10,17 @@
 
 namespace core {
 
-/// Bytes of a SpillArray once they are on disk: a file in $TMPDIR (else /tmp) without a name.
+/// A SpillFile holds the bytes of a SpillArray on disk, in an unnamed file in $TMPDIR (else /tmp).
 class SpillFile {
  public:
-  /// Throws Error{cannot_create}.
+  /// Creates the file. Throws Error{cannot_create}.
   SpillFile();
   ~SpillFile();
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
-  /// Throws Error{io}.
+  /// Appends bytes. Throws Error{io}.
   void append(std::span<const std::byte> bytes);
-  /// All of it, mapped; no append() afterwards.
+  /// Maps the whole file and returns its start; append() must not follow.
   const std::byte* map();
 
  private:
@@ -29,8 +29,8 @@ class SpillFile {
   void* mapped_ = nullptr;
 };
 
-/// append() all, then read all. More than `memory` bytes go to a SpillFile, whose pages the system
-/// may drop. Not thread safe while it grows.
+/// A SpillArray is filled by append() and read after finish(). If it exceeds `memory` bytes, it
+/// moves to a SpillFile, whose pages the system may drop. Not thread safe while it grows.
 template <class T>
 class SpillArray {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -44,7 +44,7 @@ class SpillArray {
     if (spills && !file_) file_ = std::make_unique<SpillFile>();
     if (file_ && items_.size() * sizeof(T) > kBuffer) flush();
   }
-  /// Nothing is appended afterwards.
+  /// Ends the filling; append() must not follow.
   void finish() {
     if (!file_) {
       data_ = items_.data();
@@ -56,7 +56,7 @@ class SpillArray {
   }
   bool spilled() const { return file_ != nullptr; }
   std::uint64_t size() const { return size_; }
-  /// After finish().
+  /// Returns the items [begin, end); finish() must precede.
   std::span<const T> slice(std::uint64_t begin, std::uint64_t end) const {
     return {data_ + begin, static_cast<std::size_t>(end - begin)};
   }

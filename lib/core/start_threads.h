@@ -1,5 +1,5 @@
 #pragma once
-// As many threads as the system gives.
+// Starts as many threads as the system allows.
 
 #include <cstddef>
 #include <new>
@@ -8,8 +8,8 @@
 
 namespace core {
 
-/// Starts `n` threads, each with body(i), i in [0, n). Where the system gives no more of them (for
-/// each its stack is mapped, which ulimit -v may refuse) there are fewer, perhaps none.
+/// Starts up to `n` threads; thread i of [0, n) runs body(i). If the system refuses a thread (each
+/// needs a mapped stack, which ulimit -v may refuse), fewer threads run, perhaps none.
 template <class Thread, class Body>
 void start_threads(std::vector<Thread>& threads, std::size_t n, const Body& body) {
   threads.reserve(n);

@@ -1,5 +1,5 @@
 #pragma once
-// A temporary file that no folder lists.
+// A temporary file without a name in any folder.
 
 #include <memory>
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace core {
 
-/// A file in $TMPDIR (else /tmp) without a name, so that it vanishes with the program. Not thread
-/// safe.
+/// An UnnamedFile is a file without a name in $TMPDIR (else /tmp), so that it disappears with the
+/// process. Not thread safe.
 class UnnamedFile : public ByteSink {
  public:
-  /// `name` stands in messages. Throws Error{cannot_create}.
+  /// Creates the file. `name` is its name in messages. Throws Error{cannot_create}.
   explicit UnnamedFile(std::string name);
   ~UnnamedFile() override;
   UnnamedFile(const UnnamedFile&) = delete;
@@ -23,13 +23,13 @@ class UnnamedFile : public ByteSink {
   /// Appends all of `source`. Throws Error{io}.
   void write_all_of(ByteSource& source);
 
-  /// Opens the file as long as this object lives: /proc/self/fd/N.
+  /// Returns a path, /proc/self/fd/N, that opens the file as long as this object lives.
   std::string path() const;
-  /// What was written so far, under the name for messages; it outlives this object.
+  /// Returns the bytes written so far, with the name for messages; the result outlives this object.
   std::shared_ptr<const RandomSource> contents() const;
 
  private:
-  std::string name_, gone_;  // what it was created as
+  std::string name_, gone_;  // the name under which it was created
   int fd_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// UTF-8 one character after the other. A byte that is not UTF-8 counts as a character of one byte,
-// so that nothing is ever lost.
+// Decodes UTF-8 one character at a time. An invalid byte counts as a character of one byte, so that
+// no byte is lost.
 
 #include <algorithm>
 #include <cstddef>
@@ -10,17 +10,18 @@
 
 namespace core {
 
-/// One character: its code point (kInvalid for a byte that is not UTF-8) and its length in bytes.
+/// A Char is one character: its code point (kInvalid for an invalid byte) and its length in bytes.
 struct Char {
   static constexpr std::uint32_t kInvalid = 0xFFFFFFFF;
   std::uint32_t code_point;
   std::uint32_t bytes;
 };
 
-/// True for a byte that continues a character.
+/// Returns true for a continuation byte.
 inline bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
-/// The character at p < end. Overlong forms, surrogates and code points above 10FFFF are invalid.
+/// Decodes the character at p < end. Overlong forms, surrogates and code points above 10FFFF are
+/// invalid.
 inline Char decode_char(const char* p, const char* end) {
   constexpr Char kBad{Char::kInvalid, 1};
   const auto byte = [p](int i) {
@@ -50,16 +51,17 @@ inline Char decode_char(const char* p, const char* end) {
   return kBad;
 }
 
-/// The start of the character that ends at p > begin.
+/// Returns the start of the character that ends at p > begin.
 inline const char* previous_char(const char* begin, const char* p) {
   const char* start = p - 1;
   for (int i = 0; i < 3 && start > begin && is_continuation(*start); ++i) --start;
-  // What starts there must end at p, else the byte before p stands alone.
+  // The character that starts here must end at p; otherwise the byte before p is a character by
+  // itself.
   const Char found = decode_char(start, p);
   return found.code_point != Char::kInvalid && start + found.bytes == p ? start : p - 1;
 }
 
-/// How many code points a text of UTF-8 has: its bytes that continue none.
+/// Returns the number of code points in UTF-8 text: its bytes that are not continuation bytes.
 inline std::size_t count_code_points(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, std::not_fn(is_continuation)));
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Bytes to an open descriptor, all of them.
+// Writes all bytes to an open descriptor.
 
 #include <cstddef>
 #include <span>
@@ -8,7 +8,8 @@
 
 namespace core {
 
-/// However the system cuts them, and whatever signal comes between. Throws Error{io} naming `name`.
+/// Writes all bytes despite partial writes and interrupting signals. Throws Error{io}, naming
+/// `name`.
 void write_all(int fd, const std::string& name, std::span<const std::byte> bytes);
 inline void write_all(int fd, const std::string& name, std::string_view text) {
   write_all(fd, name, std::as_bytes(std::span(text.data(), text.size())));
