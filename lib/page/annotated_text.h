@@ -1,5 +1,5 @@
 #pragma once
-// A text whose tokens say what they cost and where their probability came from.
+// A text whose tokens record their loss and the sources of their probability.
 
 #include <cstdint>
 #include <limits>
@@ -11,47 +11,52 @@ namespace page {
 
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-/// A stored context after which the token stood.
+/// A StoredContext is a stored context that the token followed.
 struct StoredContext {
   std::string store;
   std::int64_t document = 0, row = 0;
-  double share = 0;         ///< of the token's probability
-  std::string text;         ///< what stood before the token there
+  double share = 0;         ///< fraction of the token's probability
+  std::string text;         ///< the text before the token there
   std::string source = {};  ///< FILE:LINE; empty: unknown
 };
 
-/// Texts are bytes of anybody's: what is no UTF-8 is written as U+FFFD.
+/// An AnnotatedToken is one token and its figures. Texts are arbitrary bytes; output replaces what
+/// is not UTF-8 by U+FFFD.
 struct AnnotatedToken {
-  std::string text;  ///< what it prints; a character that several tokens make stands with the last
+  /// The text it prints; a character of several tokens belongs to the last of them.
+  std::string text;
   bool begins_document = false;
   double nats = kUnknown;    ///< -log p; NaN: not scored
-  double beside = kUnknown;  ///< the same by what it is compared with; NaN: not known
-  std::int64_t rank = -1;    ///< words that were more probable; -1: not known
-  std::vector<std::pair<std::string, double>> likely = {};  ///< the most probable words
-  std::vector<double> shares = {};  ///< of its probability, by source; empty: not known
+  double beside = kUnknown;  ///< the loss in nats under the model of comparison; NaN: not known
+  std::int64_t rank = -1;    ///< number of tokens with a higher probability; -1: not known
+  std::vector<std::pair<std::string, double>> likely = {};  ///< the most probable tokens
+  std::vector<double> shares = {};  ///< fractions of its probability, by source; empty: not known
   std::vector<StoredContext> contexts = {};
 
   bool scored() const { return nats == nats; }
   bool compared() const { return scored() && beside == beside; }
 };
 
+/// An AnnotatedText is the input of a page.
 struct AnnotatedText {
   std::string title;
-  std::string model;                 ///< and its memories, in words; may be empty
-  std::string beside;                ///< what it is compared with; empty: nothing
-  std::vector<std::string> sources;  ///< what shares are of
+  std::string model;                 ///< describes the model and its memories; may be empty
+  std::string beside;                ///< describes the model of comparison; empty: none
+  std::vector<std::string> sources;  ///< the names of the sources in AnnotatedToken::shares
   std::vector<AnnotatedToken> tokens;
 };
 
-/// Over the tokens that are scored; NaN where there are none.
+/// Means are averages over the scored tokens; NaN if there are none.
 struct Means {
   std::uint64_t tokens = 0, compared = 0;
   double nats = kUnknown;
-  double beside = kUnknown, nats_compared = kUnknown;  ///< over those that are compared
+  /// Averages over the compared tokens.
+  double beside = kUnknown, nats_compared = kUnknown;
 };
+/// Returns the means of a text.
 Means means_of(const AnnotatedText& text);
 
-/// The source that gave a token most; -1 where it is not known.
+/// Returns the source with the largest fraction of a token's probability; -1 if it is not known.
 std::int64_t main_source(const AnnotatedToken& token);
 
 }  // namespace page

@@ -1,5 +1,5 @@
 #pragma once
-// Figures of an annotated text as SVG, in the colours of the page.
+// Draws the figures of an annotated text as SVG, in the colours of the page.
 
 #include <string>
 
@@ -7,15 +7,16 @@
 
 namespace page {
 
-/// Mean loss along the text, in at most 80 stretches of equal length; a second line of what it is
-/// compared with.
+/// Draws the mean loss along the text, in at most 80 intervals of equal length, and a second line
+/// for the comparison.
 std::string loss_by_position(const AnnotatedText& text);
 
-/// A square in the colour of a source.
+/// Draws a square in the colour of a source.
 std::string colour_key(std::size_t source);
 
-/// What the sources gave: of each the mean share of the probability, and of the tokens that it gave
-/// most how many there are and their mean loss. A table and bars; empty where no token has shares.
+/// Draws a table with bars: for each source, its mean fraction of the probability, and the number
+/// and mean loss of the tokens for which it is the main source. Returns an empty text if no token
+/// has shares.
 std::string loss_by_source(const AnnotatedText& text);
 
 }  // namespace page

@@ -1,5 +1,5 @@
 #pragma once
-// What `sample --cite --json` writes, as an annotated text.
+// Reads the output of `sample --cite --json` as an annotated text.
 
 #include <string_view>
 
@@ -7,10 +7,10 @@
 
 namespace page {
 
-/// Adds a line of it: the prompt, whose tokens are not scored and stand as one, and the tokens of
-/// the continuation with their contexts. The first line gives the text its sources: the model, and
-/// what is cited. `origin` names the line. Throws Error{bad_data} for what is no such line, or has
-/// no citations.
+/// Adds one line of that output: the prompt as one token without a score, then the tokens of the
+/// continuation with their contexts. The first line sets the text's sources: the model and the
+/// cited memories. `origin` names the line in messages. Throws Error{bad_data} for any other line
+/// and for a line without citations.
 void add_sample(AnnotatedText& text, std::string_view line, const std::string& origin);
 
 }  // namespace page

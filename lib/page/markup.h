@@ -1,5 +1,5 @@
 #pragma once
-// Text of strangers inside a page.
+// Escapes untrusted text for a page.
 
 #include <string>
 #include <string_view>
@@ -8,11 +8,11 @@
 
 namespace page {
 
-/// As the text of an element or a quoted attribute: nothing in it is markup. Newlines and tabs
-/// stay; other controls and what is no UTF-8 become U+FFFD.
+/// Escapes `text` as the content of an element or a quoted attribute. Newlines and tabs stay; other
+/// controls and bytes that are not UTF-8 become U+FFFD.
 std::string escape(std::string_view text);
 
-/// As the content of a script element of JSON: no "<" in it.
+/// Writes JSON as the content of a script element, without any "<".
 std::string script_json(const core::OrderedJson& json);
 
 }  // namespace page

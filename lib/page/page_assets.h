@@ -1,5 +1,5 @@
 #pragma once
-// page.css and page.js, as the build takes them in.
+// The contents of page.css and page.js, which the build embeds.
 
 #include <string_view>
 

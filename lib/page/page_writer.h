@@ -1,19 +1,20 @@
 #pragma once
-// An annotated text as one page of HTML that needs nothing else, or as lines: annotate's output.
+// Writes an annotated text as a self-contained HTML page, or as JSON lines: the outputs of
+// annotate.
 
 #include "core/io.h"
 #include "page/annotated_text.h"
 
 namespace page {
 
-/// The text is there without scripts too; with them a click, or the arrow keys, tell of a token
-/// what it cost and who gave it. Colours follow the reader's dark or light. Bytes depend on `text`
-/// alone.
+/// Writes a page. The text is readable without scripts; with scripts, a click or the arrow keys
+/// show a token's loss and sources. Colours follow the reader's light or dark theme. The bytes
+/// depend only on `text`.
 void write_page(core::ByteSink& sink, const AnnotatedText& text);
 
-/// A JSON line a token: {"number", "text", "nats", "beside", "rank", "shares": {source: share},
-/// "likely": [{"text", "p"}], "contexts": [{"store", "document", "row", "share", "context",
-/// "source"}]}; what is not known is left out, a loss that is infinite is null.
+/// Writes one JSON line per token: {"number", "text", "nats", "beside", "rank", "shares": {source:
+/// share}, "likely": [{"text", "p"}], "contexts": [{"store", "document", "row", "share", "context",
+/// "source"}]}. Unknown values are omitted; an infinite loss is null.
 void write_lines(core::ByteSink& sink, const AnnotatedText& text);
 
 }  // namespace page

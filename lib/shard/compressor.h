@@ -1,5 +1,5 @@
 #pragma once
-// Compresses frames side by side and hands them out in the order they came.
+// Compresses frames in parallel and emits them in input order.
 
 #include <condition_variable>
 #include <deque>
@@ -16,8 +16,8 @@
 
 namespace shard {
 
-/// `emit` is called on the caller's thread, within push() and finish(). At most 2 `jobs` + 1 frames
-/// wait. jobs < 2, or where the system gives none: no threads.
+/// A Compressor calls `emit` on the caller's thread, within push() and finish(). At most 2 * `jobs`
+/// + 1 frames are pending. It uses no threads if jobs < 2 or the system starts none.
 class Compressor {
  public:
   using Emit = std::function<void(std::span<const std::byte> frame, std::size_t raw_bytes)>;
@@ -26,9 +26,9 @@ class Compressor {
   Compressor(const Compressor&) = delete;
   Compressor& operator=(const Compressor&) = delete;
 
-  /// Takes the bytes of `raw` and leaves it empty.
+  /// Queues the bytes of `raw` and leaves `raw` empty.
   void push(core::Bytes& raw);
-  /// Emits all that was pushed.
+  /// Emits all pending frames.
   void finish();
 
  private:
@@ -42,8 +42,9 @@ class Compressor {
 
   Emit emit_;
   std::size_t most_waiting_;
-  CompressContext context_;                    // without threads
-  std::deque<std::unique_ptr<Task>> waiting_;  // in the order of push(); the caller's alone
+  CompressContext context_;                    // used without threads
+  std::deque<std::unique_ptr<Task>> waiting_;  // in the order of push(); only the caller's thread
+                                               // uses it
   std::vector<std::unique_ptr<Task>> free_;
   std::mutex mutex_;
   std::condition_variable todo_changed_, task_done_;

@@ -1,5 +1,5 @@
 #pragma once
-// Several shards as one.
+// Reads several shards as one data set.
 
 #include <cstdint>
 #include <set>
@@ -12,40 +12,43 @@
 
 namespace shard {
 
-/// Fingerprints, hex.
+/// Fingerprints is a set of fingerprints in hexadecimal.
 using Fingerprints = std::set<std::string>;
 
-/// The shards in the order given, or, where they are all parts of one command (parts.h), in that of
-/// the parts; as if merged (`shard merge`). Thread safe.
+/// A Dataset is the concatenation of its shards in the given order, as `shard merge` would write
+/// it. If the shards are all parts of one command (parts.h), the order is that of the parts. Thread
+/// safe.
 class Dataset {
  public:
-  /// Paths of shards with equal headers; "-" or no path is stdin. What is no regular file (stdin, a
-  /// pipe) is spooled to a temporary file in $TMPDIR that has no name. Throws Error{bad_data}
-  /// naming both where two do not belong together, Error{usage} for a second "-".
+  /// Opens shards with equal headers; "-" or no path is stdin. An input that is not a regular file
+  /// (stdin, a pipe) is spooled to an unnamed temporary file in $TMPDIR. Throws Error{bad_data},
+  /// naming both shards, if two do not belong together, and Error{usage} for a second "-".
   explicit Dataset(const std::vector<std::string>& paths);
 
   const Header& header() const { return files_.front().header(); }
-  /// Elements in all.
+  /// Returns the total number of elements.
   std::uint64_t size() const { return start_.back(); }
   const Documents& documents() const { return documents_; }
-  /// That of the shard that `shard merge` would make of them.
+  /// Returns the fingerprint of the shard that `shard merge` would write.
   core::Digest fingerprint() const { return fingerprint_; }
-  /// That, and those of the shards: by each of them others may know what they have of it.
+  /// Returns the fingerprint of the data set and those of its shards. An artefact made from any of
+  /// these records one of them.
   Fingerprints fingerprints() const;
-  /// The entries of all shards, each once.
+  /// Returns the provenance entries of all shards without duplicates.
   const std::vector<core::OrderedJson>& provenance() const { return provenance_; }
-  /// The first shard's path, and how many more there are: for messages.
+  /// Returns, for messages, the first shard's path and the number of further shards.
   std::string name() const;
 
-  /// As File's.
+  /// Reads elements as File::read() does.
   void read(std::uint64_t offset, std::span<std::uint32_t> out) const;
   void read(std::uint64_t offset, std::span<std::uint64_t> out) const;
   void read(std::uint64_t offset, std::span<float> out) const;
   void read(std::uint64_t offset, std::span<std::byte> out) const;
 
-  /// They are all parts of one command, of which provenance() says what it did without parts.
+  /// Returns true if the shards are all parts of one command; provenance() then describes the
+  /// command without parts.
   bool is_of_parts() const { return of_parts_; }
-  /// Their trailers are without documents, which are all in documents().
+  /// Returns the shards. Their trailers have no documents, because documents() holds all of them.
   const std::vector<File>& files() const { return files_; }
 
  private:
@@ -54,14 +57,14 @@ class Dataset {
 
   std::vector<File> files_;
   bool of_parts_ = false;
-  std::vector<std::uint64_t> start_;  // of each file; size() last
+  std::vector<std::uint64_t> start_;  // offset of each file's first element; size() last
   Documents documents_;
   core::Digest fingerprint_;
   std::vector<core::OrderedJson> provenance_;
 };
 
-/// Throws Error{bad_data} naming both shards, what differs, and both fingerprints, unless they can
-/// be one data set.
+/// Throws Error{bad_data} unless the two shards can form one data set; the message names both
+/// shards, the difference and both fingerprints.
 void expect_same_header(const File& a, const File& b);
 
 }  // namespace shard

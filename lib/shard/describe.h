@@ -1,5 +1,5 @@
 #pragma once
-// The figures of a shard, or of several as one.
+// Reports the figures of a shard, or of several shards as one.
 
 #include <string>
 
@@ -8,10 +8,11 @@
 
 namespace shard {
 
-/// What `shard info` says: kind, type, sizes, documents, bytes and words of the source,
-/// fingerprints; `path` as the file's name. Of a tokenizer its "model"."type" in tokenizer.json.
+/// Returns the report of `shard info`: kind, type, sizes, documents, bytes and words of the source,
+/// fingerprints. `path` is reported as the file's name; a tokenizer is reported by its
+/// "model"."type" in tokenizer.json.
 core::OrderedJson describe(const std::string& path, const Dataset& data);
-/// What made it, a line for each entry of its provenance.
+/// Returns one line per provenance entry, which says how the shard was made.
 std::string made_by(const Dataset& data);
 
 }  // namespace shard

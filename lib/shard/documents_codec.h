@@ -1,8 +1,8 @@
 #pragma once
-// Document boundaries as compressed bytes: per document three LEB128 numbers (elements, source
-// bytes, source words), all of them in one zstd frame; names of documents, a line each, in another.
-// Of a marked shard each document's numbers are followed by that of its marks and, for each, the
-// elements since the last and its own.
+// Encodes document boundaries as compressed bytes. One zstd frame holds three LEB128 numbers for
+// each document (elements, source bytes, source words). In a marked shard, the number of the
+// document's marks follows and then, for each mark, the elements since the previous mark and the
+// mark's length. A second frame holds the documents' names, one per line.
 
 #include <cstdint>
 #include <span>
@@ -16,15 +16,15 @@
 
 namespace shard {
 
-/// Compresses bytes as they come, into one zstd frame.
+/// A FrameEncoder compresses bytes incrementally into one zstd frame.
 class FrameEncoder {
  public:
   FrameEncoder() : context_(make_compress_context()) {}
-  /// What is to come next goes to the end of it.
+  /// Returns the buffer to which the caller appends input.
   core::Bytes& raw() { return raw_; }
-  /// Compresses what is there, if it is much.
+  /// Compresses the buffer if it is large.
   void flush();
-  /// The whole frame; nothing may follow.
+  /// Returns the whole frame and ends the encoding.
   core::Bytes finish();
 
  private:
@@ -33,34 +33,37 @@ class FrameEncoder {
   core::Bytes raw_, out_;
 };
 
-/// About 4 bytes of memory a document, and what its name takes compressed.
+/// A DocumentsEncoder takes about 4 bytes of memory per document, and the compressed size of its
+/// name.
 class DocumentsEncoder {
  public:
-  /// Throws Error{bad_data} for a name with a newline or NUL in it, or a longer one than
-  /// kMostNameBytes. `marks`: from the document's first element on; null: the shard is not marked.
+  /// Appends a document. `marks` count from the document's first element; null means that the shard
+  /// is not marked. Throws Error{bad_data} for a name that contains a newline or NUL or is longer
+  /// than kMostNameBytes.
   void append(std::uint64_t n_elements, std::uint64_t source_bytes, std::uint64_t source_words,
               std::string_view name = {}, const std::vector<Span>* marks = nullptr);
-  /// The frame of boundaries; nothing may follow.
+  /// Returns the frame of boundaries and ends the encoding.
   core::Bytes finish();
-  /// That of names; nothing where there is none. Before finish().
+  /// Returns the frame of names, empty if no document has a name. Call it before finish().
   core::Bytes finish_names();
 
  private:
   FrameEncoder numbers_;
   FrameEncoder names_;
-  std::uint64_t documents_ = 0, named_ = 0;  // all, and those of which names_ has a line
+  std::uint64_t documents_ = 0, named_ = 0;  // all documents, and those whose line names_ already
+                                             // has
 };
 
 inline constexpr std::size_t kMostNameBytes = 4096;
 
-/// `n_documents` of them with `n_elements` in all and at most `most_marks` marks; `marked`:
-/// Header::marked. Memory grows with what is there, not with what
-/// is announced. Throws Error{bad_data}; `offset` is the trailer's in the file.
+/// Decodes `n_documents` documents with `n_elements` elements in total and at most `most_marks`
+/// marks; `marked` is Header::marked. Memory grows with the bytes present, not with the declared
+/// counts. Throws Error{bad_data}; `offset` is the trailer's offset in the file.
 Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_documents,
                            std::uint64_t n_elements, bool marked, std::uint64_t most_marks,
                            std::uint64_t offset, const std::string& name);
 
-/// As many names. Memory grows with the bytes that are there. Throws Error{bad_data}.
+/// Decodes `n_documents` names. Memory grows with the bytes present. Throws Error{bad_data}.
 std::vector<std::string> decode_names(std::span<const std::byte> in, std::uint64_t n_documents,
                                       std::uint64_t offset, const std::string& name);
 

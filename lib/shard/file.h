@@ -1,5 +1,5 @@
 #pragma once
-// Reads a shard in a file at random.
+// Gives random access to a shard in a file.
 
 #include <cstdint>
 #include <memory>
@@ -12,11 +12,13 @@
 
 namespace shard {
 
-/// Checks header, trailer and seek table when opened and each frame when it is read; shard::verify
-/// checks the rest too. Throws Error{bad_data} as Reader does. Thread safe.
+/// A File checks the header, trailer and seek table when it opens a shard, and each frame when it
+/// reads the frame; shard::verify also checks the rest. Throws Error{bad_data} as Reader does.
+/// Thread safe.
 class File {
  public:
-  /// A regular file. Keeps up to `cache_bytes` of elements decompressed. Throws Error{no_input}.
+  /// Opens a regular file. Caches up to `cache_bytes` of decompressed elements. Throws
+  /// Error{no_input}.
   explicit File(const std::string& path, std::size_t cache_bytes = kCacheBytes);
   explicit File(std::shared_ptr<const core::RandomSource> bytes,
                 std::size_t cache_bytes = kCacheBytes);
@@ -27,21 +29,22 @@ class File {
   const Header& header() const;
   const Trailer& trailer() const;
   const std::string& name() const;
-  /// Elements.
+  /// Returns the number of elements.
   std::uint64_t size() const;
 
-  /// Elements offset .. offset + out.size(). Throws Error{bad_data} past the end or if the elements
-  /// do not fit the type.
+  /// Reads the elements [offset, offset + out.size()). Throws Error{bad_data} past the end and for
+  /// an invalid conversion (elements.h).
   void read(std::uint64_t offset, std::span<std::uint32_t> out) const;
   void read(std::uint64_t offset, std::span<std::uint64_t> out) const;
   void read(std::uint64_t offset, std::span<float> out) const;
-  /// As they lie in the file, little-endian; out.size() is a multiple of the element's size.
+  /// Reads the elements' bytes, little-endian; out.size() is a multiple of the element size.
   void read(std::uint64_t offset, std::span<std::byte> out) const;
 
-  /// Moves the documents out of the trailer, which has none afterwards: for who keeps them itself.
+  /// Moves the documents out of the trailer, which has none afterwards, for a caller that keeps
+  /// them itself.
   Documents take_documents();
 
-  /// The part of the fingerprint that composes; see Dataset.
+  /// Returns the composable part of the fingerprint; see Dataset.
   const Content& content() const;
 
   static constexpr std::size_t kCacheBytes = std::size_t{32} << 20;

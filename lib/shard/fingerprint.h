@@ -1,5 +1,6 @@
 #pragma once
-// Fingerprints of data: equal for equal data, however it is cut into shards.
+// Computes fingerprints of data. Equal data has equal fingerprints, however it is split into
+// shards.
 
 #include <cstdint>
 #include <span>
@@ -10,18 +11,19 @@
 
 namespace shard {
 
-/// A digest of a sequence of digests that composes: append(a), append(b) equals then(digest of the
-/// sequence a) with that of b. A polynomial in a fixed base over the integers modulo 2^127 - 1
-/// (as in Karp & Rabin 1987), its coefficients the digests.
+/// A Chain is a composable digest of a sequence of digests: the chain of a concatenation follows
+/// from the chains of its parts. It is a polynomial in a fixed base over the integers modulo 2^127
+/// - 1 (as in Karp & Rabin 1987) whose coefficients are the digests.
 class Chain {
  public:
+  /// Appends one digest to the sequence.
   void append(const core::Digest& digest);
-  /// The chain of this sequence followed by `next`, which has `n` members.
+  /// Appends the sequence of `next`, which has `n` members.
   void append_chain(const Chain& next, std::uint64_t n);
   core::Digest value() const { return value_; }
   static Chain from(const core::Digest& value);
-  /// That of the member "digest". Throws Error{bad_data} naming `origin`, the file, where it has
-  /// none.
+  /// Reads a chain from the member "digest". Throws Error{bad_data}, naming `origin`, if it is
+  /// missing.
   static Chain read(const core::Json& json, const std::string& origin);
   bool operator==(const Chain&) const = default;
 
@@ -29,13 +31,14 @@ class Chain {
   core::Digest value_;
 };
 
-/// What documents say in all: of a merged shard, the parts' appended.
+/// Content summarises documents. The Content of a merged shard is that of its parts, appended.
 struct Content {
   std::uint64_t documents = 0;
   std::uint64_t elements = 0;
-  /// Of each document's XXH3-128 of (elements, source bytes, source words, begin and end of marks).
+  /// The chain of each document's XXH3-128 of (elements, source bytes, source words, begins and
+  /// ends of marks).
   Chain boundaries;
-  Chain data;  ///< of each document's XXH3-128 of its elements as they lie in the file
+  Chain data;  ///< chain of each document's XXH3-128 of its stored elements
 
   void append(const core::Digest& document_data, std::uint64_t n_elements,
               std::uint64_t source_bytes, std::uint64_t source_words,
@@ -44,8 +47,8 @@ struct Content {
   bool operator==(const Content&) const = default;
 };
 
-/// XXH3-128 over the digests of kind (the header's JSON), tokenizer, boundaries and data.
-/// Provenance and compression do not count.
+/// Returns the XXH3-128 of the digests of the kind (the header's JSON), tokenizer, boundaries and
+/// data. Provenance and compression are not included.
 core::Digest fingerprint(const Header& header, const Content& content);
 
 }  // namespace shard

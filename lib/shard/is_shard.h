@@ -1,11 +1,11 @@
 #pragma once
-// Telling shards from other files.
+// Distinguishes shards from other files.
 
 #include <string>
 
 namespace shard {
 
-/// A regular file that begins as shards do; whether it is whole is not looked at. Throws
+/// Returns true for a regular file that begins as a shard; does not check the rest. Throws
 /// Error{no_input}.
 bool is_shard(const std::string& path);
 

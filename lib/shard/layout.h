@@ -1,20 +1,20 @@
 #pragma once
-// The bytes of a shard that are no elements: constants, header frame, trailer frame, seek table.
-// All numbers are little-endian; a digest is its low half, then its high half.
+// Encodes the bytes of a shard other than elements: constants, header frame, trailer frame, seek
+// table. All numbers are little-endian; a digest is its low half, then its high half.
 //
 //   header frame     u32 0x184D2A51, u32 bytes that follow
 //                    "TESSHARD", u32 version, u32 JSON bytes, u64 tokenizer bytes
-//                    JSON, the tokenizer as a zstd frame (nothing if it has 0 bytes)
+//                    JSON, the tokenizer as a zstd frame (absent if it has 0 bytes)
 //                    u64 XXH3-64 of the frame before it
-//   data frames      elements, at most 1 MiB raw a frame, content size and checksum in each
+//   data frames      elements, at most 1 MiB raw per frame, each with content size and checksum
 //   trailer frame    u32 0x184D2A52, u32 bytes that follow
 //                    "TESSTAIL", u64 elements, u64 documents, u32 boundary bytes,
 //                    u32 provenance bytes
 //                    digests: data chain, fingerprint, file hash (all before the trailer frame)
 //                    boundaries as a zstd frame: for each document LEB128 elements, source bytes,
-//                    source words, of marked shards marks (documents_codec.h)
+//                    source words, in marked shards also marks (documents_codec.h)
 //                    provenance: a JSON array
-//                    names of documents, a line each, as a zstd frame; nothing if there is none
+//                    names of documents, one per line, as a zstd frame; absent if there are none
 //                    u64 XXH3-64 of the frame before it
 //   seek table       u32 0x184D2A5E, u32 bytes that follow
 //                    u32 compressed, u32 decompressed bytes of each frame above
@@ -45,21 +45,24 @@ constexpr std::uint32_t kZstdMagic = 0xFD2FB528, kHeaderMagic = 0x184D2A51,
 constexpr std::string_view kHeaderName = "TESSHARD", kTrailerName = "TESSTAIL";
 constexpr std::size_t kFrameHeadBytes = 8;     ///< magic and size of a skippable frame
 constexpr std::size_t kSeekFooterBytes = 9;    ///< frames, descriptor, magic
-constexpr std::size_t kVersionEnd = 20;        ///< bytes up to and with the version
-constexpr std::size_t kMaxRawBytes = 1 << 20;  ///< of a data frame
-/// What the Writer makes: a random read of one segment decompresses no more than this.
+constexpr std::size_t kVersionEnd = 20;        ///< offset of the end of the version
+constexpr std::size_t kMaxRawBytes = 1 << 20;  ///< largest raw size of a data frame
+/// Raw size of the Writer's data frames; a random read of one segment decompresses no more than
+/// this.
 constexpr std::size_t kRawBytes = 128 << 10;
-constexpr std::uint32_t kMaxHeaderBytes = 256u << 20;  ///< of the header frame, and of a tokenizer
+/// Largest size of the header frame, and of a tokenizer.
+constexpr std::uint32_t kMaxHeaderBytes = 256u << 20;
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 56;
 constexpr std::uint64_t kMaxDocuments = std::uint64_t{1} << 32;
 
-/// Documents, or marks, of a shard whose trailer ends at byte `end`: boundaries that are all alike compress to
-/// nothing, and reading them takes 24 bytes each.
+/// Returns the most documents, or marks, that a shard may have if its trailer ends at byte `end`.
+/// Identical boundaries compress to almost nothing, but each takes 24 bytes in memory; the limit
+/// bounds that memory.
 constexpr std::uint64_t most_documents(std::uint64_t end) {
   return std::min(kMaxDocuments, (std::uint64_t{1} << 22) + 64 * end);
 }
 
-/// One row of the seek table.
+/// A FrameSize is one row of the seek table.
 struct FrameSize {
   std::uint32_t compressed, raw;
   bool operator==(const FrameSize&) const = default;
@@ -74,7 +77,7 @@ void put(core::Bytes& out, T number) {
 void put(core::Bytes& out, const core::Digest& digest);
 void put(core::Bytes& out, std::string_view text);
 
-/// A little-endian number at `at`; the caller has checked that it is there.
+/// Returns the little-endian number at offset `at`; the caller has checked the bounds.
 template <class T>
 T get(std::span<const std::byte> in, std::size_t at) {
   T number;
@@ -82,10 +85,10 @@ T get(std::span<const std::byte> in, std::size_t at) {
   return number;
 }
 
-/// The trailer frame's fields; documents are decoded by decode_documents().
+/// A TrailerFrame holds the trailer frame's fields; decode_documents() decodes the documents.
 struct TrailerFrame {
   Content content;
-  std::uint64_t marks = 0;  ///< of all documents
+  std::uint64_t marks = 0;  ///< number of marks in all documents
   core::Digest fingerprint, file_hash;
   core::Bytes boundaries;  ///< compressed
   std::string provenance;  ///< JSON
@@ -93,23 +96,26 @@ struct TrailerFrame {
 };
 
 core::Bytes encode_header(const Header& header);
-/// `offset`: where the frame will lie. Throws Error{bad_data} for more documents than it may have.
+/// Encodes a trailer frame that will be at `offset`. Throws Error{bad_data} for too many documents.
 core::Bytes encode_trailer(const TrailerFrame& trailer, std::uint64_t offset);
 core::Bytes encode_seek_table(std::span<const FrameSize> frames);
 
-/// Throws Error{bad_data} unless `start`, the first bytes of a file, are those of a shard of this
-/// version: at least kVersionEnd of them, or all there are. Returns the whole header frame's size.
+/// Checks `start`, the first kVersionEnd or more bytes of a file (all of a shorter file), and
+/// returns the size of the whole header frame. Throws Error{bad_data} unless they begin a shard of
+/// this version.
 std::size_t check_start(std::span<const std::byte> start, const std::string& name);
-/// `frame` is whole. Throws Error{bad_data}.
+/// Decodes a whole header frame. Throws Error{bad_data}.
 Header decode_header(std::span<const std::byte> frame, const std::string& name);
-/// `frame` is whole, `offset` where it lies. Boundaries, provenance and fingerprint are checked
-/// against each other and against `header`. Throws Error{bad_data}.
+/// Decodes a whole trailer frame at `offset`. Checks boundaries, provenance and fingerprint against
+/// each other and against `header`. Throws Error{bad_data}.
 Trailer decode_trailer(std::span<const std::byte> frame, const Header& header, std::uint64_t offset,
                        const std::string& name, Content& content);
-/// `table` is whole. Throws Error{bad_data}.
+/// Decodes a whole seek table. Throws Error{bad_data}.
 std::vector<FrameSize> decode_seek_table(std::span<const std::byte> table, std::uint64_t offset,
                                          const std::string& name);
 
+/// Throws Error{bad_data} for a file that is truncated (cut_short) or corrupt (damaged) at
+/// `offset`.
 [[noreturn]] void cut_short(const std::string& name, std::uint64_t offset, std::string_view where);
 [[noreturn]] void damaged(const std::string& name, std::uint64_t offset, std::string_view what);
 

@@ -1,6 +1,6 @@
 #pragma once
-// Shards that are the parts of one command's work: the last entry of their provenance has the
-// option "part": "2/8", and is the same without it.
+// Handles shards that are parts of one command's work. The last provenance entry of a part has the
+// option "part": "2/8"; without this option, the entries of all parts are equal.
 
 #include <optional>
 #include <vector>
@@ -11,16 +11,17 @@
 
 namespace shard {
 
-/// Says in an entry's options which part it is.
+/// Adds the part to an entry's options.
 void put_part(core::OrderedJson& options, const core::Part& part);
-/// Takes it out of the last entry: what is left is the whole's. None if it says no part.
+/// Removes the part from the last entry, which then describes the whole, and returns it. Returns
+/// nothing if the entry has no part.
 std::optional<core::Part> take_part(std::vector<core::OrderedJson>& provenance);
 
-/// Puts all parts of one command, each there once, into their order. False if `files` are not that:
-/// they stay as they are.
+/// Sorts the parts of one command if each is present exactly once. Otherwise returns false and
+/// leaves `files` unchanged.
 bool order_parts(std::vector<File>& files);
-/// Throws Error{usage} naming what is missing, there twice or of another command if some of `files`
-/// are parts, but they are not all parts of one command.
+/// Throws Error{usage} if some of `files` are parts but `files` is not exactly all parts of one
+/// command; the message names a part that is missing, duplicate or of another command.
 void refuse_incomplete(const std::vector<File>& files);
 
 }  // namespace shard

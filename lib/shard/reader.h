@@ -1,5 +1,5 @@
 #pragma once
-// Reads a shard front to back, from anything: a pipe, a file, memory.
+// Reads a shard front to back from a pipe, a file or memory.
 
 #include <cstdint>
 #include <memory>
@@ -10,9 +10,10 @@
 
 namespace shard {
 
-/// Checks all bytes on the way: when read() has given 0, each byte was verified and nothing follows
-/// the shard. Throws Error{bad_data} for what is damaged, cut short, of another version, or has
-/// bytes behind it; the message has the name of the source and the byte. Not thread safe.
+/// A Reader verifies all bytes: once read() has returned 0, every byte was checked and nothing
+/// follows the shard. Throws Error{bad_data} if the shard is corrupt, truncated, of another
+/// version, or followed by more bytes; the message names the source and the byte offset. Not thread
+/// safe.
 class Reader {
  public:
   /// Reads the header. The source must outlive the Reader.
@@ -22,19 +23,18 @@ class Reader {
   Reader& operator=(Reader&&) noexcept;
 
   const Header& header() const;
-  /// The source's name.
+  /// Returns the source's name.
   const std::string& name() const;
 
-  /// Fills `out` from the front, returns how many elements; less than out.size() only at the end, 0
-  /// once there are none. Throws Error{bad_data} if the shard's elements do not fit the type (u64
-  /// read as u32, floats as integers).
+  /// Fills `out` from the front and returns the number of elements, which is less than out.size()
+  /// only at the end and then 0. Throws Error{bad_data} for an invalid conversion (elements.h).
   std::size_t read(std::span<std::uint32_t> out);
   std::size_t read(std::span<std::uint64_t> out);
   std::size_t read(std::span<float> out);
-  /// The elements as they lie in the file, little-endian; a whole number of elements.
+  /// Reads the elements' bytes, little-endian; out.size() must hold a whole number of elements.
   std::size_t read(std::span<std::byte> out);
 
-  /// Throws Error{bug} before read() gave 0.
+  /// Returns the trailer. Throws Error{bug} before read() has returned 0.
   const Trailer& trailer() const;
 
  private:
@@ -42,7 +42,7 @@ class Reader {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Reads all of a shard and throws what is wrong with it; its trailer otherwise.
+/// Reads a whole shard, throws the first error found in it, and otherwise returns its trailer.
 Trailer verify(core::ByteSource& source);
 
 }  // namespace shard

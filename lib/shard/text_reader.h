@@ -1,5 +1,5 @@
 #pragma once
-// Texts where shards are asked for.
+// Lets programs accept text files in place of shards.
 
 #include <functional>
 #include <memory>
@@ -9,21 +9,22 @@
 
 namespace shard {
 
-/// Makes a shard of the text in the file at `path`, which messages call `name`, and gives its
-/// bytes.
+/// A TextReader converts the text file at `path` to a shard and returns the shard's bytes. `name`
+/// is the file's name in messages.
 using TextReader = std::function<std::shared_ptr<const core::RandomSource>(
     const std::string& path, const std::string& name)>;
 
-/// From here on Dataset also takes files that begin as texts do (packed ones too) and has `reader`
-/// make shards of them. For a program's start, before any thread.
+/// Makes Dataset also accept files that begin as text (compressed files included); `reader`
+/// converts them. Call it at program start, before any thread starts.
 void read_texts_by(TextReader reader);
 
-/// Of a path: the shard that the reader makes of a text; the bytes of anything else that is no
-/// regular file (stdin, a pipe), in a temporary file; null for a regular file that is no text, or
-/// where nothing reads texts. Throws as the reader does, Error{no_input}, Error{io}.
+/// Returns the reader's shard for a text; the bytes of any other input that is not a regular file
+/// (stdin, a pipe), in a temporary file; null for a regular file that is not text, or without a
+/// reader. Throws as the reader does, Error{no_input}, Error{io}.
 std::shared_ptr<const core::RandomSource> spooled_or_made(const std::string& path);
 
-/// A regular file that begins as a text does, compressed or not. Throws Error{no_input}, Error{io}.
+/// Returns true for a regular file that begins as text, compressed or not. Throws Error{no_input},
+/// Error{io}.
 bool is_text(const std::string& path);
 
 }  // namespace shard

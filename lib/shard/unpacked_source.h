@@ -1,5 +1,5 @@
 #pragma once
-// What a file holds, whether it is compressed or not.
+// Reads a file's contents, compressed or not.
 
 #include <cstdint>
 #include <memory>
@@ -9,40 +9,40 @@
 
 namespace shard {
 
-/// What unpacking may take for what a file wants to look back at (zstd's window, xz's dictionary).
+/// The most memory for a decompression window (zstd's window, xz's dictionary), in bytes.
 constexpr std::uint64_t kUnpackMemory = std::uint64_t{128} << 20;
 
-/// The bytes of a file; where it begins as zstd, gzip, bzip2 or xz do, those it unpacks to, of all
-/// its frames (members, streams) one after the other. Zeros behind the last one are passed over, as
-/// gzip does, but for zstd's.
+/// An UnpackedSource yields the bytes of a file or, if the file begins as zstd, gzip, bzip2 or xz,
+/// the decompressed bytes of all its frames (members, streams) in sequence. Except for zstd, zeros
+/// after the last frame are ignored, as gzip does.
 class UnpackedSource : public core::ByteSource {
  public:
-  /// Throws Error{bad_data} for a shard: its bytes are token ids and no text.
+  /// Opens the source. Throws Error{bad_data} for a shard, whose bytes are token ids and not text.
   explicit UnpackedSource(std::unique_ptr<core::ByteSource> file,
                           std::uint64_t memory = kUnpackMemory);
   ~UnpackedSource() override;
-  /// Throws Error{bad_data} where the compressed bytes are damaged, cut short or want more memory,
-  /// Error{io}.
+  /// Reads bytes. Throws Error{bad_data} if the compressed bytes are corrupt, truncated or need
+  /// more than `memory`, and Error{io}.
   std::size_t read(std::span<std::byte> out) override;
   const std::string& name() const override;
-  /// Begins as a compressed file does.
+  /// Returns true if the file begins as a compressed file.
   bool packed() const { return unpacker_ != nullptr; }
-  /// How many bytes of the file itself have been read, for progress.
+  /// Returns how many bytes of the file itself have been read, for progress.
   std::uint64_t file_bytes() const;
 
-  /// Turns compressed bytes into what they hold, a piece at a time.
+  /// An Unpacker decompresses bytes piece by piece.
   class Unpacker;
 
  private:
   struct Buffer;
   std::unique_ptr<Buffer> buffer_;
-  std::unique_ptr<Unpacker> unpacker_;  // none: the bytes as they are
+  std::unique_ptr<Unpacker> unpacker_;  // null: the file is not compressed
 };
 
-/// A regular file, also one that is stdin ("-"): its bytes are all there.
+/// Returns true for a regular file, also if stdin ("-") is one: all its bytes are present.
 bool is_stored(const std::string& path);
-/// What core::open_source() opens; a stored file unpacked, all else as it arrives. Throws as both
-/// do.
+/// Opens a path as core::open_source() does, and decompresses a regular file; other inputs are not
+/// decompressed. Throws as core::open_source() and UnpackedSource do.
 std::unique_ptr<core::ByteSource> open_unpacked(const std::string& path);
 
 }  // namespace shard

@@ -1,5 +1,5 @@
 #pragma once
-// Checks all that can be checked of a shard.
+// Verifies whole shards.
 
 #include <functional>
 #include <string>
@@ -10,26 +10,27 @@
 
 namespace shard {
 
-/// Reads all of the shard at `path` ("-": stdin) and throws what is wrong with it; its trailer
-/// otherwise. Of a regular file the fingerprint is computed anew from the elements; of a pipe,
-/// where documents are known only behind their elements, the hash of its bytes vouches for them.
+/// Reads all of the shard at `path` ("-": stdin), throws the first error found in it, and otherwise
+/// returns its trailer. For a regular file, recomputes the fingerprint from the elements. For a
+/// pipe, whose document boundaries follow the elements, checks the hash of the bytes instead.
 Trailer verify(const std::string& path);
 
-/// What verify() found of a file, damaged or not.
+/// A Verdict is the result of verify() for one file.
 struct Verdict {
   std::string path;
-  Trailer trailer;    ///< where it is whole
-  std::string error;  ///< what is wrong; empty: nothing
+  Trailer trailer;    ///< set if the file is intact
+  std::string error;  ///< the error; empty: none
 
   bool ok() const { return error.empty(); }
-  /// {"file", "ok"}, then "elements" and "fingerprint", or "error".
+  /// Returns {"file", "ok"}, then "elements" and "fingerprint", or "error".
   core::OrderedJson json() const;
-  std::string line() const;  ///< the same for the eye
+  std::string line() const;  ///< returns json() as a readable line
 };
-/// Throws only what is not the shard's fault: Error{no_input}, Error{io}.
+/// Verifies one file. Throws only errors that are not the shard's fault: Error{no_input},
+/// Error{io}.
 Verdict judge(const std::string& path);
-/// Judges each file and tells `found` of it. Returns what is wrong with the first that is damaged,
-/// and how many more are; nothing where all are whole.
+/// Verifies each file and passes its Verdict to `found`. Returns the first error and the number of
+/// further corrupt files, or an empty text if all are intact.
 std::string judge(const std::vector<std::string>& paths,
                   const std::function<void(const Verdict&)>& found);
 

@@ -1,5 +1,5 @@
 #pragma once
-// zstd's contexts with owners, and what a data frame is.
+// Owns zstd's contexts, and defines data frames.
 
 #include <zstd.h>
 
@@ -20,14 +20,15 @@ struct ZstdFree {
 using CompressContext = std::unique_ptr<ZSTD_CCtx, ZstdFree>;
 using DecompressContext = std::unique_ptr<ZSTD_DCtx, ZstdFree>;
 
-/// With checksum and content size on.
+/// Makes a context with checksum and content size enabled.
 CompressContext make_compress_context();
 DecompressContext make_decompress_context();
 
-/// One frame of `raw` into `out` (which keeps its capacity).
+/// Compresses `raw` into one frame in `out`, which keeps its capacity.
 void compress_frame(ZSTD_CCtx* context, std::span<const std::byte> raw, core::Bytes& out);
 
-/// How a frame at the front of `in` is: whole, or not all there, or no frame that a shard may have.
+/// A FrameView describes the frame at the start of `in`: whole, partial, or not a frame that a
+/// shard may have.
 struct FrameView {
   enum class State { whole, partial, bad } state = State::bad;
   std::size_t compressed = 0, raw = 0;
@@ -35,7 +36,7 @@ struct FrameView {
 FrameView look_at_frame(std::span<const std::byte> in);
 
 /// Decompresses a whole data frame to out.size() bytes and checks that every element is below the
-/// vocabulary. `offset` is the frame's in the file. Throws Error{bad_data}.
+/// vocabulary. `offset` is the frame's offset in the file. Throws Error{bad_data}.
 void decompress_frame(ZSTD_DCtx* context, std::span<const std::byte> frame,
                       std::span<std::byte> out, const Header& header, std::uint64_t offset,
                       const std::string& name);
