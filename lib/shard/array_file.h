@@ -2,11 +2,11 @@
 // Reads and writes token files of other programs, front to back: bare numbers without document
 // boundaries or checksums.
 //
-//   llm.c     256 int32: magic, version, number of ids, zeros; then the ids. Magic 20240520, version
-//             1: u16 (GPT-2's); magic 20240801, version 7: u32 (Llama 3's)
+//   llm.c     256 int32: magic, version, number of ids, zeros; then the ids. Magic 20240520,
+//             version 1: u16 (GPT-2's); magic 20240801, version 7: u32 (Llama 3's)
 //   nanogpt   u16 ids and nothing else
-//   npy       NumPy's array file (core/npy_header.h): ids of any integer type, shape (N,) or, with one
-//             document per row, (N, length); or vectors, float16 or float32 of shape (N, width)
+//   npy       NumPy's array file (core/npy_header.h): ids of any integer type, shape (N,) or, with
+//             one document per row, (N, length); or vectors, float16 or float32, shape (N, width)
 
 #include <cstdint>
 #include <functional>

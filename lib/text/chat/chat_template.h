@@ -1,7 +1,8 @@
 #pragma once
-// Chat templates: how the messages of a conversation become the text that a model was trained
-// with. A template is a program in the part of Jinja that the templates of transformers use
-// (man 7 tessera-chat); it comes from a stranger, so what it may take is bounded.
+// Renders chat templates, which turn the messages of a conversation into the text format that a
+// model was trained on. A template is a program in the part of Jinja that the templates of
+// transformers use (tessera-chat(7)). Templates are untrusted, so their time and memory are
+// bounded.
 
 #include <cstddef>
 #include <ctime>
@@ -15,25 +16,26 @@
 
 namespace text {
 
-/// What rendering may take beside what grows with the template and its variables.
+/// ChatLimits bounds the work of a rendering, in addition to work proportional to the size of the
+/// template and its variables.
 struct ChatLimits {
   std::size_t steps = 10'000'000;
-  std::size_t bytes = std::size_t{16} << 20;  ///< of one text
+  std::size_t bytes = std::size_t{16} << 20;  ///< of any one text
 };
 
-/// Const calls are thread safe.
+/// A ChatTemplate is a parsed template. Const calls are thread safe.
 class ChatTemplate {
  public:
-  /// `origin` names it in messages. Throws Error{bad_data} naming origin and line for what is no
-  /// template and for parts of Jinja that are not supported.
+  /// Parses a template. `origin` names it in messages. Throws Error{bad_data}, naming origin and
+  /// line, for a syntax error and for unsupported parts of Jinja.
   ChatTemplate(std::string source, std::string origin);
   ~ChatTemplate();
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
 
-  /// The text for an object of variables. `now`: what strftime_now() tells. Throws Error{bad_data}
-  /// naming origin and line: what raise_exception() says, a value of a wrong type, something that
-  /// is not supported, too many steps or bytes.
+  /// Renders the template with an object of variables. `now` is the time that strftime_now()
+  /// formats. Throws Error{bad_data}, naming origin and line, for a call of raise_exception(), a
+  /// value of the wrong type, an unsupported feature, and too many steps or bytes.
   std::string render(const core::OrderedJson& variables, std::time_t now,
                      const ChatLimits& limits = {}) const;
   const std::string& source() const { return source_; }
@@ -44,47 +46,48 @@ class ChatTemplate {
   std::unique_ptr<const Parsed> parsed_;
 };
 
-/// A model's template with the texts of its special tokens.
+/// A Chat is a model's chat template together with the texts of its special tokens.
 class Chat {
  public:
-  /// That of the folder's chat_template.jinja, else of "chat_template" in its
-  /// tokenizer_config.json: a text, or of a list of {"name", "template"} the one named `default`.
-  /// Nothing where there is none. Throws Error{bad_data}.
+  /// Reads the template of a model's folder: chat_template.jinja, else "chat_template" in
+  /// tokenizer_config.json, which is a text or a list of {"name", "template"} with an entry named
+  /// `default`. Returns nothing if there is none. Throws Error{bad_data}.
   static std::optional<Chat> of_folder(const std::string& folder);
-  /// The same. Throws Error{bad_data} where there is none, saying what to do.
+  /// Does as of_folder(), but throws Error{bad_data}, saying what to do, if there is no template.
   static Chat in_folder(const std::string& folder);
   Chat(ChatTemplate chat_template, core::OrderedJson tokens)
       : template_(std::move(chat_template)), tokens_(std::move(tokens)) {}
 
-  /// The text of a conversation, an array of messages, up to where an answer begins; with `system`
-  /// not empty behind a system message. `origin` names the messages in errors. Throws
-  /// Error{bad_data} for messages that are no array of objects with a "role", and as
-  /// ChatTemplate::render() does.
+  /// Returns the text of a conversation up to the point where an answer begins. `messages` is an
+  /// array of messages. If `system` is not empty, a system message with this text precedes them.
+  /// `origin` names the messages in errors. Throws Error{bad_data} unless `messages` is an array of
+  /// objects with a "role", and as ChatTemplate::render() does.
   std::string prompt(core::OrderedJson messages, const std::string& system,
                      const std::string& origin) const;
-  /// The text of a whole conversation in parts: what assistants answer, from where prompt() ends to
-  /// the end of the turn, and what stands between. Throws as prompt(), and Error{bad_data} for a
-  /// template that writes a turn otherwise once others follow, or none to answer.
+  /// A Part of a conversation is either an answer of the assistant, from the end of its prompt() to
+  /// the end of the turn, or the text between answers. parts() splits a whole conversation into
+  /// parts. It throws as prompt() does, and Error{bad_data} for a template that renders a turn
+  /// differently once others follow, and for a conversation without an answer.
   struct Part {
     std::string text;
     bool answer;
   };
   std::vector<Part> parts(const core::OrderedJson& messages, const std::string& origin) const;
   const std::string& source() const { return template_.source(); }
-  /// Of the template and its tokens.
+  /// Returns a fingerprint of the template and its special tokens.
   core::Digest fingerprint() const;
 
  private:
-  /// `asks`: up to where an answer begins.
+  /// Renders the messages; with `asks`, up to the point where an answer begins.
   std::string write(core::OrderedJson messages, bool asks, const std::string& origin) const;
 
   ChatTemplate template_;
   core::OrderedJson tokens_;  // bos_token and the like
 };
 
-/// A conversation as JSON, its members in their order. Throws Error{bad_data} naming `origin`.
+/// Parses a conversation; members keep their order. Throws Error{bad_data}, naming `origin`.
 core::OrderedJson parse_messages(const std::string& json, const std::string& origin);
-/// The conversation of one user's turn.
+/// Returns a conversation with one user message.
 core::OrderedJson user_turn(const std::string& text);
 
 }  // namespace text

@@ -1,5 +1,5 @@
 #pragma once
-// A chat template as tokens: text between tags, and what stands in them.
+// Splits a chat template into tokens: text between tags, and the tokens inside tags.
 
 #include <cstdint>
 #include <string>
@@ -7,6 +7,7 @@
 
 namespace text::chat {
 
+/// A Token is one token of a template.
 struct Token {
   enum class What : std::uint8_t {
     data,
@@ -22,11 +23,11 @@ struct Token {
     end
   } what;
   int line;
-  std::string text;  ///< of data and texts what they are, of others as it stands
+  std::string text;  ///< the value of data and texts; the source text of other tokens
 };
 
-/// With trim_blocks and lstrip_blocks, as transformers sets them; `raw` blocks are data, comments
-/// are gone. Throws Error{bad_data} naming origin and line.
+/// Splits a template with trim_blocks and lstrip_blocks, as transformers sets them. The contents of
+/// `raw` blocks are data; comments are dropped. Throws Error{bad_data}, naming origin and line.
 std::vector<Token> lex_template(const std::string& source, const std::string& origin);
 
 }  // namespace text::chat

@@ -9,7 +9,7 @@
 
 namespace text::chat {
 
-/// What the template prints. Throws Error{bad_data} naming origin and line.
+/// Returns the template's output. Throws Error{bad_data}, naming origin and line.
 std::string run_template(const Block& block, const Dict& variables, Work work, std::time_t now,
                          const std::string& origin);
 

@@ -1,5 +1,5 @@
 #pragma once
-// A chat template, parsed.
+// Defines the syntax tree of a chat template.
 
 #include <cstdint>
 #include <memory>
@@ -16,7 +16,7 @@ struct Expression;
 using ExpressionPtr = std::unique_ptr<const Expression>;
 
 struct Argument {
-  std::string name;  ///< empty: by its place
+  std::string name;  ///< empty: a positional argument
   ExpressionPtr value;
 };
 
@@ -29,17 +29,20 @@ struct Expression {
     dict,       ///< parts: key, value, key, value
     attribute,  ///< parts[0].text
     item,       ///< parts[0][parts[1]]
-    slice,      ///< parts[0][parts[1]:parts[2]:parts[3]]; null: left out
-    call,       ///< parts[0](arguments)
-    filter,     ///< parts[0] | text(arguments); null: what a block of {% filter %} prints
-    test,       ///< parts[0] is text(arguments)
-    unary,      ///< text parts[0]: not + -
-    binary,     ///< parts[0] text parts[1]
-    compare,    ///< parts[0] operators[0] parts[1] operators[1] parts[2] ...
-    choice,     ///< parts[0] if parts[1] else parts[2]; null: left out
+    /// parts[0][parts[1]:parts[2]:parts[3]]; null: omitted
+    slice,
+    call,  ///< parts[0](arguments)
+    /// parts[0] | text(arguments); null parts[0]: the output of a {% filter %} block
+    filter,
+    test,     ///< parts[0] is text(arguments)
+    unary,    ///< text parts[0]: not + -
+    binary,   ///< parts[0] text parts[1]
+    compare,  ///< parts[0] operators[0] parts[1] operators[1] parts[2] ...
+    /// parts[0] if parts[1] else parts[2]; null: omitted
+    choice,
   } what;
   int line = 0;
-  int depth = 1;  ///< expressions in each other
+  int depth = 1;  ///< nesting depth of expressions
   std::string text = {};
   Value constant = {};
   std::vector<ExpressionPtr> parts = {};
@@ -50,10 +53,10 @@ struct Expression {
 struct Statement;
 using Block = std::vector<std::unique_ptr<const Statement>>;
 
-/// What {% set %} and {% for %} give values to: names, or one member of a namespace.
+/// A Target is what {% set %} and {% for %} assign to: names, or one member of a namespace.
 struct Target {
   std::vector<std::string> names;
-  std::string member;  ///< of namespace names[0]; empty: none
+  std::string member;  ///< member of the namespace names[0]; empty: none
   bool unpacks = false;
 };
 
@@ -65,14 +68,17 @@ struct MacroNode {
 
 struct Statement {
   enum class What : std::uint8_t {
-    text,    ///< text
-    print,   ///< value
-    if_,     ///< branches, otherwise
-    for_,    ///< target in value if condition: body, else otherwise
-    set,     ///< target = value, or (no value) what body prints, through `filter`
-    scope,   ///< body by itself: {% generation %}, {% with %} (target names = values)
-    macro,   ///< macro
-    filter,  ///< what body prints, through `value`, whose innermost operand is null
+    text,   ///< text
+    print,  ///< value
+    if_,    ///< branches, otherwise
+    for_,   ///< target in value if condition: body, else otherwise
+    /// target = value or, without a value, target = output of body, passed through `filter`
+    set,
+    /// body in its own scope: {% generation %}, {% with %} (target names = values)
+    scope,
+    macro,  ///< macro
+    /// output of body, passed through `value`, whose innermost operand is null
+    filter,
     break_,
     continue_,
   } what;
@@ -86,8 +92,8 @@ struct Statement {
   MacroNode macro = {};
 };
 
-/// Throws Error{bad_data} naming origin and line for what is no template, or has a part of Jinja
-/// that is not supported, which it names.
+/// Parses a template. Throws Error{bad_data}, naming origin and line, for a syntax error and for an
+/// unsupported part of Jinja, which it names.
 Block parse_template(const std::string& source, const std::string& origin);
 
 }  // namespace text::chat

@@ -1,6 +1,6 @@
 #pragma once
-// Values of chat templates (Jinja's, which are Python's): texts are UTF-8 and counted in
-// characters; lists and dicts never change once they are made, a namespace does.
+// Defines the values of chat templates (Jinja's, which are Python's). Texts are UTF-8 and counted
+// in characters. Lists and dicts are immutable; a namespace is mutable.
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace text::chat {
 
-/// What stops a template: a sentence without the place.
+/// A Fault ends a rendering; its text is a sentence without the location.
 struct Fault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -23,7 +23,7 @@ struct Fault : std::runtime_error {
 struct Value;
 
 struct Undefined {
-  std::shared_ptr<const std::string> why;  ///< what using it is answered
+  std::shared_ptr<const std::string> why;  ///< the message for a use of the value
 };
 struct None {};
 using Text = std::shared_ptr<const std::string>;
@@ -35,7 +35,7 @@ struct List {
   int depth = 1;
   std::size_t extent = 1;  ///< see extent()
 };
-/// In the order in which the keys were put. The last of equal keys counts.
+/// A Dict keeps its keys in insertion order. The last of equal keys wins.
 struct Dict {
   std::vector<std::pair<std::string, Value>> members;
   int depth = 1;
@@ -57,11 +57,12 @@ struct MacroNode;
 struct Scope;
 struct Function {
   std::string name;
-  std::shared_ptr<const Value> self;  ///< of a method
-  const MacroNode* macro = nullptr;   ///< of the template
-  std::shared_ptr<Scope> home = {};   ///< what the macro sees
+  std::shared_ptr<const Value> self;  ///< the object of a method
+  const MacroNode* macro = nullptr;   ///< the template's macro, if it is one
+  std::shared_ptr<Scope> home = {};   ///< the scope in which the macro was defined
 };
 
+/// A Value is any value of a template.
 struct Value {
   std::variant<Undefined, None, bool, std::int64_t, double, Text, std::shared_ptr<const List>,
                std::shared_ptr<const Dict>, std::shared_ptr<Space>, std::shared_ptr<const Loop>,
@@ -74,43 +75,45 @@ struct Value {
   }
   bool undefined() const { return holds<Undefined>(); }
   bool none() const { return holds<None>(); }
-  /// nullptr if it is none.
+  /// Return the content, or nullptr if the value has another type.
   const std::string* text() const;
   const List* list() const;
   const Dict* dict() const;
-  /// An integer or a boolean.
+  /// Gets an integer or a boolean; returns false for other types.
   bool whole(std::int64_t& number) const;
-  /// Those and floats.
+  /// Gets an integer, a boolean or a float; returns false for other types.
   bool number(double& number) const;
 };
 
-constexpr int kDeepest = 128;  ///< lists and dicts in each other
+constexpr int kDeepest = 128;  ///< nesting limit of lists and dicts
 
 Value undefined(std::string why);
 Value of_text(std::string text);
 Value of_bool(bool value);
 Value of_whole(std::int64_t value);
-/// Throw Fault for values nested too deeply.
+/// Make values. Throw Fault for values nested too deeply.
 Value of_list(std::vector<Value> items, List::Form form = List::Form::list);
 Value of_dict(std::vector<std::pair<std::string, Value>> members);
 Value of_json(const core::OrderedJson& json);
 
 bool truth(const Value& value);
-/// Python's name of its type.
+/// Returns Python's name of the value's type.
 std::string type_name(const Value& value);
-/// What {{ value }} prints. Throws Fault for functions and namespaces, and for an undefined value
-/// within a list.
+/// Returns the output of {{ value }}. Throws Fault for functions and namespaces, and for an
+/// undefined value in a list.
 std::string printed(const Value& value);
-/// ==, which is never an error.
+/// Returns a == b, which never fails.
 bool equal(const Value& a, const Value& b);
-/// a < b. Throws Fault for what has no order.
+/// Returns a < b. Throws Fault for values without an order.
 bool less(const Value& a, const Value& b);
-/// What `for` goes through: of a list, a text's characters, a dict's keys. Throws Fault.
+/// Returns the values that `for` iterates over: the items of a list, the characters of a text, the
+/// keys of a dict. Throws Fault for other values.
 std::vector<Value> elements(const Value& value);
-/// What it takes to go through all of it: elements, and sixteenths of the bytes of texts.
+/// Returns the cost of traversing a value, in steps: its elements, and a sixteenth of the bytes of
+/// its texts.
 std::size_t extent(const Value& value);
 
-/// json.dumps as transformers' `tojson` calls it.
+/// A JsonForm holds the parameters of json.dumps as transformers' `tojson` calls it.
 struct JsonForm {
   bool ascii = false, sorted = false;
   int indent = -1;

@@ -1,5 +1,5 @@
 #pragma once
-// From a shard back to text: the body of `tokenize --decode`.
+// Converts a shard back to text: the body of `tokenize --decode`.
 
 #include <cstdint>
 #include <functional>
@@ -15,28 +15,30 @@
 
 namespace text {
 
-/// Writes each document's text: after it nothing (text; or the separator, if there is one), a
-/// newline (lines, wikitext), or as a JSON line with the member `field` (jsonl: bytes that are not
-/// UTF-8 become U+FFFD). `end_of_document` prints nothing. Throws Error{bad_data}.
+/// Writes each document's text, followed by nothing or the separator (text), or by a newline
+/// (lines, wikitext), or as a JSON line with the member `field` (jsonl; bytes that are not UTF-8
+/// become U+FFFD). `end_of_document` prints nothing. Throws Error{bad_data}.
 void decode_documents(const shard::Dataset& data, const TokenizerPtr& tokenizer,
                       const DocumentOptions& options, std::optional<std::uint32_t> end_of_document,
                       core::ByteSink& out, const std::function<void(std::uint64_t)>& progress);
 
-/// The tokenizer in the data, or, where one is `given` (a path, or `bytes`), that one. Throws
-/// Error{bad_data} naming both fingerprints if the data were made by another, or if none is there.
+/// Returns the tokenizer `given` (a path, or `bytes`) or, if that is empty, the tokenizer in the
+/// data. Throws Error{bad_data}, naming both fingerprints, if the data was made with another
+/// tokenizer, and if there is none.
 TokenizerPtr tokenizer_of(const shard::Dataset& data, const std::string& given = {});
 
-/// The id that the program which made the shard wrote after documents, as its provenance says;
-/// the tokenizer's own if it says nothing.
+/// Returns the id that the shard's program wrote after each document, according to the provenance;
+/// else the tokenizer's own.
 std::optional<std::uint32_t> end_of_document_of(const shard::Dataset& data,
                                                 const Tokenizer& tokenizer);
 
-/// A shard as options say it is printed: by the tokenizer `given` or its own, without the mark that
-/// --end-of-document names or its provenance does. For a program that knows the size beforehand.
+/// A ShardText prints a shard according to options, for a program that needs its size beforehand.
+/// It uses the tokenizer `given` or the shard's own, and omits the end-of-document token that
+/// --end-of-document or the provenance names.
 class ShardText {
  public:
-  /// Opens and checks all there is. Throws Error{bad_data} for another kind than tokens and pairs,
-  /// and as tokenizer_of() and end_of_document_id() do.
+  /// Opens and checks all inputs. Throws Error{bad_data} for kinds other than tokens and pairs, and
+  /// as tokenizer_of() and end_of_document_id() do.
   ShardText(const std::vector<std::string>& files, const std::string& given, TextOptions options);
   std::uint64_t tokens() const { return data_.size(); }
   void write(core::ByteSink& out, const std::function<void(std::uint64_t)>& progress) const;

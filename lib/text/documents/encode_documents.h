@@ -1,5 +1,5 @@
 #pragma once
-// From documents to a shard: the body of `tokenize`.
+// Encodes documents into a shard: the body of `tokenize`.
 
 #include <cstdint>
 #include <functional>
@@ -14,35 +14,40 @@
 
 namespace text {
 
+/// EncodeOptions says how documents are encoded.
 struct EncodeOptions {
   std::string field = "text";                    ///< see DocumentOptions
-  std::optional<std::uint32_t> end_of_document;  ///< written after each document
-  /// A newline counts as a word: WikiText's convention, always so for word tokenizers (whose words
-  /// are their tokens).
+  std::optional<std::uint32_t> end_of_document;  ///< token written after each document
+  /// Counts a newline as a word, which is WikiText's convention. Word tokenizers always do this,
+  /// because their words are their tokens.
   bool count_newlines = false;
   int jobs = 1;
   BadLines bad_lines = BadLines::error;
-  const SpecialText* special = nullptr;  ///< what is looked for in the texts; null: nothing
-  /// jsonl: what documents are made of, in the place of `field`; their marks say which tokens are
-  /// learned, the end of document with the last piece. Empty: all of a shard without marks.
+  /// The special tokens whose texts are looked for; null: none.
+  const SpecialText* special = nullptr;
+  /// jsonl: makes documents from the pieces of a line instead of `field`. The shard's marks then
+  /// say which tokens are learned; the end-of-document token belongs to the last piece. Empty: the
+  /// shard has no marks.
   LinePieces pieces = {};
 };
 
+/// EncodeTotals holds the counts of an encoding.
 struct EncodeTotals {
   std::uint64_t documents = 0, tokens = 0, source_bytes = 0, source_words = 0;
-  std::uint64_t marked = 0;  ///< tokens
+  std::uint64_t marked = 0;  ///< number of tokens within marks
   LineFlaws flaws;
-  std::string special;  ///< the first that was found of EncodeOptions::special
+  std::string special;  ///< the first text of EncodeOptions::special that was found
 };
 
-/// Encodes all documents and writes ids and documents to `writer` (without finish()), the same
-/// whatever `jobs`. Memory: a few MiB a job. `progress` is called with the bytes read so far.
+/// Encodes all documents and writes ids and document boundaries to `writer`, without finish(). The
+/// result does not depend on `jobs`. Takes a few MiB of memory per job. `progress` receives the
+/// number of bytes read so far.
 EncodeTotals encode_documents(DocumentReader& reader, const TokenizerPtr& tokenizer,
                               const EncodeOptions& options, shard::Writer& writer,
                               const std::function<void(std::uint64_t)>& progress);
 
-/// The id that `--end-of-document NAME` means: empty is the tokenizer's own, "none" none. Throws
-/// Error{usage} if the tokenizer has no such token.
+/// Returns the id for `--end-of-document NAME`: the tokenizer's own for an empty name, nothing for
+/// "none". Throws Error{usage} if the tokenizer has no such token.
 std::optional<std::uint32_t> end_of_document_id(const Tokenizer& tokenizer,
                                                 const std::string& name);
 

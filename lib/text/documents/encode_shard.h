@@ -1,5 +1,5 @@
 #pragma once
-// From files of text to a whole shard, header and provenance included: tokenize's work.
+// Encodes text files into a whole shard with header and provenance: the work of tokenize.
 
 #include <cstdint>
 #include <functional>
@@ -16,58 +16,62 @@
 
 namespace text {
 
-/// How files become documents, and documents tokens, as options say it.
+/// TextOptions says how files become documents and documents become tokens.
 struct TextOptions {
   std::string format = "text", field = "text", document_separator;  ///< see DocumentOptions
-  std::string column = "text";                                      ///< the same
+  std::string column = "text";                                      ///< see DocumentOptions
   std::string end_of_document;                                      ///< see end_of_document_id()
   bool count_newlines = false;                                      ///< see EncodeOptions
   bool detokenise = false;                                          ///< see DocumentOptions
   std::string bad_lines = "error";                                  ///< see BadLines
-  std::string invalid = "auto";   ///< see Invalid; auto: error, pass for `bytes`
+  std::string invalid = "auto";   ///< see Invalid; auto: error, or pass for `bytes`
   std::string newlines = "keep";  ///< lf: see TextRules
   std::int64_t decode_memory = shard::kUnpackMemory;  ///< see TextRules
-  bool by_content = false;              ///< see DocumentOptions; no option of the command line
-  std::string name;                     ///< the same
+  bool by_content = false;              ///< see DocumentOptions; not a command-line option
+  std::string name;                     ///< see DocumentOptions
   bool special = false;                 ///< see parsing_special()
-  std::vector<std::string> names = {};  ///< of the files, as documents; see FolderTexts
-  std::string loss_on;                  ///< what `pieces` learns; no field here
+  std::vector<std::string> names = {};  ///< names of the files' documents; see FolderTexts
+  std::string loss_on;                  ///< what `pieces` learns; not a field here
   LinePieces pieces = {};               ///< see EncodeOptions; the format is jsonl
-  std::string part = core::kWholePart;  ///< of the documents, to encode; see core::part()
+  std::string part = core::kWholePart;  ///< the part of the documents to encode; see core::part()
   void fields(core::FieldList& f);
 
-  /// Throws Error{usage} for a part of what is not encoded (`encodes`) and for --detokenise of
-  /// another format than wikitext, --count-newlines of that.
+  /// Checks the combination of options. Throws Error{usage} for a part if nothing is encoded
+  /// (`encodes` is false), for --detokenise with a format other than wikitext, and for
+  /// --count-newlines with it.
   void check(bool encodes) const;
-  /// Of a tokenizer of bytes, or another; read by `jobs` threads.
+  /// Returns the options of documents, for a tokenizer of bytes or another; `jobs` threads read.
   DocumentOptions documents(bool of_bytes = false, int jobs = 1) const;
-  /// Where the names of all files say JSON lines, or their first bytes Parquet, and a separator does
-  /// not say text, that is the format from here on: returns a line that says so. Else nothing, and
-  /// stdin is judged by its content. Throws as are_json_lines() and are_parquet() do.
+  /// Sets the format if it follows from the files, and returns a line that says so: JSON lines if
+  /// all names say so, Parquet if all first bytes say so. Otherwise, or if a separator is given,
+  /// returns an empty text. stdin is then judged by its content. Throws as are_json_lines() and
+  /// are_parquet() do.
   std::string follow(const std::vector<std::string>& files);
 };
 
+/// EncodedShard is the result of encode_shard().
 struct EncodedShard {
   EncodeTotals totals;
   std::uint64_t vocabulary = 0;
   core::Digest fingerprint;
-  bool marked = false;         ///< see shard::Header
-  bool tells_flaws = false;    ///< --bad-lines or --invalid was given: figures() has what they did
-  std::uint64_t replaced = 0;  ///< U+FFFD in texts
-  std::vector<std::string> notes;  ///< what a user should know of the files, a line each
+  bool marked = false;  ///< see shard::Header
+  /// --bad-lines or --invalid was given, so figures() reports their effects.
+  bool tells_flaws = false;
+  std::uint64_t replaced = 0;      ///< number of U+FFFD written into texts
+  std::vector<std::string> notes;  ///< what a user should know about the files, one line each
 
-  /// documents, tokens, bytes, words, vocabulary, fingerprint; lines_skipped, lines_mended and
-  /// replaced, and marked, where they were asked for.
+  /// Returns documents, tokens, bytes, words, vocabulary and fingerprint; also lines_skipped,
+  /// lines_mended, replaced and marked if the options ask for them.
   core::OrderedJson figures() const;
-  std::string summary() const;  ///< the same in a line
+  std::string summary() const;  ///< returns the figures in one line
 };
 
-/// Writes a shard of the files' documents to `out` (which is not committed); with `pairs` the two
-/// files' lines, source and target. With options.part the documents that begin in that part of the
-/// files' bytes (range_of()), which the provenance says: `shard merge` of all parts gives the bytes
-/// of the whole. The same bytes whatever `jobs`; `progress` is told the bytes
-/// read. Throws Error{usage} for other than two files of pairs, and as read_documents(),
-/// read_pairs() and encode_documents() do.
+/// Encodes the files' documents into a shard in `out`, without committing it; with `pairs`, encodes
+/// the lines of two files, source and target. With options.part, encodes only the documents that
+/// begin in that part of the files' bytes (range_of()) and records the part in the provenance;
+/// `shard merge` of all parts gives the bytes of the whole. The bytes do not depend on `jobs`.
+/// `progress` receives the number of bytes read. Throws Error{usage} unless pairs have two files,
+/// and as read_documents(), read_pairs() and encode_documents() do.
 EncodedShard encode_shard(const std::vector<std::string>& files, const TokenizerPtr& tokenizer,
                           const TextOptions& options, bool pairs, int jobs, core::ByteSink& out,
                           const std::function<void(std::uint64_t)>& progress);

@@ -1,5 +1,6 @@
 #pragma once
-// Token files of other programs (shard/array_file.h) into a shard: the body of `shard import`.
+// Converts token files of other programs (shard/array_file.h) to a shard: the body of `shard
+// import`.
 
 #include <cstdint>
 #include <functional>
@@ -15,49 +16,52 @@
 
 namespace text {
 
-/// Where a document's mark stands in it.
+/// MarkAt is the position of a document's mark, the token that separates documents.
 enum class MarkAt {
-  by_data,  ///< first if the first file begins with it, else last
+  by_data,  ///< first if the first file begins with the mark, else last
   first,
   last
 };
 
+/// ImportTokensOptions says how the files are read.
 struct ImportTokensOptions {
-  std::optional<shard::ArrayFormat> format;  ///< none: each file says its own
-  TokenizerPtr tokenizer;                    ///< whose ids they are; may be null
-  std::uint64_t vocabulary = 0;              ///< without a tokenizer: each id is below it
-  std::optional<std::uint64_t> mark;         ///< the id that parts documents
+  /// Unset: detected for each file.
+  std::optional<shard::ArrayFormat> format;
+  TokenizerPtr tokenizer;             ///< the tokenizer of the ids; may be null
+  std::uint64_t vocabulary = 0;       ///< without a tokenizer: the bound of the ids
+  std::optional<std::uint64_t> mark;  ///< the id that separates documents
   MarkAt mark_at = MarkAt::by_data;
   int jobs = 1;
 };
 
-/// The same as flags say it.
+/// ImportRequest holds the flags that make ImportTokensOptions.
 struct ImportRequest {
   std::string format = "auto", tokenizer, end_of_document, mark = "auto";
   std::int64_t vocabulary = 0;
   void fields(core::FieldList& f);
 
-  /// Reads the tokenizer. Throws Error{usage} for options that contradict each other, and as
-  /// load_tokenizer() and end_of_document_id() do.
+  /// Loads the tokenizer and returns the options. Throws Error{usage} for options that contradict
+  /// each other, and as load_tokenizer() and end_of_document_id() do.
   ImportTokensOptions resolve(int jobs) const;
 };
 
+/// ImportTotals holds the counts of an import.
 struct ImportTotals {
   std::uint64_t documents = 0, elements = 0;
-  std::uint64_t joined = 0;  ///< Megatron's sequences beyond one a document
+  std::uint64_t joined = 0;  ///< Megatron's sequences beyond one per document
   core::Digest fingerprint;
 
   core::OrderedJson figures() const;
-  std::string summary() const;  ///< in a line
+  std::string summary() const;  ///< returns the figures in one line
 };
 
-/// Writes the numbers of all files (none or "-" is stdin) as one shard: ids as tokens, vectors as
-/// vectors. A document is: a row of a two-dimensional array of ids; what Megatron's index says;
-/// else with a mark what the mark parts, from file to file; else a file. Its bytes and words are
-/// those of the text that decoding gives (of word tokenizers the words are the tokens without
-/// marks), 0 without a tokenizer.
-/// `progress` is told the numbers done so far. Throws Error{bad_data} naming file and place for an
-/// id beyond the vocabulary, Error{usage} for ids with neither tokenizer nor vocabulary.
+/// Writes the numbers of all files (no path or "-" is stdin) as one shard: ids as tokens, vectors
+/// as vectors. A document is a row of a two-dimensional array of ids, or what Megatron's index
+/// says; for other files, the mark separates documents, even across files, and without a mark each
+/// file is one document. The documents' bytes and words are those of the decoded text (for word
+/// tokenizers the words are the tokens without marks), or 0 without a tokenizer. `progress`
+/// receives the count of numbers done so far. Throws Error{bad_data}, naming file and position, for
+/// an id beyond the vocabulary, and Error{usage} for ids without tokenizer and vocabulary.
 ImportTotals import_tokens(const std::vector<std::string>& paths,
                            const ImportTokensOptions& options, core::ByteSink& out,
                            const std::function<void(std::uint64_t)>& progress);

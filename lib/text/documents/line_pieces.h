@@ -1,5 +1,5 @@
 #pragma once
-// Documents that are learned in part: what of a line of JSON is context, and what is to be learned.
+// Splits a JSON line into pieces that are context and pieces that are learned.
 
 #include <functional>
 #include <string>
@@ -9,20 +9,21 @@
 
 namespace text {
 
-/// A stretch of a document, which is encoded by itself: no token crosses its ends.
+/// A Piece is a part of a document that is encoded separately: no token crosses its ends.
 struct Piece {
   std::string text;
   bool learned;
 };
 
-/// The pieces of a line's object, one after the other. `origin`, file and line, begins messages.
-/// Throws Error{bad_data}.
+/// A LinePieces returns the consecutive pieces of a line's object. `origin`, file and line, begins
+/// its messages. Throws Error{bad_data}.
 using LinePieces =
     std::function<std::vector<Piece>(const core::OrderedJson& line, const std::string& origin)>;
 
-/// Of {"prompt", "completion"}, the completion is learned.
+/// Returns a function for {"prompt", "completion"}, in which the completion is learned.
 LinePieces completion_pieces();
-/// Of {"segments": [{"text", "label"}, ...]}, those whose label is true.
+/// Returns a function for {"segments": [{"text", "label"}, ...]}, in which the segments with a true
+/// label are learned.
 LinePieces segment_pieces();
 
 }  // namespace text

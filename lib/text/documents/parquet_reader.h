@@ -1,5 +1,5 @@
 #pragma once
-// Documents out of Parquet files: a row of a column of texts is one.
+// Reads documents from Parquet files: each row of a text column is one document.
 
 #include <memory>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace text {
 
-/// Whether a regular file begins as Parquet files do. Throws Error{no_input}, Error{io}.
+/// Returns true if a regular file begins as a Parquet file. Throws Error{no_input}, Error{io}.
 bool is_parquet(const std::string& path);
 
-/// The rows of options.column of each file, one file after the other; row groups are decoded by
-/// `options.threads` threads and given in their order. Rows without a text are an error, or left
-/// out where options.bad_lines is not `error`. Memory: options.rules.unpack_memory for decoding,
-/// and some MiB. Throws Error{usage} for stdin and for a range, Error{unavailable} for a build
-/// without Arrow, Error{bad_data} for a damaged file and for a column that is not there.
+/// Reads the rows of options.column of each file in sequence. `options.threads` threads decode row
+/// groups, which are returned in order. A row without a text is an error, or is skipped unless
+/// options.bad_lines is `error`. Memory: options.rules.unpack_memory for decoding, plus a few MiB.
+/// Throws Error{usage} for stdin and for a range, Error{unavailable} in a build without Arrow,
+/// Error{bad_data} for a corrupt file and an absent column.
 std::unique_ptr<DocumentReader> read_parquet(const std::vector<std::string>& paths,
                                              DocumentOptions options);
 

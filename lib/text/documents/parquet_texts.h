@@ -1,5 +1,5 @@
 #pragma once
-// What libtessera_parquet.so, the plug-in that knows Apache Arrow, gives the programs.
+// Defines the interface of libtessera_parquet.so, the plug-in that uses Apache Arrow.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,28 +8,29 @@
 
 namespace text {
 
-/// The texts of one column of a Parquet file, in the file's order. Not thread safe.
+/// A ParquetTexts reads the texts of one column of a Parquet file in order. Not thread safe.
 class ParquetTexts {
  public:
   virtual ~ParquetTexts() = default;
-  /// Appends some more texts to `bytes`, and the place at which each ends to `ends`. A row without
-  /// a text appends nothing, and kNone in place of an end. False at the end of the file, or where
-  /// `error` says what is wrong with it.
+  /// Appends some texts to `bytes`, and the end offset of each to `ends`. A row without a text
+  /// appends only kNone to `ends`. Returns false at the end of the file, and on an error, which it
+  /// describes in `error`.
   virtual bool next(std::string& bytes, std::vector<std::size_t>& ends, std::string& error) = 0;
 
   static constexpr std::size_t kNone = SIZE_MAX;
 };
 
+/// A ParquetRequest says what to read.
 struct ParquetRequest {
   std::string path, column;
-  int threads = 1;           ///< that decode row groups
-  std::uint64_t memory = 0;  ///< bytes that decoding may take
+  int threads = 1;           ///< number of threads that decode row groups
+  std::uint64_t memory = 0;  ///< limit of decoding memory, in bytes
 };
 
-/// What the plug-in exports as tessera_parquet().
+/// A ParquetLibrary is what the plug-in exports as tessera_parquet().
 struct ParquetLibrary {
   const char* build;  ///< core::build::kVersion
-  /// Null: `error` says why.
+  /// Opens a file. Returns null on an error, which it describes in `error`.
   ParquetTexts* (*open)(const ParquetRequest& request, std::string& error);
 };
 

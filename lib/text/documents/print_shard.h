@@ -1,5 +1,5 @@
 #pragma once
-// A shard for the eye: the bodies of `shard cat` and `shard head`.
+// Prints a shard for people: the bodies of `shard cat` and `shard head`.
 
 #include <cstdint>
 #include <string>
@@ -11,27 +11,28 @@
 
 namespace text {
 
-/// The first `count` elements of the files (of vectors: rows) one a line, or `raw`: as they are
-/// stored. Reads no further. Throws Error{no_input, bad_data, io}.
+/// Prints the first `count` elements of the files (rows, for vectors), one per line, or with `raw`
+/// as they are stored. Reads no further. Throws Error{no_input, bad_data, io}.
 void print_elements(const std::vector<std::string>& paths, std::uint64_t count, bool raw,
                     core::Output& out);
 
-/// The elements of each of the first `count` documents on one line.
+/// Prints the elements of each of the first `count` documents on one line.
 void print_documents(const shard::Dataset& data, std::uint64_t count, core::Output& out);
 
-/// The text of the first `count` documents, each ended by a newline. Throws Error{bad_data} for a
-/// shard without a tokenizer, or of a kind that has no text.
+/// Prints the text of the first `count` documents, each followed by a newline. Throws
+/// Error{bad_data} for a shard without a tokenizer and for a kind without text.
 void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& out);
 
-/// What to print of shards, as options say it.
+/// PrintOptions says what to print of shards.
 struct PrintOptions {
-  bool whole = true;        ///< all of it, or the first `count`
-  std::int64_t count = 10;  ///< elements or rows; documents with `documents` or `text`
+  bool whole = true;  ///< everything, or only the first `count`
+  /// Number of elements or rows; of documents with `documents` or `text`.
+  std::int64_t count = 10;
   bool documents = false, text = false, raw = false, names = false;
   void fields(core::FieldList& f);
 };
-/// By one of the three above, or the names of documents, a line each. Throws Error{usage}
-/// for options that exclude each other.
+/// Prints by one of the three functions above, or prints the names of documents, one per line.
+/// Throws Error{usage} for options that exclude each other.
 void print(const std::vector<std::string>& paths, const PrintOptions& options, core::Output& out);
 
 }  // namespace text

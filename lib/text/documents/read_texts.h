@@ -1,5 +1,5 @@
 #pragma once
-// Texts where shards are asked for: tokenized on the way.
+// Lets programs tokenize text files that are given in place of shards.
 
 #include <functional>
 #include <string>
@@ -8,18 +8,20 @@
 
 namespace text {
 
+/// ReadTexts says how texts are tokenized.
 struct ReadTexts {
-  /// The tokenizer of all texts; called once, at the first of them.
+  /// Returns the tokenizer of all texts; called once, for the first text.
   std::function<TokenizerPtr()> tokenizer;
-  std::string whose;  ///< whose tokenizer that is, for messages: "the model's"
+  std::string whose;  ///< the owner of the tokenizer, in messages: "the model's"
   int jobs = 0;
   std::function<void(const std::string&)> note;
 };
 
-/// From here on shard::Dataset takes texts as `tokenize` does with no options: JSON lines by the
-/// file's name, else a file is a document; what is not UTF-8 is an error, also for a tokenizer of
-/// bytes. Notes what each became, and, from 100 MB of text on, that a shard saves this work. For a
-/// program's start, before any thread. The shard has the bytes that `tokenize` writes.
+/// Makes shard::Dataset accept texts, which are encoded as `tokenize` without options does: a name
+/// may say JSON lines; otherwise a file is a document. Bytes that are not UTF-8 are an error, even
+/// for a tokenizer of bytes. The shard equals the output of `tokenize`. Notes the result for each
+/// text and, from 100 MB of text on, that a shard saves this work. Call it at program start, before
+/// any thread starts.
 void read_texts(ReadTexts how);
 
 }  // namespace text

@@ -1,5 +1,5 @@
 #pragma once
-// The bytes of a file of text, unpacked and held to be UTF-8.
+// Reads a text file: decompresses it and checks its UTF-8.
 
 #include <cstdint>
 #include <functional>
@@ -13,52 +13,56 @@
 
 namespace text {
 
-/// What becomes of bytes that are not UTF-8: an error, U+FFFD, or nothing: they stay as they are,
-/// and with `keep` a byte order mark and files that are no text do too.
+/// Invalid says what to do with bytes that are not UTF-8: throw, replace by U+FFFD, or pass them
+/// unchanged. `keep` also passes a byte order mark and files that are not text.
 enum class Invalid { error, replace, pass, keep };
 
+/// TextRules says how a text file is read.
 struct TextRules {
   Invalid invalid = Invalid::keep;
   bool drop_cr = false;  ///< CRLF becomes LF
   std::uint64_t unpack_memory = shard::kUnpackMemory;
 };
 
-/// What was seen in files of text.
+/// TextSights records what was noticed in text files.
 struct TextSights {
   struct Sight {
-    std::string file;  ///< the first one
+    std::string file;  ///< the first such file
     std::uint64_t count = 0, files = 0;
     void add(const std::string& name, std::uint64_t n);
   };
-  Sight crlf, nul, replaced;  ///< lines that end in CRLF, NUL bytes, U+FFFD that were written
-  Sight json;                 ///< files that begin as JSON does and are read as text
-  Sight no_row;               ///< rows of a table without a text, which were left out
-  Sight no_text;  ///< files that begin otherwise than texts do, whose bytes are read as they are
-  std::string what_is_no_text;  ///< what the first of them is
-  /// What was seen in one more file.
+  /// Lines that end in CRLF, NUL bytes, and U+FFFD that were written.
+  Sight crlf, nul, replaced;
+  Sight json;    ///< files that begin as JSON but are read as text
+  Sight no_row;  ///< rows of a table that have no text and were skipped
+  /// Files that do not begin as text, whose bytes are read unchanged.
+  Sight no_text;
+  std::string what_is_no_text;  ///< what the first such file is
+  /// Adds what was noticed in one more file.
   void add(const std::string& name, const TextSights& file);
-  /// What a user should know, a line each.
+  /// Returns what a user should know, one line per note.
   std::vector<std::string> notes(const TextRules& rules) const;
 };
 
-/// Reads one file front to back, without its byte order mark. Not thread safe.
+/// A TextSource reads one file front to back, without its byte order mark. Not thread safe.
 class TextSource {
  public:
-  /// Sees the file's first block (without its mark); true: the bytes are JSON, which its parser
-  /// holds to be UTF-8, and white space in it means nothing.
+  /// A Start receives the file's first block, without byte order mark. It returns true if the bytes
+  /// are JSON, whose parser checks the UTF-8 and ignores white space.
   using Start = std::function<bool(std::string_view)>;
-  /// `name` stands in messages; empty: the path.
+  /// Opens a file. `name` is the name in messages; if empty, it is the path.
   TextSource(const std::string& path, const TextRules& rules, Start start,
              const std::string& name = {});
 
-  /// Appends about `n` bytes to text[0, size) (text is longer, by padding): whole characters,
-  /// unless bytes stay as they are. True at the end. Throws Error{bad_data} naming file and byte.
+  /// Appends about `n` bytes to text[0, size), where text is longer by padding, and returns true at
+  /// the end. Appends whole characters unless bytes pass unchanged. Throws Error{bad_data}, naming
+  /// file and byte.
   bool append(std::string& text, std::size_t& size, std::size_t n);
 
   const std::string& name() const { return source_.name(); }
-  /// Read of the file itself.
+  /// Returns the number of bytes read from the file itself.
   std::uint64_t bytes() const { return source_.file_bytes(); }
-  /// Of what the file holds, unpacked and otherwise as it is.
+  /// Returns the digest of the file's decompressed, otherwise unchanged bytes.
   core::Digest digest() const { return hasher_.digest(); }
   const TextSights& sights() const { return sights_; }
 
@@ -72,10 +76,10 @@ class TextSource {
   TextRules rules_;
   Start start_;
   core::Hasher hasher_;
-  std::string held_;         // read, and to be completed by what follows
-  std::uint64_t place_ = 0;  // in the file, of the next byte that append() gives
+  std::string held_;         // bytes read that wait for the rest of their character
+  std::uint64_t place_ = 0;  // offset in the file of the next byte for append()
   bool begun_ = false, json_ = false;
-  bool after_cr_ = false;  // the last byte given is one
+  bool after_cr_ = false;  // the last byte given is a CR
   TextSights sights_;
 };
 

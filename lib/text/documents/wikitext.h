@@ -1,7 +1,7 @@
 #pragma once
-// WikiText's files: pages under titles, words and marks set apart by spaces. What is a page, how
-// one undoes the spaces, and how many words it counts for are those of the task `wikitext` of
-// lm-evaluation-harness, so that figures per word and per byte are its figures.
+// Reads WikiText's files, which consist of pages with titles, and words and punctuation separated
+// by spaces. Page boundaries, detokenisation and word counts follow the task `wikitext` of
+// lm-evaluation-harness, so that figures per word and per byte are comparable with it.
 
 #include <cstdint>
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace text {
 
-/// Whether a page begins with this line (without its newline): ` = Title = `, and no ` = = Part = =
-/// `.
+/// Returns true if a page begins with this line (without its newline): ` = Title = `, but not ` = =
+/// Part = = `.
 bool is_wikitext_title(std::string_view line);
 
-/// A page as it was written before it was cut into words: ` @-@ ` is `-`, a full stop stands at its
-/// word, what is in brackets or quotes close to them.
+/// Undoes the tokenisation of a page: ` @-@ ` becomes `-`, and full stops, brackets and quotes are
+/// attached to their words.
 std::string wikitext_detokenised(std::string_view page);
 
-/// The pieces of a page between runs of white space (Unicode's), an empty one counted where it
-/// begins or ends with such a run: 2 for "a b", 4 for " a b ".
+/// Returns the number of pieces between runs of Unicode white space. A run at the beginning or end
+/// adds an empty piece: 2 for "a b", 4 for " a b ".
 std::uint64_t wikitext_words(std::string_view page);
 
 }  // namespace text

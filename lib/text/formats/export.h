@@ -1,5 +1,5 @@
 #pragma once
-// Tokenizers as files of other programs.
+// Writes tokenizers in file formats of other programs.
 
 #include <string>
 
@@ -7,9 +7,9 @@
 
 namespace text {
 
-/// GPT-2's two files, which transformers' GPT2Tokenizer and others read: FOLDER/vocab.json and
-/// FOLDER/merges.txt, each whole or absent. The folder is made if it is not there. Throws
-/// Error{usage} unless the tokenizer is byte-level BPE.
+/// Writes GPT-2's two files, FOLDER/vocab.json and FOLDER/merges.txt, which transformers'
+/// GPT2Tokenizer and others read, each through core::Output. Creates the folder if it does not
+/// exist. Throws Error{usage} unless the tokenizer is byte-level BPE.
 void export_gpt2(const Tokenizer& tokenizer, const std::string& folder);
 
 }  // namespace text

@@ -1,5 +1,5 @@
 #pragma once
-// A tokenizer.json that is being read, and the parts of it around the model.
+// Reads the parts of a tokenizer.json around the model.
 
 #include <simdjson.h>
 
@@ -16,7 +16,7 @@
 
 namespace text {
 
-/// One tokenizer.json, with the name that errors carry.
+/// A TokenizerJson is a parsed tokenizer.json with its name for messages.
 class TokenizerJson {
  public:
   TokenizerJson(simdjson::dom::element root, std::string origin)
@@ -30,7 +30,7 @@ class TokenizerJson {
                fmt::format(format, std::forward<Args>(args)...));
   }
 
-  /// A member; nothing if it is absent or null.
+  /// Returns a member; nothing if it is absent or null.
   std::optional<simdjson::dom::element> find(simdjson::dom::element object,
                                              std::string_view key) const {
     simdjson::dom::element found;
@@ -71,19 +71,19 @@ class TokenizerJson {
   std::string origin_;
 };
 
-/// "added_tokens", special ones and others.
+/// Reads "added_tokens", special or not.
 std::vector<AddedToken> read_added(const TokenizerJson& file);
-/// "normalizer": its steps, none if there is none.
+/// Reads the steps of "normalizer"; none if it is absent.
 std::vector<NormalStep> read_normalizer(const TokenizerJson& file);
-/// "pre_tokenizer" of a byte-level model; Split::Kind::none: the text is not split.
+/// Reads "pre_tokenizer" of a byte-level model; Split::Kind::none means that the text is not split.
 Split read_byte_level_split(const TokenizerJson& file);
-/// "pre_tokenizer" of a model of characters, into the two parts of `parts`. `spaces_replaced`: no
-/// text has spaces any more.
+/// Reads "pre_tokenizer" of a model of characters into the two fields of `parts`.
+/// `spaces_replaced`: the normalizer leaves no spaces in the text.
 void read_pieces_split(const TokenizerJson& file, bool spaces_replaced, Pieces::Parts& parts);
-/// "post_processor": the tokens around a text, of the added ones or the vocabulary.
+/// Reads "post_processor": the tokens around a text, which are added tokens or in the vocabulary.
 Tokenizer::Template read_template(const TokenizerJson& file, const std::vector<AddedToken>& added,
                                   const Vocabulary& vocabulary);
-/// Throws for a "decoder" that would not give the text back.
+/// Throws Error{bad_data} for a "decoder" that would not restore the text.
 void check_decoder(const TokenizerJson& file);
 
 }  // namespace text

@@ -1,5 +1,5 @@
 #pragma once
-// Lines of a text in memory, with the place for errors.
+// Reads the lines of a text in memory and reports errors with their line numbers.
 
 #include <charconv>
 #include <optional>
@@ -10,11 +10,12 @@
 
 namespace text {
 
+/// Lines iterates over the lines of a text.
 class Lines {
  public:
   Lines(std::string_view text, std::string name) : rest_(text), name_(std::move(name)) {}
 
-  /// The next line without its newline (and without a '\r' before it); false at the end.
+  /// Gets the next line without its newline and without a '\r' before it; returns false at the end.
   bool next(std::string_view& line) {
     if (rest_.empty()) return false;
     ++number_;
@@ -24,7 +25,7 @@ class Lines {
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     return true;
   }
-  /// Of the line that next() gave, from 1.
+  /// Returns the number, from 1, of the line that next() returned.
   std::size_t number() const { return number_; }
 
   template <class... Args>
@@ -39,7 +40,7 @@ class Lines {
   std::size_t number_ = 0;
 };
 
-/// A number in decimal digits alone.
+/// Parses a number that consists of decimal digits only.
 inline std::optional<std::uint64_t> parse_count(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -1,6 +1,6 @@
 #pragma once
-// The pairs of neighbouring symbols in a set of words, counted and kept up to date while they are
-// merged: each merge looks only at the words that have the pair.
+// Counts the pairs of neighbouring symbols in a set of words and updates the counts with each
+// merge, which visits only the words that contain the pair.
 
 #include <cstdint>
 #include <optional>
@@ -9,33 +9,35 @@
 
 namespace text {
 
+/// A BpeLearner holds words as sequences of symbols.
 class BpeLearner {
  public:
-  /// A word that stands `count` times in the text.
+  /// Adds a word that occurs `count` times in the text.
   void add(std::span<const std::uint32_t> symbols, std::uint64_t count);
 
   struct Pair {
     std::uint32_t left, right;
     std::int64_t count;
   };
-  /// The most frequent pair, of equal ones the one with the lowest left, then right; nothing if no
-  /// pair is left. The first call counts all pairs: no add() after it.
+  /// Returns the most frequent pair; ties are broken by the lower left symbol, then the lower
+  /// right. Returns nothing if no pair is left. The first call counts all pairs; add() must not
+  /// follow it.
   std::optional<Pair> best();
 
-  /// Makes each left, right into `result`, from left to right in every word.
+  /// Replaces each pair left, right by `result`, from left to right in every word.
   void merge(std::uint32_t left, std::uint32_t right, std::uint32_t result);
 
  private:
   struct Word {
-    std::uint64_t begin;  // in symbols_
+    std::uint64_t begin;  // index in symbols_
     std::uint32_t size;
     std::int64_t count;
   };
   struct Entry {
     std::uint64_t pair = 0;
     std::int64_t count = 0;
-    std::vector<std::uint32_t> words;  // that have the pair, or had it
-    bool touched = false;              // in touched_
+    std::vector<std::uint32_t> words;  // that contain the pair, or did before a merge
+    bool touched = false;              // the entry is in touched_
   };
   struct Candidate {
     std::int64_t count;
@@ -56,7 +58,7 @@ class BpeLearner {
   std::vector<Word> words_;
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> slots_;    // entries by hash of their pair, open addressing
-  std::vector<Candidate> heap_;         // counts may be out of date: then too high
+  std::vector<Candidate> heap_;         // counts may be outdated, and are then too high
   std::vector<std::uint32_t> touched_;  // entries that grew in this merge
   bool counted_ = false;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Tokenizers learned from text. Equal counts give equal tokenizers.
+// Learns tokenizers from word counts. Equal counts give equal tokenizers.
 
 #include <cstdint>
 #include <functional>
@@ -9,21 +9,22 @@
 
 namespace text {
 
+/// LearnOptions limits the vocabulary.
 struct LearnOptions {
-  std::size_t vocabulary_size = 0;  ///< tokens in all, special ones too; 0: no limit
-  std::uint64_t min_count = 1;      ///< words (word) or pairs (bpe) seen less often are left out
+  std::size_t vocabulary_size = 0;  ///< total number of tokens, including special ones; 0: no limit
+  std::uint64_t min_count = 1;      ///< minimum count of words (word) or pairs (bpe)
 };
 
-/// `<unk>`, `<eos>`, then the words by count, then by bytes (as fairseq's dictionaries). A word
-/// that is not UTF-8 cannot stand in a tokenizer.json and is left out.
+/// Learns a word tokenizer: `<unk>`, `<eos>`, then the words by count, then by bytes (as fairseq's
+/// dictionaries). A word that is not UTF-8 is left out, because a tokenizer.json cannot hold it.
 TokenizerPtr learn_words(const WordCounts& counts, const LearnOptions& options);
 
-/// Byte-level BPE: the 256 bytes in the order of GPT-2's alphabet, then the merges' tokens, last
-/// `<|endoftext|>`. Each step merges the pair that is most frequent in the words; of equally
-/// frequent pairs the one with the lower left id, then the lower right id: the choice of Hugging
-/// Face's trainer, so the merges are the same. Counts are 64-bit; a pair is counted at each place,
-/// overlapping ones too, before it is merged from left to right. `progress` is called with the
-/// number of tokens there are. Throws Error{usage} for a size below 257.
+/// Learns byte-level BPE: the 256 bytes in the order of GPT-2's alphabet, then the tokens of the
+/// merges, then `<|endoftext|>`. Each step merges the most frequent pair in the words; ties are
+/// broken by the lower left id, then the lower right id. Hugging Face's trainer breaks ties in this
+/// way, so the merges are equal. Counts are 64-bit; a pair is counted at each position, overlapping
+/// ones too, before it is merged from left to right. `progress` receives the number of tokens so
+/// far. Throws Error{usage} for a size below 257.
 TokenizerPtr learn_bpe(const WordCounts& counts, const LearnOptions& options,
                        const std::function<void(std::uint64_t)>& progress);
 

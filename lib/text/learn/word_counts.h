@@ -1,5 +1,5 @@
 #pragma once
-// How often each word stands in a text: all that learning a tokenizer needs of it.
+// Counts how often each word occurs in a text, which is all that learning a tokenizer needs.
 
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace text {
 
-/// Memory: the different words, about 40 bytes more each.
+/// WordCounts maps words to counts. Memory: the distinct words, plus about 40 bytes each.
 class WordCounts {
  public:
   void add(std::string_view word, std::uint64_t count = 1) {
@@ -26,8 +26,8 @@ class WordCounts {
   std::uint32_t size() const { return static_cast<std::uint32_t>(counts_.size()); }
   std::string_view word(std::uint32_t i) const { return words_.token(i); }
   std::uint64_t count(std::uint32_t i) const { return counts_[i]; }
-  /// Numbers of the words seen at least `min_count` times, the most frequent first, then by bytes:
-  /// an order that does not depend on the one in which they came.
+  /// Returns the numbers of the words that occur at least `min_count` times, sorted by descending
+  /// count, then by bytes. The order does not depend on the order of the words in the text.
   std::vector<std::uint32_t> by_count(std::uint64_t min_count) const;
 
  private:
@@ -35,15 +35,16 @@ class WordCounts {
   std::vector<std::uint64_t> counts_;
 };
 
+/// WordKind is the definition of a word.
 enum class WordKind {
-  plain,  ///< between spaces and newlines; newlines are not counted
-  gpt2,   ///< pre-tokens of GPT-2
+  plain,  ///< separated by spaces and newlines; newlines are not counted
+  gpt2,   ///< GPT-2's pre-tokens
 };
-/// Where a text of such words may be cut.
+/// Returns the function that finds where a text of such words may be cut.
 CutFunction cut_for(WordKind kind);
 
-/// Counts the words of all documents, in `jobs` threads; `field` and `bad` as in DocumentOptions.
-/// Lines that were left out or mended are added to `flaws`, if it is given.
+/// Counts the words of all documents in `jobs` threads; `field` and `bad` are as in
+/// DocumentOptions. Adds the skipped and mended lines to `flaws` if it is not null.
 WordCounts count_words(DocumentReader& reader, WordKind kind, const std::string& field, int jobs,
                        const std::function<void(std::uint64_t)>& progress,
                        BadLines bad = BadLines::error, LineFlaws* flaws = nullptr);

@@ -1,5 +1,5 @@
 #pragma once
-// Bytes as text and back: base64 of RFC 4648.
+// Encodes and decodes base64 (RFC 4648).
 
 #include <optional>
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace text {
 
-/// With padding.
+/// Encodes bytes with padding.
 std::string to_base64(std::string_view bytes);
-/// With or without padding; nothing for another character.
+/// Decodes text with or without padding; returns nothing for an invalid character.
 std::optional<std::string> of_base64(std::string_view text);
 
 }  // namespace text

@@ -1,7 +1,8 @@
 #pragma once
-// GPT-2's alphabet: every byte as a printable character, so that tokens of any bytes can stand in
-// JSON (Radford et al. 2019, bytes_to_unicode of encoder.py): 33-126, 161-172 and 174-255 are the
-// characters of that number, the other 68 bytes, in order, those from U+0100 on.
+// GPT-2's byte alphabet, which writes every byte as a printable character, so that JSON can hold
+// tokens of any bytes (Radford et al. 2019, bytes_to_unicode of encoder.py). The bytes 33-126,
+// 161-172 and 174-255 are the characters with that number; the other 68 bytes are, in order, the
+// characters from U+0100 on.
 
 #include <array>
 #include <cstdint>
@@ -14,10 +15,10 @@ namespace text {
 /// Appends `bytes` in the alphabet, as UTF-8.
 void append_in_alphabet(std::string_view bytes, std::string& out);
 
-/// The bytes that `text` stands for; nothing if a character of it is not of the alphabet.
+/// Returns the bytes that `text` represents; nothing if a character is not in the alphabet.
 std::optional<std::string> bytes_of_alphabet(std::string_view text);
 
-/// The bytes in the order of their characters: GPT-2's first 256 ids.
+/// Returns the bytes in the order of their characters, which is the order of GPT-2's first 256 ids.
 const std::array<std::uint8_t, 256>& bytes_in_alphabet_order();
 
 }  // namespace text

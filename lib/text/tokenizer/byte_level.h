@@ -1,5 +1,5 @@
 #pragma once
-// Byte-level byte-pair encoding, and plain bytes, which is the same without merges.
+// Byte-level byte-pair encoding; without merges, it encodes plain bytes.
 
 #include "text/tokenizer/merges.h"
 #include "text/tokenizer/split.h"
@@ -10,19 +10,21 @@ namespace text {
 
 class JsonText;
 
+/// ByteLevel is the tokenizer of kinds `bytes` and `bpe`.
 class ByteLevel : public Tokenizer {
  public:
-  /// What there may be beside vocabulary and merges.
+  /// Parts holds the optional settings besides vocabulary and merges.
   struct Parts {
     std::vector<SpecialToken> special{};  ///< must be in the vocabulary
-    /// A pre-token that is a token is that one, whatever the merges say ("ignore_merges").
+    /// A pre-token that is a token is encoded as that token, regardless of the merges
+    /// ("ignore_merges").
     bool whole_words = false;
     Split split{Split::Kind::gpt2};
     TextSteps steps{};
     Template around{};  ///< see Tokenizer::text_template
   };
-  /// Tokens as bytes; merges by rank. Throws Error{bad_data} if an id of merges or specials is no
-  /// token's.
+  /// Takes tokens as bytes, and merges in order of rank. Throws Error{bad_data} if a merge or a
+  /// special token has an id without a token.
   ByteLevel(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts);
 
   TokenizerKind kind() const override;
@@ -34,15 +36,15 @@ class ByteLevel : public Tokenizer {
   std::string json() const override;
 
   const MergeTable& merges() const { return merges_; }
-  /// Id of a byte, kNoToken if the vocabulary lacks it: such bytes are dropped.
+  /// Returns the id of a byte, or kNoToken if the vocabulary lacks it; such bytes are dropped.
   std::uint32_t id_of_byte(unsigned char byte) const { return bytes_[byte]; }
   bool whole_words() const { return parts_.whole_words; }
   const Split& split() const { return parts_.split; }
   const TextSteps& steps() const { return parts_.steps; }
   static constexpr std::uint32_t kNoToken = 0xFFFFFFFF;
 
-  /// The names of all tokens in files, by id: in the byte alphabet, or as they are if they are
-  /// special or added; empty for a gap.
+  /// Returns the names of all tokens in files, by id: in the byte alphabet, or unchanged for
+  /// special and added tokens; empty for a gap.
   std::vector<std::string> file_names() const;
 
  private:
@@ -53,7 +55,7 @@ class ByteLevel : public Tokenizer {
   Parts parts_;
 };
 
-/// Ids are the bytes themselves; no special token.
+/// Returns the tokenizer whose ids are the bytes themselves; it has no special token.
 TokenizerPtr make_bytes_tokenizer();
 
 }  // namespace text

@@ -1,19 +1,20 @@
 #pragma once
-// Words cut into units of characters by byte-pair encoding as subword-nmt does it (Sennrich et al.
-// 2016): the last character of a word carries `</w>`, merges are applied by rank, what is in no
-// vocabulary is `<unk>`.
+// Splits words into units of characters by byte-pair encoding as subword-nmt does (Sennrich et al.
+// 2016). The last character of a word carries `</w>`; merges are applied in order of rank; a unit
+// that is not in the vocabulary is `<unk>`.
 
 #include "text/tokenizer/merges.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace text {
 
+/// CharUnits is the tokenizer of kind `units`.
 class CharUnits : public Tokenizer {
  public:
   static constexpr std::string_view kEndOfWord = "</w>";
 
-  /// Tokens are UTF-8, those that end a word with `</w>`; token() gives them so. `unknown` and the
-  /// special tokens must be in `vocabulary`. Throws Error{bad_data}.
+  /// Takes tokens in UTF-8; those that end a word carry `</w>`, and token() returns them in this
+  /// form. `unknown` and the special tokens must be in `vocabulary`. Throws Error{bad_data}.
   CharUnits(Vocabulary vocabulary, std::vector<Merge> merges, std::vector<SpecialToken> special,
             std::string unknown);
 

@@ -1,11 +1,11 @@
 #pragma once
-// SentencePiece's compiled rules of normalisation: what stands in the place of which characters.
+// Reads SentencePiece's compiled normalisation rules, which replace sequences of characters.
 //
 //   u32            bytes of the trie
 //   the trie       units of Darts-clone's double array, u32 each: bits 0 to 7 and 31 a label, bit 8
-//                  "a value follows", bits 10 to 30 an offset, times 256 where bit 9 is set; of a
-//                  value bits 0 to 30, where its text begins
-//   the rest       texts, each with a zero behind it
+//                  "a value follows", bits 10 to 30 an offset, times 256 if bit 9 is set; in a
+//                  value, bits 0 to 30 are the offset of its text
+//   the rest       texts, each followed by a zero
 
 #include <cstdint>
 #include <string>
@@ -14,21 +14,22 @@
 
 namespace text {
 
-/// Const calls are thread safe.
+/// A Charsmap is a set of rules. Const calls are thread safe.
 class Charsmap {
  public:
-  /// Throws Error{bad_data} for bytes of another form. Whatever they say, what is read stays
-  /// inside.
+  /// Parses the rules. Throws Error{bad_data} for an invalid layout. Lookups never read out of
+  /// bounds, whatever the bytes are.
   explicit Charsmap(std::string_view bytes);
 
-  /// The rule for the longest start of `text` that has one: its bytes and what they become; 0
-  /// bytes: there is none.
+  /// A Rule is a number of bytes and their replacement. find() returns the rule for the longest
+  /// prefix of `text` that has one; 0 bytes if there is none.
   struct Rule {
     std::size_t bytes = 0;
     std::string_view becomes{};
   };
   Rule find(std::string_view text) const;
-  /// The whole text; false where nothing changes. Stops where more than `room` bytes are made.
+  /// Applies the rules to a text. Returns false if nothing changes. Stops once the output exceeds
+  /// `room` bytes.
   bool apply(std::string_view text, std::string& out, std::size_t room) const;
 
  private:

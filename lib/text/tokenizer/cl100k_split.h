@@ -1,21 +1,23 @@
 #pragma once
-// The pre-tokenizers that came after GPT-2's, as state machines instead of regular expressions.
+// The pre-tokenizers that followed GPT-2's, as state machines instead of regular expressions.
 //
 // cl100k's family, Llama-3 with k = 3 and Qwen 2 with k = 1:
 //
 //   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,k}| ?[^\s\p{L}\p{N}]+[\r\n]*|
 //   \s*[\r\n]+|\s+(?!\S)|\s+
 //
-// o200k's, with k = 3 and contractions, and Tekken's (Mistral Nemo), k = 1 and without them. U is
-// [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], D is [\p{Ll}\p{Lm}\p{Lo}\p{M}], c is (?i:'s|'t|...)?:
+// o200k's, with k = 3 and contractions, and Tekken's (Mistral Nemo), with k = 1 and without
+// contractions. U is [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], D is [\p{Ll}\p{Lm}\p{Lo}\p{M}], c is
+// (?i:'s|'t|...)?:
 //
 //   [^\r\n\p{L}\p{N}]?U*D+c|[^\r\n\p{L}\p{N}]?U+D*c|\p{N}{1,k}| ?[^\s\p{L}\p{N}]+[\r\n/]*|
 //   \s*[\r\n]+|\s+(?!\S)|\s+
 //
-// And the numbers taken out first (Digits), what is between them then split by GPT-2's.
+// Digits before GPT-2's pattern: numbers are isolated first (Digits), and the text between them is
+// split by GPT-2's pattern.
 //
-// A byte that is not UTF-8 is a character of class other. A pre-token ends at the latest at the
-// first character border from kMaxPretokenBytes on.
+// A byte that is not UTF-8 is a character of class other. A pre-token ends no later than the first
+// character boundary from kMaxPretokenBytes on.
 
 #include <bit>
 #include <cstddef>
@@ -25,15 +27,16 @@
 
 namespace text {
 
-/// The end of the pre-token that starts at p < end, where `end` is the end of the text. k_digits: 1
-/// or 3.
+/// Return the end of the pre-token that starts at p < end, where `end` is the end of the text.
+/// k_digits is 1 or 3.
 const char* cl100k_pretoken_end(const char* p, const char* end, int k_digits);
 const char* o200k_pretoken_end(const char* p, const char* end, int k_digits, bool contractions);
-/// Each number alone, or with `runs` as long as they are.
+/// Returns the end of the pre-token at p. Each digit is a pre-token or, with `runs`, each run of
+/// digits.
 const char* digits_gpt2_pretoken_end(const char* p, const char* end, bool runs);
 
 #ifdef __SSE2__
-/// The ASCII letters among 16 bytes, a bit each.
+/// Returns a bit mask of the ASCII letters among 16 bytes.
 inline unsigned ascii_letters(__m128i bytes) {
   const __m128i moved = _mm_add_epi8(_mm_or_si128(bytes, _mm_set1_epi8(0x20)),
                                      _mm_set1_epi8(static_cast<char>(-'a' - 128)));
@@ -42,15 +45,15 @@ inline unsigned ascii_letters(__m128i bytes) {
 }
 #endif
 
-/// True for ASCII that may stand before the letters of a word: all but letters, digits, \r, \n and
-/// the apostrophe, which may begin a contraction.
+/// Returns true for ASCII that may precede the letters of a word: all but letters, digits, \r, \n
+/// and the apostrophe, which may begin a contraction.
 inline bool may_lead_word(unsigned char c) {
   constexpr std::uint64_t kNot = 0x03FF008000002400u;  // of the first 64: \n \r ' 0-9
   return c < 64 ? !(kNot >> c & 1) : c < 128 && static_cast<unsigned char>((c | 0x20) - 'a') >= 26;
 }
 
-/// The same as above, with the common case, an ASCII word with or without a character before it,
-/// in line.
+/// Do as the functions above; the common case, an ASCII word with or without a leading character,
+/// is inlined.
 template <int kDigits>
 inline const char* cl100k_pretoken_end_quick(const char* p, const char* end) {
 #ifdef __SSE2__
@@ -73,7 +76,7 @@ inline const char* o200k_pretoken_end_quick(const char* p, const char* end) {
     const unsigned letters = ascii_letters(bytes);
     const int n = std::countr_one(letters);
     if (n > 0 && n < 16 && word[n] >= 0 && word[n] != '\'') {
-      // Bit 5 of a letter says that it is a small one.
+      // Bit 5 of an ASCII letter is set for lower case.
       const auto small = static_cast<unsigned>(_mm_movemask_epi8(_mm_slli_epi16(bytes, 2)));
       const unsigned capitals = letters & ~small;
       const int large = std::countr_one(capitals);

@@ -15,12 +15,13 @@
 
 namespace text {
 
-/// A pre-token ends at the first character border at or after this many bytes, and the pattern
-/// starts afresh there: the merges of one pre-token are done in memory. No text has such words.
+/// A pre-token ends at the first character boundary at or after this many bytes, and matching
+/// restarts there. The limit bounds the memory of merging, which holds a whole pre-token. Real text
+/// has no such words.
 inline constexpr std::size_t kMaxPretokenBytes = std::size_t{4} << 20;
 
-/// The end of one of 's 't 'm 'd 're 've 'll at p, or p if there is none; with kAnyCase of ASCII
-/// letters of either case.
+/// Returns the end of one of 's 't 'm 'd 're 've 'll at p, or p if there is none. kAnyCase ignores
+/// the case of ASCII letters.
 template <bool kAnyCase>
 inline const char* contraction_end(const char* p, const char* end) {
   if (end - p < 2 || *p != '\'') return p;
@@ -43,10 +44,11 @@ inline const char* contraction_end(const char* p, const char* end) {
   }
 }
 
-/// The end of the pre-token that starts at p < end, where `end` is the end of the text.
+/// Returns the end of the pre-token that starts at p < end, where `end` is the end of the text.
 const char* gpt2_pretoken_end(const char* p, const char* end);
 
-/// The same, with the common case, an ASCII word with or without a space before it, in line.
+/// Does as gpt2_pretoken_end(); the common case, an ASCII word with or without a leading space, is
+/// inlined.
 inline const char* gpt2_pretoken_end_quick(const char* p, const char* end) {
 #ifdef __SSE2__
   if (end - p >= 17) {
@@ -63,16 +65,16 @@ inline const char* gpt2_pretoken_end_quick(const char* p, const char* end) {
   return gpt2_pretoken_end(p, end);
 }
 
-/// True if a pre-token that gpt2_pretoken_end() found to end at `found` ends there whatever text
-/// follows `end`.
+/// Returns true if the pre-token end `found` by gpt2_pretoken_end() does not depend on the text
+/// after `end`.
 inline bool gpt2_is_certain(const char* found, const char* end) { return end - found >= 8; }
 
-/// A position where the text may be cut; see Tokenizer::cut.
+/// Returns a position where the text may be cut; see Tokenizer::cut.
 const char* gpt2_cut(const char* begin, const char* end);
 
-/// The last position in (begin, end) where a pre-token starts whatever stands before `begin` and
-/// after `end`, and where the text before it splits as if it ended there; nullptr if there is none.
-/// `begin` must be the start of a pre-token.
+/// Returns the last position in (begin, end) where a pre-token starts whatever precedes `begin` and
+/// follows `end`, and where the text before it is split as if it ended there; nullptr if there is
+/// none. `begin` must be the start of a pre-token.
 const char* gpt2_last_cut(const char* begin, const char* end);
 
 }  // namespace text

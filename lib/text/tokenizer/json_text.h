@@ -1,6 +1,6 @@
 #pragma once
-// Writes the canonical JSON of a tokenizer straight away: a document tree of 100,000 nodes takes
-// ten times as long. The caller puts keys in sorted order; the bytes are those of core::dump.
+// Writes the canonical JSON of a tokenizer directly, because a document tree of 100,000 nodes takes
+// ten times as long. The caller writes keys in sorted order; the bytes equal those of core::dump.
 
 #include <string>
 #include <string_view>
@@ -10,17 +10,18 @@
 
 namespace text {
 
+/// A JsonText builds one JSON document.
 class JsonText {
  public:
   /// Opens an object '{' or a list '['.
   JsonText& open(char bracket);
   JsonText& close(char bracket);
   JsonText& key(std::string_view name);
-  /// Before each item of a list.
+  /// Begins an item of a list.
   JsonText& item();
-  /// `text` is UTF-8.
+  /// Writes a string; `text` is UTF-8.
   JsonText& string(std::string_view text);
-  /// A value that is JSON already.
+  /// Writes a value that is already JSON.
   JsonText& raw(std::string_view json);
   JsonText& number(std::uint64_t value);
   std::string text() && { return std::move(out_); }
@@ -30,10 +31,10 @@ class JsonText {
   std::string out_;
 };
 
-/// "added_tokens": [...]
+/// Writes "added_tokens": [...].
 void append_special_tokens(JsonText& json, const std::vector<SpecialToken>& tokens);
-/// {name: id}, sorted by name; names[id] is the name of a token in the file. Without those of
-/// `outside`, if it is not empty.
+/// Writes {name: id}, sorted by name, where names[id] is the token's name in the file. Omits the
+/// ids of `outside` if it is not empty.
 void append_vocabulary(JsonText& json, const Vocabulary& vocabulary,
                        const std::vector<std::string>& names,
                        const std::vector<bool>& outside = {});

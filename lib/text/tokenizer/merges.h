@@ -9,26 +9,28 @@
 
 namespace text {
 
-/// One merge: two neighbouring symbols become one. Its place in the list is its rank.
+/// A Merge replaces two neighbouring symbols by one. Its index in the list is its rank.
 struct Merge {
   std::uint32_t left, right, result;
   bool operator==(const Merge&) const = default;
 };
 
-/// Applies merges: again and again the lowest rank among all neighbouring pairs, leftmost first,
-/// until none is left. O(n log n) for n symbols. Const calls are thread safe.
+/// A MergeTable applies merges: it repeatedly merges the neighbouring pair of lowest rank, leftmost
+/// first, until no pair has a merge. Takes O(n log n) time for n symbols. Const calls are thread
+/// safe.
 class MergeTable {
  public:
   static constexpr std::uint32_t kMaxIds = 1u << 21, kMaxMerges = (1u << 22) - 1;
 
   MergeTable() = default;
-  /// Throws Error{bad_data} for an id that is not below kMaxIds, or more than kMaxMerges merges.
+  /// Builds the table. Throws Error{bad_data} for an id that is not below kMaxIds, and for more
+  /// than kMaxMerges merges.
   explicit MergeTable(std::vector<Merge> merges);
 
   const std::vector<Merge>& list() const { return merges_; }
   bool empty() const { return merges_.empty(); }
 
-  /// Memory of apply(), to be used again. One a thread.
+  /// A Scratch is the reusable memory of apply(). Each thread needs its own.
   struct Scratch {
     std::vector<std::uint32_t> next, previous, rank;
     std::vector<std::uint64_t> heap;
@@ -37,7 +39,7 @@ class MergeTable {
   void apply(std::vector<std::uint32_t>& symbols, Scratch& scratch) const;
 
  private:
-  static constexpr std::uint32_t kNone = 0xFFFFFFFF;  // the rank of a pair that is no merge
+  static constexpr std::uint32_t kNone = 0xFFFFFFFF;  // the rank of a pair that has no merge
   static std::uint64_t pair_of(std::uint32_t left, std::uint32_t right) {
     return static_cast<std::uint64_t>(left) << 21 | right;
   }
@@ -53,7 +55,7 @@ class MergeTable {
       if (slots_[at] == 0) return kNone;
     }
   }
-  // For the symbols a word starts with: their pairs stand close together in small_.
+  // For the initial symbols of a word, whose pairs are close together in small_.
   std::uint32_t first_rank_of(std::uint32_t left, std::uint32_t right) const {
     return (left | right) < kSmall ? small_[left * kSmall + right] : rank_of(left, right);
   }
@@ -61,13 +63,13 @@ class MergeTable {
   void apply_long(std::vector<std::uint32_t>& symbols, Scratch& scratch) const;
 
   std::vector<Merge> merges_;
-  std::vector<std::uint32_t> results_;  // of each rank
-  // (pair + 1) << 22 | rank, 0 if free; open addressing, a power of two, at most half full. Memory
-  // is what merging costs, so a slot has 8 bytes.
+  std::vector<std::uint32_t> results_;  // result by rank
+  // (pair + 1) << 22 | rank, or 0 if free; open addressing, the size is a power of two, at most
+  // half full. Memory access dominates the cost of merging, so a slot has only 8 bytes.
   core::HugeArray<std::uint64_t> slots_;
-  int shift_ = 0;  // a hash's top bits choose the slot
-  // A bit for each hash that is there: most pairs asked for are no merge, and these 128 KiB stay in
-  // the processor's cache where the slots do not.
+  int shift_ = 0;  // the top bits of a hash select the slot
+  // A bit for each hash that is present. Most pairs have no merge, and these 128 KiB stay in the
+  // processor's cache, unlike the slots.
   static constexpr int kFilterBits = 20;
   std::vector<std::uint64_t> filter_;
   // Ranks of the pairs of the first ids, which are the bytes in most tokenizers.

@@ -1,6 +1,6 @@
 #pragma once
-// What is done to a text before it is split: Unicode's normal forms, lower case, a prefix, one
-// character written as another.
+// Normalises a text before it is split: Unicode normal forms, lower case, a prefix, replacement of
+// a character.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +13,7 @@
 
 namespace text {
 
+/// A NormalStep is one step of the normalisation.
 struct NormalStep {
   enum class What : std::uint8_t {
     nfc,
@@ -20,9 +21,9 @@ struct NormalStep {
     lowercase,
     prepend,
     replace,
-    trim,      ///< spaces at both ends go
-    squeeze,   ///< several spaces are one
-    charsmap,  ///< SentencePiece's compiled rules
+    trim,      ///< removes spaces at both ends
+    squeeze,   ///< replaces several spaces by one
+    charsmap,  ///< applies SentencePiece's compiled rules
   };
   What what;
   std::string from;  ///< replace: one character; charsmap: the rules (charsmap.h)
@@ -30,43 +31,47 @@ struct NormalStep {
   bool operator==(const NormalStep&) const = default;
 };
 
-/// The patterns by which a tokenizer.json says trim and squeeze.
+/// The patterns that mean trim and squeeze in a tokenizer.json.
 inline constexpr std::string_view kTrimmed = R"(\A +| +\z)", kSqueezed = " {2,}";
 
-/// Const calls are thread safe. Bytes that are not UTF-8 stay as they are.
+/// A Normalizer applies a sequence of steps. Bytes that are not UTF-8 stay unchanged. Const calls
+/// are thread safe.
 class Normalizer {
  public:
   Normalizer() = default;
-  /// Throws Error{bad_data} for rules that are damaged.
+  /// Takes the steps. Throws Error{bad_data} for corrupt rules.
   explicit Normalizer(std::vector<NormalStep> steps);
 
   bool empty() const { return steps_.empty(); }
   const std::vector<NormalStep>& steps() const { return steps_; }
 
-  /// What the steps may make of so many bytes. A character is 11 times as long in NFKC at most.
+  /// The default limit of the output for a number of input bytes. NFKC makes a character at most 11
+  /// times as long.
   static constexpr std::size_t kGrowth = 64, kGrowthAtFirst = 4096;
   static constexpr std::size_t room_of(std::size_t bytes) {
     return kGrowth * bytes + kGrowthAtFirst;
   }
 
-  /// `text` itself where nothing changes, else what it becomes, in `buffer` (not the memory of
-  /// `text`). `begins`: prefixes are put before it. Throws Error{bad_data} where a step would make
-  /// more than `room` bytes.
+  /// Returns the normalised text: `text` itself if nothing changes, else the contents of `buffer`,
+  /// which must not hold `text`. `begins` allows prefixes. Throws Error{bad_data} if a step would
+  /// make more than `room` bytes.
   std::string_view apply(std::string_view text, bool begins, std::string& buffer,
                          std::size_t room) const;
   std::string_view apply(std::string_view text, bool begins, std::string& buffer) const {
     return apply(text, begins, buffer, room_of(text.size()));
   }
 
-  /// Whether steps look at how many spaces stand together: no text may be cut behind one then.
+  /// Returns true if a step depends on the number of adjacent spaces; a text must not be cut after
+  /// a space then.
   bool counts_spaces() const { return counts_spaces_; }
 
-  /// True if a text may be cut before this character: both sides are normalised as in the whole.
+  /// Returns true if a text may be cut before this character: both sides are then normalised as in
+  /// the whole text.
   static bool is_inert(std::uint32_t code_point);
 
  private:
   std::vector<NormalStep> steps_;
-  std::vector<std::shared_ptr<const Charsmap>> rules_;  // of each step; null: it has none
+  std::vector<std::shared_ptr<const Charsmap>> rules_;  // by step; null: the step has no rules
   bool counts_spaces_ = false;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What tokenizers of SentencePiece's kind share: tokens that are bytes, and spaces that are marks.
+// Shared code of tokenizers of SentencePiece's kind: byte tokens, and marks for spaces.
 
 #include <cstdint>
 #include <string>
@@ -12,30 +12,31 @@
 
 namespace text {
 
+/// A PieceText converts the tokens of such a tokenizer to text.
 class PieceText {
  public:
   PieceText() = default;
-  /// `space`: what a pre-tokenizer makes of a space, and whether it puts one before a text; the
-  /// normalizer may do both too. Throws Error{bad_data} for `byte_fallback` where one of the tokens
-  /// <0x00> to <0xFF> is missing.
+  /// `space` is the pre-tokenizer's replacement of a space, and `prefixed` says whether it puts one
+  /// before a text; the normalizer may also do both. Throws Error{bad_data} if `byte_fallback` is
+  /// set and one of the tokens <0x00> to <0xFF> is missing.
   PieceText(const Tokenizer& tokenizer, bool byte_fallback, const Normalizer& normalizer,
             std::string space = {}, bool prefixed = false);
 
   bool is_byte(std::uint32_t id) const { return byte_of_[id] >= 0; }
   std::uint32_t byte_token(char byte) const { return bytes_[static_cast<unsigned char>(byte)]; }
-  /// What a space of the text is in the tokens; empty: itself.
+  /// Returns the form of a space in tokens; empty: a space is unchanged.
   const std::string& space() const { return space_; }
 
-  /// Appends what `id` prints, whose token is `token`; see Tokenizer::decode_token().
+  /// Appends the text of `id`, whose token is `token`; see Tokenizer::decode_token().
   void decode(std::uint32_t id, std::string_view token, bool& line_start, std::string& out) const;
-  /// "decoder" of a tokenizer.json.
+  /// Writes "decoder" of a tokenizer.json.
   void append_decoder(JsonText& json) const;
 
  private:
   std::uint32_t bytes_[256] = {};
-  std::vector<std::int16_t> byte_of_;  // of each id; -1: it is no byte's
+  std::vector<std::int16_t> byte_of_;  // byte of each id; -1: not a byte token
   std::string space_;
-  bool prefixed_ = false;  // a text is given one space before it
+  bool prefixed_ = false;  // encoding puts one space before a text
 };
 
 }  // namespace text

@@ -1,11 +1,11 @@
 #pragma once
-// Byte-pair encoding of characters as SentencePiece's is written in a tokenizer.json (Llama 2,
-// TinyLlama, Mistral, Gemma): spaces become a mark, a prefix may stand before the text, a character
-// that is no token becomes its bytes' tokens `<0x00>` to `<0xFF>` or the unknown token.
+// Byte-pair encoding of characters, as a tokenizer.json describes SentencePiece's (Llama 2,
+// TinyLlama, Mistral, Gemma). Spaces become a mark, and a prefix may precede the text. A character
+// without a token becomes the tokens of its bytes, `<0x00>` to `<0xFF>`, or the unknown token.
 //
-// There is no pre-tokenizer, or one that splits before marks. Words are found in another way, which
-// changes no id: between two characters that no merge joins nothing can be merged, so each stretch
-// without such a place is encoded by itself.
+// The format has no pre-tokenizer, or one that splits before marks. This code splits texts in
+// another way without changing any id: if no merge joins two neighbouring characters, no token
+// contains both. So each stretch without such a position is encoded separately.
 
 #include <unordered_set>
 
@@ -17,27 +17,28 @@
 
 namespace text {
 
+/// Pieces is the tokenizer of kind `pieces`.
 class Pieces : public Tokenizer {
  public:
-  /// The Metaspace pre-tokenizer.
+  /// Metaspace holds the settings of the Metaspace pre-tokenizer.
   struct Metaspace {
     enum class Prepend : std::uint8_t { never, first, always };
-    std::string mark;  ///< what a space becomes; empty: there is no such step
+    std::string mark;  ///< replacement of a space; empty: no such step
     Prepend prepend = Prepend::never;
-    bool split = false;  ///< before each mark
+    bool split = false;  ///< splits before each mark
   };
   struct Parts {
     std::vector<SpecialToken> special;  ///< must be in the vocabulary
-    std::string unknown;                ///< its token; empty: such characters are dropped
+    std::string unknown;  ///< the unknown token; empty: unknown characters are dropped
     bool byte_fallback = false, fuse_unknown = false, whole_words = false;
     Metaspace metaspace;
-    /// Numbers are parted: Split::Kind none, or steps with one step of numbers.
+    /// Splits numbers: Split::Kind none, or steps with one step of numbers.
     Split split;
     TextSteps steps;
     Template around;
   };
-  /// Tokens are UTF-8; token() gives them as they stand in the file. Throws Error{bad_data} for ids
-  /// and tokens that are not there, and where some bytes have no token.
+  /// Takes tokens in UTF-8; token() returns them as they are in the file. Throws Error{bad_data}
+  /// for ids and tokens that do not exist, and if some bytes lack a token.
   Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts);
 
   TokenizerKind kind() const override { return TokenizerKind::pieces; }
@@ -50,10 +51,10 @@ class Pieces : public Tokenizer {
 
   const MergeTable& merges() const { return merges_; }
   const Parts& parts() const { return parts_; }
-  /// Appends what a character (its UTF-8, or one byte that is none) is before any merge.
+  /// Appends the initial symbols of a character (its UTF-8, or one invalid byte) before any merge.
   void append_symbols(std::string_view character, bool& unknown_before,
                       std::vector<std::uint32_t>& symbols) const;
-  /// True if the two characters, neighbours in a text, may end up in one token.
+  /// Returns true if the two characters, neighbours in a text, may end up in one token.
   bool joins(std::uint32_t left, std::uint32_t right) const;
 
  private:
@@ -63,8 +64,8 @@ class Pieces : public Tokenizer {
   Parts parts_;
   std::uint32_t unknown_ = kNone;
   PieceText pieces_;
-  // The pairs of characters that a merge joins: of ASCII and the mark in the table, else in the
-  // set.
+  // The pairs of characters that a merge joins. Pairs of ASCII and the mark are in the table,
+  // others in the set.
   static constexpr std::uint32_t kNone = 0xFFFFFFFF, kSmall = 129;
   std::uint32_t mark_ = kNone;
   std::vector<bool> small_;

@@ -1,6 +1,6 @@
 #pragma once
-// Regular expressions of other people's tokenizers, for which there is no state machine: PCRE2,
-// made to read them as Oniguruma does. The only file that knows PCRE2.
+// Runs the regular expressions of tokenizers that have no state machine here, by PCRE2 configured
+// to match as Oniguruma does. No other code uses PCRE2.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace text {
 
-/// The steps that matching may take in one text: some for each byte, so that the time of a whole
-/// text grows with its length and no faster. A step is an item of the pattern that is tried, or a
-/// byte that it passes over. Matches of few bytes and few steps are not counted.
+/// A MatchBudget limits the steps of matching a text to a number per byte, so that the time is
+/// linear in the length of the text. A step is one attempted item of the pattern or one byte that
+/// it skips. Matches of few bytes and few steps are free.
 class MatchBudget {
  public:
   static constexpr std::uint64_t kAtFirst = 10000, kPerByte = 100;
 
-  /// A text of so many bytes is to be matched.
+  /// Adds the budget of a text of `bytes` bytes.
   void add(std::size_t bytes) { left_ += kPerByte * bytes; }
-  /// Takes `steps`; false if they are not left.
+  /// Takes `steps`; returns false if fewer are left.
   bool take(std::uint64_t steps) {
     const bool enough = steps <= left_;
     left_ = enough ? left_ - steps : 0;
@@ -31,20 +31,21 @@ class MatchBudget {
   std::uint64_t left_ = kAtFirst;
 };
 
-/// Const calls are thread safe. What is not UTF-8 matches nothing.
+/// A Regex is a compiled pattern. Bytes that are not UTF-8 match nothing. Const calls are thread
+/// safe.
 class Regex {
  public:
-  /// Throws Error{bad_data} for a pattern that PCRE2 does not take, or one that looks behind: where
-  /// a text is cut would change what it matches.
+  /// Compiles a pattern. Throws Error{bad_data} for a pattern that PCRE2 refuses, and for a
+  /// lookbehind, whose matches would depend on where a text is cut.
   explicit Regex(const std::string& pattern);
 
   struct Match {
     const char* begin;
     const char* end;
   };
-  /// The first match, perhaps an empty one, from `from` on in the text [begin, end); nothing if
-  /// there is none. With `certain`, nothing too where bytes that follow `end` might change it.
-  /// Throws Error{bad_data} where the steps it takes are more than `budget` has.
+  /// Returns the first match, which may be empty, at or after `from` in the text [begin, end);
+  /// nothing if there is none. With `certain`, also returns nothing if bytes after `end` might
+  /// change the match. Throws Error{bad_data} if matching exceeds `budget`.
   std::optional<Match> find(const char* begin, const char* from, const char* end,
                             MatchBudget& budget, bool certain = false) const;
   const std::string& pattern() const { return pattern_; }

@@ -1,5 +1,6 @@
 #pragma once
-// The texts of special tokens: as tokens, or noticed where texts are encoded without them.
+// Handles the texts of special tokens in input: encodes them as special tokens, or reports them if
+// they are encoded as ordinary text.
 
 #include <string>
 #include <string_view>
@@ -10,14 +11,14 @@
 
 namespace text {
 
-/// The same tokenizer, but where a text has the content of a special token it is that token. Throws
-/// Error{unavailable} for words and units.
+/// Returns a copy of the tokenizer that encodes the content of a special token in a text as that
+/// token. Throws Error{unavailable} for word and units tokenizers.
 TokenizerPtr parsing_special(const Tokenizer& tokenizer);
 
-/// The special tokens as a file that says nothing else of them adds them.
+/// Returns the special tokens as added tokens with the default rules of a file that sets none.
 std::vector<AddedToken> as_added(const std::vector<SpecialToken>& special);
 
-/// A tokenizer's parts so that the texts of its special tokens are these tokens.
+/// Changes a tokenizer's parts so that the texts of its special tokens are encoded as these tokens.
 template <class Parts>
 Parts parts_parsing_special(Parts parts, const Tokenizer& of) {
   parts.special = of.special_tokens();
@@ -26,20 +27,22 @@ Parts parts_parsing_special(Parts parts, const Tokenizer& of) {
   return parts;
 }
 
-/// Finds the text of a special token. Const calls are thread safe.
+/// A SpecialText finds the texts of special tokens. Const calls are thread safe.
 class SpecialText {
  public:
-  /// Of words and units none is looked for: there they are words of a text as others are.
+  /// Collects the texts. Word and units tokenizers have none, because these texts are ordinary
+  /// words there.
   explicit SpecialText(const Tokenizer& tokenizer);
-  /// The first that stands in `text`; empty: none does.
+  /// Returns the first text of a special token in `text`; empty if there is none.
   std::string_view find(std::string_view text) const;
-  /// What a user should know where `found` was encoded as ordinary text; `where` names the text.
+  /// Returns what a user should know if `found` was encoded as ordinary text; `where` names the
+  /// text.
   static std::string note(const std::string& where, std::string_view found);
 
  private:
   std::vector<std::string> contents_;
-  std::string firsts_;      // their first bytes
-  bool seconds_[256] = {};  // their second ones
+  std::string firsts_;      // the contents' first bytes
+  bool seconds_[256] = {};  // the contents' second bytes
 };
 
 }  // namespace text

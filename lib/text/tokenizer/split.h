@@ -1,6 +1,6 @@
 #pragma once
-// How a text is split into pre-tokens: one of the state machines, or steps one after the other,
-// each splitting the pieces of the one before.
+// Splits a text into pre-tokens by one of the state machines, or by a sequence of steps, each of
+// which splits the pieces of the previous one.
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace text {
 
-/// One step of a general split.
+/// A SplitStep is one step of a general split.
 struct SplitStep {
   enum class What { pattern, digit_groups, string, numbers, each_number, gpt2 };
   enum class Behaviour { isolated, removed, with_previous, with_next, contiguous };
@@ -26,17 +26,18 @@ struct SplitStep {
   DigitGroups groups{};
 };
 
+/// A Split is a pre-tokenizer.
 class Split {
  public:
   enum class Kind : std::uint8_t {
-    none,         ///< the whole text is one
+    none,         ///< the whole text is one pre-token
     gpt2,         ///< gpt2_split.h
     llama3,       ///< cl100k_split.h with k = 3
-    qwen2,        ///< with k = 1
-    o200k,        ///< k = 3, contractions
-    tekken,       ///< k = 1, none
-    digits_gpt2,  ///< each number alone, else GPT-2's
-    runs_gpt2,    ///< numbers, else GPT-2's
+    qwen2,        ///< cl100k_split.h with k = 1
+    o200k,        ///< with k = 3 and contractions
+    tekken,       ///< with k = 1, without contractions
+    digits_gpt2,  ///< each digit alone, otherwise GPT-2's
+    runs_gpt2,    ///< runs of digits, otherwise GPT-2's
     steps,
   };
 
@@ -47,19 +48,19 @@ class Split {
   Kind kind() const { return kind_; }
   const std::vector<SplitStep>& steps() const { return steps_; }
 
-  /// The end of the pre-token that starts at p < end (not of steps); `end` ends the text.
+  /// Returns the end of the pre-token that starts at p < end (not for steps); `end` ends the text.
   const char* pretoken_end(const char* p, const char* end) const;
-  /// The pre-tokens of a whole text, one after the other (steps only). Throws Error{bad_data} where
-  /// a pattern takes more steps than `budget` has and what this text adds to it.
+  /// Appends the pre-tokens of a whole text in order (steps only). Throws Error{bad_data} if a
+  /// pattern takes more steps than `budget` holds after the share of this text is added.
   void split(std::string_view text, std::vector<std::string_view>& out, MatchBudget& budget) const;
 
-  /// True if a pre-token always ends between `left` and `right`, the characters around a place, and
-  /// both sides split as if they stood alone. False says nothing.
+  /// Returns true if a pre-token always ends between `left` and `right`, the characters around a
+  /// position, and both sides are split independently. A false result means nothing.
   bool parts(std::uint32_t left, std::uint32_t right) const;
-  /// See Tokenizer::cut; one of the pre-tokens starts at `begin`.
+  /// Returns a cut as Tokenizer::cut does; a pre-token starts at `begin`.
   const char* cut(const char* begin, const char* end) const;
-  /// Steps only: the last place in (begin, end) where a pre-token ends whatever follows `end`, if
-  /// one starts at `begin`; nullptr if none is certain.
+  /// Returns the last position in (begin, end) where a pre-token ends whatever follows `end`, if
+  /// one starts at `begin`; nullptr if none is certain. Steps only.
   const char* last_certain_end(const char* begin, const char* end) const;
 
  private:
@@ -67,9 +68,10 @@ class Split {
   std::vector<SplitStep> steps_;
 };
 
-/// The machine for a regular expression that is known; nothing for another.
+/// Returns the machine for a known regular expression; nothing for any other.
 std::optional<Split::Kind> split_kind_of(std::string_view pattern);
-/// The pattern of a machine, as a canonical tokenizer.json has it; not of none, digits and steps.
+/// Returns the pattern of a machine as in a canonical tokenizer.json. It is not defined for none,
+/// digits and steps.
 std::string_view pattern_of(Split::Kind kind);
 
 }  // namespace text

@@ -1,5 +1,5 @@
 #pragma once
-// Tokens as people write them: text where there is a tokenizer, ids where there is none.
+// Converts tokens to and from what people write: text with a tokenizer, ids without one.
 
 #include <cstdint>
 #include <span>
@@ -10,16 +10,18 @@
 
 namespace text {
 
+/// A TextOrIds wraps a tokenizer that may be absent.
 class TextOrIds {
  public:
-  /// `tokenizer` may be null; `name` is whose it would be, for messages.
+  /// `tokenizer` may be null; `name` is its owner in messages.
   TextOrIds(TokenizerPtr tokenizer, std::string name)
       : tokenizer_(std::move(tokenizer)), name_(std::move(name)) {}
 
-  /// The tokens of a text, or, with `ids`, of ids with spaces between. Throws Error{usage} where
-  /// there is no tokenizer, for what are no ids and for no token at all.
+  /// Encodes a text or, with `ids`, parses ids separated by spaces. Throws Error{usage} if a
+  /// tokenizer is needed and absent, for invalid ids, and for an empty result.
   std::vector<std::uint32_t> encode(const std::string& text, bool ids) const;
-  /// Their text, or the ids with spaces between. What is no token's id is left out of a text.
+  /// Returns the text of the tokens, or the ids separated by spaces. A text omits ids without a
+  /// token.
   std::string decode(std::span<const std::uint32_t> tokens) const;
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What is done to a text before it is split: added tokens are found, what is between them is
-// normalised. And where such a text may be cut.
+// Prepares a text for splitting: finds added tokens, normalises the text between them, and
+// determines where such a text may be cut.
 
 #include <functional>
 #include <string>
@@ -13,52 +13,53 @@
 
 namespace text {
 
-/// Const calls are thread safe.
+/// TextSteps holds the added tokens and the normalizer. Const calls are thread safe.
 class TextSteps {
  public:
   TextSteps() = default;
-  /// Throws Error{bad_data} for a replacement of more than one character.
+  /// Takes the steps. Throws Error{bad_data} for a replacement of more than one character.
   TextSteps(std::vector<AddedToken> added, Normalizer normalizer);
 
-  /// These steps, but special tokens are found too: those of added(), or where that is empty
+  /// Returns these steps with special tokens enabled: those of added() or, if that is empty,
   /// `special`.
   TextSteps with_special(const std::vector<AddedToken>& special) const;
 
-  /// Nothing is done, but perhaps by with_special().
+  /// Returns true if there is nothing to do, except possibly after with_special().
   bool plain() const { return plain_; }
-  /// Nothing is done.
+  /// Returns true if there is nothing to do.
   bool empty() const { return normalizer_.empty() && raw_.empty() && normalized_.empty(); }
   const std::vector<AddedToken>& added() const { return added_; }
   const Normalizer& normalizer() const { return normalizer_; }
 
-  /// Where a piece between added tokens stands.
+  /// Place says where a piece between added tokens is.
   enum class Place : std::uint8_t {
-    begins_text,  ///< nothing of the text is before it
-    continues,    ///< it is the rest of a piece that was cut
+    begins_text,  ///< at the beginning of the text
+    continues,    ///< after a cut
     after_token,
   };
-  /// take_text(piece, place) for what is between added tokens, normalised, not empty;
-  /// take_token(id) for each token; in order. `continued`: the text is the rest of one that was
-  /// cut. Throws Error{bad_data} where the normalizer makes too much of the text.
+  /// Calls take_text(piece, place) for each non-empty, normalised text between added tokens and
+  /// take_token(id) for each token, in order. `continued` means that the text follows a cut. Throws
+  /// Error{bad_data} if the normalizer's output is too long.
   void run(std::string_view text, bool continued,
            const std::function<void(std::string_view, Place)>& take_text,
            const std::function<void(std::uint32_t)>& take_token) const;
 
-  /// True if a normalised text may be split and merged on both sides of a place by itself, by the
-  /// characters around it.
+  /// A Parts function returns true if a normalised text may be split and merged independently on
+  /// both sides of a position, given the characters around it.
   using Parts = std::function<bool(std::uint32_t left, std::uint32_t right)>;
-  /// See Tokenizer::cut: the last place in the first kMaxPretokenBytes where these steps and
-  /// `parts` allow it; a character border behind so many bytes if they never do, or if too many
-  /// places had to be tried for the length of the longest added token.
+  /// Returns the last position in the first kMaxPretokenBytes where these steps and `parts` allow a
+  /// cut (see Tokenizer::cut). Returns a character boundary after that many bytes if there is no
+  /// such position, or if the search took too long for the length of the longest added token.
   const char* cut(const char* begin, const char* end, const Parts& parts) const;
-  /// Bytes around a place that bear on whether a text may be cut there.
+  /// Returns how many bytes around a position affect whether a text may be cut there.
   std::ptrdiff_t reach() const { return reach_; }
-  /// True if these steps change nothing in [begin, end) and find no token there or across `at`.
+  /// Returns true if these steps change nothing in [begin, end) and find no token there or across
+  /// `at`.
   bool leave(const char* begin, const char* end, const char* at) const;
 
  private:
   void find(const std::vector<AddedToken>& tokens);
-  // `work` is added the bytes that were looked at.
+  // Adds the number of inspected bytes to `work`.
   bool may_cut(const char* begin, const char* at, const char* end, const Parts& parts,
                std::ptrdiff_t& work) const;
 
@@ -66,16 +67,17 @@ class TextSteps {
   std::vector<AddedToken> added_;
   Normalizer normalizer_;
   AddedMatcher raw_, normalized_;
-  AddedMatcher either_;  // the normalised ones as at the start of a piece and as within it
+  AddedMatcher either_;  // normalised tokens, as at the start of a piece and as inside one
   std::ptrdiff_t reach_ = 0;
 };
 
-/// The place for a cut where nothing else allows one: the first character border from
-/// kMaxPretokenBytes on; nullptr if it is not there yet.
+/// Returns the position of a cut if nothing else allows one: the first character boundary from
+/// kMaxPretokenBytes on; nullptr if the text is shorter.
 const char* forced_cut(const char* begin, const char* end);
 
-/// take(part, continued) for the parts of a text between places where `tokenizer` lets it be cut,
-/// in order: only text without such a place is ever longer in memory than kMaxPretokenBytes.
+/// Calls take(part, continued) for the parts of a text between positions where `tokenizer` allows a
+/// cut, in order. So only text without such a position is ever longer in memory than
+/// kMaxPretokenBytes.
 template <class Tokenizer, class Take>
 void in_parts(const Tokenizer& tokenizer, std::string_view text, bool continued, const Take& take) {
   while (text.size() > kMaxPretokenBytes) {

@@ -1,16 +1,16 @@
 #pragma once
-// Text to token ids and back. A tokenizer is kept as tokenizer.json in the format of Hugging Face's
-// tokenizers, which gives the same ids for the same text (special tokens in a text are ordinary
-// text: encode_special_tokens=True there).
+// Converts text to token ids and back. A tokenizer is stored as a tokenizer.json in the format of
+// Hugging Face's tokenizers, which give equal ids for equal text (special tokens in a text are
+// ordinary text: encode_special_tokens=True there).
 //
 //   bytes  the 256 bytes, id = byte
-//   bpe    byte-level byte-pair encoding with one of many pre-tokenizers; any bytes come back
-//          exactly (where no normalizer changes them)
-//   pieces byte-pair encoding of characters with spaces marked, and bytes for characters it lacks
-//          (SentencePiece's, of Llama 2 and Mistral)
-//   unigram  pieces of the highest probability together (SentencePiece's unigram language model)
-//   word   words between spaces; a newline is the token `<eos>`, a word not known `<unk>`
-//   units  words cut into units of characters by a list of merges (subword-nmt)
+//   bpe    byte-level byte-pair encoding with one of many pre-tokenizers; decoding restores any
+//          bytes exactly (unless a normalizer changes them)
+//   pieces byte-pair encoding of characters with marked spaces, and bytes for characters without a
+//          token (SentencePiece's, of Llama 2 and Mistral)
+//   unigram  the most probable sequence of pieces (SentencePiece's unigram language model)
+//   word   words between spaces; a newline is the token `<eos>`, an unknown word is `<unk>`
+//   units  words split into units of characters by a list of merges (subword-nmt)
 
 #include <cstdint>
 #include <memory>
@@ -30,84 +30,87 @@ namespace text {
 enum class TokenizerKind { bytes, bpe, word, units, pieces, unigram };
 std::string_view name_of(TokenizerKind kind);
 
-/// A token that no text gives: marks (end of a document, beginning, padding).
+/// A SpecialToken is a token that text does not encode to: end of document, beginning, padding.
 struct SpecialToken {
   std::uint32_t id;
   std::string content;
   bool operator==(const SpecialToken&) const = default;
 };
 
-/// Encodes whole texts, remembering words from one to the next. One a thread; its tokenizer must
-/// outlive it.
+/// An Encoder encodes whole texts and caches words between them. Each thread needs its own; its
+/// tokenizer must outlive it.
 class Encoder {
  public:
   virtual ~Encoder() = default;
-  /// Appends the ids of `text`, which stands alone (see Tokenizer::cut for parts of a text); with
-  /// `continued` it is what follows a cut.
+  /// Appends the ids of `text`, a whole text, or with `continued` the rest after a cut (see
+  /// Tokenizer::cut).
   virtual void encode(std::string_view text, std::vector<std::uint32_t>& out,
                       bool continued = false) = 0;
 };
 
-/// Const calls are thread safe.
+/// A Tokenizer converts text to ids and back. Const calls are thread safe.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
   virtual TokenizerKind kind() const = 0;
-  std::string summary() const;  ///< its kind and size, in a line
-  /// Every id is below it.
+  std::string summary() const;  ///< returns its kind and size in one line
+  /// Returns the exclusive upper bound of the ids.
   std::size_t size() const { return vocabulary_.size(); }
-  /// The bytes a token stands for (of a special token: its content); empty if there is none.
+  /// Returns the bytes of a token (the content of a special token); empty if the id has none.
   std::string_view token(std::uint32_t id) const { return vocabulary_.token(id); }
   std::optional<std::uint32_t> id_of(std::string_view token) const {
     return vocabulary_.id_of(token);
   }
   const std::vector<SpecialToken>& special_tokens() const { return special_; }
-  /// What stands after each document unless one asks otherwise: the special token
-  /// `<|endoftext|>` or, without one, `</s>`, `<|end_of_text|>` or `<eos>`.
+  /// Returns the default token after each document: the special token `<|endoftext|>` or, without
+  /// one, `</s>`, `<|end_of_text|>` or `<eos>`.
   std::optional<std::uint32_t> end_of_document() const;
-  /// What a text begins and ends with for the models of this tokenizer (TemplateProcessing).
+  /// A Template is what the tokenizer's models expect before and after a text (TemplateProcessing).
   struct Template {
     std::vector<std::uint32_t> begin, end;
     bool empty() const { return begin.empty() && end.empty(); }
   };
   const Template& text_template() const { return template_; }
-  /// What differs from other readers of the file that it comes from, in a line; empty: nothing.
+  /// Returns, in one line, how this tokenizer differs from other readers of its file; empty: not at
+  /// all.
   const std::string& remark() const { return remark_; }
   void set_remark(std::string remark) { remark_ = std::move(remark); }
 
   virtual std::unique_ptr<Encoder> encoder() const = 0;
-  /// Appends the ids of `text`. Use an Encoder for many texts.
+  /// Encodes one text and appends its ids. Use an Encoder for many texts.
   void encode(std::string_view text, std::vector<std::uint32_t>& out) const;
   std::vector<std::uint32_t> encode(std::string_view text) const;
 
-  /// A position in (begin, end] where the text that starts at `begin` may be cut: its ids are those
-  /// of the part before and those of the rest, whatever follows `end`. nullptr: more text is
-  /// needed. There is always one in 2 * kMaxPretokenBytes.
+  /// Returns a position in (begin, end] where the text that starts at `begin` may be cut: the ids
+  /// of the text are those of the part before the cut followed by those of the rest, whatever
+  /// follows `end`. Returns nullptr if more text is needed, which is never the case from 2 *
+  /// kMaxPretokenBytes on.
   virtual const char* cut(const char* begin, const char* end) const = 0;
 
-  /// Appends what `id` prints. `line_start` is true at the start of a text and carried on.
-  /// Throws Error{bad_data} for an id that is no token's.
+  /// Appends the text of `id`. `line_start` is state between calls, initially true. Throws
+  /// Error{bad_data} for an id without a token.
   virtual void decode_token(std::uint32_t id, bool& line_start, std::string& out) const = 0;
-  /// The text of `ids`: exact for bytes, bpe and pieces, but for what a normalizer changes.
+  /// Returns the text of `ids`, which is exact for bytes, bpe and pieces, except for a normalizer's
+  /// changes.
   std::string decode(std::span<const std::uint32_t> ids) const;
 
-  /// Words of a source text are counted as tokens (word: the convention of WikiText, each newline a
-  /// token); else they are what stands between white space.
+  /// Returns true if newlines count as words of a source text. This is WikiText's convention and
+  /// applies to word tokenizers; otherwise words are separated by white space.
   bool counts_newlines() const { return kind() == TokenizerKind::word; }
 
-  /// tokenizer.json in canonical form: what core::dump gives for it, equal for equal tokenizers
-  /// whoever wrote their files.
+  /// Returns the tokenizer.json in canonical form, as core::dump writes it. Equal tokenizers have
+  /// equal forms, whichever program wrote their files.
   virtual std::string json() const = 0;
-  /// XXH3-128 of json().
+  /// Returns the XXH3-128 of json().
   core::Digest fingerprint() const { return core::hash128(json()); }
 
  protected:
-  /// Takes what all kinds have. Throws Error{bad_data} for a merge of an id that is no token's or a
-  /// special token that is not in the vocabulary.
+  /// Sets the members of all kinds. Throws Error{bad_data} for a merge of an id without a token and
+  /// for a special token that is not in the vocabulary.
   void take(Vocabulary vocabulary, const std::vector<Merge>& merges,
             std::vector<SpecialToken> special);
-  /// Throws Error{bad_data} for an id that is no token's.
+  /// Throws Error{bad_data} for an id without a token.
   void expect_token(std::uint32_t id) const;
 
   Vocabulary vocabulary_;
@@ -118,13 +121,13 @@ class Tokenizer {
 
 using TokenizerPtr = std::shared_ptr<const Tokenizer>;
 
-/// Encodes one text that comes in pieces of any size: the same ids as for the whole text. Memory:
-/// the longest word, at most a few times kMaxPretokenBytes.
+/// A StreamEncoder encodes one text that arrives in pieces of any size; the ids equal those of the
+/// whole text. Memory: the longest word, at most a few times kMaxPretokenBytes.
 class StreamEncoder {
  public:
   explicit StreamEncoder(TokenizerPtr tokenizer);
   void feed(std::string_view piece, std::vector<std::uint32_t>& out);
-  /// The text ends; another may follow.
+  /// Ends the text; another may follow.
   void finish(std::vector<std::uint32_t>& out);
 
  private:
@@ -132,16 +135,16 @@ class StreamEncoder {
   std::unique_ptr<Encoder> encoder_;
   std::string rest_;
   bool continued_ = false;  // rest_ follows a cut
-  std::size_t try_at_ = 0;  // looking for a cut again makes sense once rest_ is as long
+  std::size_t try_at_ = 0;  // the length of rest_ at which to look for a cut again
 };
 
-/// Decodes ids one by one: bytes come out as they come, so a character of several tokens may be
-/// cut.
+/// A StreamDecoder decodes ids one at a time. It returns bytes at once, so a character of several
+/// tokens arrives in parts.
 class StreamDecoder {
  public:
   explicit StreamDecoder(TokenizerPtr tokenizer) : tokenizer_(std::move(tokenizer)) {}
   void push(std::uint32_t id, std::string& out) { tokenizer_->decode_token(id, line_start_, out); }
-  /// A new text starts.
+  /// Starts a new text.
   void restart() { line_start_ = true; }
 
  private:

@@ -1,11 +1,12 @@
 #pragma once
-// SentencePiece's unigram language model (Kudo 2018, "Subword Regularization"): of all ways to cut
-// a text into pieces the one whose scores, logarithms of probabilities, have the largest sum.
+// SentencePiece's unigram language model (Kudo 2018, "Subword Regularization"): of all
+// segmentations of a text into pieces, it chooses the one with the largest sum of scores, which are
+// log-probabilities.
 //
-// Spaces are a mark, as in pieces.h. A character that no piece holds is the unknown token, of a
-// score of kUnknown below the least, or the tokens of its bytes; unknown ones that follow each
-// other are one. Between two characters that stand beside each other in no piece a text is cut
-// whatever its sum, so each stretch without such a place is encoded by itself.
+// Spaces are marks, as in pieces.h. A character that no piece contains is the unknown token, with a
+// score of kUnknown below the lowest score, or the tokens of its bytes; adjacent unknown tokens
+// become one. If no piece contains two given characters side by side, every segmentation separates
+// them, so each stretch without such a position is encoded separately.
 
 #include <unordered_set>
 #include <vector>
@@ -16,19 +17,20 @@
 
 namespace text {
 
+/// Unigram is the tokenizer of kind `unigram`.
 class Unigram : public Tokenizer {
  public:
   static constexpr double kUnknown = 10;
   struct Parts {
-    std::vector<double> scores;         ///< of the ids from 0 on; others are added tokens
-    std::vector<SpecialToken> special;  ///< must be in the vocabulary; no text gives them
-    std::uint32_t unknown = 0;          ///< an id; no text gives its piece
+    std::vector<double> scores;         ///< by id from 0; higher ids are added tokens
+    std::vector<SpecialToken> special;  ///< must be in the vocabulary; text never encodes to them
+    std::uint32_t unknown = 0;          ///< an id; text never encodes to its piece
     bool byte_fallback = false;
     TextSteps steps;
     Template around;
   };
-  /// Throws Error{bad_data} for an unknown token that is not there, a score that is not finite, a
-  /// piece that is not UTF-8, and where some bytes have no token.
+  /// Takes the pieces. Throws Error{bad_data} for an unknown token that does not exist, a score
+  /// that is not finite, a piece that is not UTF-8, and if some bytes lack a token.
   Unigram(Vocabulary vocabulary, Parts parts);
 
   TokenizerKind kind() const override { return TokenizerKind::unigram; }
@@ -40,15 +42,15 @@ class Unigram : public Tokenizer {
   std::string json() const override;
 
   const Parts& parts() const { return parts_; }
-  /// True if the two characters, neighbours in a text, may end up in one token.
+  /// Returns true if the two characters, neighbours in a text, may end up in one token.
   bool joins(std::uint32_t left, std::uint32_t right) const;
 
-  /// What the best way to a place in a stretch ends with.
+  /// A Step is the last piece of the best segmentation up to a position in a stretch.
   struct Step {
     double score;
     std::uint32_t from, id;
   };
-  /// Appends the tokens of a stretch of text. `steps`: memory to work in.
+  /// Appends the tokens of a stretch of text. `steps` is reusable memory.
   void encode_stretch(std::string_view text, std::vector<Step>& steps,
                       std::vector<std::uint32_t>& out) const;
 
@@ -58,10 +60,10 @@ class Unigram : public Tokenizer {
   Parts parts_;
   double unknown_score_ = 0;
   PieceText pieces_;
-  std::vector<std::uint32_t> sorted_;  // ids of the pieces that a text may give, by their bytes
-  std::uint32_t starts_[257];          // in sorted_, of each first byte
-  std::unordered_set<std::uint32_t> known_;  // characters that are a piece
-  std::unordered_set<std::uint64_t> pairs_;  // characters that stand beside each other in one
+  std::vector<std::uint32_t> sorted_;  // ids of the pieces that text may encode to, sorted by bytes
+  std::uint32_t starts_[257];          // index in sorted_ of each first byte
+  std::unordered_set<std::uint32_t> known_;  // characters that a piece contains
+  std::unordered_set<std::uint64_t> pairs_;  // pairs of characters side by side in a piece
 };
 
 }  // namespace text

@@ -1,6 +1,6 @@
 #pragma once
-// Characters (core/utf8.h) as the pre-tokenizers see them, each with its class. Bytes that are not
-// UTF-8 are of class `other`.
+// Classifies characters (core/utf8.h) as the pre-tokenizers need it. Bytes that are not UTF-8 are
+// of class `other`.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,13 +14,15 @@ using core::Char;
 using core::decode_char;
 using core::previous_char;
 
-/// What GPT-2's pattern tells apart: \p{L}, \p{N}, \s (Unicode's White_Space), all else.
+/// CharClass is the classification of GPT-2's pattern: \p{L}, \p{N}, \s (Unicode's White_Space),
+/// other.
 enum class CharClass : std::uint8_t { letter, number, space, other };
 
-/// Class of a code point, by utf8proc's Unicode version; kInvalid is `other`. Thread safe.
+/// Returns the class of a code point, by utf8proc's Unicode version; kInvalid is `other`. Thread
+/// safe.
 CharClass class_of(std::uint32_t code_point);
 
-/// Letters by their case, and marks, as o200k's pattern tells them apart.
+/// LetterKind classifies letters by case, and marks, as o200k's pattern does.
 enum class LetterKind : std::uint8_t {
   none,
   upper,   ///< \p{Lu}, \p{Lt}
@@ -29,16 +31,17 @@ enum class LetterKind : std::uint8_t {
 };
 LetterKind letter_kind_of(std::uint32_t code_point);
 
-/// A decimal digit of any script (\p{Nd}).
+/// Returns true for a decimal digit of any script (\p{Nd}).
 bool is_decimal(std::uint32_t code_point);
 
-/// A word character as \w has them: letters, marks, decimal digits, connectors.
+/// Returns true for a word character (\w): letters, marks, decimal digits, connectors.
 bool is_word_char(std::uint32_t code_point);
 
-/// Class of each byte below 128.
+/// The class of each byte below 128.
 extern const CharClass kAsciiClass[128];
 
-/// Behind the characters from p < end on of which `joins(left, right)` holds for each and the next.
+/// Returns the end of the longest run of characters from p < end on in which joins(left, right)
+/// holds for all neighbours.
 template <class Joins>
 const char* end_of_joined(const char* p, const char* end, const Joins& joins) {
   Char left = decode_char(p, end);
@@ -53,8 +56,8 @@ const char* end_of_joined(const char* p, const char* end, const Joins& joins) {
 
 bool is_valid_utf8(std::string_view text);
 
-/// Words as `wc -w` counts them: maximal runs of bytes that are not ASCII white space.
-/// `in_word` is carried from piece to piece of one text; false at its start.
+/// Counts words as `wc -w` does: maximal runs of bytes that are not ASCII white space. `in_word` is
+/// state between the pieces of a text; it is false at the start.
 std::uint64_t count_words(std::string_view piece, bool& in_word);
 
 }  // namespace text

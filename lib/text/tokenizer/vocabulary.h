@@ -1,5 +1,5 @@
 #pragma once
-// Tokens and their ids, both ways.
+// Maps tokens to ids and back.
 
 #include <algorithm>
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace text {
 
-/// Tokens are strings of any bytes, all different; ids may have gaps. Const calls are thread safe.
+/// A Vocabulary holds distinct tokens of any bytes. Ids may have gaps. Const calls are thread safe.
 class Vocabulary {
  public:
-  /// Highest id + 1.
+  /// Returns the highest id + 1.
   std::size_t size() const { return tokens_.size(); }
-  /// Tokens there are, gaps and nameless ones not counted.
+  /// Returns the number of tokens without gaps and nameless tokens.
   std::size_t count() const { return count_; }
   bool has(std::uint32_t id) const { return id < size() && tokens_[id].offset != kGap; }
-  /// Empty for a gap.
+  /// Returns the token of an id; empty for a gap.
   std::string_view token(std::uint32_t id) const;
   std::optional<std::uint32_t> id_of(std::string_view token) const;
 
-  /// Makes `token` number `id`. False if one of the two is taken.
+  /// Assigns `id` to `token`. Returns false if either is already in use.
   bool set(std::uint32_t id, std::string_view token);
-  /// The same for a token that may have the bytes of another: id_of() does not find it by them.
+  /// Does as set() for a token that may have the bytes of another token: id_of() does not find it.
   bool set_nameless(std::uint32_t id, std::string_view token);
   bool is_nameless(std::uint32_t id) const { return id < nameless_.size() && nameless_[id]; }
-  /// The id of `token`, a new one (size()) if it has none.
+  /// Returns the id of `token`; adds it with id size() if it is new.
   std::uint32_t add(std::string_view token);
   void reserve(std::size_t tokens, std::size_t bytes);
 
@@ -42,9 +42,9 @@ class Vocabulary {
 
   std::string pool_;
   std::vector<Place> tokens_;
-  std::vector<std::uint32_t> slots_;  // ids by hash, open addressing; kGap: free
+  std::vector<std::uint32_t> slots_;  // ids by hash, open addressing; kGap means free
   std::size_t count_ = 0;
-  std::vector<bool> nameless_;  // by id, as far as there are any
+  std::vector<bool> nameless_;  // by id; may be shorter than tokens_
 };
 
 }  // namespace text

@@ -1,5 +1,5 @@
 #pragma once
-// Remembers the tokens of words seen before: what makes encoding fast, since words repeat.
+// Caches the tokens of words, which speeds up encoding because words repeat.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,13 +12,15 @@
 
 namespace text {
 
-/// Words of up to kMaxBytes bytes with up to kMaxTokens tokens, in buckets of two; a new word
-/// drives out the older of its bucket. 8 MiB, touched only as far as used. Not thread safe.
+/// A WordCache holds words of up to kMaxBytes bytes and kMaxTokens tokens in buckets of two; a new
+/// word replaces the older one in its bucket. It takes 8 MiB, which are touched only as used. Not
+/// thread safe.
 class WordCache {
  public:
   static constexpr std::size_t kMaxBytes = 15, kMaxTokens = 3;
 
-  /// A word as two numbers; the length stands in the last byte, so no two words are equal.
+  /// A Key is a word as two numbers. The last byte is the length, so different words have different
+  /// keys.
   struct Key {
     std::uint64_t low, high;
     bool operator==(const Key&) const = default;
@@ -31,7 +33,7 @@ class WordCache {
 
   WordCache() : buckets_(kBuckets) {}
 
-  /// `bytes` of 1 to kMaxBytes; `end` is where readable memory ends.
+  /// Returns the key of a word of 1 to kMaxBytes bytes; `end` is the end of readable memory.
   static Key key_of(const char* word, std::size_t bytes, const char* end) {
     Key key{0, 0};
     if (end - word >= 16) {
@@ -47,14 +49,15 @@ class WordCache {
     return key;
   }
 
-  /// Where to look for a key: to be asked for ahead of find(), since memory is the cost.
+  /// Returns the index of a key's bucket. Prefetch it before find(), because memory latency
+  /// dominates.
   static std::size_t place_of(const Key& key) {
     const std::uint64_t mixed = (key.low ^ key.high * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
     return (mixed ^ mixed >> 29) * 0x9E3779B97F4A7C15u >> (64 - kBits);
   }
   void prefetch(std::size_t place) const { __builtin_prefetch(&buckets_[place]); }
 
-  /// nullptr if the word is not here.
+  /// Returns the entry of a word; nullptr if it is not cached.
   const Entry* find(const Key& key, std::size_t place) const {
     const Bucket& bucket = buckets_[place];
     if (bucket.entries[0].key == key) return &bucket.entries[0];
@@ -62,7 +65,7 @@ class WordCache {
     return nullptr;
   }
 
-  /// tokens.size() <= kMaxTokens.
+  /// Inserts a word; tokens.size() <= kMaxTokens.
   void insert(const Key& key, std::size_t place, std::span<const std::uint32_t> tokens) {
     Bucket& bucket = buckets_[place];
     bucket.entries[1] = bucket.entries[0];
@@ -80,18 +83,18 @@ class WordCache {
   core::HugeArray<Bucket> buckets_;
 };
 
-/// Words encoded one after the other, from a WordCache where they were seen before. Short texts do
-/// without the cache, which costs a few milliseconds to set up. Not thread safe.
+/// CachedWords encodes words one at a time and uses a WordCache for repeated words. Short texts do
+/// not use the cache, whose allocation takes a few milliseconds. Not thread safe.
 class CachedWords {
  public:
-  /// A text of so many bytes is next.
+  /// Announces a text of `bytes` bytes.
   void expect(std::size_t bytes) {
     seen_ += bytes;
     if (!cache_ && seen_ > kTextForCache) cache_ = std::make_unique<WordCache>();
   }
 
-  /// Appends the tokens of the word [p, stop), not empty, to `out`: those in `tokens` once encode()
-  /// has left them there, or as they were the last time. `readable` is where readable memory ends.
+  /// Appends the tokens of the non-empty word [p, stop) to `out`: cached tokens, or those that
+  /// encode() writes to `tokens`. `readable` is the end of readable memory.
   template <class Encode>
   void append(const char* p, const char* stop, const char* readable,
               const std::vector<std::uint32_t>& tokens, std::vector<std::uint32_t>& out,

@@ -1,20 +1,21 @@
 #pragma once
-// Words between spaces, as WikiText and fairseq have them.
+// Splits text into words between spaces, as WikiText and fairseq do.
 
 #include "text/tokenizer/tokenizer.h"
 
 namespace text {
 
+/// WordLevel is the tokenizer of kind `word`.
 class WordLevel : public Tokenizer {
  public:
   struct Options {
-    std::string unknown = "<unk>";  ///< token of words not known
-    /// Token of a newline, and words end at ' ' and newlines only. Empty: words end at Unicode's
-    /// white space, which gives no token.
+    std::string unknown = "<unk>";  ///< token of unknown words
+    /// Token of a newline. If set, words end only at ' ' and newlines. If empty, words end at
+    /// Unicode white space, which has no token.
     std::string newline = "<eos>";
   };
-  /// Both tokens must be in the vocabulary (and be UTF-8, as all its tokens). Throws
-  /// Error{bad_data}.
+  /// Takes the tokens. Both tokens of `options` must be in the vocabulary, whose tokens must be
+  /// UTF-8. Throws Error{bad_data}.
   WordLevel(Vocabulary vocabulary, Options options);
 
   TokenizerKind kind() const override { return TokenizerKind::word; }
@@ -25,7 +26,7 @@ class WordLevel : public Tokenizer {
 
   const Options& options() const { return options_; }
   std::uint32_t unknown() const { return unknown_; }
-  /// Id of the newline's token; kNoToken if it has none.
+  /// Returns the id of the newline's token; kNoToken if there is none.
   std::uint32_t newline() const { return newline_; }
   static constexpr std::uint32_t kNoToken = 0xFFFFFFFF;
 
@@ -34,13 +35,13 @@ class WordLevel : public Tokenizer {
   std::uint32_t unknown_, newline_ = kNoToken;
 };
 
-/// The end of the word at p < end, which is no separator: the next separator, `end`, or
-/// kMaxPretokenBytes further (longer words are cut there).
-const char* plain_word_end(const char* p, const char* end);    // separators ' ' and '\n'
+/// Return the end of the word at p < end, where p is not at a separator: the next separator, `end`,
+/// or p + kMaxPretokenBytes (longer words are cut there).
+const char* plain_word_end(const char* p, const char* end);    // separators: ' ' and '\n'
 const char* unicode_word_end(const char* p, const char* end);  // separators: white space
-/// The first character from p on that is no white space, or end.
+/// Returns the first character from p on that is not white space, or `end`.
 const char* skip_unicode_space(const char* p, const char* end);
-/// Tokenizer::cut for words of the two kinds.
+/// Implement Tokenizer::cut for the two kinds of words.
 const char* plain_word_cut(const char* begin, const char* end);
 const char* unicode_word_cut(const char* begin, const char* end);
 
