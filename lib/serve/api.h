@@ -1,5 +1,5 @@
 #pragma once
-// The paths that `serve` answers: what stands between HTTP and the queue of completions.
+// Answers the paths of `serve`: connects HTTP to the queue of completions.
 
 #include <array>
 #include <atomic>
@@ -13,36 +13,37 @@
 
 namespace serve {
 
-/// What /metrics tells. Thread safe.
+/// ServeCounts holds the counters that /metrics reports. Thread safe.
 struct ServeCounts {
   std::atomic<std::uint64_t> requests = 0, refused = 0, failed = 0, left = 0;
   std::atomic<std::uint64_t> prompt_tokens = 0, completion_tokens = 0, texts = 0;
   std::atomic<std::uint64_t> busy_microseconds = 0;
 };
 
+/// ApiOptions holds the settings of the API.
 struct ApiOptions {
-  std::string model;       ///< its name for clients
-  std::string key;         ///< asked for in Authorization: Bearer; empty: none
-  bool local_only = true;  ///< Host has to name this machine, against pages that rebind their name
-  bool chat = false;       ///< the model has a chat template
-  bool cite = false;       ///< answers have citations
+  std::string model;  ///< its name for clients
+  std::string key;    ///< required in Authorization: Bearer; empty: none
+  /// Requires that Host names this machine, as protection against DNS rebinding.
+  bool local_only = true;
+  bool chat = false;  ///< the model has a chat template
+  bool cite = false;  ///< answers include citations
   CompletionLimits limits;
 };
 
-/// Answers
-///   GET /                          a page on which a person asks
+/// An Api answers these requests and everything else with 404. Thread safe.
+///   GET /                          a page with a form for questions
 ///   GET /health                    {"status": "ok"}
-///   GET /v1/models                 the model, in a list
-///   GET /metrics                   Prometheus' text form
-///   POST /v1/completions           CompletionRequest, answered by whoever takes from the queue
-///   POST /v1/chat/completions
-/// and 404 to everything else. Thread safe.
+///   GET /v1/models                 a list with the model
+///   GET /metrics                   Prometheus' text format
+///   POST /v1/completions           a CompletionRequest, which goes to the queue
+///   POST /v1/chat/completions      likewise, for a chat
 class Api {
  public:
   Api(ApiOptions options, JobQueue& queue, ServeCounts& counts);
-  /// Throws HttpError.
+  /// Answers one request. Throws HttpError.
   void answer(const HttpRequest& request, HttpAnswer& answer);
-  /// The body of a refusal.
+  /// Returns the body of an error response.
   std::string refusal(int status, const std::string& text);
 
  private:
@@ -57,7 +58,7 @@ class Api {
   ApiOptions options_;
   JobQueue& queue_;
   ServeCounts& counts_;
-  std::int64_t started_;  // seconds since 1970
+  std::int64_t started_;  // Unix time in seconds
   std::atomic<std::uint64_t> number_ = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// ask.html, as the build takes it in: the page at /, on which a person asks.
+// The contents of ask.html, the page at /, which the build embeds.
 
 #include <string_view>
 

@@ -1,5 +1,5 @@
 #pragma once
-// The head of an HTTP/1.1 request (RFC 9112), as data of a stranger: what is not plainly right is
+// Parses the head of an HTTP/1.1 request (RFC 9112). Clients are untrusted: anything ambiguous is
 // refused.
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace serve {
 
-/// What a client gets instead of an answer; the text is one sentence for people.
+/// An HttpError becomes the response to the client; its text is one sentence for people.
 class HttpError : public std::runtime_error {
  public:
   HttpError(int status, const std::string& text) : std::runtime_error(text), status_(status) {}
@@ -22,27 +22,28 @@ class HttpError : public std::runtime_error {
   int status_;
 };
 
-/// "Not Found" of 404.
+/// Returns the reason phrase of a status: "Not Found" for 404.
 std::string_view reason_of(int status);
 
+/// An HttpRequest is a parsed request.
 struct HttpRequest {
-  std::string method, path;                    ///< path: without what is behind a "?"
+  std::string method, path;                    ///< path: without the query after "?"
   bool http_1_0 = false;                       ///< else HTTP/1.1
-  std::map<std::string, std::string> headers;  ///< names in small letters, values trimmed
+  std::map<std::string, std::string> headers;  ///< names in lower case, values trimmed
   std::string body;
 
-  /// Empty: it is not there.
+  /// Returns the value of a header; empty if it is absent.
   std::string_view header(const std::string& name) const;
-  /// Whether the connection stays open behind the answer, as far as the client says.
+  /// Returns true if the client wants the connection to stay open after the response.
   bool keeps_alive() const;
-  /// Bytes of the body. Throws HttpError: 400 for no number, 411 for a body whose length is not
-  /// said before it, 413 for more than `most`.
+  /// Returns the length of the body in bytes. Throws HttpError: 400 for an invalid number, 411 if
+  /// the length is not declared, 413 for more than `most`.
   std::size_t body_bytes(std::size_t most) const;
 };
 
-/// Reads a head: the lines up to the empty one, which is among them. Throws HttpError 400 (no
-/// request, a name twice that may be there once, a character that may not be there), 431 (more than
-/// 100 headers), 505 (another version).
+/// Parses a head, which includes the empty line at its end. Throws HttpError: 400 (invalid request,
+/// a repeated header that must be unique, an illegal character), 431 (more than 100 headers), 505
+/// (another version).
 HttpRequest parse_head(std::string_view head);
 
 }  // namespace serve

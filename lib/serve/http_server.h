@@ -1,7 +1,7 @@
 #pragma once
-// A small HTTP/1.1 server for few clients: one thread for each connection, every wait and every
-// size bounded. It knows no files. Debian 12's cpp-httplib (0.11.4) bounds neither the headers of a
-// request nor the time that a slow sender holds a thread, which is why it is not used.
+// A small HTTP/1.1 server for few clients. It uses one thread per connection, bounds every wait and
+// every size, and serves no files. Debian 12's cpp-httplib (0.11.4) is not used because it bounds
+// neither the headers of a request nor the time that a slow sender holds a thread.
 
 #include <chrono>
 #include <condition_variable>
@@ -17,28 +17,29 @@
 
 namespace serve {
 
+/// HttpLimits holds the server's limits.
 struct HttpLimits {
-  std::size_t connections = 64;  ///< one more is answered with 503
+  std::size_t connections = 64;  ///< further connections are answered with 503
   std::size_t head_bytes = std::size_t{16} << 10;
   std::size_t body_bytes = std::size_t{4} << 20;
-  std::size_t requests = 1000;  ///< of a connection
+  std::size_t requests = 1000;  ///< per connection
   std::chrono::milliseconds request =
-      std::chrono::seconds(20);                                ///< from its first byte to its last
+      std::chrono::seconds(20);  ///< from the first byte of a request to its last
   std::chrono::milliseconds idle = std::chrono::seconds(60);   ///< between requests
-  std::chrono::milliseconds write = std::chrono::seconds(20);  ///< without taking a byte
+  std::chrono::milliseconds write = std::chrono::seconds(20);  ///< without progress
 };
 
-/// What a handler answers. One a request; not thread safe.
+/// An HttpAnswer sends the response to one request. Not thread safe.
 class HttpAnswer {
  public:
-  /// One answer, whole. `type` is its content type.
+  /// Sends a whole response. `type` is the content type.
   void send(int status, std::string_view type, std::string_view body);
-  /// An answer in chunks: begin(), chunk() as often as there is more, end().
+  /// Starts a chunked response: call begin(), then chunk() repeatedly, then end().
   void begin(std::string_view type);
-  /// False: the client is gone.
+  /// Sends a chunk. Returns false if the client has disconnected.
   bool chunk(std::string_view text);
   void end();
-  /// Whether the client has left, as far as its system has told.
+  /// Returns true if the client is known to have disconnected.
   bool gone() const;
   bool begun() const { return begun_; }
 
@@ -54,25 +55,27 @@ class HttpAnswer {
   bool begun_ = false, failed_ = false;
 };
 
+/// An HttpServer accepts connections until stop().
 class HttpServer {
  public:
-  /// Called in many threads at once; throws HttpError for what it refuses.
+  /// A Handler answers requests. It is called concurrently from many threads and throws HttpError
+  /// to refuse a request.
   using Handler = std::function<void(const HttpRequest&, HttpAnswer&)>;
-  /// How a refusal looks: {content type, body} of a status and a sentence.
+  /// A Refusal returns the body of an error response for a status and a sentence.
   using Refusal = std::function<std::string(int status, const std::string& text)>;
 
-  /// Binds and listens. `address` is numeric (IPv4 or IPv6); port 0: any that is free. Throws
-  /// Error{usage} for what is no address, Error{cannot_create} where it cannot be bound.
+  /// Binds and listens. `address` is numeric (IPv4 or IPv6); port 0 selects a free port. Throws
+  /// Error{usage} for an invalid address, Error{cannot_create} if binding fails.
   HttpServer(const std::string& address, std::uint16_t port, const HttpLimits& limits,
              Handler handler, Refusal refusal);
-  /// As stop().
+  /// Calls stop().
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   std::uint16_t port() const { return port_; }
-  /// Nothing new is taken; connections without a request are closed, and those with one behind its
-  /// answer. Returns when all are closed.
+  /// Stops accepting connections, closes idle connections, and closes the others after their
+  /// current response. Returns when all are closed.
   void stop();
 
  private:
@@ -82,15 +85,16 @@ class HttpServer {
   HttpLimits limits_;
   Handler handler_;
   Refusal refusal_;
-  int socket_ = -1, stopping_ = -1;  // the second is readable once the server stops
+  int socket_ = -1, stopping_ = -1;  // stopping_ becomes readable when the server stops
   std::uint16_t port_ = 0;
   std::mutex mutex_;
   std::condition_variable closed_;
-  std::size_t open_ = 0;  // connections
+  std::size_t open_ = 0;  // number of open connections
   std::thread accepting_;
 };
 
-/// 127.0.0.0/8 and ::1. Throws Error{usage} for what is no numeric address.
+/// Returns true for 127.0.0.0/8 and ::1. Throws Error{usage} for text that is not a numeric
+/// address.
 bool is_loopback(const std::string& address);
 
 }  // namespace serve

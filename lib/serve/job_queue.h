@@ -1,5 +1,5 @@
 #pragma once
-// Completions that wait for the one thread that makes them.
+// Queues completions for the one thread that generates them.
 
 #include <atomic>
 #include <chrono>
@@ -18,16 +18,16 @@
 
 namespace serve {
 
-/// One request and what has come of it so far. The client's thread waits; the maker's tells. Thread
-/// safe.
+/// A CompletionJob is one request and its results so far. The client's thread waits for events; the
+/// generating thread sends them. Thread safe.
 class CompletionJob {
  public:
-  /// What the maker tells.
+  /// An Event is one result.
   struct Event {
     enum class Kind { piece, choice, done, failed } kind;
-    CompletionChoice choice = {};  ///< piece: index and text; choice: all of it
+    CompletionChoice choice = {};  ///< piece: index and text; choice: the whole choice
     CompletionUsage usage = {};    ///< done
-    int status = 0;                ///< failed, with the choice's text
+    int status = 0;                ///< failed: the HTTP status; the choice's text is the message
   };
 
   explicit CompletionJob(CompletionRequest asked) : request(std::move(asked)) {}
@@ -35,9 +35,9 @@ class CompletionJob {
 
   void tell(Event event);
   void fail(int status, const std::string& text);
-  /// The next event; none within that time.
+  /// Waits for the next event; returns nothing if `within` elapses first.
   std::optional<Event> next(std::chrono::milliseconds within);
-  /// Nobody waits any more.
+  /// Marks the job as abandoned by its client.
   void cancel() { cancelled_ = true; }
   bool cancelled() const { return cancelled_; }
 
@@ -49,16 +49,16 @@ class CompletionJob {
 };
 using JobPtr = std::shared_ptr<CompletionJob>;
 
-/// Thread safe.
+/// A JobQueue holds the waiting jobs. Thread safe.
 class JobQueue {
  public:
   explicit JobQueue(std::size_t most) : most_(most) {}
-  /// False: it is full, or closed.
+  /// Adds a job. Returns false if the queue is full or closed.
   bool push(JobPtr job);
-  /// Those that can be made together with the first, in their order, up to `most` texts; waits for
-  /// one. None: nothing came within that time. Those that were cancelled are passed over.
+  /// Waits for a job and returns it together with the jobs that can share its batch, in order, up
+  /// to `most` texts. Returns nothing if `within` elapses first. Skips cancelled jobs.
   std::vector<JobPtr> next(std::int64_t most, std::chrono::milliseconds within);
-  /// Takes no more.
+  /// Closes the queue to further jobs.
   void close();
   std::size_t size() const;
 
@@ -70,7 +70,7 @@ class JobQueue {
   bool closed_ = false;
 };
 
-/// Texts that a request asks for.
+/// Returns the number of texts that a request asks for.
 std::int64_t texts_of(const CompletionRequest& request);
 
 }  // namespace serve

@@ -1,19 +1,19 @@
 #pragma once
-// How many of several answers are right, and how far chance could move that.
+// Computes the accuracy of answers and its confidence interval.
 
 #include <optional>
 #include <vector>
 
 namespace task {
 
-/// The share that is right, with its 95 % interval (Wilson 1927), which is neither empty nor beyond
-/// 0 and 1 however few answers there are; none where there is one question alone.
+/// Accuracy is the fraction of correct answers with its 95 % interval (Wilson 1927). The interval
+/// is never empty and stays within 0 and 1 for any number of answers; a single question has none.
 struct Accuracy {
   double share = 0;
   std::optional<double> low, high;
 };
 
-/// At least one answer.
+/// Returns the accuracy of at least one answer.
 Accuracy accuracy(const std::vector<bool>& right);
 
 }  // namespace task

@@ -1,5 +1,5 @@
 #pragma once
-// Which of several choices a model takes, by the rules that are in use.
+// Selects a model's answer among several choices, by each of the common rules.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,18 +10,20 @@
 
 namespace task {
 
+/// A ChoiceScore holds the log-probability and the length of one choice.
 struct ChoiceScore {
-  double log_prob = 0;  ///< nats, after the question
+  double log_prob = 0;  ///< nats, given the question
   std::int64_t tokens = 0, bytes = 0;
-  std::optional<double> domain_log_prob;  ///< nats, after what every question of the domain has
+  std::optional<double> domain_log_prob;  ///< nats, given the context that all questions of the
+                                          ///< domain share
 };
 
-/// By each rule the number of the best choice, of equals the first; in this order
+/// Returns, for each rule, the index of the best choice; the first wins a tie. The rules, in order:
 ///   sum                 log p
-///   byte                log p a byte
-///   token               log p a token
-///   mutual_information  log p less that after the domain's context (Holtzman et al. 2021), where
-///                       all choices have one
+///   byte                log p per byte
+///   token               log p per token
+///   mutual_information  log p minus log p given the domain's context (Holtzman et al. 2021), if all
+///                       choices have one
 std::vector<std::pair<std::string, std::size_t>> predict(const std::vector<ChoiceScore>& choices);
 
 }  // namespace task

@@ -1,49 +1,53 @@
 #pragma once
-// Is one model's perplexity on a text lower than another's? A paired t test of the difference of
-// their losses, with a standard error for tokens that depend on each other.
+// Tests whether one model's perplexity on a text is lower than another's: a paired t test of the
+// difference of their losses, with a standard error for dependent tokens.
 
 #include <cstdint>
 #include <vector>
 
 namespace task {
 
-/// Sums over one block of consecutive tokens.
+/// A ScoreBlock holds sums over one block of consecutive tokens.
 struct ScoreBlock {
-  double a = 0, b = 0;  ///< nats of either model
+  double a = 0, b = 0;  ///< nats of each model
   std::uint64_t tokens = 0;
 };
 
-/// The difference of the losses, b - a, in nats a token: below 0, b is the better model.
+/// A Comparison is the difference of the losses, b - a, in nats per token. A negative difference
+/// means that b is the better model.
 struct Comparison {
   double loss_a = 0, loss_b = 0;
   double difference = 0;
-  double low = 0, high = 0;  ///< the interval of the difference: it holds the true one with
-                             ///< probability `confidence`
-  double p = 1;              ///< two-sided: how often chance alone differs as much
-  double freedom = 0;        ///< degrees of freedom of Student's t
+  /// The confidence interval of the difference, with coverage `confidence`.
+  double low = 0, high = 0;
+  /// The two-sided p value: the probability of such a difference by chance alone.
+  double p = 1;
+  double freedom = 0;  ///< degrees of freedom of Student's t
 };
 
-constexpr std::uint64_t kLeastBlocks = 10;      ///< of tokens, and documents
-constexpr double kLeastEffectiveDocuments = 6;  ///< see effective_documents()
-constexpr std::uint64_t kLeastTokens = 512;     ///< of a text compared by blocks of tokens
+constexpr std::uint64_t kLeastBlocks = 10;      ///< minimum number of blocks of tokens, and of
+                                                ///< documents
+constexpr double kLeastEffectiveDocuments = 6;  ///< minimum of effective_documents()
+constexpr std::uint64_t kLeastTokens = 512;     ///< minimum length of a text that is compared by
+                                                ///< blocks of tokens
 
-/// Consecutive blocks of one text, all but the last of one length. The standard error is that of
-/// the lowest frequencies: the mean square of the differences' projections on `freedom` cosines
-/// (Müller 2007; Lazarus, Lewis, Stock & Watson 2018, "HAR inference", the EWC estimator). With one
-/// cosine less than there are blocks this is the t test of the blocks' means. Dependence that dies
-/// out within a hundredth of the text, or within a block, leaves the test exact.
-/// Throws Error{bad_data} for fewer than kLeastBlocks blocks or kLeastTokens tokens, and where a
-/// loss is not finite.
+/// Compares consecutive blocks of one text, all of one length except the last. The standard error
+/// is estimated from the lowest frequencies: it is the mean square of the projections of the
+/// differences on `freedom` cosines (Müller 2007; Lazarus, Lewis, Stock & Watson 2018, "HAR
+/// inference", the EWC estimator). With one cosine fewer than blocks, this is the t test of the
+/// blocks' means. The test is exact if dependence decays within a hundredth of the text, or within
+/// a block. Throws Error{bad_data} for fewer than kLeastBlocks blocks or kLeastTokens tokens, and
+/// for a loss that is not finite.
 Comparison compare_consecutive(const std::vector<ScoreBlock>& blocks, double confidence);
 
-/// Documents that do not depend on each other, of whatever lengths: the variance of a ratio with
-/// each residual corrected for its document's share of the tokens, and the degrees of freedom that
-/// the shares leave (Bell & McCaffrey 2002, for clusters of independent tokens).
-/// Throws Error{bad_data} for fewer than kLeastBlocks documents, for kLeastEffectiveDocuments, and
-/// where a loss is not finite.
+/// Compares independent documents of any lengths. The variance is that of a ratio, with each
+/// residual corrected for its document's fraction of the tokens; the degrees of freedom follow from
+/// these fractions (Bell & McCaffrey 2002, for clusters of independent tokens). Throws
+/// Error{bad_data} for fewer than kLeastBlocks documents or kLeastEffectiveDocuments, and for a
+/// loss that is not finite.
 Comparison compare_documents(const std::vector<ScoreBlock>& documents, double confidence);
 
-/// How many documents of one length would be worth as much: (sum of tokens)^2 / sum of tokens^2.
+/// Returns the equivalent number of documents of equal length: (sum of tokens)^2 / sum of tokens^2.
 double effective_documents(const std::vector<ScoreBlock>& documents);
 
 }  // namespace task

@@ -1,7 +1,7 @@
 #pragma once
-// The induction task: ... A B ... A -> B. Which letter follows A is settled anew in every sequence,
-// so that it can be learned from the sequence alone (after footnote 5 of Zhang et al. 2024, "Memory
-// Mosaics").
+// Generates the induction task: ... A B ... A -> B. The letter that follows A is drawn anew for
+// every sequence, so it can only be learned from the sequence itself (after footnote 5 of Zhang et
+// al. 2024, "Memory Mosaics").
 
 #include <cstdint>
 #include <vector>
@@ -10,16 +10,18 @@
 
 namespace task {
 
+/// An InductionShape holds the sizes of a sequence.
 struct InductionShape {
-  std::int64_t symbols = 32;  ///< types of tokens
-  std::int64_t pairs = 4;     ///< of first and second symbols, all different
-  std::int64_t gap = 2;       ///< most symbols of noise behind a pair
-  std::int64_t length = 64;   ///< tokens of a sequence
+  std::int64_t symbols = 32;  ///< number of token types
+  std::int64_t pairs = 4;     ///< number of pairs of first and second symbols, all different
+  std::int64_t gap = 2;       ///< maximum number of noise symbols after a pair
+  std::int64_t length = 64;   ///< tokens per sequence
 };
 
-/// Pairs in random order, each followed by 0 to `gap` symbols that are in no pair. The last two
-/// tokens are a pair that stood in the sequence before: its second symbol is the answer. No
-/// position says what a token is. Needs symbols > 2 pairs, pairs >= 1, length >= 4.
+/// Draws a sequence of pairs in random order, each followed by 0 to `gap` symbols that are in no
+/// pair. The last two tokens are a pair that occurred earlier; its second symbol is the answer.
+/// Positions carry no information about tokens. Requires symbols > 2 pairs, pairs >= 1, length >=
+/// 4.
 std::vector<std::uint32_t> induction_sequence(const InductionShape& shape, core::Rng& rng);
 
 }  // namespace task

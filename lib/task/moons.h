@@ -1,6 +1,6 @@
 #pragma once
-// Three moons (Zhang et al. 2024, section 3): moons that circle a planet, each with a period of its
-// own, seen as points of the plane.
+// Generates the three moons (Zhang et al. 2024, section 3): moons that circle a planet, each with
+// its own period, observed as points in the plane.
 
 #include <array>
 #include <cstdint>
@@ -11,16 +11,16 @@ namespace task {
 inline constexpr std::size_t kMoons = 3;
 using Periods = std::array<double, kMoons>;  ///< time units
 
-/// The time after which all moons stand as before.
+/// Returns the common period of all moons: the time after which their positions repeat.
 double common_period(const Periods& periods);
 
-/// The triples of different periods from {0.5, 1, ..., 3.5} with the nine least common periods,
-/// shortest first; equal ones by their periods. The last is for validation, the others for
-/// training.
+/// Returns the triples of different periods from {0.5, 1, ..., 3.5} with the nine shortest common
+/// periods, shortest first; ties are broken by the periods. The last triple is for validation, the
+/// others for training.
 std::vector<Periods> chosen_periods();
 
-/// `n` observations of (sin, cos) of each moon from number `first` on, `per_unit` a time unit, all
-/// moons with one phase (radians). Row-major (n, 6).
+/// Returns `n` observations of (sin, cos) of each moon, starting with number `first`, `per_unit` of
+/// them per time unit. All moons have the same phase in radians. Shape (n, 6), row-major.
 std::vector<float> observe(const Periods& periods, double per_unit, double phase,
                            std::int64_t first, std::int64_t n);
 

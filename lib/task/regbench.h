@@ -1,6 +1,6 @@
 #pragma once
-// RegBench's sequences and how well predictions follow the automaton behind them (Akyurek et al.
-// 2024).
+// Generates RegBench's sequences and measures how well predictions match the underlying automaton
+// (Akyurek et al. 2024).
 
 #include <cstdint>
 #include <span>
@@ -14,8 +14,9 @@ namespace task {
 
 using Sequence = std::vector<std::uint8_t>;  ///< tokens, see kRegbenchTokens
 
-/// Words from the automaton's start on, '|' between them. The published lengths; nothing is cut at
-/// the 2,048 tokens that the paper allows, since the longest sequence has 949.
+/// A SequenceShape holds the lengths of a sequence: words of the automaton, separated by '|'. The
+/// defaults are the published ones; nothing is truncated at the paper's 2,048 tokens, because the
+/// longest sequence has 949.
 struct SequenceShape {
   std::int64_t least_words = 10, most_words = 19;
   std::int64_t longest_word = 49;
@@ -23,38 +24,43 @@ struct SequenceShape {
 
 Sequence random_sequence(const Automaton& automaton, const SequenceShape& shape, core::Rng& rng);
 
-/// The state before each next token, for tokens 0 to n - 2 of a sequence: after '|' it is the
-/// start. Throws Error{bad_data} naming `origin` if the automaton has no such words.
+/// Returns the automaton's state before each next token, for tokens 0 to n - 2 of a sequence; after
+/// '|' it is the start. Throws Error{bad_data}, naming `origin`, if the automaton does not accept
+/// the words.
 std::vector<int> states_of(const Automaton& automaton, std::span<const std::uint8_t> sequence,
                            const std::string& origin);
 
-/// p(next token | the tokens so far): n - 1 rows of kRegbenchTypes.
+/// Predictions are p(next token | previous tokens): n - 1 rows of kRegbenchTypes.
 using Predictions = std::vector<float>;
 
-/// Sums over predictions. A position is a prediction of the next token; the sequence's first token
-/// is not predicted.
+/// RegbenchSums holds sums over predictions. A position is the prediction of a next token; the
+/// first token of a sequence is not predicted.
 struct RegbenchSums {
   std::uint64_t positions = 0;
-  double right = 0;  ///< the most likely token goes on with a word of the automaton
-  double l1 = 0;     ///< |predicted - true distribution|_1, the true one uniform over the edges
+  /// Number of positions whose most likely token continues a word of the automaton.
+  double right = 0;
+  /// Sum of |predicted - true distribution|_1, where the true one is uniform over the edges.
+  double l1 = 0;
   double accuracy() const { return right / static_cast<double>(positions); }
   double l1_mean() const { return l1 / static_cast<double>(positions); }
   double tvd() const { return l1_mean() / 2; }  ///< total variation distance: half of L1
 };
 
+/// A RegbenchScore holds the sums under each convention.
 struct RegbenchScore {
   std::uint64_t sequences = 0;
   RegbenchSums all;              ///< positions whose next token is a letter
-  RegbenchSums last;             ///< each sequence's last of them
-  RegbenchSums with_separators;  ///< every position; the truth has no mass on '|'
-  /// Throws Error{bad_data} as states_of.
+  RegbenchSums last;             ///< the last such position of each sequence
+  RegbenchSums with_separators;  ///< all positions; the true distribution has no mass on '|'
+  /// Adds a sequence. Throws Error{bad_data} as states_of() does.
   void add(const Automaton& automaton, std::span<const std::uint8_t> sequence,
            std::span<const float> predictions, const std::string& origin);
 };
 
-/// n-grams counted in the sequence so far: the letters that followed the last `order` - 1 tokens,
-/// or the longest end of them that was followed by a letter before; uniform over all letters where
-/// none was. No context reaches over a '|', which itself is the context of a word's first letter.
+/// Returns the predictions of an n-gram model that counts in the sequence so far. The context is
+/// the last `order` - 1 tokens, or their longest suffix that a letter has followed before; without
+/// any, the distribution is uniform over all letters. A context never crosses a '|'; the '|' itself
+/// is the context of a word's first letter.
 Predictions ngram_predictions(std::span<const std::uint8_t> sequence, std::int64_t order);
 
 }  // namespace task

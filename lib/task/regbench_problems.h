@@ -1,5 +1,5 @@
 #pragma once
-// RegBench's sequences with the automata behind them, read side by side: what eval-regbench scores.
+// Reads RegBench's sequences together with their automata, for eval-regbench.
 
 #include <cstdint>
 #include <string>
@@ -12,20 +12,21 @@
 
 namespace task {
 
+/// A RegbenchProblem is a sequence with its automaton.
 struct RegbenchProblem {
-  std::uint64_t begin = 0;  ///< the sequence's first element in the data
+  std::uint64_t begin = 0;  ///< offset of the sequence's first element in the data
   Sequence sequence;
   Automaton automaton;
   std::string origin;  ///< the automaton's line, for messages
 };
 
-/// Each document of `data` with its line of the file `automata`, as gen-regbench wrote them. Throws
-/// Error{bad_data} for data that are no RegBench's, for another number of lines and for an
-/// automaton that has no such words.
+/// Pairs each document of `data` with its line of the file `automata`, as gen-regbench writes them.
+/// Throws Error{bad_data} for other data, a different number of lines, and an automaton that does
+/// not accept the words.
 std::vector<RegbenchProblem> read_regbench_problems(const shard::Dataset& data,
                                                     const std::string& automata);
 
-/// sequences, positions, then accuracy, total variation and L1 under the names of the conventions.
+/// Returns sequences and positions, then accuracy, total variation and L1, named by convention.
 core::OrderedJson figures(const RegbenchScore& score);
 
 }  // namespace task

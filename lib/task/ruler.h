@@ -1,7 +1,7 @@
 #pragma once
-// Questions about long texts, as RULER asks them (Hsieh et al. 2024, arXiv 2404.06654): what is
-// needed for the answer stands somewhere in filling that makes the text as long as one likes.
-// Tasks, lengths and scoring are RULER's, words and sentences are this project's own.
+// Generates questions about long texts as RULER does (Hsieh et al. 2024, arXiv 2404.06654): the
+// information for the answer is somewhere in filler text of adjustable length. Tasks, lengths and
+// scoring are RULER's; words and sentences are our own.
 
 #include <cstdint>
 #include <functional>
@@ -13,52 +13,58 @@
 
 namespace task {
 
+/// A RulerProblem is a prompt and its answers.
 struct RulerProblem {
-  std::string prompt;                ///< what a model goes on from
-  std::vector<std::string> answers;  ///< all that are to be said, or ways to say one: ruler_score.h
+  std::string prompt;  ///< the text that a model continues
+  /// All required answers, or alternative answers: see ruler_score.h.
+  std::vector<std::string> answers;
 };
 
+/// A RulerTask draws the problems of one task.
 class RulerTask {
  public:
   virtual ~RulerTask() = default;
-  /// The `number`-th problem of a seed with so many parts of filling: more make it longer. Const
-  /// calls are thread safe.
+  /// Returns problem `number` of a seed with `filling` parts of filler; more parts make it longer.
+  /// Const calls are thread safe.
   virtual RulerProblem draw(std::uint64_t seed, std::uint64_t number,
                             std::int64_t filling) const = 0;
-  /// Most parts of filling there are.
+  /// Returns the largest possible `filling`.
   virtual std::int64_t most_filling() const { return std::int64_t{1} << 24; }
 };
 
-/// Of a text, in tokens.
+/// A CountTokens returns the number of tokens of a text.
 using CountTokens = std::function<std::int64_t(std::string_view)>;
 
+/// A RulerLength says how long a problem may be.
 struct RulerLength {
-  std::int64_t tokens = 4096;  ///< of prompt and answer together, at most
-  std::int64_t answer = 128;   ///< that are left for the answer
-  std::int64_t shots = 0;      ///< solved problems of little filling in front of the prompt
+  std::int64_t tokens = 4096;  ///< maximum length of prompt and answer together
+  std::int64_t answer = 128;   ///< tokens reserved for the answer
+  std::int64_t shots = 0;      ///< solved problems with little filler before the prompt
 };
 
-/// A problem with as much filling as fits, and how many tokens its prompt has.
+/// A FittedProblem is a problem with as much filler as fits, and the number of tokens of its
+/// prompt.
 struct FittedProblem {
   RulerProblem problem;
   std::int64_t tokens = 0;
 };
-/// Throws Error{usage} if it does not fit without filling.
+/// Draws a problem that fits the length. Throws Error{usage} if it does not fit even without
+/// filler.
 FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, std::uint64_t seed,
                              std::uint64_t number, const CountTokens& count);
 
-/// What a model that knew the answer would write: the answers, a comma between them.
+/// Returns the expected answer text: the answers, separated by commas.
 std::string said(const std::vector<std::string>& answers);
 
-/// `parts` with `others` among them, in their order, at places drawn evenly.
+/// Returns `parts` with `others` inserted, in order, at uniformly drawn positions.
 std::vector<std::string> strewn(std::vector<std::string> parts, std::vector<std::string> others,
                                 core::Rng& rng);
-/// With `between` between them.
+/// Joins parts with `between` as separator.
 std::string joined(const std::vector<std::string>& parts, std::string_view between);
 
-/// A line that says nothing about anything asked.
+/// Returns a line that is irrelevant to every question.
 std::string_view ruler_noise();
-/// A name that no language has, of two or three syllables.
+/// Draws an invented name of two or three syllables.
 std::string made_name(core::Rng& rng);
 
 }  // namespace task

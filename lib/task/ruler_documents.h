@@ -1,5 +1,5 @@
 #pragma once
-// RULER's questions about one of many documents that have nothing to do with each other.
+// Generates RULER's questions about one of many unrelated documents.
 
 #include <memory>
 #include <string>
@@ -10,25 +10,27 @@
 
 namespace task {
 
-/// Documents that people wrote, with questions.
+/// A DocumentSet holds existing documents with questions.
 struct DocumentSet {
   struct Question {
     std::string text;
-    std::vector<std::string> answers;  ///< each of them right
-    std::size_t document;              ///< that has the answer
+    std::vector<std::string> answers;  ///< alternatives, each of them correct
+    std::size_t document;              ///< index of the document that has the answer
   };
   std::vector<std::string> documents;
-  std::vector<std::size_t> article;  ///< of each document: those of one are alike
+  std::vector<std::size_t> article;  ///< article of each document; documents of one article are
+                                     ///< related
   std::vector<Question> questions;
 };
 
-/// A file of SQuAD (Rajpurkar et al. 2016, 2018; dev-v2.0.json of rajpurkar.github.io is RULER's):
-/// its paragraphs, each once, and the questions that have an answer. Members that are not needed
-/// are passed over. Throws Error{bad_data} if it has another form or no question.
+/// Reads a file of SQuAD (Rajpurkar et al. 2016, 2018; RULER uses dev-v2.0.json of
+/// rajpurkar.github.io): its distinct paragraphs and the questions that have an answer. Ignores
+/// unused members. Throws Error{bad_data} for another format and for a file without questions.
 DocumentSet read_squad(std::string_view text, const std::string& origin);
 
-/// Filling is a further document: first those of the answer's article, then any. Problem n asks the
-/// n-th question in an order that the seed draws, and from the first again where they end.
+/// A DocumentTask asks questions of a DocumentSet. Each part of filler is one more document: first
+/// those of the answer's article, then any. Problem n asks the n-th question in an order that the
+/// seed determines; after the last question the order restarts.
 class DocumentTask : public RulerTask {
  public:
   explicit DocumentTask(DocumentSet set);
@@ -39,14 +41,14 @@ class DocumentTask : public RulerTask {
   DocumentSet set_;
 };
 
-/// Documents about people, ships and towns that never were: what is asked can be known from the
-/// text alone. Filling is a further document.
+/// A MadeDocumentTask asks about invented people, ships and towns, so that only the text can give
+/// the answer. Each part of filler is one more document.
 class MadeDocumentTask : public RulerTask {
  public:
   RulerProblem draw(std::uint64_t seed, std::uint64_t number, std::int64_t filling) const override;
 };
 
-/// The prompt of a question about documents in this order.
+/// Returns the prompt of a question about documents in the given order.
 std::string document_prompt(const std::vector<std::string>& documents, std::string_view question);
 
 }  // namespace task

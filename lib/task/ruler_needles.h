@@ -1,5 +1,6 @@
 #pragma once
-// RULER's needles in a haystack: values of keys, somewhere in a text, one of which is asked for.
+// Generates RULER's needles in a haystack: key-value pairs in a text, and questions about some
+// keys.
 
 #include <string>
 #include <vector>
@@ -9,20 +10,22 @@
 
 namespace task {
 
+/// A NeedleShape says which needles there are.
 struct NeedleShape {
-  std::int64_t keys = 1;     ///< that have values of their own in the text
-  std::int64_t values = 1;   ///< of each key
-  std::int64_t queries = 1;  ///< keys that are asked for
+  std::int64_t keys = 1;     ///< number of keys with values in the text
+  std::int64_t values = 1;   ///< number of values per key
+  std::int64_t queries = 1;  ///< number of keys asked for
   std::string key_kind = "words", value_kind = "numbers";
   void fields(core::FieldList& f);
 };
 
-/// Filling is a line of noise, a needle of another key, or a sentence.
+/// A NeedleTask draws such problems. A part of filler is a line of noise, a needle of another key,
+/// or a sentence.
 class NeedleTask : public RulerTask {
  public:
   enum class Haystack { noise, needles, sentences };
-  /// `sentences`, where these are the filling: they are taken in turn, from the first on. Throws
-  /// Error{usage} if more is asked for than there are keys.
+  /// `sentences` are the filler of the haystack of sentences and are used in order from the first.
+  /// Throws Error{usage} if more keys are asked for than exist.
   NeedleTask(const NeedleShape& shape, Haystack haystack, std::vector<std::string> sentences);
   RulerProblem draw(std::uint64_t seed, std::uint64_t number, std::int64_t filling) const override;
 
@@ -32,11 +35,11 @@ class NeedleTask : public RulerTask {
   NeedleShape shape_;
   Haystack haystack_;
   std::vector<std::string> sentences_;
-  std::vector<std::string> nouns_, adjectives_;  ///< of words
+  std::vector<std::string> nouns_, adjectives_;  ///< for keys and values that are words
 };
 
-/// A text's sentences, each up to a full stop, question or exclamation mark that white space
-/// follows; white space becomes one space. Throws Error{bad_data} if there is none.
+/// Splits a text into sentences, each up to a full stop, question mark or exclamation mark followed
+/// by white space; white space becomes one space. Throws Error{bad_data} if there is none.
 std::vector<std::string> sentences_of(std::string_view text, const std::string& origin);
 
 }  // namespace task

@@ -1,5 +1,5 @@
 #pragma once
-// What RULER makes of answers (Hsieh et al. 2024): strings that are there or not.
+// Scores answers as RULER does (Hsieh et al. 2024), by searching for strings.
 
 #include <cstdint>
 #include <map>
@@ -12,15 +12,15 @@
 
 namespace task {
 
-/// What a model said, without white space around it, control characters as newlines, in lower case
-/// (of ASCII).
+/// Normalises a model's output: trims white space, replaces control characters by newlines, and
+/// converts ASCII to lower case.
 std::string ruler_said(std::string_view text);
 
-/// The share of `answers` that stand in what was said, anywhere, in lower case: "all", of needles
-/// and variables. Or 1 if any of them does, else 0: "any", of documents.
+/// Returns the fraction of `answers` that occur anywhere in the output, in lower case ("all":
+/// needles and variables). With `any`, returns 1 if at least one occurs, else 0 ("any": documents).
 double ruler_score(std::string_view text, const std::vector<std::string>& answers, bool any);
 
-/// What gen-ruler wrote of a problem, and what is needed to score it.
+/// RulerAsked holds the part of a problem of gen-ruler that scoring needs.
 struct RulerAsked {
   std::string task;
   std::int64_t length = 0;
@@ -28,19 +28,20 @@ struct RulerAsked {
   std::vector<std::string> answers;
 };
 
-/// Problems by the dump of their id. Throws Error{bad_data} naming the line: no JSON object of
-/// gen-ruler's, or an id that was there before.
+/// Reads problems, keyed by the dump of their id. Throws Error{bad_data}, naming the line, for a
+/// line that gen-ruler does not write and for a repeated id.
 std::map<std::string, RulerAsked> read_ruler_problems(core::LineReader& lines);
 
-/// Sums of scores by task and length, as they are added.
+/// A RulerScore sums scores by task and length.
 class RulerScore {
  public:
   explicit RulerScore(std::map<std::string, RulerAsked> asked) : asked_(std::move(asked)) {}
-  /// A line of sample --json. Throws Error{bad_data} if it answers nothing that was asked.
+  /// Adds a line of sample --json. Throws Error{bad_data} if it answers none of the problems.
   void add(std::string_view line, const std::string& origin);
-  /// Throws Error{bad_data} naming a problem without an answer.
+  /// Throws Error{bad_data}, naming a problem, if a problem has no answer.
   void check_complete(const std::string& origin) const;
-  /// Problems, answers, and the mean of the scores in percent: of all, and of each task and length.
+  /// total() and parts() return the number of problems and answers and the mean score in percent:
+  /// total() for all, parts() for each task and length.
   core::OrderedJson total() const;
   std::vector<core::OrderedJson> parts() const;
 

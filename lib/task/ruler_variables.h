@@ -1,12 +1,13 @@
 #pragma once
-// RULER's variable tracking: which names got a value, some of them by way of others.
+// Generates RULER's variable tracking: names are assigned a value, some through other names.
 
 #include "task/ruler.h"
 
 namespace task {
 
-/// Chains of `hops` + 1 names: the first is set to a number, each other to the one before it, in
-/// the order of the text. The number of the first chain is asked for; all its names are answers.
+/// A VariableTask has chains of `hops` + 1 names. The first name of a chain is set to a number, and
+/// each other name to the one before it, in the order of the text. The prompt asks for the number
+/// of the first chain; all names of that chain are answers.
 class VariableTask : public RulerTask {
  public:
   VariableTask(std::int64_t chains, std::int64_t hops) : chains_(chains), hops_(hops) {}

@@ -1,5 +1,5 @@
 #pragma once
-// Two models' scores of the same tokens, read side by side: compare-ppl's work.
+// Reads two models' scores of the same tokens in parallel: the work of compare-ppl.
 
 #include <cstdint>
 #include <string>
@@ -10,37 +10,38 @@
 
 namespace task {
 
-/// Sums of both models over blocks of tokens and over documents.
+/// ScorePairs holds sums for both models over blocks of tokens and over documents.
 struct ScorePairs {
   std::vector<ScoreBlock> by_tokens, by_document;
   std::uint64_t tokens = 0;
-  std::uint64_t block = 0;  ///< tokens of a block of by_tokens; the last may have fewer
+  std::uint64_t block = 0;  ///< tokens per block of by_tokens; the last may have fewer
 };
 
-/// What one block is: a number of tokens, or a document.
+/// A BlockChoice says what a block is: a number of tokens, or a document.
 struct BlockChoice {
-  bool by_document = false;  ///< whatever the data
-  bool open = true;          ///< documents if there are enough, else tokens by the text's length
-  std::int64_t tokens = 0;   ///< where neither
+  bool by_document = false;  ///< always compare by documents
+  /// By documents if there are enough, else by tokens according to the text's length.
+  bool open = true;
+  std::int64_t tokens = 0;  ///< tokens per block otherwise
 
   bool documents(const ScorePairs& pairs) const;
 };
-/// "auto", "document", or a number of tokens. Throws Error{usage}.
+/// Parses "auto", "document", or a number of tokens. Throws Error{usage}.
 BlockChoice block_choice_of(const std::string& text);
 
-/// The length of blocks that fits a text: a 64th of it, 8 to 512 tokens.
+/// Returns the block length for a text: a 64th of it, within 8 to 512 tokens.
 std::uint64_t block_for(std::uint64_t tokens);
 
-/// Two --per-token files of eval-ppl in step; "-" is stdin. Where the choice names no length, it is
-/// that of block_for(), rounded down to what is kept of a text beyond 2^18 tokens. Throws
-/// Error{bad_data} naming file and line where they do not score the same tokens.
+/// Reads two --per-token files of eval-ppl in parallel; "-" is stdin. If the choice sets no length,
+/// the length is block_for(); for a text beyond 2^18 tokens it is rounded down to the resolution of
+/// the stored sums. Throws Error{bad_data}, naming file and line, if they score different tokens.
 ScorePairs read_score_pairs(const std::string& a, const std::string& b, const BlockChoice& choice);
 
-/// By documents or by blocks of tokens.
+/// Compares by documents or by blocks of tokens.
 Comparison compare(const ScorePairs& pairs, const BlockChoice& choice, double confidence);
 
-/// The record of a comparison: tokens, blocks, method, losses, perplexities, difference, interval,
-/// p.
+/// Returns the report of a comparison: tokens, blocks, method, losses, perplexities, difference,
+/// interval, p.
 core::OrderedJson figures(const Comparison& found, const ScorePairs& pairs,
                           const BlockChoice& choice);
 

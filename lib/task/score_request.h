@@ -1,15 +1,14 @@
 #pragma once
-// What `score` is asked: texts, continuations of contexts, choices. One request a line.
+// Reads the requests of `score`: texts, continuations of contexts, choices. Each line is one
+// request:
 //
-//   a line of text, or a JSON object that is one of
+//   a line of text, or a JSON object of one of these forms
 //   {"id"?, "text"}
 //   {"id"?, "context", "continuation"}
-//   {"id"?, "context", "choices": [...], "gold"?}      gold: the number of the right one, from 0
+//   {"id"?, "context", "choices": [...], "gold"?}      gold: index of the correct choice, from 0
 //
-// "messages", a conversation, may stand in the place of "context"; "special", true or false, says
-// of a line whether texts of special tokens are these tokens.
-//
-// Other members are passed over.
+// "messages", a conversation, may replace "context". "special", true or false, says for a line
+// whether texts of special tokens are encoded as these tokens. Other members are ignored.
 
 #include <cstddef>
 #include <deque>
@@ -22,41 +21,43 @@
 
 namespace task {
 
+/// A ScoreRequest is one parsed line.
 struct ScoreRequest {
   enum class Kind { text, continuation, choices };
   std::string origin;             ///< file:line, for messages
-  std::optional<std::string> id;  ///< JSON, as it was given
+  std::optional<std::string> id;  ///< JSON, unchanged
   Kind kind = Kind::text;
   std::string text;                        ///< the text, or the context
-  std::vector<std::string> continuations;  ///< one, or the choices
+  std::vector<std::string> continuations;  ///< one continuation, or the choices
   std::optional<std::size_t> gold;
-  std::optional<std::string> messages;  ///< JSON, as it was given: the context is made of them
+  std::optional<std::string> messages;  ///< JSON, unchanged; the context is made from it
   std::optional<bool> special;
-  std::string error;  ///< why it is no request: a sentence that names the origin; else empty
+  /// Why the line is invalid, a sentence that names the origin; else empty.
+  std::string error;
 };
 
-/// A line without its newline. What is wrong with it stands in `error`, its id is kept where it has
-/// one.
+/// Parses a line without its newline. Reports an invalid line in `error` and keeps its id, if it
+/// has one.
 ScoreRequest parse_score_request(const std::string& line, bool jsonl, const std::string& origin);
 
-/// Requests out of files, one after the other; each as soon as its line is there. Not thread safe.
+/// A ScoreRequestReader reads requests from files in sequence, each as soon as its line is
+/// available. Not thread safe.
 class ScoreRequestReader {
  public:
-  /// `format`: lines, jsonl (empty lines are passed over), or auto: jsonl where a file's first line
-  /// that is not empty begins with {. Files may be compressed. Lines of text that are not UTF-8 are
-  /// errors. Throws Error{no_input} for the first
-  /// file, next() for the others.
+  /// `format` is lines, jsonl (empty lines are skipped) or auto, which means jsonl if the first
+  /// non-empty line of a file begins with {. Files may be compressed. A line of text that is not
+  /// UTF-8 is an error. Throws Error{no_input} for the first file; next() throws it for the others.
   ScoreRequestReader(std::vector<std::string> paths, std::string format);
 
-  /// Nothing at the end. Throws Error{bad_data} for a line longer than 64 MiB and for a file that
-  /// is named as JSON lines are but does not begin so, and as
+  /// Returns the next request, or nothing at the end. Throws Error{bad_data} for a line longer than
+  /// 64 MiB and for a file whose name but not whose content says JSON lines; throws as
   /// shard::open_unpacked() does.
   std::optional<ScoreRequest> next();
-  /// Lines of text need not be UTF-8.
+  /// Accepts lines of text that are not UTF-8.
   void take_any_bytes() { any_bytes_ = true; }
-  /// Whether the files are all there already: no pipe, no terminal.
+  /// Returns true if no file is a pipe or a terminal, so that all lines are already present.
   bool regular() const { return regular_; }
-  /// Of all lines so far.
+  /// Returns the digest of all lines so far.
   core::Digest digest() const { return hasher_.digest(); }
 
  private:
@@ -67,8 +68,9 @@ class ScoreRequestReader {
   bool regular_ = true, any_bytes_ = false;
   std::size_t opened_ = 0;
   std::optional<core::LineReader> lines_;
-  std::optional<bool> jsonl_;         // of this file, once it is known
-  std::deque<ScoreRequest> waiting_;  // empty lines before that: requests if it is text
+  std::optional<bool> jsonl_;  // of this file, once determined
+  // Leading empty lines, which are requests if the file is text.
+  std::deque<ScoreRequest> waiting_;
   core::Hasher hasher_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Stories out of what a language model wrote: what follows the story is cut, what is no plain story
-// is dropped (after Zhang et al. 2024, section 5: BabiStories).
+// Extracts stories from the output of a language model: cuts what follows the story and drops what
+// is not a plain story (after Zhang et al. 2024, section 5: BabiStories).
 
 #include <cstdint>
 #include <functional>
@@ -16,55 +16,56 @@
 
 namespace task {
 
-/// What became of one text.
+/// A CleanStory is the result for one text.
 struct CleanStory {
-  std::string text;     ///< empty if it was dropped
-  std::string dropped;  ///< why, or empty: "url", "character (", "empty", "short"
-  std::string cut;  ///< what it was cut at, in lower case, or empty: "moral:", "the end", "user 1:"
+  std::string text;     ///< empty if the text was dropped
+  std::string dropped;  ///< the reason, or empty: "url", "character (", "empty", "short"
+  /// The marker it was cut at, in lower case, or empty: "moral:", "the end", "user 1:".
+  std::string cut;
 };
 
-/// What a text answers.
+/// A StoryQuestion is what a text answers.
 struct StoryQuestion {
-  std::string prompt = {};   ///< cut off the front of a text that repeats it
+  std::string prompt = {};   ///< removed from the start of a text that repeats it
   std::string opening = {};  ///< put before a text that does not repeat it
 };
 
-/// Cuts `text` at the first marker that begins a line or a sentence ("Moral:", "The end", "User
-/// 2:"), makes one space of blank lines and other white space, and drops texts with addresses or
-/// with characters of markup, and those of fewer than `least_words` words. An opening stands
-/// before the text in all of this; a text of nothing but white space stays empty.
+/// Cleans one text. Cuts it at the first marker that begins a line or a sentence ("Moral:", "The
+/// end", "User 2:"), replaces each run of white space by one space, and drops a text with an
+/// address, a markup character, or fewer than `least_words` words. All rules apply to the text with
+/// its opening, except that a text of only white space stays empty.
 CleanStory clean_story(std::string_view text, const StoryQuestion& question,
                        std::int64_t least_words);
 
-/// Figures of a collection of stories.
+/// A StoryTally counts the stories of a collection.
 struct StoryTally {
   std::uint64_t read = 0, kept = 0;
-  std::uint64_t words = 0, characters = 0;  ///< of the kept; characters of UTF-8
+  std::uint64_t words = 0, characters = 0;  ///< of the stories kept; characters of UTF-8
   std::map<std::string, std::uint64_t> dropped, cut;
   void add(const CleanStory& story);
 
-  /// read, kept, words, characters, words_per_story, characters_per_story, dropped, cut.
+  /// Returns read, kept, words, characters, words_per_story, characters_per_story, dropped, cut.
   core::OrderedJson figures() const;
-  std::vector<std::string> lines() const;  ///< the same for the eye
+  std::vector<std::string> lines() const;  ///< returns the figures as readable lines
 };
 
-/// How stories lie in a file, and which are kept, as options say it.
+/// A StoryFile holds the options of a file's format and of the selection.
 struct StoryFile {
   std::string format = "jsonl";  ///< jsonl, openai (the answers to a batch), text
   std::string field = "story", prompt_field = "prompt";
-  std::string opening_field;                ///< jsonl; empty: stories begin by themselves
-  std::string requests;                     ///< openai: the batch file; empty: the same
+  std::string opening_field;  ///< jsonl; empty: stories have no separate opening
+  std::string requests;       ///< openai: the batch file; empty: stories have no separate opening
   std::string separator = "<|endoftext|>";  ///< text: between stories
   std::int64_t least_words = 20;
   void fields(core::FieldList& f);
 
-  /// Throws Error{usage} for a text without a separator, and for what another format has.
+  /// Throws Error{usage} for a text format without a separator and for options of another format.
   void check() const;
 };
 
-/// Gives each story of `source`, cleaned, to `take`; empty lines and pieces are passed over.
-/// `openings` are those of the requests, for openai. Throws Error{bad_data} naming file and line
-/// for what is not of the format, has no opening_field or answers none of the requests.
+/// Cleans each story of `source` and passes it to `take`; skips empty lines and pieces. `openings`
+/// are those of the requests, for openai. Throws Error{bad_data}, naming file and line, for a line
+/// of another format, a missing opening_field, and an answer without a request.
 void clean_stories(core::ByteSource& source, const StoryFile& file, const AnswerOpenings& openings,
                    const std::function<void(const CleanStory&)>& take);
 

@@ -1,11 +1,12 @@
 #pragma once
-// What stands in no plain story.
+// Lists characters that do not occur in a plain story.
 
 #include <string_view>
 
 namespace task {
 
-/// Characters of markup: a story with one of them is dropped, an opening ends before its word.
+/// Markup characters. A story with one of them is dropped; an opening ends before the word that has
+/// one.
 inline constexpr std::string_view kStoryMarkup = "[]{}()*#<>%^/@+\\|=_~`$&";
 
 }  // namespace task

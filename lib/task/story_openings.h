@@ -1,5 +1,5 @@
 #pragma once
-// Beginnings of lines, to be drawn from.
+// Holds the beginnings of lines, from which openings are drawn.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace task {
 
-/// Of "One cold day": "One", "One cold" and "One cold day". They share the line's text, and take 8
-/// bytes each beside it.
+/// StoryOpenings holds the beginnings of lines: for "One cold day" these are "One", "One cold" and
+/// "One cold day". They share the line's text and take 8 bytes each in addition.
 class StoryOpenings {
  public:
   StoryOpenings() = default;
-  /// Of each line, whose words each have one space behind them, the beginnings that none before it
-  /// has, the shortest first. At most 2^32 lines, of less than 4 GiB.
+  /// Adds the beginnings of each line, shortest first, without those of earlier lines. Each word of
+  /// a line is followed by one space. At most 2^32 lines, each shorter than 4 GiB.
   explicit StoryOpenings(std::vector<std::string> lines);
 
   bool empty() const { return beginnings_.empty(); }
   std::size_t size() const { return beginnings_.size(); }
-  /// Without the last space. A view into this.
+  /// Returns a view of a beginning without its last space.
   std::string_view operator[](std::size_t i) const {
     return std::string_view(lines_[beginnings_[i].line]).substr(0, beginnings_[i].bytes);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// What gen-babistories-prompts asks: options, and a line for each prompt or list.
+// Writes the questions of gen-babistories-prompts according to options.
 
 #include <cstdint>
 #include <string>
@@ -10,6 +10,7 @@
 
 namespace task {
 
+/// StoryQuestionOptions says what is asked and how it is written.
 struct StoryQuestionOptions {
   std::int64_t n = 1000, first = 0;
   std::string ask = "story", words, names, openings, opening_in = "instruction", form = "json";
@@ -17,16 +18,16 @@ struct StoryQuestionOptions {
   double temperature = 1;
   std::int64_t max_tokens = 512;
   void fields(core::FieldList& f);
-  /// Throws Error{usage} for options that do not go together.
+  /// Throws Error{usage} for options that cannot be combined.
   void check() const;
 };
 
-/// The parts that stories are made of: the lists that the options name, else this project's own.
-/// Lists may be compressed. Throws as what reads them does.
+/// Returns the parts of stories: the lists that the options name, else our own. Lists may be
+/// compressed. Throws as the functions that read them do.
 StoryParts story_parts(const StoryQuestionOptions& options);
 
-/// Question `number` of a seed as the options have it, without a newline: JSON with its parts, the
-/// text alone, or a request of a chat-completion batch.
+/// Returns question `number` of a seed, without a newline: JSON with its parts, only the text, or a
+/// request of a chat-completion batch.
 std::string story_question(const StoryQuestionOptions& options, const StoryParts& parts,
                            std::int64_t seed, std::int64_t number);
 

@@ -1,5 +1,5 @@
 #pragma once
-// A batch of chat completions: its requests, and what the answers go on from.
+// Writes the requests of a batch of chat completions, and reads the openings of their answers.
 
 #include <cstdint>
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace task {
 
-/// A line of a batch file. `begun`: what the answer begins with, the last message and the
-/// assistant's; empty: it begins by itself.
+/// A StoryRequest is a line of a batch file. `begun` is the beginning of the answer, which is the
+/// last message and has the assistant's role; empty: the answer has none.
 struct StoryRequest {
   std::string id, model, instruction, begun;
   double temperature = 1;
@@ -21,30 +21,31 @@ struct StoryRequest {
   core::OrderedJson json() const;
 };
 
-/// The openings of answers, by custom_id: a request whose last message is the assistant's is
-/// answered by what follows that message. Holds 24 bytes a request, and each opening once.
+/// AnswerOpenings maps the custom_id of each request to the opening of its answer: if the last
+/// message of a request is the assistant's, the answer continues it. Takes 24 bytes per request,
+/// and each distinct opening once.
 class AnswerOpenings {
  public:
-  /// Of no requests: no answer has an opening.
+  /// Represents a file without requests: no answer has an opening.
   AnswerOpenings() = default;
-  /// Of a batch file. Throws Error{bad_data} naming file and line for what is no request, or the
-  /// file for one custom_id with two openings.
+  /// Reads a batch file. Throws Error{bad_data}, naming file and line for an invalid request, or
+  /// the file for a custom_id with two openings.
   explicit AnswerOpenings(core::ByteSource& requests);
   AnswerOpenings(const AnswerOpenings&) = delete;
   AnswerOpenings& operator=(const AnswerOpenings&) = delete;
 
-  /// Empty if the answer, a line of the server's, begins by itself. Throws Error{bad_data} that
-  /// begins with `origin` where none of the requests has its custom_id.
+  /// Returns the opening of an answer, a line of the server's output; empty if it has none. Throws
+  /// Error{bad_data}, with `origin` in front, if no request has its custom_id.
   const std::string& of(const core::Json& answer, const std::string& origin) const;
 
  private:
   struct Request {
     core::Digest id;
-    const std::string* opening;  // in distinct_
+    const std::string* opening;  // points into distinct_
   };
   void sort();
 
-  std::string file_;  // empty: of no requests
+  std::string file_;  // empty: no requests
   std::unordered_set<std::string> distinct_;
   std::vector<Request> requests_;  // by id
 };

@@ -1,13 +1,13 @@
 #pragma once
-// Student's t distribution, for intervals and tests of means.
+// Computes Student's t distribution, for intervals and tests of means.
 
 namespace task {
 
-/// The probability that |T| is at least |t|, for T with `freedom` degrees of freedom (above 0, not
-/// necessarily whole).
+/// Returns the probability that |T| >= |t|, for T with `freedom` > 0 degrees of freedom, which may
+/// be fractional.
 double t_two_sided(double t, double freedom);
 
-/// The t that |T| stays below with probability `confidence`, which is above 0 and below 1.
+/// Returns the t with P(|T| < t) = `confidence`, where 0 < confidence < 1.
 double t_quantile(double confidence, double freedom);
 
 }  // namespace task

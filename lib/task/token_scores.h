@@ -1,13 +1,13 @@
 #pragma once
-// The per-token file of eval-ppl: one line a scored token, for people, plots and compare-ppl.
+// Reads and writes the per-token file of eval-ppl, which has one line per scored token, for people,
+// plots and compare-ppl.
 //
-//   position document token text head joint SOURCE... nats   (tab-separated, with a heading;
-//   sources
-//   as who writes it names them: memory cache stores ngrams with)
+//   position document token text head joint SOURCE... nats   (tab-separated, with a header line;
+//   the writer names the sources: memory cache stores ngrams with)
 //
-// position: the token's element offset in the data; text: what it prints, with \t, \n, \r, \\ and
-// \xHH for bytes that are no printable ASCII or UTF-8; the others are -log p in nats by each source
-// and by the mixture of them: inf where p is 0, "-" where a source is not used or sees nothing.
+// position is the token's element offset in the data. text is the token's text, with \t, \n, \r, \\
+// and \xHH for bytes that are not printable ASCII or UTF-8. The other columns are -log p in nats by
+// each source and by their mixture: inf if p is 0, "-" if a source is unused or has no entries yet.
 
 #include <cstdint>
 #include <memory>
@@ -19,6 +19,7 @@
 
 namespace task {
 
+/// A TokenScore is one line.
 struct TokenScore {
   std::uint64_t position = 0, document = 0;
   std::uint32_t token = 0;
@@ -28,13 +29,14 @@ struct TokenScore {
   double nats = 0;
 };
 
-/// Bytes as they stand in the column "text": never a tab or a newline.
+/// Escapes bytes for the column "text"; the result has no tab and no newline.
 std::string escape_text(std::string_view bytes);
 
-/// Writes heading and lines.
+/// A TokenScoreWriter writes the header line and the lines.
 class TokenScoreWriter {
  public:
-  /// The sink must outlive it. `sources`: names of TokenScore::sources.
+  /// Writes the header line. The sink must outlive the writer. `sources` are the names of
+  /// TokenScore::sources.
   explicit TokenScoreWriter(core::ByteSink& sink, const std::vector<std::string>& sources = {});
   void write(const TokenScore& score);
 
@@ -43,13 +45,13 @@ class TokenScoreWriter {
   std::string line_;
 };
 
-/// Reads lines one by one. Columns are found by their names; only position, document, token and
-/// nats are needed. Throws Error{bad_data} naming file and line.
+/// A TokenScoreReader reads lines one at a time and finds columns by name; it needs only position,
+/// document, token and nats. Throws Error{bad_data}, naming file and line.
 class TokenScoreReader {
  public:
-  /// The source must outlive it.
+  /// Reads the header line. The source must outlive the reader.
   explicit TokenScoreReader(core::ByteSource& source);
-  /// False at the end. Fills position, document, token and nats.
+  /// Reads the next line into position, document, token and nats; returns false at the end.
   bool next(TokenScore& score);
   std::uint64_t line() const { return line_number_; }
   const std::string& name() const { return source_.name(); }

@@ -1,11 +1,11 @@
 #pragma once
-// Which bytes words are made of.
+// Defines the bytes that form words.
 
 #include <cctype>
 
 namespace task {
 
-/// True for a byte of a letter or a digit of ASCII, or of any character beyond it.
+/// Returns true for the byte of an ASCII letter or digit, and of any character beyond ASCII.
 inline bool is_of_word(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return std::isalnum(byte) != 0 || byte >= 0x80U;
