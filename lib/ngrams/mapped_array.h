@@ -1,5 +1,6 @@
 #pragma once
-// Arrays of an index: .npy files of one dimension, written whole or not at all, read by mapping.
+// Reads and writes the arrays of an index: one-dimensional .npy files, written through core::Output
+// and read by mapping.
 
 #include <cstdint>
 #include <span>
@@ -12,20 +13,21 @@
 
 namespace ngrams {
 
-/// Elements of a file.
+/// A MappedArray is the elements of a file.
 class MappedArray {
  public:
-  /// Throws Error{no_input}, and Error{bad_data} unless it has `elements` of this type and no more.
+  /// Maps a file. Throws Error{no_input}, and Error{bad_data} unless it has exactly `elements`
+  /// elements of this type.
   MappedArray(const std::string& path, std::string_view descr, std::uint64_t elements);
 
   std::span<const std::byte> bytes() const { return file_.bytes().subspan(offset_); }
-  /// T is of the size of descr.
+  /// Returns the elements; the size of T is that of descr.
   template <class T>
   std::span<const T> values() const {
     return {reinterpret_cast<const T*>(bytes().data()), bytes().size() / sizeof(T)};
   }
   const std::string& name() const { return file_.name(); }
-  /// Throws Error{bad_data} unless the elements have this XXH3-128 (hex).
+  /// Throws Error{bad_data} unless the elements have this XXH3-128 (hexadecimal).
   void expect(const std::string& hash) const;
 
  private:
@@ -33,7 +35,7 @@ class MappedArray {
   std::size_t offset_ = 0;
 };
 
-/// Writes one, front to back.
+/// An ArrayWriter writes a file front to back.
 class ArrayWriter {
  public:
   ArrayWriter(const std::string& path, std::string_view descr, std::uint64_t elements);
@@ -42,7 +44,7 @@ class ArrayWriter {
   void write(std::span<const T> elements) {
     write(std::as_bytes(elements));
   }
-  /// The file has its name from here on. Returns the XXH3-128 of the elements, hex.
+  /// Completes the file under its name and returns the XXH3-128 of the elements in hexadecimal.
   std::string commit();
 
  private:
@@ -50,7 +52,8 @@ class ArrayWriter {
   core::Hasher hash_;
 };
 
-/// NumPy's name of the narrowest type of [0, types): |u1, <u2 or <u4; and its bytes.
+/// Returns NumPy's name of the narrowest type for [0, types): |u1, <u2 or <u4. bytes_of() returns
+/// its size.
 std::string_view descr_of(std::uint64_t types);
 std::size_t bytes_of(std::string_view descr);
 

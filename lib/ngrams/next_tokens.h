@@ -1,5 +1,5 @@
 #pragma once
-// The tokens that follow a match, with their counts: a distribution over the vocabulary.
+// Counts the tokens that follow a match: a distribution over the vocabulary.
 
 #include <cstdint>
 #include <memory>
@@ -10,19 +10,20 @@
 
 namespace ngrams {
 
+/// A TokenCount is a token and how often it follows.
 struct TokenCount {
   std::uint32_t token = 0;
   std::uint64_t count = 0;
   bool operator==(const TokenCount&) const = default;
 };
 
-/// Keeps what frequent contexts gave, within a bound. Not thread safe.
+/// A NextTokens caches the results for frequent contexts, within a bound. Not thread safe.
 class NextTokens {
  public:
-  /// `most_kept`: counts that are kept at most, 16 bytes each.
+  /// `most_kept` is the maximum number of cached counts, 16 bytes each.
   explicit NextTokens(std::shared_ptr<const Index> index, std::size_t most_kept = 4 << 20);
 
-  /// Ascending by token, none of them 0; valid until the next call.
+  /// Returns the counts of a match, ascending by token, without zeros; valid until the next call.
   const std::vector<TokenCount>& of(const Match& match);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Where a text stands in indices of n-grams.
+// Finds the occurrences of a text in n-gram indices.
 
 #include <cstdint>
 #include <memory>
@@ -13,14 +13,15 @@
 
 namespace ngrams {
 
-/// The indices that are looked into.
+/// IndexOptions lists the indices to search.
 struct IndexOptions {
   std::vector<std::string> folders;
   void fields(core::FieldList& f);
-  /// Throws Error{usage} if there are none, and as Index does.
+  /// Opens the indices. Throws Error{usage} if there are none, and as Index does.
   std::shared_ptr<const Index> open() const;
 };
 
+/// FindOptions says which texts to find.
 struct FindOptions {
   std::vector<std::string> texts;
   IndexOptions index;
@@ -29,17 +30,18 @@ struct FindOptions {
   void fields(core::FieldList& f);
 };
 
-/// What an index says in words where it has a tokenizer, in ids where it has none.
+/// An IndexText converts tokens to text with an index's tokenizer, or to ids without one.
 class IndexText : public text::TextOrIds {
  public:
   explicit IndexText(const Index& index);
 };
 
-/// A text, how often it stands in the index, and some of the places.
+/// A Finding is a text, its number of occurrences, and some of their positions.
 struct Finding {
   core::OrderedJson report;               ///< {"text", "tokens", "count"}
   std::vector<core::OrderedJson> places;  ///< {"ngrams", "document", "offset", "before", "after"}
 };
+/// Finds the texts of the options.
 std::vector<Finding> find(const Index& index, const FindOptions& options);
 
 }  // namespace ngrams

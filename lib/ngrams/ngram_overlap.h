@@ -1,5 +1,5 @@
 #pragma once
-// What of a text stands in indices of n-grams too: a report of contamination.
+// Reports which spans of a text also occur in n-gram indices, to detect contamination.
 
 #include <cstdint>
 #include <functional>
@@ -16,6 +16,7 @@
 
 namespace ngrams {
 
+/// OverlapOptions says which texts to compare with which indices.
 struct OverlapOptions {
   std::vector<std::string> files;
   IndexOptions index;
@@ -24,35 +25,36 @@ struct OverlapOptions {
   void fields(core::FieldList& f);
 };
 
-/// Tokens [begin, end) of a document that stand in the index one after the other, while neither
-/// those with the token before nor those with the token behind do.
+/// A Span is a maximal range of tokens [begin, end) of a document that occurs in the index: the
+/// range extended by one token on either side does not occur.
 struct Span {
   std::uint64_t begin = 0, end = 0;
   Match match;
 };
-/// Those of `at_least` tokens or more, ascending; they may overlap each other.
+/// Returns the spans of at least `at_least` tokens, ascending; they may overlap.
 std::vector<Span> spans_of(const std::shared_ptr<const Index>& index,
                            std::span<const std::uint32_t> document, std::uint64_t at_least);
 
-/// Of a document, or of all.
+/// Overlap holds the counts for a document, or for all.
 struct Overlap {
-  std::uint64_t documents = 0;  ///< with a span
+  std::uint64_t documents = 0;  ///< number of documents with a span
   std::uint64_t tokens = 0;
-  std::uint64_t known = 0;  ///< tokens that are in a span
+  std::uint64_t known = 0;  ///< number of tokens inside spans
   std::uint64_t spans = 0, longest = 0;
 };
 
+/// OverlapReport is the report of overlap().
 struct OverlapReport {
   /// {"documents", "with_spans", "tokens", "known", "share", "spans", "longest"}.
   core::OrderedJson all;
-  /// Of each document with a span {"document", "tokens", "known", "share", "spans", "longest"}; or
-  /// of each span {"document", "offset", "tokens", "count", "text", "ngrams", "there",
-  /// "there_offset"}: the first place where it stands.
+  /// One row per document with a span: {"document", "tokens", "known", "share", "spans",
+  /// "longest"}; or one row per span: {"document", "offset", "tokens", "count", "text", "ngrams",
+  /// "there", "there_offset"}, where the last three are the span's first occurrence in the index.
   std::vector<core::OrderedJson> rows;
 };
 
-/// Data of kind tokens with the index's tokenizer. `progress` is told tokens so far. Throws
-/// Error{bad_data} for other data.
+/// Compares data of kind tokens, made with the index's tokenizer. `progress` receives the number of
+/// tokens so far. Throws Error{bad_data} for other data.
 OverlapReport overlap(const std::shared_ptr<const Index>& index, const shard::Dataset& data,
                       const OverlapOptions& options, std::int64_t jobs,
                       const std::function<void(std::uint64_t)>& progress = {});

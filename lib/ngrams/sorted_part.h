@@ -1,5 +1,5 @@
 #pragma once
-// One part of an index, mapped: a text, and its suffixes in order.
+// Maps one part of an index: a text and its sorted suffixes.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace ngrams {
 
-/// Ranks [begin, end) among the suffixes of a part: those that begin alike.
+/// Ranks is a range [begin, end) of ranks in a part's sorted suffixes: the suffixes with a common
+/// prefix.
 struct Ranks {
   std::uint64_t begin = 0, end = 0;
   std::uint64_t size() const { return end - begin; }
@@ -20,16 +21,18 @@ struct Ranks {
   bool operator==(const Ranks&) const = default;
 };
 
-/// Thread safe. Where its bytes are damaged answers are wrong, but every place is inside the text.
+/// A SortedPart is one mapped part. Corrupt bytes can give wrong answers, but never access outside
+/// the text. Thread safe.
 class SortedPart {
  public:
-  /// Throws as MappedArray does, and Error{bad_data} where the counts of first tokens cannot be.
+  /// Maps a part. Throws as MappedArray does, and Error{bad_data} for impossible counts of first
+  /// tokens.
   SortedPart(const std::string& folder, std::size_t number, const PartFacts& facts,
              std::uint64_t vocabulary);
 
   const PartFacts& facts() const { return facts_; }
   std::uint32_t mark() const { return mark_; }
-  /// Of the text; behind it there are marks.
+  /// Returns the token at a position of the text; beyond the end it is the mark.
   std::uint32_t token(std::uint64_t place) const {
     if (place >= text_size_) return mark_;
     switch (width_) {
@@ -42,30 +45,33 @@ class SortedPart {
     }
   }
   std::uint64_t text_size() const { return text_size_; }
-  /// Where the suffix of this rank begins.
+  /// Returns the position at which the suffix of this rank begins.
   std::uint64_t place(std::uint64_t rank) const { return suffixes_[rank]; }
-  /// The token that stands `depth` tokens behind its beginning.
+  /// Returns the token at offset `depth` of the suffix of this rank.
   std::uint32_t token_of(std::uint64_t rank, std::uint64_t depth) const {
     return token(suffixes_[rank] + depth);
   }
 
-  /// All suffixes.
+  /// Returns the ranks of all suffixes.
   Ranks all() const { return {0, suffixes_.size()}; }
-  /// Those that begin with this token.
+  /// Returns the ranks of the suffixes that begin with this token.
   Ranks first(std::uint32_t token) const;
-  /// Those that begin with these tokens.
+  /// Returns the ranks of the suffixes that begin with these tokens.
   Ranks find(std::span<const std::uint32_t> tokens) const;
-  /// Of ranks whose suffixes agree in `depth` tokens, those that go on with this one.
+  /// Returns the subrange of `ranks`, whose suffixes agree in `depth` tokens, in which `token` is
+  /// next.
   Ranks extend(Ranks ranks, std::uint64_t depth, std::uint32_t token) const;
-  /// The end of the run that `begin` is of: ranks that go on alike behind `depth` tokens.
+  /// Returns the end of the run at ranks.begin: the ranks with equal tokens at offset `depth`.
   std::uint64_t run_end(Ranks ranks, std::uint64_t depth) const;
-  /// Of such ranks how many go on within their document.
+  /// Returns how many suffixes of `ranks` continue after `depth` tokens within their document.
   std::uint64_t followers(Ranks ranks, std::uint64_t depth) const;
+  /// Returns true if the first suffix of `ranks` continues after `depth` tokens within its
+  /// document.
   bool goes_on(Ranks ranks, std::uint64_t depth) const {
     return !ranks.empty() && token_of(ranks.begin, depth) != mark_;
   }
 
-  /// Every byte against the hashes. Throws Error{bad_data}.
+  /// Checks every byte against the hashes. Throws Error{bad_data}.
   void verify() const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// A context that grows token by token, and its longest suffix that an index has.
+// Tracks the longest suffix of a growing context that occurs in an index.
 
 #include <cstdint>
 #include <memory>
@@ -10,17 +10,18 @@
 
 namespace ngrams {
 
-/// Not thread safe; a copy goes on by itself.
+/// A SuffixFollower receives the context token by token. Copies are independent. Not thread safe.
 class SuffixFollower {
  public:
-  /// `with_next`: what it looks for stands in the index with a token behind it, in the same
-  /// document; else it only stands there.
+  /// With `with_next`, counts only occurrences that a token of the same document follows; otherwise
+  /// counts all occurrences.
   explicit SuffixFollower(std::shared_ptr<const Index> index, bool with_next = true);
 
   void push(std::uint32_t token);
   void clear();
-  /// The longest suffix of what was pushed that stands in the index: of length 0 where not even the
-  /// last token does. Ranks are empty in parts that have shorter suffixes only.
+  /// Returns the match of the longest suffix of the context that occurs in the index; its length is
+  /// 0 if even the last token does not occur. Ranks are empty in parts that have only shorter
+  /// suffixes.
   Match match() const;
   std::uint64_t length() const;
   const Index& index() const { return *index_; }
@@ -34,8 +35,8 @@ class SuffixFollower {
   State longest(const SortedPart& part, std::uint64_t most) const;
   std::shared_ptr<const Index> index_;
   bool with_next_;
-  std::vector<State> states_;          // of each part, its own longest
-  std::vector<std::uint32_t> recent_;  // the context's end, longer than any of them
+  std::vector<State> states_;          // the longest suffix in each part
+  std::vector<std::uint32_t> recent_;  // end of the context, longer than any suffix
 };
 
 }  // namespace ngrams

@@ -1,6 +1,6 @@
 #pragma once
-// The suffixes of a text of tokens in order: libdivsufsort on the bytes of the tokens, the highest
-// first, so that bytes compare as tokens do.
+// Sorts the suffixes of a text of tokens by libdivsufsort on the bytes of the tokens, most
+// significant byte first, so that bytes compare as tokens do.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace ngrams {
 
-/// Bytes that a token of [0, types) takes there: 1 to 4.
+/// Returns the bytes per token for tokens of [0, types): 1 to 4.
 std::size_t sort_width(std::uint64_t types);
-/// Bytes of memory for each token of the text that sort_suffixes() needs beside the text's own.
+/// Returns the memory in bytes per token that sort_suffixes() needs besides the text.
 std::size_t sort_bytes_per_token(std::uint64_t types);
-/// The longest text that can be sorted, in tokens.
+/// Returns the longest text, in tokens, that can be sorted.
 std::uint64_t most_sorted(std::uint64_t types);
 
-/// Puts a token behind a text for sort_suffixes().
+/// Appends a token to a text for sort_suffixes().
 inline void put_token(std::vector<std::byte>& text, std::uint32_t token, std::size_t width) {
   for (std::size_t i = width; i-- > 0;) text.push_back(static_cast<std::byte>(token >> (8 * i)));
 }
-/// The token at a place of such a text.
+/// Returns the token at a position of such a text.
 inline std::uint32_t token_at(std::span<const std::byte> text, std::size_t place,
                               std::size_t width) {
   std::uint32_t token = 0;
@@ -29,8 +29,8 @@ inline std::uint32_t token_at(std::span<const std::byte> text, std::size_t place
   return token;
 }
 
-/// Places [0, own) of the text (as put_token() makes it) at which no token `mark` stands, ascending
-/// by what the text has from there to its end. Throws Error{out_of_memory}.
+/// Returns the positions [0, own) of the text (made by put_token()) whose token is not `mark`,
+/// sorted by the suffixes that begin there. Throws Error{out_of_memory}.
 std::vector<std::uint32_t> sort_suffixes(std::span<const std::byte> text, std::size_t width,
                                          std::uint64_t own, std::uint32_t mark);
 

@@ -1,5 +1,5 @@
 #pragma once
-// English text as search engines see it: what Lucene's English analysis makes of it.
+// Analyses English text as Lucene's English analysis does.
 
 #include <cstdint>
 #include <deque>
@@ -13,14 +13,15 @@ struct sb_stemmer;
 
 namespace passages {
 
-/// Cuts a text into words, drops a possessive 's, makes them lower case, drops Lucene's English
-/// stop words, and stems the rest (Porter 1980, by libstemmer; words of one or two characters
-/// stay).
+/// An Analyzer splits a text into words, removes a possessive 's, converts to lower case, removes
+/// Lucene's English stop words, and stems the rest (Porter 1980, by libstemmer; words of one or two
+/// characters are unchanged).
 ///
-/// Words follow Unicode's annex 29 as far as it matters here: runs of letters, numbers, combining
-/// marks and underscores with a letter or number in them; one of ' . (letters: also :, numbers:
-/// also , ;) between two letters or two numbers does not end a word; each ideograph and each
-/// hiragana is a word. Bytes that are not UTF-8 end a word. Not thread safe.
+/// Word boundaries follow the relevant part of Unicode's annex 29. A word is a run of letters,
+/// numbers, combining marks and underscores that contains a letter or number. One of ' . (for
+/// letters also :, for numbers also , ;) between two letters or two numbers does not end a word.
+/// Each ideograph and each hiragana is a word. A byte that is not UTF-8 ends a word. Not thread
+/// safe.
 class Analyzer {
  public:
   Analyzer();
@@ -28,9 +29,10 @@ class Analyzer {
   Analyzer(const Analyzer&) = delete;
   Analyzer& operator=(const Analyzer&) = delete;
 
-  /// Appends the number of each term of `text`, in order. Terms are numbered as they appear.
+  /// Appends the numbers of the terms of `text`, in order. Terms are numbered in order of
+  /// appearance.
   void analyze(std::string_view text, std::vector<std::uint32_t>& terms);
-  /// Terms seen so far.
+  /// Returns the number of distinct terms so far.
   std::size_t size() const { return terms_.size(); }
   const std::string& term(std::uint32_t number) const { return terms_[number]; }
 
@@ -40,14 +42,15 @@ class Analyzer {
 
   std::unique_ptr<sb_stemmer, void (*)(sb_stemmer*)> stemmer_;
   std::deque<std::string> terms_;
-  std::unordered_map<std::string_view, std::uint32_t> numbers_;  // of terms_
+  std::unordered_map<std::string_view, std::uint32_t> numbers_;  // number of each string in terms_
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view word) const {
       return std::hash<std::string_view>()(word);
     }
   };
-  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> words_;  // seen lately
+  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> words_;  // cache of recent
+                                                                                 // words
   std::string lower_;
 };
 

@@ -1,12 +1,12 @@
 #pragma once
-// Arrays of one file, read by mapping. Numbers are little-endian.
+// A file of several arrays, which is read by mapping. Numbers are little-endian.
 //
 //   8 bytes    the name of the format
 //   u32        its version; zeros up to byte 64
-//   arrays     each from a multiple of 64 bytes on, zeros between
-//   JSON       what the format says, "arrays" ([{name, offset, bytes, hash}, ...], XXH3-128) and
+//   arrays     each aligned to 64 bytes, with zeros between
+//   JSON       the format's facts, "arrays" ([{name, offset, bytes, hash}, ...], XXH3-128) and
 //              "hash", that of the object without it
-//   u64        bytes of the JSON
+//   u64        length of the JSON in bytes
 //   8 bytes    the name again
 
 #include <cstdint>
@@ -21,32 +21,32 @@
 
 namespace passages {
 
-/// What the bytes say they are.
+/// A PackFormat identifies the format of the file.
 struct PackFormat {
   std::string_view name;  ///< 8 characters
   std::uint32_t version;
   std::string what;  ///< for messages: "an index of passages"
 };
 
-/// Written front to back; the sink is not committed.
+/// A PackWriter writes the file front to back; it does not commit the sink.
 class PackWriter {
  public:
   PackWriter(core::ByteSink& out, const PackFormat& format);
 
-  /// An array in pieces; the next begin() ends it.
+  /// Starts an array that write() fills in pieces; the next begin() ends it.
   void begin(std::string name);
   template <class T>
   void write(std::span<const T> elements) {
     put(std::as_bytes(elements));
     hash_.update(std::as_bytes(elements));
   }
-  /// A whole one.
+  /// Writes a whole array.
   template <class T>
   void add(std::string name, std::span<const T> elements) {
     begin(std::move(name));
     write(elements);
   }
-  /// The facts, behind all arrays.
+  /// Ends the file with the facts.
   void finish(core::OrderedJson facts);
 
  private:
@@ -55,26 +55,28 @@ class PackWriter {
   core::ByteSink& out_;
   PackFormat format_;
   core::Hasher hash_;
-  std::string name_;  // of the array that is written; empty: none
+  std::string name_;  // name of the current array; empty: none
   std::uint64_t offset_ = 0, start_ = 0;
   core::OrderedJson arrays_ = core::OrderedJson::array();
 };
 
-/// All that can be told of the bytes alone is checked when it is made: every array has its hash.
+/// A PackReader reads the file. Its constructor makes all checks that need only the bytes,
+/// including the hash of every array.
 class PackReader {
  public:
-  /// `bytes` lie at a multiple of 64 and outlive it. Throws Error{bad_data} naming `name`.
+  /// `bytes` are aligned to 64 bytes and outlive the reader. Throws Error{bad_data}, naming `name`.
   PackReader(std::span<const std::byte> bytes, const PackFormat& format, std::string name);
 
   const core::Json& facts() const { return facts_; }
   const std::string& name() const { return name_; }
-  /// Throws Error{bad_data} if it is not there, or no whole number of elements.
+  /// Returns an array. Throws Error{bad_data} if it is absent or does not hold a whole number of
+  /// elements.
   template <class T>
   std::span<const T> array(const std::string& name) const {
     const auto bytes = bytes_of(name, sizeof(T));
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
-  /// The same; one of `n` elements.
+  /// Returns an array of exactly `n` elements; throws likewise.
   template <class T>
   std::span<const T> array(const std::string& name, std::uint64_t n) const {
     const auto elements = array<T>(name);

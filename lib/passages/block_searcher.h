@@ -1,5 +1,5 @@
 #pragma once
-// The best units of blocks for queries that are lists of terms.
+// Searches blocks of the index for the best units of queries, which are lists of terms.
 
 #include <cstdint>
 #include <limits>
@@ -12,22 +12,24 @@
 
 namespace passages {
 
-/// Who uses it keeps the terms and ranges.
+/// A Bm25Query is one query; the caller keeps the terms and ranges alive.
 struct Bm25Query {
-  std::span<const TermCount> terms;         ///< each below the number of the index's terms
-  std::span<const UnitRange> without = {};  ///< no answer
+  std::span<const TermCount> terms;         ///< each below the number of terms of the index
+  std::span<const UnitRange> without = {};  ///< units that are excluded from the answer
 };
 
-/// Queries share a block of the index while it is in the cache. One a thread.
+/// A BlockSearcher searches a batch of queries in a block of the index while the block is in the
+/// cache. Each thread needs its own.
 class BlockSearcher {
  public:
   static constexpr std::size_t kBatch = 128;
 
-  /// Of each term its idf, and its row in the blocks or TermKinds::kSparse; both must outlive it.
+  /// `idf` holds the idf of each term, and `row` its row in the blocks or TermKinds::kSparse; both
+  /// must outlive the searcher.
   BlockSearcher(std::span<const float> idf, std::span<const std::uint32_t> row, std::uint32_t top);
 
-  /// Puts into `hits`, from first_query on, the best units of each of at most kBatch queries among
-  /// those of the blocks and the hits that are there already.
+  /// Merges into `hits`, from first_query on, the best units of the blocks for each of at most
+  /// kBatch queries.
   void search(std::span<const BlockView> blocks, std::span<const Bm25Query> queries,
               std::uint32_t first_query, Hits& hits);
 
@@ -41,9 +43,9 @@ class BlockSearcher {
     std::vector<DenseTerm> dense;
     std::span<const UnitRange> without;
     std::vector<Hit> best;  // the best so far, in any order
-    float threshold = 0;    // what a score must reach to be among them
+    float threshold = 0;    // the lowest score that enters `best`
   };
-  static constexpr std::size_t kGroup = 8;  // as many queries as have their scores in the cache
+  static constexpr std::size_t kGroup = 8;  // number of queries whose scores fit in the cache
 
   void prepare(Query& query, const Bm25Query& asked, std::span<const Hit> best) const;
   void score(const BlockView& block, std::span<Query> queries);
@@ -54,7 +56,7 @@ class BlockSearcher {
   std::span<const std::uint32_t> row_;
   std::uint32_t top_;
   std::vector<Query> queries_;
-  core::HugeArray<float> scores_;  // (kGroup, BlockView::kUnits)
+  core::HugeArray<float> scores_;  // shape (kGroup, BlockView::kUnits)
   float highest_[kGroup][BlockView::kTiles];
   std::vector<float> order_;
 };

@@ -1,12 +1,12 @@
 #pragma once
-// BM25 of units against units (Robertson et al. 1994) with Lucene's idf:
+// Scores units against units by BM25 (Robertson et al. 1994) with Lucene's idf:
 //
-//   score(q, d) = sum over terms t of q, as often as they stand there, of idf(t) impact(t, d)
+//   score(q, d) = sum over term occurrences t of q of idf(t) impact(t, d)
 //   idf(t)       = ln(1 + (N - n_t + 0.5) / (n_t + 0.5))
 //   impact(t, d) = f / (f + k1 (1 - b + b length(d) / average length))
 //
-// N units, n_t of them with t, f how often t stands in d. Kamphuis et al. 2020 call it "Lucene
-// (accurate)".
+// N is the number of units, n_t the number of units with t, f the frequency of t in d. Kamphuis et
+// al. 2020 call this variant "Lucene (accurate)".
 
 #include <cstdint>
 #include <span>
@@ -20,14 +20,14 @@ struct Bm25Options {
   double k1 = 0.9, b = 0.4;
 };
 
-/// The formula's parts. `lists` must outlive it. Thread safe.
+/// A Bm25 computes the parts of the formula. `lists` must outlive it. Thread safe.
 class Bm25 {
  public:
   Bm25(const TermLists& lists, const Bm25Options& options);
   const TermLists& lists() const { return lists_; }
   float idf(std::uint32_t term) const { return idf_[term]; }
   std::span<const float> idf() const { return idf_; }
-  /// k1 (1 - b + b length / average length) of a unit.
+  /// Returns k1 (1 - b + b length / average length) of a unit.
   float norm(std::uint32_t unit) const {
     return static_cast<float>(base_ + per_term_ * lists_.length(unit));
   }
@@ -35,7 +35,7 @@ class Bm25 {
     const auto f = static_cast<float>(count);
     return f / (f + norm);
   }
-  /// The score by itself, for single pairs.
+  /// Returns the score of a single pair.
   double score(std::uint32_t query, std::uint32_t unit) const;
 
  private:
@@ -44,33 +44,34 @@ class Bm25 {
   std::vector<float> idf_;
 };
 
+/// A Hit is a unit with its score.
 struct Hit {
   std::uint32_t unit;
   float score;
   bool operator==(const Hit&) const = default;
-  /// Higher scores first; of equal ones the lower number.
+  /// Orders hits by descending score; ties are broken by the lower number.
   bool operator<(const Hit& other) const {
     return score != other.score ? score > other.score : unit < other.unit;
   }
 };
 
-/// Units [begin, end).
+/// A UnitRange is the units [begin, end).
 struct UnitRange {
   std::uint32_t begin, end;
 };
 
-/// The best units of each query.
+/// Hits holds the best units of each query.
 class Hits {
  public:
   Hits(std::uint32_t queries, std::uint32_t top)
       : top_(top), count_(queries), hits_(std::size_t{queries} * top) {}
   std::uint32_t queries() const { return static_cast<std::uint32_t>(count_.size()); }
   std::uint32_t top() const { return top_; }
-  /// Best first; fewer than top() where fewer have a score above 0.
+  /// Returns the hits of a query, best first: at most top(), all with scores above 0.
   std::span<const Hit> of(std::uint32_t query) const {
     return {hits_.data() + std::size_t{query} * top_, count_[query]};
   }
-  /// `best` has at most top().
+  /// Sets the hits of a query; `best` has at most top() elements.
   void set(std::uint32_t query, std::span<const Hit> best);
 
  private:

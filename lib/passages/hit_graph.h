@@ -1,5 +1,5 @@
 #pragma once
-// The hits of all units as a graph without directions.
+// Represents the hits of all units as an undirected graph.
 
 #include <cstdint>
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace passages {
 
-/// Unit and hit are neighbours, a unit and itself are not; an edge weighs the mean of the scores of
-/// both directions.
+/// A HitGraph has an edge between each unit and its hits, except itself. The weight of an edge is
+/// the mean of the scores of both directions.
 class HitGraph {
  public:
   struct Edge {
@@ -20,13 +20,13 @@ class HitGraph {
   HitGraph(const Bm25& bm25, const Hits& hits, int jobs);
 
   std::uint32_t units() const { return static_cast<std::uint32_t>(begin_.size() - 1); }
-  /// All edges, the heaviest first; of equal ones the lowest (a, b).
+  /// Returns all edges by descending weight; ties are broken by the lower (a, b).
   const std::vector<Edge>& edges() const { return edges_; }
-  /// The neighbours of a unit, the heaviest edge first; `score` is its weight.
+  /// Returns the neighbours of a unit by descending weight of the edge, which is in `score`.
   std::span<const Hit> neighbours(std::uint32_t unit) const {
     return {neighbours_.data() + begin_[unit], begin_[unit + 1] - begin_[unit]};
   }
-  /// 0 where there is no edge.
+  /// Returns the weight of an edge; 0 if there is none.
   float weight(std::uint32_t a, std::uint32_t b) const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// From a data set to an order of its units: bm25-pack's work.
+// Orders the units of a data set: the work of bm25-pack.
 
 #include <cstdint>
 #include <functional>
@@ -21,12 +21,14 @@
 
 namespace passages {
 
+/// PackOptions says which units are ordered, and how.
 struct PackOptions {
-  std::string unit = "auto";  ///< segment, document, pair; auto: pairs of a shard of pairs, else
-                              ///< segments
+  /// segment, document, pair or auto, which means pairs for a shard of pairs, else segments.
+  std::string unit = "auto";
   std::int64_t segment = 512, top = 20;
   double k1 = 0.9, b = 0.4;
-  bool other_documents = false;   ///< hits are of documents that the unit has no part of
+  /// Excludes hits in documents that the unit overlaps.
+  bool other_documents = false;
   std::string method = "greedy";  ///< greedy, paths (packing.h), random
   std::int64_t buffer_size = std::int64_t{2} << 30;
   void fields(core::FieldList& f);
@@ -34,7 +36,7 @@ struct PackOptions {
   bool searches() const { return method != "random"; }
 };
 
-/// Shards that have text, and the units they are cut into.
+/// PackingData is a data set with text, and its division into units.
 struct PackingData {
   shard::Dataset data;
   PackingUnit unit;
@@ -43,57 +45,62 @@ struct PackingData {
 
   std::uint64_t units() const { return count_units(data, unit); }
 };
-/// Throws Error{bad_data} for data without a tokenizer, units, or other documents where only these
-/// count, Error{usage} for units that they
-/// have not, and as shard::Dataset does.
+/// Opens the data. Throws Error{bad_data} for data without a tokenizer, without units, or with only
+/// one document if only hits in other documents count; Error{usage} for a unit that the data does
+/// not have; and as shard::Dataset does.
 PackingData open_packing(const std::vector<std::string>& files, const PackOptions& options);
 
 using PackProgress = std::function<void(std::uint64_t)>;
 
-/// The units' terms, as list_terms() gives them; within options.buffer_size bytes.
+/// Returns the terms of the units, as list_terms() (packing_units.h) does, within
+/// options.buffer_size bytes.
 TermLists list_terms(const PackingData& in, const PackOptions& options, int jobs,
                      const PackProgress& progress);
-/// A line of terms for each unit, as often as they stand there.
+/// Prints one line per unit with its terms, repeated as they occur.
 void print_terms(const PackingData& in, int jobs, core::ByteSink& out);
 
-/// What a search found, and what it took.
+/// Found is the result of a search and its cost.
 struct Found {
   std::vector<std::uint32_t> queries;
-  Hits hits;                            ///< of the queries, in their order
-  std::uint32_t parts = 1;              ///< of the index
-  double seconds = 0, cpu_seconds = 0;  ///< by the clock; of all threads
+  Hits hits;                ///< in the order of the queries
+  std::uint32_t parts = 1;  ///< number of parts of the index
+  /// Elapsed time, and CPU time of all threads.
+  double seconds = 0, cpu_seconds = 0;
 
-  /// What depends on the clock: queries, seconds, queries_per_s, queries_per_cpu_s.
+  /// Returns the figures that vary between runs: queries, seconds, queries_per_s,
+  /// queries_per_cpu_s.
   core::OrderedJson timings() const;
 };
-/// The units of a part, in their order; where `most` is not 0, so many of all units (or all, where
-/// there are no more), drawn by the seed.
+/// Returns the units of a part, in order. If `most` is not 0, returns `most` units drawn with the
+/// seed (all units, if there are no more).
 std::vector<std::uint32_t> queries_of(std::uint32_t units, const core::Part& part = {},
                                       std::uint64_t most = 0, std::uint64_t seed = 1);
-/// The options.top best units of each of `queries`, of other documents where options say so.
+/// Finds the options.top best units for each of `queries`, only in other documents if the options
+/// say so.
 Found find_hits(const PackingData& in, const Bm25& bm25, const PackOptions& options,
                 std::vector<std::uint32_t> queries, int jobs, const PackProgress& progress);
-/// A line for each hit: query, unit and score with tabs between.
+/// Prints one line per hit: query, unit and score, separated by tabs.
 void print_hits(const Found& found, core::ByteSink& out);
 
-/// An order and what it is worth.
+/// Packed is an order and its quality.
 struct Packed {
   UnitOrder order;
   OrderWorth worth;
   double by_chance = 0;  ///< mean score of neighbours in a random order
 
-  /// NAMEs, terms, links, jumps, bm25_of_neighbours, bm25_in_random_order, fingerprint; without
-  /// links and jumps where nothing was searched.
+  /// Returns units (under the plural of `name`), terms, links, jumps, bm25_of_neighbours,
+  /// bm25_in_random_order, fingerprint; without links and jumps if nothing was searched.
   core::OrderedJson figures(const std::string& name, const Bm25& bm25, bool searched,
                             const core::Digest& fingerprint) const;
-  std::string summary(const std::string& name, bool searched) const;  ///< the same in a line
+  std::string summary(const std::string& name, bool searched) const;  ///< returns the figures in
+                                                                      ///< one line
 };
-/// Orders all units by options.method; `found`: of all of them, null for a random order. Throws
-/// Error{bad_data} where not one is among the hits of another.
+/// Orders all units by options.method. `found` holds the hits of all units; null for a random
+/// order. Throws Error{bad_data} if no unit is among the hits of another.
 Packed pack(const PackingData& in, const Bm25& bm25, const Found* found, const PackOptions& options,
             std::uint64_t seed, int jobs);
 
-/// Writes a shard of kind order to `out`, which is not committed. Returns its fingerprint.
+/// Writes a shard of kind order to `out`, without committing it, and returns its fingerprint.
 core::Digest write_order(const UnitOrder& order, const PackingData& in, const PackOptions& options,
                          std::uint64_t seed, core::ByteSink& out);
 

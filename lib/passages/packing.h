@@ -1,5 +1,5 @@
 #pragma once
-// Orders of units in which neighbours resemble each other: what BM25 batches are slices of.
+// Orders units so that neighbours are similar. BM25 batches are slices of such an order.
 
 #include <cstdint>
 #include <span>
@@ -9,29 +9,31 @@
 
 namespace passages {
 
-/// An order has every unit once. `hits` of all functions: of all units, in their order.
+/// A UnitOrder has every unit once. In all functions, `hits` holds the hits of all units, in order.
 using UnitOrder = std::vector<std::uint32_t>;
 
-/// The units shuffled by the seed.
+/// Shuffles the units with the seed.
 UnitOrder random_order(std::uint32_t units, std::uint64_t seed);
 
-/// The greedy chain of TRIME (Zhong, Lei and Chen 2022, algorithm 1): from a unit go to the best of
-/// its hits that is not used yet; if there is none, to the next unused one in random_order().
+/// Builds the greedy chain of TRIME (Zhong, Lei and Chen 2022, algorithm 1): each unit is followed
+/// by the best of its hits that is not used yet; if there is none, by the next unused unit in
+/// random_order().
 UnitOrder greedy_chain(const Hits& hits, std::uint64_t seed);
 
-/// A cover of the units by paths in the graph of hits, heavy and few. An edge weighs the mean of
-/// its two scores. The heaviest edge that leaves all a path is taken first (a unit has two
-/// neighbours at most, there is no ring); then 2-opt and Or-opt moves along edges as long as one
-/// gains (Bentley 1992 with neighbour lists). Then the paths stand one after the other. The same
-/// whatever `jobs`. Time grows a little faster than the units, memory is about 500 bytes a unit at
-/// 20 hits.
+/// Covers the units by few paths of large weight in the graph of hits, and returns the paths in
+/// sequence. The weight of an edge is the mean of its two scores. The algorithm adds the heaviest
+/// edge that keeps all components paths (a unit has at most two neighbours, and there is no cycle),
+/// then applies 2-opt and Or-opt moves along edges while one improves the weight (Bentley 1992,
+/// with neighbour lists). The result does not depend on `jobs`. Time grows slightly faster than the
+/// number of units; memory is about 500 bytes per unit at 20 hits.
 UnitOrder path_cover(const Bm25& bm25, const Hits& hits, int jobs);
 
-/// What an order is worth.
+/// OrderWorth is the quality of an order.
 struct OrderWorth {
-  std::uint64_t links = 0;  ///< neighbours of which one is among the hits of the other
-  std::uint64_t jumps = 0;  ///< other neighbours
-  double mean_score = 0;    ///< mean over neighbours of Bm25::score(earlier, later)
+  /// Neighbouring pairs in which one unit is a hit of the other.
+  std::uint64_t links = 0;
+  std::uint64_t jumps = 0;  ///< other neighbouring pairs
+  double mean_score = 0;    ///< mean of Bm25::score(earlier, later) over neighbours
 };
 OrderWorth worth_of(const UnitOrder& order, const Bm25& bm25, const Hits& hits);
 

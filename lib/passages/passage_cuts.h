@@ -1,5 +1,5 @@
 #pragma once
-// Documents cut into passages of so many tokens.
+// Splits documents into passages of a fixed number of tokens.
 
 #include <cstdint>
 #include <span>
@@ -7,22 +7,23 @@
 
 namespace passages {
 
-/// Passages are numbered through; none goes across the end of a document, the last of each is
-/// shorter. An empty document has none.
+/// PassageCuts numbers the passages consecutively. No passage crosses the end of a document; the
+/// last passage of a document may be shorter. An empty document has none.
 class PassageCuts {
  public:
   struct Place {
     std::uint64_t document;
-    std::uint64_t begin, end;  ///< elements of all the text
+    std::uint64_t begin, end;  ///< elements of the whole text
   };
 
   PassageCuts() = default;
-  /// `ends`: of documents, ascending, must outlive it. `length` 0: a document is a passage.
+  /// `ends` are the ends of the documents, ascending, and must outlive this object. A `length` of 0
+  /// makes each document one passage.
   PassageCuts(std::span<const std::uint64_t> ends, std::uint64_t length);
   std::uint64_t size() const { return first_.back(); }
-  /// The passage `number`, below size().
+  /// Returns the position of passage `number`, which is below size().
   Place place(std::uint64_t number) const;
-  /// The passages [first, second) of a document.
+  /// Returns the passages [first, second) of a document.
   std::pair<std::uint64_t, std::uint64_t> of(std::uint64_t document) const {
     return {first_[document], first_[document + 1]};
   }
@@ -33,7 +34,7 @@ class PassageCuts {
  private:
   std::span<const std::uint64_t> ends_;
   std::uint64_t length_ = 0;
-  std::vector<std::uint64_t> first_ = {0};  // passage of each document, and the end
+  std::vector<std::uint64_t> first_ = {0};  // first passage of each document, and the end
 };
 
 }  // namespace passages

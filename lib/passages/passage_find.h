@@ -1,5 +1,5 @@
 #pragma once
-// Queries in, passages out: what bm25-search find does.
+// Answers queries with passages: the work of bm25-search find.
 
 #include <cstdint>
 #include <functional>
@@ -12,6 +12,7 @@
 
 namespace passages {
 
+/// FindOptions says which queries to answer from which index.
 struct FindOptions {
   std::vector<std::string> files;
   std::string index;
@@ -20,11 +21,11 @@ struct FindOptions {
   void fields(core::FieldList& f);
 };
 
-/// Answers each line of the files: a JSON line for each hit, best first, with query (from 0), rank
+/// Answers each line of the files with one JSON line per hit, best first: query (from 0), rank
 /// (from 1), score, passage, document, offset (of the passage in its document) and length in
-/// tokens, and text. What is there already is answered together. `written` is called when what was
-/// read has been answered. Throws Error{bad_data} for --ids that are none. Returns the number of
-/// queries.
+/// tokens, and text. Batches the queries that are already available. Calls `written` whenever all
+/// queries read so far are answered. Throws Error{bad_data} for invalid --ids. Returns the number
+/// of queries.
 std::uint64_t find_passages(const PassageIndex& index, const FindOptions& options, int jobs,
                             core::ByteSink& out, const std::function<void(std::uint64_t)>& written);
 

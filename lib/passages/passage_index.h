@@ -1,19 +1,19 @@
 #pragma once
-// An index of a text's passages for BM25, with the text: what bm25-search writes and asks, and what
-// --retrieve reads. A file of arrays (array_pack.h), "TESSBM25", version 1:
+// An index of a text's passages for BM25, which includes the text. bm25-search writes and searches
+// it, and --retrieve reads it. It is a file of arrays (array_pack.h), "TESSBM25", version 1:
 //
-//   tokens       u8, u16 or u32, the narrowest that holds the vocabulary: document after document
-//   documents    u64: for each document the token behind its last
+//   tokens       u8, u16 or u32, the narrowest that holds the vocabulary: all documents in sequence
+//   documents    u64: the end of each document, in tokens
 //   hashes       u64: for each document the low half of XXH3-128 of its tokens as u32
-//   term_bytes   the terms, one behind the other, in the order of their numbers
-//   term_ends    u64: where each of them ends
-//   term_order   u32: the numbers of the terms, by their bytes
-//   idf, row     f32, u32: of each term (bm25.h, TermKinds)
+//   term_bytes   the terms, concatenated in the order of their numbers
+//   term_ends    u64: the end of each term
+//   term_order   u32: the numbers of the terms, sorted by their bytes
+//   idf, row     f32, u32: for each term (bm25.h, TermKinds)
 //   tokenizer    tokenizer.json
 //   begin.N, units.N, impacts.N, rows.N
-//                of passages [16384 N, 16384 (N + 1)) what BlockView has (bm25_index.h)
+//                BlockView (bm25_index.h) of passages [16384 N, 16384 (N + 1))
 //
-// and of facts format, version, vocabulary, end_of_document (-1: none), passage (tokens; 0: a
+// Its facts are format, version, vocabulary, end_of_document (-1: none), passage (tokens; 0: a
 // document), k1, b, data (fingerprint of the shards).
 
 #include <cstdint>
@@ -34,17 +34,18 @@
 
 namespace passages {
 
-/// Const calls are thread safe.
+/// A PassageIndex is an open index. Const calls are thread safe.
 class PassageIndex {
  public:
-  /// Maps the file and reads it once. Throws Error{no_input}, and Error{bad_data} for what is
-  /// damaged.
+  /// Maps the file and checks all of it. Throws Error{no_input}, and Error{bad_data} for a corrupt
+  /// file.
   explicit PassageIndex(const std::string& path);
-  /// `bytes` lie at a multiple of 64 and outlive it.
+  /// `bytes` are aligned to 64 bytes and outlive the index.
   PassageIndex(std::span<const std::byte> bytes, const std::string& name);
 
   const std::string& name() const { return reader_->name(); }
-  std::uint32_t size() const { return static_cast<std::uint32_t>(cuts_.size()); }  ///< passages
+  /// Returns the number of passages.
+  std::uint32_t size() const { return static_cast<std::uint32_t>(cuts_.size()); }
   std::uint64_t tokens() const { return n_tokens_; }
   std::uint64_t documents() const { return ends_.size(); }
   std::uint32_t terms() const { return static_cast<std::uint32_t>(idf_.size()); }
@@ -57,19 +58,19 @@ class PassageIndex {
   const text::TokenizerPtr& tokenizer() const { return tokenizer_; }
   const PassageCuts& cuts() const { return cuts_; }
 
-  /// The tokens of a passage, at most so many of them, but for the end-of-document token.
+  /// Returns at most `most` tokens of a passage, without the end-of-document token.
   std::vector<std::uint32_t> passage(std::uint32_t number, std::uint64_t most = ~0ULL) const;
-  /// What they say.
+  /// Returns the text of a passage.
   std::string text(std::uint32_t number) const;
-  /// Their passages; of documents that have exactly these tokens.
+  /// Returns the passages of all documents that have exactly these tokens.
   std::vector<UnitRange> same_document(std::span<const std::uint32_t> tokens) const;
 
   std::optional<std::uint32_t> end_of_document() const { return end_of_document_; }
-  /// A token that no text gives.
+  /// Returns true for a token that text does not encode to.
   bool is_special(std::uint32_t id) const;
   std::optional<std::uint32_t> term(std::string_view text) const;
 
-  /// The best passages of each query; see BlockSearcher.
+  /// Returns the best passages for each query; see BlockSearcher.
   Hits search(std::span<const Bm25Query> queries, std::uint32_t top, int jobs = 1) const;
   BlockSearcher searcher(std::uint32_t top) const { return {idf_, row_, top}; }
   std::span<const BlockView> blocks() const { return blocks_; }
@@ -99,21 +100,22 @@ class PassageIndex {
   std::span<const float> idf_;
   PassageCuts cuts_;
   std::vector<BlockView> blocks_;
-  std::vector<std::uint32_t> by_hash_;  // documents
+  std::vector<std::uint32_t> by_hash_;  // documents, sorted by hash
 };
 
-/// What a query says as an index understands it. Remembers words; one a thread.
+/// A PassageQueries converts queries to terms of an index. It caches words; each thread needs its
+/// own.
 class PassageQueries {
  public:
-  /// `index` must outlive it.
+  /// Prepares queries for `index`, which must outlive this object.
   explicit PassageQueries(const PassageIndex& index);
   ~PassageQueries();
   PassageQueries(PassageQueries&&) noexcept;
 
-  /// The terms that the index has, by number, and how often they stand there.
+  /// Returns the terms of a text that the index has, by number, with their counts.
   std::vector<TermCount> terms_of(std::string_view text);
-  /// Of the text that the tokens stand for, without special ones. Throws Error{bad_data} for one
-  /// that there is not.
+  /// Returns the terms of the text of the tokens, without special tokens. Throws Error{bad_data}
+  /// for an invalid token.
   std::vector<TermCount> terms_of(std::span<const std::uint32_t> tokens);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// What each unit of a data set (a segment, a document) says: its terms and how often, for BM25.
+// Lists the terms of each unit of a data set (a segment, a document) with their counts, for BM25.
 
 #include <cstdint>
 #include <span>
@@ -9,37 +9,38 @@
 
 namespace passages {
 
+/// A TermCount is a term's number and its count in a unit.
 struct TermCount {
   std::uint32_t term, count;
   bool operator==(const TermCount&) const = default;
 };
 
-/// The units' terms, in the order of the units, and the counts over all units. Memory: 12 bytes a
-/// unit, 4 a term; the lists, 8 bytes an entry, lie on disk where they are more than `memory`
-/// bytes.
+/// TermLists holds the terms of the units, in the order of the units, and counts over all units.
+/// Memory: 12 bytes per unit and 4 per term. The lists take 8 bytes per entry; beyond `memory`
+/// bytes they are on disk.
 class TermLists {
  public:
   explicit TermLists(std::uint64_t memory = std::uint64_t{1} << 62) : lists_(memory) {}
 
-  /// The next unit's terms, each once, counts > 0; sorted here by number. Throws Error{bad_data}
-  /// beyond 2^31 units.
+  /// Adds the next unit's terms, each once and with a count > 0; sorts them by number. Throws
+  /// Error{bad_data} beyond 2^31 units.
   void add(std::vector<TermCount>& terms);
-  /// The last unit was added.
+  /// Ends the adding of units.
   void finish() { lists_.finish(); }
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(length_.size()); }
-  /// One more than the highest number of a term.
+  /// Returns the highest number of a term + 1.
   std::uint32_t terms() const { return static_cast<std::uint32_t>(units_with_.size()); }
-  /// Ascending by term. After finish(), as all below.
+  /// Returns the unit's terms, ascending by number. Requires finish(), as do the functions below.
   std::span<const TermCount> list(std::uint32_t unit) const {
     return lists_.slice(begin_[unit], begin_[unit + 1]);
   }
-  /// Entries of the lists before this unit's.
+  /// Returns the number of entries in the lists before this unit's.
   std::uint64_t begin(std::uint32_t unit) const { return begin_[unit]; }
-  /// Terms of a unit, repetitions counted.
+  /// Returns the number of term occurrences of a unit.
   std::uint32_t length(std::uint32_t unit) const { return length_[unit]; }
   double average_length() const { return length_.empty() ? 0.0 : total_ / length_.size(); }
-  /// How many units have the term.
+  /// Returns the number of units that have the term.
   std::uint32_t units_with(std::uint32_t term) const { return units_with_[term]; }
   bool spilled() const { return lists_.spilled(); }
 

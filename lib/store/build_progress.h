@@ -1,6 +1,6 @@
 #pragma once
-// building.json: what is being done to a store, and how far rows have come that are not in
-// store.json yet.
+// Reads and writes building.json, which records an unfinished command on a store and how many rows
+// on disk are not yet in store.json.
 
 #include <cstdint>
 #include <optional>
@@ -12,31 +12,32 @@
 
 namespace store {
 
-/// Rows on disk behind those of store.json, of a command that was not finished; or a removal.
+/// Progress is the state of an unfinished command: the rows on disk beyond those of store.json, or
+/// a removal.
 struct Progress {
-  core::Json plan;           ///< what the command was: an equal one may go on
-  std::uint64_t rows = 0;    ///< of the store, those before the command included
-  shard::Chain digest;       ///< of all these rows, as Manifest's
-  core::Json place;          ///< where the command's input goes on
-  std::string trained_hash;  ///< XXH3-128 of kTrainedName; empty: not trained yet
+  core::Json plan;           ///< the command's plan; an equal plan may resume it
+  std::uint64_t rows = 0;    ///< rows of the store, including those before the command
+  shard::Chain digest;       ///< digest of all these rows, as in Manifest
+  core::Json place;          ///< the position in the input from which the command resumes
+  std::string trained_hash;  ///< XXH3-128 of kTrainedName; empty: not yet trained
 
-  std::uint64_t generation() const;  ///< that the command makes
-  /// Documents that it removes, ascending; none: it adds rows.
+  std::uint64_t generation() const;  ///< returns the generation that the command makes
+  /// Returns the documents that the command removes, ascending; empty if it adds rows.
   std::vector<std::int64_t> removes() const;
-  /// A removal: it stays until its receipts were given.
+  /// Returns the progress of a removal. It remains until its receipts have been delivered.
   static Progress removal(const std::vector<std::int64_t>& documents, std::uint64_t generation);
 };
 
 inline constexpr const char* kProgressName = "building.json";
 inline constexpr const char* kTrainedName = "index.trained.faiss";
 
-/// None if the folder has no building.json. Throws Error{bad_data}.
+/// Reads building.json; returns nothing if the folder has none. Throws Error{bad_data}.
 std::optional<Progress> read_progress(const std::string& folder);
-/// Whole or not at all.
+/// Writes building.json through core::Output.
 void write_progress(const std::string& folder, const Progress& progress);
 void remove_progress(const std::string& folder);
-/// Throws Error{usage} if a removal was begun whose receipts were not given, unless it is of these
-/// documents.
+/// Throws Error{usage} if the receipts of an earlier removal have not been delivered, unless it
+/// removes exactly the documents `but`.
 void expect_no_removal(const std::string& folder, const std::vector<std::int64_t>& but = {});
 
 }  // namespace store

@@ -1,6 +1,6 @@
 #pragma once
-// Makes a store, or adds to one, so that it can be stopped at any moment and goes on: rows go to
-// disk, then building.json counts them; store.json comes last.
+// Builds a store or appends to one. The work can be interrupted at any moment and resumed: rows go
+// to disk first, then building.json counts them; store.json is written last.
 
 #include <cstdint>
 #include <functional>
@@ -19,18 +19,19 @@
 
 namespace store {
 
-/// What is made of all rows before the index (reduction.h).
+/// A Reduction is applied to all rows before the index is made (reduction.h).
 struct Reduction {
-  std::uint64_t pca = 0;  ///< keys are projected to so many numbers; 0: they stay
-  /// Entries with the label of so many nearest are merged; 0: none.
+  std::uint64_t pca = 0;  ///< dimension to which keys are projected; 0: none
+  /// Number of nearest neighbours considered when entries with equal labels are merged; 0: no
+  /// merging.
   std::uint64_t merge_neighbours = 0;
   bool any() const { return pca > 0 || merge_neighbours > 0; }
   bool operator==(const Reduction&) const = default;
 };
-/// --keys all|pca:D and --prune none|merge|merge:K. Throws Error{usage}.
+/// Parses --keys all|pca:D and --prune none|merge|merge:K. Throws Error{usage}.
 Reduction parse_reduction(const std::string& keys, const std::string& prune);
 
-/// What a command puts into a store.
+/// A Plan says what a command puts into a store.
 struct Plan {
   std::string model, tokenizer;  ///< fingerprints
   std::uint64_t width = 0, vocabulary = 0;
@@ -38,53 +39,60 @@ struct Plan {
   std::string index;  ///< exact, a factory string, or empty: default_index()
   std::string data;   ///< fingerprint of the shards
   core::Json windows;
-  std::optional<SourcePart> part = {};  ///< of the data that the rows are of
-  bool merges = false;                  ///< rows come from stores of parts, not from a model
+  std::optional<SourcePart> part = {};  ///< the part of the data that the rows belong to
+  /// The rows come from stores of parts, not from a model.
+  bool merges = false;
   Reduction reduction = {};
-  double key_scale = 1;                  ///< see Manifest; of rows given as float16 already done
-  bool leaves_out = false;               ///< not every position has a row: places.npy says which
-  std::string model_name, data_name;     ///< the model's folder and the shards, for messages
-  std::vector<std::string> names = {};   ///< of the data's documents; empty: none
-  std::vector<SourceShard> shards = {};  ///< of the data, without rows; empty: it is one
+  /// See Manifest; rows given as float16 are already scaled.
+  double key_scale = 1;
+  /// Some positions have no row; places.npy lists those that have one.
+  bool leaves_out = false;
+  /// The model's folder and the shards, for messages.
+  std::string model_name, data_name;
+  std::vector<std::string> names = {};  ///< names of the data's documents; empty: none
+  /// The shards of the data, without row counts; empty: the data is one shard.
+  std::vector<SourceShard> shards = {};
 };
 
-/// Called with what is being done, how much is done and of how much; may throw to stop.
+/// A Watch receives the current step, the amount done and the total. It may throw to stop the work.
 using Watch = std::function<void(const std::string& what, std::uint64_t done, std::uint64_t total)>;
 
-/// One command's rows. Not thread safe; the folder is locked while it lives.
+/// A Builder writes the rows of one command. It locks the folder during its lifetime. Not thread
+/// safe.
 class Builder {
  public:
-  /// Begins a store in `folder` (made if it is not there), or goes on with one that an equal plan
-  /// began. With `append` the rows go behind those of a complete store, of which model, tokenizer,
-  /// width, metric, index and pca must be equal (an empty index and no pca take the store's).
-  /// Throws Error{usage} naming what differs from a plan that was begun, if there is a store and no
-  /// `append`, or if an addition has text that the store has, beside other text or through other
-  /// windows; Error{bad_data} naming both models or tokenizers; Error{cannot_create} for a folder
-  /// of other things.
+  /// Begins a store in `folder`, which is created if necessary, or resumes one that an equal plan
+  /// began. With `append`, adds the rows to a complete store, whose model, tokenizer, width,
+  /// metric, index and pca must be equal (an empty index and no pca mean the store's). Throws
+  /// Error{usage} if an unfinished plan differs (naming the difference), if a store exists and
+  /// `append` is false, or if an addition has text that the store already has, together with other
+  /// text or with other windows; Error{bad_data}, naming both, for another model or tokenizer;
+  /// Error{cannot_create} for a folder with other files.
   Builder(std::string folder, Plan plan, bool append);
 
-  /// The store has these rows already: there is nothing to add or to finish.
+  /// Returns true if the store already has these rows, so that there is nothing to add or finish.
   bool complete() const { return complete_; }
-  /// Rows of this command that are on disk.
+  /// Returns the number of this command's rows on disk.
   std::uint64_t rows() const { return progress_.rows - base_.rows; }
-  /// What the last commit() was given; null at the start.
+  /// Returns the argument of the last commit(); null at the start.
   const core::Json& place() const { return progress_.place; }
 
-  /// Of all rows, those among them that were added and not committed.
+  /// Returns the digest of all rows, including those that are added but not committed.
   const shard::Chain& digest() const { return progress_.digest; }
 
-  /// keys (n, width), labels (n): appended. `places` (n), of a plan that leaves out, and only of
-  /// that: the positions, counted over the command from 0, ascending. Throws Error{bad_data} for a
-  /// key that is not finite, or not in float16 times the plan's key_scale, naming a scale that
-  /// would do; and for a label outside the vocabulary.
+  /// Appends rows: keys (n, width), labels (n). `places` (n) are the positions of the rows, counted
+  /// over the command from 0 and ascending; required if the plan leaves positions out, and empty
+  /// otherwise. Throws Error{bad_data} for a key that is not finite, for a key that overflows
+  /// float16 after scaling by key_scale (the message names a sufficient scale), and for a label
+  /// outside the vocabulary.
   void add(std::span<const float> keys, std::span<const std::int32_t> labels,
            std::span<const std::int64_t> places = {});
   void add(std::span<const Half> keys, std::span<const std::int32_t> labels);
-  /// What was added is on disk and will not be asked for again.
+  /// Makes the added rows durable and records `place`, from which the command would resume.
   void commit(core::Json place);
-  /// Documents, index, recall, and store.json last. `first`: the first position of each document of
-  /// this command, counted from the command's first one; a position is a row, unless the plan
-  /// leaves out.
+  /// Writes documents, index and recall, then store.json. `first` is the first position of each
+  /// document of this command, counted from the command's first position. A position is a row
+  /// unless the plan leaves positions out.
   Manifest finish(std::span<const std::int64_t> first, const Watch& watch = {});
 
  private:
@@ -101,37 +109,38 @@ class Builder {
   std::string folder_;
   Plan plan_;
   bool append_, complete_ = false;
-  Manifest base_;  // the store that is there; rows 0: none
+  Manifest base_;  // the existing store; rows 0: none
   std::optional<core::FolderLock> lock_;
   Progress progress_;
-  std::uint64_t added_ = 0;  // rows that are not committed
+  std::uint64_t added_ = 0;  // number of rows that are not committed
   std::optional<NpyWriter> keys_, values_, places_;
-  std::int64_t places_before_ = 0;  // of the rows that were there
-  Projection projection_;           // of the store that is added to
-  std::vector<float> scaled_;       // keys
+  std::int64_t places_before_ = 0;  // number of positions of the existing rows
+  Projection projection_;           // projection of the store that is appended to
+  std::vector<float> scaled_;       // scaled keys
   std::vector<Half> halves_;
-  std::vector<std::int64_t> moved_;  // places
+  std::vector<std::int64_t> moved_;  // places of the rows in the store
 };
 
-/// Throws Error{usage} for an index that cannot be made and a pca of as many numbers as a key has.
+/// Throws Error{usage} for an index that cannot be made and for a pca whose dimension is not below
+/// the keys'.
 void expect_possible(const Plan& plan);
 
-/// Digest of a row, of which a store's is made.
+/// Returns the digest of one row; the store's digest is a chain of these.
 core::Digest row_digest(std::span<const Half> key, std::int32_t label);
 
-/// An index of no rows yet that has learned from a sample of keys (N, width).
+/// Returns an index without rows, trained on a sample of keys (N, width).
 std::unique_ptr<Index> train_index(const std::string& factory, std::span<const Half> keys,
                                    std::uint64_t width, Metric metric, const Watch& watch);
-inline constexpr std::uint64_t kBatchBytes = 64 << 20;  ///< of float32 keys given to FAISS at once
-/// Adds rows from .. end of keys (N, width) to an index, in batches of bounded memory.
+inline constexpr std::uint64_t kBatchBytes = 64 << 20;  ///< of float32 keys passed to FAISS at once
+/// Adds the rows [from, end) of keys (N, width) to an index, in batches of bounded memory.
 void add_rows(Index& index, std::span<const Half> keys, std::uint64_t width, std::uint64_t from,
               const Watch& watch);
 
-/// What store.json records of an index: over so many rows of the store as queries, so many nearest,
-/// with so many lists.
+/// The parameters of the recall that store.json records: number of query rows, neighbours, and
+/// inverted lists searched (nprobe).
 inline constexpr std::int64_t kRecallQueries = 200, kRecallNeighbours = 1024, kRecallProbes = 32;
-/// Of `queries` rows of the store, chosen by a fixed seed, the share of the k nearest that the
-/// index finds.
+/// Measures recall: the fraction of the k nearest neighbours that the index finds for `queries`
+/// rows of the store, chosen with a fixed seed.
 Recall measure_recall(const Index& index, std::span<const Half> keys, std::uint64_t width,
                       Metric metric, std::int64_t queries, std::int64_t k, std::int64_t nprobe);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Looking after a store that is there: what needs no model.
+// Maintains an existing store, without a model.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace store {
 
-/// The STOREs of a command, and what else it takes.
+/// FolderOptions holds the STORE arguments of a command and its other options.
 template <class... More>
 struct FolderOptions : More... {
   std::vector<std::string> stores;
@@ -21,19 +21,19 @@ struct FolderOptions : More... {
     f.positional("STORE", stores, "folders of datastores");
     (More::fields(f), ...);
   }
-  /// The only one. Throws Error{usage}.
+  /// Returns the only store. Throws Error{usage} unless there is exactly one.
   const std::string& store() const {
     if (stores.size() != 1) core::fail(core::Code::usage, "give one STORE");
     return stores[0];
   }
-  /// Throws Error{usage} if there are none.
+  /// Returns all stores. Throws Error{usage} if there are none.
   const std::vector<std::string>& all() const {
     if (stores.empty()) core::fail(core::Code::usage, "give a STORE");
     return stores;
   }
 };
 
-/// Which documents go.
+/// RemovalOptions says which documents to remove.
 struct RemovalOptions {
   std::vector<std::int64_t> documents;
   std::int64_t generation = 0;  ///< 0: not given
@@ -41,29 +41,29 @@ struct RemovalOptions {
   RemovalRequest request() const;
 };
 
-/// Of which kind an index is; empty: open.
+/// IndexOptions says which index to make; empty: the default.
 struct IndexOptions {
   std::string index;
   void fields(core::FieldList& f);
 };
 
-/// How parts become one.
+/// MergeOptions says how parts are merged.
 struct MergeOptions : IndexOptions {
   std::string keys = "all", prune = "none";
   void fields(core::FieldList& f);
 };
 
-/// How recall is measured.
+/// RecallOptions says how recall is measured.
 struct RecallOptions {
   std::int64_t k = 1024, nprobe = 32, queries = 200;
   void fields(core::FieldList& f);
 };
 
-/// What describe() (store_report.h) says, after every byte was checked, and "verified". Throws as
-/// verify() (removal.h).
+/// Checks every byte and returns describe() (store_report.h) with "verified". Throws as verify()
+/// (removal.h) does.
 core::OrderedJson verified(const std::string& folder, const Watch& watch);
-/// What describe() says, with the recall that is found now. Throws as Datastore and
-/// measure_recall().
+/// Measures recall and returns describe() with the result. Throws as Datastore and measure_recall()
+/// do.
 core::OrderedJson recalled(const std::string& folder, const RecallOptions& options);
 
 }  // namespace store

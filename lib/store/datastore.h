@@ -1,5 +1,5 @@
 #pragma once
-// A store/ folder, opened to search.
+// Opens a store's folder for searching.
 
 #include <cstdint>
 #include <memory>
@@ -17,18 +17,18 @@
 
 namespace store {
 
-/// Keys and labels are mapped: a store may be larger than RAM. Only the rows that store.json counts
-/// are seen. Thread safe.
+/// A Datastore maps keys and labels, so a store may be larger than RAM. It sees only the rows that
+/// store.json counts. Thread safe.
 class Datastore : public Store {
  public:
-  /// Checks store.json, the arrays' headers and sizes, every first row of documents.npy, and every
-  /// byte of index.faiss, before FAISS sees it. Throws Error{no_input} if it is no store or not
-  /// complete, Error{bad_data} for what is damaged or does not belong together.
+  /// Opens a store. Checks store.json, the arrays' headers and sizes, every first row in
+  /// documents.npy, and every byte of index.faiss before FAISS reads it. Throws Error{no_input} if
+  /// it is not a store or is incomplete, Error{bad_data} for corrupt or inconsistent files.
   explicit Datastore(const std::string& folder) : Datastore(folder, true) {}
-  /// The same, but as an exact store, whatever its index.
+  /// Opens a store as an exact store, ignoring its index.
   static Datastore without_index(const std::string& folder) { return {folder, false}; }
 
-  /// Who looks at all keys from now on, in place of this machine's processors. Before any search.
+  /// Replaces the exact search on this machine's processors by `search`. Call it before any search.
   void look_by(std::unique_ptr<const KeySearch> search) { exact_ = std::move(search); }
 
   const std::string& name() const override { return folder_; }
@@ -39,29 +39,33 @@ class Datastore : public Store {
   std::int64_t after(std::int64_t row) const override;
   void score(std::span<const float> query, std::span<const std::int64_t> rows,
              std::span<float> scores, std::span<std::int32_t> labels) const override;
-  /// As search(), from all keys, whatever the index.
+  /// Searches all keys as search() does, ignoring the index.
   Hits search_exactly(std::span<const float> queries, const SearchOptions& options = {}) const;
 
-  std::span<const Half> keys() const { return keys_.values<Half>(); }  ///< (N, d)
-  std::span<const std::int32_t> labels() const { return values_.values<std::int32_t>(); }  ///< (N)
-  /// First row of each document, ascending; equal ones where a document has no row.
+  /// Returns all keys, shape (N, d).
+  std::span<const Half> keys() const { return keys_.values<Half>(); }
+  /// Returns all labels, shape (N).
+  std::span<const std::int32_t> labels() const { return values_.values<std::int32_t>(); }
+  /// Returns the first row of each document, ascending. Documents without rows repeat the next
+  /// value.
   std::span<const std::int64_t> documents() const { return documents_.values<std::int64_t>(); }
-  /// (N) of a store that is not whole: the position of each row, counted in all that were walked.
+  /// Returns the position of each row among all visited positions, shape (N); empty if the store is
+  /// whole.
   std::span<const std::int64_t> places() const { return places_.values<std::int64_t>(); }
-  /// (N) of a store whose entries were merged: how many each row stands for.
+  /// Returns how many entries each row represents, shape (N); empty unless entries were merged.
   std::span<const std::int32_t> weights() const { return weights_.values<std::int32_t>(); }
-  /// Names of the documents; empty: they have none.
+  /// Returns the names of the documents; empty if they have none.
   const std::vector<std::string>& names() const { return names_; }
-  /// Number of the document that a row is of.
+  /// Returns the number of the document that contains a row.
   std::int64_t document_of(std::int64_t row) const;
   const Index* index() const { return index_.get(); }
 
  private:
   Datastore(const std::string& folder, bool with_index);
   void open_files(bool with_index);
-  /// As the keys: multiplied and projected.
+  /// Scales and projects queries as the keys were.
   std::span<const float> project(std::span<const float> queries, std::vector<float>& room) const;
-  /// Scores of keys and queries that were multiplied, as if they were not.
+  /// Converts scores of scaled keys and queries to scores of unscaled ones.
   void undo_scale(std::span<float> scores) const;
   void rescore(std::span<const float> queries, Hits& hits) const;
   void expect_finite(std::span<const float> queries) const;
@@ -71,12 +75,12 @@ class Datastore : public Store {
   Manifest manifest_;
   NpyArray keys_, values_, documents_, places_, weights_;
   std::vector<std::string> names_;
-  Projection projection_;  // of queries, where keys were projected
+  Projection projection_;  // of queries, if keys were projected
   std::unique_ptr<const KeySearch> exact_;
   std::unique_ptr<Index> index_;
 };
 
-/// As of an index (builder.h); 1 of an exact store, which is its own measure.
+/// Measures recall as builder.h does; returns 1 for an exact store, which is its own reference.
 Recall measure_recall(const Datastore& store, std::int64_t queries, std::int64_t k,
                       std::int64_t nprobe);
 

@@ -1,12 +1,12 @@
 #pragma once
-// The nearest keys by looking at all of them.
+// Finds the nearest keys by scanning all of them.
 //
-// Tiles of the product of queries and keys are tested against each query's threshold while they are
-// in registers (exact_kernels.h). The threshold comes from a sample of the keys and rises whenever
-// a query has collected 4 k hits, which are then cut down to the best k. A query for which fewer
-// than k keys pass is searched again without a threshold. Many queries are split over threads; of
-// few queries, the keys are. What a query finds has the same bits in any company, on any number of
-// threads.
+// Tiles of the product of queries and keys are compared with each query's threshold in registers
+// (exact_kernels.h). The initial threshold comes from a sample of the keys. Whenever a query has
+// collected 4 k hits, they are reduced to the best k and the threshold rises. A query for which
+// fewer than k keys pass is searched again without a threshold. Threads divide many queries among
+// them, or the keys if queries are few. The results of a query are bitwise independent of the other
+// queries and of the number of threads.
 
 #include <cstdint>
 #include <mutex>
@@ -19,14 +19,14 @@
 
 namespace store {
 
-/// keys (N, width), row after row, N below 2^32; they must outlive it.
+/// An ExactSearch searches keys (N, width), row-major, with N below 2^32; the keys must outlive it.
 class ExactSearch : public KeySearch {
  public:
-  /// Throws Error{unavailable} for 2^32 rows or more.
+  /// Prepares a search. Throws Error{unavailable} for 2^32 rows or more.
   ExactSearch(std::span<const Half> keys, std::int64_t width, Metric metric);
 
-  /// Memory: 32 bytes for each of min(n, 4096) * k, a share of the keys sampled (at most 65,536 of
-  /// them) and what of the keys the system keeps.
+  /// Searches as KeySearch does. Memory: 32 bytes for each of min(n, 4096) * k hits, the sample of
+  /// at most 65,536 keys, and the pages of the keys that the system caches.
   void search(std::span<const float> queries, std::int64_t k, std::int64_t threads,
               std::span<std::int64_t> ids, std::span<float> scores) const override;
 
@@ -41,7 +41,7 @@ class ExactSearch : public KeySearch {
   std::size_t width_, rows_;
   Metric metric_;
   mutable std::once_flag sampled_;
-  mutable std::vector<Half> sample_;  // (sample_rows, width), evenly spread
+  mutable std::vector<Half> sample_;  // shape (sample_rows, width), evenly spaced
 };
 
 }  // namespace store

@@ -1,19 +1,20 @@
 #pragma once
-// IEEE half precision, as the keys of a store lie on disk.
+// Converts IEEE half precision, the format of a store's keys on disk.
 
 #include <cstdint>
 #include <span>
 
 namespace store {
 
-/// A float16's bits.
+/// A Half holds the bits of a float16.
 using Half = std::uint16_t;
 
-constexpr float kMostHalf = 65'504;  ///< the largest finite one
+constexpr float kMostHalf = 65'504;  ///< the largest finite value
 
-/// Exact. out.size() values.
+/// Converts out.size() values exactly.
 void to_float(const Half* in, std::span<float> out);
-/// To the nearest, ties to even; beyond 65,504 infinite. out.size() values.
+/// Converts out.size() values to the nearest float16, ties to even; values beyond 65,504 become
+/// infinite.
 void to_half(const float* in, std::span<Half> out);
 
 }  // namespace store

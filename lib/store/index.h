@@ -1,6 +1,6 @@
 #pragma once
-// An approximate index of a store's keys: FAISS's, of any factory string, and the only place that
-// knows FAISS.
+// An approximate index of a store's keys: a FAISS index of any factory string. No other code uses
+// FAISS.
 
 #include <cstdint>
 #include <memory>
@@ -12,46 +12,48 @@
 
 namespace store {
 
-/// The index that suits N rows: exact for few, else inverted lists of products of 4-bit codes.
+/// Returns the default index for a number of rows: exact for few rows, else inverted lists with
+/// 4-bit product quantisation.
 std::string default_index(std::uint64_t rows, std::uint64_t width);
 
-/// Row r of the store is number r here. Not thread safe, but for const members. Throws
-/// Error{unavailable} where the build has no FAISS.
+/// An Index holds the rows of a store under their row numbers. Const members are thread safe,
+/// others are not. Throws Error{unavailable} in a build without FAISS.
 class Index {
  public:
-  /// Throws Error{usage} for a factory string that FAISS does not take for this width, or for a
-  /// type of index that could not be checked when it is read (index_bytes.h).
+  /// Makes an untrained index. Throws Error{usage} for a factory string that FAISS refuses for this
+  /// width, and for a type of index that check_index_bytes() (index_bytes.h) could not check when
+  /// it is read.
   static std::unique_ptr<Index> make(const std::string& factory, std::uint64_t width,
                                      Metric metric);
-  /// From the bytes of index.faiss, of which nothing is believed. Throws Error{bad_data} naming
-  /// `origin` if they are no index of this width, metric and number of rows.
+  /// Parses the bytes of index.faiss, which are untrusted. Throws Error{bad_data}, naming `origin`,
+  /// unless they are an index of this width, metric and number of rows.
   static std::unique_ptr<Index> parse(std::span<const std::byte> bytes, const std::string& origin,
                                       std::uint64_t width, Metric metric, std::uint64_t rows);
   ~Index();
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
-  /// How many rows training wants at most.
+  /// Returns the largest number of rows that training uses.
   std::uint64_t training_rows() const;
   bool trained() const;
-  /// keys (n, width). Throws Error{bad_data} if they are too few for it.
+  /// Trains on keys (n, width). Throws Error{bad_data} if there are too few.
   void train(std::span<const float> keys);
-  /// Rows size() .. size() + n.
+  /// Appends keys (n, width) as rows size() to size() + n - 1.
   void add(std::span<const float> keys);
   std::uint64_t size() const;
-  /// Forgets all rows, keeps what training learned.
+  /// Removes all rows but keeps the trained state.
   void reset();
-  /// Takes rows out and numbers the others anew, as if they had never been there: `gone` has a
-  /// flag a row. False if this type of index cannot.
+  /// Removes rows and renumbers the others, as if the removed rows had never existed. `gone` has
+  /// one flag per row. Returns false if this type of index cannot remove rows.
   bool remove(const std::vector<bool>& gone);
 
-  /// queries (n, width) -> ids and scores (n, k), the nearest first; where there are fewer, id -1
-  /// and score -infinity. `nprobe`: inverted lists to look into (HNSW: its efSearch, at least k).
-  /// Thread safe: calls wait for each other.
+  /// Finds the k nearest rows for queries (n, width), nearest first: ids and scores (n, k). Missing
+  /// hits have id -1 and score -infinity. `nprobe` is the number of inverted lists to search (for
+  /// HNSW: efSearch, at least k). Thread safe; concurrent calls wait for each other.
   void search(std::span<const float> queries, std::int64_t k, std::int64_t nprobe,
               std::span<std::int64_t> ids, std::span<float> scores) const;
 
-  /// Whole or not at all. Returns the XXH3-128 of the file's bytes.
+  /// Writes the index through core::Output and returns the XXH3-128 of the file's bytes.
   core::Digest write(const std::string& path) const;
 
  private:

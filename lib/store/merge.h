@@ -1,5 +1,5 @@
 #pragma once
-// One store of those that hold the parts of a text.
+// Merges the stores of the parts of a text into one store.
 
 #include <string>
 #include <vector>
@@ -9,11 +9,12 @@
 
 namespace store {
 
-/// Makes in `folder` the store that one process makes of the whole text, byte by byte, of the
-/// stores of all its parts, in any order; `index` and `reduction` as in Plan. Stopped at any
-/// moment, the same call goes on; done, it has nothing to do. Throws Error{usage} naming a part
-/// that is missing, given twice, of another store or no part, or one that documents were removed
-/// from; Error{bad_data} naming one that is damaged; and as Datastore, Builder and `watch` do.
+/// Makes in `folder` the store that a single process would make of the whole text, byte for byte,
+/// from the stores of all its parts in any order; `index` and `reduction` are as in Plan. If
+/// interrupted, an equal call resumes; once complete, it does nothing. Throws Error{usage} for a
+/// missing or duplicate part, a part of another store, a store that is not a part, and a part from
+/// which documents were removed; Error{bad_data} for a corrupt part; and as Datastore, Builder and
+/// `watch` do.
 Manifest merge(const std::vector<std::string>& parts, const std::string& folder,
                const std::string& index, const Watch& watch = {}, const Reduction& reduction = {});
 

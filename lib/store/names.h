@@ -1,5 +1,5 @@
 #pragma once
-// names.txt: what the documents of a store are called, a line each.
+// Reads and writes names.txt, which lists the names of a store's documents, one per line.
 
 #include <cstdint>
 #include <string>
@@ -7,11 +7,12 @@
 
 namespace store {
 
-/// Whole or not at all. Returns the XXH3-128 of its bytes, hex. Throws Error{bad_data} for a name
-/// with a newline in it.
+/// Writes the names through core::Output and returns the XXH3-128 of the file's bytes in
+/// hexadecimal. Throws Error{bad_data} for a name that contains a newline.
 std::string write_names(const std::string& path, const std::vector<std::string>& names);
 
-/// Throws Error{bad_data} unless it has the hash, and as many lines of UTF-8.
+/// Reads `count` names. Throws Error{bad_data} unless the file has this hash and `count` lines of
+/// UTF-8.
 std::vector<std::string> read_names(const std::string& path, std::uint64_t count,
                                     const std::string& hash);
 

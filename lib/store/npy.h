@@ -1,6 +1,6 @@
 #pragma once
-// Arrays in NumPy's .npy format (core/npy_header.h), little-endian, C order: read by mapping,
-// written by appending rows.
+// Reads arrays in NumPy's .npy format (core/npy_header.h), little-endian and in C order, by
+// mapping, and writes them by appending rows.
 
 #include <cstdint>
 #include <span>
@@ -13,24 +13,25 @@
 
 namespace store {
 
-/// Reads what stands at the front of a file; nothing in it is trusted. Throws Error{bad_data}
-/// naming `origin`, also for Fortran order, an element type other than <f2, <i4 and <i8, and a
-/// shape whose bytes overflow 2^63.
+/// Parses the header of an untrusted file. Throws Error{bad_data}, naming `origin`, also for
+/// Fortran order, an element type other than <f2, <i4 and <i8, and a shape whose size overflows
+/// 2^63 bytes.
 core::NpyHeader parse_npy_header(std::span<const std::byte> front, const std::string& origin);
-/// Of one or two dimensions; always kNpyHeaderBytes long, so that rows can be added in place.
+/// Writes a header for one or two dimensions. It always has kNpyHeaderBytes, so that rows can be
+/// added in place.
 std::string format_npy_header(std::string_view descr, const std::vector<std::uint64_t>& shape);
 inline constexpr std::size_t kNpyHeaderBytes = 128;
 
-/// (rows, width) elements, or (rows) of width 1, mapped.
+/// An NpyArray is a mapped array of shape (rows, width), or (rows) for width 1.
 class NpyArray {
  public:
   NpyArray() = default;
-  /// Believes in `rows` rows; the file may have more (an addition that is not complete). Throws
-  /// Error{no_input}, and Error{bad_data} if type or shape are others or the file is cut short.
+  /// Maps the first `rows` rows; the file may have more (an unfinished addition). Throws
+  /// Error{no_input}, and Error{bad_data} for another type or shape and for a truncated file.
   NpyArray(const std::string& path, std::string_view descr, std::uint64_t rows, std::uint64_t width,
            bool matrix);
 
-  /// All elements, row after row. T is of the size of descr.
+  /// Returns all elements in row-major order. The size of T is that of descr.
   template <class T>
   std::span<const T> values() const {
     return {reinterpret_cast<const T*>(file_.bytes().data() + offset_), elements_};
@@ -43,25 +44,25 @@ class NpyArray {
   std::size_t offset_ = 0, elements_ = 0;
 };
 
-/// Writes an array row by row, from the front or behind rows that are there. What commit() has not
-/// seen is cut off by the next writer.
+/// An NpyWriter writes an array row by row, from the start or after existing rows. Rows that were
+/// not committed are truncated by the next writer.
 class NpyWriter {
  public:
-  /// `rows` that the file has and keeps; 0: a new file. Throws Error{cannot_create}, and
-  /// Error{bad_data} if the file does not have them.
+  /// Opens a file and keeps its first `rows` rows; 0 creates a new file. Throws
+  /// Error{cannot_create}, and Error{bad_data} if the file has fewer rows.
   NpyWriter(const std::string& path, std::string_view descr, std::uint64_t rows,
             std::uint64_t width, bool matrix);
   ~NpyWriter();
   NpyWriter(const NpyWriter&) = delete;
   NpyWriter& operator=(const NpyWriter&) = delete;
 
-  /// Whole rows. Throws Error{io}.
+  /// Writes whole rows. Throws Error{io}.
   void write(std::span<const std::byte> rows);
   template <class T>
   void write(std::span<const T> rows) {
     write(std::as_bytes(rows));
   }
-  /// Rows to disk, then the header that counts them.
+  /// Syncs the rows to disk, then writes the header that counts them.
   void commit();
   std::uint64_t rows() const { return rows_; }
 
@@ -75,7 +76,7 @@ class NpyWriter {
   int fd_ = -1;
 };
 
-/// Bytes of one element of "<f2", "<i4" or "<i8"; 0 of any other.
+/// Returns the element size of "<f2", "<i4" or "<i8" in bytes; 0 for any other type.
 std::size_t npy_element_bytes(std::string_view descr);
 
 }  // namespace store

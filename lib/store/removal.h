@@ -1,5 +1,5 @@
 #pragma once
-// Looking after a store: taking documents out of it for good, making its index anew, checking it.
+// Removes documents from a store permanently, rebuilds its index, and verifies it.
 
 #include <cstdint>
 #include <functional>
@@ -13,44 +13,47 @@
 
 namespace store {
 
-/// What is to go.
+/// A RemovalRequest says which documents to remove.
 struct RemovalRequest {
-  std::vector<std::int64_t> documents;  ///< their numbers, from 0
-  /// The generation of the store whose numbers these are; none: the one that is there.
+  std::vector<std::int64_t> documents;  ///< document numbers, from 0
+  /// The generation of the store that the numbers refer to; unset: the current one.
   std::optional<std::uint64_t> generation = {};
 };
 
-/// Is called just before store.json gets its name: until then nothing has changed.
+/// A BeforeCommit is called just before store.json is renamed into place; until then nothing has
+/// changed.
 using BeforeCommit = std::function<void()>;
 
-/// Writes a new generation without the documents (numbers from 0; the later ones move up, as their
-/// rows do) and deletes the files of the old one: their keys and labels are in no file afterwards,
-/// and in the index neither. An index of inverted lists (IVF with Flat, SQ or PQ) is cut, any other
-/// is filled anew; what training learned from all rows (centroids) stays.
+/// A Removal writes a new generation without the documents and deletes the files of the old one.
+/// Later documents and their rows move up. Afterwards no file contains the removed keys and labels,
+/// and the index does not either. An index of inverted lists (IVF with Flat, SQ or PQ) is edited;
+/// any other index is refilled. What training learned from all rows (centroids) remains.
 ///
-/// A process that is killed at any moment leaves the old store or the new one. Until done() says
-/// that the receipts were given, building.json says which removal this is, and any other change of
-/// the store is refused.
+/// A process that is killed at any moment leaves the old store or the new one. Until done()
+/// confirms that the receipts were delivered, building.json records the removal and the store
+/// refuses any other change.
 ///
-/// The same request again finishes what the killed process began. If the removal is in store.json
-/// already, the request removes nothing: it has the receipts of that removal, and repeated() is
-/// true. Numbers shift, so the same number would be another document. Which removal that is: with a
-/// generation, the one that was made of this generation; without one, the last that store.json
-/// records.
+/// Repeating the request completes an interrupted removal. If store.json already records the
+/// removal, the request removes nothing, returns the receipts of that removal, and repeated() is
+/// true; since document numbers shift, the number would otherwise refer to another document. A
+/// request with a generation refers to the removal from that generation; a request without one
+/// refers to the last removal in store.json.
 class Removal {
  public:
-  /// All of it. Throws Error{usage} for a document that is not there, if none would be left, if
-  /// another removal was stopped, or if the store is of another generation than the request.
+  /// Performs the whole removal. Throws Error{usage} for a document that does not exist, if no
+  /// document would remain, if another removal was interrupted, and if the store's generation
+  /// differs from the request's.
   Removal(const std::string& folder, RemovalRequest request, const Watch& watch = {},
           const BeforeCommit& before_commit = {});
-  /// What store.json records of each document.
+  /// Returns store.json's record of each document.
   const std::vector<Receipt>& receipts() const { return receipts_; }
   const Manifest& manifest() const { return manifest_; }
-  /// The documents had been removed before: nothing was removed now.
+  /// Returns true if the documents had already been removed, so that this request removed nothing.
   bool repeated() const { return repeated_; }
-  /// One line for the user: why nothing was removed, and how to remove what has these numbers now.
+  /// Returns one line for the user: why nothing was removed, and how to remove the documents that
+  /// have these numbers now.
   std::string repetition() const;
-  /// The receipts were given: building.json goes.
+  /// Confirms that the receipts were delivered, and deletes building.json.
   void done();
 
  private:
@@ -64,15 +67,15 @@ class Removal {
   bool repeated_ = false;
 };
 
-/// Makes the store's index anew from its keys, in a new generation, after all rows were held
-/// against their digest: of the factory string `index`, or, where that is empty, as it was. The
-/// index that is there is not read. Killed at any moment, it leaves the old store or the new.
-/// Throws Error{usage} as Index::make() does, Error{bad_data} for damaged rows.
+/// Rebuilds the store's index from its keys in a new generation, after verifying the digest of all
+/// rows. `index` is the factory string; if empty, it is the current one. The existing index is not
+/// read. A process that is killed at any moment leaves the old store or the new one. Throws
+/// Error{usage} as Index::make() does, Error{bad_data} for corrupt rows.
 Manifest rebuild_index(const std::string& folder, const std::string& index, const Watch& watch = {},
                        const BeforeCommit& before_commit = {});
 
-/// Reads every byte of a store: rows against their digest, labels against the vocabulary, and what
-/// opening checks. Throws Error{bad_data} naming what is damaged.
+/// Reads every byte of a store and checks the rows' digest, the labels' range, and everything that
+/// opening checks. Throws Error{bad_data}, naming what is corrupt.
 void verify(const std::string& folder, const Watch& watch = {});
 
 }  // namespace store

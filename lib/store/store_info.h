@@ -1,5 +1,5 @@
 #pragma once
-// What a store is, by its store.json: nothing else is read.
+// Describes a store from its store.json, without reading other files.
 
 #include <string>
 #include <vector>
@@ -8,13 +8,15 @@
 
 namespace store {
 
+/// Info is the report of `store info`.
 struct Info {
-  /// describe(), vocabulary, removed (documents), query_width, left_out, bytes (of its files).
+  /// describe(), vocabulary, removed (documents), query_width, left_out, bytes (of all files).
   core::OrderedJson report;
-  /// data, rows, documents, part, windows.
+  /// Per source: data, rows, documents, part, windows.
   std::vector<core::OrderedJson> sources;
 };
-/// Throws Error{no_input} as read_manifest() and Error{bad_data} if a file is not there.
+/// Returns the description. Throws Error{no_input} as read_manifest() does, and Error{bad_data} if
+/// a file is missing.
 Info info(const std::string& folder);
 
 }  // namespace store

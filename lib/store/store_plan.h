@@ -1,5 +1,5 @@
 #pragma once
-// What a store will take before it is built: bytes on disk, memory, time.
+// Estimates what a store will need before it is built: bytes on disk, memory, time.
 
 #include <cstdint>
 #include <string>
@@ -9,6 +9,7 @@
 
 namespace store {
 
+/// PlanOptions holds the sizes of the planned store.
 struct PlanOptions {
   std::int64_t entries = 0, width = 0, documents = 1;
   std::string index, metric = "l2";
@@ -16,12 +17,13 @@ struct PlanOptions {
   void fields(core::FieldList& f);
 };
 
-/// entries, width, index, what each file takes (index_bytes to index_bytes_most), bytes (all but
-/// store.json), memory to build and to search, and, from `products_per_s` of float32, the seconds
-/// that training and filling the index and one query take. Throws Error{usage} without entries and
-/// width, and as index_size().
+/// Returns entries, width, index, the size of each file (index_bytes to index_bytes_most), bytes
+/// (all files except store.json), memory to build and to search and, from the speed
+/// `products_per_s` of float32 products, the seconds to train and fill the index and to answer one
+/// query. Throws Error{usage} without entries and width, and as index_size() does.
 core::OrderedJson plan(const PlanOptions& options, double products_per_s);
-/// The same, at the speed of exact search on all processors, measured in about a tenth of a second.
+/// Returns the estimate for the measured speed of exact search on all processors. The measurement
+/// takes about 0.1 s.
 core::OrderedJson plan(const PlanOptions& options);
 
 }  // namespace store

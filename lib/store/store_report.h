@@ -1,5 +1,5 @@
 #pragma once
-// What programs say of a store.
+// Formats a store's report for programs.
 
 #include <string>
 #include <vector>
@@ -10,13 +10,13 @@
 
 namespace store {
 
-/// store (the folder), generation, rows, width, documents, metric, index, recall, k, nprobe,
-/// queries, model, tokenizer, fingerprint.
+/// Returns store (the folder), generation, rows, width, documents, metric, index, recall, k,
+/// nprobe, queries, model, tokenizer, fingerprint.
 core::OrderedJson describe(const std::string& folder, const Manifest& manifest);
-/// Where the store's index was found to find less than nine in ten of the nearest keys: that, and
-/// what helps; else empty.
+/// Returns a warning where the index was measured to find less than nine in ten of the nearest keys,
+/// with what helps; else an empty text.
 std::string recall_warning(const std::string& folder, const Manifest& manifest);
-/// A record for each document that was removed.
+/// Returns one record per removed document.
 std::vector<core::OrderedJson> describe(const Removal& removal);
 
 }  // namespace store

@@ -1,5 +1,5 @@
 #pragma once
-// Eigenvectors of a symmetric matrix.
+// Computes the eigenvectors of a symmetric matrix.
 
 #include <cstddef>
 #include <span>
@@ -7,14 +7,15 @@
 
 namespace store {
 
+/// Eigen holds eigenvalues and eigenvectors.
 struct Eigen {
-  std::vector<double> values;   ///< (n), the largest first
-  std::vector<double> vectors;  ///< (n, n): row i belongs to value i, of length 1
+  std::vector<double> values;   ///< shape (n), largest first
+  std::vector<double> vectors;  ///< shape (n, n): row i is the unit vector for value i
 };
 
-/// By Jacobi's rotations: rows p and q are turned so that element (p, q) becomes 0, for all pairs
-/// in turn, until none is above 1e-14 of the largest. `matrix` (n, n), of which the lower half is
-/// not read. About 50 n^3 operations.
+/// Applies Jacobi rotations, each of which zeroes element (p, q), to all pairs in turn until no
+/// off-diagonal element exceeds 1e-14 of the largest. `matrix` is (n, n); its lower triangle is not
+/// read. Takes about 50 n^3 operations.
 Eigen symmetric_eigen(std::vector<double> matrix, std::size_t n);
 
 }  // namespace store

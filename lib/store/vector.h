@@ -1,5 +1,6 @@
 #pragma once
-// The few vector instructions that exact search needs, for AVX-512, AVX2 and any other processor.
+// Wraps the few vector instructions that exact search needs, for AVX-512, AVX2 and any other
+// processor.
 
 #include <bit>
 #include <cstddef>
@@ -22,20 +23,21 @@ inline constexpr int kLanes = 8;
 inline constexpr int kLanes = 4;
 #endif
 
-/// kLanes floats; + - * are element by element.
+/// Floats is kLanes floats; + - * are elementwise.
 using Floats = float __attribute__((vector_size(kLanes * 4)));
-/// The same at any address.
+/// Unaligned is Floats at any address.
 using Unaligned = float __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 
 inline Floats load(const float* from) { return *reinterpret_cast<const Unaligned*>(from); }
 inline void store(float* to, Floats value) { *reinterpret_cast<Unaligned*>(to) = value; }
 inline Floats all(float value) { return value - Floats{}; }
 
-/// kLanes float16 as floats. Only where the processor converts (F16C).
+/// Converts kLanes float16 to floats. Requires a processor with F16C.
 inline Floats widen(const std::uint16_t* from) {
 #if defined(__AVX512F__)
   const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-  return Floats(_mm512_maskz_cvtph_ps(0xffff, halves));  // unmasked, gcc 12 warns of its own header
+  return Floats(_mm512_maskz_cvtph_ps(0xffff, halves));  // unmasked, gcc 12 warns about its own
+                                                         // header
 #elif defined(__AVX2__) && defined(__F16C__)
   return Floats(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 #else
@@ -44,7 +46,7 @@ inline Floats widen(const std::uint16_t* from) {
 #endif
 }
 
-/// kTurned float16 of each of kLanes rows, turned: to[j][i] is rows[i][j].
+/// Converts kTurned float16 of each of kLanes rows, transposed: to[j][i] is rows[i][j].
 inline constexpr std::size_t kTurned = 8;
 inline void widen_turned(const std::uint16_t* const (&rows)[kLanes], Floats (&to)[kTurned]) {
 #if defined(__AVX2__) && defined(__F16C__)
@@ -52,7 +54,7 @@ inline void widen_turned(const std::uint16_t* const (&rows)[kLanes], Floats (&to
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[i]));
   };
 #if defined(__AVX512F__)
-  // Rows i and i + 8 side by side: unpacking stays within 128 bits.
+  // Rows i and i + 8 share a register, because unpacking works within 128 bits.
   __m256i x[8], y[8];
   for (int i = 0; i < 8; ++i)
     x[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(row(i)), row(i + 8), 1);
@@ -93,7 +95,7 @@ inline void widen_turned(const std::uint16_t* const (&rows)[kLanes], Floats (&to
 #endif
 }
 
-/// Bit i is set where a's lane i is above b's.
+/// Returns a mask whose bit i is set if lane i of a is greater than that of b.
 inline std::uint32_t above(Floats a, Floats b) {
 #if defined(__AVX512F__)
   return _mm512_cmp_ps_mask(__m512(a), __m512(b), _CMP_GT_OQ);

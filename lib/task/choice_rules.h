@@ -14,16 +14,16 @@ namespace task {
 struct ChoiceScore {
   double log_prob = 0;  ///< nats, given the question
   std::int64_t tokens = 0, bytes = 0;
-  std::optional<double> domain_log_prob;  ///< nats, given the context that all questions of the
-                                          ///< domain share
+  /// Nats, given the context that all questions of the domain share.
+  std::optional<double> domain_log_prob;
 };
 
 /// Returns, for each rule, the index of the best choice; the first wins a tie. The rules, in order:
 ///   sum                 log p
 ///   byte                log p per byte
 ///   token               log p per token
-///   mutual_information  log p minus log p given the domain's context (Holtzman et al. 2021), if all
-///                       choices have one
+///   mutual_information  log p minus log p given the domain's context (Holtzman et al. 2021),
+///                       if all choices have one
 std::vector<std::pair<std::string, std::size_t>> predict(const std::vector<ChoiceScore>& choices);
 
 }  // namespace task

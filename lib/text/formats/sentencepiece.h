@@ -1,8 +1,8 @@
 #pragma once
 // Converts SentencePiece's tokenizer.model, a ModelProto of protobuf, to a tokenizer.json.
 //
-//   field 1  pieces: {1 text, 2 float score, 3 type: 1 normal, 2 unknown, 3 control, 4 user defined,
-//            5 unused, 6 a byte}
+//   field 1  pieces: {1 text, 2 float score, 3 type: 1 normal, 2 unknown, 3 control, 4 user
+//            defined, 5 unused, 6 a byte}
 //   field 2  {3 model_type: 1 unigram, 2 bpe; 24 treat_whitespace_as_suffix; 35 byte_fallback; ...}
 //   field 3  {2 precompiled_charsmap, 3 add_dummy_prefix, 4 remove_extra_whitespaces,
 //            5 escape_whitespaces}
