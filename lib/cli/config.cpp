@@ -13,7 +13,7 @@
 // table of blanks calls some letters unreachable. Both are answers here, and then errors of its
 // own.
 #pragma push_macro("NDEBUG")
-#undef NDEBUG  // with it, what is asserted would be assumed
+#undef NDEBUG  // with NDEBUG, the compiler would assume what is asserted
 #define TOML_ASSERT(condition) static_cast<void>(0)
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
@@ -82,7 +82,7 @@ std::string format_field(const Field& field) {
          (field.is_list() ? fmt::format("[{}]\n", fmt::join(values, ", ")) : values[0] + "\n");
 }
 
-// A piece of the file, for a message.
+// Quotes a piece of the file for a message.
 std::string quoted_piece(std::string_view piece) {
   constexpr std::size_t kShown = 60;  // bytes
   return core::printable(piece.substr(0, kShown)) + (piece.size() > kShown ? "..." : "");
@@ -100,7 +100,7 @@ class Setter {
 
   bool knows(const std::string& key) const { return find(key) != nullptr; }
 
-  // The table's name as the fields have it. Throws where no field has such a group.
+  // Returns the table's name as the fields spell it. Throws if no field has such a group.
   std::string table(const std::string& written, const std::string& where) const {
     std::string name = with_hyphens(written);
     std::vector<std::string> headers;
@@ -248,7 +248,7 @@ void read_toml(std::string_view text, const std::string& origin, Setter& setter)
 }  // namespace
 
 std::string format_config(const core::FieldList& fields) {
-  std::vector<std::pair<std::string, std::string>> tables = {{"", ""}};  // name, what it holds
+  std::vector<std::pair<std::string, std::string>> tables = {{"", ""}};  // name and contents
   for (const auto& field : fields.all()) {
     if (field.positional) continue;
     const std::string name = table_of(field);

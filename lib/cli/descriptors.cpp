@@ -17,7 +17,7 @@ void fill_closed_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
     g_filled[static_cast<std::size_t>(descriptor)] = true;
-    // Opened the wrong way round: reading and writing fail as they would have.
+    // The wrong access mode makes reading and writing fail, as on a closed descriptor.
     ::open("/dev/null", descriptor == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
   }
 }

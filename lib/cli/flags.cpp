@@ -16,7 +16,7 @@ const char* type_name(const core::Field& field) {
   return kNames[field.target.index()];
 }
 
-// As one would type it: bytes in the largest unit.
+// Formats a value as a user would type it: bytes in the largest unit.
 std::string default_text(const core::Field& field) {
   const auto texts = core::to_strings(field);
   if (const auto* const bytes = std::get_if<std::int64_t*>(&field.target); bytes && field.size)
@@ -24,7 +24,7 @@ std::string default_text(const core::Field& field) {
   return field.is_list() ? fmt::format("{}", fmt::join(texts, ",")) : texts[0];
 }
 
-// What it may be, and what stands for it where it is not given and has no default to show.
+// Describes the accepted values, and the meaning of an absent value without a default to show.
 std::string full_help(const core::Field& field) {
   const std::string range = field.range();
   std::string help = range.empty() ? field.help : fmt::format("{} ({})", field.help, range);
@@ -34,7 +34,7 @@ std::string full_help(const core::Field& field) {
   return help;
 }
 
-// What was given that nothing takes: an unknown flag, command or one argument too many.
+// Finds the argument that nothing accepts: an unknown flag or command, or an unexpected argument.
 std::string unexpected(const CLI::App& app) {
   const std::string word = app.remaining(true).front();
   const auto verbs = app.get_subcommands();
@@ -101,7 +101,7 @@ void add_field(CLI::App& app, const core::Field& field, Context& context) {
         option->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
       } else {
         option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-        // A comma within a text is the text's own: its flag is repeated.
+        // A comma in a text belongs to the text; its flag is repeated instead.
         if (!std::holds_alternative<std::vector<std::string>*>(field.target))
           option->delimiter(',');
       }

@@ -27,7 +27,7 @@ std::string word_for(std::string heading) {
   return heading;
 }
 
-// `text` behind a left column; continued under itself where a line would be too long.
+// Writes `text` to the right of a left column and wraps it with hanging indent.
 std::string row(std::string left, const std::string& text, std::size_t width) {
   left = "  " + left;
   if (text.empty()) return left + "\n";

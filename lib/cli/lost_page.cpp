@@ -17,7 +17,7 @@ namespace {
 
 std::string g_program;
 
-// The file whose memory holds the address; empty: none is known.
+// Returns the file whose mapping contains the address; empty if none is known.
 std::string file_at(std::uintptr_t address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -29,13 +29,13 @@ std::string file_at(std::uintptr_t address) {
   return {};
 }
 
-// Runs where memory is read, in no function of the C library: it may do what other code may.
+// Runs on a memory access outside the C library, so it may call functions that are not signal safe.
 extern "C" void on_bus_error(int number, siginfo_t* info, void*) {
   const std::string file = info->si_code == BUS_ADRERR
                                ? file_at(reinterpret_cast<std::uintptr_t>(info->si_addr))
                                : std::string();
   if (file.empty()) {
-    ::signal(number, SIG_DFL);  // the read is done again, and ends the process
+    ::signal(number, SIG_DFL);  // the read is repeated and ends the process
     return;
   }
   core::remove_temporaries();

@@ -65,7 +65,7 @@ core::Json to_json(const Command& command) {
           {"output", program.output},   {"fields", fields}};
 }
 
-// The value of a field, in a place that stays.
+// Holds a field's value at a stable address.
 template <std::size_t kType = 0>
 core::Field::Target place(std::size_t type, const core::Json& json, std::deque<Value>& values) {
   using T = std::variant_alternative_t<kType, Value>;

@@ -92,7 +92,7 @@ constexpr std::string_view kFiles =
     "data dataset train-data train-file data-path data-dir input input-file infile file files "
     "text-file prompt-file eval-dataset test-file";
 
-// Whether `name` is one of the words.
+// Returns true if `name` is one of the words.
 bool is_among(std::string_view words, std::string_view name) {
   while (!words.empty()) {
     const auto end = std::min(words.find(' '), words.size());

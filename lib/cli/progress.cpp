@@ -21,7 +21,7 @@ std::string cell(const core::OrderedJson& value) {
   return core::dump(value);
 }
 
-// A figure of a report; of many bytes and of hours also as people say it.
+// Formats a figure of a report; adds a readable form to large byte counts and to hours.
 std::string cell(const std::string& key, const core::OrderedJson& value) {
   std::string plain = cell(value);
   if (key.ends_with("bytes") && value.is_number() && value.get<double>() >= 1024)
@@ -77,7 +77,7 @@ void Progress::write(std::uint64_t done, Clock::time_point now, const std::strin
       {done, total_, done - before, std::chrono::duration<double>(now - start).count()}, note);
   if (!terminal_) return to_stderr(text + "\n");
   if (const auto width = terminal_width(STDERR_FILENO); width > 0 && text.size() >= width)
-    text.resize(width - 1);  // a line that wraps is not erased whole
+    text.resize(width - 1);  // a line that wraps is not erased completely
   to_stderr("\r\033[K" + text);
 }
 

@@ -10,20 +10,20 @@
 namespace cli {
 namespace {
 
-// A file, or the files in a folder; nothing where nothing is.
+// Protects a file, or the files in a folder; does nothing if the path does not exist.
 void protect_all_of(const std::string& path) {
   if (path.empty()) return;
   core::protect_input(path);
-  std::error_code error;  // whoever reads it will say so
+  std::error_code error;  // the code that reads it reports the error
   for (const auto& entry : std::filesystem::directory_iterator(path, error))
     core::protect_input(entry.path());
 }
 
-// A folder that is read (a store) gets no output among its files.
+// Refuses an output among the files of a folder that is read, such as a store.
 void refuse_to_write_into(const std::string& folder, const std::string& output) {
   const auto destination = core::destination_of(output);
   if (destination.descriptor) return;
-  std::error_code error;  // where one of them is not there they are not the same
+  std::error_code error;  // a path that does not exist equals no other
   const auto parent = std::filesystem::absolute(destination.path).parent_path();
   if (std::filesystem::is_directory(folder, error) &&
       std::filesystem::equivalent(folder, parent, error))

@@ -29,9 +29,9 @@ namespace {
 
 constexpr std::size_t kMaxConfigBytes = 1 << 20;
 
-// Not longer than a screen, whatever a file or an argument that it quotes holds.
+// Limits a message to a screen, however long a quoted file or argument is.
 std::string as_message(std::string_view text) {
-  constexpr std::size_t kBegin = 1500, kEnd = 500;  // bytes that stay
+  constexpr std::size_t kBegin = 1500, kEnd = 500;  // bytes kept at either end
   if (text.size() <= kBegin + kEnd) return core::printable(text);
   return core::printable(text.substr(0, kBegin)) + " ... " +
          core::printable(text.substr(text.size() - kEnd));
@@ -42,7 +42,7 @@ int complain(const std::string& name, core::Code code, std::string_view text) {
   return static_cast<int>(code);
 }
 
-// Memory or a thread was refused; of LibTorch's errors only the text tells it.
+// Returns true if memory or a thread was refused; only the text of LibTorch's errors shows this.
 bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
   if (const auto* const system = dynamic_cast<const std::system_error*>(&error))
@@ -52,14 +52,14 @@ bool is_out_of_memory(const std::exception& error) {
   return text.find("can't allocate memory") != text.npos || text.find("out of memory") != text.npos;
 }
 
-// A GPU's fault is reported by whatever asks it for something later.
+// A later call on the device reports a GPU's fault.
 std::string_view advice(std::string_view text) {
   return text.find("CUDA error") == text.npos
              ? ""
              : "; the GPU's work is checked late: CUDA_LAUNCH_BLOCKING=1 names what failed";
 }
 
-// Runs a body and turns whatever leaves it into one line and an exit code.
+// Runs a body and converts every exception to one line and an exit code.
 int guarded(const Context& context, const std::function<int()>& body) {
   const std::string& name = context.program.name;
   try {
@@ -85,7 +85,7 @@ void check_required(const core::FieldList& fields, const Context& context) {
   }
 }
 
-// The help that was asked for: of a verb where one was named.
+// Returns the requested help: that of a verb if one was named.
 int print_help(const CLI::App& app, const Offer& offer, const std::string& what) {
   for (const auto& verb : offer.verbs) {
     const auto& asked = *app.get_subcommand(verb.program.name);
@@ -101,14 +101,14 @@ void finish(Context& context) {
   if (context.jobs == 0) context.jobs = std::max(1u, std::thread::hardware_concurrency());
 }
 
-// A program, or one verb of it, that may be asked for.
+// A program, or one verb of it, that the user may invoke.
 struct Verb {
   CLI::App* app = nullptr;
   Context context;
   Requests requests;
   core::FieldList fields;
 
-  // `program`: whom messages name; `own`: what --help says. This must stay where it is.
+  // `program` is named in messages; `own` is shown by --help. This object must not move.
   void open(CLI::App& in, const Program& program, const Program& own,
             const core::FieldList& own_fields) {
     app = &in;
@@ -120,7 +120,7 @@ struct Verb {
   }
 };
 
-// What can be read once, as <(command) of a shell.
+// Returns true for an input that can be read only once, such as a shell's <(command).
 bool is_stream(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -129,14 +129,14 @@ bool is_stream(const std::string& path) {
          type == fs::file_type::socket;
 }
 
-// Sets the fields that the config file names. A front leaves a stream to whoever does the work.
+// Sets the fields that the config file names. A front leaves a stream to the program that works.
 void read_config_file(Verb& verb, bool front) {
   const std::string& file = verb.requests.config;
   if (file.empty() || (front && !verb.requests.print_config && is_stream(file))) return;
   read_config(core::read_text(file, kMaxConfigBytes), file, verb.fields, verb.context.given);
 }
 
-// What follows a successful parse: answers a request, or completes the options and runs the body.
+// Acts after a successful parse: answers a request, or completes the options and runs the body.
 int answer(Verb& verb, const Command& command, bool front) {
   if (const int code = answer_request(*verb.app, verb.requests, verb.context); code >= 0)
     return code;
@@ -164,13 +164,13 @@ int answer_verbs(CLI::App& app, const Requests& requests, const Context& top,
                   fmt::format("give a command: {}; see --help", fmt::join(names, ", ")));
 }
 
-// From the command line to the exit code: `asked` is called behind a successful parse.
+// Converts the command line to an exit code; calls `asked` after a successful parse.
 int parse(CLI::App& app, int argc, char** argv, const Offer& offer, const Context& context,
           const std::function<int()>& asked) {
   return guarded(context, [&] {
     std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
     const std::string what = take_help(arguments);
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes a vector
+    std::reverse(arguments.begin(), arguments.end());  // CLI11's order for a vector
     try {
       app.parse(arguments);
     } catch (const CLI::CallForHelp&) {

@@ -14,7 +14,7 @@ namespace {
 volatile sig_atomic_t g_stop = 0;
 volatile sig_atomic_t g_catch = 0;
 
-// As a program without a handler would, but for its temporary files.
+// Ends the process as without a handler, after removing the temporary files.
 void die_of(int number) {
   core::remove_temporaries();
   ::signal(number, SIG_DFL);
@@ -43,14 +43,14 @@ extern "C" void on_stop_signal(int number) {
   die_of(number);
 }
 
-// What reads the output is gone: no stop that a program could catch.
+// The reader of the output has exited; the program cannot treat this as a stop.
 extern "C" void on_broken_pipe(int number) { die_of(number); }
 
 // A file that may not grow (ulimit -f): the write fails, which is told as any other; the default
 // would be to die and to leave what is temporary.
 extern "C" void on_file_limit(int) {}
 
-// A signal that whoever started the program ignores stays ignored.
+// Keeps ignoring a signal that the caller of the program ignores.
 void handle(int number, void (*handler)(int)) {
   struct sigaction action {
   }, old{};

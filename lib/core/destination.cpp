@@ -14,9 +14,9 @@ namespace core {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int kMostLinks = 40;  // as Linux follows
+constexpr int kMostLinks = 40;  // Linux's limit
 
-// True of /proc/self/fd under any name.
+// Returns true for /proc/self/fd under any name.
 bool holds_descriptors(const fs::path& folder) {
   if (folder == "/dev/fd" || folder == "/proc/self/fd") return true;
   std::error_code error;
@@ -55,7 +55,7 @@ Destination destination_of(const std::string& path) {
     std::error_code error;
     const fs::path next = fs::read_symlink(at, error);
     if (error) fail_errno(Code::cannot_create, path + ": cannot read the link", error.value());
-    at = at.parent_path() / next;  // next alone where it is absolute
+    at = at.parent_path() / next;  // an absolute `next` replaces the parent
   }
   fail_errno(Code::cannot_create, path + ": cannot create", ELOOP);
 }

@@ -14,10 +14,10 @@
 namespace core {
 namespace {
 
-// Each try meets one more process that made the folder, left it empty and removed it.
+// Each retry means that one more process created the folder, left it empty and removed it.
 constexpr int kMostTries = 1000;
 
-// False of a folder that was removed, or replaced by another, since it was opened.
+// Returns false if the folder was removed or replaced since it was opened.
 bool is_still_at(int fd, const std::string& path) {
   struct stat here, there;
   return ::fstat(fd, &here) == 0 && ::stat(path.c_str(), &there) == 0 &&
@@ -54,7 +54,7 @@ FolderLock::FolderLock(const std::string& folder, std::string_view held, Absent 
 }
 
 FolderLock::~FolderLock() {
-  if (!made_.empty()) ::rmdir(made_.c_str());  // fails where something is in it
+  if (!made_.empty()) ::rmdir(made_.c_str());  // fails if the folder is not empty
   ::close(fd_);
 }
 

@@ -15,7 +15,7 @@ constexpr int kMaxDepth = 1000;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Bytes of a number of JSON at the front of `text`; 0 if there is none.
+// Returns the length of the JSON number at the start of `text`; 0 if there is none.
 std::size_t number_bytes(std::string_view text) {
   std::size_t at = 0;
   const auto digits = [&] {
@@ -53,7 +53,7 @@ bool is_too_large(std::string_view number) {
   return std::isinf(std::strtod(std::string(number).c_str(), nullptr));
 }
 
-// The code unit of \uXXXX at the front of `text`; -1 if there is none.
+// Returns the code unit of the \uXXXX at the start of `text`; -1 if there is none.
 int code_unit(std::string_view text) {
   if (text.size() < 6 || text[0] != '\\' || text[1] != 'u') return -1;
   int unit = 0;

@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::string_view kSpaces = " \t\r\n";
 
-// Past a string that begins at `at`.
+// Skips the string that begins at `at`.
 std::size_t past_string(std::string_view text, std::size_t at) {
   for (++at; at < text.size() && text[at] != '"'; ++at)
     if (text[at] == '\\') ++at;
   return at + 1;
 }
 
-// To the comma or the bracket that ends the value at `at`.
+// Finds the comma or bracket that ends the value at `at`.
 std::size_t past_value(std::string_view text, std::size_t at) {
   for (int depth = 0; at < text.size(); ++at) {
     const char c = text[at];
@@ -36,7 +36,7 @@ std::size_t past_value(std::string_view text, std::size_t at) {
   return at;
 }
 
-// A member's name, of its text with quotes.
+// Parses a member's name from its text with quotes.
 std::string name_of(std::string_view text) {
   Json name = Json::parse(text, nullptr, false);
   if (name.is_discarded()) name = Json::parse(mend_json(text).text, nullptr, false);
@@ -66,7 +66,7 @@ std::optional<std::string> member_text(std::string_view object, std::string_view
   const auto place = member_place(object, key);
   if (!place) return std::nullopt;
   const std::string_view text = object.substr(place->begin, place->end - place->begin);
-  // jq and others refuse half a surrogate pair.
+  // jq and others refuse unpaired surrogates.
   MendedJson mended;
   if (text.find("\\u") != text.npos) mended = mend_json(text);
   return mended.surrogates.empty() ? std::string(text) : mended.text;

@@ -39,7 +39,7 @@ class Variables {
   const Environment& environment_;
 };
 
-// `here`: the variable that has the number of ranks on this machine, or "".
+// `here` is the variable that holds the number of ranks on this machine, or "".
 Launch ranks_of(const Variables& of, const char* launcher, const char* rank, const char* size,
                 const char* local, const char* here) {
   Launch launch;
@@ -51,7 +51,7 @@ Launch ranks_of(const Variables& of, const char* launcher, const char* rank, con
   return launch;
 }
 
-// A port that two steps on one machine seldom share, below those that systems give away.
+// Derives a port that two steps on one machine rarely share, below the range of ephemeral ports.
 std::uint16_t port_of(std::int64_t job, std::int64_t step) {
   constexpr std::int64_t kFirst = 10'000, kPorts = 20'000;
   return static_cast<std::uint16_t>(kFirst + (job * 61 + step) % kPorts);

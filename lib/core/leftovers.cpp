@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// NAME of NAME.tmp.tessera and NAME.tmp.PID, else nothing.
+// Returns NAME for NAME.tmp.tessera and NAME.tmp.PID, else an empty text.
 std::string output_of(const std::string& name) {
   constexpr std::string_view kMark = ".tmp.";
   const auto mark = name.rfind(kMark);
@@ -37,7 +37,7 @@ void remove_leftovers(const std::string& folder, const OwnName& own) {
     if (const auto output = output_of(name); output.empty() || !own(output)) continue;
     const int fd = ::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat info;
-    if (fd < 0) continue;  // a folder, a link: none of ours
+    if (fd < 0) continue;  // a folder or a link, which no Output leaves
     const bool left = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
                       (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
     const bool removed = !left || ::unlink(path.c_str()) == 0;

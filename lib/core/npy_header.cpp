@@ -18,7 +18,7 @@ constexpr std::size_t kAlignment = 64;
   fail(Code::bad_data, "{}: damaged .npy header: {}", origin, what);
 }
 
-// The dict, as NumPy writes it: keys and types in quotes, True or False, a tuple of numbers.
+// Parses the dict as NumPy writes it: keys and types in quotes, True or False, a tuple of numbers.
 class Dict {
  public:
   Dict(std::string_view text, const std::string& origin) : rest_(text), origin_(origin) {}

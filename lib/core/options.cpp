@@ -42,7 +42,7 @@ void refuse(const Field& field, const std::string& value) {
   fail(Code::usage, "takes {}, not {}", field.range(), value);
 }
 
-// One value of the text, within the bounds.
+// Parses one value and checks the bounds.
 template <class T>
 T value_of(const Field& field, const std::string& text) {
   T value{};
@@ -61,7 +61,7 @@ std::string print(bool value) { return value ? "true" : "false"; }
 std::string print(std::int64_t value) { return std::to_string(value); }
 std::string print(double value) { return fmt::format("{}", value); }
 
-// Of the field's value or values the first beyond the bounds, if any.
+// Returns the first value of the field that is out of bounds, if any.
 template <class T>
 void expect_within(const Field& field, const T& value) {
   if constexpr (is_vector<T>) {
@@ -72,7 +72,7 @@ void expect_within(const Field& field, const T& value) {
   }
 }
 
-// Insertions, deletions, changes of a letter and swaps of neighbours that part two words.
+// Returns the number of insertions, deletions, substitutions and transpositions between two words.
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
@@ -115,7 +115,7 @@ std::string Field::range() const {
 }
 
 bool Field::is_list() const {
-  constexpr std::size_t kFirstList = 4;  // of Target
+  constexpr std::size_t kFirstList = 4;  // index in Target
   return target.index() >= kFirstList;
 }
 
@@ -137,7 +137,7 @@ Field& FieldList::operator()(std::string name, Field::Target target, std::string
 
 void assign(const Field& field, const std::vector<std::string>& values) {
   const std::string flag = field.positional ? field.name : "--" + field.name;
-  // A choice that was not made reads back as such.
+  // An unset choice reads back as unset.
   if (!field.choices.empty() && values == std::vector<std::string>{""} &&
       to_strings(field) == values)
     return;
@@ -177,7 +177,7 @@ void expect_within_bounds(const FieldList& fields) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& names) {
-  // Edits that are forgiven: one in three letters, two in four, another for each four more.
+  // Allow one edit for three letters, two for four, and one more for each further four.
   constexpr std::size_t kLongest = 64;
   if (word.size() > kLongest) return {};
   std::size_t least = word.size() / 4 + 2;

@@ -23,9 +23,9 @@ namespace fs = std::filesystem;
 using namespace std::string_view_literals;
 
 constexpr std::size_t kStartBytes = 4096;
-constexpr std::size_t kMostEntries = 10'000;  // of a folder that are looked at
+constexpr std::size_t kMostEntries = 10'000;  // most entries of a folder that are inspected
 constexpr std::size_t kRefBytes = 4096;
-// Of a model's weights in its folder.
+// The names of a model's weights in its folder.
 constexpr std::array kWeightNames = {"model.safetensors"sv, "model.safetensors.index.json"sv,
                                      "pytorch_model.bin"sv, "pytorch_model.bin.index.json"sv};
 
@@ -44,7 +44,7 @@ std::string last_name(std::string path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// The names in a folder, sorted; of a very large one the first ones alone.
+// Returns the names in a folder, sorted; for a very large folder, only the first ones found.
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -72,7 +72,7 @@ bool looks_like_hub_id(const std::string& path) {
   return is_name(path.substr(0, slash)) && is_name(name) && !is_there(path.substr(0, slash));
 }
 
-// Up to `kStartBytes` of a regular file; false: it cannot be read.
+// Reads up to `kStartBytes` of a regular file; returns false if it cannot be read.
 bool read_start(const std::string& path, std::string& start) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return false;
@@ -90,18 +90,18 @@ bool begins_as_safetensors(std::string_view start) {
   return length >= 2 && length <= 100'000'000;
 }
 
-// A pickle of protocol 2 to 5, or a zip archive whose first member is one of torch.save's.
+// Returns true for a pickle of protocol 2 to 5, and for a zip archive that torch.save wrote.
 bool begins_as_torch_file(std::string_view start) {
   if (start.size() > 2 && start[0] == '\x80' && start[1] >= '\2' && start[1] <= '\5') return true;
   return start.starts_with("PK\3\4") && start.substr(0, 512).find("/data.pkl") != start.npos;
 }
 
-// Its version, of either byte order, keeps it from being a text.
+// The version, in either byte order, distinguishes it from text.
 bool begins_as_gguf(std::string_view start) {
   return start.starts_with("GGUF") && start.substr(4, 4).find('\0') != start.npos;
 }
 
-// ModelProto: its first field, a piece, holds the piece's text first.
+// The first field of a ModelProto is a piece, which begins with its text.
 bool begins_as_sentencepiece(std::string_view start) {
   return start.size() > 4 && start[0] == '\n' && start[2] == '\n' && start[3] < start[1] &&
          start.substr(0, 256).find("<unk>") != start.npos;
@@ -134,7 +134,7 @@ PathKind folder_kind(const std::string& path, const std::string& name) {
   const auto has_any = [&](std::initializer_list<std::string_view> files) {
     return std::any_of(files.begin(), files.end(), has);
   };
-  // An adapter's trainer may leave its model's config.json there.
+  // The trainer of an adapter may leave its model's config.json there.
   if (has("adapter_config.json") && !std::any_of(kWeightNames.begin(), kWeightNames.end(), has))
     return PathKind::adapter;
   if (has("config.json")) return PathKind::model;
@@ -157,7 +157,7 @@ std::string home(const char* variable, const char* rest) {
   return value == nullptr || *value == '\0' ? "" : value + std::string(rest);
 }
 
-// The folder of that model in the hub's cache; empty: it is not there.
+// Returns the folder of the model in the hub's cache; empty if it is not there.
 std::string cached_hub_model(const std::string& id) {
   std::string name = "models--" + id;
   if (const auto slash = name.find('/'); slash != name.npos) name.replace(slash, 1, "--");

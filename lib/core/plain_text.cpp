@@ -40,7 +40,7 @@ struct Beginning {
   const char* what;
 };
 
-// Longer ones before those that they begin with.
+// Longer marks precede their prefixes.
 constexpr Beginning kBeginnings[] = {
     {"\xFF\xFE\0\0"sv, "UTF-32 (little-endian), not UTF-8; convert it: iconv -f UTF-32 -t UTF-8"},
     {"\0\0\xFE\xFF"sv, "UTF-32 (big-endian), not UTF-8; convert it: iconv -f UTF-32 -t UTF-8"},
@@ -78,7 +78,7 @@ constexpr Beginning kBeginnings[] = {
      "a program, no text"},
 };
 
-// UTF-16 and UTF-32 without a byte order mark: Latin letters leave NULs at fixed places.
+// Detects UTF-16 and UTF-32 without a byte order mark: Latin letters leave NULs at fixed positions.
 const char* wide_characters(std::string_view start) {
   start = start.substr(0, std::min<std::size_t>(start.size(), 4096) & ~std::size_t{3});
   if (start.size() < 8) return nullptr;
@@ -177,7 +177,7 @@ bool begins_as_text(std::string_view start) {
 }
 
 bool is_bzip2(std::string_view start) {
-  // A block, or the end of an empty file.
+  // The magic of a block, or of the end of an empty file.
   return start.size() >= 10 && start.starts_with("BZh") && start[3] >= '1' && start[3] <= '9' &&
          (start.substr(4, 6) == "1AY&SY"sv || start.substr(4, 6) == "\x17\x72\x45\x38\x50\x90"sv);
 }

@@ -34,7 +34,7 @@ std::uint64_t Rng::next() {
 }
 
 std::uint64_t Rng::below(std::uint64_t n) {
-  const std::uint64_t limit = -n % n;  // 2^64 mod n: values below it would be drawn once too often
+  const std::uint64_t limit = -n % n;  // 2^64 mod n; values below it would be drawn too often
   for (;;) {
     const std::uint64_t x = next();
     if (x >= limit) return x % n;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kHash = "hash";
 
-// Of all members but the hash itself.
+// Hashes all members except the hash itself.
 std::string hash_of(Json object) {
   object.erase(kHash);
   return hash128(dump(object)).hex();

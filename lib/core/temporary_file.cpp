@@ -20,7 +20,7 @@
 namespace core {
 namespace {
 
-// Made by this call, or -1.
+// Returns the descriptor of a file that this call created, or -1.
 int open_new(const std::string& path) {
   return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 }
@@ -30,16 +30,16 @@ void remove_what_stands(const std::string& path) {
     fail_errno(Code::cannot_create, path + ": is in the way and cannot be removed", errno);
 }
 
-// What a killed process may have left, or another is writing: a file with one name.
+// Returns true for a file with one name: the leftover of a killed process, or one being written.
 bool is_plain(const struct stat& info) { return S_ISREG(info.st_mode) && info.st_nlink == 1; }
 
-// Opens it to look whether it is locked; -1 where it has gone, or is to go.
+// Opens the file to test its lock; returns -1 if it has disappeared or must be removed.
 int open_plain(const std::string& path) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0) return -1;
   int fd = -1;
   if (is_plain(info)) {
-    // Should it be another by now: a link is not followed, a pipe not waited for.
+    // The path may have changed meanwhile: do not follow a link, do not wait for a pipe.
     fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
       fail_errno(Code::cannot_create, path + ": cannot open", errno);
@@ -52,7 +52,7 @@ int open_plain(const std::string& path) {
 
 std::string process_ending() { return ".tmp." + std::to_string(::getpid()); }
 
-// Fixed slots, so that a handler may walk them.
+// Fixed slots allow a signal handler to iterate over them.
 constexpr std::size_t kSlots = 64, kPathBytes = 4096;
 struct Slot {
   std::atomic<bool> used{false}, ready{false};
@@ -68,7 +68,7 @@ std::string temporary_path(const std::string& path, const std::string& ending) {
   if (name.size() + ending.size() <= NAME_MAX) return path + ending;
   const std::string digest = "." + hash128(name).hex();
   name.resize(NAME_MAX - ending.size() - digest.size());
-  // No part of a character at the end: some file systems take whole ones only.
+  // Do not end with part of a character, which some file systems refuse.
   while (!name.empty() && is_continuation(name.back())) name.pop_back();
   if (!name.empty() && static_cast<unsigned char>(name.back()) >= 0xC0) name.pop_back();
   return (whole.parent_path() / (name + digest + ending)).string();
@@ -101,10 +101,10 @@ int create_locked(const std::string& path, std::string& temporary, const std::st
       temporary = temporary_path(path, process_ending());
       return create_file(temporary);
     }
-    // Who had the lock before may have renamed or removed the file since it was opened here.
+    // The previous lock holder may have renamed or removed the file after it was opened here.
     const bool same = is_same_file(fd, temporary);
     if (made && same) return fd;
-    if (same) remove_what_stands(temporary);  // left by a killed process
+    if (same) remove_what_stands(temporary);  // the leftover of a killed process
     ::close(fd);
   }
 }

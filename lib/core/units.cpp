@@ -47,7 +47,7 @@ std::int64_t parse_whole(std::string_view text, std::int64_t unit) {
     return result;
   }
   const double value = parse_number(digits, text, kWhat) * static_cast<double>(factor);
-  // 1.1M is a whole number, though 1.1 times a million is none in binary.
+  // 1.1M is an integer, although 1.1 times a million is not one in binary.
   const double near = std::round(value);
   if (std::abs(value) > 9e18 || std::abs(value - near) > 1e-12 * std::abs(value))
     fail(Code::usage, "'{}' is not {}", text, kWhat);

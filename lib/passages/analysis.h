@@ -49,8 +49,8 @@ class Analyzer {
       return std::hash<std::string_view>()(word);
     }
   };
-  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> words_;  // cache of recent
-                                                                                 // words
+  // Cache of recent words.
+  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> words_;
   std::string lower_;
 };
 

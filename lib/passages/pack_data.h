@@ -92,8 +92,8 @@ struct Packed {
   /// bm25_in_random_order, fingerprint; without links and jumps if nothing was searched.
   core::OrderedJson figures(const std::string& name, const Bm25& bm25, bool searched,
                             const core::Digest& fingerprint) const;
-  std::string summary(const std::string& name, bool searched) const;  ///< returns the figures in
-                                                                      ///< one line
+  /// Returns the figures in one line.
+  std::string summary(const std::string& name, bool searched) const;
 };
 /// Orders all units by options.method. `found` holds the hits of all units; null for a random
 /// order. Throws Error{bad_data} if no unit is among the hits of another.

@@ -18,7 +18,7 @@ using core::fail;
 
 constexpr std::array<std::string_view, 4> kFormats = {"llm.c", "nanogpt", "npy", "megatron"};
 constexpr std::size_t kLlmcInts = 256, kLlmcBytes = kLlmcInts * 4;
-constexpr std::uint64_t kLlmcMost = std::uint64_t{1} << 31;  // its ids are counted in an int
+constexpr std::uint64_t kLlmcMost = std::uint64_t{1} << 31;  // llm.c counts ids in an int
 constexpr std::size_t kPieceBytes = 1 << 16;
 
 struct LlmcKind {
@@ -34,7 +34,7 @@ const LlmcKind* llmc_kind(std::span<const std::byte> start) {
   return nullptr;
 }
 
-// The types that numbers can have: "<u2", "|i1", ...; '=' is this machine's order, little-endian.
+// Parses a type of numbers: "<u2", "|i1", ...; '=' is the native byte order, little-endian.
 std::optional<ArrayReader::Type> type_of(std::string_view descr) {
   if (descr.size() != 3 || (descr[0] != '<' && descr[0] != '=' && descr[0] != '|')) return {};
   const char kind = descr[1];
@@ -46,7 +46,7 @@ std::optional<ArrayReader::Type> type_of(std::string_view descr) {
   return ArrayReader::Type{bytes, !whole, kind == 'i'};
 }
 
-// IEEE 754 binary16.
+// Converts IEEE 754 binary16.
 float float_of_half(std::uint16_t half) {
   const int exponent = half >> 10 & 31;
   const float fraction = static_cast<float>(half & 1023);

@@ -42,9 +42,9 @@ class Compressor {
 
   Emit emit_;
   std::size_t most_waiting_;
-  CompressContext context_;                    // used without threads
-  std::deque<std::unique_ptr<Task>> waiting_;  // in the order of push(); only the caller's thread
-                                               // uses it
+  CompressContext context_;  // used without threads
+  // In the order of push(); only the caller's thread uses it.
+  std::deque<std::unique_ptr<Task>> waiting_;
   std::vector<std::unique_ptr<Task>> free_;
   std::mutex mutex_;
   std::condition_variable todo_changed_, task_done_;

@@ -72,7 +72,7 @@ std::vector<std::size_t> part_ends(const Header& header, const Documents& docume
                                    const Cut& cut) {
   if ((cut.parts > 0) + (cut.documents > 0) + (cut.bytes > 0) != 1)
     core::fail(core::Code::usage, "give one of --parts, --documents, --bytes");
-  // A unit is what stays whole: a document, or the two of a pair.
+  // A unit is indivisible: a document, or the two documents of a pair.
   const std::size_t per_unit = header.kind == Kind::pairs ? 2 : 1;
   const std::size_t n = documents.size() / per_unit;
   const auto end_of = [&](std::size_t unit) {
@@ -128,7 +128,7 @@ std::string Part::summary() const {
 void split(const Dataset& data, const Cut& cut, const std::string& prefix, int jobs,
            const std::function<void(const Part&)>& done) {
   const auto ends = part_ends(data.header(), data.documents(), cut);
-  // The first part gets its name last: until then it keeps another process from the same parts.
+  // The first part is renamed last; until then it locks these parts against other processes.
   std::unique_ptr<core::Output> first_out;
   std::vector<Part> parts;
   std::size_t first = 0;

@@ -11,7 +11,7 @@
 namespace shard {
 namespace {
 
-constexpr std::size_t kCacheBytes = std::size_t{64} << 20;  // of all files together
+constexpr std::size_t kCacheBytes = std::size_t{64} << 20;  // shared by all files
 
 File open_shard(const std::string& path, std::size_t cache_bytes) {
   if (auto bytes = spooled_or_made(path)) return File(std::move(bytes), cache_bytes);

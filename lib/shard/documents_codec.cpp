@@ -15,7 +15,7 @@ void put_number(core::Bytes& out, std::uint64_t number) {
   out.push_back(std::byte(number));
 }
 
-// Takes bytes one by one and says when a number is complete.
+// Decodes bytes one at a time and reports when a number is complete.
 struct NumberReader {
   std::uint64_t value = 0;
   int shift = 0;
@@ -115,8 +115,8 @@ Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_docume
   Documents documents;
   std::vector<std::uint64_t>* const columns[] = {&documents.end, &documents.bytes,
                                                  &documents.words};
-  std::uint64_t begin = 0, end = 0;  // of the document
-  std::uint64_t at = 0;              // what its marks have come to
+  std::uint64_t begin = 0, end = 0;  // of the current document
+  std::uint64_t at = 0;              // end of its marks so far
   std::uint64_t left_marks = 0;
   NumberReader number;
   enum { kMarks = 3, kGap, kLength };
@@ -170,7 +170,7 @@ Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_docume
 
 namespace {
 
-// Names are alike, but a bomb is no list of names.
+// Names compress well, but a decompression bomb is not a list of names.
 std::uint64_t most_name_bytes(std::size_t compressed) {
   return (std::uint64_t{4} << 20) + 256 * std::uint64_t{compressed};
 }

@@ -50,8 +50,8 @@ class DocumentsEncoder {
  private:
   FrameEncoder numbers_;
   FrameEncoder names_;
-  std::uint64_t documents_ = 0, named_ = 0;  // all documents, and those whose line names_ already
-                                             // has
+  // All documents, and those whose line names_ already has.
+  std::uint64_t documents_ = 0, named_ = 0;
 };
 
 inline constexpr std::size_t kMostNameBytes = 4096;

@@ -16,7 +16,7 @@ namespace {
 
 using FramePointer = std::shared_ptr<const core::Bytes>;
 
-// The frames read last. Thread safe.
+// Caches the most recently read frames. Thread safe.
 class Cache {
  public:
   explicit Cache(std::size_t most_bytes) : most_bytes_(most_bytes) {}
@@ -91,7 +91,7 @@ struct File::Impl {
     const std::uint64_t table_start = size - table_bytes;
     table = layout::decode_seek_table(read_bytes(table_start, table_bytes), table_start, name);
 
-    // The table must tell the header, data frames, the trailer, and end where it itself starts.
+    // The table must describe the header, data frames and trailer, and end at its own start.
     const auto bad_table = [&] { layout::damaged(name, table_start, "the seek table"); };
     if (table.size() < 2 ||
         table.front() != layout::FrameSize{static_cast<std::uint32_t>(header_bytes), 0} ||
@@ -121,7 +121,7 @@ struct File::Impl {
     if (trailer.elements * element_bytes != raw) bad_table();
   }
 
-  // What is wrong with a file that does not open is best told by reading it from the front.
+  // Reading from the front gives the best message for a file that cannot be opened.
   void explain() const {
     core::SequentialSource source(*bytes);
     verify(source);
@@ -153,7 +153,7 @@ struct File::Impl {
     if (offset > trailer.elements || n_elements > trailer.elements - offset)
       core::fail(core::Code::bad_data, "{}: elements {} to {} of {} were asked for", name, offset,
                  offset + n_elements, trailer.elements);
-    std::uint64_t at = offset * element_bytes;  // of the raw bytes
+    std::uint64_t at = offset * element_bytes;  // offset in the raw bytes
     auto next = std::upper_bound(starts.begin(), starts.end(), at,
                                  [](std::uint64_t x, const Start& start) { return x < start.raw; });
     // The last frame that starts at or before `at`; the trailer, of size 0, comes last of equals
@@ -178,7 +178,8 @@ struct File::Impl {
   Trailer trailer;
   Content content;
   std::vector<layout::FrameSize> table;
-  std::vector<Start> starts;  // of each frame: in the file, and in the raw bytes
+  // Start of each frame: in the file, and in the raw bytes.
+  std::vector<Start> starts;
   mutable Cache cache;
 };
 

@@ -13,7 +13,7 @@ namespace {
 __extension__ typedef unsigned __int128 U128;
 
 constexpr U128 kPrime = (U128{1} << 127) - 1;
-// Any large number that is not special would do: the first 126 bits of pi's fraction.
+// Any large generic number would do; this is the first 126 bits of pi's fraction.
 constexpr U128 kBase = (U128{0x090fdaa22168c234u} << 64) | 0xc4c6628b80dc1cd1u;
 
 U128 reduce(U128 x) {
@@ -21,11 +21,12 @@ U128 reduce(U128 x) {
   return x >= kPrime ? x - kPrime : x;
 }
 
-// a, b < 2^127 - 1. The product has 254 bits: high * 2^128 + low, and 2^128 = 2 modulo the prime.
+// Multiplies a, b < 2^127 - 1. The product has 254 bits: high * 2^128 + low, and 2^128 = 2 modulo
+// the prime.
 U128 multiply(U128 a, U128 b) {
   const std::uint64_t a1 = static_cast<std::uint64_t>(a >> 64), a0 = static_cast<std::uint64_t>(a);
   const std::uint64_t b1 = static_cast<std::uint64_t>(b >> 64), b0 = static_cast<std::uint64_t>(b);
-  const U128 middle = U128{a1} * b0 + U128{a0} * b1;  // < 2^128: a1, b1 < 2^63
+  const U128 middle = U128{a1} * b0 + U128{a0} * b1;  // < 2^128, because a1, b1 < 2^63
   U128 high = U128{a1} * b1 + (middle >> 64);
   const U128 low0 = U128{a0} * b0;
   const U128 low = low0 + (middle << 64);
@@ -44,7 +45,7 @@ U128 number(const core::Digest& d) { return reduce((U128{d.high} << 64) | d.low)
 core::Digest digest(U128 x) {
   return {static_cast<std::uint64_t>(x >> 64), static_cast<std::uint64_t>(x)};
 }
-// Two numbers below the prime: the sum fits 128 bits.
+// Adds two numbers below the prime; the sum fits in 128 bits.
 core::Digest sum(U128 a, U128 b) { return digest(reduce(a + b)); }
 
 }  // namespace

@@ -116,7 +116,7 @@ Header header_from_json(std::string_view text, const std::string& name) {
   const auto width = core::get<std::uint64_t>(json, "width", name);
   header.width = static_cast<std::uint32_t>(std::min<std::uint64_t>(width, UINT32_MAX));
   header.vocabulary = core::get<std::uint64_t>(json, "vocabulary", name);
-  header.marked = json.contains("marked");  // true, or it is not in canonical form
+  header.marked = json.contains("marked");  // must be true; any other value is not canonical
   if (header.kind == Kind::order) {
     header.unit = core::get<std::string>(json, "unit", name);
     header.unit_length = core::get<std::uint64_t>(json, "unit_length", name);

@@ -25,7 +25,7 @@ struct MegatronType {
   std::string_view name;
   ArrayReader::Type type;
 };
-// By code; code 0 is none.
+// The types by code; code 0 is invalid.
 constexpr std::array<MegatronType, 9> kMegatronTypes = {{{},
                                                          {"uint8", {1, false, false}},
                                                          {"int8", {1, false, true}},
@@ -177,7 +177,7 @@ std::uint8_t megatron_code(const Header& header) {
   return header.dtype == Dtype::u8 ? 1 : header.dtype == Dtype::u16 ? 8 : 4;
 }
 
-// Numbers, put into a sink by pieces.
+// Writes numbers to a sink in pieces.
 class NumberSink {
  public:
   explicit NumberSink(core::ByteSink& out) : out_(out) {}
@@ -196,7 +196,7 @@ class NumberSink {
   core::Bytes piece_;
 };
 
-// Calls `take` with the ids of each sequence, `ended` behind each document.
+// Calls `take` with the ids of each sequence; `ended` is true after each document.
 template <class Take, class Ended>
 void each_sequence(const Dataset& data, std::uint64_t most, const Take& take, const Ended& ended) {
   std::uint64_t at = 0;
@@ -242,7 +242,7 @@ void write_megatron(const Dataset& data, core::ByteSink& numbers, core::ByteSink
 
 void write_megatron(const Dataset& data, const MegatronFiles& files,
                     const std::function<void(std::uint64_t)>& progress) {
-  megatron_code(data.header());  // refused before an older pair is touched
+  megatron_code(data.header());  // refuse before an older pair is modified
   core::Output numbers(files.numbers), index(files.index);
   write_megatron(data, numbers, index, progress);
   std::error_code absent;

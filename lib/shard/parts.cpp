@@ -31,7 +31,7 @@ std::optional<Found> find_parts(const std::vector<File>& files) {
   return found;
 }
 
-// Where some are parts all must be, of one command.
+// If some are parts, all must be parts of one command.
 void refuse_mixed(const std::vector<File>& files) {
   const auto whole_of = [](const File& file) {
     auto entries = file.trailer().provenance;
@@ -67,7 +67,7 @@ std::optional<core::Part> take_part(std::vector<core::OrderedJson>& provenance) 
     const core::Part part = core::part(text);
     options->erase(kPart);
     return part;
-  } catch (const core::Error&) {  // not what this program writes
+  } catch (const core::Error&) {  // not written by this program
     return std::nullopt;
   }
 }

@@ -20,7 +20,7 @@ struct Reader::Impl {
     context = make_decompress_context();
   }
 
-  // A skippable frame of `size` bytes, whole.
+  // Reads a whole skippable frame of `size` bytes.
   core::Bytes take_frame(std::size_t size, std::string_view what) {
     auto frame = input.take(size);
     if (frame.size() < size) layout::cut_short(name, input.offset(), what);
@@ -36,7 +36,7 @@ struct Reader::Impl {
     return layout::kFrameHeadBytes + layout::get<std::uint32_t>(head, 4);
   }
 
-  // Decompresses the next data frame, or reads to the end. False at the end.
+  // Decompresses the next data frame, or reads to the end. Returns false at the end.
   bool next_frame() {
     if (ended) return false;
     const auto head = input.peek(4);
@@ -109,7 +109,7 @@ struct Reader::Impl {
     return done;
   }
 
-  // Enough for a frame as the Writer makes it.
+  // Suffices for a frame that the Writer made.
   static constexpr std::size_t kLookBytes = layout::kRawBytes + (4 << 10);
 
   Input input;
@@ -118,7 +118,7 @@ struct Reader::Impl {
   std::size_t element_bytes = 1;
   DecompressContext context;
   core::Bytes raw;     // of the current frame
-  std::size_t at = 0;  // bytes of it that were read
+  std::size_t at = 0;  // bytes already read from `raw`
   std::uint64_t n_elements = 0;
   std::vector<layout::FrameSize> table;
   Trailer trailer;

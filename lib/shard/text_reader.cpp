@@ -27,14 +27,14 @@ bool is_text(const std::string& path) {
   using core::PathKind;
   const auto kind = core::path_kind(path);
   if (kind == PathKind::config || kind == PathKind::tokenizer || kind == PathKind::lfs_pointer)
-    return false;  // nobody means their text
+    return false;  // a user does not mean the text of these files
   std::array<std::byte, 4096> start;
   std::size_t n = 0;
   try {
     n = core::read_fully(*open_unpacked(path), start);
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data) throw;
-    return false;  // packed and damaged: it is for who reads shards to say so
+    return false;  // corrupt compressed file; the reader of shards reports it
   }
   return n > 0 && core::begins_as_text({reinterpret_cast<const char*>(start.data()), n});
 }

@@ -19,7 +19,7 @@
 
 namespace shard {
 
-// Bytes of the file that wait.
+// Holds input bytes that wait to be decompressed.
 struct UnpackedSource::Buffer {
   std::unique_ptr<core::ByteSource> file;
   core::Bytes bytes = core::Bytes(128 << 10);
@@ -29,7 +29,7 @@ struct UnpackedSource::Buffer {
   std::span<const std::byte> waiting() const {
     return std::span(bytes).subspan(begin, end - begin);
   }
-  /// More bytes where none wait; false at the end of the file.
+  /// Reads more bytes if none wait; returns false at the end of the file.
   bool fill() {
     if (begin < end) return true;
     begin = 0;
@@ -45,9 +45,9 @@ class UnpackedSource::Unpacker {
     std::size_t taken, given;  // bytes
   };
   virtual ~Unpacker() = default;
-  /// Unpacks some of `in` into `out`; goes on to the next frame where one ends.
+  /// Decompresses some of `in` into `out`; continues with the next frame after the end of one.
   virtual Step step(std::span<const std::byte> in, std::span<std::byte> out) = 0;
-  /// A frame has begun and has not ended.
+  /// Returns true inside a frame.
   bool within_frame() const { return within_frame_; }
 
  protected:
@@ -66,7 +66,7 @@ constexpr std::size_t kLongestMagic = 2 * sizeof(std::uint32_t) + layout::kHeade
 class ZstdUnpacker : public UnpackedSource::Unpacker {
  public:
   ZstdUnpacker(std::string name, std::uint64_t memory) : name_(std::move(name)), memory_(memory) {
-    // The largest power of two that `memory` has room for.
+    // The largest power of two that `memory` allows.
     const auto window = static_cast<int>(std::bit_width(memory)) - 1;
     const auto bounds = ZSTD_dParam_getBounds(ZSTD_d_windowLogMax);
     ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax,
@@ -96,7 +96,8 @@ class ZstdUnpacker : public UnpackedSource::Unpacker {
   DecompressContext context_ = make_decompress_context();
 };
 
-// Members one after the other, each of which begins with the same byte, and zeros behind the last.
+// Decompresses consecutive members, each of which begins with the same byte, and ignores zeros
+// after the last.
 class MemberUnpacker : public UnpackedSource::Unpacker {
  public:
   MemberUnpacker(std::string name, const char* format, std::byte first_byte)
@@ -131,10 +132,10 @@ class MemberUnpacker : public UnpackedSource::Unpacker {
   std::string name_;
   const char* format_;
   std::byte first_byte_;
-  bool ended_ = false, padded_ = false;  // a member has; zeros follow it
+  bool ended_ = false, padded_ = false;  // a member has ended; zeros follow it
 };
 
-// What the C libraries read; they do not write there.
+// Input of the C libraries, which they do not modify.
 template <class Byte>
 Byte* readable(std::span<const std::byte> in) {
   return reinterpret_cast<Byte*>(const_cast<std::byte*>(in.data()));
@@ -175,7 +176,7 @@ class Bzip2Unpacker : public MemberUnpacker {
 
  private:
   void begin() override {
-    ::BZ2_bzDecompressEnd(&stream_);  // does nothing where none has begun
+    ::BZ2_bzDecompressEnd(&stream_);  // no effect before the first begin()
     stream_ = {};
     if (::BZ2_bzDecompressInit(&stream_, 0, 0) != BZ_OK) throw std::bad_alloc();
   }
@@ -217,7 +218,7 @@ class XzUnpacker : public MemberUnpacker {
                  "unpack it in front (xz -dc {} | ...), or give tokenize --decode-memory {}M",
                  name(), mebibytes(::lzma_memusage(&stream_)), memory_ >> 20, name(),
                  mebibytes(::lzma_memusage(&stream_)));
-    // Without room or bytes it asks to be called again.
+    // Without output room or input bytes it must be called again.
     if (result != LZMA_OK && result != LZMA_STREAM_END && result != LZMA_BUF_ERROR)
       refuse(result == LZMA_OPTIONS_ERROR ? "it has a filter that liblzma does not know"
                                           : "its data are damaged");
@@ -242,7 +243,7 @@ std::unique_ptr<UnpackedSource::Unpacker> unpacker_for(std::span<const std::byte
     return std::make_unique<GzipUnpacker>(name);
   if (start.size() < sizeof(std::uint32_t)) return nullptr;
   const auto magic = layout::get<std::uint32_t>(start, 0);
-  // Of a shard the first frame is one that zstd skips; what follows it are ids.
+  // The first frame of a shard is skippable for zstd; the frames after it are ids.
   if (magic == layout::kHeaderMagic && start.size() >= kLongestMagic &&
       std::memcmp(start.data() + layout::kFrameHeadBytes, layout::kHeaderName.data(),
                   layout::kHeaderName.size()) == 0)
@@ -283,7 +284,7 @@ std::size_t UnpackedSource::read(std::span<std::byte> out) {
     return n;
   }
   while (!out.empty()) {
-    // At the end of the file what was unpacked may still wait for room.
+    // At the end of the file, decompressed bytes may still wait for output room.
     const bool more = b.fill();
     if (!more && !unpacker_->within_frame()) break;
     const auto step = unpacker_->step(b.waiting(), out);

@@ -13,7 +13,7 @@
 namespace shard {
 namespace {
 
-// The chain of the documents' digests, from the elements.
+// Computes the chain of the documents' digests from the elements.
 Chain data_chain(Reader& reader, const Documents& documents) {
   const std::uint64_t element_bytes = size_of(reader.header().dtype);
   Chain chain;
@@ -25,7 +25,7 @@ Chain data_chain(Reader& reader, const Documents& documents) {
     for (std::uint64_t left = (end - start) * element_bytes; left > 0;) {
       const auto n = reader.read(std::span(buffer).first(
           static_cast<std::size_t>(std::min<std::uint64_t>(left, buffer.size()))));
-      if (n == 0) return chain;  // the reader has the reason
+      if (n == 0) return chain;  // the reader reports the error
       hash.update(std::span(buffer).first(n));
       left -= n;
     }

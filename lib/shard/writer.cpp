@@ -31,7 +31,7 @@ struct Writer::Impl {
     sink.write(frame);
   }
 
-  // Narrows `in` to Stored, a frame's rest at a time.
+  // Narrows `in` to Stored, up to the rest of a frame at a time.
   template <class Stored, class T>
   void append(std::span<const T> in) {
     while (!in.empty()) {
@@ -124,7 +124,7 @@ struct Writer::Impl {
   core::Bytes raw;
   core::Digest fingerprint;
   bool finished = false;
-  Compressor compressor;  // last: its threads end first
+  Compressor compressor;  // last, so that its threads end first
 };
 
 Writer::Writer(core::ByteSink& sink, Header header, std::vector<core::OrderedJson> provenance,

@@ -27,8 +27,8 @@ struct LearnRequest {
 /// A LearnWatch receives progress: bytes of the files read, then (bpe) the number of tokens.
 struct LearnWatch {
   std::function<void(std::uint64_t)> reading, learning;
-  std::function<void(const std::string&)> note = {};  ///< receives what a user should know about
-                                                      ///< the files
+  /// Receives what a user should know about the files.
+  std::function<void(const std::string&)> note = {};
 };
 
 /// Learns a tokenizer. The result does not depend on `jobs`. Throws as read_documents(),
