@@ -12,10 +12,10 @@ namespace cli {
 
 struct Program;
 
-/// Replaces each --help=WHAT before "--" by --help, and returns the last WHAT: "all", or the
-/// heading of a group, or a prefix of it, in lower case with hyphens. Returns an empty text for a
-/// plain --help, which shows the most used options (all options if the program does not list the
-/// most used).
+/// Replaces each --help=WHAT before "--" by --help, and returns the last WHAT. WHAT is "all", or
+/// the heading of a group or a prefix of it, in lower case with hyphens. Returns an empty text for
+/// a plain --help, which shows the most used options. A program that does not list its most used
+/// options shows all.
 std::string take_help(std::vector<std::string>& arguments);
 
 /// Returns the help text: the program's options in the order of their groups, then the options that

@@ -24,11 +24,12 @@ int run(int argc, char** argv, const Offer& offer);
 /// Returns, as JSON, the offer of a `main` that calls run(). Calls `main` without arguments; only
 /// the code before run() is executed.
 std::string offer_of(int (*main)(int, char**));
-/// Returns true and keeps `offer` if offer_of() is the caller; run() calls this function.
+/// run() calls this function first. If offer_of() has called the program, keeps `offer` for it and
+/// returns true; otherwise returns false.
 bool keep_offer(const Offer& offer);
 
-/// Parses as the program of `offer` (in the form of offer_of()) would. Answers --help, --version,
-/// --print-config and wrong flags or values itself. Otherwise calls `work` with signals and
+/// Parses the command line by `offer`, which offer_of() returned for a program. Answers --help,
+/// --version, --print-config and wrong flags or values. Otherwise calls `work` with signals and
 /// descriptors in their original state.
 int front(int argc, char** argv, std::string_view offer, const std::function<int()>& work);
 

@@ -42,8 +42,8 @@ class Progress {
   /// Reports that `done` items are done; `note` is appended to the line ("loss 3.21"). The rate
   /// counts from the first call, because items may have been done before it.
   void update(std::uint64_t done, const std::string& note = {});
-  /// Does as update(), but if stderr is not a terminal, writes the line at once. A line less than a
-  /// second after the previous one is dropped unless it is `important`.
+  /// Behaves like update(), but if stderr is not a terminal, writes the line at once. A line less
+  /// than a second after the previous one is dropped unless it is `important`.
   void line(std::uint64_t done, const std::string& note, bool important);
   /// Returns a function that calls update(done), for code that counts its work; the Progress must
   /// outlive the function.
@@ -74,7 +74,7 @@ void to_stderr(std::string_view text);
 /// Writes the line "name: text" to stderr, made safe by core::printable, unless -q is given or the
 /// text is empty.
 void note(const Context& context, const std::string& text);
-/// Does as note(), but also with -q. Use it if a command does not do what its options say.
+/// Behaves like note(), but also with -q. Use it if a command does not do what its options say.
 void warn(const Context& context, const std::string& text);
 /// Returns a function that calls note() with its argument. `context` must outlive it.
 std::function<void(const std::string&)> noter(const Context& context);

@@ -9,7 +9,7 @@
 
 namespace cli {
 
-/// Does as format_parts(), but with --json adds the `type` also to a result without parts.
+/// Behaves like format_parts(), but with --json adds the `type` also to a result without parts.
 inline std::string format_typed_parts(const Context& context, const core::OrderedJson& report,
                                       const std::vector<core::OrderedJson>& parts) {
   if (!context.json || !parts.empty()) return format_parts(context, report, parts);

@@ -15,9 +15,9 @@ using OwnName = std::function<bool(std::string_view name)>;
 /// that another process is writing remain. Throws Error{io}.
 void remove_leftovers(const std::string& folder, const OwnName& own);
 
-/// Returns true if `folder` is a folder, not a link to one, that holds only files whose names `own`
-/// accepts, once the temporary files of killed Outputs are removed. Removes these. Throws
-/// Error{io}.
+/// Removes the temporary files of killed Outputs from `folder`, then returns true if every file
+/// left in it has a name that `own` accepts. Returns false if `folder` is not a folder or is a link
+/// to one. Throws Error{io}.
 bool holds_only(const std::string& folder, const OwnName& own);
 
 }  // namespace core

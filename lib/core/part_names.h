@@ -1,5 +1,5 @@
 #pragma once
-// Collects the names of the parts of one work, for code that joins the parts.
+// Collects the names of the parts of a divided command, for code that joins the parts.
 
 #include <cstdint>
 #include <map>
@@ -19,7 +19,7 @@ class PartNames {
   void expect_all(std::string_view flag = {}) const;
 
   bool empty() const { return names_.empty(); }
-  /// Returns the number of parts, as the first added part states it.
+  /// Returns the total number of parts, which the first added part declares.
   std::int64_t count() const { return count_; }
   /// name() returns the name of the part `index`, from 0; any() returns the name of the first part
   /// present.

@@ -1,5 +1,5 @@
 #pragma once
-// The contents of page.css and page.js, which the build embeds.
+// Declares the contents of page.css and page.js, which the build embeds.
 
 #include <string_view>
 

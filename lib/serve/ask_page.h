@@ -1,5 +1,5 @@
 #pragma once
-// The contents of ask.html, the page at /, which the build embeds.
+// Declares the contents of ask.html, the page at /, which the build embeds.
 
 #include <string_view>
 

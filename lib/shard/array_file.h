@@ -62,8 +62,8 @@ class ArrayReader {
 
   /// Fills `out` from the front and returns the count, which is less than out.size() only at the
   /// end. Throws Error{bad_data} for a negative id, a coordinate that is not finite, a truncated
-  /// file and a file with bytes after its end; Error{bug} if `out` has floats for ids or ids for
-  /// floats.
+  /// file, and a file with bytes after its end. Throws Error{bug} for the overload of the other
+  /// type: floats for ids, integers for vectors.
   std::size_t read(std::span<std::uint64_t> out);
   std::size_t read(std::span<float> out);
 

@@ -53,7 +53,8 @@ class Chat {
   /// tokenizer_config.json, which is a text or a list of {"name", "template"} with an entry named
   /// `default`. Returns nothing if there is none. Throws Error{bad_data}.
   static std::optional<Chat> of_folder(const std::string& folder);
-  /// Does as of_folder(), but throws Error{bad_data}, saying what to do, if there is no template.
+  /// Behaves like of_folder(), but throws Error{bad_data}, saying what to do, if there is no
+  /// template.
   static Chat in_folder(const std::string& folder);
   Chat(ChatTemplate chat_template, core::OrderedJson tokens)
       : template_(std::move(chat_template)), tokens_(std::move(tokens)) {}

@@ -56,10 +56,10 @@ struct ImportTotals {
 };
 
 /// Writes the numbers of all files (no path or "-" is stdin) as one shard: ids as tokens, vectors
-/// as vectors. A document is a row of a two-dimensional array of ids, or what Megatron's index
-/// says; for other files, the mark separates documents, even across files, and without a mark each
-/// file is one document. The documents' bytes and words are those of the decoded text (for word
-/// tokenizers the words are the tokens without marks), or 0 without a tokenizer. `progress`
+/// as vectors. In a two-dimensional array of ids, each row is a document. Megatron's index lists
+/// its documents. In other files the mark separates documents, even across files; without a mark,
+/// each file is one document. With a tokenizer, a document's bytes and words are those of its
+/// decoded text (for word tokenizers, the tokens without marks); without one they are 0. `progress`
 /// receives the count of numbers done so far. Throws Error{bad_data}, naming file and position, for
 /// an id beyond the vocabulary, and Error{usage} for ids without tokenizer and vocabulary.
 ImportTotals import_tokens(const std::vector<std::string>& paths,

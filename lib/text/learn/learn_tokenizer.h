@@ -37,9 +37,10 @@ TokenizerPtr learn_tokenizer(const std::vector<std::string>& files,
                              const DocumentOptions& documents, const LearnRequest& request,
                              int jobs, const LearnWatch& watch);
 
-/// Learns the tokenizer that `train` uses for texts if no tokenizer is given: byte-level BPE with
-/// one token per 250 bytes of the files as stored, in hundreds, at least 500 and at most 16,000.
-/// Tells `watch.note` so. File names may say JSON lines. Throws as learn_tokenizer() does.
+/// Learns the tokenizer that `train` uses for texts if no tokenizer is given: byte-level BPE. The
+/// size of the vocabulary is one token per 250 bytes of the stored files, rounded to hundreds,
+/// within 500 to 16,000. Passes a note with the size to `watch.note`. Reads files with names of
+/// JSON lines as JSON lines. Throws as learn_tokenizer() does.
 TokenizerPtr learn_for_training(const std::vector<std::string>& files, int jobs,
                                 const LearnWatch& watch);
 

@@ -52,8 +52,8 @@ inline bool may_lead_word(unsigned char c) {
   return c < 64 ? !(kNot >> c & 1) : c < 128 && static_cast<unsigned char>((c | 0x20) - 'a') >= 26;
 }
 
-/// Do as the functions above; the common case, an ASCII word with or without a leading character,
-/// is inlined.
+/// Behave like the functions above; the common case, an ASCII word with or without a leading
+/// character, is inlined.
 template <int kDigits>
 inline const char* cl100k_pretoken_end_quick(const char* p, const char* end) {
 #ifdef __SSE2__

@@ -13,7 +13,7 @@
 
 namespace text {
 
-/// A DigitGroups is one such pattern.
+/// A DigitGroups is a pattern that splits numbers into groups of digits.
 struct DigitGroups {
   enum class Digits : std::uint8_t { number, decimal, ascii };  // \p{N}; \d, \p{Nd}; [0-9]
   Digits digits = Digits::number;
@@ -38,8 +38,8 @@ struct DigitGroups {
   bool splits_at(const char* p, const char* end) const;
   /// Returns the position after `n` digits from `p` on.
   static const char* skip(const char* p, const char* end, std::size_t n);
-  /// Returns the last position in (begin, end) where a piece ends whatever follows `end`, if a
-  /// piece starts at `begin`; nullptr if there is none.
+  /// Assumes that a piece starts at `begin`. Returns the last position in (begin, end) where a
+  /// piece ends regardless of the text after `end`; nullptr if there is none.
   const char* last_certain_end(const char* begin, const char* end) const;
 };
 

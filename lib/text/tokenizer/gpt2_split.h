@@ -47,8 +47,8 @@ inline const char* contraction_end(const char* p, const char* end) {
 /// Returns the end of the pre-token that starts at p < end, where `end` is the end of the text.
 const char* gpt2_pretoken_end(const char* p, const char* end);
 
-/// Does as gpt2_pretoken_end(); the common case, an ASCII word with or without a leading space, is
-/// inlined.
+/// Behaves like gpt2_pretoken_end(); the common case, an ASCII word with or without a leading
+/// space, is inlined.
 inline const char* gpt2_pretoken_end_quick(const char* p, const char* end) {
 #ifdef __SSE2__
   if (end - p >= 17) {
@@ -65,16 +65,16 @@ inline const char* gpt2_pretoken_end_quick(const char* p, const char* end) {
   return gpt2_pretoken_end(p, end);
 }
 
-/// Returns true if the pre-token end `found` by gpt2_pretoken_end() does not depend on the text
+/// Returns true if `found`, an end that gpt2_pretoken_end() returned, does not depend on the text
 /// after `end`.
 inline bool gpt2_is_certain(const char* found, const char* end) { return end - found >= 8; }
 
 /// Returns a position where the text may be cut; see Tokenizer::cut.
 const char* gpt2_cut(const char* begin, const char* end);
 
-/// Returns the last position in (begin, end) where a pre-token starts whatever precedes `begin` and
-/// follows `end`, and where the text before it is split as if it ended there; nullptr if there is
-/// none. `begin` must be the start of a pre-token.
+/// Returns the last position in (begin, end) where a pre-token starts regardless of the text before
+/// `begin` and after `end`, and where the text before the position is split as if it ended there.
+/// Returns nullptr if there is none. `begin` must be the start of a pre-token.
 const char* gpt2_last_cut(const char* begin, const char* end);
 
 }  // namespace text

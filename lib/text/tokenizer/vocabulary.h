@@ -24,7 +24,8 @@ class Vocabulary {
 
   /// Assigns `id` to `token`. Returns false if either is already in use.
   bool set(std::uint32_t id, std::string_view token);
-  /// Does as set() for a token that may have the bytes of another token: id_of() does not find it.
+  /// Behaves like set() for a token that may have the bytes of another token: id_of() does not find
+  /// it.
   bool set_nameless(std::uint32_t id, std::string_view token);
   bool is_nameless(std::uint32_t id) const { return id < nameless_.size() && nameless_[id]; }
   /// Returns the id of `token`; adds it with id size() if it is new.
