@@ -34,7 +34,7 @@ std::vector<Stretch> stretches_of(const AnnotatedText& text) {
   return all;
 }
 
-// A line through those values that there are.
+// Draws a line through the values that exist.
 template <class Value>
 std::string line(const std::vector<Stretch>& all, double most, const char* name, Value value) {
   std::string points;

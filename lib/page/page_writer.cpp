@@ -18,17 +18,18 @@ namespace page {
 namespace {
 
 constexpr std::size_t kPieceBytes = 1 << 20;
-constexpr double kMuch = 0.1;  // of a token's probability, so that its contexts are pointed at
+constexpr double kMuch = 0.1;  // probability share above which contexts are marked
 constexpr std::size_t kExtremes = 8;
 
-// The last step that the value reaches.
+// Returns the last step that the value reaches.
 std::size_t step_of(double value, std::initializer_list<double> steps) {
   std::size_t step = 0;
   for (const double least : steps) step += value >= least ? 1 : 0;
   return step;
 }
 
-// s0 to s7: nats. d0 to d6: nats that it is better by, d3 about none. o0 to o7: the main source.
+// Classes: s0 to s7 for the loss in nats, d0 to d6 for the gain in nats (d3: about none), o0 to o7
+// for the main source.
 std::string classes_of(const AnnotatedToken& token) {
   std::string classes = "t";
   const auto add = [&](char kind, std::size_t step) {
@@ -50,7 +51,7 @@ core::OrderedJson number(double value, double places) {
   return std::round(value * places) / places;
 }
 
-// What is told of tokens, in the order that page.js reads.
+// Writes the data of the tokens in the order that page.js reads.
 class Details {
  public:
   core::OrderedJson of(const AnnotatedToken& token) {
@@ -61,7 +62,7 @@ class Details {
     for (const auto& context : token.contexts)
       contexts.push_back({store(context.store), context.document, context.row,
                           number(context.share, 1e4), context.text, context.source});
-    // An infinite loss is a string, as JSON has no such number.
+    // Write an infinite loss as a string, because JSON has no such number.
     core::OrderedJson nats = number(token.nats, 1e4);
     if (std::isinf(token.nats)) nats = "inf";
     return core::OrderedJson::array(
@@ -96,7 +97,7 @@ std::string figures(const AnnotatedText& text) {
   return out;
 }
 
-// Tokens where it is better, or worse, by most; each a button that leads there.
+// Lists the tokens with the largest gains or losses; each is a button that leads to the token.
 std::string extremes(const AnnotatedText& text, bool better) {
   std::vector<std::size_t> order;
   const auto gain = [&](std::size_t i) {

@@ -57,7 +57,7 @@ Part part_of(std::uint32_t c) {
   return c < 128 ? kAscii[c] : part_of_any(c);
 }
 
-// Does `c` between two characters of that part keep a word together?
+// Returns true if `c` between two characters of this class does not end a word.
 bool joins(std::uint32_t c, Part part) {
   constexpr std::uint32_t kQuote = 0x2019, kMiddleDot = 0xB7;
   if (c == '\'' || c == '.' || c == kQuote) return part == Part::letter || part == Part::number;

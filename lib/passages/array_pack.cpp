@@ -75,7 +75,7 @@ PackReader::PackReader(std::span<const std::byte> bytes, const PackFormat& forma
   const auto json_bytes = shard::layout::get<std::uint64_t>(bytes, tail);
   if (!is_name(tail + 8) || json_bytes > std::min<std::uint64_t>(kMostFacts, tail - kAlign))
     fail(Code::bad_data, "{}: cut short, or damaged at its end", name_);
-  const std::size_t end = tail - json_bytes;  // of the arrays
+  const std::size_t end = tail - json_bytes;  // end of the arrays
   facts_ =
       core::parse_json({reinterpret_cast<const char*>(bytes.data() + end), json_bytes}, name_, 4);
   if (!facts_.is_object() || !facts_.contains("arrays") || !facts_["arrays"].is_array())

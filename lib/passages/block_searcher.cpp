@@ -6,7 +6,7 @@
 namespace passages {
 namespace {
 
-// Postings are asked for so many terms ahead: half of their cost is the wait for the first ones.
+// Prefetch postings this many terms ahead; half of their cost is the latency of the first ones.
 constexpr std::size_t kAhead = 6;
 
 // Whatever is added to it, no other is lower.

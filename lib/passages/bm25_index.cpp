@@ -6,7 +6,7 @@
 namespace passages {
 namespace {
 
-// A posting costs as much as so many units of a row, and a bit for the memory of the row.
+// The cost of a posting in units of a row, plus a margin for the row's memory.
 constexpr std::uint32_t kDenseShare = 8;
 
 }  // namespace
@@ -25,7 +25,7 @@ IndexBlock::IndexBlock(const Bm25& bm25, const TermKinds& kinds, std::uint32_t f
       begin_(std::size_t{bm25.lists().terms()} + 1),
       rows_(tiles_ * tile_floats_) {
   const auto& lists = bm25.lists();
-  // Counts, then where each term's postings begin, then (while they are filled in) where they end.
+  // Holds counts, then the begins of the terms' postings, then (while filling) their ends.
   for (std::uint32_t unit = first; unit < last; ++unit)
     for (const auto& [term, count] : lists.list(unit))
       if (kinds.row(term) == TermKinds::kSparse) ++begin_[term];
@@ -48,7 +48,7 @@ IndexBlock::IndexBlock(const Bm25& bm25, const TermKinds& kinds, std::uint32_t f
       impacts_[at] = impact;
     }
   }
-  // Each begin is now its end, which is the next one's begin.
+  // Each begin is now its term's end, which is the next term's begin.
   std::rotate(begin_.begin(), begin_.end() - 1, begin_.end());
   begin_.front() = 0;
 }

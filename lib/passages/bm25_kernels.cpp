@@ -10,7 +10,7 @@ typedef float Lanes __attribute__((vector_size(64)));
 
 Lanes broadcast(float value) { return value - Lanes{}; }
 
-// By halves, which is a few instructions; one lane after the other would take as long as four rows.
+// Reduce by halves in a few instructions; reducing lane by lane would cost as much as four rows.
 float highest_of(const Lanes& lanes) {
   typedef float Four __attribute__((vector_size(16), may_alias));
   const auto* part = reinterpret_cast<const Four*>(&lanes);
@@ -46,7 +46,7 @@ float add_rows(const float* rows, std::span<const DenseTerm> terms, float* score
 std::size_t places_from(const float* scores, float least, std::uint8_t* places) {
   std::size_t n = 0;
   for (std::size_t j = 0; j < kTile; ++j) {
-    places[n] = static_cast<std::uint8_t>(j);  // no branch, since it could not be foreseen
+    places[n] = static_cast<std::uint8_t>(j);  // branch-free, because the branch is unpredictable
     n += scores[j] >= least;
   }
   return n;

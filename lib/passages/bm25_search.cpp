@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kBatch = BlockSearcher::kBatch;
 
-// The units up to which an index that begins at `first` fits into `memory`; at least one block.
+// Returns the end of the units whose index, from `first` on, fits into `memory`; at least one
+// block.
 std::uint32_t part_end(const TermLists& lists, const TermKinds& kinds, std::uint32_t first,
                        std::uint64_t memory) {
   std::uint64_t bytes = 0;

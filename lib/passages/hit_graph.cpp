@@ -8,7 +8,7 @@
 namespace passages {
 namespace {
 
-constexpr std::uint32_t kPart = 4096;  // units that a thread takes at once
+constexpr std::uint32_t kPart = 4096;  // units per task
 
 const Hit* find(const Hits& hits, std::uint32_t query, std::uint32_t unit) {
   const auto of = hits.of(query);
@@ -28,7 +28,7 @@ HitGraph::HitGraph(const Bm25& bm25, const Hits& hits, int jobs)
       for (std::uint32_t unit = first; unit < std::min(n, first + kPart); ++unit)
         for (const auto& [other, score] : hits.of(unit)) {
           if (other == unit) continue;
-          // Where both have the other among their hits, the lower one makes the edge.
+          // If each is a hit of the other, the lower unit adds the edge.
           const Hit* back = find(hits, other, unit);
           if (back != nullptr && other < unit) continue;
           const double back_score = back != nullptr ? back->score : bm25.score(other, unit);

@@ -72,7 +72,7 @@ core::Part read_front(shard::Input& in, const SearchOf& of) {
   return part;
 }
 
-// Best first and each once, as a search leaves them.
+// Checks that hits are sorted best first, without duplicates.
 bool possible(std::span<const Hit> best, std::uint32_t units) {
   const auto fits = [&](const Hit& hit) {
     return hit.unit < units && std::isfinite(hit.score) && hit.score > 0;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kPartTokens = std::uint64_t{1} << 16;  // fewer only where the data end
 
-// Where units begin and end in the elements.
+// Iterates over the units' element ranges.
 class Extents {
  public:
   Extents(const shard::Dataset& data, const PackingUnit& unit) : data_(data), unit_(unit) {
@@ -49,7 +49,7 @@ class Extents {
   PassageCuts passages_;
 };
 
-// One worker's way from tokens to terms.
+// Converts tokens to terms, one object per worker.
 class UnitAnalyzer {
  public:
   UnitAnalyzer(const shard::Dataset& data, const text::TokenizerPtr& tokenizer,
@@ -70,11 +70,11 @@ class UnitAnalyzer {
   }
 
  private:
-  // How a term stands in this part, and in this unit.
+  // A term's index in this part and in this unit.
   struct Place {
     std::uint64_t part = 0;
     std::uint32_t in_part = 0;
-    std::uint32_t in_list = 0;  // its entry, checked against the list itself
+    std::uint32_t in_list = 0;  // index of its entry, verified against the list itself
   };
 
   void read(std::uint64_t begin, std::uint64_t end) {

@@ -129,7 +129,7 @@ void PassageIndex::read_blocks() {
       damaged("a posting of no passage");
     if (!std::ranges::all_of(block.impacts, is_share) || !std::ranges::all_of(block.rows, is_share))
       damaged("an impact that cannot be");
-    // What stands behind the last passage fills its tile, and is none.
+    // The columns after the last passage pad its tile and are not passages.
     for (std::uint64_t row = 0; row < rows && units % kTile != 0; ++row)
       for (std::size_t j = units % kTile; j < kTile; ++j)
         if (block.tile(block.tiles - 1)[row * kTile + j] != 0) damaged("a row of no passage");

@@ -13,9 +13,10 @@ namespace passages {
 namespace {
 
 constexpr std::size_t kTried = 12;          // neighbours of a unit that moves go along
-constexpr std::uint32_t kLongest = 3;       // units that Or-opt moves at once
+constexpr std::uint32_t kLongest = 3;       // most units that Or-opt moves at once
 constexpr std::uint32_t kFarthest = 25000;  // units that a move may turn round, a bound of its cost
-constexpr float kLeastGain = 1e-3f;  // below it rounding could make moves go round in circles
+constexpr float kLeastGain = 1e-3f;  // smaller gains could be rounding errors and cause endless
+                                     // moves
 
 constexpr std::uint32_t kNone = 0xFFFFFFFF;
 
@@ -35,7 +36,7 @@ class GreedyEdges {
     }
   }
 
-  // One path after the other, by the lower number of an end.
+  // Emits the paths in order of the lower number of their ends.
   UnitOrder in_a_row() const {
     UnitOrder order;
     std::vector<bool> used(beside_.size());

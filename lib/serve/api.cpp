@@ -21,11 +21,11 @@ namespace {
 using Event = CompletionJob::Event;
 
 constexpr const char* kJson = "application/json";
-constexpr std::chrono::milliseconds kLook{100};  // how often it is seen whether the client has left
+constexpr std::chrono::milliseconds kLook{100};  // polling interval for disconnected clients
 
 std::int64_t now() { return static_cast<std::int64_t>(std::time(nullptr)); }
 
-// Without the port.
+// Returns the host without the port.
 std::string_view host_name(std::string_view host) {
   if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
   return host.substr(0, host.find(':'));
@@ -36,7 +36,7 @@ bool is_this_machine(std::string_view host) {
   return name == "localhost" || name == "[::1]" || name.starts_with("127.");
 }
 
-// Takes as long wherever they differ.
+// Compares in time that does not depend on where the texts differ.
 bool same_secret(std::string_view a, std::string_view b) {
   unsigned different = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -45,7 +45,7 @@ bool same_secret(std::string_view a, std::string_view b) {
   return different == 0;
 }
 
-// A text of which more comes: whole characters are passed on.
+// A text that grows; passes on whole characters.
 struct Streamed {
   std::string held;
   bool begun = false;
@@ -59,7 +59,7 @@ struct Streamed {
   }
 };
 
-// With the style of the pages that annotate writes.
+// Returns the page with the style of annotate's pages.
 std::string ask_page() {
   constexpr std::string_view kHere = "@STYLE@";
   std::string page(kAskPage);
@@ -127,7 +127,8 @@ void Api::complete(const HttpRequest& request, bool chat, HttpAnswer& answer) {
                       : whole(*job, std::move(head), answer);
 }
 
-// None: the client has left. Throws what the maker says.
+// Returns nothing if the client has disconnected. Throws the error that the generating thread
+// reports.
 std::optional<Event> Api::wait(CompletionJob& job, const HttpAnswer& answer) {
   for (;;) {
     auto event = job.next(kLook);

@@ -22,7 +22,7 @@ template <class... Args>
   throw HttpError(kBadRequest, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Members of a request; null is as if it were not there.
+// Reads the members of a request; null means absent.
 class Members {
  public:
   explicit Members(const Json& json) : json_(json) {}
@@ -56,7 +56,7 @@ class Members {
     if (!value->is_boolean()) refuse("{}: takes true or false", name);
     to = value->get<bool>();
   }
-  // Throws for a member that would change a text, unless it has the value that changes nothing.
+  // Throws for a member that would change a text, unless its value has no effect.
   void refuse_other(const char* name, const Json& neutral) const {
     const Json* const value = find(name);
     if (value == nullptr || *value == neutral) return;
@@ -147,7 +147,7 @@ void refuse_unknown(const Members& members, const CompletionRequest& request) {
     members.refuse_other(name, Json());
 }
 
-// A text that JSON can hold: a token may be a part of a character.
+// Makes a text that JSON can hold, because a token may be part of a character.
 std::string token_text(const std::string& text) {
   if (core::utf8_length(text) == text.size()) return text;
   std::string bytes = "bytes:";
@@ -161,7 +161,7 @@ OrderedJson number_or_null(const std::optional<double>& number) {
 
 OrderedJson completion_tokens(const std::vector<CompletionToken>& tokens) {
   OrderedJson texts = OrderedJson::array(), log_probs = texts, likely = texts, offsets = texts;
-  std::int64_t offset = 0;  // characters
+  std::int64_t offset = 0;  // in characters
   for (const auto& token : tokens) {
     texts.push_back(token_text(token.text));
     log_probs.push_back(number_or_null(token.log_prob));

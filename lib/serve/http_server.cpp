@@ -43,7 +43,8 @@ Address numeric_address(const std::string& address, std::uint16_t port) {
   return Address(found);
 }
 
-// Waits until the socket is ready, `stopping` is readable or the time has come; true: it is ready.
+// Waits until the socket is ready, `stopping` is readable or the time is over; returns true if the
+// socket is ready.
 bool wait_for(int socket, short what, Clock::time_point until, int stopping = -1) {
   for (;;) {
     const auto left =
@@ -60,7 +61,7 @@ bool wait_for(int socket, short what, Clock::time_point until, int stopping = -1
 
 }  // namespace
 
-// Requests of one socket, one after the other.
+// Serves the requests of one socket in sequence.
 class HttpConnection {
  public:
   HttpConnection(HttpServer& server, int socket) : server_(server), socket_(socket) {}
@@ -74,7 +75,7 @@ class HttpConnection {
         HttpAnswer answer(socket_, server_.limits_, request->http_1_0, keep);
         answer_one(*request, answer);
         if (!keep || answer.failed_) return;
-      } catch (const HttpError& error) {  // of the head or the body: what follows is unknown
+      } catch (const HttpError& error) {  // in the head or body; the position in the stream is lost
         HttpAnswer answer(socket_, server_.limits_, false, false);
         refuse(answer, error.status(), error.what());
         return linger();
@@ -88,7 +89,7 @@ class HttpConnection {
     return ::poll(&one, 1, 0) > 0;
   }
 
-  // Reads what there is until `until`; false at the end or where time is over.
+  // Reads available bytes until `until`; returns false at the end or on a timeout.
   bool read_more(Clock::time_point until) {
     if (!wait_for(socket_, POLLIN, until)) throw HttpError(408, "the request came too slowly");
     const std::size_t at = buffer_.size();
@@ -98,7 +99,7 @@ class HttpConnection {
     return n > 0;
   }
 
-  // Nothing: the client has no more, or says nothing.
+  // Returns nothing if the client has closed or sends nothing.
   std::optional<HttpRequest> next() {
     const HttpLimits& limits = server_.limits_;
     if (buffer_.empty() &&
@@ -144,7 +145,7 @@ class HttpConnection {
       what = error.what();
     }
     if (answer.begun())
-      answer.failed_ = true;  // half an answer: the connection ends
+      answer.failed_ = true;  // a partial response ends the connection
     else
       refuse(answer, status, what);
   }
@@ -153,7 +154,8 @@ class HttpConnection {
     answer.send(status, "application/json", server_.refusal_(status, what));
   }
 
-  // What the client still sends is read for a moment, so that it sees the answer and no reset.
+  // Reads what the client still sends for a moment, so that it receives the response instead of a
+  // reset.
   void linger() {
     ::shutdown(socket_, SHUT_WR);
     const auto until = Clock::now() + std::chrono::milliseconds(500);
@@ -164,7 +166,7 @@ class HttpConnection {
 
   HttpServer& server_;
   int socket_;
-  std::string buffer_;  // read and not yet taken
+  std::string buffer_;  // received and not yet consumed
 };
 
 bool HttpAnswer::write(std::string_view bytes) {
@@ -209,7 +211,7 @@ bool HttpAnswer::chunk(std::string_view text) {
 
 void HttpAnswer::end() {
   if (http_1_0_)
-    failed_ = true;  // the end of the connection is the end of the answer
+    failed_ = true;  // the end of the connection ends the response
   else
     write("0\r\n\r\n");
 }
@@ -267,7 +269,7 @@ void HttpServer::accept_all() {
     if (both[0].revents == 0) continue;
     const int socket = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
     if (socket < 0) {
-      // Of a client that left at once, or no descriptor is left: in a moment there may be one.
+      // The client disconnected at once, or no descriptor is free; wait a moment.
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
       continue;
@@ -297,14 +299,14 @@ void HttpServer::serve_one(int socket) {
     std::thread([this, socket] {
       try {
         HttpConnection(*this, socket).run();
-      } catch (const std::exception&) {  // no memory: the client sees the end
+      } catch (const std::exception&) {  // out of memory: the client sees the connection close
       }
       ::close(socket);
       const std::lock_guard lock(mutex_);
       --open_;
       closed_.notify_all();
     }).detach();
-  } catch (const std::system_error&) {  // no thread is left
+  } catch (const std::system_error&) {  // the system refused a thread
     busy();
     const std::lock_guard lock(mutex_);
     --open_;

@@ -5,7 +5,7 @@
 namespace serve {
 namespace {
 
-// Drawn with the same settings of all rows, with the same memories.
+// Returns true if both use equal sampling settings and memories.
 bool go_together(const CompletionRequest& a, const CompletionRequest& b) {
   return a.n == b.n && a.top_k == b.top_k && a.top_p == b.top_p && a.memory == b.memory;
 }

@@ -17,7 +17,7 @@ using core::fail;
 using core::Json;
 
 namespace {
-constexpr const char *kGeneration = "generation", *kRemove = "remove";  // of the plan
+constexpr const char *kGeneration = "generation", *kRemove = "remove";  // keys in the plan
 }
 
 std::uint64_t Progress::generation() const {
@@ -41,7 +41,7 @@ std::optional<Progress> read_progress(const std::string& folder) {
   const Json json = core::read_json(path);
   Progress progress;
   progress.plan = core::get<Json>(json, "plan", path);
-  progress.generation(), progress.removes();  // are what they should be
+  progress.generation(), progress.removes();  // these throw if the values are invalid
   progress.rows = core::get<std::uint64_t>(json, "rows", path);
   progress.digest = shard::Chain::read(json, path);
   progress.place = core::get<Json>(json, "place", path);

@@ -28,13 +28,14 @@ void say(const Watch& watch, const std::string& what, std::uint64_t done, std::u
   if (watch) watch(what, done, total);
 }
 
-// `count` different rows, ascending.
+// Draws `count` different rows, ascending.
 std::vector<std::uint64_t> sample_rows(std::uint64_t rows, std::uint64_t count,
                                        std::uint64_t seed) {
   core::Rng rng(seed);
   std::vector<std::uint64_t> chosen;
   chosen.reserve(count);
-  // One from each of `count` equal parts: spread over the store, read from front to back.
+  // Draw one row from each of `count` equal ranges, which spreads them and reads the store in
+  // order.
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto edge = [&](std::uint64_t part) {
       return static_cast<std::uint64_t>(static_cast<unsigned __int128>(rows) * part / count);
@@ -58,7 +59,7 @@ std::string text_of(const Json& value) {
   return value.is_string() ? value.get<std::string>() : core::dump(value);
 }
 
-// "no --stride, now it is 128", or "--stride 64, now it is none".
+// Formats a difference: "no --stride, now it is 128", or "--stride 64, now it is none".
 std::string option_change(const std::string& name, const Json& before, const Json& now) {
   const auto open = [](const Json& value) { return value.is_null() || text_of(value).empty(); };
   const std::string was =
@@ -166,7 +167,7 @@ Recall measure_recall(const Index& index, std::span<const Half> keys, std::uint6
 
 Builder::Builder(std::string folder, Plan plan, bool append)
     : folder_(std::move(folder)), plan_(std::move(plan)), append_(append) {
-  if (append_) read_manifest(folder_);  // says what is missing
+  if (append_) read_manifest(folder_);  // throws if there is no complete store
   lock_.emplace(folder_, core::FolderLock::kHeld,
                 append_ ? core::FolderLock::Absent::refused : core::FolderLock::Absent::made);
   expect_free(folder_);
@@ -217,7 +218,7 @@ Builder::Builder(std::string folder, Plan plan, bool append)
     remove_stale_files(folder_, base_);
     return;
   }
-  if (append_) Datastore{folder_};  // what readers refuse is not added to
+  if (append_) Datastore{folder_};  // refuse a store that readers would refuse
   go_on();
 }
 
@@ -260,7 +261,7 @@ void Builder::go_on() {
     progress_.rows = base_.rows;
     progress_.digest = base_.digest;
   }
-  write_progress(folder_, progress_);  // first: it is what says whose the arrays are
+  write_progress(folder_, progress_);  // must be first: it identifies the owner of the arrays
   if (base_.projected())
     projection_ = read_projection(folder_ + "/" + base_.projection_file, base_.model_width,
                                   base_.width, base_.projection_hash);
@@ -277,7 +278,7 @@ void Builder::go_on() {
   places_.emplace(places, "<i8", progress_.rows, 1, false);
 }
 
-// In float16, once they were multiplied.
+// Converts scaled keys to float16.
 void Builder::expect_in_range(std::span<const float> keys) const {
   float most = 0;
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -287,7 +288,7 @@ void Builder::expect_in_range(std::span<const float> keys) const {
     most = std::max(most, std::abs(keys[i]));
   }
   if (most * plan_.key_scale <= kMostHalf) return;
-  // Four times as much room: later keys may be longer.
+  // Suggest a scale with four times the room, because later keys may be longer.
   const double fits = std::exp2(std::floor(std::log2(kMostHalf / (4.0 * most))));
   fail(Code::bad_data,
        "{}: keys reach {:.4g}, float16 {} with --key-scale {}; "
@@ -368,7 +369,7 @@ std::unique_ptr<Index> Builder::make_index(const Manifest& manifest, std::span<c
   return index;
 }
 
-// Of places the rows.
+// Converts positions to rows.
 std::vector<std::int64_t> Builder::first_rows(std::span<const std::int64_t> first,
                                               const Manifest& manifest) const {
   std::vector<std::int64_t> found(first.begin(), first.end());
@@ -404,7 +405,7 @@ std::vector<SourceShard> Builder::shards(std::span<const std::int64_t> first,
   return shards;
 }
 
-// Those of the store, and of the documents that were added.
+// Returns the names of the store's documents followed by those of the added ones.
 void Builder::write_document_names(Manifest& manifest, std::size_t added) const {
   const bool names = plan_.names.size() == added && added > 0;
   if (!names && !base_.named()) return;
@@ -420,7 +421,7 @@ void Builder::write_document_names(Manifest& manifest, std::size_t added) const 
 
 Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch) {
   if (added_ > 0) fail(Code::bug, "rows were added and not committed");
-  if (rows() == 0) {  // no other commit() was there
+  if (rows() == 0) {  // no commit() was made
     keys_->commit(), values_->commit();
     if (places_) places_->commit();
   }
@@ -449,7 +450,7 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch
   if (!append_) {
     manifest.index =
         plan_.index.empty() ? default_index(manifest.rows, manifest.width) : plan_.index;
-    if (manifest.rows == 0) manifest.index = "exact";  // others learn from rows
+    if (manifest.rows == 0) manifest.index = "exact";  // other indices are trained on rows
   }
   const std::string documents_path = folder_ + "/" + manifest.documents_file;
   {

@@ -31,7 +31,7 @@ void expect_range(std::int64_t k, std::int64_t nprobe) {
   if (nprobe < 1) fail(Code::usage, "nprobe is {}; it takes 1 or more", nprobe);
 }
 
-// First rows count up from 0, to n at most: every row is of a document.
+// Checks that first rows ascend from 0 to at most n, so that every row belongs to a document.
 void expect_documents(std::span<const std::int64_t> first, std::uint64_t rows,
                       const std::string& name) {
   if (first.empty() ? rows > 0 : first[0] != 0)
@@ -62,7 +62,7 @@ Datastore::Datastore(const std::string& folder, bool with_index) : folder_(folde
     try {
       open_files(with_index);
       return;
-    } catch (const core::Error&) {  // a removal may have replaced them in between
+    } catch (const core::Error&) {  // a removal may have replaced the files meanwhile
       if (attempt == kAttempts || read_manifest(folder).generation == manifest_.generation) throw;
     }
   }
@@ -181,7 +181,7 @@ void Datastore::rescore(std::span<const float> queries, Hits& hits) const {
         to_float(&keys()[static_cast<std::size_t>(id) * manifest_.width], key);
         const float exact =
             score_of(manifest_.metric, &queries[q * manifest_.width], key.data(), width());
-        if (!std::isnan(exact)) score = exact;  // of a damaged key: sorting wants an order
+        if (!std::isnan(exact)) score = exact;  // NaN from a corrupt key; sorting needs an order
       }
       sorted[i] = {score, id};
     }

@@ -63,7 +63,7 @@ template <bool kScores, bool kNorms>
 struct RowSums {
   Floats scores{}, norms{};
 
-  // The first n coordinates of those that were turned.
+  // Adds the first n coordinates of the transposed ones.
   void add(const Floats* coordinates, const float* query, std::size_t n) {
     for (std::size_t j = 0; j < n; ++j) {
       const Floats x = coordinates[j];
@@ -81,7 +81,7 @@ void sum_rows(const float* query, const Half* keys, std::size_t n, std::size_t w
   for (std::size_t i = 0; i < kLanes; ++i) rows[i] = keys + std::min(i, n - 1) * width;
   Floats turned[vec::kTurned];
   const std::size_t rest = width % vec::kTurned;
-  const Half* next = keys + kLanes * width;  // so many rows more
+  const Half* next = keys + kLanes * width;  // the next kLanes rows
   for (std::size_t j = 0; j < width - rest; j += vec::kTurned) {
     for (std::size_t i = 0; i < kLanes / 4; ++i, next += 32) __builtin_prefetch(next);
     vec::widen_turned(rows, turned);

@@ -22,8 +22,9 @@ using exact::kBlock;
 using exact::kPanel;
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-constexpr std::size_t kBatch = 4096;  // queries whose hits are held at once
-constexpr std::size_t kFewest = 4;    // fewer queries go one by one: a panel would be mostly empty
+constexpr std::size_t kBatch = 4096;  // queries whose hits are in memory together
+constexpr std::size_t kFewest = 4;  // fewer queries run one by one, because a panel would be mostly
+                                    // empty
 constexpr std::size_t kProductsPerThread = 1 << 20;  // of coordinates; less is not worth a thread
 constexpr std::size_t kSample = 4'096, kLargestSample = 65'536;
 
@@ -80,14 +81,14 @@ void parallel(std::size_t n, const Body& body) {
     if (error) std::rethrow_exception(error);
 }
 
-// The best hits of some queries among some keys.
+// Collects the best hits of some queries among some keys.
 class Job {
  public:
   Job(std::size_t first_query, std::size_t n, std::size_t first_row, std::size_t rows,
       std::size_t keep, const float* thresholds)
       : first_query(first_query), n(n), first_row_(first_row), rows_(rows) {
     const std::size_t padded = (n + kPanel - 1) / kPanel * kPanel;
-    // No hit for the queries that fill up the last panel.
+    // Infinite thresholds exclude the padding of the last panel.
     thresholds_.assign(padded, std::numeric_limits<float>::infinity());
     for (std::size_t q = 0; q < n; ++q) thresholds_[q] = thresholds ? thresholds[q] : kLowest;
     const std::size_t capacity = std::min(4 * keep + 64, std::max(rows, keep) + 1);
@@ -98,7 +99,7 @@ class Job {
     tops_.resize(padded, {nullptr, 0, 1, 1});
   }
 
-  // queries: of the whole batch; keys: of the whole store.
+  // queries: those of the whole batch; keys: those of the whole store.
   void run(const float* queries, const Half* keys, std::size_t width, bool l2) {
     queries += first_query * width;
     keys += first_row_ * width;
@@ -165,7 +166,7 @@ std::vector<Job> run_jobs(std::span<const float> queries, const Half* keys, std:
   return jobs;
 }
 
-// The best `keep` of one query, the best first.
+// Returns the best `keep` hits of one query, best first.
 void collect(const std::vector<Job>& jobs, std::size_t query, std::size_t keep,
              std::vector<Hit>& out, std::vector<Hit>& spare) {
   out.clear();
@@ -235,7 +236,7 @@ void ExactSearch::search_batch(std::span<const float> queries, std::size_t k, st
   const auto finish = [&](std::size_t q, std::vector<Hit>& best, std::vector<Hit>& spare) {
     const auto query = queries.subspan(q * width_, width_);
     collect(jobs, q, keep, best, spare);
-    if (best.size() < keep && !thresholds.empty())  // the sample misled
+    if (best.size() < keep && !thresholds.empty())  // the sampled threshold was too high
       collect(run_jobs(query, keys_.data(), rows_, width_, l2, keep, nullptr, threads), 0, keep,
               best, spare);
     float norm = 0;

@@ -6,7 +6,7 @@
 namespace store {
 namespace {
 
-// One value by shifting bits, for processors without F16C and for what is left of a vector.
+// Converts one value by bit shifts, for processors without F16C and for the remainder of a vector.
 float widen(Half half) {
   const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000U) << 16;
   const std::uint32_t rest = static_cast<std::uint32_t>(half & 0x7fffU) << 13;
@@ -27,7 +27,7 @@ Half narrow(float value) {
   } else if (size >= 0x477ff000U) {
     half = 0x7c00U;  // rounds to 65,536 or more
   } else if (size < 0x38800000U) {
-    // Below 2^-14: adding 1/2 leaves multiples of 2^-24, rounded as the addition rounds.
+    // Below 2^-14: adding 1/2 leaves multiples of 2^-24, rounded by the addition.
     half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5F) - 0x3f000000U;
   } else {
     half = (size - (112U << 23) + 0xfffU + ((size >> 13) & 1U)) >> 13;

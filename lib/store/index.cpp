@@ -66,7 +66,7 @@ faiss::MetricType faiss_metric(Metric metric) {
   return metric == Metric::ip ? faiss::METRIC_INNER_PRODUCT : faiss::METRIC_L2;
 }
 
-// The last line of what FAISS says; the first name source files.
+// Returns the last line of a FAISS message; earlier lines name source files.
 std::string short_text(const std::exception& error) {
   std::string text = error.what();
   if (const auto at = text.find("failed: "); at != std::string::npos) text = text.substr(at + 8);
@@ -99,7 +99,7 @@ struct HashingWriter : faiss::IOWriter {
   core::Hasher hash;
 };
 
-// FAISS warns on stderr of fewer than 39 rows a centroid; how good an index is, recall says.
+// Silences FAISS's warning about fewer than 39 rows per centroid; recall shows the index's quality.
 void silence(faiss::Index* index) {
   const auto product = [](auto* with_codes) {
     if (with_codes != nullptr) with_codes->pq.cp.min_points_per_centroid = 1;
@@ -111,13 +111,13 @@ void silence(faiss::Index* index) {
   product(dynamic_cast<faiss::IndexPQFastScan*>(index));
 }
 
-// What lies below transformations of the vectors.
+// Returns the index below transformations of the vectors.
 faiss::Index* below_transforms(faiss::Index* index) {
   while (auto* transform = dynamic_cast<faiss::IndexPreTransform*>(index)) index = transform->index;
   return index;
 }
 
-// And below a refinement.
+// Returns the index below a refinement too.
 faiss::Index* inner(faiss::Index* index) {
   index = below_transforms(index);
   if (auto* refined = dynamic_cast<faiss::IndexRefine*>(index))
@@ -125,7 +125,7 @@ faiss::Index* inner(faiss::Index* index) {
   return index;
 }
 
-// What is written must be believed when it is read: of types that check_index_bytes() knows.
+// Refuses a type that check_index_bytes() does not support, because it could not be read back.
 void expect_checkable(const faiss::Index& index, const std::string& factory) {
   faiss::VectorIOWriter writer;
   try {
@@ -149,7 +149,7 @@ void keep_in_heaps(faiss::Index* index) {
     codes->implem = codes->bbs == 32 ? 12 : 14;
 }
 
-// Types whose inverted lists hold all there is of a row.
+// Returns true for types whose inverted lists hold all data of a row.
 bool lists_are_all(const faiss::IndexIVF& index) {
   const auto& type = typeid(index);
   return (type == typeid(faiss::IndexIVFFlat) || type == typeid(faiss::IndexIVFPQ) ||
@@ -201,7 +201,7 @@ std::unique_ptr<Index> Index::parse(std::span<const std::byte> bytes, const std:
 }
 
 std::uint64_t Index::training_rows() const {
-  // FAISS's k-means looks at 256 rows a centroid at most, and wants 39.
+  // FAISS's k-means uses at most 256 rows per centroid, and recommends at least 39.
   std::uint64_t rows = 65'536;
   if (const auto* ivf = dynamic_cast<faiss::IndexIVF*>(inner(impl_->index.get())))
     rows = std::max<std::uint64_t>(rows, ivf->nlist * 64);
@@ -261,7 +261,7 @@ bool Index::remove(const std::vector<bool>& gone) {
 
 void Index::search(std::span<const float> queries, std::int64_t k, std::int64_t nprobe,
                    std::span<std::int64_t> ids, std::span<float> scores) const {
-  const std::lock_guard lock(impl_->searching);  // nprobe is the index's, not the call's
+  const std::lock_guard lock(impl_->searching);  // nprobe is a member of the index, not an argument
   faiss::Index& index = *impl_->index;
   faiss::Index* searched = inner(&index);
   if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(searched))
@@ -281,7 +281,7 @@ void Index::search(std::span<const float> queries, std::int64_t k, std::int64_t 
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= index.ntotal)
       fail(Code::bad_data, "the index found a row {} of {}", ids[i], size());
-    if (std::isnan(scores[i])) ids[i] = -1;  // of codes or codebooks that are no numbers
+    if (std::isnan(scores[i])) ids[i] = -1;  // NaN from corrupt codes or codebooks
     scores[i] = ids[i] < 0 ? -std::numeric_limits<float>::infinity() : sign * scores[i];
   }
 }

@@ -17,10 +17,10 @@ constexpr std::uint64_t kMostUntrainedLists = std::uint64_t{1} << 22;
 
 constexpr std::uint64_t kMostEf = 1 << 16, kMostBlock = 1 << 12, kMostTransforms = 8;
 constexpr std::uint64_t kMostTable = std::uint64_t{1} << 28;  // floats FAISS computes of codebooks
-constexpr float kMostRefined = 64;                            // hits refined for one that is asked
+constexpr float kMostRefined = 64;                            // most hits refined per requested hit
 constexpr std::uint64_t kNoCodeSize = ~std::uint64_t{0};
 
-// Of a vector in the file: where its elements lie.
+// The position of a vector's elements in the file.
 template <class T>
 struct Array {
   const std::byte* data = nullptr;
@@ -32,7 +32,7 @@ struct Array {
   }
 };
 
-struct Header {  // of every index
+struct Header {  // common to all indices
   std::uint64_t width = 0, rows = 0;
   bool trained = false;
   std::int32_t metric = 0;
@@ -46,7 +46,7 @@ struct ScalarType {
 constexpr std::array<ScalarType, 7> kScalarTypes{
     {{8, 2}, {4, 2}, {8, 1}, {4, 1}, {16, 0}, {8, 0}, {6, 2}}};
 
-// Goes through an index in the order in which FAISS reads it.
+// Parses an index in the order in which FAISS reads it.
 class Parser {
  public:
   Parser(std::span<const std::byte> bytes, const std::string& origin)
@@ -82,7 +82,7 @@ class Parser {
     expect(value <= 1, what);
     return value == 1;
   }
-  // A number from `least` to `most`.
+  // Reads a number from `least` to `most`.
   template <class T>
   std::uint64_t number(std::uint64_t least, std::uint64_t most, std::string_view what) {
     const T value = read<T>(what);
@@ -157,7 +157,7 @@ Header Parser::index(int depth) {
   if (name == "IxPq") return product();
   if (name == "IPfs") return fast_product();
   if (name == "IxSQ") return scalar();
-  // One within another, as FAISS's factory makes them: refinement, transformation, lists, graph.
+  // The nesting that FAISS's factory makes: refinement, transformation, lists, graph.
   if (depth < 4) {
     if (name == "IHNf" || name == "IHNp" || name == "IHNs") return graph(depth + 1, name);
     if (name == "IwFl" || name == "IwPQ" || name == "IwPf" || name == "IwSq")
@@ -180,7 +180,8 @@ Header Parser::flat() {
   return h;
 }
 
-// Of a product quantizer: bytes of a code. Codebooks are (parts, 2^bits, width / parts).
+// Reads a product quantizer and returns the bytes per code. Codebooks are (parts, 2^bits, width /
+// parts).
 std::uint64_t Parser::codebooks(std::uint64_t width, std::uint64_t least_bits,
                                 std::uint64_t most_bits, std::uint64_t& parts) {
   expect(read<std::uint64_t>("codes") == width, "the width of codes");
@@ -217,7 +218,7 @@ Header Parser::fast_product() {
   return h;
 }
 
-// Of a scalar quantizer: bytes of a code.
+// Reads a scalar quantizer and returns the bytes per code.
 std::uint64_t Parser::scalars(const Header& h) {
   const auto& kind = kScalarTypes[number<std::int32_t>(0, kScalarTypes.size() - 1, "codes")];
   read<std::int32_t>("ranges"), read<float>("ranges");
@@ -294,7 +295,7 @@ Header Parser::graph(int depth, std::string_view name) {
   return h;
 }
 
-// Each number of a row once, below `seen`'s size.
+// Reads row numbers, each at most once, below the size of `seen`.
 void Parser::numbers(const Array<std::int64_t>& ids, std::vector<bool>& seen) const {
   for (std::uint64_t i = 0; i < ids.size; ++i) {
     const auto row = static_cast<std::uint64_t>(ids[i]);
@@ -349,7 +350,7 @@ Header Parser::lists(int depth, std::string_view name) {
   // A trained one has a centre of each list, which are bytes; one that is not has none yet.
   const auto n_lists =
       number<std::uint64_t>(1, h.trained ? left() : kMostUntrainedLists, "the number of lists");
-  read<std::uint64_t>("nprobe");  // every search sets it
+  read<std::uint64_t>("nprobe");  // every search sets nprobe
   const auto from = at_;
   const std::string_view finder = type();
   expect(finder == "IxFI" || finder == "IxF2" || finder == "IxFl" || finder == "IHNf",
@@ -422,7 +423,7 @@ void Parser::transform(std::uint64_t& width) {
     const bool bias = flag("a transformation");
     const auto matrix = vector<float>("a matrix"), shift = vector<float>("a matrix");
     out = sizes();
-    // Not learned yet: nothing is there.
+    // Untrained: there are no data.
     const bool learned = matrix.size > 0 || shift.size > 0;
     expect(!learned || (matrix.size == in * out && (!bias || shift.size == out)),
            "the size of a matrix");

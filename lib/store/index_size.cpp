@@ -30,7 +30,7 @@ struct CountingWriter : faiss::IOWriter {
   }
 };
 
-// Numbers that training gives a scalar quantizer: a range for all, or one for each coordinate.
+// Counts the trained numbers of a scalar quantizer: one range for all coordinates, or one for each.
 std::uint64_t ranges_of(const faiss::ScalarQuantizer& codes, std::uint64_t width) {
   switch (codes.qtype) {
     case faiss::ScalarQuantizer::QT_4bit:
@@ -45,7 +45,7 @@ std::uint64_t ranges_of(const faiss::ScalarQuantizer& codes, std::uint64_t width
   }
 }
 
-// What a transformation learns.
+// Counts the numbers that a transformation learns.
 std::uint64_t learned_by(const faiss::VectorTransform& transform) {
   const auto in = static_cast<std::uint64_t>(transform.d_in),
              out = static_cast<std::uint64_t>(transform.d_out);
@@ -57,7 +57,7 @@ std::uint64_t learned_by(const faiss::VectorTransform& transform) {
   return numbers * sizeof(float);
 }
 
-// Bytes that rows and training add to what is written of an index without either.
+// Returns the bytes that rows and training add to an empty, untrained index.
 class Growth {
  public:
   Growth(const faiss::Index& index, std::uint64_t rows) : rows_(rows) { of(index); }
@@ -112,7 +112,7 @@ class Growth {
     if (const auto* product = dynamic_cast<const faiss::IndexIVFPQ*>(&ivf)) of_product(product->pq);
     if (const auto* scalar = dynamic_cast<const faiss::IndexIVFScalarQuantizer*>(&ivf))
       add(ranges_of(scalar->sq, width) * sizeof(float));
-    add(ivf.nlist * sizeof(std::uint64_t));  // how long the lists are
+    add(ivf.nlist * sizeof(std::uint64_t));  // lengths of the lists
     add(rows * (ivf.code_size + sizeof(std::int64_t)));
   }
 
@@ -133,7 +133,7 @@ class Growth {
 IndexSize index_size(const std::string& factory, std::uint64_t rows, std::uint64_t width,
                      Metric metric) {
   if (factory == "exact") return {};
-  const auto checked = Index::make(factory, width, metric);  // refuses what it refuses
+  const auto checked = Index::make(factory, width, metric);  // throws for an invalid index
   const std::unique_ptr<faiss::Index> index(
       faiss::index_factory(static_cast<int>(width), factory.c_str(),
                            metric == Metric::ip ? faiss::METRIC_INNER_PRODUCT : faiss::METRIC_L2));

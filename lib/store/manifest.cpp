@@ -23,7 +23,7 @@ using core::OrderedJson;
 constexpr const char* kFormat = "tessera-store";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kMostGenerations = std::uint64_t{1} << 53, kMostParts = 1 << 20;
-constexpr double kLeastTempered = 1e-6, kMostTempered = 1e6;  // of a calibration
+constexpr double kLeastTempered = 1e-6, kMostTempered = 1e6;  // bounds of a calibration
 
 OrderedJson to_json(const Recall& recall) {
   OrderedJson json;
@@ -101,7 +101,7 @@ Calibration calibration_from(const Json& json, const std::string& origin) {
   return calibration;
 }
 
-// Whether a shard of a, with rows, is b or a shard of it.
+// Returns true if a shard of a, with rows, is b or a shard of b.
 bool share_shard(const Source& a, const Source& b) {
   return std::any_of(a.shards.begin(), a.shards.end(), [&](const SourceShard& of_a) {
     return of_a.rows > 0 &&

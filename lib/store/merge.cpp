@@ -18,7 +18,7 @@ using core::fail;
 
 constexpr std::uint64_t kRowsAtOnce = 16'384;
 
-/// By their numbers, from 1.
+/// The parts sorted by number, from 1.
 using Parts = std::map<std::uint64_t, std::unique_ptr<const Datastore>>;
 
 const Source& source_of(const Datastore& part) { return part.manifest().sources[0]; }
@@ -136,14 +136,14 @@ Manifest merge(const std::vector<std::string>& folders, const std::string& folde
   const Datastore& first = *parts.begin()->second;
   Plan plan = plan_of(first, index);
   plan.reduction = reduction;
-  expect_possible(plan);  // refused now, not after the rows
+  expect_possible(plan);  // refuse now rather than after copying the rows
   std::optional<Builder> builder(std::in_place, folder, plan, false);
   if (builder->complete()) return read_manifest(folder);
   try {
     copy(parts, *builder, watch);
   } catch (const core::Error& error) {
     builder.reset();
-    if (error.code() == Code::bad_data) remove_store(folder);  // what was begun is no use
+    if (error.code() == Code::bad_data) remove_store(folder);  // the unfinished store is useless
     throw;
   }
   return builder->finish(first_rows(parts), watch);

@@ -93,7 +93,7 @@ NpyWriter::NpyWriter(const std::string& path, std::string_view descr, std::uint6
   fd_ = rows == 0 ? core::create_file(path) : ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd_ < 0) core::fail_errno(Code::cannot_create, path + ": cannot open", errno);
   try {
-    write_header();  // before rows that an interruption left go: it may have counted them
+    write_header();  // before truncating rows of an interrupted command, which it may have counted
     if (::ftruncate(fd_, static_cast<off_t>(kNpyHeaderBytes + rows * row_bytes_)) != 0)
       fail(Code::io, "{}: cannot write: {}", path, core::error_text(errno));
   } catch (...) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kSampleRows = 16'384, kMostSampleRows = 65'536, kRowsOfNumber = 64;
 
-// Rows spread evenly over the keys.
+// Returns evenly spaced rows of the keys.
 std::vector<float> spread_rows(std::span<const Half> keys, std::uint64_t width) {
   const std::uint64_t rows = keys.size() / width;
   const std::uint64_t n =

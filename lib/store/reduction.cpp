@@ -14,8 +14,8 @@ namespace store {
 namespace {
 
 constexpr std::uint64_t kRowsTogether = 4096;  // projected, searched or copied at once
-constexpr std::uint64_t kMergeNeighbours = 8;  // of --prune merge
-constexpr std::uint64_t kMostCount = 65'535;   // numbers of a key, neighbours
+constexpr std::uint64_t kMergeNeighbours = 8;  // default of --prune merge
+constexpr std::uint64_t kMostCount = 65'535;   // limit of dimensions and neighbours
 
 void say_step(const Watch& watch, const char* what, std::uint64_t done, std::uint64_t total) {
   if (watch) watch(what, done, total);
@@ -29,7 +29,7 @@ std::string path_of(const std::string& folder, const std::string& name) {
   return folder + "/" + name;
 }
 
-// The number of "FORM:number".
+// Parses the number of "FORM:number".
 std::uint64_t count_behind(std::string_view form, const std::string& text, const char* flag,
                            const char* others) {
   std::uint64_t count = 0;
@@ -77,7 +77,7 @@ void project(const std::string& folder, std::uint64_t to, Manifest& m, const Wat
   writer.commit();
 }
 
-// The rows that stand for others or themselves, with their weights and places.
+// Keeps the rows that represent entries, with their weights and places.
 void keep(const std::string& folder, const std::vector<std::int32_t>& weights, Manifest& m,
           std::vector<std::int64_t>& first_rows) {
   const NpyArray stored(path_of(folder, m.keys_file), "<f2", m.rows, m.width, true);
@@ -113,7 +113,7 @@ void keep(const std::string& folder, const std::vector<std::int32_t>& weights, M
   m.rows = m.sources.back().rows = static_cast<std::uint64_t>(kept_before.back());
 }
 
-// The nearest of keys to some of them, themselves among them.
+// Finds the nearest keys of some rows, including the rows themselves.
 class Nearest {
  public:
   Nearest(std::span<const Half> keys, std::uint64_t width, const Watch& watch)
@@ -136,7 +136,7 @@ class Nearest {
   std::unique_ptr<Index> index_;
 };
 
-// A row that is still there takes up what it may of its nearest, itself perhaps among them.
+// Lets a remaining row absorb its eligible neighbours; the list may include the row itself.
 void take_up(std::size_t row, std::span<const std::int64_t> nearest,
              std::span<const std::int32_t> labels, std::vector<std::int32_t>& weights) {
   if (weights[row] == 0) return;
@@ -144,7 +144,7 @@ void take_up(std::size_t row, std::span<const std::int64_t> nearest,
   for (const std::int64_t id : nearest) {
     const auto other = static_cast<std::size_t>(id);
     if (id < 0 || other == row) continue;
-    if (++others == nearest.size()) return;  // it was not among them
+    if (++others == nearest.size()) return;  // the row itself was not among them
     if (weights[other] != 1 || labels[other] != labels[row]) continue;
     ++weights[row];
     weights[other] = 0;
@@ -167,7 +167,7 @@ std::vector<std::int32_t> merged_weights(std::span<const Half> keys, std::uint64
                                          std::span<const std::int32_t> labels,
                                          std::uint64_t neighbours, const Watch& watch) {
   const Nearest nearest(keys, width, watch);
-  const std::size_t rows = labels.size(), k = neighbours + 1;  // itself among them
+  const std::size_t rows = labels.size(), k = neighbours + 1;  // including the row itself
   std::vector<std::int32_t> weights(rows, 1);
   std::vector<float> queries, scores(kRowsTogether * k);
   std::vector<std::int64_t> ids(kRowsTogether * k);

@@ -16,7 +16,7 @@ namespace {
 using core::Code;
 using core::fail;
 
-constexpr std::size_t kBlockRows = 16'384;  // copied or checked at once
+constexpr std::size_t kBlockRows = 16'384;  // rows copied or checked at once
 
 void tell(const Watch& watch, const std::string& what, std::size_t done, std::size_t total) {
   if (watch) watch(what, done, total);
@@ -48,7 +48,7 @@ Of* holder_of(std::vector<Of>& all, std::uint64_t& document) {
   return nullptr;
 }
 
-// Counts a document less in the source that it came with, and in its shard.
+// Decrements the document counts of the source and the shard of a document.
 void uncount(Manifest& manifest, const Receipt& receipt) {
   std::uint64_t document = receipt.document;
   const auto less = [&](auto& of) { --of.documents, of.rows -= std::min(of.rows, receipt.rows); };
@@ -59,7 +59,7 @@ void uncount(Manifest& manifest, const Receipt& receipt) {
   less(*source);
 }
 
-// Copies the rows that stay; gives the manifest their files, number and digest.
+// Copies the remaining rows and updates the manifest's files, counts and digest.
 void copy_rows(const Datastore& old, const std::vector<bool>& gone, Manifest& next,
                const Watch& watch) {
   const std::string& folder = old.name();
@@ -128,7 +128,7 @@ void write_documents(const Datastore& old, const std::vector<std::int64_t>& remo
   next.documents_hash = core::hash128(std::as_bytes(std::span(first))).hex();
 }
 
-// The index of a new generation, with what it finds of what is there.
+// Makes the index of the new generation, reusing the existing one if possible.
 void write_index(const Index& index, std::span<const Half> keys, Manifest& next,
                  const std::string& folder) {
   next.index_file = file_name("index", next.generation, "faiss");
@@ -150,7 +150,7 @@ void cut_index(const Datastore& old, const std::vector<bool>& gone, Manifest& ne
   write_index(*index, keys.values<Half>(), next, old.name());
 }
 
-// Rows against their digest, labels against the vocabulary.
+// Checks the rows' digest and the labels' range.
 void verify_rows(const Datastore& store, const Watch& watch) {
   const Manifest& manifest = store.manifest();
   const std::size_t width = manifest.width, rows = manifest.rows;
@@ -202,7 +202,7 @@ Removal::Removal(const std::string& folder, RemovalRequest request, const Watch&
   remove_stale_files(folder, manifest_);
 }
 
-// The generation that an equal request made; 0: none did.
+// Returns the generation that an equal request made; 0 if none did.
 std::uint64_t Removal::removed_at() const {
   const auto begun = read_progress(folder_);
   const bool removes = begun && !begun->removes().empty();
@@ -210,7 +210,7 @@ std::uint64_t Removal::removed_at() const {
   if (request_.generation) {
     wanted = *request_.generation + 1;
   } else {
-    if (removes && begun->generation() > manifest_.generation) return 0;  // it goes on
+    if (removes && begun->generation() > manifest_.generation) return 0;  // it resumes
     for (const Receipt& receipt : manifest_.removed) wanted = std::max(wanted, receipt.generation);
   }
   std::vector<std::int64_t> gone;
@@ -256,7 +256,7 @@ void Removal::remove(const Watch& watch, const BeforeCommit& before_commit) {
     receipts.push_back({static_cast<std::uint64_t>(document), labels.size(),
                         core::hash128(std::as_bytes(labels)).hex(), next.generation});
   }
-  // From the last on, so that the numbers before it still count.
+  // Go from the last to the first, so that lower numbers stay valid.
   for (std::size_t i = receipts.size(); i-- > 0;) uncount(next, receipts[i]);
   next.removed.insert(next.removed.end(), receipts.begin(), receipts.end());
   write_progress(folder_, Progress::removal(documents, next.generation));

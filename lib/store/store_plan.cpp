@@ -39,7 +39,7 @@ Products products_of(const PlanOptions& options, const IndexSize& size) {
   return all;
 }
 
-// Products a second of exact search.
+// Measures the speed of exact search in products per second.
 double measure_speed(std::uint64_t width) {
   using Clock = std::chrono::steady_clock;
   constexpr std::size_t kKeys = 8192, kQueries = 64;

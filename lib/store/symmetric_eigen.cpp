@@ -14,7 +14,7 @@ struct Rotation {
   double c, s;
 };
 
-// That makes element (p, q) 0 of [[a, b], [b, d]].
+// Returns the rotation that zeroes element (p, q) of [[a, b], [b, d]].
 Rotation rotation_of(double a, double b, double d) {
   const double theta = (d - a) / (2 * b);
   const double t = std::copysign(1 / (std::abs(theta) + std::hypot(1, theta)), theta);

@@ -6,7 +6,7 @@
 namespace task {
 
 Accuracy accuracy(const std::vector<bool>& right) {
-  constexpr double kZ = 1.959963984540054;  // 95 % of a normal distribution lie within
+  constexpr double kZ = 1.959963984540054;  // 97.5 % quantile of the normal distribution
   const auto n = static_cast<double>(right.size());
   Accuracy found{static_cast<double>(std::count(right.begin(), right.end(), true)) / n, {}, {}};
   if (right.size() < 2) return found;

@@ -8,7 +8,7 @@ namespace task {
 namespace {
 
 constexpr std::int64_t kShotFilling = 5;
-constexpr std::uint64_t kShots = std::uint64_t{1} << 62;  // their numbers begin here
+constexpr std::uint64_t kShots = std::uint64_t{1} << 62;  // first number of the solved examples
 
 /// Solved, one after the other.
 std::string shots(const RulerTask& task, std::int64_t count, std::uint64_t seed,
@@ -43,7 +43,7 @@ FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, s
                "problem {} has {} tokens without filling, and {} are left for the answer",
                length.tokens, number, best.tokens, length.answer);
   std::int64_t fits = 0, above = task.most_filling() + 1;
-  for (std::int64_t step = 1; fits + 1 < above;) {  // longer and longer, then halving
+  for (std::int64_t step = 1; fits + 1 < above;) {  // doubles the length, then bisects
     const bool growing = step > 0;
     const auto filling = growing ? std::min(fits + step, above - 1) : (fits + above) / 2;
     auto made = at(filling);

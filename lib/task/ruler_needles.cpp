@@ -11,7 +11,7 @@
 namespace task {
 namespace {
 
-/// "a", "a and b", "a, b and c".
+/// Joins words: "a", "a and b", "a, b and c".
 std::string listed(const std::vector<std::string>& items) {
   std::string text = items.front();
   for (std::size_t i = 1; i < items.size(); ++i)
@@ -58,7 +58,7 @@ std::string NeedleTask::drawn(const std::string& kind, core::Rng& rng) const {
 RulerProblem NeedleTask::draw(std::uint64_t seed, std::uint64_t number,
                               std::int64_t filling) const {
   core::Rng rng(seed, number);
-  std::unordered_set<std::string> used;  // no key has two sets of values
+  std::unordered_set<std::string> used;  // each key has one set of values
   const auto fresh_key = [&] {
     for (;;)
       if (auto key = drawn(shape_.key_kind, rng); used.insert(key).second) return key;

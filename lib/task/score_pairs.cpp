@@ -21,7 +21,7 @@ constexpr double kEnoughEffectiveDocuments = 20;
 constexpr std::uint64_t kAutoBlocks = 64, kLeastAutoBlock = 8, kMostAutoBlock = 512;
 constexpr std::size_t kManyFineBlocks = std::size_t{1} << 18;
 
-// `times` neighbours become one.
+// Joins every `times` neighbouring blocks into one.
 void join(std::vector<ScoreBlock>& blocks, std::uint64_t times) {
   std::vector<ScoreBlock> joined((blocks.size() + times - 1) / times);
   for (std::size_t i = 0; i < blocks.size(); ++i) {

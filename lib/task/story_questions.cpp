@@ -11,10 +11,10 @@ namespace {
 
 using core::Code;
 
-/// What one line asks.
+/// One question and its parts.
 struct Question {
   std::string instruction;
-  std::string begun;  // what the answer begins with, or nothing
+  std::string begun;  // beginning of the answer, or empty
   core::OrderedJson record;
 };
 

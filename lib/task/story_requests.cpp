@@ -13,7 +13,7 @@
 namespace task {
 namespace {
 
-/// What the answer to a request goes on from, or nothing.
+/// Returns the beginning of the answer in a request, or an empty text.
 std::string opening_of(const core::Json& request, const std::string& origin) {
   const auto body = core::get<core::Json>(request, "body", origin);
   const auto messages = core::get<core::Json::array_t>(body, "messages", origin);

@@ -27,7 +27,8 @@ double beta_fraction(double a, double b, double x) {
   return value;
 }
 
-// The regularised incomplete beta function I_x(a, b); y is 1 - x, exactly where x is near 1.
+// Computes the regularised incomplete beta function I_x(a, b); y is 1 - x, exact even if x is near
+// 1.
 double incomplete_beta(double a, double b, double x, double y) {
   if (x <= 0) return 0;
   if (y <= 0) return 1;
