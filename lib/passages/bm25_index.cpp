@@ -6,7 +6,8 @@
 namespace passages {
 namespace {
 
-// The cost of a posting in units of a row, plus a margin for the row's memory.
+// A posting costs about as much as this many units of a row, including a margin for the row's
+// memory.
 constexpr std::uint32_t kDenseShare = 8;
 
 }  // namespace

@@ -17,7 +17,7 @@ using core::Json;
 using core::OrderedJson;
 
 constexpr std::size_t kMostTemplate = std::size_t{1} << 22, kMostConfig = std::size_t{1} << 26;
-// Steps and bytes for each byte of the template and of its variables.
+// Limits of steps and bytes per byte of the template and of its variables.
 constexpr std::size_t kStepsOfByte = 64, kBytesOfByte = 16;
 
 // The texts of special tokens: "NAME_token": text or {"content": text}.

@@ -13,7 +13,7 @@
 namespace text::chat {
 namespace {
 
-// What a filter is given.
+// The arguments of a filter.
 struct Filtered {
   Work& work;
   const std::string& name;
@@ -44,7 +44,7 @@ struct Filtered {
   std::vector<Value> items() const { return elements(value); }
 };
 
-// The values of a path as map(attribute="a.b.0") takes it.
+// Returns the values at a path such as map(attribute="a.b.0").
 Value at_path(Value value, const Value& path) {
   if (path.text() == nullptr) return item(value, path);
   const std::string dot = ".";
@@ -65,7 +65,7 @@ Arguments rest_of(const Arguments& arguments, std::size_t from) {
   return rest;
 }
 
-// Texts of any case are one, unless they are told apart.
+// Ignores case unless the filter is case sensitive.
 Value folded(const Value& value, bool case_sensitive) {
   return case_sensitive || value.text() == nullptr ? value : of_text(lower(*value.text()));
 }
@@ -77,7 +77,7 @@ Value sorted(const Filtered& f, const std::function<Value(const Value&)>& key) {
   std::vector<std::pair<Value, Value>> keyed;
   for (auto& one : items) keyed.emplace_back(key(one), one);
   const bool down = f.flag(0, "reverse", false);
-  // Of equals the order stays, backwards too, as Python's sorted() has it.
+  // The sort is stable, also in reverse, as Python's sorted() is.
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
     return down ? less(b.first, a.first) : less(a.first, b.first);
   });
@@ -146,7 +146,7 @@ Value map_filter(const Filtered& f) {
   return of_list(std::move(made), List::Form::lazy);
 }
 
-// select, reject, selectattr, rejectattr.
+// Implements select, reject, selectattr and rejectattr.
 Value choose(const Filtered& f, bool by_attribute, bool wanted) {
   std::size_t from = 0;
   const Value* path = nullptr;

@@ -39,7 +39,7 @@ void append_code(std::string& out, std::uint32_t code) {
 class Lexer {
  public:
   Lexer(const std::string& source, const std::string& origin) : origin_(origin) {
-    // Newlines are \n; one at the end is not part of the template.
+    // Newlines are \n; a trailing newline is not part of the template.
     for (std::size_t i = 0; i < source.size(); ++i) {
       if (source[i] == '\r') {
         if (i + 1 < source.size() && source[i + 1] == '\n') ++i;
@@ -93,21 +93,22 @@ class Lexer {
       from = brace + 1;
     }
   }
-  // What stands before a tag of this kind, that begins with `mark`.
+  // Emits the text before a tag of this kind, which begins with `mark`.
   void take_data(std::size_t end, char kind, const std::string& mark) {
     std::string data = text_.substr(at_, end - at_);
     if (mark == "-") {
       data = stripped(data, nullptr, false, true);
     } else if ((kind == '%' || kind == '#') && mark != "+") {
       const auto last = data.find_last_not_of(" \t");
-      // White space from the start of a line; that of a tag before is no start of one.
+      // Strip white space from the start of a line; the end of a previous tag does not start a
+      // line.
       const bool line_starts = last == data.npos ? starts_line_ : data[last] == '\n';
       if (line_starts) data.erase(last == data.npos ? 0 : last + 1);
     }
     if (!data.empty()) put(Token::What::data, data);
     advance(end);
   }
-  // Behind the tag that ends at at_; trims: a newline goes.
+  // Continues after the tag that ends at at_; trimming drops a newline.
   void after(bool strips, bool trims) {
     if (strips) {
       std::size_t to = at_;
@@ -133,7 +134,7 @@ class Lexer {
     while (at < text_.size() && std::isspace(static_cast<unsigned char>(text_[at])) != 0) ++at;
     return at;
   }
-  // A block of {% raw %}, whole.
+  // Reads a whole {% raw %} block.
   bool raw() {
     std::size_t at = skip_space(at_);
     if (at > text_.size() || text_.compare(at, 3, "raw") != 0) return false;

@@ -19,7 +19,7 @@ const Names kTextMethods = {"strip",        "lstrip",     "rstrip",    "split", 
                             "removesuffix", "zfill",      "partition", "rpartition"};
 const Names kDictMethods = {"get", "items", "keys", "values", "copy"};
 const Names kListMethods = {"index", "count", "copy"};
-// What the sandbox that transformers renders in refuses too.
+// Names that transformers' sandbox refuses too.
 const Names kChanging = {"append", "extend",  "insert", "pop",        "remove", "clear",
                          "update", "reverse", "sort",   "setdefault", "popitem"};
 
@@ -58,7 +58,7 @@ std::optional<Value> of_loop(const Loop& loop, const std::string& name) {
   return std::nullopt;
 }
 
-// Arguments of a method, by their places.
+// Returns a method's positional arguments.
 class Given {
  public:
   Given(const std::string& name, const Arguments& arguments) : name_(name), arguments_(arguments) {}

@@ -213,7 +213,7 @@ Value range(Work& work, const Arguments& arguments) {
     if (!arguments.plain[i].whole(numbers[n == 1 ? 1 : i])) throw Fault("range() takes integers");
   const auto [from, to, step] = numbers;
   if (step == 0) throw Fault("range(): the step is 0");
-  constexpr std::size_t kMost = 100'000;  // Jinja's own bound
+  constexpr std::size_t kMost = 100'000;  // Jinja's own limit
   std::vector<Value> items;
   for (std::int64_t at = from; step > 0 ? at < to : at > to;) {
     if (items.size() == kMost) throw Fault(fmt::format("range() of more than {} numbers", kMost));

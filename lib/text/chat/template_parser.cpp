@@ -1,4 +1,4 @@
-// Tokens into statements and expressions, with the precedences of Jinja's parser.
+// Parses tokens into statements and expressions, with the precedences of Jinja's parser.
 
 #include <fmt/format.h>
 
@@ -85,7 +85,7 @@ class Parser {
     return {blocks_};
   }
 
-  // Up to a tag of one of these names, whose name is not taken.
+  // Parses up to a tag with one of these names, and does not consume its name.
   Block statements(const std::set<std::string_view>& ends) {
     const Deeper guard = deeper();
     Block block;
@@ -287,7 +287,7 @@ class Parser {
     Nested& operator=(const Nested&) = delete;
   };
 
-  // One expression, or several with commas: a tuple.
+  // Parses one expression, or several separated by commas: a tuple.
   ExpressionPtr tuple() {
     const int line = peek().line;
     auto first = no_condition_ ? disjunction() : expression();
@@ -561,7 +561,7 @@ class Parser {
     return made;
   }
 
-  // `begins`: the first has no | before it.
+  // `begins`: the first filter has no | before it.
   ExpressionPtr filters(ExpressionPtr value, bool begins) {
     for (;;) {
       const int line = peek().line;
@@ -607,7 +607,7 @@ class Parser {
   const std::string& origin_;
   std::size_t at_ = 0;
   int blocks_ = 0, nested_ = 0, loops_ = 0;
-  bool no_condition_ = false;  // `if` behind an expression is the loop's
+  bool no_condition_ = false;  // `if` after an expression belongs to the loop
 };
 
 }  // namespace

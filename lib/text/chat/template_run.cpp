@@ -36,7 +36,7 @@ namespace {
 
 using What = Expression::What;
 
-constexpr int kDeepestCall = 700;  // expressions, blocks and macros in each other
+constexpr int kDeepestCall = 700;  // nesting limit of expressions, blocks and macros
 
 class Run {
  public:
@@ -48,7 +48,7 @@ class Run {
     scope_ = std::make_shared<Scope>(Scope{scope_});
   }
   ~Run() {
-    // Namespaces and macros may hold each other.
+    // Break reference cycles of namespaces and macros.
     for (const auto& space : spaces_) space->members.clear();
     for (const auto& home : homes_) home->names.clear();
   }
@@ -75,7 +75,7 @@ class Run {
     Deeper(const Deeper&) = delete;
     Deeper& operator=(const Deeper&) = delete;
   };
-  // Names set within are gone behind it.
+  // Names that are set inside the scope disappear at its end.
   struct Inner {
     Run& run;
     std::shared_ptr<Scope> outer;
@@ -170,7 +170,7 @@ class Run {
     return Flow::on;
   }
 
-  // The filters of a block, on what it printed.
+  // Applies the filters of a block to its output.
   Value filtered(const Expression& filters, std::string text) {
     const Value outer = std::exchange(block_, work_.text(std::move(text)));
     Value value = evaluate(filters);
@@ -187,7 +187,7 @@ class Run {
         throw Fault(fmt::format("{} is no namespace, so {}.{} cannot be set", target.names[0],
                                 target.names[0], target.member));
       work_.spend((*space)->members.size());
-      of_list({value});  // is not nested too deeply
+      of_list({value});  // throws if it is nested too deeply
       (*space)->set(target.member, value);
       return;
     }
@@ -314,7 +314,7 @@ class Run {
     return {None{}};
   }
 
-  // Members are looked through, a text's characters counted.
+  // Searches members; counts a text's characters.
   void spend_on_members(const Value& of) {
     if (of.text() != nullptr) return work_.read(of);
     if (of.dict() != nullptr) work_.spend(of.dict()->members.size() / 8);
@@ -428,7 +428,7 @@ class Run {
     std::tm parts{};
     ::localtime_r(&now_, &parts);
     char text[1024];
-    const std::string form = *given.plain[0].text() + ".";  // so that no text has no bytes
+    const std::string form = *given.plain[0].text() + ".";  // the dot makes every result non-empty
     const auto n = std::strftime(text, sizeof text, form.c_str(), &parts);
     if (n == 0) throw Fault("strftime_now(): the format gives too long a text");
     return of_text(std::string(text, n - 1));
@@ -485,7 +485,7 @@ std::string run_template(const Block& block, const Dict& variables, Work work, s
   try {
     return run.run(block);
   } catch (const Fault& fault) {
-    constexpr std::size_t kMost = 500;  // of a stranger's words
+    constexpr std::size_t kMost = 500;  // limit of untrusted text
     core::fail(core::Code::bad_data, "{}:{}: {}", origin, run.line(),
                core::printable(std::string_view(fault.what()).substr(0, kMost)));
   }

@@ -25,7 +25,7 @@ std::string real_text(double value) {
   return text;
 }
 
-// Python's repr of a text.
+// Writes Python's repr of a text.
 std::string quoted(const std::string& text) {
   const bool doubly = text.find('\'') != text.npos && text.find('"') == text.npos;
   const char quote = doubly ? '"' : '\'';
@@ -211,7 +211,7 @@ Value of_whole(std::int64_t value) { return {value}; }
 
 namespace {
 
-// One value may be in many lists, and those in many others.
+// One value may be in many lists, which may be in many others.
 constexpr std::size_t kMostExtent = std::size_t{1} << 40;
 
 int depth_of(const Value& value) {

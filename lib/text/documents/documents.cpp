@@ -28,7 +28,7 @@ bool is_ascii_space(char c) { return c == ' ' || (c >= 9 && c <= 13); }
 
 constexpr const char* kArray = "an array is no JSON lines: jq -c '.[]' makes a line of each member";
 
-// The first line that is not blank, trimmed; what there is of it.
+// Returns the available part of the first line that is not blank, trimmed.
 std::string_view first_line(std::string_view text) {
   while (!text.empty() && is_ascii_space(text.front())) text.remove_prefix(1);
   text = text.substr(0, text.find('\n'));
@@ -36,7 +36,7 @@ std::string_view first_line(std::string_view text) {
   return text;
 }
 
-// A line of JSON lines: an object with the member `field`, a text.
+// Returns true for a JSON line: an object whose member `field` is a text.
 bool is_json_document(std::string_view line, const std::string& field) {
   if (!line.starts_with('{') || !line.ends_with('}')) return false;
   simdjson::dom::parser parser;
@@ -47,7 +47,7 @@ bool is_json_document(std::string_view line, const std::string& field) {
          root[field].get(value) == simdjson::SUCCESS;
 }
 
-// A list of objects, or an object that has a member.
+// Returns true for a list of objects, or an object that has a member.
 bool begins_as_json(std::string_view text) {
   const auto next = [&] {
     const auto at = std::find_if_not(text.begin(), text.end(), is_ascii_space);
@@ -94,7 +94,7 @@ class FileReader : public DocumentReader {
     last_ = ' ';
   }
 
-  // What a file begins with is JSON.
+  // Returns true if the file begins as JSON.
   bool begin(std::string_view start) {
     if (options_.by_content && options_.format == Format::text && begins_as_json(start)) {
       const bool unnamed = paths_.size() == 1 && (paths_[0] == "-" || !options_.name.empty());
@@ -108,7 +108,7 @@ class FileReader : public DocumentReader {
     return options_.format == Format::jsonl;
   }
 
-  // One batch of the current file, perhaps without parts; closes the file at its end.
+  // Reads one batch of the current file, possibly without parts; closes the file at its end.
   void fill(Batch& batch) {
     batch.parts.clear();
     batch.detokenise = options_.detokenise;
@@ -135,7 +135,7 @@ class FileReader : public DocumentReader {
     source_.reset();
   }
 
-  // The bytes at the end of `text`, which holds no separator, in which one may have begun.
+  // Returns how many bytes at the end of `text`, which has no separator, may begin one.
   std::size_t unfinished(std::string_view text) const {
     if (options_.format == Format::wikitext)
       return text.size() - std::min(text.size(), text.rfind('\n'));
@@ -158,7 +158,7 @@ class FileReader : public DocumentReader {
       return size;
     }
     if (options_.format == Format::jsonl || options_.format == Format::wikitext) return begin;
-    // A separator may have begun in the last bytes; they wait.
+    // The last bytes may begin a separator; keep them for the next batch.
     const std::size_t limit = size - std::min(size, separator_.empty() ? 0 : separator_.size() - 1);
     if (limit <= begin) return begin;
     const char* cut = cut_(all.data() + begin, all.data() + limit);
@@ -209,16 +209,16 @@ class FileReader : public DocumentReader {
   std::unique_ptr<TextSource> source_;
   std::string rest_;
   std::uint64_t line_ = 0, finished_bytes_ = 0;
-  std::uint64_t position_ = 0;  // of a batch's first byte in all files
-  bool open_ = false;           // the document of the parts so far has not ended
-  bool taken_ = true;           // it begins in the range
-  char last_ = ' ';             // last byte of the part before
+  std::uint64_t position_ = 0;  // offset of a batch's first byte in all files
+  bool open_ = false;           // the document of the last part has not ended
+  bool taken_ = true;           // the document begins in the range
+  char last_ = ' ';             // last byte of the previous part
   std::vector<core::Digest> digests_;
-  bool begins_as_json_ = false;  // the file, which is read as text
+  bool begins_as_json_ = false;  // the file, which is read as text, begins as JSON
   TextSights sights_;
 };
 
-// Lines of one file, each whole.
+// Reads the lines of one file, each whole.
 class LineSource {
  public:
   LineSource(const std::string& path, const TextRules& rules)
@@ -248,7 +248,7 @@ class LineSource {
   }
   const std::string& name() const { return source_.name(); }
   std::uint64_t number() const { return number_; }
-  /// Of the line, in the file.
+  /// Returns the offset of the line in the file.
   std::uint64_t first_byte() const { return begin_; }
   std::uint64_t bytes_read() const { return source_.bytes(); }
   core::Digest digest() const { return source_.digest(); }
@@ -259,7 +259,7 @@ class LineSource {
   std::string bytes_;
   std::size_t size_ = 0, at_ = 0;
   std::uint64_t number_ = 0, begin_ = 0;
-  std::uint64_t position_ = 0;  // of bytes_[0]
+  std::uint64_t position_ = 0;  // offset of bytes_[0]
   bool ended_ = false;
 };
 
@@ -311,7 +311,7 @@ class PairReader : public DocumentReader {
   TextSights sights_;
 };
 
-// By its name, which may end in that of a compression; held against its first byte.
+// Decides by the name, without a compression suffix, and checks the first byte.
 bool is_json_lines(const std::string& path) {
   if (!core::is_named_json_lines(path) || !core::is_regular_file(path)) return false;
   shard::UnpackedSource source(core::open_source(path));
@@ -343,7 +343,7 @@ Format format_of(std::string_view name) {
 
 namespace {
 
-// All of them, or none.
+// Returns true for all, false for none, and throws otherwise.
 bool all_are(const std::vector<std::string>& paths, bool (*is)(const std::string&),
              const char* what) {
   const std::string* some = nullptr;
@@ -374,7 +374,7 @@ ByteRange range_of(const core::Part& part, const std::vector<std::string>& paths
            "--part: {} is no plain file, of which parts are cut by its bytes; unpack it first",
            path == "-" ? "stdin" : path);
   const auto bytes = static_cast<std::int64_t>(total_bytes(inputs));
-  // With U+FFFD in it a text is longer than its files.
+  // With U+FFFD a text is longer than its files.
   const bool last = part.index + 1 == part.count;
   return {static_cast<std::uint64_t>(part.begin(bytes)),
           last ? UINT64_MAX : static_cast<std::uint64_t>(part.end(bytes))};
@@ -402,7 +402,7 @@ struct PartTexts::Impl {
   std::string field;
   BadLines bad;
   simdjson::dom::parser parser;
-  bool mended = false;  // the last line was
+  bool mended = false;  // the last line was mended
 
   // Why a line has no text, or nothing; the text into `value`, which stays until the next line.
   std::string read(std::string_view line, std::string_view& value);
@@ -435,7 +435,7 @@ std::string PartTexts::Impl::text_of(simdjson::dom::element root, std::string_vi
   simdjson::dom::object object;
   if (root.is_array()) return fmt::format("not a JSON object; {}", kArray);
   if (root.get(object) != simdjson::SUCCESS) return "not a JSON object";
-  // Of a name that is there twice the last counts, as elsewhere.
+  // The last of duplicate names wins, as in other parsers.
   std::optional<simdjson::dom::element> member;
   for (const auto& [name, found] : object)
     if (name == field) member = found;

@@ -11,25 +11,25 @@
 namespace text {
 namespace {
 
-constexpr int kDeepest = 64;  // lists and objects of a line in each other
+constexpr int kDeepest = 64;  // nesting limit of lists and objects in a line
 
-// The ids of one batch and where documents end in them.
+// Holds the ids of one batch and the ends of its documents.
 struct Encoded {
   struct Part {
-    std::size_t end;  // in ids
+    std::size_t end;  // index in ids
     std::uint64_t bytes, words;
     bool closes;
-    std::vector<shard::Span> marks = {};  // from the document's first token on
+    std::vector<shard::Span> marks = {};  // relative to the document's first token
   };
   std::vector<std::uint32_t> ids;
   std::vector<Part> parts;
-  std::string name;  // of the documents
+  std::string name;  // name of the documents
   std::uint64_t source_bytes = 0;
   LineFlaws flaws;
-  std::string special;  // the first text of a special token
+  std::string special;  // the first text of a special token found
 };
 
-// One a thread.
+// Each thread needs its own.
 class BatchEncoder {
  public:
   BatchEncoder(const TokenizerPtr& tokenizer, const EncodeOptions& options)
@@ -69,11 +69,11 @@ class BatchEncoder {
     found_ = !out.special.empty();
   }
 
-  // A line, which is a document.
+  // Encodes a line, which is a document.
   void encode_pieces(const Batch& batch, const Batch::Part& part, Encoded& out) {
     const std::string origin = fmt::format("{}:{}", batch.source, part.line);
     const std::string_view line = batch.piece(part);
-    core::parse_json(line, origin, kDeepest);  // bounds the depth
+    core::parse_json(line, origin, kDeepest);  // enforces the depth limit
     const auto pieces = options_.pieces(core::OrderedJson::parse(line), origin);
     const std::size_t start = out.ids.size();
     Encoded::Part made{0, 0, 0, true};
@@ -114,7 +114,7 @@ class BatchEncoder {
   const EncodeOptions& options_;
   std::unique_ptr<Encoder> encoder_;
   PartTexts texts_;
-  bool found_ = false;  // one is enough
+  bool found_ = false;  // stop looking after the first
 };
 
 }  // namespace
@@ -123,7 +123,7 @@ EncodeTotals encode_documents(DocumentReader& reader, const TokenizerPtr& tokeni
                               const EncodeOptions& options, shard::Writer& writer,
                               const std::function<void(std::uint64_t)>& progress) {
   EncodeTotals totals;
-  std::uint64_t bytes = 0, words = 0;  // of the document that is open
+  std::uint64_t bytes = 0, words = 0;  // of the unfinished document
   core::work_in_order<Batch, Encoded>(
       options.jobs, [&](Batch& batch) { return reader.next(batch); },
       [&]() -> std::function<void(Batch&, Encoded&)> {

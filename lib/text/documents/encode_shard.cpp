@@ -18,7 +18,7 @@ shard::Header header_of(const Tokenizer& tokenizer, bool pairs, bool marked) {
   return header;
 }
 
-// The options that change bytes.
+// Returns the options that affect the output's bytes.
 core::OrderedJson changes_of(const TextOptions& options, Format format, bool pairs,
                              const Tokenizer& tokenizer, std::optional<std::uint32_t> mark) {
   core::OrderedJson json;
@@ -81,7 +81,7 @@ void TextOptions::fields(core::FieldList& f) {
 }
 
 void TextOptions::check(bool encodes) const {
-  core::part(part);  // is one
+  core::part(part);  // throws for an invalid part
   if (core::is_part(part) && !encodes)
     core::fail(core::Code::usage, "--part: goes with encoding; leave it out");
   if (special && !encodes)

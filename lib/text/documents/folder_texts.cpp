@@ -21,7 +21,7 @@ using core::fail;
 
 constexpr std::size_t kStartBytes = 4096;
 
-// Files that were passed over for one reason.
+// Files that were skipped for one reason.
 struct LeftOut {
   std::string_view why;
   std::uint64_t count = 0;

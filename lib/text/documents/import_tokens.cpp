@@ -21,7 +21,7 @@ using shard::ArrayReader;
 
 constexpr std::size_t kPiece = 1 << 16;
 
-// The bytes and words of the document that is open.
+// Counts the bytes and words of the unfinished document.
 class SourceCounter {
  public:
   SourceCounter(const TokenizerPtr& tokenizer, std::optional<std::uint64_t> mark)

@@ -25,11 +25,11 @@
 namespace text {
 namespace {
 
-constexpr std::int64_t kRows = 256;        // of a batch
-constexpr std::size_t kWaiting = 2;        // batches that wait for each thread's reader
-constexpr std::int64_t kBuffer = 1 << 16;  // of a column that is read as it goes
+constexpr std::int64_t kRows = 256;        // rows per batch
+constexpr std::size_t kWaiting = 2;        // most batches waiting per thread
+constexpr std::int64_t kBuffer = 1 << 16;  // buffer of a streamed column, in bytes
 
-// Counts what Arrow holds, and refuses more than a number of bytes.
+// Counts Arrow's memory and refuses more than a limit.
 class BoundedPool : public arrow::MemoryPool {
  public:
   explicit BoundedPool(std::int64_t most) : most_(most), pool_(arrow::system_memory_pool()) {}
@@ -136,7 +136,7 @@ bool holds_texts(const arrow::DataType& type) {
   }
 }
 
-// Row groups are decoded by threads, the g-th by thread g % threads, and given in their order.
+// Threads decode row groups, thread g % threads the g-th; the groups are returned in order.
 class Column : public ParquetTexts {
  public:
   explicit Column(const ParquetRequest& request)
@@ -244,7 +244,7 @@ class Column : public ParquetTexts {
     changed_.notify_all();
   }
 
-  // False: nobody waits any more.
+  // Returns false if the consumer has gone.
   bool put(Lane& lane, std::optional<Texts> texts) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return lane.batches.size() < kWaiting || ends_; });

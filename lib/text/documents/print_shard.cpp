@@ -13,7 +13,7 @@
 namespace text {
 namespace {
 
-// Prints elements, `per_line` on a line.
+// Prints elements, `per_line` on each line.
 template <class T>
 void print_lines(std::span<const T> elements, std::size_t per_line, core::Output& out) {
   fmt::memory_buffer text;
@@ -23,7 +23,7 @@ void print_lines(std::span<const T> elements, std::size_t per_line, core::Output
   out.write(std::string_view(text.data(), text.size()));
 }
 
-// A row of vectors, else one element; up to `rows` of them. Returns how many were left to print.
+// Prints up to `rows` rows of vectors, or elements, and returns how many remain to be printed.
 template <class T>
 std::uint64_t print_rows(shard::Reader& reader, std::uint64_t rows, core::Output& out) {
   const std::size_t width = reader.header().width;

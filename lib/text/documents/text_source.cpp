@@ -85,7 +85,7 @@ void TextSource::begin(std::string& text, std::size_t from, std::size_t& size) {
     place_ = core::kByteOrderMark.size();
     text.erase(from, place_);
     size -= place_;
-    text.resize(text.size() + place_);  // the padding
+    text.resize(text.size() + place_);  // padding
     all = {text.data() + from, size - from};
   }
   json_ = start_(all);
@@ -97,7 +97,7 @@ void TextSource::begin(std::string& text, std::size_t from, std::size_t& size) {
   sights_.what_is_no_text = what;
 }
 
-// text[from, size) are whole characters, if the file is text.
+// Returns with whole characters in text[from, size), if the file is text.
 void TextSource::check(std::string& text, std::size_t from, std::size_t& size) {
   const std::string_view all(text.data() + from, size - from);
   count_lines(all);

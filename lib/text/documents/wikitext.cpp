@@ -47,7 +47,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   if (begin > 0) text = std::move(out.append(text, begin));
 }
 
-// White space is taken out after each `open` and before the next `close`.
+// Removes white space after each `open` and before the next `close`.
 void close_up(std::string& text, char open, char close) {
   std::string out;
   std::size_t begin = 0;

@@ -30,7 +30,7 @@ bool are_of_bytes(std::string_view text) {
   return any;
 }
 
-// The number at the end of line `n` (0: the first); nothing if there is none.
+// Returns the number at the end of line `n`, from 0; nothing if there is none.
 std::optional<std::uint64_t> number_in_line(std::string_view text, int n) {
   Lines lines(text, "");
   std::string_view line;

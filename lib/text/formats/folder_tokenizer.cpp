@@ -1,4 +1,4 @@
-// Tokenizers by a path that a user gives: a file, a folder, a word.
+// Loads tokenizers by a path that a user gives: a file, a folder, or a name.
 
 #include <charconv>
 
@@ -19,7 +19,7 @@ using core::PathKind;
 
 constexpr std::size_t kTokenizerBytes = std::size_t{256} << 20;
 constexpr std::size_t kTokenizerConfigBytes = std::size_t{1} << 24;
-// The two files are those of every byte-level BPE; only of GPT-2's they say all.
+// Every byte-level BPE may have these two files; only GPT-2's is fully described by them.
 void expect_gpt2_class(const std::string& folder) {
   const std::string path = folder + "/tokenizer_config.json";
   if (!core::exists(path)) return;
@@ -34,7 +34,7 @@ void expect_gpt2_class(const std::string& folder) {
              folder, found);
 }
 
-// Refuses a path of another kind by what it is.
+// Refuses a path of another kind and says what it is.
 void expect_tokenizer_kind(const std::string& path, PathKind kind) {
   switch (kind) {
     case PathKind::gguf:
@@ -54,7 +54,7 @@ void expect_tokenizer_kind(const std::string& path, PathKind kind) {
   }
 }
 
-// What tokenizer_config.json adds to a tokenizer.model: tokens, and those around a text.
+// Reads what tokenizer_config.json adds to a tokenizer.model: tokens, and the tokens around a text.
 SentencepieceAround around_of(const std::string& folder) {
   SentencepieceAround around;
   const std::string path = folder + "/tokenizer_config.json";

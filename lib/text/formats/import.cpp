@@ -19,7 +19,7 @@ namespace {
 using core::Code;
 using core::fail;
 
-// Names that stand for no text in the vocabularies of GPT-2, RoBERTa and BART.
+// Names without text in the vocabularies of GPT-2, RoBERTa and BART.
 constexpr std::string_view kMarks[] = {"<|endoftext|>", "<s>", "</s>", "<pad>", "<unk>", "<mask>"};
 
 std::vector<SpecialToken> marks_in(const Vocabulary& vocabulary) {
@@ -65,7 +65,7 @@ Vocabulary read_ranks(const NamedText& file) {
 std::optional<std::pair<std::uint32_t, std::uint32_t>> last_pair(const Vocabulary& vocabulary,
                                                                  std::string_view token,
                                                                  std::uint32_t limit) {
-  std::vector<std::size_t> start;  // of each part; token.size() last
+  std::vector<std::size_t> start;  // start of each part; token.size() last
   for (std::size_t i = 0; i <= token.size(); ++i) start.push_back(i);
   while (start.size() > 3) {
     std::uint32_t best = limit;
@@ -119,7 +119,7 @@ TokenizerPtr import_tiktoken(const NamedText& ranks) {
     const char c = static_cast<char>(b);
     if (!vocabulary.id_of({&c, 1})) fail(Code::bad_data, "{}: no rank for byte {}", ranks.name, b);
   }
-  // The file has results only; a token's merge is the pair that the merges before it leave.
+  // The file has only results; a token's merge is the pair that the earlier merges leave.
   std::vector<Merge> merges;
   bool whole_words = false;
   for (std::uint32_t id = 0; id < vocabulary.size(); ++id) {

@@ -1,4 +1,4 @@
-// fairseq's dictionaries and subword-nmt's codes.
+// Imports fairseq's dictionaries and subword-nmt's codes.
 
 #include "core/error.h"
 #include "text/formats/import.h"
@@ -36,13 +36,13 @@ void each_name(const NamedText& file, Take take) {
   }
 }
 
-// The next character of `name`, with what follows it if that is the mark of the word's end.
+// Returns the next character of `name`, including an end-of-word mark after it.
 std::string_view first_symbol(std::string_view name) {
   const std::size_t n = decode_char(name.data(), name.data() + name.size()).bytes;
   return name.substr(n) == CharUnits::kEndOfWord ? name : name.substr(0, n);
 }
 
-// Of a merge's side, the characters it is made of.
+// Returns the characters of one side of a merge.
 void add_characters(std::string_view side, Vocabulary& vocabulary) {
   while (!side.empty()) {
     const std::string_view symbol = first_symbol(side);
@@ -90,7 +90,7 @@ TokenizerPtr import_codes(const NamedText& codes, const NamedText* dictionary) {
   Vocabulary vocabulary = fairseq_specials();
   if (dictionary != nullptr) {
     each_name(*dictionary, [&](std::string_view name) {
-      // subword-nmt writes what does not end a word with @@.
+      // subword-nmt writes @@ after a unit that does not end a word.
       const std::string unit = name.ends_with("@@") ? std::string(name.substr(0, name.size() - 2))
                                                     : std::string(name) + "</w>";
       const std::size_t before = vocabulary.size();
@@ -103,7 +103,7 @@ TokenizerPtr import_codes(const NamedText& codes, const NamedText* dictionary) {
     add_characters(pair.left, vocabulary);
     add_characters(pair.right, vocabulary);
   }
-  // A character that begins words may end one too.
+  // A character that begins words may also end one.
   if (dictionary == nullptr) {
     for (std::uint32_t id = 4, n = static_cast<std::uint32_t>(vocabulary.size()); id < n; ++id) {
       const std::string name(vocabulary.token(id));

@@ -91,12 +91,12 @@ SplitStep read_split_step(const TokenizerJson& file, element step) {
   return made;
 }
 
-// Steps for which there is a machine as that, else with their patterns compiled.
+// Uses the state machine for known steps, else compiles their patterns.
 Split made_of(std::vector<SplitStep> steps) {
   using What = SplitStep::What;
   using Behaviour = SplitStep::Behaviour;
   if (steps.empty()) return Split(Split::Kind::none);
-  // A pattern that takes every character leaves nothing that could be removed.
+  // A pattern that matches every character leaves nothing to remove.
   const auto machine = [](const SplitStep& step) -> std::optional<Split::Kind> {
     const bool all = step.behaviour == Behaviour::isolated ||
                      (step.behaviour == Behaviour::removed && step.invert);
@@ -206,7 +206,7 @@ void read_pieces_split(const TokenizerJson& file, bool spaces_replaced, Pieces::
     } else if (type == "Digits" && numbers.empty()) {
       numbers.push_back(read_split_step(file, step));
     } else if (type == "Split") {
-      // Gemma's splits at spaces, of which its normalizer has left none.
+      // Gemma's pre-tokenizer splits at spaces, but its normalizer has removed them all.
       const SplitStep split = read_split_step(file, step);
       if (split.what != SplitStep::What::string || split.text != " " ||
           (!spaces_replaced && metaspace.mark.empty()))

@@ -34,7 +34,7 @@ std::vector<std::pair<std::string_view, std::string_view>> scored_merges(
     const auto whole = tokens[id];
     found.clear();
     for (std::size_t cut = 1; cut < whole.size(); ++cut) {
-      if ((static_cast<unsigned char>(whole[cut]) & 0xC0) == 0x80) continue;  // in a character
+      if ((static_cast<unsigned char>(whole[cut]) & 0xC0) == 0x80) continue;  // inside a character
       const auto left = ids.find(whole.substr(0, cut)), right = ids.find(whole.substr(cut));
       if (left != ids.end() && right != ids.end())
         found.push_back({left->second, right->second, cut});

@@ -39,12 +39,12 @@ enum ModelType : std::uint64_t { kUnigramModel = 1, kBpeModel, kWordModel, kChar
   fail(Code::bad_data, "{}: no tokenizer.model of sentencepiece, or damaged: {}", origin, what);
 }
 
-// The fields of a message of protobuf, one after the other.
+// Iterates over the fields of a protobuf message.
 class ProtoFields {
  public:
   ProtoFields(std::string_view bytes, const std::string& origin) : rest_(bytes), origin_(origin) {}
 
-  // False at the end. Afterwards one of the values below is that of field().
+  // Reads the next field into the value below that fits; returns false at the end.
   bool next() {
     if (rest_.empty()) return false;
     const auto tag = varint();
@@ -242,7 +242,7 @@ OrderedJson template_of(const PieceModel& model, const SentencepieceAround& arou
 OrderedJson bpe_of(const PieceModel& model, const OrderedJson& unknown, const std::string& origin) {
   std::unordered_map<std::string_view, std::size_t> ids;
   auto vocabulary = OrderedJson::object();
-  // Not by the object's own insertion, which looks at all keys each time.
+  // Avoid the object's own insertion, which compares all keys each time.
   auto& object = vocabulary.get_ref<OrderedJson::object_t&>();
   std::vector<bool> merged(model.texts.size());
   for (std::size_t id = 0; id < model.texts.size(); ++id) {

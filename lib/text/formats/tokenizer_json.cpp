@@ -26,7 +26,7 @@ using simdjson::dom::element;
 using NewTokenizer = std::shared_ptr<Tokenizer>;
 
 constexpr std::size_t kMaxDepth = 64;
-// The special ones among the added tokens.
+// Returns the special ones among the added tokens.
 std::vector<SpecialToken> special_of(const std::vector<AddedToken>& added) {
   std::vector<SpecialToken> special;
   for (const AddedToken& token : added)
@@ -34,7 +34,7 @@ std::vector<SpecialToken> special_of(const std::vector<AddedToken>& added) {
   return special;
 }
 
-// Added tokens that a text may have; nothing if all are special.
+// Returns the added tokens that a text may contain; nothing if all are special.
 std::vector<AddedToken> found_in_text(std::vector<AddedToken> added) {
   const bool any =
       std::any_of(added.begin(), added.end(), [](auto& token) { return !token.special; });
@@ -57,7 +57,7 @@ std::string remark_on_gaps(const std::vector<AddedToken>& added, std::size_t nam
   return "";
 }
 
-// The model's vocabulary, each name made a token by `convert(name)`, and the added tokens.
+// Converts the model's names to tokens by `convert(name)` and adds the added tokens.
 template <class Convert>
 Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector<AddedToken>& added,
                            std::string& remark, Convert convert) {
@@ -70,12 +70,12 @@ Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector
   if (n == 0) file.refuse("an empty vocabulary");
   vocabulary.reserve(n, 0);
   const auto put = [&](std::uint32_t id, std::string_view token) {
-    // Gaps are for tokens that were taken out, not for absurd ids.
+    // Gaps are for removed tokens, not for absurd ids.
     if (id > 2 * n + 65536) file.refuse("id {} in a vocabulary of {} tokens", id, n);
     if (!vocabulary.set(id, token)) file.refuse("id {} or its token is there twice", id);
   };
   for (const auto& [name, value] : names) put(file.id(value), convert(name));
-  std::unordered_set<std::string_view> all_names;  // once they are asked for
+  std::unordered_set<std::string_view> all_names;  // filled when first needed
   const auto is_name = [&](std::string_view name) {
     if (all_names.empty())
       for (const auto& entry : names) all_names.insert(entry.key);
@@ -87,7 +87,7 @@ Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector
     if (vocabulary.has(token.id))
       file.refuse("id {} is {} and another token", token.id, token.content);
     if (token.id > 2 * n + 65536) file.refuse("id {} in a vocabulary of {} tokens", token.id, n);
-    // A token of the model may stand for the same bytes, by another name.
+    // A token of the model may have these bytes under another name.
     if (vocabulary.id_of(token.content) && is_name(token.content))
       file.refuse("added token {} has another id than in the vocabulary", token.content);
     if (!vocabulary.set(token.id, token.content)) vocabulary.set_nameless(token.id, token.content);
@@ -103,7 +103,7 @@ std::uint32_t merge_part(const TokenizerJson& file, const Vocabulary& vocabulary
   return *id;
 }
 
-// `convert(name)` makes a token of a name in the file, nothing of a damaged one.
+// `convert(name)` makes a token from a name in the file, and nothing from an invalid name.
 template <class Convert>
 std::vector<Merge> read_merges(const TokenizerJson& file, element model,
                                const Vocabulary& vocabulary, Convert convert) {
@@ -196,7 +196,7 @@ NewTokenizer read_pieces(const TokenizerJson& file, element model, std::string& 
   return std::make_shared<Pieces>(std::move(vocabulary), std::move(merges), std::move(parts));
 }
 
-// True if the pre-tokenizer writes each byte as a character of GPT-2's alphabet.
+// Returns true if the pre-tokenizer maps each byte to a character of GPT-2's alphabet.
 bool is_byte_level(const TokenizerJson& file) {
   const auto step = file.find(file.root(), "pre_tokenizer");
   if (!step) return false;
@@ -226,7 +226,7 @@ NewTokenizer read_bpe(const TokenizerJson& file, element model, std::string& rem
   parts.whole_words = file.flag(model, "ignore_merges", false);
   if (parts.split.kind() == Split::Kind::none && (parts.whole_words || !merges.empty()))
     file.refuse("BPE of bytes that is not split (ByteLevel with use_regex false) is not supported");
-  // Bytes without a token are dropped where nothing says what is unknown.
+  // Bytes without a token are dropped if there is no unknown token.
   if (!file.text(model, "unk_token", "").empty() || file.flag(model, "byte_fallback", false)) {
     for (int b = 0; b < 256; ++b) {
       const char c = static_cast<char>(b);
@@ -311,7 +311,7 @@ NewTokenizer read_word_level(const TokenizerJson& file, element model, std::stri
   return std::make_shared<WordLevel>(std::move(vocabulary), std::move(options));
 }
 
-// Parts of a tokenizer.json beside the model that would give other ids than the model alone.
+// Refuses parts of a tokenizer.json that would give other ids than the model alone.
 void refuse_what_changes_ids(const TokenizerJson& file) {
   for (const char* part : {"truncation", "padding"})
     if (file.find(file.root(), part))

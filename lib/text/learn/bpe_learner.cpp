@@ -79,7 +79,7 @@ std::optional<BpeLearner::Pair> BpeLearner::best() {
     if (count == top.count && count > 0)
       return Pair{static_cast<std::uint32_t>(top.pair >> 32), static_cast<std::uint32_t>(top.pair),
                   count};
-    // A count that grew since has a candidate of its own.
+    // A count that has grown since then has its own candidate.
     std::pop_heap(heap_.begin(), heap_.end());
     heap_.pop_back();
     if (count > 0 && count < top.count) {
@@ -97,7 +97,7 @@ void BpeLearner::merge(std::uint32_t left, std::uint32_t right, std::uint32_t re
   for (const std::uint32_t w : words) {
     Word& word = words_[w];
     std::uint32_t* const s = symbols_.data() + word.begin;
-    std::uint32_t n = 0;  // symbols written
+    std::uint32_t n = 0;  // number of symbols written
     for (std::uint32_t i = 0; i < word.size;) {
       if (i + 1 == word.size || s[i] != left || s[i + 1] != right) {
         s[n++] = s[i++];

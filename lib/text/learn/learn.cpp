@@ -50,7 +50,7 @@ TokenizerPtr learn_bpe(const WordCounts& counts, const LearnOptions& options,
     const auto best = learner.best();
     if (!best || best->count < static_cast<std::int64_t>(options.min_count)) break;
     joint.assign(vocabulary.token(best->left)).append(vocabulary.token(best->right));
-    // Two merges may make the same token.
+    // Two merges may result in one token.
     const std::uint32_t result = vocabulary.add(joint);
     merges.push_back({best->left, best->right, result});
     learner.merge(best->left, best->right, result);

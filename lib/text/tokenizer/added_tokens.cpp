@@ -20,7 +20,7 @@ bool starts_with_word(std::string_view text) {
          is_word_char(decode_char(text.data(), text.data() + text.size()).code_point);
 }
 
-// Where the white space at the end of `text` begins.
+// Returns where the trailing white space of `text` begins.
 std::size_t space_at_end(std::string_view text) {
   const char* p = text.data() + text.size();
   while (p > text.data()) {
@@ -46,7 +46,7 @@ std::size_t space_at_start(std::string_view text) {
 
 AddedMatcher::AddedMatcher(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   std::erase_if(tokens_, [](const AddedToken& token) { return token.content.empty(); });
-  // Of equal contents the first counts.
+  // The first of equal contents wins.
   std::stable_sort(tokens_.begin(), tokens_.end(),
                    [](const AddedToken& a, const AddedToken& b) { return a.content < b.content; });
   tokens_.erase(
@@ -65,7 +65,7 @@ AddedMatcher::AddedMatcher(std::vector<AddedToken> tokens) : tokens_(std::move(t
 }
 
 void AddedMatcher::grow_trie() {
-  // The tokens in the order of their contents read backwards: those below a node are a range.
+  // Sort the tokens by their reversed contents; the tokens below a node are then a range.
   std::vector<std::uint32_t> order(tokens_.size());
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {

@@ -5,11 +5,11 @@
 namespace text {
 namespace {
 
-constexpr std::uint32_t kLimit = 256 + 68;  // characters of the alphabet are below it
+constexpr std::uint32_t kLimit = 256 + 68;  // bound of the alphabet's characters
 
 struct Tables {
-  std::array<std::uint16_t, 256> character{};  // of a byte
-  std::array<std::int16_t, kLimit> byte{};     // of a character, or -1
+  std::array<std::uint16_t, 256> character{};  // by byte
+  std::array<std::int16_t, kLimit> byte{};     // by character; -1: none
   std::array<std::uint8_t, 256> in_order{};
 
   Tables() {

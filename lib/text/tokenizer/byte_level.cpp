@@ -34,7 +34,7 @@ class BytesEncoder : public Encoder {
   bool complete_;
 };
 
-// The state machines, each with its common case in line.
+// Wraps the state machines; each inlines its common case.
 struct Gpt2Machine {
   static const char* end(const char* p, const char* end) { return gpt2_pretoken_end_quick(p, end); }
 };
@@ -89,10 +89,10 @@ class BpeEncoder : public Encoder {
         [&](std::uint32_t id) { out.push_back(id); });
   }
 
-  // A text that needs splitting and merging alone.
+  // Encodes a text that needs only splitting and merging.
   void encode_normal(std::string_view text, std::vector<std::uint32_t>& out) {
     seen_ += text.size();
-    // The cache costs a few milliseconds to set up: short texts do without.
+    // Skip the cache for short texts, because its allocation takes a few milliseconds.
     if (!cache_ && seen_ > kTextForCache) cache_ = std::make_unique<WordCache>();
     switch (tokenizer_.split().kind()) {
       case Split::Kind::gpt2:
@@ -209,7 +209,7 @@ class BpeEncoder : public Encoder {
   const ByteLevel& tokenizer_;
   const bool plain_;  // no steps before splitting, no pieces
   std::vector<std::string_view> pieces_;
-  MatchBudget budget_;  // of the text
+  MatchBudget budget_;  // budget of the text
   std::unique_ptr<WordCache> cache_;
   std::size_t seen_ = 0;
   std::vector<std::uint32_t> symbols_;
@@ -315,7 +315,7 @@ void ByteLevel::append_pre_tokenizer(JsonText& json) const {
   const bool merged = kind() == TokenizerKind::bpe;
   std::vector<SplitStep> steps =
       split.kind() == Split::Kind::steps ? split.steps() : std::vector<SplitStep>{};
-  // GPT-2's pattern is in ByteLevel itself.
+  // ByteLevel itself includes GPT-2's pattern.
   bool last_is_gpt2 = merged && split.kind() == Split::Kind::gpt2;
   if (merged &&
       (split.kind() == Split::Kind::digits_gpt2 || split.kind() == Split::Kind::runs_gpt2)) {

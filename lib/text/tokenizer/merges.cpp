@@ -10,7 +10,7 @@ namespace text {
 namespace {
 
 constexpr std::uint32_t kEnd = 0xFFFFFFFF;
-constexpr std::size_t kShort = 48;  // symbols up to which looking at all pairs beats a heap
+constexpr std::size_t kShort = 48;  // number of symbols below which scanning all pairs beats a heap
 
 }  // namespace
 
@@ -29,7 +29,7 @@ MergeTable::MergeTable(std::vector<Merge> merges) : merges_(std::move(merges)) {
     const std::uint64_t pair = pair_of(left, right), hash = hash_of(pair);
     std::size_t at = hash >> shift_;
     while (slots_[at] != 0 && slots_[at] >> 22 != pair + 1) at = (at + 1) & (slots_.size() - 1);
-    // Of a pair listed twice the last place counts, as where a list becomes a map.
+    // The last of duplicate pairs wins, as when a list becomes a map.
     slots_[at] = (pair + 1) << 22 | i;
     const std::uint64_t bit = hash >> (64 - kFilterBits);
     filter_[bit >> 6] |= std::uint64_t{1} << (bit & 63);
@@ -51,7 +51,7 @@ void MergeTable::apply(std::vector<std::uint32_t>& symbols, Scratch& scratch) co
 }
 
 void MergeTable::apply_short(std::vector<std::uint32_t>& symbols) const {
-  std::uint32_t rank[kShort];  // rank[i]: of the pair (i, i + 1)
+  std::uint32_t rank[kShort];  // rank[i] is that of the pair (i, i + 1)
   std::uint32_t* const symbol = symbols.data();
   std::size_t n = symbols.size();
   for (std::size_t i = 0; i + 1 < n; ++i) rank[i] = first_rank_of(symbol[i], symbol[i + 1]);
@@ -80,7 +80,7 @@ void MergeTable::apply_long(std::vector<std::uint32_t>& symbols, Scratch& scratc
   previous.resize(n);
   rank.resize(n);
   heap.clear();
-  // An entry is rank << 32 | place; one whose pair has changed since is passed over.
+  // An entry is rank << 32 | position; entries of changed pairs are skipped.
   const auto push = [&](std::uint32_t i) {
     heap.push_back(static_cast<std::uint64_t>(rank[i]) << 32 | i);
   };

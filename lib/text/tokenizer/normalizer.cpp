@@ -57,7 +57,7 @@ void append_form(std::string_view text, bool compatible, std::string& out) {
   for (const utf8proc_int32_t c : chars) append_char(static_cast<std::uint32_t>(c), out);
 }
 
-// The first byte from p on that is not ASCII, or end.
+// Returns the first non-ASCII byte from p on, or end.
 const char* skip_ascii(const char* p, const char* end) {
   for (std::uint64_t bytes; end - p >= 8; p += 8) {
     std::memcpy(&bytes, p, 8);
@@ -125,7 +125,7 @@ bool to_lower(std::string_view text, std::string& out) {
   return changed;
 }
 
-// The step as messages name it.
+// Returns the step's name for messages.
 std::string name_of(const NormalStep& step) {
   switch (step.what) {
     case NormalStep::What::nfc:
@@ -147,13 +147,13 @@ std::string name_of(const NormalStep& step) {
   return "";
 }
 
-// One step with the room that is left for what it makes.
+// Applies one step within the remaining room.
 class StepRun {
  public:
   StepRun(const NormalStep& step, const Charsmap* rules, std::size_t number, std::size_t room)
       : step_(step), rules_(rules), number_(number), room_(room) {}
 
-  // False if the step changes nothing.
+  // Returns false if the step changes nothing.
   bool operator()(std::string_view text, bool begins, std::string& out) const {
     const bool changed = make(text, begins, out);
     if (changed) expect(out.size());

@@ -12,14 +12,14 @@
 namespace text {
 namespace {
 
-// PCRE2 takes U+180E for white space, and scripts by their extensions.
+// PCRE2 treats U+180E as white space, and matches scripts by their extensions.
 constexpr std::string_view kWhite = R"(\t-\r\x{85}\p{Z})";
 constexpr std::string_view kScripts[] = {
     "Arabic", "Armenian", "Bengali", "Cyrillic", "Devanagari", "Ethiopic", "Georgian",
     "Greek",  "Han",      "Hangul",  "Hebrew",   "Hiragana",   "Katakana", "Khmer",
     "Lao",    "Latin",    "Myanmar", "Tamil",    "Telugu",     "Thai",     "Tibetan"};
 
-// The pattern with \s, \S and scripts as Oniguruma has them.
+// Returns the pattern with \s, \S and scripts as Oniguruma defines them.
 std::string translated(const std::string& pattern) {
   std::string out;
   int in_class = 0;
@@ -53,7 +53,7 @@ std::string translated(const std::string& pattern) {
   return out;
 }
 
-// The largest number of a {n} or {n,m}.
+// Returns the largest number in a {n} or {n,m}.
 std::size_t largest_repeat(const std::string& pattern) {
   std::size_t largest = 0;
   for (std::size_t i = 0; (i = pattern.find('{', i)) != pattern.npos; ++i) {
@@ -73,7 +73,7 @@ std::size_t largest_repeat(const std::string& pattern) {
 
 struct Regex::Code {
   pcre2_code* quick = nullptr;
-  pcre2_code* counted = nullptr;  // the same with a callout before every item
+  pcre2_code* counted = nullptr;  // with a callout before every item
   bool jit = false;
   ~Code() {
     pcre2_code_free(quick);
@@ -83,10 +83,10 @@ struct Regex::Code {
 
 namespace {
 
-// A match that needs no more than this is made at full speed and costs nothing of a budget.
+// A match within this limit runs at full speed and is free.
 constexpr std::ptrdiff_t kQuickBytes = 128;
 constexpr std::uint32_t kQuickSteps = 128;
-constexpr std::size_t kShown = 120;  // bytes of a pattern in a message
+constexpr std::size_t kShown = 120;  // bytes of a pattern that a message shows
 
 std::string shown(const std::string& pattern) {
   if (pattern.size() <= kShown) return pattern;
@@ -95,7 +95,7 @@ std::string shown(const std::string& pattern) {
   return pattern.substr(0, n) + "...";
 }
 
-// What a counted match has done: each item that is tried is a step, as is each byte passed over.
+// Counts the steps of a match: each attempted item and each skipped byte.
 struct Count {
   MatchBudget* budget;
   PCRE2_SIZE at;
@@ -108,7 +108,7 @@ int count_step(pcre2_callout_block* block, void* data) {
   return count.budget->take(1 + passed) ? 0 : PCRE2_ERROR_CALLOUT;
 }
 
-// What a thread needs to match.
+// The matching state of a thread.
 struct Matcher {
   pcre2_match_data* data = pcre2_match_data_create(1, nullptr);
   pcre2_match_context* quick = pcre2_match_context_create(nullptr);
@@ -118,7 +118,7 @@ struct Matcher {
     if (data == nullptr || quick == nullptr || counted == nullptr || stack == nullptr)
       core::fail(core::Code::out_of_memory, "no memory to match a pattern");
     pcre2_set_match_limit(quick, kQuickSteps);
-    pcre2_set_match_limit(counted, 100000000);  // the budget is the limit
+    pcre2_set_match_limit(counted, 100000000);  // the budget is the effective limit
     for (pcre2_match_context* const context : {quick, counted}) {
       pcre2_set_heap_limit(context, 65536);
       pcre2_jit_stack_assign(context, nullptr, stack);
@@ -157,15 +157,15 @@ Regex::Regex(const std::string& pattern) : pattern_(pattern) {
   const auto refuse = [&](std::string_view why) {
     core::fail(core::Code::bad_data, "the pattern {} {}", shown(pattern), why);
   };
-  // (*VERB) at the start sets options of PCRE2; Oniguruma has none of them.
+  // A leading (*VERB) sets options of PCRE2, which Oniguruma does not have.
   if (pattern.starts_with("(*")) refuse("is not supported: (* at its start");
-  // Characters that are compared without a step between them.
+  // The most repetitions; a repeated character is compared without counting steps.
   constexpr std::size_t kMaxRepeat = 1000;
   if (largest_repeat(pattern) > kMaxRepeat)
     refuse(fmt::format("is not supported: it repeats more than {} times", kMaxRepeat));
   auto code = std::make_shared<Code>();
   const std::string text = translated(pattern);
-  // ^ and $ are those of lines, as in Ruby's syntax.
+  // ^ and $ match at lines, as in Ruby's syntax.
   constexpr std::uint32_t kOptions =
       PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
   const auto compile = [&](std::uint32_t more) {
@@ -215,7 +215,7 @@ std::optional<Regex::Match> Regex::find(const char* begin, const char* from, con
   Count count{&budget, static_cast<PCRE2_SIZE>(from - begin)};
   pcre2_set_callout(matcher.counted, count_step, &count);
   int found = PCRE2_ERROR_CALLOUT;
-  // The interpreter looks through the whole text for bytes that are not UTF-8.
+  // The interpreter checks the whole text for invalid UTF-8.
   if (budget.take(code_->jit ? 1 : 1 + static_cast<std::size_t>(end - from) / 16))
     found = matcher.run(code_->counted, begin, from, end, certain, matcher.counted);
   if (found >= 0) return Match{begin + at[0], begin + at[1]};

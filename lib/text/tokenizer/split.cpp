@@ -43,7 +43,7 @@ class Matches {
  public:
   Matches(const SplitStep& step, const char* begin, const char* end)
       : step_(step), begin_(begin), from_(begin), end_(end) {}
-  // With `certain`: only what no byte behind the end may change.
+  // `certain` finds only matches that bytes after the end cannot change.
   std::optional<Regex::Match> next(MatchBudget& budget, bool certain = false) {
     while (from_ < end_) {
       const auto found = step_.regex->find(begin_, from_, end_, budget, certain);
@@ -63,10 +63,10 @@ class Matches {
   const char* const begin_;
   const char* from_;
   const char* const end_;
-  const char* last_ = nullptr;  // the end of the match before
+  const char* last_ = nullptr;  // end of the previous match
 };
 
-// The matches of a step in a piece and what is between them.
+// Finds the matches of a step in a piece and the text between them.
 class Spans {
  public:
   Spans(const SplitStep& step, const char* begin, const char* end, MatchBudget& budget) {
@@ -84,7 +84,7 @@ class Spans {
         break;
       case SplitStep::What::string:
         for (const char* at = begin; at < end;) {
-          // memmem() is linear in the text, whatever the string is.
+          // memmem() is linear in the text for any string.
           const auto* const found = static_cast<const char*>(
               memmem(at, static_cast<std::size_t>(end - at), step.text.data(), step.text.size()));
           if (found == nullptr) break;
@@ -120,7 +120,7 @@ class Spans {
   }
 
   void digit_groups(const DigitGroups& groups, const char* begin, const char* end) {
-    const char* done = begin;  // the end of the last match
+    const char* done = begin;  // end of the last match
     for (const char* p = begin; p < end;) {
       const DigitGroups::Number number = groups.find(p, end);
       if (groups.others && number.begin > p) {
@@ -266,7 +266,7 @@ const char* Split::cut(const char* begin, const char* end) const {
 }
 
 bool Split::parts(std::uint32_t left, std::uint32_t right) const {
-  if (kind_ == Kind::none) return true;  // nothing is merged
+  if (kind_ == Kind::none) return true;  // there are no merges
   if (kind_ == Kind::steps) return false;
   const CharClass l = class_of(left), r = class_of(right);
   // No pre-token goes from what is no white space on to a space.

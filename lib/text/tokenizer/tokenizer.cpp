@@ -89,7 +89,8 @@ void StreamEncoder::feed(std::string_view piece, std::vector<std::uint32_t>& out
     start = cut;
   }
   rest_.erase(0, static_cast<std::size_t>(start - begin));
-  // Twice the length before the next try: linear in all, however small the pieces.
+  // Wait for twice the length before the next try; total time is then linear for pieces of any
+  // size.
   try_at_ = rest_.size() * 2;
 }
 

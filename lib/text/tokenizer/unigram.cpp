@@ -124,9 +124,9 @@ void Unigram::encode_stretch(std::string_view text, std::vector<Step>& steps,
       if (here + score > steps[to].score)
         steps[to] = {here + score, static_cast<std::uint32_t>(at), id};
     };
-    bool whole = false;  // the character alone is a piece
+    bool whole = false;  // the character itself is a piece
     const auto first = static_cast<unsigned char>(text[at]);
-    // The pieces that begin as the text does, by one byte more each time.
+    // Narrow the range of pieces that match the text by one byte at a time.
     std::uint32_t low = starts_[first], high = starts_[first + 1];
     for (std::size_t depth = 1; low < high; ++depth) {
       if (byte_at(low, depth) < 0) {
