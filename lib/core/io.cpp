@@ -67,12 +67,13 @@ std::string parent_of(const std::string& path) {
 // So that a name in the folder is there after a crash too. `name`: whom an error names.
 void sync_folder_of(const std::string& folder, const std::string& name) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0 && errno == EACCES) return;  // files may be put there, but no one may look
+  // The folder may accept files although it cannot be listed.
+  if (fd < 0 && errno == EACCES) return;
   if (fd < 0) fail_errno(Code::io, name + ": cannot open its folder", errno);
   const int result = ::fsync(fd);
   const int error = errno;
   ::close(fd);
-  // Some file systems cannot sync a folder; the rename is then as durable as they make it.
+  // Some file systems cannot sync a folder; the durability of the rename then depends on them.
   if (result != 0 && error != EINVAL && error != ENOTSUP)
     fail(Code::io, "{}: cannot write its folder: {}", name, error_text(error));
 }
@@ -82,7 +83,7 @@ void rename_file(const std::string& from, const std::string& to) {
     fail_errno(Code::cannot_create, to + ": cannot create", errno);
 }
 
-// Files that no Output may replace, by device and number.
+// The files, by device and inode number, that no Output may replace.
 std::set<std::pair<dev_t, ino_t>> g_inputs;
 
 void refuse_inputs(const std::string& name, const struct stat& info) {
@@ -176,7 +177,8 @@ Output::Output(const std::string& path) : name_(path) {
   if (::stat(target_.c_str(), &info) == 0) {
     refuse_inputs(path, info);
     if (!S_ISREG(info.st_mode)) {
-      // A device or a pipe (/dev/null, /dev/full, a FIFO): nothing to rename.
+      // Write a device or a pipe (/dev/null, /dev/full, a FIFO) directly; there is nothing to
+      // rename.
       fd_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
       if (fd_ < 0) fail_errno(Code::cannot_create, path + ": cannot open", errno);
       owned_ = true;
@@ -191,7 +193,7 @@ Output::Output(const std::string& path) : name_(path) {
 }
 
 Output::~Output() {
-  // While it is locked: afterwards it may be another's.
+  // Remove it while it is locked; afterwards it may belong to another process.
   if (!temporary_.empty()) {
     ::unlink(temporary_.c_str());
     forget_temporary(temporary_);
@@ -231,7 +233,7 @@ void Output::commit() {
          temporary);
   }
   rename_file(temporary_, target_);
-  // From here on the name is taken: what fails now fails with the output whole.
+  // The output is complete from here on, even if a later step fails.
   forget_temporary(temporary_);
   temporary_.clear();
   owned_ = false;
@@ -245,7 +247,7 @@ void write_file(const std::string& path, std::string_view text) {
   out.commit();
 }
 
-// A pipe is opened too, and not waited for.
+// Open a pipe without waiting for its other end.
 RandomFile::RandomFile(const std::string& path, std::string name)
     : name_(name.empty() ? path : std::move(name)), fd_(open_to_read(path, O_NONBLOCK)) {
   struct stat info;

@@ -5,9 +5,9 @@
 namespace ngrams {
 namespace {
 
-constexpr std::size_t kWorthKeeping = 32;  // tokens; fewer are counted again sooner than found
+constexpr std::size_t kWorthKeeping = 32;  // shorter results are recounted faster than found
 
-// From run to run: a narrow range is walked, a wide one is skipped through.
+// Visits run after run: scans a narrow range, and skips through a wide one.
 void count_part(const SortedPart& part, Ranks ranks, std::uint64_t depth,
                 std::vector<TokenCount>& counts) {
   counts.clear();
@@ -18,7 +18,7 @@ void count_part(const SortedPart& part, Ranks ranks, std::uint64_t depth,
   }
   while (!ranks.empty()) {
     const std::uint32_t token = part.token_of(ranks.begin, depth);
-    if (token == part.mark()) break;  // the last of all
+    if (token == part.mark()) break;  // the mark sorts last
     const std::uint64_t end = part.run_end(ranks, depth);
     counts.push_back({token, end - ranks.begin});
     ranks.begin = end;
@@ -60,7 +60,7 @@ void NextTokens::count(const Match& match) {
 }
 
 const std::vector<TokenCount>& NextTokens::of(const Match& match) {
-  // What a match is, its first ranks say.
+  // The first ranks identify a match.
   const auto first = std::find_if(match.ranks.begin(), match.ranks.end(),
                                   [](const Ranks& ranks) { return !ranks.empty(); });
   if (first == match.ranks.end()) {

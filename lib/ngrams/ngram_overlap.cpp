@@ -56,7 +56,7 @@ std::vector<Span> spans_of(const std::shared_ptr<const Index>& index,
   std::vector<Span> spans;
   Match before;
   for (std::size_t i = 0; i <= document.size(); ++i) {
-    // What ends here ends a span unless it goes on.
+    // A match that cannot be extended here ends a span.
     std::uint64_t length = 0;
     if (i < document.size()) {
       follower.push(document[i]);

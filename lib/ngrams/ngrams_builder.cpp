@@ -26,7 +26,7 @@ using core::fail;
 
 constexpr std::size_t kBlock = 1 << 16;  // tokens read or written at once
 
-// The text of a part, for sorting.
+// Returns the text of a part, for sorting.
 std::vector<std::byte> read_text(const shard::Dataset& data, const PartFacts& facts,
                                  std::uint64_t types) {
   const std::size_t width = sort_width(types);
@@ -88,14 +88,14 @@ std::string write_all(const std::string& path, std::string_view descr,
   return out.commit();
 }
 
-// Its files; returns the facts with their hashes.
+// Writes the files of a part and returns its facts with their hashes.
 PartFacts build_part(const shard::Dataset& data, const std::string& folder, std::size_t number,
                      PartFacts facts) {
   const std::uint64_t types = data.header().vocabulary + 1;
   const std::size_t width = sort_width(types);
   const auto text = read_text(data, facts, types);
-  std::vector<std::uint32_t> firsts(types);  // [t + 1]: suffixes that begin with t
-  const auto own_end = [&] {                 // of the text, behind the suffixes that it has
+  std::vector<std::uint32_t> firsts(types);  // [t + 1]: number of suffixes that begin with t
+  const auto own_end = [&] {  // end of the positions in the text whose suffixes it has
     std::uint64_t marks = 0;
     for (std::uint64_t i = 0; i < facts.marks; ++i)
       if (data.documents().end[facts.document + i] < facts.end) ++marks;
@@ -186,7 +186,7 @@ std::vector<PartFacts> plan_parts(const std::vector<std::uint64_t>& ends, const 
         part.end = ends[document++];
       part.until = part.end;
       part.marks = document - part.document;
-      if (part.end == begin) {  // not even the next one fits
+      if (part.end == begin) {  // even the next document does not fit
         part.document = document;
         part.end = begin + (cut.elements - cut.overlap - 1);
         part.until = part.end + cut.overlap;

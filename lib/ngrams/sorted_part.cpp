@@ -7,7 +7,7 @@
 namespace ngrams {
 namespace {
 
-// The first of [begin, end) for which `holds`, which goes from false to true; or end.
+// Returns the first position in [begin, end) where `holds`, which is monotone, is true; or end.
 template <class Holds>
 std::uint64_t first_that(std::uint64_t begin, std::uint64_t end, const Holds& holds) {
   while (begin < end) {
@@ -21,7 +21,7 @@ std::uint64_t first_that(std::uint64_t begin, std::uint64_t end, const Holds& ho
   return begin;
 }
 
-// The same where it is probably near `begin`: steps that double.
+// Does likewise if the position is probably near `begin`, by doubling steps.
 template <class Holds>
 std::uint64_t near_first_that(std::uint64_t begin, std::uint64_t end, const Holds& holds) {
   for (std::uint64_t step = 1; begin < end; step *= 2) {
@@ -62,7 +62,8 @@ Ranks SortedPart::find(std::span<const std::uint32_t> tokens) const {
   const Ranks ranks = first(tokens[0]);
   if (tokens.size() == 1 || *std::max_element(tokens.begin(), tokens.end()) >= mark_)
     return tokens.size() == 1 ? ranks : Ranks{};
-  // Below 0: the suffix stands before those that begin so; 0: it is one; above 0: behind them.
+  // Negative: the suffix sorts before those with this prefix; 0: it has the prefix; positive:
+  // after.
   const auto order = [&](std::uint64_t rank) {
     const std::uint64_t place = suffixes_[rank];
     for (std::size_t i = 1; i < tokens.size(); ++i)

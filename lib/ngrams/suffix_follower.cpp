@@ -4,7 +4,7 @@
 
 namespace ngrams {
 namespace {
-constexpr std::size_t kLeastKept = 256;  // tokens of the context, so that it is seldom cut
+constexpr std::size_t kLeastKept = 256;  // tokens of context; avoids frequent truncation
 }
 
 SuffixFollower::SuffixFollower(std::shared_ptr<const Index> index, bool with_next)
@@ -23,10 +23,10 @@ bool SuffixFollower::stands(const SortedPart& part, const Ranks& ranks,
   return with_next_ ? part.goes_on(ranks, length) : !ranks.empty();
 }
 
-// A suffix occurs if a longer one does: lengths that double, then halves of what is between.
+// A suffix occurs if a longer one does, so double the length and then bisect.
 SuffixFollower::State SuffixFollower::longest(const SortedPart& part, std::uint64_t most) const {
   State best{0, part.all()};
-  std::uint64_t absent = most + 1;  // the shortest length known not to occur
+  std::uint64_t absent = most + 1;  // shortest length known not to occur
   while (best.length + 1 < absent) {
     const std::uint64_t doubled = std::max<std::uint64_t>(1, 2 * best.length);
     const std::uint64_t length =

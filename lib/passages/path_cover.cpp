@@ -89,7 +89,7 @@ class Ring {
     }
   }
 
-  // Cut open where it is lightest.
+  // Cuts the ring at the lightest edge.
   UnitOrder take() {
     std::uint32_t cut = 0;
     float least = n_ > 0 ? graph_.weight(order_[n_ - 1], order_[0]) : 0;
@@ -104,7 +104,7 @@ class Ring {
   std::uint32_t at(std::uint32_t place) const { return order_[place % n_]; }
   std::uint32_t next(std::uint32_t unit) const { return at(place_[unit] + 1); }
   std::uint32_t previous(std::uint32_t unit) const { return at(place_[unit] + n_ - 1); }
-  // Steps from one unit to another in the ring's direction.
+  // Returns the number of steps from one unit to another in the ring's direction.
   std::uint32_t distance(std::uint32_t from, std::uint32_t to) const {
     return (place_[to] + n_ - place_[from]) % n_;
   }
@@ -118,7 +118,8 @@ class Ring {
     queue_.push_back(unit);
   }
 
-  // Turns round what stands from `first` on to `last`, or, with the same neighbours, all the rest.
+  // Reverses the range from `first` to `last` or, which gives equal neighbours, the rest of the
+  // ring.
   void reverse(std::uint32_t first, std::uint32_t last) {
     if (2 * (distance(first, last) + 1) <= n_)
       reverse_within(first, last);
@@ -126,7 +127,7 @@ class Ring {
       reverse_within(next(last), previous(first));
   }
 
-  // a-b ... c-d becomes a-c ... b-d, b after a and d after c (or all before).
+  // Replaces a-b ... c-d by a-c ... b-d, with b after a and d after c (or both before).
   bool two_opt(std::uint32_t a) {
     for (const bool forward : {true, false}) {
       const auto step = [&](std::uint32_t unit) { return forward ? next(unit) : previous(unit); };
@@ -150,11 +151,11 @@ class Ring {
     return false;
   }
 
-  // Moves a run of units that begins or ends with `a` to where `a` is beside one of its neighbours.
+  // Moves a run of units that begins or ends with `a`, so that `a` is beside one of its neighbours.
   bool or_opt(std::uint32_t a) {
     for (std::uint32_t length = 1; length <= kLongest; ++length)
       for (const bool forward : {true, false}) {
-        // The run goes from a on to e, away from p; p-[a...e]-n.
+        // The run goes from a to e, away from p: p-[a...e]-n.
         const std::uint32_t from = place_[a];
         const std::uint32_t e = at(forward ? from + length - 1 : from + n_ - (length - 1));
         const std::uint32_t p = forward ? previous(a) : next(a);
@@ -204,7 +205,7 @@ class Ring {
     if (a_first != c_low) reverse_within(first, last);
   }
 
-  // Turns exactly these round, never the rest.
+  // Reverses exactly this range, never the rest.
   void reverse_within(std::uint32_t first, std::uint32_t last) {
     std::uint32_t i = place_[first], j = place_[last];
     for (std::uint32_t left = (distance(first, last) + 1) / 2; left > 0; --left) {
