@@ -38,7 +38,7 @@ function(tessera_empty_source variable name)
   set(${variable} ${source} PARENT_SCOPE)
 endfunction()
 
-# What gcc 12 and 13 say falsely of inlined library templates (fmt, std::string), depending on the -march.
+# False warnings of gcc 12 and 13 about inlined library templates (fmt, std::string), which depend on -march.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   add_compile_options(-ftree-vectorize -fvect-cost-model=dynamic)
   add_compile_options(-Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-restrict)

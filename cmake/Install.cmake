@@ -1,4 +1,4 @@
-# What make install, make dist and make deb put where, below the prefix:
+# Defines where make install, make dist and make deb put files, below the prefix:
 #
 #   bin/tessera                 runs the programs
 #   libexec/tessera/NAME        the programs; bin/PREFIXNAME leads to each, with TESSERA_LINKS
@@ -7,8 +7,9 @@
 #                               completions' names
 #   include/tessera, lib/cmake, lib/pkgconfig   for other programs, cmake/Develop.cmake
 #
-# Programs look for libraries in lib/tessera, from where they stand. A LibTorch of this checkout's .deps is copied there, so
-# that what is installed does not need the checkout, and with TESSERA_RELOCATABLE any is; else it stays where it is.
+# Programs search for libraries in lib/tessera, relative to their own folder. A LibTorch of this checkout's .deps is copied
+# there, so that an installation does not need the checkout; with TESSERA_RELOCATABLE any LibTorch is copied. Otherwise
+# programs use LibTorch at its present path.
 include(GNUInstallDirs)
 set(TESSERA_PROGRAM_PREFIX "" CACHE STRING "Put before the names of installed programs, manuals and completions")
 option(TESSERA_LINKS "Install a link in bin for each program" ON)

@@ -1,5 +1,5 @@
 # examples/novels/NAME.txt.zst -> build/share/tessera/novels/NAME.txt, and from there to PREFIX/share/tessera/novels: the texts
-# that the manuals' pages and the demo read. They stand at the same place from bin in a build and where it was installed.
+# that the manuals' pages and the demo read. Their path relative to bin is equal in a build and in an installation.
 function(tessera_novels)
   find_program(ZSTD zstd)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/novels/*.txt.zst)

@@ -1,4 +1,4 @@
-# What cpack makes of the install rules: make deb. LibTorch is within; the rest comes from the distribution's packages, which
+# Packages the install rules with cpack, for make deb. LibTorch is included; dependencies are the distribution's packages, which
 # dpkg-shlibdeps finds by name.
 set(CPACK_PACKAGE_NAME tessera)
 set(CPACK_PACKAGE_VENDOR "Tessera's authors")

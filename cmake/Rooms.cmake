@@ -60,9 +60,9 @@ function(tessera_unity target)
 endfunction()
 
 # tessera_kernels(NAME [TORCH] SOURCE...): a room's kernels as libtessera_NAME_kernels.so, once for each of
-# TESSERA_KERNEL_ARCHS, and the room linked to the first. The others stand in glibc-hwcaps/ARCH beside it, where the loader
-# of the C library looks first (from 2.33 on; an older one takes the first): no code chooses, and what is inlined into a
-# kernel stays within its library.
+# TESSERA_KERNEL_ARCHS. The room is linked to the first. The others are in glibc-hwcaps/ARCH beside it, which the C
+# library's loader searches first (from 2.33 on; older loaders use the first). So no code selects a library, and code that is
+# inlined into a kernel stays within its library.
 function(tessera_kernels name)
   cmake_parse_arguments(KERNELS "TORCH" "" "" ${ARGN})
   set(first tessera_${name}_kernels)
@@ -123,7 +123,7 @@ function(tessera_room name)
 endfunction()
 
 # cmd/NAME.cpp as the program build/bin/NAME, underscores as hyphens. Those that link torch (TORCH_PROGRAMS) are all in
-# libtessera.so; in bin stands a front of each, cmd/front, which loads it where there is work.
+# libtessera.so; bin has a front of each, cmd/front, which loads that library when there is work.
 function(tessera_programs)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cmd/*.cpp)
   set(torch_sources "")

@@ -1,4 +1,4 @@
-# What ctest runs. Everything here is built by the target unit-tests, not by a plain build.
+# Defines the tests of ctest. The target unit-tests builds all of them; a plain build does not.
 
 # A test binary; torch's links torch first, as the programs do. UNIT: with doctest's and RapidCheck's precompiled header.
 function(tessera_test_binary name)

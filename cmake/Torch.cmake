@@ -1,11 +1,12 @@
 # LibTorch as dep::torch: libtorch_cpu and c10 with torch's own OpenMP first. Also: TORCH_ROOT, TORCH_VERSION, TORCH_OPENMP.
 #
 # Search order: CMAKE_PREFIX_PATH, $LIBTORCH, python3's torch, .deps/torch (filled by tools/setup). TorchConfig.cmake is not
-# used: with a CUDA build it stops where no toolkit is installed, and this project needs only the CPU part of such a build.
+# used: with a CUDA build it fails without a CUDA toolkit, and this project needs only the CPU part of such a build.
 # libtorch.so is never linked, because it wants libtorch_cuda.so.
 #
-# Whoever exports sgemm_ first gives it to the whole process: lib/nn/product/sgemm.h does, and hands on to the next. So
-# torch stands before FAISS and OpenBLAS on every link line, and --no-as-needed keeps it there (tests/link holds this).
+# The first library that exports sgemm_ provides it to the whole process. lib/nn/product/sgemm.h exports it and forwards to
+# the next library. So torch precedes FAISS and OpenBLAS on every link line, and --no-as-needed keeps it (tests/link
+# checks this).
 # Torch bundles its own fmt: -idirafter keeps the system's fmt first.
 
 set(torch_header include/torch/csrc/api/include/torch/torch.h)
@@ -50,7 +51,7 @@ foreach(name c10 torch_cpu)
 endforeach()
 
 # -fopenmp when compiling only: at::parallel_for is a plain loop without it, and linking with it would add a second OpenMP.
-# What clang compiles needs a runtime of its own beside torch's libgomp: there (fuzzing) the loops stay serial.
+# Code that clang compiles needs another OpenMP runtime than torch's libgomp, so its loops stay serial (fuzzing).
 add_library(dep_torch INTERFACE)
 target_compile_options(dep_torch INTERFACE $<IF:$<CXX_COMPILER_ID:Clang>,-fopenmp-simd,-fopenmp> "SHELL:-idirafter ${TORCH_ROOT}/include"
   "SHELL:-idirafter ${TORCH_ROOT}/include/torch/csrc/api/include")
@@ -59,6 +60,6 @@ target_link_options(dep_torch INTERFACE -Wl,--no-as-needed ${TORCH_ROOT}/lib/lib
 target_link_libraries(dep_torch INTERFACE libtorch::torch_cpu libtorch::c10)
 add_library(dep::torch ALIAS dep_torch)
 
-# Programs look beside themselves first (make install may put LibTorch there), then where it was found.
+# Programs search their own folder's lib/tessera first (make install may copy LibTorch there), then the configured LibTorch.
 set(CMAKE_BUILD_RPATH $ORIGIN $ORIGIN/../lib/tessera ${TORCH_ROOT}/lib ${openmp_dir})
 list(REMOVE_DUPLICATES CMAKE_BUILD_RPATH)

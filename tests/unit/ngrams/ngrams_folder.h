@@ -1,5 +1,5 @@
 #pragma once
-// Texts of few types, as shards and as indices in a folder that goes with the test.
+// Makes texts of few token types, as shards and indices in a temporary folder.
 
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@ namespace ngrams_test {
 
 using Documents = std::vector<std::vector<std::uint32_t>>;
 
-/// Documents that repeat themselves and each other, so that long n-grams occur.
+/// Returns documents that repeat themselves and each other, so that long n-grams occur.
 inline Documents documents_of(const std::vector<std::size_t>& lengths, std::uint64_t vocabulary,
                               std::uint64_t seed = 1) {
   core::Rng rng(seed);
@@ -25,7 +25,7 @@ inline Documents documents_of(const std::vector<std::size_t>& lengths, std::uint
   for (const std::size_t length : lengths) {
     auto& document = documents.emplace_back();
     while (document.size() < length) {
-      if (all.size() > 8 && rng.uniform() < 0.2) {  // a stretch of what there was
+      if (all.size() > 8 && rng.uniform() < 0.2) {  // a piece of the text so far
         const std::uint64_t from = rng.below(all.size()), n = 1 + rng.below(40);
         for (std::uint64_t i = from; i < std::min<std::uint64_t>(from + n, all.size()); ++i)
           document.push_back(all[i]);
@@ -40,7 +40,7 @@ inline Documents documents_of(const std::vector<std::size_t>& lengths, std::uint
 }
 
 struct Folder : TemporaryFolder {
-  /// The documents as a shard in it.
+  /// Writes the documents as a shard in the folder.
   shard::Dataset shard(const std::string& name, const Documents& documents,
                        std::uint64_t vocabulary, const std::string& tokenizer = {}) const {
     const std::string file = path / (name + ".shard.zst");
@@ -58,7 +58,7 @@ struct Folder : TemporaryFolder {
     out.commit();
     return shard::Dataset({file});
   }
-  /// And as an index; returns its folder.
+  /// Builds an index of the documents and returns its folder.
   std::string index(const std::string& name, const Documents& documents, std::uint64_t vocabulary,
                     const ngrams::Cut& cut = {1 << 20, 64}, std::int64_t jobs = 1) const {
     const std::string folder = path / name;

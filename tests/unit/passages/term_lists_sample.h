@@ -1,5 +1,5 @@
 #pragma once
-// Term lists for the tests.
+// Makes term lists for the tests.
 
 #include <cstdint>
 #include <vector>
@@ -19,7 +19,7 @@ inline passages::TermLists term_lists(const Lists& lists,
   return out;
 }
 
-/// `units` of up to `longest` terms of which low numbers are frequent, as in text.
+/// Returns `units` of up to `longest` terms; low term numbers are frequent, as in text.
 inline Lists random_lists(std::uint32_t units, std::uint32_t terms, std::uint32_t longest,
                           std::uint64_t seed) {
   core::Rng rng(seed);

@@ -1,5 +1,5 @@
 #pragma once
-// Small shards in memory for the tests.
+// Makes small shards in memory for the tests.
 
 #include <algorithm>
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace sample {
 
-/// What a shard of integers holds.
+/// Holds the contents of a shard of integers.
 struct Data {
   shard::Header header;
   std::vector<std::uint64_t> elements;
@@ -60,7 +60,7 @@ inline std::vector<std::uint64_t> numbers(std::size_t n, std::uint64_t below, in
   return out;
 }
 
-/// The bytes of a shard; `piece` is how many elements a call writes.
+/// Returns the bytes of a shard; each call writes `piece` elements.
 inline core::Bytes write(const Data& data, int jobs = 1, std::size_t piece = 1000) {
   core::MemorySink sink;
   shard::Writer writer(sink, data.header, made_by("tokenize"), jobs);
@@ -90,7 +90,7 @@ inline core::Bytes write_vectors(std::uint32_t width, const std::vector<float>& 
   return std::move(sink.bytes);
 }
 
-/// All elements through the streaming reader, `piece` at a time.
+/// Reads all elements through the streaming reader, `piece` at a time.
 template <class T>
 std::vector<T> stream(std::span<const std::byte> bytes, std::size_t piece = 777) {
   core::MemorySource source(bytes, "x.shard.zst");
@@ -105,7 +105,7 @@ inline shard::File open(std::span<const std::byte> bytes) {
   return shard::File(std::make_shared<core::RandomMemory>(bytes, "x.shard.zst"));
 }
 
-/// All elements through random access.
+/// Reads all elements through random access.
 template <class T>
 std::vector<T> random(std::span<const std::byte> bytes) {
   const shard::File file = open(bytes);
@@ -114,7 +114,7 @@ std::vector<T> random(std::span<const std::byte> bytes) {
   return all;
 }
 
-/// A small shard of each kind.
+/// Returns a small shard of each kind.
 inline std::vector<std::pair<std::string, core::Bytes>> of_each_kind() {
   shard::Header with_tokenizer = ids(300);
   with_tokenizer.tokenizer = R"({"model":{"type":"BPE","vocab":{"a":0}},"version":"1.0"})";
@@ -129,7 +129,7 @@ inline std::vector<std::pair<std::string, core::Bytes>> of_each_kind() {
   };
 }
 
-/// Those, and one with marks.
+/// Returns those of all kinds, and a marked one.
 inline std::vector<std::pair<std::string, core::Bytes>> of_every_form() {
   auto all = of_each_kind();
   core::MemorySink sink;

@@ -1,5 +1,5 @@
 #pragma once
-// A folder that goes with the test, and stores of random keys in it.
+// Makes stores of random keys in a temporary folder for the tests.
 
 #include <filesystem>
 #include <map>
@@ -16,7 +16,7 @@ struct StoreFolder {
   std::filesystem::path path = around.path / "store";
 };
 
-/// Files by name, and what is in them.
+/// Returns the files of a folder by name, with their contents.
 inline std::map<std::string, std::string> contents(const std::filesystem::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -31,7 +31,7 @@ struct StoreRows {
 
 inline constexpr std::uint64_t kStoreWidth = 16, kStoreVocabulary = 100;
 
-/// Normal keys of width kStoreWidth, labels below kStoreVocabulary.
+/// Returns normal keys of width kStoreWidth, and labels below kStoreVocabulary.
 inline StoreRows random_rows(std::size_t n, std::uint64_t seed) {
   core::Rng rng(seed);
   StoreRows rows;
@@ -51,7 +51,7 @@ inline store::Plan make_plan(const std::string& index = "exact", const std::stri
   return plan;
 }
 
-/// Adds rows in blocks, commits each; documents start at `first_rows`.
+/// Adds rows in blocks and commits each block; documents start at `first_rows`.
 inline store::Manifest build_store(const std::string& folder, const store::Plan& plan,
                                    const StoreRows& rows,
                                    const std::vector<std::int64_t>& first_rows, bool append = false,

@@ -1,5 +1,5 @@
 #pragma once
-// Shards of bytes for the tests, in a folder that goes with them.
+// Makes shards of bytes for the tests, in a temporary folder.
 
 #include <string>
 
@@ -25,7 +25,7 @@ struct Shard {
   }
 };
 
-/// So many words, of which some are frequent.
+/// Returns a text of the given number of words, some of which are frequent.
 inline std::string words(int n, int seed) {
   core::Rng rng(static_cast<std::uint64_t>(seed));
   std::string text;

@@ -1,5 +1,5 @@
 #pragma once
-// Texts for the tests: hard to split, not always UTF-8.
+// Texts for the tests that are hard to split and not always UTF-8.
 
 #include <rapidcheck.h>
 
@@ -77,12 +77,12 @@ inline rc::Gen<std::string> text() {
                       });
 }
 
-/// The bytes tokenizer, a learned BPE and a word tokenizer of the sample.
+/// Returns the bytes tokenizer, a learned BPE and a word tokenizer of the sample.
 inline text::TokenizerPtr tokenizer(const std::string& name) {
   return text::load_tokenizer(name == "bytes" ? name : kFolder + name + ".json");
 }
 
-/// The ids of a text that comes `piece` bytes at a time.
+/// Returns the ids of a text that arrives `piece` bytes at a time.
 inline std::vector<std::uint32_t> streamed(const text::TokenizerPtr& tokenizer,
                                            const std::string& text, std::size_t piece) {
   text::StreamEncoder stream(tokenizer);
