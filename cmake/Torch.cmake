@@ -60,6 +60,6 @@ target_link_options(dep_torch INTERFACE -Wl,--no-as-needed ${TORCH_ROOT}/lib/lib
 target_link_libraries(dep_torch INTERFACE libtorch::torch_cpu libtorch::c10)
 add_library(dep::torch ALIAS dep_torch)
 
-# Programs search their own folder's lib/tessera first (make install may copy LibTorch there), then the configured LibTorch.
+# Programs search their own folder and ../lib/tessera first (make install may copy LibTorch there), then TORCH_ROOT.
 set(CMAKE_BUILD_RPATH $ORIGIN $ORIGIN/../lib/tessera ${TORCH_ROOT}/lib ${openmp_dir})
 list(REMOVE_DUPLICATES CMAKE_BUILD_RPATH)

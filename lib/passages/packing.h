@@ -21,10 +21,10 @@ UnitOrder random_order(std::uint32_t units, std::uint64_t seed);
 UnitOrder greedy_chain(const Hits& hits, std::uint64_t seed);
 
 /// Covers the units by few paths of large weight in the graph of hits, and returns the paths in
-/// sequence. The weight of an edge is the mean of its two scores. The algorithm adds the heaviest
-/// edge that keeps all components paths (a unit has at most two neighbours, and there is no cycle),
-/// then applies 2-opt and Or-opt moves along edges while one improves the weight (Bentley 1992,
-/// with neighbour lists). The result does not depend on `jobs`. Time grows slightly faster than the
+/// sequence. The weight of an edge is the mean of its two scores. The algorithm adds edges in order
+/// of weight and skips an edge that would give a unit three neighbours or close a cycle. It then
+/// applies 2-opt and Or-opt moves along edges while one improves the weight (Bentley 1992, with
+/// neighbour lists). The result does not depend on `jobs`. Time grows slightly faster than the
 /// number of units; memory is about 500 bytes per unit at 20 hits.
 UnitOrder path_cover(const Bm25& bm25, const Hits& hits, int jobs);
 

@@ -16,7 +16,7 @@ namespace passages {
 /// A PackingUnit is the definition of a unit. segment: `length` consecutive tokens from the start
 /// of the data, across document boundaries; the last segment is shorter. passage: `length` tokens
 /// of one document (passage_cuts.h); 0 means the whole document. document: each document of the
-/// data. pair: each pair of the data, of which only the target is read.
+/// data. pair: the target of each pair of the data.
 struct PackingUnit {
   std::string name = "segment";
   std::uint64_t length = 512;

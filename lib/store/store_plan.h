@@ -18,9 +18,9 @@ struct PlanOptions {
 };
 
 /// Returns entries, width, index, the size of each file (index_bytes to index_bytes_most), bytes
-/// (all files except store.json), memory to build and to search and, from the speed
-/// `products_per_s` of float32 products, the seconds to train and fill the index and to answer one
-/// query. Throws Error{usage} without entries and width, and as index_size() does.
+/// (all files except store.json), and the memory to build and to search. Also returns the seconds
+/// to train and fill the index and to answer one query, given the speed `products_per_s` of float32
+/// products. Throws Error{usage} without entries and width, and as index_size() does.
 core::OrderedJson plan(const PlanOptions& options, double products_per_s);
 /// Returns the estimate for the measured speed of exact search on all processors. The measurement
 /// takes about 0.1 s.

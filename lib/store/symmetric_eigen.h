@@ -13,9 +13,9 @@ struct Eigen {
   std::vector<double> vectors;  ///< shape (n, n): row i is the unit vector for value i
 };
 
-/// Applies Jacobi rotations, each of which zeroes element (p, q), to all pairs in turn until no
-/// off-diagonal element exceeds 1e-14 of the largest. `matrix` is (n, n); its lower triangle is not
-/// read. Takes about 50 n^3 operations.
+/// Computes the eigenvectors by Jacobi rotations. Each rotation zeroes one element (p, q); the
+/// rotations visit all pairs in turn until no off-diagonal element exceeds 1e-14 of the largest
+/// element. `matrix` is (n, n); its lower triangle is not read. Takes about 50 n^3 operations.
 Eigen symmetric_eigen(std::vector<double> matrix, std::size_t n);
 
 }  // namespace store

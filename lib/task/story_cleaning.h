@@ -31,9 +31,9 @@ struct StoryQuestion {
 };
 
 /// Cleans one text. Cuts it at the first marker that begins a line or a sentence ("Moral:", "The
-/// end", "User 2:"), replaces each run of white space by one space, and drops a text with an
-/// address, a markup character, or fewer than `least_words` words. All rules apply to the text with
-/// its opening, except that a text of only white space stays empty.
+/// end", "User 2:"). Replaces each run of white space by one space. Drops a text with an address, a
+/// markup character, or fewer than `least_words` words. All rules apply to the text with its
+/// opening, except that a text of only white space stays empty.
 CleanStory clean_story(std::string_view text, const StoryQuestion& question,
                        std::int64_t least_words);
 

@@ -24,8 +24,8 @@ FileKind kind_of(std::string_view text);
 /// Says, for a file of this kind in place of a tokenizer.json, what it is and how to make a
 /// tokenizer from it.
 std::string not_a_tokenizer(FileKind kind);
-/// Says the same of GPT-2's encoder.json alone, which only its reader distinguishes from a
-/// tokenizer.json.
+/// The text of not_a_tokenizer() for GPT-2's encoder.json alone, which only its reader
+/// distinguishes from a tokenizer.json.
 inline constexpr std::string_view kVocabularyAlone =
     "GPT-2's vocabulary without its merges; both make a tokenizer: "
     "tokenize --import encoder.json vocab.bpe";
