@@ -60,8 +60,8 @@ std::string first_host(std::string_view list);
 struct Part {
   std::int64_t index = 0, count = 1;
   bool whole() const { return count == 1; }
-  /// The part's items out of a sequence of `n` are [begin, end). Parts are contiguous and in order,
-  /// and their sizes differ by at most one.
+  /// Returns the begin and the end of this part of a sequence of `n` items: it has the items
+  /// [begin, end). Parts are contiguous and in order, and their sizes differ by at most one.
   std::int64_t begin(std::int64_t n) const;
   std::int64_t end(std::int64_t n) const;
 };

@@ -14,8 +14,9 @@ namespace task {
 class StoryOpenings {
  public:
   StoryOpenings() = default;
-  /// Adds the beginnings of each line, shortest first, without those of earlier lines. Each word of
-  /// a line is followed by one space. At most 2^32 lines, each shorter than 4 GiB.
+  /// Takes the lines and lists the beginnings of each, shortest first, except those that an earlier
+  /// line has. Each word of a line must be followed by one space. There may be at most 2^32 lines,
+  /// each shorter than 4 GiB.
   explicit StoryOpenings(std::vector<std::string> lines);
 
   bool empty() const { return beginnings_.empty(); }

@@ -26,7 +26,7 @@ void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& o
 /// PrintOptions says what to print of shards.
 struct PrintOptions {
   bool whole = true;  ///< everything, or only the first `count`
-  /// Number of elements or rows; of documents with `documents` or `text`.
+  /// The number of elements or rows to print, or of documents with `documents` or `text`.
   std::int64_t count = 10;
   bool documents = false, text = false, raw = false, names = false;
   void fields(core::FieldList& f);

@@ -32,7 +32,8 @@ class Pieces : public Tokenizer {
     std::string unknown;  ///< the unknown token; empty: unknown characters are dropped
     bool byte_fallback = false, fuse_unknown = false, whole_words = false;
     Metaspace metaspace;
-    /// Splits numbers: Split::Kind none, or steps with one step of numbers.
+    /// Splits numbers from other text. Its kind is Split::Kind::none, or steps with one step of
+    /// numbers.
     Split split;
     TextSteps steps;
     Template around;

@@ -50,17 +50,17 @@ class Split {
 
   /// Returns the end of the pre-token that starts at p < end (not for steps); `end` ends the text.
   const char* pretoken_end(const char* p, const char* end) const;
-  /// Appends the pre-tokens of a whole text in order (steps only). Throws Error{bad_data} if a
-  /// pattern takes more steps than `budget` holds after the share of this text is added.
+  /// Appends the pre-tokens of a whole text in order (steps only). First adds the share of this
+  /// text to `budget`. Throws Error{bad_data} if a pattern takes more steps than the budget holds.
   void split(std::string_view text, std::vector<std::string_view>& out, MatchBudget& budget) const;
 
-  /// Returns true if a pre-token always ends between `left` and `right`, the characters around a
-  /// position, and both sides are split independently. A false result means nothing.
+  /// Returns true if a pre-token always ends between the characters `left` and `right`, and both
+  /// sides are split independently. Returns false if this is not certain.
   bool parts(std::uint32_t left, std::uint32_t right) const;
   /// Returns a cut as Tokenizer::cut does; a pre-token starts at `begin`.
   const char* cut(const char* begin, const char* end) const;
-  /// Returns the last position in (begin, end) where a pre-token ends whatever follows `end`, if
-  /// one starts at `begin`; nullptr if none is certain. Steps only.
+  /// Assumes that a pre-token starts at `begin` (steps only). Returns the last position in (begin,
+  /// end) where a pre-token ends regardless of the text after `end`; nullptr if none is certain.
   const char* last_certain_end(const char* begin, const char* end) const;
 
  private:

@@ -15,7 +15,7 @@ class Vocabulary {
  public:
   /// Returns the highest id + 1.
   std::size_t size() const { return tokens_.size(); }
-  /// Returns the number of tokens without gaps and nameless tokens.
+  /// Returns the number of tokens, not counting gaps and nameless tokens.
   std::size_t count() const { return count_; }
   bool has(std::uint32_t id) const { return id < size() && tokens_[id].offset != kGap; }
   /// Returns the token of an id; empty for a gap.
@@ -24,8 +24,8 @@ class Vocabulary {
 
   /// Assigns `id` to `token`. Returns false if either is already in use.
   bool set(std::uint32_t id, std::string_view token);
-  /// Behaves like set() for a token that may have the bytes of another token: id_of() does not find
-  /// it.
+  /// Behaves like set(), but accepts a token that may have the bytes of another token, and hides it
+  /// from id_of().
   bool set_nameless(std::uint32_t id, std::string_view token);
   bool is_nameless(std::uint32_t id) const { return id < nameless_.size() && nameless_[id]; }
   /// Returns the id of `token`; adds it with id size() if it is new.
