@@ -1,5 +1,5 @@
 #pragma once
-// What the programs must know of an architecture before they make one.
+// Facts about an architecture that the programs need before they construct it.
 
 #include <string>
 #include <vector>
@@ -7,15 +7,15 @@
 namespace nn {
 
 struct ArchFacts {
-  const char* name;   ///< what --arch and config.json call it
-  bool reads_source;  ///< forward reads batch.source: trained on pairs, all others on tokens
-  bool layer_memory;  ///< its layers keep memories, which they learn to use where State is carried
+  const char* name;   ///< name in --arch and in config.json
+  bool reads_source;  ///< forward reads batch.source: trains on pairs; all others train on tokens
+  bool layer_memory;  ///< layers keep memories, which they learn to use if State is carried
 };
 
-/// One line an architecture; its maker stands in arch/registry.cpp. Throws Error{bad_config} for a
-/// name that is none.
+/// Returns the facts of the architecture `name`. The table has one line for each architecture;
+/// arch/registry.cpp holds the constructors. Throws Error{bad_config} for an unknown name.
 const ArchFacts& arch_facts(const std::string& name);
-/// Names that --arch takes.
+/// Returns the names that --arch accepts.
 std::vector<std::string> architecture_names();
 
 }  // namespace nn

@@ -1,5 +1,5 @@
 #pragma once
-// What every architecture is: Batch and State in, Hidden out.
+// Interface of all architectures: Batch and State in, Hidden out.
 
 #include <memory>
 #include <optional>
@@ -14,61 +14,61 @@ namespace nn {
 
 class Embedding;
 
-/// What an architecture makes of a batch.
+/// Output of an architecture for a batch.
 struct Hidden {
-  torch::Tensor f;  ///< (B, T, d_model): feeds the head
-  torch::Tensor g;  ///< (B, T, d_key): keys the memory, as query and as key
+  torch::Tensor f;  ///< (B, T, d_model): input of the head
+  torch::Tensor g;  ///< (B, T, d_key): queries and keys of the memory
 };
 
-/// How an architecture goes on past its context.
+/// How an architecture continues beyond its context length.
 enum class Carry {
-  reencode,  ///< absolute positions: the window must be encoded again when the oldest token goes
-  forget,    ///< State can forget its oldest tokens
-  constant,  ///< State does not grow (recurrent)
+  reencode,  ///< absolute positions: re-encodes the window when the oldest token leaves
+  forget,    ///< State can drop its oldest tokens
+  constant,  ///< State has constant size (recurrent)
 };
 
-/// How far the layers look back at test. What is left open stays as it was trained.
+/// How far the layers look back at test time. Unset fields keep the training value.
 struct LayerReach {
-  /// See layer_memory_lengths.h; empty: open.
+  /// Format: see layer_memory_lengths.h. Empty: unset.
   std::string layer_memory;
-  /// 0: no bound; -1: open.
+  /// Relative distance limit in tokens. 0: no limit; -1: unset.
   std::int64_t clamp_length = -1;
-  /// on, off; empty: open.
+  /// "on" or "off". Empty: unset.
   std::string same_length;
   bool open() const { return layer_memory.empty() && clamp_length < 0 && same_length.empty(); }
 };
 
-/// How much each head of a contextual memory holds at test.
+/// Limits the size of each head's contextual memory at test time.
 struct SlotBound {
-  /// Pairs; 0: all.
+  /// Number of key-value pairs. 0: all.
   std::int64_t slots = 0;
-  /// Which pair goes: the least recently attended; else the oldest.
+  /// Evicts the least recently attended pair if true, otherwise the oldest.
   bool lru = false;
 };
 
-/// Public parameters and submodules are named as config.json's tensors are. forward is not thread
-/// safe.
+/// Base class of all architectures. Public parameters and submodules have the names of the tensors
+/// in the checkpoint. forward is not thread safe.
 class Architecture : public torch::nn::Module {
  public:
-  /// `state` null: rows start afresh and nothing is kept. Else rows marked batch.fresh are reset,
-  /// the batch continues what the State holds, and the State is updated in place (with gradient;
-  /// the caller detaches). Rows may hold padding (run -1) anywhere; padded places of Hidden are
-  /// finite and mean nothing, and they change nothing else: a row gives the same Hidden whatever
-  /// padding stands around its tokens.
+  /// Encodes a batch. With a null `state`, each row starts from an empty state and the call keeps
+  /// nothing. Otherwise the call resets the rows marked in batch.fresh, continues the other rows
+  /// from the State, and updates the State in place (with gradient; the caller detaches). Rows may
+  /// contain padding (run -1) at any position. Hidden is finite and meaningless at padded
+  /// positions. Padding does not change the Hidden of other positions.
   virtual Hidden forward(const Batch& batch, State* state) = 0;
 
   virtual std::int64_t d_model() const = 0;
   virtual std::int64_t d_key() const = 0;
   virtual Carry carry() const = 0;
-  /// Most tokens one row can hold since it was fresh (learned positions), or none.
+  /// Maximum number of tokens in a row since its last reset (learned positions); nullopt: no limit.
   virtual std::optional<std::int64_t> context() const { return std::nullopt; }
-  /// Drops the oldest tokens so that at most `keep` remain a row. Only where carry() is forget.
+  /// Drops the oldest tokens so that at most `keep` remain in each row. Requires carry() == forget.
   virtual void forget(State& state, std::int64_t keep) { (void)state, (void)keep; }
-  /// These take effect with the next forward. Throw Error{usage} where there is no such memory,
-  /// Error{bad_config} naming the option.
+  /// Both calls take effect at the next forward. They throw Error{usage} if the architecture has no
+  /// such memory, and Error{bad_config} with the option's name for an invalid value.
   virtual void set_reach(const LayerReach& reach);
   virtual void bound_slots(const SlotBound& bound);
-  /// The input embedding, which a tied head shares; null for vectors.
+  /// Returns the input embedding, which a tied head shares; null if the inputs are vectors.
   virtual std::shared_ptr<Embedding> embedding() = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Looking on while a model attends.
+// Callback that receives attention weights during forward.
 
 #include <functional>
 
@@ -7,15 +7,15 @@
 
 namespace nn {
 
-/// Told once a layer, first to last: the weights (B, heads, S) that the call's last query gives to
-/// the S keys it may see. Rows sum to 1.
+/// Called once for each layer, from first to last, with the weights (B, heads, S) that the call's
+/// last query gives to the S keys visible to it. Rows sum to 1.
 using AttentionWatch = std::function<void(const torch::Tensor& weights)>;
 
-/// What an architecture also is if its attention can be watched.
+/// Additional interface of architectures that report their attention weights.
 class WatchedAttention {
  public:
   virtual ~WatchedAttention() = default;
-  /// From the next forward on; an empty function: nobody watches.
+  /// Sets the callback from the next forward on. An empty function removes it.
   void watch(AttentionWatch watch) { watch_ = std::move(watch); }
 
  protected:
@@ -25,8 +25,8 @@ class WatchedAttention {
   AttentionWatch watch_;
 };
 
-/// softmax(scores + mask) of the last query, whose scores are (B, heads, 1, S); mask (..., T, S) or
-/// undefined -> (B, heads, S).
+/// Returns the attention weights of the last query, softmax(scores + mask): (B, heads, S). scores
+/// (B, heads, 1, S) are the last query's; mask is (..., T, S) or undefined.
 inline torch::Tensor last_weights(torch::Tensor scores, const torch::Tensor& mask) {
   if (mask.defined()) scores = scores + mask.narrow(-2, mask.size(-2) - 1, 1);
   return scores.softmax(-1).squeeze(2);

@@ -1,5 +1,5 @@
 #pragma once
-// Rows of the host's memory on their way to a device that has no room for all of them.
+// Streams rows from host memory to a device that cannot hold all of them.
 
 #include <c10/core/Event.h>
 
@@ -11,17 +11,18 @@
 
 namespace nn {
 
-/// Gives the rows block by block. While one is computed with, the next is copied to pinned memory
-/// and from there, in a stream of its own: two blocks are there and two are pinned, whatever the
-/// rows take. The host waits until the block before the last one has left. Not thread safe.
+/// Yields the rows block by block. During the computation on one block, the next is copied to
+/// pinned memory and then to the device on a separate stream. Two blocks on the device and two in
+/// pinned memory exist at any time, independent of the number of rows. The host waits for the
+/// upload of the last block but one. Not thread safe.
 class BlockUpload {
  public:
-  /// rows (N, ...) on the CPU, contiguous, which may be a mapped file. To the CPU nothing is
-  /// copied.
+  /// rows (N, ...) are contiguous on the CPU and may be a mapped file. If `device` is the CPU,
+  /// nothing is copied.
   BlockUpload(const torch::Tensor& rows, std::int64_t block_rows, torch::Device device);
 
-  /// The next block (at most block_rows, ...), for the current stream, until the next call;
-  /// undefined at the end.
+  /// Returns the next block (at most block_rows, ...) for use on the current stream, valid until
+  /// the next call; undefined after the last block.
   torch::Tensor next();
 
  private:
@@ -34,7 +35,7 @@ class BlockUpload {
   torch::Tensor rows_;
   std::int64_t block_rows_, blocks_, given_ = 0;
   torch::Device device_;
-  std::optional<c10::Stream> beside_;  // of the device
+  std::optional<c10::Stream> beside_;  // upload stream of the device
   std::array<Slot, 2> slots_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// CUDA, which programs do not link: it is loaded where --device asks for it.
+// CUDA support. Programs do not link CUDA: they load it if --device requests it.
 
 #include <cstdint>
 #include <optional>
@@ -10,39 +10,38 @@
 
 namespace nn {
 
-/// Loads libtessera_cuda.so and LibTorch's CUDA library, once, and starts CUDA. Whoever asks
-/// LibTorch for a CUDA device before that (torch::manual_seed does) never gets one: LibTorch keeps
-/// its first answer. Throws Error{unavailable} with one line that names what is missing. Not thread
-/// safe.
+/// Loads libtessera_cuda.so and LibTorch's CUDA library, once, and initialises CUDA. Call it before
+/// any request for a CUDA device (torch::manual_seed makes one), because LibTorch caches its first
+/// answer. Throws Error{unavailable} with one line that names the missing part. Not thread safe.
 void load_cuda();
 
-/// Whether a driver of NVIDIA's runs here; asks the file system, not CUDA.
+/// Returns whether an NVIDIA driver is present; reads the file system and does not call CUDA.
 bool has_nvidia_driver();
 
-/// The plug-in's kernels for a tensor in a GPU's memory; null if there are none: not float32, or on
-/// the CPU.
+/// Returns the plug-in's kernels for a tensor in GPU memory; null if the tensor is not float32 or
+/// is on the CPU.
 const CudaKernels* cuda_kernels(const torch::Tensor& x);
 
-/// What a kernel's launch for `x` runs in.
+/// Returns the CUDA stream for kernel launches on `x`.
 void* cuda_stream(const torch::Tensor& x);
-/// Throws Error{unavailable} if a launch failed, with CUDA's text of the error.
+/// Throws Error{unavailable} with CUDA's error text if a launch failed.
 void check_launch(int error, const char* kernel);
 
-/// What a device records with; null where there is nothing that can.
+/// Returns the calls that record graphs on `device`; null if the device cannot record.
 const GraphCalls* graph_calls(torch::Device device);
 
-/// The most bytes of its memory that tensors of this process had at once, those of recordings among
-/// them; none for the CPU, and where it is not known.
+/// Returns the peak number of bytes that this process's tensors used on the device, including
+/// tensors of recordings; nullopt for the CPU or if unknown.
 std::optional<std::int64_t> device_peak_memory(torch::Device device);
 
-/// Bytes of memory that a GPU has; 0 for the CPU, and where it is not known.
+/// Returns the memory of a GPU in bytes; 0 for the CPU or if unknown.
 std::int64_t device_memory(torch::Device device);
 
-/// Whether raw loops on the CPU may read the tensor's memory.
+/// Returns whether raw loops on the CPU may read the tensor's memory.
 bool in_host_memory(const torch::Tensor& x);
 
-/// For tests: while it lives, tensors of `device` are taken for a GPU's, without raw loops; with
-/// kernels that run on the CPU (tests/cuda/emulated) where `kernels` is given. Not thread safe.
+/// Makes tensors of `device` count as GPU tensors while the object exists, for tests: raw loops are
+/// off, and `kernels`, if given, run on the CPU (tests/cuda/emulated). Not thread safe.
 class AsDevice {
  public:
   explicit AsDevice(const CudaKernels* kernels = nullptr, torch::DeviceType device = torch::kCPU);

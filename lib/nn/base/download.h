@@ -1,5 +1,5 @@
 #pragma once
-// From a device to the host, asked for now and waited for when it is needed.
+// Asynchronous copy from a device to the host.
 
 #include <c10/core/Event.h>
 
@@ -10,14 +10,14 @@
 
 namespace nn {
 
-/// Tensors of one device, of any sizes, on their way in one copy to pinned memory. What the device
-/// is told afterwards may change or free them. Of the CPU's nothing is copied but to another type.
+/// Copies tensors of one device, of any sizes, to pinned memory in one transfer. Operators launched
+/// afterwards may change or free the tensors. CPU tensors are not copied unless `dtype` differs.
 class Download {
  public:
   Download() = default;
   Download(const std::vector<torch::Tensor>& tensors, torch::Dtype dtype);
-  /// All of them on the CPU, in their order. Waits for what the device was told before the copy,
-  /// and for no more.
+  /// Returns the tensors on the CPU, in their order. Waits only for operators launched before the
+  /// copy and for the copy.
   std::vector<torch::Tensor> get();
 
  private:

@@ -1,6 +1,5 @@
 #pragma once
-// A sequence of operators that is the same each time: recorded once, then started as one (a CUDA
-// graph).
+// Records a repeated sequence of operators once and replays it (a CUDA graph).
 
 #include <functional>
 #include <memory>
@@ -13,31 +12,32 @@
 
 namespace nn {
 
-/// Whether it is done, where it can be.
+/// Option that enables recording on devices that support it.
 struct GraphOptions {
   std::string cuda_graph = "on";
   void fields(core::FieldList& f);
   bool on() const { return cuda_graph == "on"; }
 };
 
-/// On a device that can record, work runs as it comes kWarmUp times, is recorded, and is then
-/// started as a whole, without the host's code. So it must be the same operators on the same memory
-/// each time, none of which the host waits for, and what the host gives it by upload() must not
-/// change. What it draws on the device is drawn anew, as the device's generator stands then. What
-/// it makes lies where it did when it was recorded, and the next run overwrites it.
+/// Runs a sequence of operators. On a device that can record, the first kWarmUp runs execute
+/// `work`, the next run records it, and later runs replay the recording without the host's code.
+/// Each run must launch the same operators on the same memory and must not wait for the device;
+/// data that upload() passes to the device must not change. Random numbers come from the device's
+/// generator at replay. Outputs remain at the addresses of the recording, and the next run
+/// overwrites them.
 ///
-/// Elsewhere, and from when recording fails, it runs as it comes each time; a failure is told by
-/// say(), with its reason. Not thread safe.
+/// On other devices, and after a failed recording, each run executes `work`. nn::say() reports a
+/// failure with its reason. Not thread safe.
 class FixedSequence {
  public:
   static constexpr int kWarmUp = 2;
 
-  /// `record`: false: never.
+  /// `record` false disables recording.
   explicit FixedSequence(torch::Device device, bool record = true)
       : device_(device), record_(record) {}
 
   void run(const std::function<void()>& work);
-  /// What comes is another sequence, or has its memory elsewhere.
+  /// Discards the recording: the next runs use other operators or other memory.
   void reset();
   bool recorded() const { return recording_ != nullptr; }
 
@@ -48,7 +48,7 @@ class FixedSequence {
   bool record_;
   int runs_ = 0;
   Uploads uploads_;
-  std::shared_ptr<void> recording_;  // the device's
+  std::shared_ptr<void> recording_;  // owned by the device
 };
 
 }  // namespace nn

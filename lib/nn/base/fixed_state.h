@@ -1,22 +1,24 @@
 #pragma once
-// A State that stays where it is in memory.
+// A State whose tensors keep their memory addresses.
 
 #include "nn/base/state.h"
 #include "nn/base/torch.h"
 
 namespace nn {
 
-/// Its tensors lie where they did as long as they keep their sizes, so that a FixedSequence finds
-/// them again. Without gradient. What is said to have stayed: all of them.
+/// Keeps its tensors at fixed addresses while their sizes are constant, so that a FixedSequence can
+/// replay work on them. Holds no gradient. The returned booleans say whether all addresses are
+/// unchanged.
 class FixedState {
  public:
-  /// The same tensors, for a call that puts others in their place.
+  /// Returns the State, for a call that replaces its tensors.
   State given() const { return state_; }
-  /// What a call made of it. Returns whether it stayed.
+  /// Copies the State that a call returned. Returns whether all addresses are unchanged.
   bool take(const State& made);
-  /// Row i becomes what row rows[i] was, int64 on the CPU. Returns whether it stayed.
+  /// Replaces row i by the former row rows[i] (int64 on the CPU). Returns whether all addresses are
+  /// unchanged.
   bool select(const torch::Tensor& rows);
-  /// Zeroes the rows where `fresh` (B) bool, on the CPU, is true.
+  /// Zeroes the rows for which `fresh` (B), bool on the CPU, is true.
   void reset(const torch::Tensor& fresh) { state_.reset(fresh); }
 
  private:

@@ -1,6 +1,5 @@
 #pragma once
-// Tells memory that is not there from tensors that do not go together: LibTorch throws c10::Error
-// for both.
+// Distinguishes memory exhaustion from inconsistent tensors: LibTorch throws c10::Error for both.
 
 #include <string_view>
 
@@ -8,8 +7,8 @@
 
 namespace nn {
 
-/// Whether an allocation failed, on the CPU or on a device. Who catches c10::Error to blame a file
-/// throws such an error on.
+/// Returns whether an allocation failed, on the CPU or on a device. A handler of c10::Error that
+/// blames a file must rethrow such an error.
 inline bool is_out_of_memory(const c10::Error& error) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
   const std::string_view text = error.what_without_backtrace();

@@ -1,5 +1,5 @@
 #pragma once
-// Memories: entries (key, label) that give mass to words, and the rules of who sees whom.
+// Memories: entries (key, label) that add probability mass to words, and the visibility rules.
 
 #include <cstdint>
 #include <string>
@@ -11,50 +11,50 @@
 
 namespace nn {
 
-/// M entries. Each is a context's g and the token that followed it.
+/// M entries: the key g of a context and the token that followed it.
 struct Entries {
   torch::Tensor keys;    ///< (M, d_key)
   torch::Tensor labels;  ///< (M) int64, on the keys' device
   Place place;           ///< (M), CPU
 
   std::int64_t size() const { return labels.defined() ? labels.numel() : 0; }
-  /// The pairs (g, target) of a batch's tokens, row after row: g (B, T, d_key).
+  /// Returns the pairs (g, target) of a batch's tokens, row by row: g (B, T, d_key).
   static Entries of(const torch::Tensor& g, const Batch& batch);
-  /// One after the other, in the type of the first one's keys. Those of size 0 are left out.
+  /// Concatenates entries, with the type of the first keys. Skips empty ones.
   static Entries concatenate(const std::vector<Entries>& parts);
 };
 
 enum class Metric { ip, l2 };
 
-/// Who sees whom (SightRule), and how a pair scores (TRIME, eq. 2), without the sqrt where not
-/// `scale_by_width`:
+/// Visibility rule (SightRule) and score of a query-key pair (TRIME, eq. 2), without the sqrt
+/// unless `scale_by_width`:
 ///   ip     q.k / (sqrt(d_key) temperature)
 ///   l2     -|q - k|^2 / (sqrt(d_key) temperature)
 struct MemoryRule : SightRule {
-  /// 0: all; else only the k best visible entries of a query.
+  /// 0: all visible entries; else only a query's k best ones.
   std::int64_t top_k = 0;
   double temperature = 1;
   Metric metric = Metric::ip;
   bool scale_by_width = true;
-  /// Into the keys (queries always).
+  /// Whether gradients flow into the keys (into queries they always do).
   bool gradient = true;
 
-  /// "none", or a comma-separated union of local, long, ext. Throws Error{usage}.
+  /// Parses "none" or a comma-separated list of local, long, ext. Throws Error{usage}.
   static MemoryRule parse(const std::string& names);
   std::string name() const;
 };
 
-/// Log-mass below which a query has seen nothing: finite, so that no mask makes NaN.
+/// Log-mass of a query without visible entries: finite, so that masks never produce NaN.
 inline constexpr double kUnseen = -1e30;
 
-/// Spans [begin, end) of entries that at least one query may see, coalesced; sorted, disjoint.
-/// Cheap: works on summaries of blocks of `granularity` entries.
+/// Returns the spans [begin, end) of entries that are visible to at least one query: coalesced,
+/// sorted, disjoint. Fast: works on summaries of blocks of `granularity` entries.
 std::vector<std::pair<std::int64_t, std::int64_t>> visible_spans(const Place& queries,
                                                                  const Place& entries,
                                                                  const MemoryRule& rule,
                                                                  std::int64_t granularity = 128);
 
-/// (R, end - begin) bool, on the CPU: who sees whom, for every pair.
+/// Returns the visibility mask (R, end - begin) bool, on the CPU.
 torch::Tensor visibility(const Place& queries, const Place& entries, const MemoryRule& rule);
 
 }  // namespace nn

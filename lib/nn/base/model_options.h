@@ -1,5 +1,5 @@
 #pragma once
-// Everything that defines a model's function: written to config.json, offered as flags by train.
+// All options that define a model's function: stored in config.json, offered as flags by train.
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace nn {
 
-/// Shared by all architectures.
+/// Options common to all architectures.
 struct ShapeOptions {
   std::int64_t layers = 4;
   std::int64_t d_model = 256;
@@ -25,7 +25,7 @@ struct ShapeOptions {
   void fields(core::FieldList& f);
 };
 
-/// Input embedding and softmax.
+/// Options of the input embedding and the softmax.
 struct VocabularyOptions {
   bool tied = true;                   ///< the head shares the embedding
   std::vector<std::int64_t> cutoffs;  ///< empty: plain softmax
@@ -34,36 +34,39 @@ struct VocabularyOptions {
   bool tied_projections = true;
   double tail_dropout = 0;
   bool scale_embedding = true;  ///< times sqrt(d_model), as fairseq
-  bool head_bias = false;       ///< a number a word, and a slot of an adaptive softmax
-  double logit_cap = 0;         ///< c: scores s become c tanh(s / c) (Gemma 2); 0: they stay
+  bool head_bias = false;       ///< adds a bias for each word, and for each slot of an adaptive
+                                ///< softmax
+  double logit_cap = 0;         ///< softcap c: scores s become c tanh(s / c) (Gemma 2); 0: none
   void fields(core::FieldList& f);
 };
 
-/// Rotary positions: which angles, of how much of a head.
+/// Options of rotary positional embeddings.
 struct RopeOptions {
   double theta = 10000;
-  double share = 1;  ///< of a head's width; the rest stays as it is
+  double share = 1;  ///< rotated fraction of a head's width (partial rotary factor)
   std::string scaling = "none";
-  double factor = 1;                     ///< how many times as far as without scaling
-  std::int64_t trained = 8192;           ///< tokens of a row before scaling
-  double low = 1, high = 4;              ///< llama3: turns in `trained` tokens where scaling ends
-  double slow_beta = 1, fast_beta = 32;  ///< yarn: the same
-  double length = 0;  ///< of turned queries and keys; 0: 1, or what yarn makes it
-  /// longrope: what the angle of each pair is divided by; and of rows of more than `trained` tokens,
-  /// which are refused here and read by others.
+  double factor = 1;                     ///< ratio of the context length to that without scaling
+  std::int64_t trained = 8192;           ///< original maximum positions, in tokens
+  double low = 1, high = 4;              ///< llama3: rotations within `trained` tokens at which
+                                         ///< scaling ends
+  double slow_beta = 1, fast_beta = 32;  ///< yarn: rotations within `trained` tokens at which
+                                         ///< scaling ends
+  double length = 0;  ///< factor on rotated queries and keys; 0: 1, or yarn's value
+  /// longrope: divisors of each pair's angle, in rows of at most `trained` tokens and in longer
+  /// rows. This project refuses longer rows; other programs use long_factors.
   std::vector<double> factors, long_factors;
-  /// b: queries at p are multiplied by 1 + b ln(1 + floor(p / trained)), which is 1 in rows of
-  /// `trained` tokens; longer ones are refused (Ministral 3).
+  /// b: queries at position p are multiplied by 1 + b ln(1 + floor(p / trained)), which is 1 in
+  /// rows of `trained` tokens; longer rows are refused (Ministral 3).
   double query_growth = 0;
-  std::int64_t skip = 0;  ///< each so-manieth layer turns nothing (SmolLM 3); 0: all turn
-  /// Of layers with a window, which nothing scales (Gemma 3); 0: as theirs.
+  std::int64_t skip = 0;  ///< every skip-th layer rotates nothing (SmolLM 3); 0: all layers rotate
+  /// theta of layers with a window, without scaling (Gemma 3); 0: theta.
   double local_theta = 0;
   void fields(core::FieldList& f);
 };
 
 struct TransformerOptions {
   std::string positions = "learned";
-  std::int64_t context = 1024;  ///< rows of learned positions
+  std::int64_t context = 1024;  ///< number of learned positions
   std::string norm = "pre";
   bool final_norm = true;
   std::string activation = "gelu";
@@ -71,46 +74,49 @@ struct TransformerOptions {
   double norm_epsilon = 1e-5;
   std::string norm_kind = "layer";
   std::string feed_forward = "plain";
-  std::vector<std::string> bias_of;  ///< with bias; empty: of all
+  std::vector<std::string> bias_of;  ///< kinds with biases, if `bias`; empty: all kinds
   std::int64_t kv_heads = 0;         ///< 0: heads
   std::int64_t d_head = 0;           ///< 0: d_model / heads
   std::string qk_norm = "none";
-  std::vector<std::int64_t> attention_window;  ///< layer i: element i % size; 0 or empty: all
-  double attention_scale = 0;  ///< of products of queries and keys; 0: 1 / sqrt(width of a head)
-  double attention_cap = 0;    ///< c: scaled scores s become c tanh(s / c) (Gemma 2); 0: they stay
+  std::vector<std::int64_t> attention_window;  ///< layer i uses element i % size; 0 or empty:
+                                               ///< unlimited
+  double attention_scale = 0;  ///< factor on query-key products; 0: 1 / sqrt(width of a head)
+  double attention_cap = 0;    ///< softcap c: scaled scores s become c tanh(s / c) (Gemma 2); 0:
+                               ///< none
   RopeOptions rope;
-  /// Whether matrices or norms of this kind have biases.
+  /// Returns whether matrices or norms of this kind have biases.
   bool has_bias(const std::string& kind) const;
   void fields(core::FieldList& f);
-  /// Those of the fields that other architectures refuse.
+  /// Lists the fields that other architectures reject.
   void own_fields(core::FieldList& f);
 };
 
-/// The heads of a transformer's self-attention.
+/// Shape of the heads in a transformer's self-attention.
 struct HeadShape {
-  std::int64_t heads, kv_heads;  ///< of queries; of keys and of values
+  std::int64_t heads, kv_heads;  ///< number of query heads; of key and value heads
   std::int64_t width;
-  std::int64_t rotated;  ///< the part of the width that rotary positions turn
+  std::int64_t rotated;  ///< width that rotary embeddings rotate
   std::int64_t d_query() const { return heads * width; }
   std::int64_t d_key() const { return kv_heads * width; }
   std::int64_t d_all() const { return d_query() + 2 * d_key(); }
 };
 HeadShape head_shape(const ShapeOptions& shape, const TransformerOptions& options);
 
-/// Large tables that layers of a transformer look rows up in.
+/// Options of memory layers: large tables in which layers of a transformer look up rows.
 struct MemoryLayerOptions {
   std::string kind = "none";
-  std::vector<std::int64_t> layers;  ///< from 1, the lowest; empty: the middle one
+  std::vector<std::int64_t> layers;  ///< counted from 1, the lowest; empty: the middle layer
   std::int64_t heads = 4;
-  std::int64_t keys = 128;  ///< product-key: half keys of a side; there are as many values squared
-  std::int64_t top_k = 32;  ///< product-key: values that a head reads
-  std::int64_t d_key = 0;   ///< product-key: width of a key, even; 0: half of d_model
-  bool shared = true;       ///< product-key: the layers share the values
-  std::int64_t rows = 16384;  ///< ngram: of each table
-  std::int64_t d_ngram = 0;   ///< ngram: what is read for an n, all heads together; 0: d_model
-  bool gate = true;           ///< product-key: silu gate and projection of what is read
+  std::int64_t keys = 128;    ///< product-key: half keys on each side; the number of values is its
+                              ///< square
+  std::int64_t top_k = 32;    ///< product-key: number of values read by a head
+  std::int64_t d_key = 0;     ///< product-key: width of a key, even; 0: half of d_model
+  bool shared = true;         ///< product-key: the layers share the values
+  std::int64_t rows = 16384;  ///< ngram: rows of each table
+  std::int64_t d_ngram = 0;   ///< ngram: width read for each n, over all heads; 0: d_model
+  bool gate = true;           ///< product-key: silu gate and projection of the values read
   bool any() const { return kind != "none"; }
-  /// Of `of` layers number `layer`, from 0.
+  /// Returns whether layer `layer` (from 0) of `of` layers is a memory layer.
   bool has(std::int64_t layer, std::int64_t of) const;
   void fields(core::FieldList& f);
 };
@@ -120,49 +126,54 @@ struct LstmOptions {
   void fields(core::FieldList& f);
 };
 
-/// How a gla's matrices are written and what they forget.
+/// Options of gated linear attention: the update and the decay of its matrices.
 struct GlaOptions {
   std::string update = "sum";
   std::string decay = "gated";
-  std::int64_t convolution = 4;  ///< steps that queries, keys and values see, with delta; 1: one
+  std::int64_t convolution = 4;  ///< with delta: kernel size, in steps, of the convolution of
+                                 ///< queries, keys and values; 1: none
   void fields(core::FieldList& f);
 };
 
 struct MosaicOptions {
-  std::int64_t persistent_slots = 0;  ///< a head; 0: 3.5 d_model
-  bool scale_output = true;           ///< f times 1 / sqrt(d_model)
+  std::int64_t persistent_slots = 0;  ///< for each head; 0: 3.5 d_model
+  bool scale_output = true;           ///< multiplies f by 1 / sqrt(d_model)
   void fields(core::FieldList& f);
 };
 
 struct Mosaic2Options {
-  std::int64_t short_term = 256;  ///< newest pairs, which the short-term memory holds
-  std::int64_t delay = 64;        ///< how far back the long-term memory's newest pair is
-  std::int64_t most_delay = 256;  ///< in training it is drawn from `delay` to this
+  std::int64_t short_term = 256;  ///< number of newest pairs in the short-term memory
+  std::int64_t delay = 64;        ///< distance from the query to the newest pair of the long-term
+                                  ///< memory
+  std::int64_t most_delay = 256;  ///< upper limit of the delay, which training draws from `delay`
+                                  ///< to this
   void fields(core::FieldList& f);
 };
 
-/// What the layers of transformer-xl and srupp carry from call to call.
+/// Options of the layer memory that transformer-xl and srupp carry from call to call.
 struct LayerMemoryOptions {
   std::string layer_memory = "512";  ///< past inputs kept by each layer; see memory_pattern.h
-  std::string same_length = "off";   ///< "on": a token sees as many before it as its layer keeps
+  std::string same_length = "off";   ///< "on": limits every position to the length of the layer's
+                                     ///< memory
   void fields(core::FieldList& f);
 };
 
 struct TransformerXlOptions {
-  std::int64_t clamp_length = 0;  ///< farther tokens count as so far away; 0: no bound
-  bool shared_biases = true;      ///< content and position bias: one of each for all layers
+  std::int64_t clamp_length = 0;  ///< limit of relative distances; 0: none
+  bool shared_biases = true;      ///< all layers share one content bias and one position bias
   void fields(core::FieldList& f);
 };
 
 struct SruppOptions {
   std::int64_t d_projection = 0;     ///< width of the attention; 0: d_model / 4
   std::int64_t attention_every = 1;  ///< every k-th layer attends; 0: none
-  std::int64_t attention_last = 0;   ///< only the last n layers do; 0: by attention_every
+  std::int64_t attention_last = 0;   ///< only the last n layers attend; 0: as attention_every says
   double forget_bias = 0, highway_bias = -2;
   void fields(core::FieldList& f);
 };
 
-/// An architecture adds its struct and its line here, and its maker in registry.cpp.
+/// All options. To add an architecture, add its struct and its line here, and its constructor in
+/// registry.cpp.
 struct ModelOptions {
   std::string arch = "transformer";
   ShapeOptions shape;

@@ -1,5 +1,5 @@
 #pragma once
-// What every program that computes with torch sets first.
+// Process-wide setup for programs that compute with LibTorch.
 
 #include <cstdint>
 #include <functional>
@@ -10,40 +10,40 @@
 
 namespace nn {
 
-/// Where a program computes.
+/// Option that selects the device.
 struct DeviceOptions {
   std::string device = "auto";
   void fields(core::FieldList& f);
 };
 
-/// Where, and in what the weights are.
+/// Options for the device and the type of the weights.
 struct ComputeOptions : DeviceOptions {
   std::string precision = "float32";
   void fields(core::FieldList& f);
 };
 
-/// Threads, seed, denormals flushed to zero, MKL's functions chosen, and the allocator kept from
-/// giving memory back between steps. Before a program has a second thread, and before device(),
-/// which tells `say` what a user should know. Throws Error{unavailable} where the loaded LibTorch
-/// is not the one that the program was built for (torch_version.h).
+/// Sets threads and seed, flushes denormals to zero, selects MKL's functions, and keeps the
+/// allocator from returning memory between steps. Call it before the program starts a second thread
+/// and before device(). `say` receives notes for the user. Throws Error{unavailable} if the loaded
+/// LibTorch differs from the version of the build (torch_version.h).
 void start(std::int64_t threads, std::uint64_t seed,
            std::function<void(const std::string&)> say = nullptr);
 
-/// "cpu", "cuda", "cuda:1", or "auto" (cuda if there is one). Loads CUDA where it is asked for, or
-/// where auto finds a driver of NVIDIA's; one that auto cannot use is told, once. A device with a
-/// number is the calling thread's current one from here on, so that nothing is begun on another.
-/// Throws Error{unavailable} naming what is missing.
+/// Returns the device "cpu", "cuda", "cuda:1" or "auto" (cuda if available). Loads CUDA if
+/// requested, or if auto finds an NVIDIA driver; if auto cannot use the GPU, a note says so once. A
+/// device with a number becomes the current device of the calling thread. Throws Error{unavailable}
+/// that names the missing part.
 torch::Device device(const std::string& name);
-/// Which of the processes that share a machine's GPUs for one run this is, from 0: device() gives
-/// each its own, as device_of() says.
+/// Sets the rank of this process among the processes of a run on this machine, from 0. device()
+/// assigns GPUs accordingly; see device_of().
 void set_local_rank(std::int64_t local);
-/// The device of local rank `local` where `device` is asked for and the machine has `count` of its
-/// type: one without a number is number local mod count; others stay.
+/// Returns the device of local rank `local`, given the requested `device` and the `count` of such
+/// devices: a device without a number gets the number local mod count; others are unchanged.
 torch::Device device_of(torch::Device device, std::int64_t local, std::int64_t count);
-/// Whether GPUs are to give the same bytes for the same work, at the price of some speed; what
-/// cannot throws c10::Error. Before anything was computed there. The CPU always does.
+/// Makes GPUs give identical bytes for identical work, at some cost in speed; operators that cannot
+/// throw c10::Error. Call it before any computation on the GPU. The CPU is always deterministic.
 void set_deterministic(bool on);
-/// "float32", "float64" or "bfloat16", what --precision takes.
+/// Returns the type of --precision: "float32", "float64" or "bfloat16".
 torch::Dtype dtype(const std::string& precision);
 
 }  // namespace nn

@@ -1,11 +1,11 @@
 #pragma once
-// What a user should know of what a library function chose.
+// Notes for the user about choices that a library function made.
 
 #include <string>
 
 namespace nn {
 
-/// Hands a line to the `say` that start() was given, if there is one.
+/// Passes a line to the `say` of start(), if set.
 void say(const std::string& text);
 
 }  // namespace nn

@@ -1,6 +1,6 @@
 #pragma once
-// All that is carried from call to call, for B rows: KV caches, recurrent cells, memory rings, a
-// value still pending.
+// State that a model carries from call to call, for B rows: KV caches, recurrent cells, memory
+// rings, pending values.
 
 #include <map>
 #include <set>
@@ -10,27 +10,27 @@
 
 namespace nn {
 
-/// Named tensors whose first dimension is the row. All zeros means "fresh", so that a row is reset
-/// by zeroing it: keep lengths and validity as tensors of the row too. Counts are the same for all
-/// rows (slots used of a buffer). There is no roll-back. Not thread safe.
+/// Named tensors whose first dimension is the row. All zeros mean "fresh": zeroing a row resets it,
+/// so lengths and validity must be tensors of the row too. `counts` are common to all rows (for
+/// example the used slots of a buffer). A State cannot be rolled back. Not thread safe.
 class State {
  public:
   std::map<std::string, torch::Tensor> tensors;
   std::map<std::string, std::int64_t> counts;
-  /// Names of tensors whose first dimension is the step and the second the row, so that the last
-  /// steps of all rows lie in one piece.
+  /// Names of tensors whose first dimension is the step and second the row, so that the last steps
+  /// of all rows are contiguous.
   std::set<std::string> by_step;
 
   bool empty() const { return tensors.empty(); }
   bool has(const std::string& name) const { return tensors.count(name) > 0; }
-  /// Keeps rows in the order of `rows` (K) int64; a row may be taken twice (beam search).
+  /// Selects rows in the order of `rows` (K) int64; a row may occur more than once (beam search).
   void select(const torch::Tensor& rows);
-  /// Zeroes the rows where `fresh` (B) bool is true.
+  /// Zeroes the rows for which `fresh` (B) bool is true.
   void reset(const torch::Tensor& fresh);
-  /// Cuts the gradient.
+  /// Detaches all tensors from the autograd graph.
   void detach();
   void to(torch::Device device);
-  /// Bytes of all tensors.
+  /// Returns the bytes of all tensors.
   std::int64_t bytes() const;
 
  private:

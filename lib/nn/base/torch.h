@@ -1,7 +1,7 @@
 #pragma once
-// The parts of LibTorch that the project uses: tensors, gradients, modules, threads. torch/torch.h
-// would also bring every layer, optimiser and data loader of torch, whose templates double what
-// each file takes to compile.
+// Includes the parts of LibTorch that the project uses: tensors, gradients, modules, threads.
+// torch/torch.h would also include all layers, optimisers and data loaders, whose templates double
+// the compile time of each file.
 
 #include <ATen/Parallel.h>
 #include <torch/autograd.h>

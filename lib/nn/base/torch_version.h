@@ -1,17 +1,17 @@
 #pragma once
-// Which LibTorch a program was built for, and which one it got.
+// Compares the LibTorch version of the build with the loaded one.
 
 #include <string>
 
 namespace nn {
 
-/// Major and minor version of the LibTorch that is loaded, as "2.13.0"; "" where it does not tell:
-/// LibTorch before 2.9.
+/// Returns the version of the loaded LibTorch, such as "2.13.0"; "" for versions before 2.9, which
+/// do not report it.
 std::string loaded_torch();
 
-/// Compares two versions, "MAJOR.MINOR.PATCH". LibTorch keeps the layout of its types within
-/// MAJOR.MINOR, and nowhere else. `loaded` may be "", a version before 2.9. Throws
-/// Error{unavailable} that names both where they differ.
+/// Checks that two versions "MAJOR.MINOR.PATCH" agree in MAJOR.MINOR, because LibTorch keeps the
+/// layout of its types only within a minor version. `loaded` may be "" (a version before 2.9).
+/// Throws Error{unavailable} that names both versions if they differ.
 void expect_torch(const std::string& built, const std::string& loaded);
 
 }  // namespace nn

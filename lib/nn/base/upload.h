@@ -1,5 +1,5 @@
 #pragma once
-// From the host to a device without waiting for it.
+// Asynchronous copy from the host to a device.
 
 #include <cstddef>
 #include <utility>
@@ -9,23 +9,23 @@
 
 namespace nn {
 
-/// `x` as `options` say. Where it is in host memory and they name a GPU, by way of pinned memory:
-/// the copy is asked for, and nobody waits until it is done.
+/// Returns `x` with the device and type of `options`. A copy from host memory to a GPU goes through
+/// pinned memory and is asynchronous.
 torch::Tensor upload(const torch::Tensor& x, const torch::TensorOptions& options);
 
-/// In its own type.
+/// Copies without a change of type.
 inline torch::Tensor upload(const torch::Tensor& x, torch::Device device) {
   return upload(x, x.options().device(device));
 }
 
-/// What upload() gave a piece of work, in order: on the host, on the device.
+/// Tensors that upload() copied for a piece of work, in order: (host, device).
 using Uploads = std::vector<std::pair<torch::Tensor, torch::Tensor>>;
 
-/// While one lives, this thread's upload() gives what it gave the same work before, the same
-/// tensor, where it is given the same numbers.
+/// Makes this thread's upload() return the device tensors of an earlier run of the work if the
+/// values are equal, while the object exists.
 class SameUploads {
  public:
-  /// `complete`: nothing but that; else upload() throws std::logic_error.
+  /// `complete`: upload() throws std::logic_error for any other copy.
   SameUploads(Uploads& uploads, bool complete);
   ~SameUploads();
   SameUploads(const SameUploads&) = delete;
