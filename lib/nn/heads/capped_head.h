@@ -1,5 +1,5 @@
 #pragma once
-// A softmax over the whole vocabulary whose scores are bounded: cap tanh(f W^T / cap) (Gemma 2).
+// A softmax over the whole vocabulary with bounded scores: cap tanh(f W^T / cap) (Gemma 2).
 
 #include <memory>
 
@@ -9,7 +9,7 @@ namespace nn {
 
 class CappedHead : public PlainHead {
  public:
-  /// As PlainHead's; cap > 0.
+  /// Parameters as in PlainHead; cap > 0.
   CappedHead(std::int64_t vocabulary, std::int64_t d_model, double cap);
   CappedHead(const std::shared_ptr<Embedding>& tied, double cap);
 

@@ -10,9 +10,10 @@ namespace nn {
 
 class PlainHead : public Head {
  public:
-  /// A matrix of its own, (vocabulary, d_model), named "weight"; with a bias "bias" (vocabulary).
+  /// Owns a matrix (vocabulary, d_model) named "weight" and, with `bias`, a vector (vocabulary)
+  /// named "bias".
   PlainHead(std::int64_t vocabulary, std::int64_t d_model, bool bias = false);
-  /// Shares the one table of a plain embedding.
+  /// Shares the single table of a plain embedding.
   explicit PlainHead(const std::shared_ptr<Embedding>& tied, bool bias = false);
 
   std::int64_t vocabulary() const override { return weight_.size(0); }
@@ -25,7 +26,7 @@ class PlainHead : public Head {
 
  private:
   void add_bias(bool bias);
-  torch::Tensor weight_, bias_;  // bias_: undefined where there is none
+  torch::Tensor weight_, bias_;  // bias_: undefined without a bias
 };
 
 }  // namespace nn
