@@ -1,21 +1,20 @@
 #pragma once
-// The matrix product in float32 of the whole process: sgemm_, which torch, FAISS and the kernels
-// call, is defined here. MKL, torch's BLAS, uses half of a register of 512 bits on processors that
-// are not Intel's; where that is half the speed, large products are done by
-// nn/product/sgemm_kernels.h. All others are the BLAS's. The build option TESSERA_SGEMM leaves this
-// folder out; bench_product compares the two, and where its ratios are 1 on a Zen 5 the folder can
-// go.
+// Float32 matrix product of the whole process: defines sgemm_, which LibTorch, FAISS and the
+// kernels call. MKL, LibTorch's BLAS, uses half of the 512-bit registers on processors of other
+// vendors than Intel. Where this halves the speed, nn/product/sgemm_kernels.h computes large
+// products; the BLAS computes all others. The build option TESSERA_SGEMM removes this folder;
+// bench_product compares both, and the folder is obsolete once its ratios are 1 on a Zen 5.
 
 #include "nn/kernels/gemm.h"
 
 namespace nn {
 
-/// Whether it is faster to do large products here: on AMD's processors from Zen 5 on, with kernels
-/// for AVX-512.
+/// Returns whether these kernels are faster for large products: on AMD processors since Zen 5, with
+/// AVX-512 kernels.
 bool products_pay();
-/// Whether large products are done here; at first where it pays. To compare the two.
+/// Turns these kernels on or off, for comparisons; initially products_pay().
 void take_products(bool on);
-/// The BLAS's sgemm_.
+/// Returns the BLAS's sgemm_.
 decltype(&sgemm_) blas_sgemm();
 
 }  // namespace nn
