@@ -1,5 +1,5 @@
 #pragma once
-// The last steps of streams, as memory entries.
+// Ring buffer of the last steps of streams, as memory entries.
 
 #include <cstdint>
 #include <limits>
@@ -10,11 +10,11 @@
 
 namespace nn {
 
-/// The last `capacity` steps of rows that advance together: the positions of a text, or of the rows
-/// of a batch being decoded. All it holds is in a State, which selects, resets,
-/// saves and loads it. Buffers begin small and grow to nearly twice the capacity, so that what is
-/// held always lies in one piece, oldest first, a step's rows side by side, and a step is moved
-/// once at most on average. Not thread safe.
+/// Stores the last `capacity` steps of rows that advance together: positions of a text, or of the
+/// rows of a decoding batch. A State holds all its data and selects, resets, saves and loads it.
+/// Buffers start small and grow to nearly twice the capacity, so that the stored steps are always
+/// contiguous, oldest first, with a step's rows side by side, and each step is moved at most once
+/// on average. Not thread safe.
 ///
 ///   State::tensors  "keys" (steps, rows, ..., d), "labels", "run", "segment", "position"
 ///                   (steps, rows, ...), by step; run + 1, so that zero is padding
@@ -23,19 +23,20 @@ class EntryRing {
  public:
   explicit EntryRing(std::int64_t capacity);
 
-  /// T steps: keys (T, rows, ..., d), labels and place (T, rows, ...). Copied, without gradient.
+  /// Appends T steps: keys (T, rows, ..., d), labels and place (T, rows, ...). Copies them without
+  /// gradient.
   void append(const torch::Tensor& keys, const torch::Tensor& labels, const Place& place);
-  /// The steps held, without the `skip` newest, and of those the `at_most` newest: keys (M, d),
-  /// labels and place (M), step by step. Keys and labels are views, good until the next call of
-  /// append or select.
+  /// Returns stored steps without the `skip` newest, limited to the `at_most` newest of the rest:
+  /// keys (M, d), labels and place (M), step by step. Keys and labels are views, valid until the
+  /// next call of append or select.
   Entries view(std::int64_t skip = 0,
                std::int64_t at_most = std::numeric_limits<std::int64_t>::max()) const;
-  /// Row i becomes what row rows[i] was: rows int64, as many as there are to be from now on (beam
-  /// search, rows that ended). Runs become the row's number.
+  /// Replaces row i by the former row rows[i]; rows (int64) has one element for each new row (beam
+  /// search, finished rows). Runs become the row's number.
   void select(const torch::Tensor& rows);
   void clear() { state_ = {}; }
 
-  /// Steps held.
+  /// Returns the number of stored steps.
   std::int64_t size() const { return count("end") - count("begin"); }
   std::int64_t capacity() const { return capacity_; }
   State& state() { return state_; }

@@ -1,5 +1,5 @@
 #pragma once
-// The masses that memories give to a block of queries, forward and backward.
+// Log-masses that memories add to a block of queries, with the backward pass.
 
 #include <cstdint>
 #include <optional>
@@ -11,39 +11,40 @@
 
 namespace nn {
 
-/// Masses of one block of queries, with what its backward pass needs. No autograd graph is made.
-/// float32 without top-k goes through SeenScores, or through its kernels on a device; everything
-/// else through whole masks.
+/// Log-masses of a block of queries and the data for their backward pass. Builds no autograd graph.
+/// float32 without top-k uses SeenScores, or its kernels on a device; all other cases use full
+/// masks.
 class MemoryBlock {
  public:
-  /// queries (R, d_key), their places and targets (R) int64; `entries` must outlive the block. What
-  /// a device's kernels are to be told of both is made anew where `sighting` is null.
+  /// queries (R, d_key), their places and targets (R) int64; `entries` must outlive the block. A
+  /// null `sighting` is created here for a device's kernels.
   MemoryBlock(const torch::Tensor& queries, const Place& place, const torch::Tensor& targets,
               const Entries& entries, const MemoryRule& rule, const Sighting* sighting = nullptr);
 
-  /// Whether blocks of such queries ask a Sighting.
+  /// Returns whether blocks of such queries use a Sighting.
   static bool by_kernels(const torch::Tensor& queries, const MemoryRule& rule);
 
   torch::Tensor all;       ///< (R): log-sum-exp over the visible entries; kUnseen if none
-  torch::Tensor positive;  ///< (R): the same over those whose label is the target; kUnseen if none
+  torch::Tensor positive;  ///< (R): log-sum-exp over the visible entries labelled with the target;
+                           ///< kUnseen if none
 
-  /// dL/d all, dL/d positive, each (R) -> dL/d queries (R, d_key); adds to d_keys (M, d_key) if
-  /// rule.gradient. May be called once; the block is spent.
+  /// Returns dL/d queries (R, d_key) from dL/d all and dL/d positive, each (R); adds to d_keys (M,
+  /// d_key) if rule.gradient. Call it at most once for each block.
   torch::Tensor backward(const torch::Tensor& d_all, const torch::Tensor& d_positive,
                          torch::Tensor& d_keys);
 
  private:
-  // The scores of some queries against a span of entries.
+  // Scores of some queries against a span of entries.
   struct Span {
-    std::int64_t begin, end;   // of entries
-    Place place;               // of entries, contiguous; not with kernels
-    torch::Tensor exp_scores;  // scores, then exp(score - the row's maximum), 0 where unseen
-    torch::Tensor match;       // bool: the label is the target; with masks
+    std::int64_t begin, end;   // range of entries
+    Place place;               // of the entries, contiguous; unused with kernels
+    torch::Tensor exp_scores;  // scores, then exp(score - the row's maximum), 0 if not visible
+    torch::Tensor match;       // bool: the label equals the target; with masks
   };
-  // Queries [begin, end): few, so that a causal block does not hold twice what is visible.
+  // Queries [begin, end): few, so that a causal block stores at most twice the visible scores.
   struct Part {
     std::int64_t begin, end;
-    Place place;  // of the queries, contiguous; not with kernels
+    Place place;  // of the queries, contiguous; unused with kernels
     std::vector<Span> spans;
   };
   enum class By { loops, kernels, masks };
@@ -58,7 +59,7 @@ class MemoryBlock {
                      const torch::Tensor& matching) const;
   void backward_there(const Part& part, Span& span, const torch::Tensor& every,
                       const torch::Tensor& matching) const;
-  // What a kernel is told of a part and a span, whose scores are exp_scores.
+  // Returns the kernel arguments for a part and a span with scores exp_scores.
   SeenRows rows_of(const Part& part, const Span& span) const;
 
   const Entries& entries_;
@@ -71,18 +72,18 @@ class MemoryBlock {
   std::vector<Part> parts_;
 };
 
-/// Masses of R queries at n temperatures.
+/// Log-masses of R queries at n temperatures.
 struct TemperedMasses {
-  torch::Tensor all, positive;  ///< (n, R), each row as MemoryBlock's
+  torch::Tensor all, positive;  ///< (n, R), each row as in MemoryBlock
 };
-/// What MemoryBlock gives at each of `temperatures`; rule.temperature does not count. Where it goes
-/// through SeenScores and scores are q.k, the products are made once for all (n > 1).
+/// Returns the log-masses of MemoryBlock at each of `temperatures`; ignores rule.temperature. With
+/// SeenScores and scores q.k, computes the products once for all temperatures (n > 1).
 TemperedMasses tempered_masses(const torch::Tensor& queries, const Place& place,
                                const torch::Tensor& targets, const Entries& entries,
                                const MemoryRule& rule, const std::vector<double>& temperatures);
 
-/// Log-mass of every word: (R, V), kUnseen where no visible entry has the label. For sampling and
-/// beams.
+/// Returns the log-mass of every word, (R, V), kUnseen if no visible entry has the label; for
+/// sampling and beam search.
 torch::Tensor memory_log_masses(const torch::Tensor& queries, const Place& place,
                                 const Entries& entries, const MemoryRule& rule,
                                 std::int64_t vocabulary);

@@ -1,5 +1,5 @@
 #pragma once
-// The last segments of rows that go on, as memory entries.
+// The last segments of continuing rows, as memory entries.
 
 #include <cstdint>
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace nn {
 
-/// The entries of the last `most` batches of the same rows, whose lengths may differ. All it holds
-/// is in a State, which selects, resets, saves and loads it. Not thread safe.
+/// Stores the entries of the last `most` batches of the rows, with possibly different lengths. A
+/// State holds all its data and selects, resets, saves and loads it. Not thread safe.
 ///
 ///   State::tensors  "N.keys" (B, T, d), "N.labels", "N.run", "N.segment", "N.position" (B, T) of
 ///                   segment N, 0 the oldest; run + 1, so that zero is padding
@@ -21,9 +21,9 @@ class SegmentMemory {
  public:
   explicit SegmentMemory(std::int64_t most) : most_(most) {}
 
-  /// The pairs (g, target) of a batch: g (B, T, d_key), kept without gradient.
+  /// Appends the pairs (g, target) of a batch: g (B, T, d_key), without gradient.
   void append(const torch::Tensor& g, const Batch& batch);
-  /// Of each segment, the oldest first, row after row.
+  /// Returns the entries of each segment, oldest first, row by row.
   std::vector<Entries> view() const;
   void clear() { state_ = {}; }
   std::int64_t size() const;

@@ -1,5 +1,5 @@
 #pragma once
-// The loss of a model that learns what a teacher says of each token beside the token itself.
+// Distillation loss: a model learns a teacher's distribution beside the target token.
 
 #include <vector>
 
@@ -10,20 +10,20 @@
 
 namespace nn {
 
-/// What a teacher says, a row a token of the batch: words (B, T, M) int64, each once where its
-/// share is not 0, and their shares (B, T, M) float32. What is missing to 1 is of all other words
-/// together; a row whose shares are all 0 has no teacher.
+/// A teacher's distribution for each token of a batch: words (B, T, M) int64, distinct where the
+/// probability is not 0, and their probabilities `shares` (B, T, M) float32. The remainder to 1
+/// belongs to all other words together; a row with zeros has no teacher.
 struct Teachers {
   torch::Tensor words, shares;
   bool any() const { return words.defined(); }
 };
 
-/// beta KL(p || q) + (1 - beta) -log q(target), with p the teacher's and q the head's distribution
-/// (Memory Decoder, Cao et al. 2025, arXiv 2508.09874), in nats; where there is no teacher -log
-/// q(target). The words that the teacher does not name are one outcome of the divergence, with q
-/// the sum of theirs: with all words named it is the published one, else no larger. f (B, T, d);
-/// the result is the sum of weight * loss; backward reaches f and the head's weights. Never holds
-/// (tokens x vocabulary). Throws Error{usage} for a head of several bands.
+/// Returns the weighted sum of beta KL(p || q) + (1 - beta) -log q(target), in nats, for the
+/// teacher's distribution p and the head's q (Memory Decoder, Cao et al. 2025, arXiv 2508.09874);
+/// -log q(target) for tokens without a teacher. The divergence treats the words that the teacher
+/// does not name as one outcome with the sum of their q: it equals the published one if the teacher
+/// names all words, and is otherwise no larger. f (B, T, d); backward reaches f and the head's
+/// weights. Never allocates (tokens x vocabulary). Throws Error{usage} for a head of several bands.
 torch::Tensor target_loss(const torch::Tensor& f, const Batch& batch, Head& head,
                           const Teachers& teachers, double beta, const LossWork& work = {});
 

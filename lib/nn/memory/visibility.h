@@ -1,5 +1,5 @@
 #pragma once
-// From places and a rule to the kernels that settle who sees whom.
+// Prepares places and a rule for the kernels that compute visibility.
 
 #include <cstdint>
 
@@ -9,27 +9,27 @@
 
 namespace nn {
 
-/// The place with its three tensors contiguous.
+/// Returns the place with contiguous tensors.
 Place contiguous(const Place& place);
 
-/// Both places contiguous; they must outlive it.
+/// Returns the scores' visibility; both places are contiguous and must outlive it.
 SeenScores seen_scores(const Place& queries, const Place& entries, const MemoryRule& rule);
 
-/// Who asks and who is asked, where a device's kernels read it: given once, in one copy.
+/// Places of queries and entries on the device of the kernels, uploaded in one copy.
 struct Sighting {
   Place queries, entries;  ///< (R), (M), contiguous, on the device
-  torch::Tensor tiles;     ///< (seen_tiles(M), 7) int64: a PlaceRange each
+  torch::Tensor tiles;     ///< (seen_tiles(M), 7) int64: a PlaceRange for each tile
 
-  /// Needs cuda_kernels for float32 tensors of the device.
+  /// Requires cuda_kernels for float32 tensors of the device.
   Sighting(const Place& queries, const Place& entries, torch::Device device);
   Sighting(Place queries_, Place entries_, torch::Tensor tiles_)
       : queries(std::move(queries_)), entries(std::move(entries_)), tiles(std::move(tiles_)) {}
-  /// Queries [begin, end).
+  /// Returns the view of queries [begin, end).
   Sighting of(std::int64_t begin, std::int64_t end) const {
     return {queries.slice(begin, end), entries, tiles};
   }
-  /// What the kernels are told of entries [begin, end), `begin` a multiple of kSeenTile. The scores
-  /// and who is right are left open.
+  /// Returns the kernel arguments for entries [begin, end), with `begin` a multiple of kSeenTile.
+  /// Leaves scores and matches unset.
   SeenRows rows(std::int64_t begin, std::int64_t end, const SightRule& rule) const;
 };
 
