@@ -1,6 +1,6 @@
 #pragma once
-// Gates: shares of a mixture that depend on the token, linear in a few features and softmax over
-// the sources (after He et al. 2021, Efficient nearest neighbor language models).
+// Gates: interpolation weights that depend on the token, linear in a few features, with a softmax
+// over the sources (after He et al. 2021, Efficient nearest neighbor language models).
 
 #include <map>
 #include <optional>
@@ -11,78 +11,81 @@
 
 namespace infer {
 
-/// A kind of source that may have a gate, and what its gate sees beside the model's confidence.
+/// A kind of source that may have a gate, and the gate's features beside the model's confidence.
 struct GateKind {
   std::string name, flag;
   std::vector<std::string> features;
-  std::int64_t weights = 1;  ///< numbers of the share without a gate
-  bool searched = false;     ///< whether to look is asked before, by the confidence alone
+  std::int64_t weights = 1;  ///< number of constant weights without a gate: one, or one for each
+                             ///< bucket
+  bool searched = false;     ///< the gate first decides from the confidence alone whether to search
 };
-/// Those of source_kinds().
+/// Returns the gate kinds of source_kinds().
 const std::vector<GateKind>& gate_kinds();
-/// What is known of the model's own distribution: its entropy in nats, its highest probability and
-/// the logarithm of that.
+/// Features of the model's own distribution: its entropy in nats, its highest probability, and the
+/// logarithm of that probability.
 inline const std::vector<std::string> kConfidence = {"entropy", "top", "log-top"};
 
-/// What the gates of R tokens see: float64 on the CPU.
+/// Features of R tokens for the gates: float64 on the CPU.
 struct GateInputs {
   torch::Tensor confidence;  ///< (R, kConfidence)
-  /// Of each source (R, its features); NaN: sees nothing.
+  /// (R, number of features) for each source; NaN if the source has no entries.
   std::map<std::string, torch::Tensor> own;
-  torch::Tensor bucket;  ///< (R) int64 of the source whose share depends on it
+  torch::Tensor bucket;  ///< (R) int64, bucket of the source whose weight depends on it
 };
 
-/// The score of one source against the rest, whose score is 0: that at which the shares are
-/// `constants`, and what the features add to it.
+/// Linear score of one source relative to the rest, whose score is 0. The score is the logit of the
+/// constant weights plus the weighted features.
 struct GateRow {
   std::string source;
-  /// The best shares without a gate: one, or one a bucket, of the whole.
+  /// Best constant weights without a gate: one, or one for each bucket as a fraction of the whole.
   std::vector<double> constants;
   double bias = 0;
-  std::vector<double> weights;  ///< of kConfidence and then of the source's features
+  std::vector<double> weights;  ///< of kConfidence, then of the source's features
   bool by_bucket() const { return constants.size() > 1; }
 };
 
-/// The rest is what has no gate, in the shares that it has without gates.
+/// Fitted gates. Sources without a gate form the rest and keep their relative weights.
 struct Gate {
   std::vector<GateRow> rows;      ///< in the order of gate_kinds()
-  std::optional<GateRow> search;  ///< whether to look, by the model's confidence alone
+  std::optional<GateRow> search;  ///< decides from the model's confidence alone whether to search
 
   const GateRow* find(const std::string& source) const;
-  /// Constant shares together, of all sources with gates but one by bucket.
+  /// Returns the sum of the constant weights of all gated sources, except a source with buckets.
   double inner() const;
 };
 
-/// (R) of each row: the score at which its share is its constant. A share of 0 counts as
-/// kLeastShare; what is of no bucket has none, -inf.
+/// Returns (R), the score at which the row's weight equals its constant. A constant of 0 counts as
+/// kLeastShare; tokens without a bucket get -inf.
 torch::Tensor gate_offsets(const Gate& gate, const GateRow& row, const GateInputs& inputs);
-/// (R, features) that a row's weights are of.
+/// Returns (R, number of features), the features that the row's weights multiply.
 torch::Tensor gate_features(const GateRow& row, const GateInputs& inputs);
-/// Log-shares (R, 1 + rows): of the rest, and of each row. A source that sees nothing has its
-/// constant's score: who mixes gives its share to p_joint.
+/// Returns log-weights (R, 1 + rows): of the rest, then of each row. A source without entries gets
+/// the score of its constant; the caller adds its weight to p_joint.
 torch::Tensor gate_log_shares(const Gate& gate, const GateInputs& inputs);
-/// (R): the share of a source by what is known before it is asked.
+/// Returns (R), the weight of a source as estimated before a search.
 torch::Tensor search_shares(const Gate& gate, const torch::Tensor& confidence);
 
 inline constexpr double kLeastShare = 1e-6;
 
-/// A text a row: "datastore shares=0.25 bias=-1.5 entropy=0.3 ..."; that of `search` begins so.
+/// Returns one text for each row, such as "datastore shares=0.25 bias=-1.5 entropy=0.3 ..."; the
+/// text of `search` begins with "search".
 std::vector<std::string> to_texts(const Gate& gate);
-/// Throws Error{usage} for anything that to_texts() does not write.
+/// Parses texts written by to_texts(). Throws Error{usage} for any other text.
 Gate parse_gate(const std::vector<std::string>& texts);
 
-/// Which sources have gates, and the gates, once they are fitted.
+/// Names the gated sources, and holds the gates after fitting.
 struct GatePlan {
   std::vector<std::string> sources;  ///< in the order of gate_kinds()
   Gate gate;
-  double threshold = 0;  ///< of search_shares(), below which nothing is looked up
+  double threshold = 0;  ///< value of search_shares() below which the search is skipped
 
   bool any() const { return !sources.empty(); }
   bool has(const std::string& source) const;
-  /// Whether one of them says before whether to look.
+  /// Returns whether a gated source supports skipping the search.
   bool searched() const;
   bool skips() const { return threshold > 0 && searched(); }
-  /// Throws Error{usage} where gates are asked for that were fitted for other sources, or not yet.
+  /// Throws Error{usage} if the plan asks for gates that are not fitted or are fitted for other
+  /// sources.
   void expect_fitted() const;
 };
 

@@ -1,11 +1,11 @@
 #pragma once
-// What gates see of the model's own words.
+// Features that gates compute from the model's own distribution.
 
 #include "nn/base/torch.h"
 
 namespace infer {
 
-/// Of log p (R, V), the model's own: (R, kConfidence) float64, where they are.
+/// Returns the confidence (R, kConfidence), float64, of log-probabilities (R, V) on their device.
 torch::Tensor confidence_of(const torch::Tensor& log_probs);
 
 }  // namespace infer

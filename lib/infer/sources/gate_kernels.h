@@ -5,7 +5,7 @@
 
 namespace infer {
 
-/// Of a row of log-probabilities, -inf where a word cannot be.
+/// Confidence of one row of log-probabilities; -inf marks impossible words.
 struct RowConfidence {
   double entropy;  ///< nats
   double top;      ///< the highest log-probability

@@ -1,6 +1,6 @@
 #pragma once
-// Parts of the joint softmax: entries beside the head's words, each kind with its own temperature
-// and weight.
+// Parts of the joint softmax: entries beside the head's words. Each kind has its own temperature
+// and log-weight.
 
 #include <string>
 
@@ -9,37 +9,39 @@
 
 namespace infer {
 
-/// What is asked for of a part.
+/// Options of a part.
 struct JointOptions {
-  double temperature = 0;     ///< 0: that of all parts
-  std::string bias = "auto";  ///< a number, `without`, or `auto`, which leaves it open
-  /// NAME-joint-temperature and NAME-joint-bias; `entries`: whose scores they are.
+  double temperature = 0;     ///< 0: the temperature common to all parts
+  std::string bias = "auto";  ///< a number, `without`, or `auto` (unset)
+  /// Lists the options NAME-joint-temperature and NAME-joint-bias; `entries` names the entries in
+  /// the help.
   void fields(core::FieldList& f, const std::string& name, const std::string& entries);
-  /// Nothing is asked for.
+  /// Returns whether all options are unset.
   bool open() const { return temperature == 0 && bias == "auto"; }
 };
 
-/// An entry's score in the softmax is divided by the temperature; then the bias, a log-weight, is
-/// added to it.
+/// Settings of a part. The softmax divides an entry's score by the temperature and then adds the
+/// bias, a log-weight.
 struct JointPart {
-  std::string name;        ///< of its options
-  double temperature = 0;  ///< 0: that of all parts
-  double bias = 0;         ///< -infinity: its entries are left out
-  bool trained = false;    ///< the model was trained with it: without it the model is another
+  std::string name;        ///< prefix of its options
+  double temperature = 0;  ///< 0: the temperature common to all parts
+  double bias = 0;         ///< -infinity: leaves the entries out
+  bool trained = false;    ///< the model was trained with this part; leaving it out changes the
+                           ///< model
 
-  /// Takes what is asked for; what is open stays. Throws Error{usage}.
+  /// Applies the options; unset options keep the present values. Throws Error{usage}.
   void take(const JointOptions& options);
-  /// The options that come to it.
+  /// Writes the settings into the options.
   void settle(JointOptions& options) const;
   bool plain() const { return temperature == 0 && bias == 0; }
 };
 
-/// The largest bias, and the least that is finite.
+/// Largest bias, and magnitude of the least finite one.
 inline constexpr double kMostBias = 1e6;
-/// "without", or the number.
+/// Returns "without" or the number as text.
 std::string bias_text(double bias);
 
-/// Log-masses with a part's bias, nn::kUnseen where nothing is seen or the part is left out.
+/// Adds a part's bias to log-masses; nn::kUnseen if no entry is visible or the part is left out.
 torch::Tensor biased(const torch::Tensor& masses, double bias);
 
 }  // namespace infer

@@ -1,5 +1,5 @@
 #pragma once
-// What is to be remembered at test time, as it was asked for.
+// Options of memories at test time.
 
 #include <cstdint>
 #include <string>
@@ -14,29 +14,30 @@
 
 namespace infer {
 
-/// What is remembered at test time, and how it joins the head. What it comes to for a model is a
-/// MemoryPlan.
+/// Selects the memories at test time and their interpolation with the head. A MemoryPlan is the
+/// resolved form for a model.
 ///   p = (1 - l_n) ((1 - l_m - l_c - l_s - l_w) p_joint + l_m p_memory + l_c p_cache + l_s p_stores
 ///       + l_w p_with) + l_n p_ngrams
-/// p_joint: the head and, with combine = joint or both, local, long and stores in one softmax
-/// (TRIME, eq. 2), each with its own temperature and log-weight (JointPart); p_memory: with combine = interpolate, local and long alone (l_m = memory_lambda,
-/// else 0); p_cache: softmax of theta f.f over the `cache` previous positions (Grave et al. 2017);
-/// p_stores: what the datastores gave, alone (kNN-LM; see StoreOptions).
-/// p_ngrams: counts of what followed the longest suffix of the text so far that other texts have;
-/// l_n depends on that suffix (see NgramOptions).
-/// p_with: the softmax of a further model (see WithOptions), each with a share of its own.
-/// A source that sees nothing yet gives its share to p_joint.
-/// A share that is `gate` depends on the token: see Gate. Shares that are left open are learned
-/// from the tokens that came (weights = online; see OnlineWeights), or, where that is not so, are
-/// l_m and l_s 0.25, l_c and l_n 0.1.
+/// p_joint: one softmax over the head and, with combine = joint or both, local memory, long memory
+/// and datastores (TRIME, eq. 2), each with its own temperature and log-weight (JointPart).
+/// p_memory: with combine = interpolate, local and long memory alone (l_m = memory_lambda, else 0).
+/// p_cache: softmax of theta f.f over the `cache` previous positions (Grave et al. 2017). p_stores:
+/// the neighbours from datastores alone (kNN-LM; see StoreOptions). p_ngrams: counts of the tokens
+/// that followed the longest matching suffix of the context in other texts; l_n depends on that
+/// suffix (see NgramOptions). p_with: the softmax of each further model, each with its own weight
+/// (see WithOptions).
+///
+/// If a source has no entries yet, its weight is added to p_joint. A weight `gate` depends on the
+/// token: see Gate. Unset weights are learned online from the tokens seen so far (weights = online;
+/// see OnlineWeights); otherwise l_m and l_s are 0.25, l_c and l_n 0.1.
 struct MemoryOptions {
-  std::string memory;  ///< none, or a sum of local, long; empty: what the model was trained with
+  std::string memory;      ///< none, or a sum of local and long; empty: as in training
   std::string long_reach;  ///< --long: "12288" tokens or "4seg" segments; empty: 4seg
   std::string combine = "joint";
-  /// Divides the scores of local and long, however combined, and of stores that are joined; 0: what
-  /// the model was calibrated to or trained with (model::test_temperature).
+  /// Temperature that divides the scores of local and long memory, and of joined datastores. 0: the
+  /// calibrated or training temperature of the model (model::test_temperature).
   double joint_temperature = 0;
-  JointOptions local, far;  ///< in the joint softmax
+  JointOptions local, far;  ///< settings in the joint softmax
   Share memory_lambda;
   std::int64_t cache = 0;  ///< positions; 0: no cache
   double cache_theta = 0;  ///< 0: 1 / sqrt(d_model)
@@ -44,13 +45,14 @@ struct MemoryOptions {
   StoreOptions stores;
   NgramOptions ngrams;
   WithOptions with;
-  Slots more;  ///< of kinds that have no members here
-  /// online, constant, or auto: online where no share is given or tuned.
+  Slots more;  ///< options of kinds without members here
+  /// "online", "constant" or "auto" (online if no weight is given or tuned).
   std::string weights = "auto";
-  bool weights_follow = false;    ///< words that a model draws are learned from too
-  std::vector<std::string> gate;  ///< gates that were fitted, as texts: see Gate
-  std::string tuned_on;  ///< fingerprint of the data these figures were tuned on, for the signature
-  /// Those of each of source_kinds(), and the last ones.
+  bool weights_follow = false;    ///< online weights also learn from tokens that the model samples
+  std::vector<std::string> gate;  ///< fitted gates as texts: see Gate
+  std::string tuned_on;  ///< fingerprint of the data on which the parameters were tuned, for the
+                         ///< signature
+  /// Lists the options of each of source_kinds(), then the common ones.
   void fields(core::FieldList& f);
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// N-grams of other texts as a memory: what followed the longest suffix of the context that they
-// have, by its counts (Liu et al. 2024, infini-gram).
+// N-grams of other texts as a memory: the counts of tokens that followed the longest matching
+// suffix of the context (Liu et al. 2024, infini-gram).
 
 #include <array>
 #include <cstdint>
@@ -18,65 +18,68 @@
 
 namespace infer {
 
-/// See NgramOptions. The mixture of all other sources gives them the share of their bucket.
+/// Resolved NgramOptions. The mixture interpolates n-grams with all other sources by the weight of
+/// the context's bucket.
 struct NgramPlan {
-  std::shared_ptr<const ngrams::Index> index;  ///< null: none take part
-  std::vector<double> lambda;                  ///< of each bucket
+  std::shared_ptr<const ngrams::Index> index;  ///< null: no n-grams
+  std::vector<double> lambda;                  ///< weight of each bucket
   bool any() const { return index != nullptr; }
-  /// The same without what is of a text, or a shard, with one of these fingerprints.
+  /// Returns the plan without texts or shards that have one of these fingerprints.
   NgramPlan without(const shard::Fingerprints& texts) const;
 };
 
-/// Opens the folders for the model; null if there are none. Throws Error{bad_data} for those of
-/// another tokenizer, and as ngrams::Index does.
+/// Opens the folders for the model; returns null if there are none. Throws Error{bad_data} for a
+/// different tokenizer, and the errors of ngrams::Index.
 std::shared_ptr<const ngrams::Index> open_ngrams(const std::vector<std::string>& folders,
                                                  const model::Loaded& loaded);
 
-/// What is known of a context.
+/// Match of a context in the index.
 struct NgramContext {
   ngrams::Match match;
   ngrams::Followers followers;
-  std::int64_t bucket = -1;  ///< -1: nothing follows, the index is empty
+  std::int64_t bucket = -1;  ///< -1: no continuation (the index is empty)
 };
-/// What gates see: log(1 + length of the suffix), whether one token only followed it, the logarithm
-/// of how often it stands.
+/// Returns the features for gates: log(1 + suffix length), whether only one token followed the
+/// suffix, and the log of its count.
 std::array<double, 3> gate_features_of(const NgramContext& context);
 
-/// log p of each of R targets by the counts, (R) float64: -inf where p is 0, NaN where nothing is
-/// known; and its context's bucket, (R) int64.
+/// Scores of R targets: log p by the counts, (R) float64, -inf if p is 0 and NaN if there is no
+/// continuation; and the bucket of the context, (R) int64.
 struct NgramScores {
   torch::Tensor log_prob, bucket;
-  torch::Tensor features = {};  ///< (R, 3) float64, NaN where nothing is known: what gates see
+  torch::Tensor features = {};  ///< (R, 3) float64, features for gates; NaN if there is no
+                                ///< continuation
 };
 
-/// What gave a token a share of its probability: the places of `match`, the last token of which it
-/// is.
+/// Contribution of n-grams to a token's probability: the positions of `match`, which includes the
+/// token as its last one.
 struct NgramShare {
   ngrams::Match match;
   double share = 0;
 };
 
-/// Streams, told apart by their row. Not thread safe.
+/// N-gram matching for several streams, one for each row. Not thread safe.
 class NgramMemory {
  public:
   NgramMemory(NgramPlan plan, std::int64_t rows);
 
-  /// What comes next in a row.
+  /// Reads the next tokens of a row.
   void read(std::int64_t row, std::span<const std::int64_t> tokens);
-  /// Scores each target (R) of row 0 after those before it, and reads it.
+  /// Scores each target (R) of row 0 given those before it, and reads it.
   NgramScores score(const torch::Tensor& targets);
   NgramContext context(std::int64_t row) const;
-  /// Whether all of what was read in row 0 stands in the index: what came before may matter.
+  /// Returns whether the index contains all `n_read` tokens of row 0, so that earlier tokens may
+  /// matter.
   bool wants_more(std::size_t n_read) const;
   void clear();
-  /// Row i becomes what row rows[i] was.
+  /// Replaces row i by the former row rows[i].
   void select(const torch::Tensor& rows);
 
-  /// log p of every word by the counts of the R contexts, (R, V) float64: -inf where p is 0, NaN
-  /// where nothing is known.
+  /// Returns log p of every word by the counts of the R contexts, (R, V) float64; -inf if p is 0,
+  /// NaN if there is no continuation.
   torch::Tensor words(const std::vector<NgramContext>& contexts, std::int64_t words);
-  /// What gives a token, by a weight, a part of its probability; none where it never followed.
-  /// `log_prob` is the mixture's.
+  /// Returns the contribution to a token's probability under `weight`; nullopt if the token never
+  /// followed. `log_prob` is the mixture's.
   std::optional<NgramShare> share(const NgramContext& context, std::int64_t token, double log_prob,
                                   double weight) const;
 

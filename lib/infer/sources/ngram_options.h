@@ -1,5 +1,5 @@
 #pragma once
-// Which indices of n-grams take part at test time, and with what share.
+// Options of n-gram indices at test time.
 
 #include <cstdint>
 #include <string>
@@ -10,22 +10,22 @@
 
 namespace infer {
 
-/// The share of n-grams depends on how long the suffix of the context is that they have, and on
-/// whether one token only has followed it: so many lengths, each up to this one.
+/// Upper bounds of the suffix-length buckets. The weight of n-grams depends on the length of the
+/// matching suffix and on whether only one token has followed it.
 inline constexpr std::int64_t kNgramLengths[] = {0, 1, 2, 3, 4, 6, 9, 15, 31};
 inline constexpr std::int64_t kNgramLengthBuckets = std::size(kNgramLengths) + 1;
-/// Buckets: the lengths where several tokens have followed, then those where one has.
+/// Number of buckets: the lengths with several next tokens, then the lengths with one.
 inline constexpr std::int64_t kNgramBuckets = 2 * kNgramLengthBuckets;
 std::int64_t ngram_bucket(std::uint64_t length, bool one);
 
 struct NgramOptions {
   std::vector<std::string> folders;
-  ShareList lambda;  ///< one for all, or one for each bucket, or gate
+  ShareList lambda;  ///< one weight for all, one for each bucket, or gate
   void fields(core::FieldList& f);
 
   bool any() const { return !folders.empty(); }
-  /// One for each bucket; zeros for a gate, `otherwise` where they are open. Throws Error{usage}
-  /// for another number of them.
+  /// Returns one weight for each bucket; zeros for a gate, `otherwise` if unset. Throws
+  /// Error{usage} for any other number of weights.
   std::vector<double> shares(double otherwise = 0.1) const;
 };
 

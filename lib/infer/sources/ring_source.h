@@ -1,5 +1,5 @@
 #pragma once
-// Sources of the stream's own positions: what the window shows, and a ring of those before it.
+// Sources over the stream's own positions: those of the window, and a ring of earlier ones.
 
 #include <optional>
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace infer {
 
-/// A position is one entry, never two: those that stand in the window are taken from the window,
-/// the ring serves those before it. The rules of who sees whom are nn::MemoryRule's.
+/// Entries are positions of the stream. The window provides its own positions and the ring provides
+/// earlier ones, so no position occurs twice. nn::MemoryRule defines visibility.
 class RingSource : public Source {
  public:
   std::vector<torch::Tensor> recall(const Window& window, const torch::Tensor& targets) override;
@@ -20,23 +20,24 @@ class RingSource : public Source {
   void clear() override;
 
  protected:
-  /// Some of the positions, and the temperatures of their scores.
+  /// A set of visible positions and the temperatures of their scores.
   struct Part {
     nn::MemoryRule rule;
     std::vector<double> temperatures;
-    std::int64_t beyond = 0;          ///< the rule counts positions from so many tokens back on
-    nn::MemoryRule at_first() const;  ///< at the first temperature
+    std::int64_t beyond = 0;          ///< the rule applies to positions at least this many tokens
+                                      ///< back
+    nn::MemoryRule at_first() const;  ///< rule at the first temperature
     nn::Entries shown(nn::Entries entries) const;
   };
-  /// recall() gives all and positive of each part, (temperatures, R). Keys and queries are f, or g.
-  /// Without `ring` nothing outside the window is ever seen.
+  /// recall() returns `all` and `positive` of each part, (temperatures, R). Keys and queries are f
+  /// if `of_f`, else g. Without `ring` only the window is visible.
   RingSource(std::vector<Part> parts, std::optional<std::int64_t> ring, bool of_f,
              torch::Dtype dtype);
 
-  /// Log-masses of every word, (R, V), by a part.
+  /// Returns a part's log-masses of every word, (R, V).
   torch::Tensor word_masses(const WordRows& rows, const Part& part) const;
-  /// Log-masses (R), float64 on the CPU, that rows [begin, end) of a window get of a part, at the
-  /// first temperature.
+  /// Log-masses (R), float64 on the CPU, of a part for rows [begin, end) of a window, at the first
+  /// temperature.
   struct Masses {
     torch::Tensor all, positive;
   };
@@ -52,11 +53,12 @@ class RingSource : public Source {
   torch::Dtype dtype_;
 };
 
-/// log p of a distribution of its own, of log-masses: -inf where p is 0, NaN where nothing is seen.
+/// Returns log p of a separate distribution from log-masses: -inf if p is 0, NaN if no entry is
+/// visible.
 torch::Tensor alone(const torch::Tensor& positive, const torch::Tensor& all);
-/// The same of every word, (R, V).
+/// Returns log p of every word, (R, V).
 torch::Tensor alone(const torch::Tensor& masses);
-/// exp(mass - all); 0 where nothing is seen.
+/// Returns exp(mass - all); 0 if no entry is visible.
 torch::Tensor part_of(const torch::Tensor& mass, const torch::Tensor& all);
 
 }  // namespace infer

@@ -1,5 +1,5 @@
 #pragma once
-// A share of a mixture, as it is asked for: a number, or that a gate gives it.
+// Option type of an interpolation weight: a number or "gate".
 
 #include <initializer_list>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace infer {
 
-/// From 0 to below 1, `gate`, or `auto`, which leaves it open.
+/// Weight from 0 to below 1, `gate`, or `auto` (unset).
 class Share {
  public:
   Share() = default;    ///< auto
@@ -15,8 +15,8 @@ class Share {
 
   bool gated() const { return text_ == kGate; }
   bool open() const { return text_ == kAuto; }
-  /// 0 for a gate, `otherwise` where it is open. Throws Error{usage} with the flag's name for what
-  /// is none of these.
+  /// Returns the number; 0 for `gate`, `otherwise` if unset. Throws Error{usage} with the flag's
+  /// name for an invalid text.
   double value(const char* flag, double otherwise = 0) const;
   std::string* target() { return &text_; }
 
@@ -26,7 +26,7 @@ class Share {
   std::string text_ = kAuto;
 };
 
-/// Several numbers, each given alone or with commas between them, `gate` or `auto`.
+/// Several weights, given separately or comma-separated, or `gate`, or `auto`.
 class ShareList {
  public:
   ShareList() = default;  ///< auto
@@ -35,7 +35,7 @@ class ShareList {
 
   bool gated() const;
   bool open() const;
-  /// See Share::value().
+  /// Returns the numbers; see Share::value().
   std::vector<double> values(const char* flag, double otherwise = 0) const;
   std::vector<std::string>* target() { return &texts_; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Values by their type: what kinds of sources keep among options and in a plan.
+// Container of values by type, for data of source kinds among options and in a plan.
 
 #include <any>
 #include <map>
@@ -7,8 +7,8 @@
 
 namespace infer {
 
-/// One value of each type, made when it is first asked for; copied with all it holds. A reference
-/// stays valid as long as the Slots.
+/// Holds one value of each type and creates it on first access. A copy copies all values.
+/// References remain valid as long as the Slots.
 class Slots {
  public:
   template <class T>
@@ -17,7 +17,7 @@ class Slots {
     if (!held.has_value()) held = T{};
     return *std::any_cast<T>(&held);
   }
-  /// As T{} where there is none.
+  /// Returns the value, or T{} if absent.
   template <class T>
   const T& of() const {
     static const T none{};

@@ -1,6 +1,6 @@
 #pragma once
-// The kinds of sources, a line each, in the order of flags, signatures and mixtures. Each is
-// defined in the file of its name.
+// List of the kinds of sources, one line each, in the order of flags, signatures and mixtures. The
+// file with a kind's name defines it.
 
 #include "infer/sources/source.h"
 

@@ -1,6 +1,5 @@
 #pragma once
-// Further models in a mixture: what each gives a word is its own softmax, after the same text as
-// far as its windows go.
+// Further models in a mixture. Each contributes its softmax, given the text within its own windows.
 
 #include <cstdint>
 #include <memory>
@@ -18,41 +17,41 @@ namespace infer {
 
 struct MemoryOptions;
 
-/// A model, in evaluation mode, and how it reads a text.
+/// A model in evaluation mode and its window options.
 struct BesideModel {
   model::Loaded loaded;
   WindowOptions windows;
 };
 
-/// See WithOptions.
+/// Resolved WithOptions.
 struct WithPlan {
   std::vector<WithShare> shares;
-  std::vector<std::shared_ptr<const BesideModel>> models;  ///< of each share, once they are open
+  std::vector<std::shared_ptr<const BesideModel>> models;  ///< one for each share, after opening
 
   bool any() const { return !shares.empty(); }
-  double sum() const;  ///< of the shares
-  /// The number of the one whose share a gate gives; -1: none.
+  double sum() const;  ///< sum of the weights
+  /// Returns the index of the model with a gate; -1: none.
   std::int64_t gated() const;
-  /// log p of the models together, by their shares: (R) of (models, R).
+  /// Returns log p of the weighted models together: (R) from (models, R).
   torch::Tensor mix(const torch::Tensor& log_prob) const;
 };
 
-/// The options as a model takes them: a window that is longer than its positions is cut to these,
-/// and State is only carried where it can be.
+/// Adapts the options to a model: limits the window to the model's positions, and carries State
+/// only if the model supports it.
 WindowOptions windows_for(const model::Loaded& loaded, WindowOptions options);
 
-/// Opens the models of `options` beside `loaded`, and sets how far layers look back in all of them:
-/// before windows are planned. Throws Error{bad_data} naming both fingerprints for one with another
-/// tokenizer, Error{usage} for one that reads a source where the other does not and for one whose
-/// windows leave out other tokens (--protocol llama.cpp), and as model::load(), plan_windows() and
-/// LayerReachOptions::apply() do.
+/// Opens the models of `options` beside `loaded` and sets the reach of layers in all of them; call
+/// it before windows are planned. Throws Error{bad_data} with both fingerprints for a different
+/// tokenizer. Throws Error{usage} if only one of two models reads a source, and for windows that
+/// score other tokens (--protocol llama.cpp). Also throws the errors of model::load(),
+/// plan_windows() and LayerReachOptions::apply().
 std::vector<std::shared_ptr<const BesideModel>> open_beside(
     const MemoryOptions& options, const model::Loaded& loaded, const LayerReachOptions& reach,
     const WindowOptions& windows, torch::Device device,
     std::optional<torch::Dtype> dtype = torch::kFloat32);
 
-/// Rows of log-probabilities (R, V) as those of a head of `words` words, in the form of `like`: a
-/// word that the model has not has probability 0.
+/// Converts log-probabilities (R, V) to a head of `words` words, with the type and device of
+/// `like`; words outside the model's vocabulary get probability 0.
 torch::Tensor with_rows(const torch::Tensor& log_probs, std::int64_t words,
                         const torch::Tensor& like);
 

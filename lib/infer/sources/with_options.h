@@ -1,5 +1,5 @@
 #pragma once
-// Which further models take part at test time, and with what share.
+// Options of further models at test time.
 
 #include <string>
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace infer {
 
-/// A model that is mixed in: its folder and what it gives of the mixture.
+/// A model of the mixture: its folder and weight.
 struct WithShare {
   std::string folder;
   double lambda = 0;
-  bool gated = false;  ///< a gate gives it: lambda is its constant
+  bool gated = false;  ///< a gate gives the weight; lambda is its constant
 };
 
 struct WithOptions {
@@ -20,15 +20,15 @@ struct WithOptions {
   void fields(core::FieldList& f);
 
   bool any() const { return !models.empty(); }
-  /// No share is given, and no gate.
+  /// Returns whether neither a weight nor a gate is given.
   bool open() const;
-  /// Those of auto, which is meant where nothing is said, those of a gate and the model itself
-  /// share what the others leave alike. Throws Error{usage} for a share that is not at least 0, for
-  /// shares that are not below 1 together, and for two gates.
+  /// Returns the weights. The main model, models with `auto` (the default) and models with a gate
+  /// divide the remaining weight equally. Throws Error{usage} for a negative weight, for weights
+  /// that sum to 1 or more, and for two gates.
   std::vector<WithShare> shares() const;
 };
 
-/// As WithOptions takes them, of folders and shares that are settled.
+/// Formats resolved folders and weights as WithOptions takes them.
 std::vector<std::string> with_texts(const std::vector<WithShare>& shares);
 
 }  // namespace infer

@@ -1,5 +1,5 @@
 #pragma once
-// What further models give the tokens of a text, each through windows of its own.
+// Scores of further models for the tokens of a text, each through its own windows.
 
 #include <cstdint>
 #include <memory>
@@ -11,20 +11,20 @@
 
 namespace infer {
 
-/// Goes over the data beside the one who asks: keeps what was scored and not asked for yet, no more
-/// than a few batches of windows. Not thread safe.
+/// Scores the data ahead of the caller and keeps scores until the caller reads them, at most a few
+/// batches of windows. Not thread safe.
 class WithScores {
  public:
   /// `data` must outlive it.
   WithScores(const WithPlan& plan, const shard::Dataset& data);
   ~WithScores();
 
-  /// log p of elements [first, first + n) of the data by each model: (models, n) float64 on the
-  /// CPU, NaN where its windows do not score one. Elements are asked for in their order; the first
-  /// of them may stand anywhere. Throws Error{bad_data} for a token outside a model's vocabulary.
+  /// Returns log p of elements [first, first + n) of the data by each model: (models, n) float64 on
+  /// the CPU; NaN for elements that the model's windows do not score. Calls must ask for elements
+  /// in order, beginning anywhere. Throws Error{bad_data} for a token outside a model's vocabulary.
   torch::Tensor at(std::uint64_t first, std::int64_t n);
-  /// Of the last at(): how sure the model with a gate was, (n, kConfidence), NaN in the same
-  /// places; undefined: there is none.
+  /// Returns the confidence of the gated model for the last at(), (n, kConfidence), NaN at elements
+  /// without scores; undefined without a gate.
   const torch::Tensor& confidence() const { return confidence_; }
 
  private:
