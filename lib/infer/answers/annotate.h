@@ -1,5 +1,6 @@
 #pragma once
-// A text with what a model and its memories say of each of its tokens: annotate's work.
+// Annotates each token of a text with the predictions of a model and its memories (program
+// annotate).
 
 #include <cstdint>
 #include <functional>
@@ -16,26 +17,27 @@ namespace infer {
 struct AnnotateOptions {
   EvaluationOptions evaluation;
   std::string tokenizer;
-  bool special = false;       ///< of a text: see text::parsing_special()
-  std::string from = "auto";  ///< what the FILEs are: shard, text, sample
-  std::string beside;         ///< a --per-token file of the same shards; empty: none
-  std::string title;          ///< empty: the first FILE's name
+  bool special = false;       ///< for a text: see text::parsing_special()
+  std::string from = "auto";  ///< format of the FILEs: shard, text, sample
+  std::string beside;         ///< a --per-token file of the same shards, for comparison; empty:
+                              ///< none
+  std::string title;          ///< empty: name of the first FILE
   std::int64_t cite_most = 3, likely = 5;
-  std::int64_t most = 20'000;  ///< tokens
+  std::int64_t most = 20'000;  ///< maximum number of tokens
   void fields(core::FieldList& f);
 };
 
-/// `files` as eval-ppl scores them, the first options.most tokens. Shards are one stream, or with
-/// windows.restart each document is one; a text is encoded by the model's tokenizer. A store or an
-/// index of n-grams that holds the shards' very text is searched without it. `given`: see
-/// Evaluation; `say` is told Evaluation::window_note(). Throws as Evaluation does, Error{usage} for
-/// a model that reads pairs, and Error{bad_data} for a model without a tokenizer and where `beside`
-/// is of other tokens.
+/// Scores the first options.most tokens of `files` as eval-ppl does. Shards are one stream; with
+/// windows.restart each document is a separate stream. The model's tokenizer encodes a text.
+/// Datastores and n-gram indices exclude entries of the scored shards. `given`: see Evaluation.
+/// `say` receives Evaluation::window_note(). Throws the errors of Evaluation; Error{usage} for a
+/// model that reads pairs; Error{bad_data} for a model without a tokenizer and if `beside` has
+/// other tokens.
 page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<std::string>& files,
                              const std::set<std::string>& given,
                              const std::function<void(const std::string&)>& say);
 
-/// Lines of `sample --cite --json` (page::add_sample), the first options.most tokens' worth.
+/// Annotates lines of `sample --cite --json` (page::add_sample), up to options.most tokens.
 page::AnnotatedText annotate_samples(const AnnotateOptions& options,
                                      const std::vector<std::string>& files);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a request is answered: a JSON line.
+// Answer to a score request: a JSON line.
 
 #include <cstdint>
 #include <optional>
@@ -14,36 +14,35 @@
 
 namespace infer {
 
-/// A text that was scored: a continuation, a choice, or a whole one.
+/// A scored text: a continuation, a choice, or a whole text.
 struct ScoredText {
-  std::int64_t bytes = 0;            ///< of what is scored
-  std::vector<std::int64_t> tokens;  ///< of the same
+  std::int64_t bytes = 0;            ///< of the scored tokens
+  std::vector<std::int64_t> tokens;  ///< scored tokens
   TokenScores scores;
 };
 
-/// Of a choice. Where synonyms stand for it, what they have together, and the text of the
-/// likeliest.
+/// A scored choice: the likeliest text if it has synonyms, and their total probability.
 struct ScoredChoice {
   ScoredText text;
   double log_prob = 0;
-  std::optional<double> domain_log_prob;  ///< behind the domain's context
+  std::optional<double> domain_log_prob;  ///< given the domain context
 };
 
 struct Answer {
-  std::optional<std::string> id;  ///< JSON, as it was given
-  std::string error;              ///< not empty: there is no answer
+  std::optional<std::string> id;  ///< JSON of the request's id
+  std::string error;              ///< not empty: the request failed
   task::ScoreRequest::Kind kind = task::ScoreRequest::Kind::text;
-  std::vector<ScoredChoice> choices;  ///< one, unless choices were asked for
+  std::vector<ScoredChoice> choices;  ///< one element, except for requests with choices
   std::optional<std::size_t> gold;
 
-  /// Of the choices, for the rules.
+  /// Returns the scores of the choices for the prediction rules.
   std::vector<task::ChoiceScore> choice_scores() const;
 };
 
-/// A line with its newline: {"id", "log_prob", "tokens", "bytes", "greedy"}, with `per_token`
-/// "per_token", with citations "citations", behind passages "retrieved"; of choices {"id",
-/// "choices", "prediction", "gold", "correct"}; or {"id", "error"}. What was not given, or not
-/// asked for, is left out.
+/// Formats an answer as a JSON line with its newline: {"id", "log_prob", "tokens", "bytes",
+/// "greedy"}, plus "per_token" with `per_token`, "citations" with citations, "retrieved" with
+/// retrieved passages. For choices: {"id", "choices", "prediction", "gold", "correct"}. For errors:
+/// {"id", "error"}. Absent members are omitted.
 std::string json_line(const Answer& answer, const text::Tokenizer& tokenizer, bool per_token);
 
 }  // namespace infer

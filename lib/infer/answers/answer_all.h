@@ -1,5 +1,5 @@
 #pragma once
-// All requests of a reader through an answerer, batch by batch, into an output: score's work.
+// Answers all requests of a reader batch by batch and writes the answers (program score).
 
 #include <cstdint>
 #include <functional>
@@ -14,28 +14,29 @@
 namespace infer {
 
 struct AnswerOptions {
-  std::string format = "auto";  ///< of the requests; see task::ScoreRequestReader
-  std::int64_t batch = 0;       ///< requests answered together; 0: 32 of files, 1 of a pipe
+  std::string format = "auto";  ///< format of the requests; see task::ScoreRequestReader
+  std::int64_t batch = 0;       ///< requests per batch; 0: 32 for files, 1 for a pipe
   bool per_token = false;
-  bool keep_going = false;  ///< one that is wrong is answered with its error
+  bool keep_going = false;  ///< answers an invalid request with its error and continues
   void fields(core::FieldList& f);
 };
 
-/// What answer_all() tells as it goes, beside what it writes.
+/// Callbacks of answer_all().
 struct AnswerWatch {
   std::function<void()> written = {};                  ///< after each batch
-  std::function<void(const std::string&)> wrong = {};  ///< with keep_going, why
+  std::function<void(const std::string&)> wrong = {};  ///< reason of an invalid request, with
+                                                       ///< keep_going
   std::function<void(std::uint64_t requests)> progress = {};
 };
 
 struct AllAnswered {
   AnswerTotals totals;
-  double seconds = 0;  ///< without waiting for requests
+  double seconds = 0;  ///< excludes the time spent waiting for requests
 };
 
-/// A line (json_line) of each request. Where one is wrong, and not with keep_going, those before it
-/// are written and Error{bad_data} is thrown; and as ScoreRequestReader::next() and
-/// Answerer::answer() do.
+/// Writes a line (json_line) for each request. An invalid request without keep_going throws
+/// Error{bad_data} after the lines of earlier requests are written. Also throws the errors of
+/// ScoreRequestReader::next() and Answerer::answer().
 AllAnswered answer_all(Answerer& answerer, task::ScoreRequestReader& requests,
                        const AnswerOptions& options, core::ByteSink& out, const AnswerWatch& watch);
 

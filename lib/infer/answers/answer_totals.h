@@ -1,5 +1,5 @@
 #pragma once
-// Figures of all answers together.
+// Aggregate statistics over all answers.
 
 #include <cstdint>
 #include <string>
@@ -19,13 +19,13 @@ class AnswerTotals {
   std::uint64_t requests() const { return requests_; }
   std::uint64_t errors() const { return errors_; }
 
-  /// {"requests", "errors", "loss", "perplexity", "bits_per_byte", "tokens", "bytes", "questions",
-  /// and where there are any, "greedy" and each rule, with "_low" and "_high" of the interval}:
-  /// the first are those of texts and continuations, greedy is the share of the continuations that
-  /// greedy decoding would have said, a rule's figure the share of the questions with a gold choice
-  /// that it answers rightly.
+  /// Returns {"requests", "errors", "loss", "perplexity", "bits_per_byte", "tokens", "bytes",
+  /// "questions", and, if applicable, "greedy" and each rule, with "_low" and "_high" of the
+  /// confidence interval}. Loss to bytes cover texts and continuations. "greedy" is the fraction of
+  /// continuations that greedy decoding would produce. A rule's value is the fraction of questions
+  /// with a gold choice that the rule answers correctly.
   core::OrderedJson figures() const;
-  /// The same in a line.
+  /// Returns the statistics as one line of text.
   std::string summary() const;
 
  private:
@@ -34,7 +34,7 @@ class AnswerTotals {
   std::uint64_t requests_ = 0, errors_ = 0, questions_ = 0;
   Totals totals_;
   std::vector<bool> greedy_;                                      // of each continuation
-  std::vector<std::pair<std::string, std::vector<bool>>> right_;  // by each rule
+  std::vector<std::pair<std::string, std::vector<bool>>> right_;  // by rule
 };
 
 }  // namespace infer

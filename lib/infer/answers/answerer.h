@@ -1,6 +1,5 @@
 #pragma once
-// Requests in, answers out: a model with its memories, set up to score texts, continuations and
-// choices. score's work.
+// Scores texts, continuations and choices with a model and its memories (program score).
 
 #include <cstdint>
 #include <map>
@@ -29,15 +28,17 @@ namespace infer {
 
 struct AnswererOptions {
   std::string model, adapter, tokenizer;
-  std::string boundary = "count";  ///< of a context and a continuation; prefix: see Boundary
-  std::string domain_context;      ///< choices are scored behind it too; empty: they are not
-  std::string verbalizers;         ///< a file, {choice: [text, ...]}: what stands for a choice
-  bool special = false;            ///< texts of special tokens are these tokens
-  bool chat = false;               ///< contexts may be conversations, by the model's chat template
+  std::string boundary = "count";  ///< between context and continuation: count or prefix; see
+                                   ///< Boundary
+  std::string domain_context;      ///< second context for scoring choices; empty: none
+  std::string verbalizers;         ///< file {choice: [text, ...]} with the synonyms of choices
+  bool special = false;            ///< parses the texts of special tokens
+  bool chat = false;               ///< contexts may be conversations, formatted by the model's chat
+                                   ///< template
   std::string system;              ///< message before each conversation
   bool cite = false;
   std::int64_t cite_most = 3;
-  std::int64_t likely = 0;  ///< words of each of score_tokens()' details; no flag
+  std::int64_t likely = 0;  ///< number of words in the details of score_tokens(); no flag
   WindowOptions windows;
   LayerReachOptions reach;
   RetrieveOptions retrieve;
@@ -46,41 +47,44 @@ struct AnswererOptions {
   void fields(core::FieldList& f);
 };
 
-/// Not thread safe.
+/// Answers requests. Not thread safe.
 class Answerer {
  public:
-  /// Loads the model and opens the stores. Throws Error{usage} for a model that reads pairs and for
-  /// options that contradict themselves, Error{bad_data} for a model without a tokenizer, and as
-  /// model::load(), plan_windows() and plan_memory() do.
+  /// Loads the model and opens the datastores. Throws Error{usage} for a model that reads pairs and
+  /// for contradictory options; Error{bad_data} for a model without a tokenizer; and the errors of
+  /// model::load(), plan_windows() and plan_memory().
   explicit Answerer(const AnswererOptions& options);
-  /// With a model that is there already.
+  /// Uses a loaded model.
   Answerer(const AnswererOptions& options, model::Loaded loaded);
 
-  /// In their order. What is wrong with a request stands in its answer. The figures do not depend
-  /// on what is answered together, but for how sums are rounded.
+  /// Answers requests in their order. The answer of an invalid request contains its error. Scores
+  /// do not depend on the other requests, except for the rounding of sums.
   std::vector<Answer> answer(std::span<const task::ScoreRequest> requests);
-  /// Of each text the scores of its tokens behind the first, as those of a request's text, with
-  /// details where options.likely asks for words. Nothing is put in front of a text.
+  /// Scores all tokens of each text but the first, as for a text request, with details if
+  /// options.likely > 0. No BOS token is prepended.
   std::vector<TokenScores> score_tokens(const std::vector<std::vector<std::int64_t>>& texts);
-  /// Memories from here on; see Generator::remember_by().
+  /// Replaces the memory options; see Generator::remember_by().
   void remember_by(const MemoryOptions& memory);
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
-  /// Lines about the window: it is longer than the model's positions; contexts so far were cut.
+  /// Return notes about the window: window_note() if it exceeds the model's positions, cut_note()
+  /// if contexts were truncated.
   std::string window_note() const { return long_window_note(windows_, loaded_.folder); }
   std::string cut_note() const;
-  /// A request so far had the text of a special token as ordinary text; else empty.
+  /// Returns a note if a request contained the text of a special token as ordinary text; else
+  /// empty.
   const std::string& special_note() const { return special_note_; }
-  /// All that changes a figure; see infer::signature(). `requests`: a digest of them.
+  /// Returns a digest of all settings that affect scores; see infer::signature(). `requests`:
+  /// digest of the requests.
   std::string signature(const core::Digest& requests) const;
 
  private:
-  // A text that is to be scored, and where its scores come from; none: there is nothing to score.
+  // A text to score and the location of its scores; nullopt: no tokens to score.
   struct Asked {
     std::int64_t bytes = 0;
     std::optional<std::pair<std::size_t, std::size_t>> passage = {};  // and continuation
   };
   struct AskedChoice {
-    std::vector<Asked> texts, domain;  // of a choice's synonyms
+    std::vector<Asked> texts, domain;  // synonyms of a choice
   };
   struct Batch;
 
@@ -97,19 +101,19 @@ class Answerer {
   torch::Device device_;
   model::Loaded loaded_;
   text::TokenizerPtr tokenizer_;
-  text::TokenizerPtr parsing_special_;  // once it is asked for
+  text::TokenizerPtr parsing_special_;  // created on first use
   std::unique_ptr<text::Encoder> encoder_, special_encoder_;
   std::optional<text::SpecialText> special_text_;
   std::string special_note_;
   std::optional<text::Chat> chat_;
-  std::vector<std::int64_t> begin_;   // what stands before every text and context
-  std::vector<std::int64_t> empty_;   // what stands in the place of an empty context
-  WindowPlan own_windows_, windows_;  // the second with passages before its windows
+  std::vector<std::int64_t> begin_;   // tokens before every text and context
+  std::vector<std::int64_t> empty_;   // tokens that replace an empty context
+  WindowPlan own_windows_, windows_;  // windows_ includes passages before the windows
   std::vector<std::shared_ptr<const BesideModel>> beside_;
   std::shared_ptr<const Stores> opened_;
   MemoryPlan memory_;
   std::map<std::string, std::vector<std::string>> verbalizers_;
-  // Contexts are long, and its products of many rows are the faster ones.
+  // Runs long contexts: the engine with the faster products of many rows.
   std::optional<ModuleEngine> engine_;
   std::optional<Citer> citer_;
   std::optional<PassageScorer> scorer_;

@@ -1,5 +1,5 @@
 #pragma once
-// Where a continuation begins, in tokens.
+// Splits a joint encoding into context and continuation tokens.
 
 #include <cstdint>
 #include <string>
@@ -11,24 +11,25 @@ namespace infer {
 
 struct JointTokens {
   std::vector<std::int64_t> context, continuation;
-  std::int64_t bytes = 0;  ///< of the continuation, with what was the context's
+  std::int64_t bytes = 0;  ///< of the continuation, including context bytes moved to it
 };
 
-/// Where continuations of a context begin: behind as many tokens as the context has alone (as
-/// lm-evaluation-harness does it), or behind the tokens that the context alone and the whole texts
-/// of all its continuations have in common.
+/// Position of the boundary between context and continuations. count: after as many tokens as the
+/// context has when encoded alone (as in lm-evaluation-harness). prefix: after the tokens common to
+/// the context alone and to the whole texts of all continuations.
 enum class Boundary { count, prefix };
 
-/// White space that ends the context goes to the continuations. Each is encoded with the context as
-/// one text; what that has behind the boundary is the continuation's, which may be nothing. With
-/// Boundary::prefix tokens of the context's end that are not in common are the continuations', and
-/// so are their bytes.
+/// Encodes each continuation jointly with the context; tokens after the boundary belong to the
+/// continuation, which may be empty. White space at the end of the context moves to the
+/// continuations. With Boundary::prefix, context tokens after the common prefix and their bytes
+/// also move to the continuations.
 std::vector<JointTokens> encode_jointly(const text::Tokenizer& tokenizer, text::Encoder& encoder,
                                         const std::string& context,
                                         const std::vector<std::string>& continuations,
                                         Boundary boundary);
 
-/// Bytes of white space at the end of a text (UTF-8; of Unicode what Python's str.isspace() says).
+/// Returns the bytes of white space at the end of a UTF-8 text, as defined by Python's
+/// str.isspace().
 std::size_t trailing_space(const std::string& text);
 
 }  // namespace infer

@@ -1,5 +1,5 @@
 #pragma once
-// What is scored, as tokens, and what comes of it.
+// Token sequences to score, and their scores.
 
 #include <cstdint>
 #include <string>
@@ -12,44 +12,46 @@
 
 namespace infer {
 
-/// A context with what may follow it. A text is one too: its first token, or what stands before it,
-/// with the rest.
+/// A context with alternative continuations. A text is represented with its first token, or the BOS
+/// token, as context and the other tokens as continuation.
 struct Passage {
   std::vector<std::int64_t> context;                     ///< not empty
-  std::vector<std::vector<std::int64_t>> continuations;  ///< none of them empty, but of a text
-  /// A text: scored by windows that slide over it. Else what stands in front of the context is left
-  /// out where it does not fit into the window together with the longest continuation.
+  std::vector<std::vector<std::int64_t>> continuations;  ///< not empty, except for a text
+  /// A text is scored by sliding windows. Otherwise the beginning of the context is cut if the
+  /// context and the longest continuation exceed the window.
   bool text = false;
 };
 
-/// What else is known of a token.
+/// Additional information about a token.
 struct TokenDetails {
-  std::int64_t rank = 0;                                ///< words that are more probable
-  std::vector<std::pair<std::int64_t, double>> likely;  ///< the most probable words, and how much
-  std::vector<double> shares;                           ///< of its probability, by source_names()
+  std::int64_t rank = 0;                                ///< number of words with higher probability
+  std::vector<std::pair<std::int64_t, double>> likely;  ///< most probable words, with
+                                                        ///< log-probabilities
+  std::vector<double> shares;                           ///< contributions to its probability, by
+                                                        ///< source_names()
 };
 
-/// What is told beside scores.
+/// Requested outputs beside scores.
 struct TokenWants {
   const Citer* citer = nullptr;  ///< null: no citations
   bool details = false;
-  std::int64_t likely = 0;       ///< words of TokenDetails
-  bool hidden = false;           ///< f, and no scores
-  shard::Fingerprints own = {};  ///< of the text, whose entries of stores are left out
+  std::int64_t likely = 0;       ///< number of words in TokenDetails
+  bool hidden = false;           ///< returns f instead of scores
+  shard::Fingerprints own = {};  ///< fingerprints of the text, whose datastore entries are excluded
 };
 
-/// Of each scored token, in order.
+/// Scores of the tokens, in order.
 struct TokenScores {
   std::vector<double> log_prob;       ///< nats
-  std::vector<bool> best;             ///< no word was more probable
-  std::vector<CitedToken> cited;      ///< where asked for
-  std::vector<TokenDetails> details;  ///< the same
-  std::vector<torch::Tensor> hidden;  ///< of a scorer that gives f alone: (n, d), in pieces
-  /// Passages that stood before them: {token, passages} for each search.
+  std::vector<bool> best;             ///< no word had a higher probability
+  std::vector<CitedToken> cited;      ///< if requested
+  std::vector<TokenDetails> details;  ///< if requested
+  std::vector<torch::Tensor> hidden;  ///< f in pieces (n, d), if requested instead of scores
+  /// Passages retrieved for the tokens: {token, passages} for each search.
   core::OrderedJson retrieved = core::OrderedJson::array();
 
   double sum() const;
-  /// Every token is the best one.
+  /// Returns whether every token was the most probable.
   bool greedy() const;
 };
 

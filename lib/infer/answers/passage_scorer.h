@@ -1,6 +1,5 @@
 #pragma once
-// Passages through a model and its memories: contexts that several continuations share go through
-// it once.
+// Scores passages with a model and its memories; encodes a context once for all its continuations.
 
 #include <cstdint>
 #include <map>
@@ -20,23 +19,23 @@
 
 namespace infer {
 
-/// Contexts of which the beginning was left out: with the longest of their continuations they were
-/// longer than the window.
+/// Numbers of contexts whose beginning was cut because the context and its longest continuation
+/// exceeded the window.
 struct CutContexts {
-  std::uint64_t contexts = 0, cut = 0;     ///< all, and those that were cut
-  std::uint64_t tokens = 0, left_out = 0;  ///< of those that were cut
+  std::uint64_t contexts = 0, cut = 0;     ///< all contexts, and cut ones
+  std::uint64_t tokens = 0, left_out = 0;  ///< of the cut contexts: all tokens, and tokens cut
 };
 
-/// Each passage has memories of its own. A text gives what infer::score() gives for its tokens as a
-/// data set. A continuation is scored in the last window of its context and itself: local memory is
-/// what stands in it, long and the cache reach what stands before it, as windows of that were
-/// encoded one after the other. Where passages of an index stand in front (windows.retrieve), they
-/// are looked for at the end of the context and every so many tokens of a continuation, which is
-/// read by itself. Not thread safe.
+/// Scores passages; each has separate memories. A text gets the scores that infer::score() gives
+/// for its tokens as a data set. A continuation is scored in the last window of its context and
+/// itself: local memory covers that window; long memory and the cache cover earlier tokens, encoded
+/// in successive windows. With retrieved passages (windows.retrieve), the scorer searches at the
+/// end of the context and at regular intervals of a continuation, and encodes each continuation
+/// separately. Not thread safe.
 class PassageScorer {
  public:
-  /// `words` and `wants`: see WindowScores. All must outlive this. Of `windows` not what they begin
-  /// with.
+  /// `words` and `wants`: see WindowScores. All references must outlive the scorer. The BOS token
+  /// of `windows` is ignored.
   PassageScorer(nn::Model& model, Engine& engine, const WindowPlan& windows,
                 const MemoryPlan& memory, std::int64_t words, TokenWants wants = {});
   ~PassageScorer();
@@ -51,23 +50,24 @@ class PassageScorer {
 
  private:
   using Tokens = std::vector<std::int64_t>;
-  // A tree and what is scored of it.
+  // A tree and the tokens of it to score.
   struct Work {
     TokenTree tree;
-    std::int64_t position = 0;                 // of the stem's first token
+    std::int64_t position = 0;                 // of the first token of the stem
     std::int64_t number = 0;                   // of the window
     Window past = {};                          // see WindowToScore
     std::vector<const Tokens*> continuations;  // of the branches
-    std::vector<TokenScores*> to;              // of each branch; of a text's window, one
+    std::vector<TokenScores*> to;              // of each branch; for a window of a text, one
+                                               // element
     // A text's window has no branches.
     Tokens targets = {};
     std::int64_t first_scored = 0;
     bool fresh = true;
     std::optional<std::int64_t> first_new = {};  // see Window
-    std::int64_t prefix = 0;                     // tokens of the stem that are of no text
-    Tokens before = {};                          // see Window; of branches the whole context
+    std::int64_t prefix = 0;                     // tokens of the stem that belong to no text
+    Tokens before = {};                          // see Window; for branches, the whole context
   };
-  // A context that is cut so far, or none of it is.
+  // Index of a stem by how much of its context is cut, and by the context.
   using Stems = std::map<std::pair<std::int64_t, Tokens>, std::size_t>;
 
   void score_text(const Passage& passage, TokenScores& to);
@@ -81,20 +81,20 @@ class PassageScorer {
   std::vector<WindowToScore> windows_of(const Work& work, const EncodedTree& encoded) const;
   Tokens inputs(const Tokens& tokens, std::int64_t begin, std::int64_t end) const;
 
-  // A model that reads the same passages beside this one.
+  // Another model that scores the passages beside the main model.
   struct Beside;
   void score_beside(std::span<const Passage> passages,
                     std::vector<std::vector<TokenScores>>& scores);
 
   WindowPlan plan_;
-  std::int64_t reach_;  // tokens that memories go back
+  std::int64_t reach_;  // distance in tokens that memories look back
   TreeEncoder encoder_;
   WindowScores scores_;
   std::optional<Retriever> retriever_;
-  bool whole_windows_;  // memories see the context
+  bool whole_windows_;  // memories include the context
   CutContexts cut_;
   std::vector<TokenTree> trees_;
-  std::vector<Work> works_;  // of these, whose own trees are empty
+  std::vector<Work> works_;  // for trees_; their own trees are empty
   std::vector<std::unique_ptr<Beside>> beside_;
   std::map<const TokenScores*, std::vector<torch::Tensor>> beside_f_;  // see WindowToScore
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Tokens that several texts begin with, encoded once for all of them.
+// Encodes a common prefix once for several texts.
 
 #include <cstdint>
 #include <span>
@@ -11,8 +11,8 @@
 
 namespace infer {
 
-/// A stem, not empty, and branches of it, each of which goes on from a copy of what is carried
-/// after the stem; a branch may be empty.
+/// A non-empty stem and its branches. Each branch continues from a copy of the state after the
+/// stem; a branch may be empty.
 struct TokenTree {
   std::vector<std::int64_t> stem;
   std::vector<std::vector<std::int64_t>> branches;
@@ -20,28 +20,30 @@ struct TokenTree {
   std::int64_t longest_branch() const;
 };
 
-/// f and g of its tokens: (T, d) each.
+/// f and g of a tree's tokens: (T, d) each.
 struct EncodedTree {
   nn::Hidden stem;
   std::vector<nn::Hidden> branches;
 };
 
-/// Not thread safe.
+/// Encodes trees. Not thread safe.
 class TreeEncoder {
  public:
-  /// Where windows are carried, stems are as long as they like, and go through the model in blocks
-  /// of a stride; else a stem is a window with its longest branch. Layers that keep memories and
-  /// whose State is not carried have a State that holds too little of a stem: each branch is read
-  /// together with it. Engine and model must outlive this.
+  /// If the window carries State, a stem may have any length and is encoded in blocks of one
+  /// stride; otherwise a stem and its longest branch form a window. If layers keep memories and
+  /// State is not carried, the State does not contain the whole stem, so each branch is encoded
+  /// together with the stem. Engine and model must outlive the encoder.
   TreeEncoder(Engine& engine, const nn::Model& model, const WindowPlan& plan);
 
-  /// Whether one more goes through the model with those that are there: so that about
-  /// plan.batch_tokens do together, and where State forgets, which all rows do at once, none.
+  /// Returns whether `one_more` fits into one call with `trees`: together they have about
+  /// plan.batch_tokens at most. If State forgets, which affects all rows at once, no other tree
+  /// fits.
   bool fits(std::span<const TokenTree> trees, const TokenTree& one_more) const;
-  /// What each gives depends on no other, but for how sums are rounded. With `keep` what is carried
-  /// after the stem, of one tree, stays for the next call, whose one stem may be the same.
+  /// Encodes trees; results are independent of each other, except for the rounding of sums. With
+  /// `keep`, the state after the stem of a single tree remains for the next call, which may reuse
+  /// it for an equal stem.
   std::vector<EncodedTree> encode(std::span<const TokenTree> trees, bool keep = false);
-  /// One text, a block after the other: f and g of this one.
+  /// Encodes the next block of one text and returns its f and g.
   nn::Hidden go_on(const std::vector<std::int64_t>& block, bool fresh);
 
  private:
@@ -54,8 +56,8 @@ class TreeEncoder {
   WindowPlan plan_;
   bool forgets_, again_;
   bool fed_ = false;
-  std::vector<std::int64_t> kept_;  // the stem that the engine's one row has read; empty: none
-  nn::Hidden kept_hidden_;          // of it
+  std::vector<std::int64_t> kept_;  // stem in the engine's single row; empty: none
+  nn::Hidden kept_hidden_;          // of kept_
 };
 
 }  // namespace infer

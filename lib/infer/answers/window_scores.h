@@ -1,6 +1,5 @@
 #pragma once
-// Log-probabilities of the tokens of windows, with all that is remembered, and whether each was the
-// best.
+// Scores the tokens of windows with all memories, and tells whether each was the most probable.
 
 #include <cstdint>
 #include <memory>
@@ -14,26 +13,27 @@
 
 namespace infer {
 
-/// A window, whose tokens from `first_scored` on are scored.
+/// A window whose tokens from `first_scored` on are scored.
 struct WindowToScore {
   Window window;
-  bool fresh = true;     ///< what was remembered before is forgotten
-  Window past = {};      ///< f is not defined: none; else what is remembered first
-  TokenScores* to = {};  ///< scores are put behind those it has
-  /// Of each model that reads beside f (n, d) of all tokens of `to`.
+  bool fresh = true;     ///< clears the memories before the window
+  Window past = {};      ///< tokens to store in the memories first; f undefined: none
+  TokenScores* to = {};  ///< destination, to which scores are appended
+  /// f (n, d) of all tokens of `to`, for each further model.
   const std::vector<torch::Tensor>* beside = {};
 };
 
-/// Not thread safe.
+/// Scores windows. Not thread safe.
 class WindowScores {
  public:
-  /// `words`: the head may have more, which are no text. All must outlive this.
+  /// `words`: number of vocabulary words; the head's further rows are padding. All references must
+  /// outlive the object.
   WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
                const MemoryPlan& memory, std::int64_t words, TokenWants wants);
 
-  /// Windows of one stream in their order. Throws Error{bad_data} for what is no number.
+  /// Scores windows of one stream in order. Throws Error{bad_data} if a score is NaN.
   void score(const std::vector<WindowToScore>& windows);
-  /// Whether what stands before a window matters.
+  /// Returns whether tokens before a window affect its scores.
   bool remembers() const { return memory_.remembers(); }
 
  private:
