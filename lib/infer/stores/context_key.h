@@ -1,5 +1,5 @@
 #pragma once
-// The key that a store built of a text has for a context.
+// Computes the key of a context as a datastore built from a text would contain it.
 
 #include <cstdint>
 #include <string>
@@ -13,13 +13,13 @@
 
 namespace infer {
 
-/// Windows as they were when a store's first rows were made. Throws Error{usage} for a store of
-/// pairs, Error{bad_data} for windows that the model cannot have.
+/// Returns the windows used for a store's first rows. Throws Error{usage} for a store of pairs,
+/// Error{bad_data} for windows that the model does not support.
 WindowPlan windows_of(const store::Datastore& store, const model::Loaded& loaded);
 
-/// The model's key (1, d_key), float32, CPU, behind these tokens: of the last window that they end,
-/// as a text's first rows have it; carried State goes through all of them. Throws Error{usage} for
-/// none, Error{bad_data} for a token outside the vocabulary.
+/// Returns the model's key (1, d_key), float32, CPU, after `tokens`. The key comes from the last
+/// window that ends with these tokens, as for a text's first rows; carried State covers all tokens.
+/// Throws Error{usage} for no tokens, Error{bad_data} for a token outside the vocabulary.
 torch::Tensor context_key(nn::Model& model, const WindowPlan& windows,
                           const std::vector<std::uint32_t>& tokens, torch::Device device);
 

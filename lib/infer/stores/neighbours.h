@@ -1,5 +1,5 @@
 #pragma once
-// What datastores gave for some queries, and the mass it has.
+// Neighbours retrieved from datastores for queries, and their probability mass.
 
 #include <cstdint>
 #include <span>
@@ -8,47 +8,49 @@
 
 namespace infer {
 
-/// What was found for R queries: (R, k) each, on the CPU, the best first. Where there are fewer:
-/// score -infinity, label, row and store -1.
+/// Neighbours of R queries: (R, k) each, on the CPU, best first. Missing neighbours have score
+/// -infinity and label, row and store -1.
 struct Neighbours {
-  torch::Tensor scores;  ///< float32: q.k or -|q - k|^2, over no temperature
+  torch::Tensor scores;  ///< float32: q.k or -|q - k|^2, without temperature
   torch::Tensor labels;  ///< int64
-  torch::Tensor rows;    ///< int64, of their store
-  torch::Tensor stores;  ///< int64: which store
-  /// float32: log of how many entries each stands for, which is added to its score over a
-  /// temperature; undefined: all stand for themselves.
+  torch::Tensor rows;    ///< int64, in their store
+  torch::Tensor stores;  ///< int64: index of the store
+  /// float32: log of the number of positions an entry represents, added to its score after division
+  /// by the temperature; undefined: one each.
   torch::Tensor log_weights = {};
 
   std::int64_t size() const { return scores.defined() ? scores.size(0) : 0; }
-  /// Scores over a divisor, with the weights.
+  /// Returns the scores divided by `divisor`, plus the log-weights.
   torch::Tensor logits(double divisor) const;
   Neighbours slice(std::int64_t begin, std::int64_t end) const;
-  /// Its rows of an index (n) int64.
+  /// Selects rows by an index (n) int64.
   Neighbours select(const torch::Tensor& rows) const;
-  /// (R) int64: where the first entry with the label targets[i] stands, from 0; k if nowhere.
+  /// Returns (R) int64: the 0-based rank of the first neighbour labelled targets[i]; k if none.
   torch::Tensor rank_of(const torch::Tensor& targets) const;
 };
 
-/// (rows, k) of nothing found; and some rows of it, an index (R) int64, filled.
+/// no_neighbours() returns (rows, k) empty results; put_neighbours() writes `from` to the rows (R)
+/// int64 of `to`.
 Neighbours no_neighbours(std::int64_t rows, std::int64_t k);
 void put_neighbours(Neighbours& to, const torch::Tensor& rows, const Neighbours& from);
 
-/// Log-masses of R targets at several divisors of the scores, float64: (divisors, R) of all entries
-/// found and of those whose label is the target; kUnseen where there is none.
+/// Log-masses of R targets at several divisors of the scores, float64, (divisors, R): of all
+/// neighbours, and of those labelled with the target; kUnseen if none.
 struct StoreMasses {
   torch::Tensor all, positive;
 };
 StoreMasses store_masses(const Neighbours& found, const torch::Tensor& targets,
                          std::span<const double> divisors);
-/// Log-mass of every word, (R, vocabulary) float32, kUnseen where no entry found has the label.
+/// Returns the log-mass of every word, (R, vocabulary) float32, kUnseen if no neighbour has the
+/// label.
 torch::Tensor store_word_masses(const Neighbours& found, double divisor, std::int64_t vocabulary);
 
-/// An entry of several stores.
+/// An entry of one of several stores.
 struct StoreRow {
   std::int64_t store, row;
 };
 
-/// What one entry of a store gave of p(token): a share of it.
+/// Contribution of a store's entry to p(token), as a fraction.
 struct StoreShare {
   std::int64_t store, row;
   double share;

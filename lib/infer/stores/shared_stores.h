@@ -1,5 +1,5 @@
 #pragma once
-// Datastores of several ranks, searched as one: each rank opens its own and searches them for all.
+// Datastores distributed over ranks: each rank opens some stores and searches them for all ranks.
 
 #include <cstdint>
 #include <memory>
@@ -13,8 +13,9 @@
 
 namespace infer {
 
-/// What a search finds is what one process with all the stores finds, those of rank 0 first. All
-/// ranks search together, and nothing else meanwhile: one that has no more queries calls finish().
+/// Returns the results that one process with all stores would find, stores of rank 0 first.
+/// Searches are collective: all ranks search together and make no other collective calls meanwhile.
+/// A rank without further queries calls finish().
 class SharedStores : public Stores {
  public:
   void finish() const override;
@@ -23,7 +24,7 @@ class SharedStores : public Stores {
   friend std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folders,
                                                     const model::Loaded& loaded,
                                                     std::shared_ptr<ranks::Group> group);
-  /// Stores in the order of ranks; of each rank how many.
+  /// `stores` are in the order of ranks; `counts` has the number of stores of each rank.
   SharedStores(std::vector<std::unique_ptr<const store::Store>> stores,
                std::vector<std::int64_t> counts, const model::Loaded& loaded,
                std::shared_ptr<ranks::Group> group);
@@ -40,12 +41,12 @@ class SharedStores : public Stores {
 
   std::shared_ptr<ranks::Group> group_;
   std::vector<std::int64_t> counts_;
-  std::int64_t first_ = 0;  // of the stores, this rank's
-  mutable std::mutex one_;  // search of this rank at a time
+  std::int64_t first_ = 0;  // index of this rank's first store
+  mutable std::mutex one_;  // one search of this rank at a time
 };
 
-/// Opens this rank's folders; of others' stores it learns what they hold. All ranks call it. Throws
-/// Error{usage} where it has none, as Stores does, and Error{rank_lost}.
+/// Opens this rank's folders and exchanges the facts of the stores with other ranks. Collective.
+/// Throws Error{usage} if no rank has stores, the errors of Stores, and Error{rank_lost}.
 std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folders,
                                            const model::Loaded& loaded,
                                            std::shared_ptr<ranks::Group> group);

@@ -1,5 +1,5 @@
 #pragma once
-// What a store has for a context: its nearest entries, and what stood there.
+// Finds the nearest entries of a datastore for a context (store search).
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@ namespace infer {
 
 struct StoreSearchOptions {
   std::string store;
-  std::vector<std::string> contexts;  ///< none: the lines of stdin
+  std::vector<std::string> contexts;  ///< empty: the lines of stdin
   std::string model, adapter, tokenizer;
   bool ids = false, rescore = false;
   std::int64_t k = 10, nprobe = 32, around = 16;
@@ -25,24 +25,24 @@ struct StoreSearchOptions {
   void fields(core::FieldList& f);
 };
 
-/// A context and the entries that are nearest to it.
+/// A context and its nearest entries.
 struct NearEntries {
   core::OrderedJson report;  ///< {"context", "tokens"}
   /// {"score", "token", "value", "document", "row", "before"}.
   std::vector<core::OrderedJson> parts;
 };
 
-/// Not thread safe.
+/// Searches a datastore. Not thread safe.
 class StoreSearch {
  public:
-  /// Loads the model to `device` and opens the store, whose keys are looked at there if it has no
-  /// index. Throws Error{bad_data} for a store of another model or tokenizer, and as model::load(),
-  /// store::Datastore and windows_of().
+  /// Loads the model to `device` and opens the store; a store without an index is searched on the
+  /// device. Throws Error{bad_data} for a store of another model or tokenizer, and the errors of
+  /// model::load(), store::Datastore and windows_of().
   StoreSearch(const StoreSearchOptions& options, torch::Device device);
-  /// Texts and tokens are ids where the model has no tokenizer. Throws as TextOrIds and
-  /// context_key().
+  /// Finds the nearest entries of a context. If the model has no tokenizer, texts and tokens are
+  /// ids. Throws the errors of TextOrIds and context_key().
   NearEntries find(const std::string& context);
-  /// The same for each context of the options, as they come.
+  /// Searches for each context of the options, in order.
   void find_all(const std::function<void(const NearEntries&)>& found);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Several datastores, searched as one.
+// Several datastores searched together.
 
 #include <cstdint>
 #include <memory>
@@ -15,58 +15,58 @@
 
 namespace infer {
 
-/// Thread safe.
+/// A set of datastores. Thread safe.
 class Stores {
  public:
-  /// Of this model's keys of this width. Fingerprints (hex) that are empty are not compared;
-  /// `name` is the model's, for messages. Throws Error{bad_data} naming both fingerprints for a
-  /// store of another model or tokenizer, Error{usage} for stores of different metrics, for l2 keys
-  /// of different widths and for two that hold the same text, or parts of it that overlap, whose
-  /// entries would count twice; and as store::Datastore does.
+  /// Opens stores of a model with keys of `width`. Empty fingerprints (hex) are not compared;
+  /// `name` is the model's, for messages. Throws Error{bad_data} with both fingerprints for a store
+  /// of another model or tokenizer; Error{usage} for stores of different metrics, l2 keys of
+  /// different widths, and stores that contain overlapping texts, whose entries would count twice;
+  /// and the errors of store::Datastore.
   Stores(const std::vector<std::string>& folders, const std::string& model,
          const std::string& tokenizer, const std::string& name, std::int64_t width,
          std::int64_t vocabulary);
-  /// The same of stores that are opened.
+  /// Takes opened stores, with the checks above.
   Stores(std::vector<std::unique_ptr<const store::Store>> stores, const std::string& model,
          const std::string& tokenizer, const std::string& name, std::int64_t width,
          std::int64_t vocabulary);
-  /// The same, for a model that is loaded.
+  /// Takes opened stores and the facts of a loaded model.
   Stores(std::vector<std::unique_ptr<const store::Store>> stores, const model::Loaded& loaded);
   virtual ~Stores() = default;
   Stores(const Stores&) = delete;
   Stores& operator=(const Stores&) = delete;
 
-  /// queries (R, width) of any float dtype and device. Without the entries of the texts
-  /// and shards with the fingerprints `own`, which take no places: a text that is scored sees
-  /// other texts only (local and long are its own).
+  /// Searches for queries (R, width) of any float dtype and device. Entries of texts and shards
+  /// with the fingerprints `own` are excluded and take no places among the k, so that a scored text
+  /// does not retrieve from itself.
   Neighbours search(const torch::Tensor& queries, std::int64_t k, std::int64_t nprobe, bool rescore,
                     const shard::Fingerprints& own = {}) const;
 
-  /// Of the entries rows[i] the best k for query i of queries (R, width), by exact scores: (R, k),
-  /// as search() has it.
+  /// Returns the best k of the entries rows[i] for query i of queries (R, width), by exact scores:
+  /// (R, k), in the format of search().
   Neighbours at(const torch::Tensor& queries, std::span<const std::span<const StoreRow>> rows,
                 std::int64_t k) const;
 
-  /// Throws Error{usage} for the first whose rows cannot be followed.
+  /// Throws Error{usage} that names the first store without support for pointers.
   void expect_followable() const;
   std::size_t size() const { return stores_.size(); }
   const store::Store& operator[](std::size_t i) const { return *stores_[i]; }
   std::int64_t width() const { return width_; }
-  /// The beginnings of the stores' fingerprints, with + between them.
+  /// Returns the prefixes of the stores' fingerprints, joined by "+".
   std::string signature() const;
-  /// Whether a store has entries of one of these texts or shards.
+  /// Returns whether a store has entries of one of these texts or shards.
   bool hold(const shard::Fingerprints& texts) const;
-  /// Names of the stores of which search() may not leave out all entries of `own`, because they
+  /// Returns the names of the stores for which search() may keep entries of `own`, because they
   /// were merged with entries of other texts.
   std::vector<std::string> that_merged(const shard::Fingerprints& own) const;
-  /// There are no more queries.
+  /// Announces that this process makes no more searches.
   virtual void finish() const {}
 
  private:
-  /// What each store finds.
+  /// Searches every store.
   virtual std::vector<store::Hits> search_all(std::span<const float> queries,
                                               const store::SearchOptions& options) const;
-  /// What one of them finds.
+  /// Searches one store.
   virtual store::Hits search_one(std::size_t store, std::span<const float> queries,
                                  const store::SearchOptions& options) const;
   void hide(std::size_t store, const shard::Fingerprints& own, std::span<const float> queries,
@@ -76,12 +76,12 @@ class Stores {
   std::int64_t width_, vocabulary_;
 };
 
-/// Opens each folder. Of an exact store the keys are looked at on the device of `like`, a model's
-/// weight.
+/// Opens each folder. A store without an index is searched on the device of `like`, a weight of the
+/// model.
 std::vector<std::unique_ptr<const store::Store>> open_each(const std::vector<std::string>& folders,
                                                            const torch::Tensor& like);
 
-/// Opens the folders for the model; null if there are none. Throws as Stores does.
+/// Opens the folders for the model; returns null if there are none. Throws the errors of Stores.
 std::shared_ptr<const Stores> open_stores(const std::vector<std::string>& folders,
                                           const model::Loaded& loaded);
 
