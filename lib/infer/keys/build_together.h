@@ -1,5 +1,5 @@
 #pragma once
-// One datastore by several processes, each of which stores a part of the text.
+// Builds one datastore with several processes, each of which stores a part of the text.
 
 #include <cstdint>
 #include <functional>
@@ -16,16 +16,16 @@ namespace infer {
 struct SharedBuild {
   const StoreBuildOptions& options;
   const std::set<std::string>& given;     ///< see StoreBuild
-  const std::vector<std::string>& files;  ///< shards that all ranks see
-  std::string folder;                     ///< of the store, which all see
+  const std::vector<std::string>& files;  ///< shards, visible to all ranks
+  std::string folder;                     ///< folder of the store, visible to all ranks
 };
 
-/// Each rank stores its part of the text in FOLDER.parts/N; then the first makes one store of all
-/// in FOLDER, byte by byte that of one process, and FOLDER.parts goes. All ranks call it, and all
-/// return what the store holds; nothing if one was stopped: what was stored is kept, and as many
-/// ranks go on with it. `of_rows` is told the tokens so far and of how many, `merging` what the
-/// first does after that. Throws Error{usage} for stdin and for a part or an addition,
-/// what StoreBuild and store::merge() do, on all ranks alike, and Error{rank_lost}.
+/// Stores each rank's part of the text in FOLDER.parts/N; then the first rank merges the parts into
+/// FOLDER, byte-identical to the store of a single process, and removes FOLDER.parts. Collective;
+/// all ranks return the store's manifest. Returns nullopt if a rank was stopped: stored rows
+/// remain, and a run with the same number of ranks resumes. `of_rows` receives the tokens done and
+/// the total, `merging` the progress of the merge. Throws Error{usage} for stdin, a part or an
+/// addition; the errors of StoreBuild and store::merge(), on all ranks alike; and Error{rank_lost}.
 std::optional<store::Manifest> build_together(
     const SharedBuild& what, ranks::Group& group, const std::function<bool()>& stop,
     const std::function<void(std::uint64_t done, std::uint64_t of)>& of_rows,

@@ -1,5 +1,5 @@
 #pragma once
-// From a walk over a data set to the rows of a store.
+// Writes the entries of a walk to the rows of a store.
 
 #include <cstdint>
 #include <functional>
@@ -13,19 +13,19 @@ namespace infer {
 
 struct FillWatch {
   std::function<void(std::uint64_t entries)> progress = {};
-  std::function<bool()> stop = {};  ///< asked after each block
+  std::function<bool()> stop = {};  ///< polled after each block
   double commit_every_s = 10;
 };
 
-/// Gives the builder the entries of the walk that are in `range`, from where it stands, and commits
-/// them from time to time. `most_known` below 1: not those to whose label the model alone gives
-/// more (the builder's plan leaves out). With carried windows the State goes to FOLDER/step-N/ (as
-/// a training checkpoint) before each commit; remove_states() is for when the store is whole.
-/// False: stopped, and what was added is committed.
+/// Adds the walk's entries in `range` to the builder, from its present row on, and commits them
+/// periodically. With `most_known` < 1, skips entries whose label has a higher model probability
+/// (the builder's plan must skip positions). With carried windows, writes the State to
+/// FOLDER/step-N/ (as a training checkpoint) before each commit; call remove_states() when the
+/// store is complete. Returns false if stopped; added rows are committed.
 bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& range,
                 const std::string& folder, torch::Device device, const FillWatch& watch = {},
                 double most_known = 1);
-/// Removes the States that fill_store() left in the folder.
+/// Removes the States that fill_store() wrote to the folder.
 void remove_states(const std::string& folder);
 
 }  // namespace infer

@@ -1,5 +1,5 @@
 #pragma once
-// The memory entries of pairs of sentences: decoder states and the target tokens that they foretold
+// Memory entries of sentence pairs: decoder states with the target tokens that they predict
 // (kNN-MT, Khandelwal et al. 2021; TRIME).
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace infer {
 
-/// One entry for each token of each target, its end-of-document token included, in the order of the
-/// shard; a pair is a document of the store, with the pair's number. Pairs of about one length go
-/// through the model together, `batch_tokens` target tokens at most with their padding; a block is
-/// the pairs of about four such forwards.
+/// Yields an entry for each token of each target, including its end-of-document token, in the order
+/// of the shard. Each pair is a document of the store, with the pair's number. Pairs of similar
+/// length share a forward pass of at most `batch_tokens` target tokens including padding; a block
+/// contains the pairs of about four forward passes.
 class PairWalk : public EntryWalk {
  public:
-  /// `data` must outlive this. Throws Error{bad_data} as check_pairs, and for a model that reads no
-  /// source.
+  /// `data` must outlive the walk. Throws the errors of check_pairs(), and Error{bad_data} for a
+  /// model that reads no source.
   PairWalk(nn::Model& model, const shard::Dataset& data, std::int64_t batch_tokens,
            torch::Device device);
   std::optional<EntryBlock> next() override;

@@ -1,5 +1,5 @@
 #pragma once
-// A store of a data set, from its options to its last file: build-datastore's work.
+// Builds a datastore from a data set (program build-datastore).
 
 #include <cstdint>
 #include <memory>
@@ -20,55 +20,55 @@
 namespace infer {
 
 struct StoreBuildOptions {
-  std::string model;                    ///< the folder of the model whose keys they are
-  std::string adapter;                  ///< of the model; empty: none
+  std::string model;                    ///< folder of the model that computes the keys
+  std::string adapter;                  ///< adapter of the model; empty: none
   std::string index;                    ///< see store::Plan
-  std::string metric = "auto";          ///< auto: l2 of a model trained without memory, else ip
-  std::string append;                   ///< a store that gets the rows; empty: a new one does
+  std::string metric = "auto";          ///< auto: l2 for a model trained without memory, else ip
+  std::string append;                   ///< store to which rows are appended; empty: a new store
   std::string part = core::kWholePart;  ///< see core::part()
   std::string keys = "all", prune = "none";  ///< see store::parse_reduction()
   double key_scale = 1;                      ///< see store::Manifest
-  double skip_known = 1;  ///< positions to whose token the model alone gives more have no row
-  bool calibrate = true;  ///< see calibrate.h; of a whole text only
+  double skip_known = 1;  ///< skips positions whose target has a higher model probability
+  bool calibrate = true;  ///< see calibrate.h; for whole texts only
   WindowOptions windows;
   LayerReachOptions reach;
   nn::ComputeOptions compute;
-  void fields(core::FieldList& f);  ///< but for compute's, which stand elsewhere
+  void fields(core::FieldList& f);  ///< except those of compute, which are listed elsewhere
 
-  /// The store that gets rows, `output` (-o) or --append. Throws Error{usage} where it is not said,
-  /// or no model, or for options among the `given` that do not go with a part.
+  /// Returns the folder of the store, `output` (-o) or --append. Throws Error{usage} if it or the
+  /// model is missing, and for options among the `given` that cannot be combined with a part.
   std::string folder(const std::string& output, const std::set<std::string>& given) const;
 };
 
-/// The entries of a data set, in order: of its windows, or of its pairs. Model and data must
+/// Creates the walk over the entries of a data set, by windows or by pairs. Model and data must
 /// outlive it.
 std::unique_ptr<EntryWalk> make_walk(nn::Model& model, const shard::Dataset& data,
                                      const WindowPlan& windows, torch::Device device);
 
-/// One command's rows, which go into a new store or behind those of one. Stopped at any moment, the
-/// same command goes on. Not thread safe.
+/// Adds the rows of one command to a new or existing store. An interrupted build resumes when the
+/// command is rerun. Not thread safe.
 class StoreBuild {
  public:
-  /// Begins the store in `folder`, or goes on with it. `given`: the names of the options that were
-  /// given; an addition has the store's metric unless one was. Throws Error{usage} for options that
-  /// contradict each other or the data, and all that model::load(), shard::Dataset and
-  /// store::Builder throw.
+  /// Begins the store in `folder` or resumes it. `given`: names of the options on the command line;
+  /// an addition uses the store's metric unless --metric is given. Throws Error{usage} for options
+  /// that contradict each other or the data, and the errors of model::load(), shard::Dataset and
+  /// store::Builder.
   StoreBuild(const StoreBuildOptions& options, const std::vector<std::string>& files,
              const std::string& folder, const std::set<std::string>& given);
 
-  /// Says that the window is longer than the model's positions; empty: it is not.
+  /// Returns a note if the window exceeds the model's positions; else empty.
   const std::string& window_note() const { return window_note_; }
-  /// The store has these rows already: there is nothing to fill or to finish.
+  /// Returns whether the store already has these rows.
   bool complete() const { return builder_->complete(); }
-  /// Rows there will be at most, and rows that are on disk.
+  /// count(): maximum number of rows. rows(): number of rows on disk.
   std::uint64_t count() const { return range_.size(); }
   std::uint64_t rows() const { return builder_->rows(); }
-  /// Adds all rows that are not there yet. False: stopped; what was added is on disk.
+  /// Adds all missing rows. Returns false if stopped; added rows are on disk.
   bool fill(const FillWatch& watch);
-  /// Index and store.json, and then what the store is worth, in it too. Of a store that was
-  /// complete: what it holds, calibrated if it was not.
+  /// Writes the index and store.json, then the calibration. For a complete store, returns its
+  /// manifest and calibrates it if needed.
   store::Manifest finish(const store::Watch& watch);
-  /// What finish() came to, in a line.
+  /// Returns a one-line summary of finish().
   std::string summary(const store::Manifest& manifest) const;
 
  private:
@@ -79,11 +79,11 @@ class StoreBuild {
   shard::Dataset data_;
   std::unique_ptr<store::Builder> builder_;
   std::unique_ptr<EntryWalk> walk_;
-  EntryRange range_;  // of the walk: the part's
+  EntryRange range_;  // the part's range of the walk
   std::string window_note_;
   double most_known_ = 1;
   bool was_complete_ = false;
-  bool chooses_index_ = false;  // by the rows
+  bool chooses_index_ = false;  // by the number of rows
   bool calibrates_ = true, appends_ = false;
   WindowPlan windows_;
 };
