@@ -1,5 +1,5 @@
 #pragma once
-// Where a token's probability comes from: the stored contexts that gave it mass.
+// Cites the stored contexts that contributed to a token's probability.
 
 #include <cstdint>
 #include <string>
@@ -11,35 +11,35 @@
 
 namespace infer {
 
-/// A token and the contexts in stores and in texts of n-grams after which it stood, the largest
-/// share first.
+/// A token and the contexts in datastores and n-gram texts that it followed, by descending share.
 struct CitedToken {
   struct Context {
-    std::string store;  ///< folder of a datastore, or of an index of n-grams
+    std::string store;  ///< folder of a datastore or of an n-gram index
     std::int64_t document;
-    std::int64_t row;  ///< of the store; the token's element in a text of n-grams
+    std::int64_t row;  ///< row in the datastore; for n-grams, index of the token in the text
     double share;
-    std::string text;          ///< what stood before the token there, of the same document
-    std::int64_t matched = 0;  ///< n-grams: tokens before it that are those of the text; stores: 0
-    std::string source = {};   ///< FILE:LINE, FILE where the line is not known; empty: neither is
+    std::string text;          ///< text before the token in its document
+    std::int64_t matched = 0;  ///< n-grams: number of matching tokens before it; datastores: 0
+    std::string source = {};   ///< FILE:LINE, or FILE if the line is unknown; empty: unknown
   };
   std::int64_t token;
   std::string text;
-  double share;     ///< of all entries, those that are not listed included
+  double share;     ///< of all entries, including unlisted ones
   double log_prob;  ///< nats
   std::vector<Context> contexts;
-  std::vector<Evidence::Model> models = {};  ///< that read beside, in their order
+  std::vector<Evidence::Model> models = {};  ///< contributions of further models, in their order
 };
 
 inline constexpr std::int64_t kContextTokens = 16;
 
-/// Puts evidence into words. Not thread safe.
+/// Converts evidence to citations with text. Not thread safe.
 class Citer {
  public:
-  /// At most `most` contexts of a token, of kContextTokens tokens each. Throws Error{usage} where
-  /// the memory has nothing to cite.
+  /// Cites at most `most` contexts for each token, of kContextTokens tokens each. Throws
+  /// Error{usage} if no memory supports citations.
   Citer(const MemoryPlan& memory, text::TokenizerPtr tokenizer, std::int64_t most);
-  /// After memory.log_probs(): what gave row's p(token), whose logarithm is `log_prob`.
+  /// Cites the sources of row's p(token), whose logarithm is `log_prob`. Call memory.log_probs()
+  /// before.
   CitedToken cite(const StreamMemory& memory, std::int64_t row, std::int64_t token,
                   double log_prob) const;
 
@@ -48,19 +48,19 @@ class Citer {
   std::string source_of(const Evidence::Context& context) const;
   text::TokenizerPtr tokenizer_;
   std::int64_t most_;
-  mutable std::vector<std::int32_t> newlines_;  // of each token; empty: not needed yet
+  mutable std::vector<std::int32_t> newlines_;  // by token id; empty until first use
 };
 
-/// [{"token", "text", "log_prob", "share", "contexts": [{"store", "document", "row", "share",
-/// "context"}]}]; of n-grams with "matched" too; where the document has a name, "source"; where
-/// further models take part, "models": [{"model", "share"}].
+/// Formats citations as [{"token", "text", "log_prob", "share", "contexts": [{"store", "document",
+/// "row", "share", "context"}]}]. N-gram contexts also have "matched", named documents "source",
+/// and mixtures with further models "models": [{"model", "share"}].
 core::OrderedJson to_json(const std::vector<CitedToken>& cited);
-/// The names of the columns of citation_lines().
+/// Returns the column names of citation_lines().
 std::string citation_heading();
-/// A line a context, with tabs between: prompt, sample, number of the token, its text, the
-/// context's share, store, document, row, context, source (texts as task::escape_text writes them,
-/// store and source as core::printable). A further model is a line too: its folder, "-" for
-/// document and row, neither context nor source.
+/// Formats one tab-separated line for each context: prompt, sample, index of the token, its text,
+/// the context's share, store, document, row, context, source. task::escape_text escapes texts,
+/// core::printable store and source. A further model gets a line too: its folder, "-" for document
+/// and row, empty context and source.
 std::string citation_lines(std::uint64_t prompt, std::int64_t sample,
                            const std::vector<CitedToken>& cited);
 

@@ -1,5 +1,5 @@
 #pragma once
-// p = sum over sources of weight times p_source: written once, for targets and for whole rows.
+// The mixture p = sum over sources of weight times p_source, for targets and for whole rows.
 
 #include <string>
 #include <vector>
@@ -9,18 +9,18 @@
 
 namespace infer {
 
-/// What the joint softmax and the sources give, float64 on the CPU for R targets, (R, V) for rows.
+/// Distributions of the joint softmax and of the sources, float64 on the CPU, (R) for targets or
+/// (R, V) for all words.
 struct Components {
-  torch::Tensor joint;  ///< log p (R) or (R, V)
+  torch::Tensor joint;  ///< log p, (R) or (R, V)
   std::vector<torch::Tensor> own =
-      {};                   ///< of each weight of the plan: the same; NaN: nothing is seen
-  GateInputs gates = {};    ///< undefined: there are none; `bucket` of weights by bucket
-  /// As joint, of the model alone, with the parts it was trained with; undefined: it is the joint's.
+      {};                 ///< for each weight of the plan, in the shape of joint; NaN: no entries
+  GateInputs gates = {};  ///< undefined: no gates; `bucket` for weights by bucket
+  /// Log p of the model alone with its trained parts, as joint; undefined: equal to joint.
   torch::Tensor head = {};
 };
 
-/// Components whose joint, own and head are what `take` gives of them; the buckets stay, the other
-/// gate inputs are left out.
+/// Applies `take` to joint, own and head. Keeps the buckets and drops the other gate inputs.
 template <class Take>
 Components taken(const Components& components, const Take& take) {
   const auto some = [&](const torch::Tensor& of) { return of.defined() ? take(of) : of; };
@@ -30,7 +30,7 @@ Components taken(const Components& components, const Take& take) {
   made.head = some(components.head);
   return made;
 }
-/// The same of rows, whose buckets are taken too.
+/// Applies `take` to the buckets as well, for a selection of rows.
 template <class Take>
 Components taken_rows(const Components& components, const Take& take) {
   Components made = taken(components, take);
@@ -38,41 +38,43 @@ Components taken_rows(const Components& components, const Take& take) {
   return made;
 }
 
-/// A weight: a number, or log-weights of R tokens.
+/// A weight: a constant, or log-weights of R tokens.
 struct Weight {
   double constant = 0;
   torch::Tensor log_rows = {};  ///< (R) float64 on the CPU; undefined: the constant
 
   bool any() const { return log_rows.defined() || constant > 0; }
-  /// log_prob (R) or (R, V), weighted.
+  /// Returns the weighted log_prob, (R) or (R, V).
   torch::Tensor of(const torch::Tensor& log_prob) const;
-  /// (R), as a tensor of R rows is.
+  /// Returns the weight as a tensor (n).
   torch::Tensor rows(std::int64_t n) const;
 };
 
-/// The weights of a mixture of R tokens, in the order of the plan's.
+/// Weights of a mixture for R tokens, in the order of the plan.
 struct MixtureWeights {
   Weight joint;
   Weight head = {};
-  std::vector<Weight> own = {};  ///< of one by bucket: of the whole, what it leaves is the others'
+  std::vector<Weight> own = {};  ///< a weight by bucket is a fraction of the whole; the others
+                                 ///< divide the rest
 };
 
-/// Mixes by a plan's weights. A source that sees nothing gives its weight to the joint softmax.
+/// Mixes distributions by a plan's weights. A source without entries adds its weight to the joint
+/// softmax.
 class Mixture {
  public:
   explicit Mixture(const MemoryPlan& plan);
 
-  /// The plan's constants; those that gates had as constants where it has gates.
+  /// Returns the plan's constant weights; for gated sources, the constants of their gates.
   MixtureWeights constant(const GateInputs& inputs) const;
-  /// As the plan's gates have them; the constants where there are none.
+  /// Returns the weights from the plan's gates; the constants without gates.
   MixtureWeights weights(const GateInputs& inputs) const;
-  /// log p of all together, of the shape of the joint's.
+  /// Returns log p of the mixture, in the shape of components.joint.
   torch::Tensor mix(const Components& components, const MixtureWeights& weights) const;
   torch::Tensor mix(const Components& components) const {
     return mix(components, weights(components.gates));
   }
-  /// The weight (R) that the joint softmax, and then each of the sources, had in mix(): what it
-  /// gives is that times its p. float64 on the CPU.
+  /// Returns the effective weights (R) in mix(), of the joint softmax, then of each source, float64
+  /// on the CPU. A component's contribution is its weight times its p.
   std::vector<torch::Tensor> given(const Components& components,
                                    const MixtureWeights& weights) const;
 

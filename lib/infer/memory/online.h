@@ -1,5 +1,5 @@
 #pragma once
-// Weights of a mixture that learn from the tokens of a stream that came, and from nothing else.
+// Online learning of mixture weights from the past tokens of a stream.
 
 #include <cstdint>
 #include <span>
@@ -9,16 +9,16 @@
 
 namespace infer {
 
-/// Weights that follow the best constant mixture of n sources. With p_i what each gave the token
-/// that came and p what they gave together, Soft-Bayes (Orseau, Lattimore and Legg 2017) makes of w
-///   w (1 - e + e p_i / p), drawn towards the first weights by the part that the rate falls,
-/// with the rate e_t = sqrt(log n / (2 n t)) after t tokens, at most 1/2. The nats above those of
-/// the best constant mixture grow as sqrt(n t log n) at worst.
+/// Tracks the best constant mixture of n sources. Given p_i of the observed token by each source
+/// and p by the mixture, Soft-Bayes (Orseau, Lattimore and Legg 2017) updates w to w (1 - e + e p_i
+/// / p), pulled towards the initial weights by the relative decrease of the rate. The rate after t
+/// tokens is e_t = sqrt(log n / (2 n t)), at most 1/2. The regret in nats against the best constant
+/// mixture is O(sqrt(n t log n)).
 class SoftBayes {
  public:
   explicit SoftBayes(std::vector<double> first) : first_(std::move(first)), weights_(first_) {}
   std::span<const double> weights() const { return weights_; }
-  /// p of each source, at least one above 0.
+  /// Updates the weights with p of each source; at least one is positive.
   void learn(std::span<const double> p);
 
  private:
@@ -26,43 +26,44 @@ class SoftBayes {
   std::int64_t tokens_ = 0;
 };
 
-/// What each component of a mixture gave a token.
+/// Probabilities of a token by the components of a mixture.
 struct TokenParts {
-  double head = 0, joint = 0;    ///< p of the model alone, and of the joint softmax
-  std::vector<double> own = {};  ///< of each of the plan's weights; joint where nothing is seen
-  std::int64_t bucket = -1;      ///< of the source whose weight is of the whole; -1: none
+  double head = 0, joint = 0;    ///< p by the model alone, and by the joint softmax
+  std::vector<double> own = {};  ///< for each weight of the plan; equal to joint if the source has
+                                 ///< no entries
+  std::int64_t bucket = -1;      ///< of the source with weights by bucket; -1: none
 };
-/// The weights of one token: of what is not by bucket they sum to 1.
+/// Weights for one token; those that are not by bucket sum to 1.
 struct TokenWeights {
   double head = 0, joint = 0;
   std::vector<double> own = {};
 };
 
-/// The weights of one stream. p of the mixture is
+/// Online weights of one stream. The mixture is
 ///   u p_head + (1 - u) ((1 - v_b) sum_i w_i p_i + v_b p_b)
-/// p_head: of the model alone, with the memory that it was trained with.
-/// w: Soft-Bayes over the head, the joint softmax and the sources; v: the same, for each bucket b,
-/// over these together and the source by bucket; u: Bayes' rule, half at first, so that the text is
-/// less probable than by the head alone by log 2 nats at most. The first weights of sources are the
-/// mixture's constants.
+/// p_head: the model alone with its trained memory. w: Soft-Bayes over the head, the joint softmax
+/// and the sources. v: Soft-Bayes for each bucket b over that mixture and the source by bucket. u:
+/// Bayes' rule, initially one half, so the text's log-probability is at most log 2 nats below the
+/// head's. Initial weights of sources are the mixture's constants.
 class OnlineWeights {
  public:
   explicit OnlineWeights(const Mixture& mixture);
 
   TokenWeights weights(std::int64_t bucket) const;
   void learn(const TokenParts& parts);
-  /// Weights for R tokens that follow each other, each of which is learned from before the next:
-  /// `components` (R) of the tokens that came.
+  /// Returns the weights of R consecutive tokens and learns from each before the next; `components`
+  /// (R) are of the observed tokens.
   MixtureWeights learn(const Components& components);
 
  private:
-  std::vector<bool> by_bucket_;             // of each of the plan's weights
-  SoftBayes inner_;                         // head, joint, those that are not by bucket
-  std::vector<SoftBayes> buckets_;          // the rest, the source by bucket
-  double log_alone_ = 0, log_learned_ = 0;  // log p of the tokens by the head, and by the others
+  std::vector<bool> by_bucket_;             // for each weight of the plan
+  SoftBayes inner_;                         // head, joint, and weights that are not by bucket
+  std::vector<SoftBayes> buckets_;          // the mixture of inner_, and the source by bucket
+  double log_alone_ = 0, log_learned_ = 0;  // log p of the tokens by the head, and by the learned
+                                            // mixture
 };
 
-/// Weights of R tokens, a row each, as those of a mixture.
+/// Converts the weights of R tokens, one element each, to a mixture's.
 MixtureWeights to_mixture(const std::vector<TokenWeights>& rows);
 
 }  // namespace infer

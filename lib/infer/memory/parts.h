@@ -1,5 +1,5 @@
 #pragma once
-// What all sources gave of R targets, at every point of a grid.
+// Scores of R targets from all sources, at every point of a grid.
 
 #include <vector>
 
@@ -9,21 +9,20 @@
 
 namespace infer {
 
-/// float64 on the CPU.
+/// All tensors are float64 on the CPU.
 struct Parts {
-  torch::Tensor head, log_z = {};  ///< (R): without any memory, and what normalises it
-  torch::Tensor confidence = {};   ///< (R, kConfidence), where gates ask for it
+  torch::Tensor head, log_z = {};  ///< (R): log p without memories, and its log-normaliser
+  torch::Tensor confidence = {};   ///< (R, kConfidence), if gates need it
   std::vector<SourceScores> sources = {};
-  torch::Tensor weight = {};  ///< (R): for how many tokens each counts; undefined: for one
+  torch::Tensor weight = {};  ///< (R): weight of each token; undefined: 1
 
-  /// The components of the mixture at a point: the places of its values in the grid's axes; those
-  /// that are not given are 0. `kept`: of the plan's kinds, those that take part; the others see
-  /// nothing.
+  /// Returns the components of the mixture at a point, given by the indices of its values in the
+  /// axes (default 0). `kept`: the plan's kinds that take part; other kinds have no entries.
   Components at(const MemoryPlan& plan, const std::vector<std::size_t>& places = {},
                 const std::vector<bool>* kept = nullptr) const;
-  /// The entries that were looked up; null: none.
+  /// Returns the neighbours from datastores; null: none.
   const Neighbours* found() const;
-  /// All of its tensors, some undefined, in a fixed order: (..., R), or (..., R, F).
+  /// Lists all tensors, possibly undefined, in a fixed order: (..., R) or (..., R, F).
   struct Member {
     torch::Tensor* tensor;
     bool featured;  ///< (..., R, F)

@@ -1,5 +1,5 @@
 #pragma once
-// Memories at test time: the sources of a plan, at work on streams, and what they give together.
+// Memories at test time: runs the sources of a plan on streams and mixes their scores.
 
 #include <memory>
 #include <span>
@@ -17,80 +17,83 @@
 
 namespace infer {
 
-/// Remembers streams and scores what follows. Not thread safe; keeps keys in float32 (or float64).
+/// Stores streams and scores their next tokens. Keys are float32 (or float64). Not thread safe.
 class StreamMemory {
  public:
-  /// `window` tokens. `streaming`: blocks follow each other without context, and local is the last
-  /// `window` positions, whatever the block (log_probs needs it: it sees the ring only). `rows`:
-  /// streams that advance together, told apart by their run. `grid`: of numbers that are tuned.
+  /// `window` is in tokens. `streaming`: blocks follow one another without context, and local
+  /// memory is the last `window` positions, independent of blocks (required by log_probs() of
+  /// single positions, which sees only the ring). `rows`: number of streams that advance together,
+  /// distinguished by run. `grid`: tuned parameters.
   StreamMemory(const MemoryPlan& plan, std::int64_t window, bool streaming, const nn::Model& model,
                std::int64_t rows = 1, const Grid& grid = {});
 
-  /// What all sources look for, of a batch of windows; null where one looks for nothing.
+  /// Starts the searches of all sources for a batch of windows; an element is null if its source
+  /// has no search.
   using Asked = std::vector<std::unique_ptr<Found>>;
   Asked ask(const Ask& ask);
-  /// Whether ask() needs the confidence.
+  /// Returns whether ask() needs the confidence.
   bool asks_confidence() const { return plan_.gates.skips(); }
-  /// Elements of this data are scored from here on.
+  /// Announces the data to score.
   void read_beside(const shard::Dataset& data);
 
-  /// What there is for the scored rows of a window (of one stream), whose targets these are, (R) on
-  /// the CPU, a list for each source; the new rows are then remembered. The host waits for nothing.
+  /// Collects each source's data for the scored rows of a window of one stream, with targets (R) on
+  /// the CPU, then stores the new rows. Does not synchronise with the device.
   using Recalled = std::vector<std::vector<torch::Tensor>>;
   Recalled recall(const Window& window, const torch::Tensor& targets);
-  /// The parts of these rows. What the head gave for them and what was recalled are float64 on the
-  /// CPU. `asked`: of their batch, of which they are the rows from `offset` on; `first`: the first
-  /// target's element of the data.
+  /// Scores rows. The head's scores and `recalled` are float64 on the CPU. `asked` is the result
+  /// for the batch, in which the rows begin at `offset`; `first` is the element of the first
+  /// target.
   Parts score(const HeadRows& head, const torch::Tensor& targets, const Recalled& recalled,
               const Asked& asked, std::int64_t offset, std::uint64_t first);
 
-  /// log p of these rows by all sources together, (R): what score() gave, in the order of the
-  /// stream. Weights that are learned learn of them.
+  /// Returns log p by the mixture, (R), from score(), in the order of the stream. Online weights
+  /// learn from the rows.
   torch::Tensor mix(const Parts& parts);
 
-  /// log p of every word, by all sources together: f (R, d_model), g (R, d_key) and their place
-  /// (R), positions whose labels are not known yet. Stores are searched here. `beside`: what each
-  /// model that reads beside gives, (R, V of its own). Returns (R, V), float32 or float64.
+  /// Returns log p of every word by the mixture, (R, V) float32 or float64, for positions with
+  /// unknown labels: f (R, d_model), g (R, d_key), place (R). Searches the datastores. `beside`:
+  /// log p by each further model, (R, its V).
   torch::Tensor log_probs(nn::Head& head, const torch::Tensor& f, const torch::Tensor& g,
                           const nn::Place& place, const std::vector<torch::Tensor>& beside = {});
-  /// The same at rows [begin, end) of a window, of which nothing is remembered but by what reads
-  /// tokens: it reads the targets, so that rows come in their order from the first that is scored.
-  /// `asked`: what ask() gave for their batch, of which row `begin` is the row `offset`; null: it
-  /// is asked here.
+  /// Returns log p of every word at rows [begin, end) of a window. Stores no positions;
+  /// token-reading sources read the targets, so that rows must come in order from the first scored
+  /// one. `asked`: results of ask() for the batch, in which row `begin` is row `offset`; null:
+  /// searches here.
   torch::Tensor log_probs(nn::Head& head, const Window& window, std::int64_t begin,
                           std::int64_t end, const Asked* asked = nullptr, std::int64_t offset = 0,
                           const std::vector<torch::Tensor>& beside = {});
-  /// After log_probs(): what each entry of the stores with the label `token` gave of row's
-  /// p(token), whose logarithm is `log_prob`.
+  /// Returns the contribution of each datastore entry labelled `token` to the row's p(token), whose
+  /// logarithm is `log_prob`. Call log_probs() before.
   std::vector<StoreShare> store_shares(std::int64_t row, std::int64_t token, double log_prob) const;
-  /// The same of all that can be cited: at most `most` contexts of each source, with
-  /// `context_tokens` tokens of each.
+  /// Returns the contributions of all sources that support citations: at most `most` contexts of
+  /// each source, with `context_tokens` tokens each.
   Evidence evidence(std::int64_t row, std::int64_t token, double log_prob, std::int64_t most,
                     std::int64_t context_tokens) const;
-  /// After log_probs() of rows [begin, begin + R) of a window: the share of p(target) that each of
-  /// MemoryPlan::names() gave, (R, n) float64, rows that sum to 1. `log_probs` (R): of the targets.
+  /// Returns the fraction of p(target) from each of MemoryPlan::names(), (R, n) float64; rows sum
+  /// to 1. Call log_probs() for rows [begin, begin + R) of the window before. `log_probs` (R) are
+  /// of the targets.
   torch::Tensor source_shares(const Window& window, std::int64_t begin,
                               const torch::Tensor& log_probs) const;
-  /// What comes next in a row's stream, for log_probs(): its first tokens too, and those that
-  /// append() is given as labels.
+  /// Reads the next tokens of a row's stream, for log_probs(): its first tokens too, and those
+  /// passed to append() as labels.
   void read(std::int64_t row, std::span<const std::int64_t> tokens);
-  /// Remembers T steps of all rows, step by step: f (T * rows, d_model), g (T * rows, d_key),
-  /// labels and place (T * rows). A padded place (run -1) is seen by nobody.
+  /// Stores T steps of all rows, step by step: f (T * rows, d_model), g (T * rows, d_key), labels
+  /// and place (T * rows). Padded positions (run -1) are never visible.
   void append(const torch::Tensor& f, const torch::Tensor& g, const torch::Tensor& labels,
               const nn::Place& place);
 
-  /// The weights that another memory's stream 0 has learned are row's from here on.
+  /// Copies the weights that stream 0 of another memory has learned to `row`.
   void take_weights(std::int64_t row, const StreamMemory& from);
 
-  /// Row i becomes what row rows[i] was, as EntryRing::select.
+  /// Replaces row i by the former row rows[i], as EntryRing::select.
   void select(const torch::Tensor& rows);
-  /// A stream ends: nothing is remembered.
+  /// Ends the stream and clears the memory.
   void clear();
-  /// How log_probs() asked the stores.
+  /// Returns the numbers of datastore lookups by log_probs().
   SearchCounts searches() const;
-  /// False: append() does nothing.
+  /// Returns whether positions are stored; false: append() does nothing.
   bool remembers() const { return remembers_; }
-  /// False: scores are the head's own.
+  /// Returns whether any source takes part; false: scores are the head's own.
   bool any() const { return !sources_.empty(); }
   const Mixture& mixture() const { return mixture_; }
 
@@ -98,13 +101,13 @@ class StreamMemory {
   torch::Tensor mix(nn::Head& head, WordRows rows, const Asked* asked);
   MixtureWeights weights_for(const Components& components, const WordRows& rows);
   RowWeights weights_of(std::size_t source) const;
-  // What the last log_probs() mixed.
+  // Inputs of the last mixture in log_probs().
   struct Mixed {
     Components components;
     MixtureWeights weights;
-    torch::Tensor log_z;                    // (R): normalises the joint scores of sources
-    std::vector<std::size_t> first_own;     // of each source: its first weight
-    std::vector<torch::Tensor> given = {};  // see Mixture::given(), once it is asked for
+    torch::Tensor log_z;                    // (R): log-normaliser of the joint scores
+    std::vector<std::size_t> first_own;     // index of each source's first weight
+    std::vector<torch::Tensor> given = {};  // see Mixture::given(); computed on demand
   };
 
   MemoryPlan plan_;
@@ -113,7 +116,7 @@ class StreamMemory {
   bool remembers_;
   Mixture mixture_;
   std::vector<std::unique_ptr<Source>> sources_;
-  std::vector<OnlineWeights> online_;  // of each stream; none: the weights are the plan's
+  std::vector<OnlineWeights> online_;  // for each stream; empty: the plan's weights are used
   mutable Mixed mixed_;
 };
 
