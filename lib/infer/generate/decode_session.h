@@ -1,5 +1,5 @@
 #pragma once
-// Texts that grow together, and what the model with its memories expects next in each.
+// Decoding session: rows of growing texts and the next-token distribution of a model with memories.
 
 #include <cstdint>
 #include <memory>
@@ -14,64 +14,65 @@
 
 namespace infer {
 
-/// Rows of tokens. A model sees at most `window` tokens. When they are full, one with absolute
-/// positions encodes the newer half of them afresh, one that can forget drops the oldest token, a
-/// recurrent one just goes on. Each row has memories of its own: every position is remembered once,
-/// as it was first encoded, and its label follows with the next call. With passages the prompts are
-/// remembered as they read alone, what follows as it reads behind them. Not thread safe.
+/// Rows of tokens. The model attends to at most `window` tokens. When the window is full, a model
+/// with absolute positions re-encodes the newer half, a model whose State can forget drops the
+/// oldest token, and a recurrent model continues. Each row has separate memories: each position is
+/// stored once, with its first encoding, and its label follows with the next call. With retrieved
+/// passages, memories store prompts as encoded without a passage and later tokens as encoded after
+/// one. Not thread safe.
 class Session {
  public:
-  /// `window` tokens. Engine and model must outlive it. Models that read beside are decoded too,
-  /// with weights of this precision, recorded as make_engine() says. Memories take no part where
-  /// several passages are mixed.
+  /// `window` is in tokens. Engine and model must outlive the session. Further models are decoded
+  /// with `precision` and `record`; see make_engine(). Memories are off if several passages are
+  /// mixed.
   Session(Engine& engine, nn::Model& model, std::int64_t window, const MemoryPlan& memory,
           torch::Device device, Precision precision = Precision::float32,
           const RetrievePlan& retrieve = {}, bool record = true);
   ~Session();
 
-  /// One row for each prompt, none of them empty. Where the architecture forgets, a prompt longer
-  /// than the window stands alone. Throws Error{bad_data} for a token outside the vocabulary.
-  /// `sources`, if there are any, are what an encoder reads: one for each prompt.
+  /// Starts one row for each prompt; prompts are not empty. If the architecture forgets, a prompt
+  /// longer than the window must be the only one. `sources`, if any, are the encoder inputs, one
+  /// for each prompt. Throws Error{bad_data} for a token outside the vocabulary.
   void start(const std::vector<std::vector<std::int64_t>>& prompts,
              const std::vector<std::vector<std::int64_t>>& sources = {});
-  /// log p of every word after each row: (rows, V) float32, contiguous, where the model is.
+  /// Returns log p of every next word: (rows, V) float32, contiguous, on the model's device.
   torch::Tensor log_probs_there();
-  /// The same on the CPU.
+  /// Returns log_probs_there() on the CPU.
   torch::Tensor log_probs() { return log_probs_there().cpu(); }
-  /// After log_probs(): what gave row's p(token), whose logarithm is `log_prob`.
+  /// Cites the sources of row's p(token), whose logarithm is `log_prob`. Call log_probs() before.
   CitedToken cite(const Citer& citer, std::int64_t row, std::int64_t token, double log_prob) const {
     return citer.cite(*memory_, row, token, log_prob);
   }
-  /// The same of the stores' entries alone.
+  /// Returns the contributions of datastore entries to p(token).
   std::vector<StoreShare> store_shares(std::int64_t row, std::int64_t token,
                                        double log_prob) const {
     return memory_->store_shares(row, token, log_prob);
   }
-  /// The token that follows in each row. `guesses` of what follows that, a list a row, are read
-  /// with it in one call of the model, as far as the window has room, where there is a call to
-  /// make: what was read and comes is not read again, what was read in vain is taken back. They
-  /// change the speed alone.
+  /// Appends a token to each row. `guesses` are possible continuations, one list for each row,
+  /// which the model reads in the same call if the window has room. Accepted guesses are not read
+  /// again; rejected ones are rolled back. Guesses affect speed only.
   void advance(const std::vector<std::int64_t>& tokens,
                const std::vector<std::vector<std::int64_t>>& guesses = {});
-  /// How stores were asked since the Session was made.
+  /// Returns the numbers of datastore lookups since construction.
   SearchCounts searches() const;
-  /// Row i becomes what row rows[i] was; any number of rows, and a row may be taken twice.
+  /// Replaces row i by the former row rows[i]; any number of rows, with repetition.
   void select(const std::vector<std::int64_t>& rows);
 
-  /// Passages that stand before the texts; null: none are looked for.
+  /// Returns the passages before the texts; null: no retrieval.
   const PrefixedRows* prefixed() const { return prefixed_ ? &*prefixed_ : nullptr; }
 
   std::int64_t rows() const { return static_cast<std::int64_t>(texts_.size()); }
   std::int64_t window() const { return window_; }
-  /// Tokens at the beginning of a prompt that the model has forgotten when it has read the prompt.
+  /// Returns the number of initial tokens of a prompt that the model has forgotten after reading
+  /// it.
   std::int64_t forgotten_of(std::int64_t prompt_length) const;
-  /// Whether prompts of these lengths can start together.
+  /// Returns whether a prompt of this length must start alone.
   bool alone(std::size_t prompt_length) const;
 
  private:
   struct Text {
-    std::vector<std::int64_t> recent;  // the last `window` tokens, where they may be encoded again
-    std::int64_t seen = 0;             // tokens that the State holds
+    std::vector<std::int64_t> recent;  // last `window` tokens, kept if they may be re-encoded
+    std::int64_t seen = 0;             // tokens in the State
     std::int64_t length = 0;
     std::vector<std::int64_t> source;
   };
@@ -79,11 +80,11 @@ class Session {
   struct Fed {
     std::vector<torch::Tensor> f, g;
   };
-  // What the model has read beyond a text's last token: guesses, and what it made of them.
+  // Tokens read beyond a text's last token: guesses and their outputs.
   struct Ahead {
     std::vector<std::int64_t> tokens;
     torch::Tensor f, g;     // (tokens, d)
-    std::int64_t next = 0;  // those before it have come
+    std::int64_t next = 0;  // index of the first unconfirmed guess
     std::int64_t left() const { return std::ssize(tokens) - next; }
   };
   Fed feed(const std::vector<std::vector<std::int64_t>>& tokens);
@@ -106,11 +107,11 @@ class Session {
   std::optional<StreamMemory> memory_;
   std::optional<PrefixedRows> prefixed_;
   std::vector<Text> texts_;
-  std::vector<Ahead> ahead_;  // of each text
-  torch::Tensor f_, g_;       // (rows, d) of each row's last token
-  SearchCounts searches_;     // of memories that were closed
+  std::vector<Ahead> ahead_;  // for each text
+  torch::Tensor f_, g_;       // (rows, d), for each row's last token
+  SearchCounts searches_;     // of closed memories
   bool keeps_prompts_ = false;
-  std::vector<torch::Tensor> prompt_f_;  // (n, d) of each prompt's tokens, where it keeps them
+  std::vector<torch::Tensor> prompt_f_;  // (n, d) for each prompt's tokens, if keeps_prompts_
   struct Beside;
   std::vector<std::unique_ptr<Beside>> beside_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Continues prompts with a model and its memories: sample's work.
+// Continues prompts with a model and its memories (program sample).
 
 #include <cstdint>
 #include <functional>
@@ -31,72 +31,73 @@ namespace infer {
 
 /// A continuation of a prompt.
 struct Sample {
-  std::uint64_t prompt = 0;          ///< its number
-  std::int64_t sample = 0;           ///< of that prompt; of a beam, the rank
+  std::uint64_t prompt = 0;          ///< index of the prompt
+  std::int64_t sample = 0;           ///< index within the prompt; for a beam, the rank
   std::string text;                  ///< without the prompt, the end token and the stop string
-  std::vector<std::int64_t> tokens;  ///< all that were drawn, those of end and stop included
-  double log_prob = 0;               ///< of the tokens, nats, by model and memories as they are
+  std::vector<std::int64_t> tokens;  ///< all generated tokens, including end and stop tokens
+  double log_prob = 0;               ///< of the tokens, nats, by the mixture of model and memories
   Finish finish = Finish::length;
-  std::vector<CitedToken> cited;      ///< with options.cite, of each token
-  std::vector<TakenSpan> spans = {};  ///< all that were proposed
-  /// Passages that stood before it: {token, passages} for each search, but for a beam's.
+  std::vector<CitedToken> cited;      ///< for each token, with options.cite
+  std::vector<TakenSpan> spans = {};  ///< all proposed spans
+  /// Passages before the text: {token, passages} for each search; empty for beams.
   core::OrderedJson retrieved = core::OrderedJson::array();
 };
 
-/// What run() tells as it goes. Samples of one prompt, and prompts, come in any order.
+/// Callbacks of run(). Samples of a prompt, and prompts, arrive in any order.
 struct GeneratorWatch {
-  /// More of a text, as soon as no stop string can take it back (not of beams). May be cut within
-  /// a character.
+  /// Receives more of a text as soon as no stop string can remove it (not for beams). A piece may
+  /// end within a character.
   std::function<void(std::uint64_t prompt, std::int64_t sample, std::string_view piece)> piece = {};
   std::function<void(const Sample&)> finished = {};
-  std::function<void(const std::string&)> warn = {};        ///< a source was cut
-  std::function<void(std::uint64_t tokens)> progress = {};  ///< so far, of all texts; may throw
+  std::function<void(const std::string&)> warn = {};        ///< a source was truncated
+  std::function<void(std::uint64_t tokens)> progress = {};  ///< total so far; may throw
 };
 
-/// A text depends on the model, the options, the seed, the prompt, the sample's number and, where
-/// the prompt has no seed of its own, the prompt's number, and on nothing else: not on what is
-/// decoded beside it (to the last bit with TransformerEngine, elsewhere as far as sums of floats do
-/// not depend on the size of a batch). Not thread safe.
+/// Generates texts. A text depends only on the model, the options, the seed, the prompt, the index
+/// of the sample and, unless the prompt has its own seed, the index of the prompt. It does not
+/// depend on other texts of the batch (bit-exactly with TransformerEngine; otherwise up to
+/// batch-dependent rounding). Not thread safe.
 class Generator {
  public:
-  /// Keeps the model. `record`: see make_engine(). Throws Error{usage} for options that contradict
-  /// themselves or the model, Error{bad_data} for a model without a tokenizer, Error{unavailable}.
+  /// Takes ownership of the model. `record`: see make_engine(). Throws Error{usage} for options
+  /// that contradict each other or the model, Error{bad_data} for a model without a tokenizer,
+  /// Error{unavailable}.
   Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
             torch::Device device, bool record = true);
 
-  /// Continues prompts, which are numbered from where the last call ended. An empty prompt stands
-  /// for the token after which documents start. Throws Error{usage} if there is none. With
-  /// translation.source prompts are sources, those of about one length decoded together; the
-  /// translation of an empty one is empty, and all of them end before a newline. Throws as
-  /// SourceReader::read does, and Error{bad_data} naming a prompt whose own settings these options
-  /// have no place for: max_tokens of a translation, temperature or seed of a search.
+  /// Continues prompts. Indices continue from the last call. An empty prompt means the token that
+  /// starts documents; throws Error{usage} if there is none. With translation.source, prompts are
+  /// sources: sources of similar length are decoded together, an empty source has an empty
+  /// translation, and translations end before a newline. Throws the errors of SourceReader::read,
+  /// and Error{bad_data} that names a prompt with settings that do not apply: max_tokens in a
+  /// translation, temperature or seed in a search.
   void run(const std::vector<Prompt>& prompts, const GeneratorWatch& watch);
 
-  /// How words are chosen from here on, and how many texts a prompt has; see GeneratorOptions.
+  /// Sets the sampling options and the number of texts for each prompt; see GeneratorOptions.
   void draw_by(std::int64_t top_k, double top_p, std::int64_t samples);
-  /// Memories from here on. Stores and further models that are open are not opened again. Throws as
-  /// the constructor does, and leaves what was there.
+  /// Replaces the memory options. Keeps open datastores and further models open. If it throws, with
+  /// the errors of the constructor, the former memories remain.
   void remember_by(const MemoryOptions& memory);
 
   const GeneratorOptions& options() const { return options_; }
-  /// Those that run() was given so far: the number of the next one.
+  /// Returns the number of prompts passed to run() so far, which is the index of the next one.
   std::uint64_t prompts() const { return prompts_; }
-  /// How stores were asked so far.
+  /// Returns the numbers of datastore lookups so far.
   SearchCounts searches() const { return session_->searches(); }
   std::int64_t window() const { return window_; }
-  /// Lines about the window: it is longer than the model's positions; prompts so far were longer.
+  /// Return notes about the window: window_note() if it exceeds the model's positions,
+  /// long_prompts_note() if prompts exceeded the window.
   const std::string& window_note() const { return window_note_; }
   std::string long_prompts_note() const;
   Engine& engine() { return *engine_; }
   nn::Model& model() { return *loaded_.model; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
-  /// Throws Error{bad_data} for tokens of a prompt that are none of the tokenizer's.
+  /// Encodes a prompt. Throws Error{bad_data} for ids that the tokenizer does not have.
   std::vector<std::int64_t> encode(const Prompt& prompt);
-  /// What a user should know of the prompts so far: one had the text of a special token as ordinary
-  /// text; else empty.
+  /// Returns a note if a prompt contained the text of a special token as ordinary text; else empty.
   const std::string& special_note() const { return special_note_; }
-  /// How far the engine is from the model's own modules in float32, over the first tokens of a
-  /// prompt, in a line. For before run().
+  /// Returns a line with the engine's deviation from the model's own modules in float32, over the
+  /// first tokens of a prompt. Call it before run().
   std::string engine_error(const Prompt& prompt);
 
  private:
@@ -118,7 +119,7 @@ class Generator {
   void propose(Growing& text, std::int64_t row, std::int64_t token, double log_prob);
   void search(const std::vector<Start>& starts, const GeneratorWatch& watch);
   void cite(const std::vector<Start>& starts, std::vector<Sample>& samples);
-  // log p of the tokenizer's words; a model may have more, which pad its head and are no text.
+  // Returns log p of the tokenizer's words; further words of the head are padding.
   std::span<const float> row_of(const torch::Tensor& rows, std::int64_t row) const;
   std::optional<Finish> ends(StopText& text, text::StreamDecoder& decoder,
                              std::int64_t token) const;
@@ -129,12 +130,12 @@ class Generator {
   GeneratorOptions options_;
   torch::Device device_;
   text::TokenizerPtr tokenizer_;
-  text::TokenizerPtr parsing_special_;  // once it is asked for
+  text::TokenizerPtr parsing_special_;  // created on first use
   std::optional<text::SpecialText> special_text_;
   std::string special_note_;
-  std::optional<std::uint32_t> end_;  // the tokenizer's
-  std::set<std::int64_t> ends_;       // what ends a text: that one, and those that the folder names
-  std::vector<std::int64_t> begin_;   // what stands before a prompt
+  std::optional<std::uint32_t> end_;  // of the tokenizer
+  std::set<std::int64_t> ends_;       // end_ and further end tokens of the model folder
+  std::vector<std::int64_t> begin_;   // tokens before a prompt
   std::optional<SourceReader> sources_;
   std::int64_t window_ = 0;
   std::string window_note_;
@@ -142,12 +143,12 @@ class Generator {
   std::unique_ptr<Engine> engine_;
   std::optional<Session> session_;
   std::optional<Citer> citer_;
-  // What memories are planned with, and what is open of them.
+  // Inputs of memory planning, and what is open.
   WindowPlan windows_;
   RetrievePlan retrieve_;
   std::vector<std::shared_ptr<const BesideModel>> beside_;
   std::shared_ptr<const Stores> opened_;
-  std::shared_ptr<const Stores> stores_;  // that take part
+  std::shared_ptr<const Stores> stores_;  // in use
   bool record_;
   std::uint64_t prompts_ = 0, tokens_ = 0;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Beam search over the continuations of one prompt: the bookkeeping, without a model.
+// Beam search over the continuations of a prompt, without the model.
 
 #include <cstdint>
 #include <functional>
@@ -10,40 +10,40 @@
 
 namespace infer {
 
-/// Why a text ended: the end-of-document token, a stop string, --max-tokens.
+/// Reason why a text ended: the end-of-document token, a stop string, or --max-tokens.
 enum class Finish { end, stop, length };
 std::string_view name_of(Finish finish);
 
 struct Hypothesis {
   std::vector<std::int64_t> tokens;
-  double log_prob = 0;  ///< nats, of all its tokens
+  double log_prob = 0;  ///< nats, sum over all tokens
   Finish finish = Finish::length;
 };
 
-/// Each step extends every live hypothesis by every word and ranks all by log p. One that ends
-/// among the `width` best is set aside; the `width` best of those that go on live on. The search is
-/// over when `width` have ended or at `max_tokens`. What is compared at last is log p /
-/// tokens^length_penalty; those still alive count too where fewer than `width` have ended. Equal
-/// scores: the earlier hypothesis, then the lower word, is the better.
+/// Each step extends every live hypothesis by every word and ranks the results by log p. Hypotheses
+/// that end among the `width` best are set aside; the `width` best unfinished ones remain live. The
+/// search ends when `width` have ended or at `max_tokens`. The final ranking is by log p /
+/// tokens^length_penalty and includes live hypotheses if fewer than `width` have ended. Ties: the
+/// earlier hypothesis, then the lower word id, ranks first.
 class Beam {
  public:
   Beam(std::int64_t width, double length_penalty, std::int64_t max_tokens);
 
-  /// Hypotheses alive, each of which needs a row of log-probabilities: one at first.
+  /// Returns the live hypotheses, which need one row of log-probabilities each; initially one.
   const std::vector<Hypothesis>& live() const { return live_; }
-  /// Tells how the hypothesis live()[parent] ends with `word`, or that it goes on. It may be asked
-  /// more than once, and of any number of words.
+  /// Returns how the hypothesis live()[parent] ends with `word`, or nullopt if it continues. May be
+  /// called repeatedly and for any words.
   using Ends = std::function<std::optional<Finish>(std::size_t parent, std::int64_t word)>;
-  /// rows[i] (V): log p of the next word of live()[i]. Returns for each of the new live hypotheses
-  /// the index of the one it continues (its word is its last token); empty once done().
+  /// Extends the search; rows[i] (V) is log p of the next word of live()[i]. Returns for each new
+  /// live hypothesis the index of its parent (its word is its last token); empty once done().
   std::vector<std::int64_t> advance(const std::vector<std::span<const float>>& rows,
                                     const Ends& ends);
   bool done() const { return done_; }
-  /// The best `n`, best first.
+  /// Returns the best `n`, best first.
   std::vector<Hypothesis> best(std::int64_t n) const;
 
  private:
-  struct Step;  // what one call of advance() makes
+  struct Step;  // result of one call of advance()
   double score(const Hypothesis& hypothesis) const;
   std::optional<Step> step(const std::vector<std::span<const float>>& rows, std::int64_t most,
                            const Ends& ends) const;

@@ -1,5 +1,5 @@
 #pragma once
-// The next word, drawn from a row of log-probabilities.
+// Samples the next word from a row of log-probabilities.
 
 #include <cstdint>
 #include <span>
@@ -11,20 +11,21 @@
 
 namespace infer {
 
-/// Draws words as DrawOptions say. Keeps scratch memory: one a thread.
+/// Samples words with DrawOptions. Owns scratch memory: use one object for each thread.
 class Draw {
  public:
   explicit Draw(const DrawOptions& options) : options_(options) {}
 
-  /// The same with a temperature of the text that is drawn for.
+  /// Sets the temperature of the next draw.
   Draw& at(double temperature);
 
-  /// log_p (V), nats, need not be normalised. Takes one number of `rng`; none at temperature 0.
-  /// Throws Error{bad_data} if no word has a finite log-probability, or if there is a NaN.
+  /// Samples a word; log_p (V) is in nats and need not be normalised. Uses one number of `rng`,
+  /// none at temperature 0. Throws Error{bad_data} if no word has a finite log-probability or one
+  /// is NaN.
   std::int64_t operator()(std::span<const float> log_p, core::Rng& rng);
 
-  /// What is drawn from: (word, probability), best first if the options leave words out, else by
-  /// id.
+  /// Returns the sampling distribution as (word, probability): best first if the options exclude
+  /// words, else by id.
   std::vector<std::pair<std::int64_t, double>> distribution(std::span<const float> log_p);
 
  private:
@@ -32,22 +33,23 @@ class Draw {
   void cut(std::span<const float> log_p, float best);
 
   DrawOptions options_;
-  std::vector<std::int64_t> words_;  // what weights_ belong to; empty: all words, by id
+  std::vector<std::int64_t> words_;  // words of weights_; empty: all words, by id
   std::vector<float> weights_;       // not normalised
   double total_ = 0;
 };
 
-/// What log-probabilities below the highest are multiplied by at a temperature above 0, however
-/// small: finite, so that the best word is drawn where a temperature is all but 0.
+/// Returns the factor on log-probability differences to the maximum. It is finite for every
+/// temperature above 0, so that near 0 the best word is drawn.
 float scale_of_draw(double temperature);
 
-/// Throws Error{bad_data} if the highest of a model's log-probabilities is not finite.
+/// Throws Error{bad_data} if `best`, the highest log-probability, is not finite.
 void expect_numbers(double best);
 
-/// The word with the highest log-probability, of equals the lowest id; throws as Draw does.
+/// Returns the word with the highest log-probability; ties go to the lowest id. Throws as Draw
+/// does.
 std::int64_t best_word(std::span<const float> log_p);
 
-/// The `n` words with the highest log-probabilities, best first, of equals the lower id first.
+/// Returns the `n` words with the highest log-probabilities, best first; ties go to the lower id.
 std::vector<std::int64_t> best_words(std::span<const float> log_p, std::int64_t n);
 
 }  // namespace infer

@@ -1,5 +1,5 @@
 #pragma once
-// How a text is continued: `sample`'s options.
+// Options of program sample.
 
 #include <cstdint>
 #include <set>
@@ -12,64 +12,64 @@
 
 namespace infer {
 
-constexpr std::int64_t kMostTokens = 1'000'000'000;  ///< of a text
-constexpr double kHottest = 1e6;                     ///< temperature
+constexpr std::int64_t kMostTokens = 1'000'000'000;  ///< maximum tokens of a text
+constexpr double kHottest = 1e6;                     ///< maximum temperature
 
-/// From which words the next one is drawn: temperature first, then the top_k best, then the fewest
-/// best that have the mass top_p among them (Holtzman et al. 2020). Of equals the lower id is the
-/// better one.
+/// Options of sampling. Applies the temperature, then keeps the top_k best words, then the smallest
+/// set of best words with total probability top_p (nucleus sampling, Holtzman et al. 2020). Ties
+/// are broken by the lower token id.
 struct DrawOptions {
-  double temperature = 1;  ///< 0: the best word, always
+  double temperature = 1;  ///< 0: always the best word
   std::int64_t top_k = 0;  ///< 0: all
   double top_p = 1;
   void fields(core::FieldList& f);
 };
 
-/// Stretches of the stores that a text goes on with while the model agrees (Li et al. 2024, NEST);
-/// see spans.h.
+/// Options of copied spans: spans of the datastores that continue a text while the model agrees
+/// (NEST, Li et al. 2024); see spans.h.
 struct SpanOptions {
-  std::int64_t longest = 0;  ///< tokens taken after a word that is drawn; 0: none
-  double gamma = 0.3;        ///< least p of a token taken, over that of the best word
-  double share = 0.5;        ///< of the drawn word's p, that the stores must have given
+  std::int64_t longest = 0;  ///< maximum tokens copied after a sampled word; 0: none
+  double gamma = 0.3;        ///< minimum p of a copied token relative to the best word
+  double share = 0.5;        ///< minimum fraction of the sampled word's p from the datastores
   void fields(core::FieldList& f);
 };
 
-/// Prompts as sources that a model translates.
+/// Options of translation: prompts are sources.
 struct TranslationOptions {
   bool source = false;
-  double max_len_a = 1.2, max_len_b = 10;  ///< most tokens: a x + b, x tokens of the source
-  std::int64_t max_source = 1024;          ///< most tokens of a source, its end among them
-  bool truncate = false;                   ///< a longer one is cut, not refused
+  double max_len_a = 1.2, max_len_b = 10;  ///< maximum tokens: a x + b for x tokens of the source
+  std::int64_t max_source = 1024;          ///< maximum tokens of a source, including its end token
+  bool truncate = false;                   ///< truncates longer sources instead of refusing them
   void fields(core::FieldList& f);
 };
 
 struct GeneratorOptions {
   DrawOptions draw;
-  std::int64_t samples = 1;  ///< texts a prompt; of a beam, its best
+  std::int64_t samples = 1;  ///< texts for each prompt; with a beam, the best hypotheses
   std::int64_t max_tokens = 256;
-  std::vector<std::string> stop;  ///< a text ends before the first of these
-  bool ignore_end = false;        ///< no token ends a text
-  std::int64_t beam = 0;          ///< hypotheses; 0: draw
-  double length_penalty = 1;      ///< hypotheses compare by log p / tokens^length_penalty
+  std::vector<std::string> stop;  ///< a text ends before the first occurrence of one of these
+  bool ignore_end = false;        ///< ignores end tokens
+  std::int64_t beam = 0;          ///< number of hypotheses; 0: sampling
+  double length_penalty = 1;      ///< hypotheses are ranked by log p / tokens^length_penalty
   std::int64_t batch = 32;        ///< rows decoded together
-  std::string begin = "auto";     ///< what stands before a prompt: auto, none, or a token's text
-  bool special = false;           ///< texts of special tokens in a prompt are these tokens
-  std::int64_t window = 0;        ///< tokens the model sees at once; 0: what it was trained with
+  std::string begin = "auto";     ///< BOS token before a prompt: auto, none, or a token's text
+  bool special = false;           ///< parses the texts of special tokens in prompts
+  std::int64_t window = 0;        ///< in tokens; 0: the training segment
   std::string weights = "float32";
-  bool cite = false;           ///< say which stored contexts gave each token its probability
-  std::int64_t cite_most = 3;  ///< contexts of a token
+  bool cite = false;           ///< reports the stored contexts that contributed to each token
+  std::int64_t cite_most = 3;  ///< maximum contexts for each token
   SpanOptions spans;
   TranslationOptions translation;
   LayerReachOptions reach;
   RetrieveOptions retrieve;
-  std::uint64_t seed = 1;  ///< no flag of its own: --seed
+  std::uint64_t seed = 1;  ///< set by --seed
   void fields(core::FieldList& f);
 
   bool searches() const { return beam > 0; }
-  /// What the names of the options that were `given` decide: a translation searches with a beam of
-  /// 4 unless they say how words are chosen. Throws Error{usage} for those that exclude each other.
+  /// Applies defaults that depend on the names of the `given` options: a translation uses a beam of
+  /// 4 unless an option selects how words are chosen. Throws Error{usage} for exclusive options.
   void settle(const std::set<std::string>& given);
-  /// Throws Error{usage} naming the flag whose value makes no sense.
+  /// Throws Error{usage} that names a flag with an invalid value.
   void check() const;
 };
 

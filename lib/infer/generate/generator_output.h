@@ -1,5 +1,5 @@
 #pragma once
-// Samples as they are printed: texts that stream, or JSON lines, in the order of the prompts.
+// Writes samples as streamed text or as JSON lines, in the order of the prompts.
 
 #include <cstdint>
 #include <map>
@@ -16,33 +16,33 @@ namespace infer {
 
 struct OutputOptions {
   bool json = false;
-  bool echo = false;                ///< text: the prompt before its continuation
+  bool echo = false;                ///< text: prints the prompt before its continuation
   std::string separator;            ///< text: a line between texts; empty: none
-  void fields(core::FieldList& f);  ///< but for json, which is no flag of its own
+  void fields(core::FieldList& f);  ///< except json, which has no flag here
 };
 
-/// Text: each text and a newline; the first that is not finished comes piece by piece, those after
-/// it are held until it is. JSON lines: {"id" where the prompt has one, "prompt", "sample", "text",
-/// "tokens", "log_prob", "finish"} and with citations "citations", with spans that were taken
-/// "spans", bytes that are not UTF-8 become U+FFFD. Not thread safe.
+/// Writes samples. Text: each text and a newline; the first unfinished text streams piece by piece,
+/// and later ones wait for it. JSON lines: {"id" if the prompt has one, "prompt", "sample", "text",
+/// "tokens", "log_prob", "finish"}, plus "citations" with citations and "spans" with copied spans;
+/// bytes that are not UTF-8 become U+FFFD. Not thread safe.
 class SampleOutput {
  public:
-  /// `samples` of each prompt are expected. `flush` is called after each piece written.
+  /// Expects `samples` texts for each prompt. Calls `flush` after each written piece.
   SampleOutput(core::ByteSink& sink, OutputOptions options, std::int64_t samples,
                std::function<void()> flush);
-  /// The prompts that come next, numbered on from the last ones.
+  /// Adds the next prompts; indices continue.
   void begin(std::vector<Prompt> prompts);
   void piece(std::uint64_t prompt, std::int64_t sample, std::string_view piece);
   void finished(const Sample& sample);
-  /// What is being written ends here, and what was held is not written.
+  /// Ends the text being written and discards waiting texts.
   void cut();
-  /// All of the prompts begun have got what they get.
+  /// Announces that all prompts so far are complete.
   void end();
 
  private:
   using Key = std::pair<std::uint64_t, std::int64_t>;  // prompt, sample
   struct Held {
-    std::string text;  // or the JSON line
+    std::string text;  // text or JSON line
     bool whole = false;
   };
   void pass_on();

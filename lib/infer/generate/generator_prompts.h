@@ -1,5 +1,5 @@
 #pragma once
-// Prompts out of a file: one a line, or one a JSON line.
+// Reads prompts from a file of text lines or JSON lines.
 
 #include <cstdint>
 #include <functional>
@@ -16,48 +16,48 @@
 
 namespace infer {
 
-/// A prompt, and what its line says of its own texts; what is absent is as the options say.
+/// A prompt and its own settings; absent settings come from the options.
 struct Prompt {
   std::string text;
   std::string origin;                                    ///< file and line, for messages
-  std::optional<std::vector<std::int64_t>> tokens = {};  ///< in the place of the text's
-  std::optional<std::string> id;  ///< any JSON; comes back with the texts as it was given
+  std::optional<std::vector<std::int64_t>> tokens = {};  ///< replace the text's tokens
+  std::optional<std::string> id;                         ///< any JSON; copied to the output
   std::optional<std::int64_t> max_tokens;
   std::optional<std::vector<std::string>> stop;
   std::optional<double> temperature;
-  std::optional<std::uint64_t> seed;  ///< the texts do not depend on the prompt's number then
+  std::optional<std::uint64_t> seed;  ///< makes the texts independent of the prompt's index
   std::optional<bool> special;        ///< see GeneratorOptions
-  bool whole = false;  ///< the text of a chat template: its special tokens are parsed, and nothing
-                       ///< stands before it
+  bool whole = false;  ///< rendered by a chat template: special tokens are parsed, and no BOS token
+                       ///< is added
 };
 
 /// Reads prompts as they arrive, so that lines typed at a terminal are answered one by one. Not
 /// thread safe.
 class PromptReader {
  public:
-  /// `format`: lines (every line is a prompt, an empty one too; its newline is not part of it),
-  /// jsonl (the member `field` of each line, and of Prompt the members of those names, where null
-  /// is absent and `stop` is a text or a list of them; empty lines are passed over), auto (jsonl if
-  /// the path ends in .jsonl, compressed or not). A file may be compressed. Throws Error{no_input}
-  /// and as shard::open_unpacked() does.
+  /// Opens a file, which may be compressed. `format`: "lines" (every line is a prompt, also an
+  /// empty one, without its newline); "jsonl" (the member `field` of each line, and the settings of
+  /// Prompt from members of those names; null means absent, `stop` is a text or a list of texts,
+  /// empty lines are skipped); "auto" (jsonl if the path ends in .jsonl before a compression
+  /// suffix). Throws Error{no_input} and the errors of shard::open_unpacked().
   PromptReader(const std::string& path, const std::string& format, std::string field);
-  /// Given texts, not a file.
+  /// Reads prompts from a list.
   explicit PromptReader(std::vector<std::string> prompts);
-  /// Lines of text need not be UTF-8.
+  /// Accepts text lines that are not UTF-8.
   void take_any_bytes() { any_bytes_ = true; }
-  /// Prompts are turns of a user, or conversations (the member `messages` of a JSON line): their
-  /// texts are what `chat` makes of them, `system` before them where it is not empty.
+  /// Formats prompts with `chat`: they are user turns or conversations (member `messages` of a JSON
+  /// line). A non-empty `system` message precedes them.
   void talk(text::Chat chat, std::string system);
-  /// After talk(): all lines are turns of one conversation, and next() gives one at a time, after
-  /// answered() has told what the model said to the one before. `ask` is called before each line is
-  /// read.
+  /// Makes all lines turns of one conversation, after talk(). next() returns one turn at a time;
+  /// call answered() with the model's reply before the next. The reader calls `ask` before each
+  /// line.
   void converse(std::function<void()> ask);
   bool conversing() const { return ask_ != nullptr; }
   void answered(const std::string& text);
 
-  /// At most `most` prompts: those that have arrived, at least one; none at the end. Throws
-  /// Error{bad_data} naming the line that is no JSON object with the field, that has a member of
-  /// another type or out of its range, or that is longer than 64 MiB, or that is not UTF-8.
+  /// Returns at most `most` prompts that have arrived, at least one; none at the end. Throws
+  /// Error{bad_data} that names a line which is not a JSON object with the field, has a member with
+  /// an invalid type or value, exceeds 64 MiB, or is not UTF-8.
   std::vector<Prompt> next(std::size_t most);
 
  private:
@@ -68,13 +68,13 @@ class PromptReader {
   std::optional<text::Chat> chat_;
   std::string system_;
   std::function<void()> ask_;
-  core::OrderedJson turns_ = core::OrderedJson::array();  // of the conversation so far
+  core::OrderedJson turns_ = core::OrderedJson::array();  // turns of the conversation so far
   bool jsonl_ = false, any_bytes_ = false;
   std::string field_;
   std::vector<std::string> given_;
 };
 
-/// Where prompts come from, as options say it.
+/// Options that select the source of prompts.
 struct PromptOptions {
   std::string file, prompt;
   std::string format = "auto", field = "prompt";
@@ -82,9 +82,9 @@ struct PromptOptions {
   std::string system;  ///< message before each conversation
   void fields(core::FieldList& f);
 
-  /// The text of --prompt if it is among the `given`, else the file (none is stdin). With `chat`
-  /// they talk by the template of `folder`. Throws Error{usage} for both, and for what does not go
-  /// with `chat`; and as model::chat_of() does.
+  /// Opens the text of --prompt if `given`, else the file (none: stdin). With `chat`, uses the chat
+  /// template of `folder`. Throws Error{usage} for both inputs and for options that conflict with
+  /// `chat`, and the errors of model::chat_of().
   PromptReader open(const std::set<std::string>& given, const std::string& folder) const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Lines of a text as the sources of translations.
+// Converts lines of text to sources of translations.
 
 #include <cstdint>
 #include <functional>
@@ -12,30 +12,29 @@
 
 namespace infer {
 
-/// What a text starts from.
+/// Start of a text.
 struct Start {
-  std::uint64_t number;                ///< of its prompt
-  std::vector<std::int64_t> tokens;    ///< what the text continues
-  std::vector<std::int64_t> source;    ///< what an encoder reads; none: nothing
-  std::int64_t most;                   ///< tokens to write
-  std::vector<std::string> stop = {};  ///< what its texts end before
-  double temperature = 1;              ///< of drawing
-  std::uint64_t seed = 0, stream = 0;  ///< sample i draws by Rng(seed, stream + i)
+  std::uint64_t number;                ///< index of the prompt
+  std::vector<std::int64_t> tokens;    ///< tokens that the text continues
+  std::vector<std::int64_t> source;    ///< input of an encoder; empty: none
+  std::int64_t most;                   ///< maximum tokens to generate
+  std::vector<std::string> stop = {};  ///< stop strings of its texts
+  double temperature = 1;              ///< of sampling
+  std::uint64_t seed = 0, stream = 0;  ///< sample i uses Rng(seed, stream + i)
 };
 
-/// As the pairs of a shard are (pairs.h), with the end-of-document token e: the source is the
-/// line's tokens and e, and the translation starts after e. Not thread safe.
+/// Encodes sources as the pairs of a shard (pairs.h): with the end-of-document token e, the source
+/// is the line's tokens and e, and the translation starts after e. Not thread safe.
 class SourceReader {
  public:
-  /// A source has at most options.max_source tokens, and at most `context` if there is one. `name`
-  /// is the model's, for messages. Throws Error{bad_data} for a tokenizer without an
-  /// end-of-document token.
+  /// Limits a source to options.max_source tokens and to `context`, if set. `name` is the model's,
+  /// for messages. Throws Error{bad_data} for a tokenizer without an end-of-document token.
   SourceReader(TranslationOptions options, text::TokenizerPtr tokenizer,
                std::optional<std::int64_t> context, const std::string& name);
 
-  /// The start of line `number`, from 0. With x tokens of the source, e among them, it may write
-  /// a x + b, rounded down, and at least 1. Throws Error{bad_data} naming a line that is too long;
-  /// with options.truncate its first tokens are taken, and `warn` is told.
+  /// Returns the start of line `number`, from 0. For x source tokens including e, the translation
+  /// has at most floor(a x + b) tokens, at least 1. Throws Error{bad_data} that names a line which
+  /// is too long; with options.truncate, keeps its first tokens and calls `warn`.
   Start read(std::uint64_t number, const std::string& line,
              const std::function<void(const std::string&)>& warn) const;
 

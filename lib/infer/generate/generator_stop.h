@@ -1,5 +1,5 @@
 #pragma once
-// Stop strings on a text that comes in pieces.
+// Finds stop strings in a text that arrives in pieces.
 
 #include <cstddef>
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace infer {
 
-/// A text that ends before the first stop string that is complete in it, wherever the pieces were
-/// cut. Copied with a hypothesis; `stops` must outlive it.
+/// Text that ends before the first complete stop string, independent of piece boundaries. Copied
+/// with a hypothesis; `stops` must outlive it.
 class StopText {
  public:
   explicit StopText(const std::vector<std::string>& stops) : stops_(&stops) {}
-  /// Appends; true once a stop string is complete (more pieces change nothing then).
+  /// Appends a piece; returns true once a stop string is complete (further pieces have no effect).
   bool push(std::string_view piece);
 
   const std::string& text() const { return text_; }
-  /// Bytes of text() that no stop string can take back any more.
+  /// Returns the bytes of text() that no stop string can remove any more.
   std::size_t settled() const;
   bool stopped() const { return stopped_; }
 

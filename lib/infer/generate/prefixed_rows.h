@@ -1,5 +1,5 @@
 #pragma once
-// Texts that grow behind passages, which are looked for again every few tokens.
+// Decodes texts with retrieved passages in front, which are searched again every few tokens.
 
 #include <cstdint>
 #include <vector>
@@ -11,27 +11,28 @@
 
 namespace infer {
 
-/// Each text has as many rows of an engine as there are passages to mix; a row is read afresh with
-/// its passage and as many of the last tokens as leave room for those that come before the next
-/// search. Every token is given what eval-ppl gives it where the windows begin with the same one.
-/// Not thread safe.
+/// Decodes each text in as many engine rows as passages are mixed. At each search, a row re-encodes
+/// its passage and the last tokens of the text, with room for the tokens until the next search.
+/// Tokens get the probabilities of eval-ppl when its windows begin at the same token. Not thread
+/// safe.
 class PrefixedRows {
  public:
-  /// The engine must outlive it, and is its alone from start() on.
+  /// The engine must outlive the object, which uses it exclusively from start() on.
   PrefixedRows(Engine& engine, RetrievePlan plan, std::int64_t window);
 
-  /// None of the prompts is empty.
+  /// Starts the texts; prompts are not empty.
   void start(const std::vector<std::vector<std::int64_t>>& prompts);
-  /// The token that follows in each text.
+  /// Appends a token to each text.
   void advance(const std::vector<std::int64_t>& tokens);
-  /// Text i becomes what text rows[i] was.
+  /// Replaces text i by the former text rows[i].
   void select(const std::vector<std::int64_t>& rows);
 
-  /// What the best passage makes of each text's last token: f (texts, d_model), g (texts, d_key).
+  /// Returns f (texts, d_model) and g (texts, d_key) of each text's last token after its best
+  /// passage.
   nn::Hidden best() const;
-  /// log p of every word after each text, mixed: (texts, V).
+  /// Returns log p of every word after each text, mixed over passages: (texts, V).
   torch::Tensor log_probs(nn::Head& head) const;
-  /// They were looked for at the last start() or advance().
+  /// Returns whether the last start() or advance() searched for passages.
   bool anew() const { return since_ == 0; }
   const Prefixes& prefixes(std::int64_t text) const {
     return prefixes_[static_cast<std::size_t>(text)];
@@ -46,10 +47,10 @@ class PrefixedRows {
   Engine& engine_;
   Retriever retriever_;
   std::int64_t window_;
-  std::vector<std::vector<std::int64_t>> texts_;  // their last tokens
+  std::vector<std::vector<std::int64_t>> texts_;  // last tokens of each text
   std::vector<Prefixes> prefixes_;
-  std::int64_t since_ = 0;  // tokens since they were looked for
-  nn::Hidden hidden_;       // (texts * mix, d) of the rows' last tokens
+  std::int64_t since_ = 0;  // tokens since the last search
+  nn::Hidden hidden_;       // (texts * mix, d) of each row's last token
 };
 
 }  // namespace infer

@@ -1,5 +1,5 @@
 #pragma once
-// All prompts of a reader through a generator, batch by batch, into an output: sample's work.
+// Continues all prompts of a reader batch by batch and writes the samples (program sample).
 
 #include <cstdint>
 #include <functional>
@@ -13,30 +13,34 @@
 namespace infer {
 
 struct SampledTotals {
-  std::uint64_t texts = 0, steps = 0;  ///< a step is a token of a text
-  double seconds = 0;                  ///< without waiting for prompts
-  SearchCounts searches = {};          ///< of stores
-  std::uint64_t spans = 0, taken = 0;  ///< spans that were proposed, and tokens taken of them
+  std::uint64_t texts = 0, steps = 0;  ///< a step is one token of one text
+  double seconds = 0;                  ///< excludes the time spent waiting for prompts
+  SearchCounts searches = {};          ///< datastore lookups
+  std::uint64_t spans = 0, taken = 0;  ///< proposed spans, and tokens copied from them
 
-  std::string summary() const;  ///< in a line
-  /// {"texts", "tokens", "seconds", "tokens_per_s", "searches": {"made", "followed", "skipped"},
-  /// "spans": {"proposed", "tokens", "tokens_per_span"}}.
+  std::string summary() const;  ///< one line
+  /// Returns {"texts", "tokens", "seconds", "tokens_per_s", "searches": {"made", "followed",
+  /// "skipped"}, "spans": {"proposed", "tokens", "tokens_per_span"}}.
   core::OrderedJson figures() const;
 };
 
-/// What sample_all() tells as it goes, beside what it writes.
+/// Callbacks of sample_all().
 struct SampleWatch {
   std::function<void(const Sample&)> finished = {};
-  std::function<void(const std::string&)> warn = {};  ///< see GeneratorWatch; and of the window
-  std::function<void(std::uint64_t steps)> progress = {};  ///< so far; may throw
-  std::function<void(const std::string&)> checked = {};    ///< Generator::engine_error(), once
-  /// Of a conversation: an answer begins, or is over; and whether it is to stop where it is.
+  std::function<void(const std::string&)> warn = {};  ///< see GeneratorWatch; also notes about the
+                                                      ///< window
+  std::function<void(std::uint64_t steps)> progress = {};  ///< total so far; may throw
+  std::function<void(const std::string&)> checked = {};    ///< receives Generator::engine_error(),
+                                                           ///< once
+  /// Of a conversation: turn() is called when an answer begins and ends; stops() returns whether to
+  /// stop the answer.
   std::function<void(bool begins)> turn = {};
   std::function<bool()> stops = {};
 };
 
-/// Of sources more are read ahead than are decoded together, so that those of one length can go
-/// together. Throws as PromptReader::next() and Generator::run() do.
+/// Continues all prompts. For translations, reads more sources than one batch, so that sources of
+/// similar length are decoded together. Throws the errors of PromptReader::next() and
+/// Generator::run().
 SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutput& output,
                          const SampleWatch& watch);
 

@@ -1,6 +1,7 @@
 #pragma once
-// Spans: after a word that stores gave, what follows it there, as far as the model agrees (Li et
-// al. 2024, Nearest neighbor speculative decoding for LLM generation and attribution, NEST).
+// Copied spans: after a sampled word, copies the tokens that follow it in a datastore while the
+// model agrees (NEST: Li et al. 2024, Nearest neighbor speculative decoding for LLM generation and
+// attribution).
 
 #include <cstdint>
 #include <optional>
@@ -15,40 +16,41 @@
 
 namespace infer {
 
-/// A stretch of a store: the entry whose label was drawn, and the labels of the rows after it.
+/// A span of a datastore: the entry whose label was sampled, and the labels of the following rows.
 struct StoreSpan {
   StoreShare from = {};
-  std::vector<std::int64_t> rest;  ///< as many as are proposed
+  std::vector<std::int64_t> rest;  ///< labels to propose
 };
 
-/// What a text took of a span, and where it stands.
+/// Tokens that a text copied from a span, and their source.
 struct TakenSpan {
-  std::string store;  ///< its folder
+  std::string store;  ///< folder of the datastore
   std::int64_t document = 0;
-  std::int64_t row = 0;                  ///< whose label was drawn
-  double share = 0;                      ///< of the drawn word's p, that this entry gave
-  std::int64_t token = 0;                ///< number of the drawn word in the text
-  std::int64_t proposed = 0, taken = 0;  ///< tokens after it
-  std::string text = {};                 ///< the drawn word and what was taken
+  std::int64_t row = 0;                  ///< row whose label was sampled
+  double share = 0;                      ///< fraction of the sampled word's p from this entry
+  std::int64_t token = 0;                ///< index of the sampled word in the text
+  std::int64_t proposed = 0, taken = 0;  ///< numbers of tokens after it
+  std::string text = {};                 ///< the sampled word and the copied tokens
 };
 
-/// Of the entries that gave a drawn word its probability (`shares` of it) the one that gave most is
-/// where the span begins: of all stored places it has the highest joint probability with the word.
-/// None where all together gave less than options.share, or nothing follows. At most `room` tokens.
+/// Proposes the span after the entry with the largest contribution to a sampled word (`shares`),
+/// which is the stored position with the highest joint probability with the word. Returns nullopt
+/// if all entries together contributed less than options.share, or no row follows. At most `room`
+/// tokens.
 std::optional<StoreSpan> propose_span(const SpanOptions& options, const Stores& stores,
                                       std::span<const StoreShare> shares, std::int64_t room);
 
-/// Of those of which something was taken: [{"token", "tokens" (the drawn word among them), "text",
+/// Formats the spans with copied tokens: [{"token", "tokens" (including the sampled word), "text",
 /// "store", "document", "row", "share"}].
 core::OrderedJson to_json(const std::vector<TakenSpan>& spans);
-/// The same, a line a span with tabs between, as citation_lines() has a token: prompt, sample,
-/// number of the drawn word, text, share, store, document, row, and no context.
+/// Formats one tab-separated line for each span, in the columns of citation_lines(): prompt,
+/// sample, index of the sampled word, text, share, store, document, row, and an empty context.
 std::string span_lines(std::uint64_t prompt, std::int64_t sample,
                        const std::vector<TakenSpan>& spans);
 
-/// Whether a token of a span is taken: its p is at least gamma of the best word's (the paper takes
-/// it with probability min(1, p / (gamma max p)), so that a text would need more random numbers).
-/// log_p (V), nats, by the model and its memories.
+/// Returns whether to copy a token of a span: its p is at least gamma times the best word's. (The
+/// paper accepts with probability min(1, p / (gamma max p)), which would need more random numbers.)
+/// log_p (V), nats, is by the mixture of model and memories.
 bool agrees(const SpanOptions& options, std::span<const float> log_p, std::int64_t token);
 
 }  // namespace infer
