@@ -1,6 +1,6 @@
 #pragma once
-// What each source is worth on a text: the text alone, with each source by
-// itself, with all of them, of one pass of the model.
+// Measures the effect of each source on a text: no source, each source alone, and all sources, in
+// one pass of the model.
 
 #include <cstdint>
 #include <string>
@@ -12,28 +12,27 @@
 
 namespace infer {
 
-/// Mixtures of some kinds of sources beside each other. Where one is left out
-/// it sees nothing, so that its weight is the joint softmax's; weights that are
-/// learned are learned for each.
+/// Mixtures of subsets of the source kinds. An omitted source has no entries, so its weight is
+/// added to the joint softmax. Online weights are learned separately for each mixture.
 class Ablation {
  public:
-  /// `tokens`: of the text, about. Throws Error{usage} where there is no
-  /// source, and for gates, which know one mixture.
+  /// `tokens`: approximate length of the text. Throws Error{usage} without sources, and with gates,
+  /// which are fitted for one mixture.
   Ablation(const MemoryPlan& memory, std::uint64_t tokens);
 
   void add(const Scored& scored);
-  /// {"sources", "perplexity", "loss", "difference", "low", "high", "p"} a row:
-  /// none, each, all. The difference is of nats a token from none, with its 95
-  /// % interval, by blocks of tokens as compare-ppl has them.
+  /// Returns a row {"sources", "perplexity", "loss", "difference", "low", "high", "p"} for none,
+  /// each and all sources. The difference is in nats a token relative to none, with its 95 %
+  /// confidence interval over blocks of tokens, as in compare-ppl.
   std::vector<core::OrderedJson> rows() const;
 
  private:
   struct Case {
     std::string name;
-    std::vector<bool> kept;  // of the plan's kinds
+    std::vector<bool> kept;  // for each kind of the plan
     OnlineWeights online;
     double nats = 0;
-    std::vector<double> blocks = {};  // nats
+    std::vector<double> blocks = {};  // nats of each block
   };
   MemoryPlan memory_;
   Mixture mixture_;

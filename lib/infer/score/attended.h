@@ -1,5 +1,5 @@
 #pragma once
-// What the last token of a text attends to, on average.
+// Average attention weights of the last token of a text.
 
 #include <cstdint>
 
@@ -12,23 +12,24 @@
 namespace infer {
 
 struct AttendedOptions {
-  std::int64_t window = 0;           ///< tokens of a sequence; 0: the trained segment
-  std::int64_t sequences = 256;      ///< each with a random start
-  std::int64_t batch_tokens = 4096;  ///< sequences go through the model together
-  std::uint64_t seed = 1;            ///< of the starts; no flag of its own: --seed
+  std::int64_t window = 0;           ///< tokens of a sequence; 0: the training segment
+  std::int64_t sequences = 256;      ///< number of sequences, each with a random start
+  std::int64_t batch_tokens = 4096;  ///< tokens of the sequences in one forward pass
+  std::uint64_t seed = 1;            ///< of the random starts; set by --seed
   void fields(core::FieldList& f);
 
-  /// A window of 0 becomes the segment that the model was trained with: throws Error{usage} if it
-  /// does not say.
+  /// Replaces a window of 0 by the model's training segment. Throws Error{usage} if the model has
+  /// none.
   void settle(const model::TrainingFacts& facts);
 };
 
-/// Mean over sequences of the weights of each sequence's last token: (layers, heads, window)
-/// float64 on the CPU; rows sum to 1. A mosaic's position s is the pair of tokens s and s + 1, and
-/// its last position has 0. Sequences go through the model in pieces that share a State, and only
-/// the last token is watched: no (window, window) matrix. Leaves the model in evaluation mode.
-/// Throws Error{usage} for an architecture without attention to watch, for a window beyond its
-/// positions or for numbers that make no sense, Error{bad_data} for data shorter than a window.
+/// Returns the attention weights of the last token, averaged over sequences: (layers, heads,
+/// window) float64 on the CPU; rows sum to 1. Position s of a mosaic is the pair of tokens s and s
+/// + 1, and its last position has weight 0. Sequences are read in pieces that share a State, and
+/// only the last token reports weights, so that no (window, window) matrix is needed. Leaves the
+/// model in evaluation mode. Throws Error{usage} for an architecture without attention weights, for
+/// a window beyond its positions and for invalid numbers; Error{bad_data} for data shorter than a
+/// window.
 torch::Tensor mean_attention(nn::Model& model, const shard::Dataset& data,
                              const AttendedOptions& options, torch::Device device);
 

@@ -1,6 +1,5 @@
 #pragma once
-// The loss by parts of the text: by how frequent the word is, by how much came before it, by
-// document.
+// Breaks the loss down by word frequency, by position in the document, or by document.
 
 #include <memory>
 #include <string>
@@ -13,18 +12,19 @@
 
 namespace infer {
 
-/// Sums by bucket of what add() is given.
+/// Sums of the scores passed to add(), by bucket.
 class Breakdown {
  public:
-  /// Words seen 0, 1-9, 10-99, ... times in `counts` (the training data, say). Throws
-  /// Error{bad_data} if its tokenizer is not that of `data`.
+  /// Buckets by frequency: words with 0, 1-9, 10-99, ... occurrences in `counts` (for example, the
+  /// training data). Throws Error{bad_data} if its tokenizer differs from that of `data`.
   static Breakdown by_frequency(const shard::Dataset& data, const shard::Dataset& counts);
-  /// Tokens 1, 2-3, 4-7, ... of their document (counted from 0; token 0 is a document's first).
+  /// Buckets by position: tokens 1, 2-3, 4-7, ... of their document (from 0, the first token).
   static Breakdown by_position(const shard::Dataset& data);
   static Breakdown by_document(const shard::Dataset& data);
 
   void add(const Scored& scored);
-  /// bucket, tokens, share (of the tokens), loss, perplexity: those that have tokens, in order.
+  /// Returns a row {bucket, tokens, share (fraction of all tokens), loss, perplexity} for each
+  /// non-empty bucket, in order.
   std::vector<core::OrderedJson> rows() const;
 
  private:
@@ -32,10 +32,10 @@ class Breakdown {
   torch::Tensor buckets_of(const Scored& scored) const;
 
   bool by_token_;
-  torch::Tensor bucket_;         // of each token id (by_token), else the powers of two or nothing
-  torch::Tensor document_ends_;  // (documents) int64
-  torch::Tensor nats_, tokens_;  // a bucket
-  std::vector<std::string> names_;  // empty: the number
+  torch::Tensor bucket_;            // by token id (by_token), else powers of two or empty
+  torch::Tensor document_ends_;     // (documents) int64
+  torch::Tensor nats_, tokens_;     // for each bucket
+  std::vector<std::string> names_;  // empty: the number is the name
 };
 
 }  // namespace infer

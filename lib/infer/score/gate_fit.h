@@ -1,5 +1,5 @@
 #pragma once
-// Gates fitted to what sources gave: the shares under which a text is most probable.
+// Fits gates to the scores of sources: the weights that maximise a text's probability.
 
 #include <vector>
 
@@ -11,15 +11,15 @@ namespace infer {
 
 /// N tokens and 1 + S sources, the rest first; all float64.
 struct GateProblem {
-  torch::Tensor log_p;    ///< (N, 1 + S): of the target; where p is 0, -inf
-  torch::Tensor offsets;  ///< (N, S): scores without any features; -inf: no share
-  /// Of each source (N, its own); NaN: only the offset counts.
+  torch::Tensor log_p;    ///< (N, 1 + S): log p of the target; -inf if p is 0
+  torch::Tensor offsets;  ///< (N, S): scores without features; -inf: weight 0
+  /// (N, number of features) for each source; NaN: only the offset counts.
   std::vector<torch::Tensor> features;
-  torch::Tensor weight = {};  ///< (N, 1): how much each counts, 1 on average; undefined: 1
+  torch::Tensor weight = {};  ///< (N, 1): weight of each token, mean 1; undefined: 1
 };
 
-/// The mean over tokens of -log sum_k softmax(z)_k p_k, z_0 = 0 and z_s = offset + bias_s + w_s
-/// x_s, and |w|^2 / 2N. `at`: bias_1, w_1, bias_2 ...; `gradient` likewise.
+/// Returns the mean over tokens of -log sum_k softmax(z)_k p_k plus |w|^2 / 2N, with z_0 = 0 and
+/// z_s = offset + bias_s + w_s x_s. `at` and `gradient` have the layout bias_1, w_1, bias_2, ...
 double gate_objective(const GateProblem& problem, const Numbers& at, Numbers& gradient);
 
 struct FittedGate {
@@ -27,12 +27,12 @@ struct FittedGate {
     double bias;
     std::vector<double> weights;
   };
-  std::vector<Row> rows;  ///< of each source
-  double constant_loss;   ///< nats a token with nothing but offsets
-  double loss;            ///< and with these: no higher
+  std::vector<Row> rows;  ///< for each source
+  double constant_loss;   ///< nats a token with the offsets alone
+  double loss;            ///< nats a token after the fit; at most constant_loss
 };
-/// Begins with zeros, on features of mean 0 and deviation 1, and gives the weights of those that
-/// came.
+/// Fits the weights from zeros on standardised features, and returns them for the original
+/// features.
 FittedGate fit_gate(const GateProblem& problem);
 
 }  // namespace infer

@@ -1,5 +1,5 @@
 #pragma once
-// The least value of a smooth function of few numbers, by L-BFGS.
+// Minimises a smooth function of few variables by L-BFGS.
 
 #include <functional>
 #include <vector>
@@ -8,11 +8,11 @@ namespace infer {
 
 using Numbers = std::vector<double>;
 
-/// Its value at `at`; `gradient`, as long as `at`, is filled.
+/// Returns the value at `at` and fills `gradient`, of equal length.
 using Smooth = std::function<double(const Numbers& at, Numbers& gradient)>;
 
-/// Goes on from `at`, which becomes the lowest point that was seen: never above where it began. The
-/// same steps on any machine that adds alike. Returns the value there.
+/// Minimises from `at`, which becomes the lowest point seen, never above the start. Deterministic
+/// on machines with equal floating-point results. Returns the value there.
 double minimise(const Smooth& function, Numbers& at, int most_steps = 200);
 
 }  // namespace infer

@@ -1,5 +1,5 @@
 #pragma once
-// What one part of an evaluation found, as a file of one JSON line, and the sum of all parts.
+// Result of one part of an evaluation, as a file with one JSON line, and the sum of all parts.
 
 #include <array>
 #include <optional>
@@ -15,53 +15,55 @@
 namespace infer {
 
 /// {"part": 1, "parts": 8, "groups": [begin, end, of], "signature": "...", "tokens": N, "bytes": X,
-/// "words": X, "nats": [...], "hash": XXH3-128 of the line without it}; where a part says them
-/// "searches": [made, followed, skipped], "worse": N, "compared": true, "constant_nats": [...]
+/// "words": X, "nats": [...], "hash": XXH3-128 of the line without it}; optionally "searches":
+/// [made, followed, skipped], "worse": N, "compared": true, "constant_nats": [...]
 struct PartRecord {
   core::Part part;
-  std::array<std::int64_t, 3> groups = {};  ///< of windows that share a forward: see Watch::cut
+  std::array<std::int64_t, 3> groups = {};  ///< of windows that share a forward pass: see
+                                            ///< Watch::cut
   std::string signature;                    ///< see report.h
-  std::uint64_t tokens = 0;                 ///< of the part
+  std::uint64_t tokens = 0;                 ///< of this part
   double bytes = 0, words = 0;              ///< of all parts together
-  std::vector<double> nats;  ///< of each window, in the order in which one process adds them
-  std::vector<double> constant_nats = {};     ///< of each window too, where there are gates
-  std::optional<SearchCounts> searches = {};  ///< of the part
-  std::optional<GateTotals> gates = {};       ///< the same; constant_nats are the windows'
+  std::vector<double> nats;  ///< for each window, in the order in which one process adds them
+  std::vector<double> constant_nats = {};     ///< for each window, with gates
+  std::optional<SearchCounts> searches = {};  ///< of this part
+  std::optional<GateTotals> gates = {};       ///< of this part; constant_nats are those of the
+                                              ///< windows
 };
 
-/// Which part is scored, or that all are added up.
+/// Options that select one part, or the sum of all parts.
 struct PartOptions {
   std::string part = core::kWholePart;  ///< see core::part()
   bool sum = false;
-  bool datastore_ranks = false;  ///< each of several ranks searches its own stores for all
+  bool datastore_ranks = false;  ///< ranks search their own datastores for all ranks
   void fields(core::FieldList& f);
 
   bool any() const { return sum || core::is_part(part); }
-  /// A part has figures only together with the others: throws Error{usage} for options among the
-  /// `given` that say more of it, and for more than one of these and `ranks`, one of several
-  /// processes that share the text.
+  /// Throws Error{usage} for options among the `given` that need results of all parts, and for more
+  /// than one of part, sum and `ranks` (processes that share the text).
   void check(const std::set<std::string>& given, bool ranks) const;
 };
 
-/// A line.
+/// Formats a record as one line.
 std::string to_text(const PartRecord& record);
-/// Throws Error{bad_data} naming the `origin`.
+/// Parses a record. Throws Error{bad_data} that names the `origin`.
 PartRecord parse_part(const std::string& line, const std::string& origin);
 
 struct PartsSum {
-  Totals totals;  ///< to the bit what one process finds; without seconds
+  Totals totals;  ///< bit-identical to those of one process; without seconds
   std::string signature;
 
-  core::OrderedJson figures() const;  ///< see report.h; the signature among them
+  core::OrderedJson figures() const;  ///< see report.h; includes the signature
 };
-/// A part's record as text, and what messages call it.
+/// A part's record as text, and its name in messages.
 struct NamedLine {
   std::string name, line;
 };
-/// All parts, in any order. Throws Error{usage} naming a part that is missing, given twice, of
-/// another evaluation or cut in another way, Error{bad_data} for a text without a scored token.
+/// Sums all parts, in any order. Throws Error{usage} that names a part which is missing,
+/// duplicated, of another evaluation or divided differently; Error{bad_data} for a text without
+/// scored tokens.
 PartsSum sum_parts(const std::vector<NamedLine>& lines);
-/// Their files; throws Error{no_input} too.
+/// Sums the records in files. Also throws Error{no_input}.
 PartsSum sum_files(const std::vector<std::string>& paths);
 
 }  // namespace infer

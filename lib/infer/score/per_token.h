@@ -1,5 +1,5 @@
 #pragma once
-// The file of --per-token: what each scored token cost.
+// Writes the --per-token file: the loss of each scored token.
 
 #include <string>
 
@@ -11,8 +11,8 @@
 
 namespace infer {
 
-/// Writes a line (task/token_scores.h) for each token of each block, in the order given; whole or
-/// not at all. `data` must outlive it.
+/// Writes a line (task/token_scores.h) for each token of each block, in the given order. The file
+/// appears complete at commit() or not at all. `data` must outlive the object.
 class PerToken {
  public:
   PerToken(const std::string& path, const shard::Dataset& data, const MemoryPlan& memory);

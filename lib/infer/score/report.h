@@ -1,5 +1,5 @@
 #pragma once
-// Figures as they are printed, and the signature that says what they depend on.
+// Formats results, and the signature that identifies what they depend on.
 
 #include <string>
 
@@ -11,25 +11,25 @@
 
 namespace infer {
 
-/// The first 12 hexadecimal digits.
+/// Returns the first 12 hexadecimal digits.
 std::string short_fingerprint(const core::Digest& digest);
 
-/// All that changes a figure, in one string (the idea is sacreBLEU's):
+/// Returns one string with all settings that affect a result (after sacreBLEU):
 ///   data:…|model:…|protocol:hf|window:512|stride:512|restart:none|carry:off|first:skipped|
 ///   retrieve:…:100:0.9:0.4|retrieve-query:32|retrieve-tokens:256|memory:local+long|
 ///   long:2048|combine:joint|temperature:1.1|cache:2000|theta:0.06|cache-lambda:0.1|
 ///   stores:…+…|k:1024|nprobe:32|rescore:no|stores-combine:both|stores-temperature:10|
 ///   stores-lambda:0.3|with:...@512/256|with-lambda:0.5|precision:float32|version:0.1.0
-/// What is not used is left out; of pairs there is unit:pair instead of the windows.
+/// Omits unused settings. For pairs, unit:pair replaces the windows.
 std::string signature(const core::Digest& data, const core::Digest& model,
                       const WindowPlan& windows, const MemoryPlan& memory,
                       const std::string& precision);
 
-/// loss, perplexity, bits_per_token, bits_per_byte, bits_per_word, byte_perplexity,
-/// word_perplexity, tokens, bytes, words; null where
-/// the data do not say. The same from run to run.
+/// Returns loss, perplexity, bits_per_token, bits_per_byte, bits_per_word, byte_perplexity,
+/// word_perplexity, tokens, bytes, words; null if the data lack the numbers. Reproducible from run
+/// to run.
 core::OrderedJson figures(const Totals& totals);
-/// What depends on the clock: seconds, tokens_per_s.
+/// Returns the results that depend on the clock: seconds, tokens_per_s.
 core::OrderedJson timings(const Totals& totals);
 
 }  // namespace infer

@@ -1,5 +1,5 @@
 #pragma once
-// How often the stores find the token that follows: is it the label of one of the k nearest?
+// Measures how often the next token is the label of one of the k nearest datastore entries.
 
 #include <cstdint>
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace infer {
 
-/// Counts over what add() is given.
+/// Counts over the scores passed to add().
 class Retrieval {
  public:
-  /// `at`: numbers of neighbours, each 1 to the `k` of the search; 0: there is none. Throws
+  /// `at`: numbers of neighbours, each from 1 to `k` of the search (0: no search). Throws
   /// Error{usage}.
   Retrieval(std::vector<std::int64_t> at, std::int64_t k);
   void add(const Scored& scored);
-  /// [{"k", "share"}, ...] in the order asked for.
+  /// Returns [{"k", "share"}, ...] in the requested order.
   core::OrderedJson figures() const;
 
  private:

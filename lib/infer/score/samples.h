@@ -1,6 +1,5 @@
 #pragma once
-// What each source gave of each token, kept while a text is walked over, and the best weights on
-// it.
+// Collects the scores of each source while a text is scored, and fits the weights to them.
 
 #include <cstdint>
 #include <vector>
@@ -11,52 +10,53 @@
 
 namespace infer {
 
-/// Tokens in float64. Of a text with more than are kept it keeps every second, fourth, eighth ...,
-/// so that memory stays bounded.
+/// Token scores in float64. For long texts it keeps every second, fourth, eighth, ... token, so
+/// that memory is bounded.
 class Samples {
  public:
   explicit Samples(std::int64_t most_bytes = std::int64_t{1} << 30) : most_bytes_(most_bytes) {}
 
   void add(Parts parts);
   std::int64_t size() const { return kept_; }
-  /// All that was kept, as the parts of one text.
+  /// Returns all kept tokens as the parts of one text.
   Parts parts() const;
 
  private:
   void thin();
 
   std::int64_t most_bytes_, kept_ = 0;
-  Parts shape_;  // the last parts, for what they have
+  Parts shape_;  // the last parts, as a template for their members
   struct Column {
     std::int64_t width = 0;
-    std::vector<double> values = {};  // a token's beside each other
+    std::vector<double> values = {};  // values of consecutive tokens
   };
-  std::vector<Column> columns_;  // of Parts::members()
+  std::vector<Column> columns_;  // for Parts::members()
   std::int64_t stride_ = 1, seen_ = 0;
 };
 
-/// A point of the grid with its weights and its loss, nats a token.
+/// A point of the grid with its weights and its loss in nats a token.
 struct TunePoint {
-  std::vector<double> values;                ///< of the grid's axes
-  std::vector<std::size_t> places;           ///< of these in the axes
-  std::vector<std::vector<double>> weights;  ///< of MemoryPlan::weights()
+  std::vector<double> values;                ///< on the grid's axes
+  std::vector<std::size_t> places;           ///< indices of the values in the axes
+  std::vector<std::vector<double>> weights;  ///< for MemoryPlan::weights()
   double loss = 0;
 };
 
-/// The places of points in the axes of a grid.
+/// Indices of points in the axes of a grid.
 using Places = std::vector<std::vector<std::size_t>>;
 
-/// The best weights at each of these points (share_fit.h), to six digits: a signature quotes them.
-/// No `places`: at each point of the grid.
+/// Fits the best weights at each of these points (share_fit.h), to six digits because signatures
+/// quote them. Empty `places`: all points of the grid.
 std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
                                   const Places& places = {});
-/// At each of these points every combination of `lambdas` that leaves the joint softmax something; by bucket
-/// the best of them for each bucket. Throws Error{usage} where there are too many.
+/// Evaluates, at each of these points, every combination of `lambdas` that leaves weight for the
+/// joint softmax; for a source with buckets, takes the best value for each bucket. Throws
+/// Error{usage} if there are too many combinations.
 std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
                                   const std::vector<double>& lambdas, const Places& places = {});
 
-/// The gates of `plan`, whose weights are the best constants, fitted on `parts` at a point; and its
-/// nats a token with those constants and with the gates.
+/// Gates fitted on `parts` at a point, for a `plan` whose weights are the best constants; and the
+/// nats a token with the constants and with the gates.
 struct GatesFitted {
   Gate gate;
   double constant_loss = 0, loss = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// What is said of a scored text beside its figures: the scores of every token, a table by parts of
-// the text, how often the stores found the word.
+// Reports about a scored text beside its perplexity: per-token scores, a breakdown of the loss, and
+// the retrieval accuracy of datastores.
 
 #include <cstdint>
 #include <functional>
@@ -21,36 +21,36 @@
 namespace infer {
 
 struct ReportOptions {
-  std::string per_token;    ///< a file to write; empty: none
+  std::string per_token;    ///< output file; empty: none
   std::string by = "none";  ///< frequency, position or document
-  std::string counts;       ///< the shard whose words `frequency` counts
-  bool ablate = false;      ///< a table of what each source is worth
+  std::string counts;       ///< shard whose word counts `frequency` uses
+  bool ablate = false;      ///< reports the effect of each source
   std::vector<std::int64_t> retrieval_at;
-  double fail_above = 0;     ///< a perplexity; 0: none is too high
-  std::string timings;       ///< a file to write; empty: none
-  std::string retrieve_log;  ///< the same
+  double fail_above = 0;     ///< maximum perplexity; 0: none
+  std::string timings;       ///< output file; empty: none
+  std::string retrieve_log;  ///< output file; empty: none
   void fields(core::FieldList& f);
 
-  /// Throws Error{usage} for what contradicts itself, or where two of what it writes would go
-  /// to one place; the figures go to `output` (-o; empty: stdout).
+  /// Throws Error{usage} for contradictory options, and if two outputs have one path; the results
+  /// go to `output` (-o; empty: stdout).
   void check(const std::string& output) const;
   bool too_high(const Totals& totals) const;
 };
 
-/// Scores and gathers what was asked for. `evaluation` and `data` must outlive it.
+/// Scores data and collects the requested reports. `evaluation` and `data` must outlive it.
 class Reports {
  public:
-  /// Of `data` as `evaluation` scores them. Files are begun here, so that a place that cannot be
-  /// written is said at once: throws Error{cannot_create}, and as Breakdown and Retrieval do.
+  /// Opens the output files, so that a path that cannot be written fails early. Throws
+  /// Error{cannot_create} and the errors of Breakdown and Retrieval.
   Reports(const ReportOptions& options, const Evaluation& evaluation, const shard::Dataset& data);
 
-  /// All of the data; `progress` is told the tokens so far.
+  /// Scores all data; `progress` receives the tokens so far.
   Totals score(const std::function<void(std::uint64_t)>& progress);
-  /// The figures of report.h, "retrieval" where it was asked for, and the signature.
+  /// Returns the results of report.h, "retrieval" if requested, and the signature.
   core::OrderedJson figures(const Totals& totals) const;
-  /// The table; no rows where none was asked for.
+  /// Returns the rows of the table; empty unless requested.
   std::vector<core::OrderedJson> rows() const;
-  /// The files are complete, and get their names.
+  /// Completes the files and gives them their final names.
   void commit(const Totals& totals);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// One evaluation by several processes, each of which scores a part.
+// Distributes one evaluation over several processes, each of which scores a part.
 
 #include <cstdint>
 #include <functional>
@@ -15,19 +15,20 @@
 
 namespace infer {
 
-/// What is scored, how, and where the stores are.
+/// Inputs of a shared evaluation.
 struct SharedEvaluation {
   const EvaluationOptions& options;
   const std::set<std::string>& given;     ///< see Evaluation
-  const std::vector<std::string>& files;  ///< shards that all ranks see
-  bool own_stores = false;                ///< see shared_stores.h
+  const std::vector<std::string>& files;  ///< shards, visible to all ranks
+  bool own_stores = false;                ///< datastores are distributed over ranks; see
+                                          ///< shared_stores.h
 };
 
-/// Scores this rank's part of the shards; the first rank adds up all of them, to the bytes of one
-/// process, and the others return nothing. All ranks call it; `progress` is told the part's tokens
-/// so far, and about how many it has. Throws what Evaluation does and Error{usage} for stdin and
-/// where ranks evaluate different things, on all ranks alike (but with stores of their own, where
-/// the others hear of a rank that is gone), and Error{rank_lost}.
+/// Scores this rank's part of the shards. The first rank sums all parts, byte-identical to one
+/// process; the others return nullopt. Collective; `progress` receives the part's tokens so far and
+/// their approximate total. Throws the errors of Evaluation, and Error{usage} for stdin and for
+/// ranks with different evaluations, on all ranks alike. With distributed datastores, other ranks
+/// get Error{rank_lost} instead.
 std::optional<PartsSum> score_together(
     const SharedEvaluation& what, std::shared_ptr<ranks::Group> group,
     const std::function<void(std::uint64_t done, std::uint64_t of)>& progress);

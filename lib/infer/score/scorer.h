@@ -1,6 +1,6 @@
 #pragma once
-// Scores a data set with a model and its memories, window by window: eval-ppl's work, and the
-// validation of train.
+// Scores a data set with a model and its memories, window by window (eval-ppl, and validation in
+// train).
 
 #include <cstdint>
 #include <functional>
@@ -17,48 +17,47 @@
 
 namespace infer {
 
-/// Targets scored together, in the order of the stream.
+/// Consecutive targets that are scored together.
 struct Scored {
-  std::uint64_t first;    ///< the first target's element offset in the data; the others follow
+  std::uint64_t first;    ///< element of the first target in the data
   torch::Tensor targets;  ///< (R) int64, CPU
   Parts parts;
-  torch::Tensor log_prob = {};  ///< (R) float64, CPU: of the mixture
+  torch::Tensor log_prob = {};  ///< (R) float64, CPU: log p by the mixture
 };
 
-/// The prefixes of a window.
+/// The retrieved passages of a window.
 struct Retrieved {
-  std::uint64_t first;  ///< the first scored target's element offset in the data
-  std::int64_t tokens;  ///< that are scored
+  std::uint64_t first;  ///< element of the first scored target in the data
+  std::int64_t tokens;  ///< number of scored tokens
   const Prefixes& prefixes;
 };
 
-/// Windows that share a forward pass, or pairs that are sorted together, are a group: what they
-/// give depends on no other, but for the memory before them.
+/// Callbacks of score(). A group consists of windows that share a forward pass, or of pairs that
+/// are sorted together. Groups are independent, except for the memories of earlier tokens.
 struct Watch {
-  std::function<void(const Scored&)> scored = {};           ///< each block
+  std::function<void(const Scored&)> scored = {};           ///< for each block
   std::function<void(std::uint64_t tokens)> progress = {};  ///< tokens so far; may throw to stop
-  std::function<void(const Retrieved&)> retrieved = {};     ///< each window's, in their order
-  /// Each window's, in the order of the sums: its nats, and those at the best constant shares where
-  /// gates are compared with these, else 0.
+  std::function<void(const Retrieved&)> retrieved = {};     ///< for each window, in order
+  /// Called for each window in the order of summation, with its nats and the nats at the best
+  /// constant weights, if gates are compared with these, else 0.
   std::function<void(double nats, double constant_nats)> added = {};
-  /// The groups that are scored; of the others those just before them, as far back as memories
-  /// reach, are remembered.
+  /// Selects the groups to score. Preceding groups, as far back as memories reach, are only stored.
   core::Part part = {};
-  /// Of a part: its groups [begin, end) of how many.
+  /// Called with the part's groups [begin, end) and their total number.
   std::function<void(std::int64_t begin, std::int64_t end, std::int64_t of)> cut = {};
 };
 
-/// Without a protocol every token is scored once but a stream's first (that too with
-/// windows.beginning). The model is left in the mode it was in; torch's generators are not touched;
-/// memory does not grow with the data. Stores are searched for a batch of windows while the model
-/// computes the next one. Data of kind tokens, or pairs with a plan for pairs. Throws
-/// Error{bad_data} for another kind, for fewer than two tokens or a token outside the model's
-/// vocabulary, Error{usage} for stores that are combined into what is no probability. Of a part the
-/// totals are its own nats and tokens, and the bytes and words of all data.
+/// Scores a data set. Without a protocol, every token but a stream's first is scored once (the
+/// first too, with windows.beginning). Restores the model's mode and does not use torch's
+/// generators. Memory use does not depend on the size of the data. The search for one batch of
+/// windows overlaps the model's computation of the next. The data are tokens, or pairs with a plan
+/// for pairs. For a part, the totals are its own nats and tokens, and the bytes and words of all
+/// data. Throws Error{bad_data} for other kinds of data, fewer than two tokens or a token outside
+/// the vocabulary; Error{usage} for datastores whose combination gives no probabilities.
 Totals score(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
              const MemoryPlan& memory, torch::Device device, const Watch& watch = {});
 
-/// The same walk on a grid of numbers that are tuned; log_prob is undefined.
+/// Scores a data set on a grid of tuned parameters; log_prob is undefined.
 Totals walk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
             const MemoryPlan& memory, const Grid& grid, torch::Device device, const Watch& watch);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Shares of a mixture under which a text is most probable: its log-likelihood is concave in them.
+// Fits the weights of a mixture that maximise a text's likelihood, which is concave in them.
 
 #include <vector>
 
@@ -7,35 +7,40 @@
 
 namespace infer {
 
-/// What the sources gave R targets.
+/// Probabilities of R targets by the sources.
 struct ShareProblem {
-  torch::Tensor p;  ///< (S, R) float64, p_joint's first
-  /// (R) float64: p of the source whose share is of the whole, by bucket; undefined: there is none.
+  torch::Tensor p;  ///< (S, R) float64, p_joint first
+  /// (R) float64: p of the source with weights by bucket, as fractions of the whole; undefined:
+  /// none.
   torch::Tensor outer = {};
-  torch::Tensor bucket = {};  ///< (R) int64: of its share; `buckets` where it knows nothing
+  torch::Tensor bucket = {};  ///< (R) int64: index of its weight; `buckets` if the source has no
+                              ///< entries
   std::int64_t buckets = 0;
-  std::int64_t run = 1;  ///< buckets [0, run), [run, 2 run) ...: the next in a run is like the last
-  torch::Tensor weight = {};  ///< (R) float64: how much each counts, 1 on average; undefined: 1
+  std::int64_t run = 1;  ///< length of a run [0, run), [run, 2 run), ... of buckets, in which each
+                         ///< resembles the previous one
+  torch::Tensor weight = {};  ///< (R) float64: weight of each target, mean 1; undefined: 1
 };
 
 struct FittedShares {
-  std::vector<double> shares;  ///< (S), they sum to 1
-  /// Of each bucket; where no target is of it that of the one before it in its run. Empty: none.
+  std::vector<double> shares;  ///< (S), sum 1
+  /// Weight of each bucket; a bucket without targets gets that of its predecessor in the run.
+  /// Empty: no such source.
   std::vector<double> outer;
   double loss = 0;  ///< nats a token
 };
 
-/// What p_joint keeps at least: what no other has seen may come.
+/// Minimum weight of p_joint, for tokens that no other source has seen.
 inline constexpr double kLeastJointShare = 1e-3;
-inline constexpr double kMostOuterShare = 0.95;  ///< a bucket may have few targets
+inline constexpr double kMostOuterShare = 0.95;  ///< maximum weight of a bucket, because a bucket
+                                                 ///< may have few targets
 
-/// The best shares, in float64, within kLeastJointShare and kMostOuterShare: Newton's steps with
-/// the curvature of the sum over all targets, under shares >= 0 (as mixsqp, Kim et al. 2020), until
-/// no shares can be better by 1e-9 nats, which the gradient tells; those by bucket in turn with
-/// them. Goes on from `start`, if it has shares.
+/// Returns the best weights, in float64, within kLeastJointShare and kMostOuterShare. Uses Newton's
+/// method under weights >= 0 with the Hessian over all targets (as mixsqp, Kim et al. 2020),
+/// alternating with the bucket weights, until the gradient bounds the possible gain by 1e-9 nats.
+/// Starts from `start` if it has weights.
 FittedShares fit_shares(const ShareProblem& problem, const FittedShares& start = {});
 
-/// Nats a token of given shares.
+/// Returns the nats a token of given weights.
 double share_loss(const ShareProblem& problem, const FittedShares& shares);
 
 }  // namespace infer

@@ -1,16 +1,16 @@
 #pragma once
-// How much each token counts where a protocol counts a window for less. Undefined: all count 1.
+// Weights of tokens, for protocols that discount some windows. Undefined: all weights are 1.
 
 #include "nn/base/torch.h"
 
 namespace infer {
 
-/// Values of tokens times their weights, which are of a shape that goes with theirs.
+/// Returns values times weights; the shapes must broadcast.
 inline torch::Tensor weighted(const torch::Tensor& values, const torch::Tensor& weight) {
   return weight.defined() ? values * weight : values;
 }
 
-/// The weights as 1 on average.
+/// Returns the weights scaled to mean 1.
 inline torch::Tensor even(const torch::Tensor& weight) {
   return weight.defined() ? weight / weight.mean() : weight;
 }

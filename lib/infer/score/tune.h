@@ -1,6 +1,6 @@
 #pragma once
-// Temperatures, thetas and shares chosen on a validation text, in one pass of the model; another
-// where the best is at an edge of what was tried.
+// Tunes temperatures, thetas and weights on a validation text in one pass of the model; repeats the
+// pass if the optimum lies on the edge of the grid.
 
 #include <cstdint>
 #include <functional>
@@ -17,55 +17,55 @@
 
 namespace infer {
 
-/// What to choose on, and the points to try. Where none are given of an axis: PlanAxis::steps; of
-/// shares none, but the best of all.
+/// Options of tuning. Axes without given points use PlanAxis::steps; weights without given points
+/// are optimised.
 struct TuneOptions {
-  std::string data;    ///< the validation shard; empty: nothing is tuned
-  std::string output;  ///< a file for what was chosen, as options; empty: none
+  std::string data;    ///< validation shard; empty: no tuning
+  std::string output;  ///< output file for the chosen options; empty: none
   std::vector<double> lambdas;
-  std::map<std::string, std::vector<double>> points;       ///< by the axis's name
-  std::map<std::string, std::vector<std::int64_t>> whole;  ///< the same of whole numbers
+  std::map<std::string, std::vector<double>> points;       ///< by name of the axis
+  std::map<std::string, std::vector<std::int64_t>> whole;  ///< by name of the axis, for integers
   void fields(core::FieldList& f);
 
-  /// The points given of an axis; empty: none.
+  /// Returns the given points of an axis; empty: none.
   std::vector<double> of(const std::string& axis) const;
-  /// With no `files` to score afterwards, what was chosen is all the output.
+  /// Returns whether tuning is the only task: no `files` are scored afterwards.
   bool alone(const std::vector<std::string>& files) const { return !data.empty() && files.empty(); }
-  /// `files`: what is scored afterwards. Throws Error{usage} for what contradicts itself.
+  /// Throws Error{usage} for contradictory options. `files` are scored afterwards.
   void check(const std::vector<std::string>& files) const;
 };
 
-/// Passes at most: where the best of points that were not given is at an edge, those beyond are
-/// tried, as long as that gains 1e-4 nats a token.
+/// Maximum number of passes. While the optimum lies on the edge of default points, further points
+/// are tried, as long as they gain 1e-4 nats a token.
 inline constexpr int kTuneTurns = 4;
 
 struct Tuned {
   MemoryPlan memory;              ///< with the best values and tuned_on
-  TunePoint best;                 ///< the first of the best
-  std::vector<TunePoint> points;  ///< all of the pass that had it, in the order of its grid
+  TunePoint best;                 ///< first of the best points
+  std::vector<TunePoint> points;  ///< all points of the best pass, in grid order
   std::vector<std::string> axes;  ///< names of the values of a point
-  std::size_t tried = 0;          ///< points of all passes
-  Totals totals;                  ///< at the best point, with gates where there are any
-  /// Nats a token that gates were fitted on: with the best constants, and with gates.
+  std::size_t tried = 0;          ///< number of points in all passes
+  Totals totals;                  ///< at the best point, with gates if any
+  /// Nats a token on the fitting data with the best constants and with gates.
   std::optional<std::pair<double, double>> gates;
-  /// "--tune-thetas 8": values that are the least or the most of several tried, so that a better
-  /// one may lie beyond; but for shares of 0.
+  /// Values at the end of their tried range, such as "--tune-thetas 8", so that a better one may
+  /// lie beyond; weights of 0 are not listed.
   std::vector<std::string> edges;
 
-  /// A point's value of an axis; the plan's own where it is none of the grid's.
+  /// Returns a point's value on an axis; the plan's value if the grid lacks the axis.
   double value(const TunePoint& point, const std::string& axis) const;
-  /// A plan at a point.
+  /// Returns the plan with the values of a point.
   MemoryPlan at(const TunePoint& point, MemoryPlan plan) const;
-  /// "perplexity 87.1, the best of 13 points", and the edges. Figures are those without a threshold
-  /// of searches, which is said where there is one.
+  /// Returns a line such as "perplexity 87.1, the best of 13 points", and the edges. The numbers
+  /// are without a search threshold; the line says so if there is one.
   std::string summary() const;
 };
 
-/// Every combination of the numbers that the sources of `memory` can have tuned; with each of them
-/// the weights: the best, or every combination of options.lambdas (samples.h). The model goes over
-/// the data once and stores are searched once for each nprobe; both again, with points beyond,
-/// while the best of points that options leaves open is at their edge (kTuneTurns). Throws
-/// Error{usage} if `memory` has nothing to tune, and as score().
+/// Tries every combination of the tunable parameters of `memory`, each with the best weights, or
+/// with every combination of options.lambdas (samples.h). Reads the data once and searches the
+/// datastores once for each nprobe. Repeats both with further points while the optimum lies on the
+/// edge of default points (kTuneTurns). Throws Error{usage} if `memory` has no tunable parameters,
+/// and the errors of score().
 Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
            const MemoryPlan& memory, const TuneOptions& options, torch::Device device,
            const std::function<void(std::uint64_t)>& progress = {});
