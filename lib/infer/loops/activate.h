@@ -1,5 +1,5 @@
 #pragma once
-// A feed-forward network's activation, in place.
+// Applies a feed-forward network's activation in place.
 
 #include "infer/decode/decode_kernels.h"
 #include "nn/layers/layers.h"

@@ -1,5 +1,5 @@
 #pragma once
-// The gated delta rule (nn/arch/gla_mixers.h), decoded.
+// Decoding of the gated delta rule (nn/arch/gla_mixers.h).
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace infer {
 
-/// A row keeps a matrix a head, and the inputs that the convolution sees again.
+/// Stores for each row a matrix for each head and the inputs that the convolution needs again.
 class DeltaPart : public Part {
  public:
   DeltaPart(DecodeWeights& weights, const std::string& name, std::int64_t d, std::int64_t heads,
@@ -32,7 +32,7 @@ class DeltaPart : public Part {
   const float *log_rates_ = nullptr, *rate_biases_ = nullptr;  // (heads); null: no decay
   LayerNormed norm_;
   std::vector<Kept> kept_;
-  // q, k, v, r (n, 3 d); (n, 2 heads); q, k, v behind the convolution, and errors (n, 3 d); (n, d)
+  // q, k, v, r (n, 3 d); (n, 2 heads); q, k, v after the convolution, and errors (n, 3 d); (n, d)
   Buffer parts_, gated_, mixed_, read_;
 };
 

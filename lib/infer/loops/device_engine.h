@@ -1,7 +1,7 @@
 #pragma once
-// A model decoded on a device by its own modules: keys and values lie in rings, what else it
-// carries in tensors that stay, and what a token takes is the same operators on the same memory
-// each time, which nobody waits for.
+// Decodes a model on a device with its own modules. Keys and values are in rings and other state is
+// in tensors with fixed addresses, so each decoding step launches the same operators on the same
+// memory, without synchronisation.
 
 #include <memory>
 #include <optional>
@@ -14,23 +14,23 @@
 
 namespace infer {
 
-/// Rings hold at least 64 tokens a row, and twice as many as before where more are needed.
+/// Rings hold at least 64 tokens for each row and double when they are full.
 class DeviceEngine : public Engine {
  public:
-  /// A model that decodes in rings as it is set up, on a device.
+  /// Returns whether the model supports decoding with rings on this device.
   static bool fits(const nn::Model& model, torch::Device device);
-  /// `record`: a token of each row is recorded and started as one (nn::FixedSequence) until rows,
-  /// rings or sources are others.
+  /// `record`: records the step of one token for each row and replays it (nn::FixedSequence) until
+  /// rows, rings or sources change.
   DeviceEngine(nn::Model& model, torch::Device device, bool record = true);
 
   void open(std::int64_t rows) override;
-  /// Throws Error{bad_data} where learned positions run out.
+  /// Throws Error{bad_data} if learned positions run out.
   nn::Hidden feed(const std::vector<Feed>& feeds) override;
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
   bool takes_back() const override { return true; }
-  /// Where every token changes what is carried, mark() copies that, and take_back() feeds what is
-  /// kept once more.
+  /// If every token changes the carried state, mark() copies the state, and take_back() feeds the
+  /// kept tokens again.
   void mark() override;
   void take_back(const std::vector<std::int64_t>& tokens) override;
   nn::Head& head() override { return *model_.head; }
@@ -38,14 +38,14 @@ class DeviceEngine : public Engine {
 
  private:
   struct Row {
-    std::int64_t begin = 0, end = 0;  // positions of the tokens held
+    std::int64_t begin = 0, end = 0;  // positions of the stored tokens
     std::int64_t held() const { return end - begin; }
   };
   struct Marked {
     bool unused;
     std::vector<Row> rows;
     nn::State kept;
-    std::vector<Feed> feeds;  // of the call after it
+    std::vector<Feed> feeds;  // of the call after mark()
   };
   void start_rows(const std::vector<Feed>& feeds);
   void make_room(std::int64_t steps);
@@ -58,11 +58,11 @@ class DeviceEngine : public Engine {
   nn::RingDecoder& decoder_;
   torch::Device device_;
   std::vector<Row> rows_;
-  bool unused_ = true;  // since it was opened
+  bool unused_ = true;  // true until the first call after open()
   nn::KvRing ring_;
   nn::FixedState kept_;
-  bool moved_ = false;       // something of kept_, since token_ was begun
-  nn::FixedSequence token_;  // a token of each row: from now_ to next_
+  bool moved_ = false;       // a tensor of kept_ has changed its address since token_ was reset
+  nn::FixedSequence token_;  // the step of one token for each row: from now_ to next_
   torch::Tensor now_;
   nn::Hidden next_;
   std::optional<Marked> marked_;

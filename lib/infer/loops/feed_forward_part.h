@@ -1,5 +1,5 @@
 #pragma once
-// A transformer's feed-forward network, and a lone affine map.
+// Decoding of a transformer's feed-forward network, and of a single affine map.
 
 #include <optional>
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace infer {
 
-/// c_proj(activation(c_fc(x))): NAME.c_fc, NAME.c_proj. Gated, c_fc has twice as many outputs: what
-/// is projected is activation(first half) * second half.
+/// Computes c_proj(activation(c_fc(x))) with weights NAME.c_fc and NAME.c_proj. A gated network has
+/// twice as many outputs of c_fc and projects activation(first half) * second half.
 class FeedForwardPart : public Part {
  public:
   FeedForwardPart(const DecodeWeights& weights, const std::string& name, std::int64_t d,
@@ -22,7 +22,7 @@ class FeedForwardPart : public Part {
 
  private:
   Affine expand_, reduce_;
-  std::optional<Affine> factor_;  // gated: the second half of c_fc
+  std::optional<Affine> factor_;  // gated: second half of c_fc
   nn::Activation activation_;
   Buffer inner_, factors_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Gated linear attention (nn/arch/gla.h), decoded.
+// Decoding of gated linear attention (nn/arch/gla.h).
 
 #include <string>
 
@@ -9,8 +9,8 @@
 
 namespace infer {
 
-/// With --gla-update sum. A row keeps a matrix a head; turned keys bear their token's place in the
-/// row.
+/// Supports --gla-update sum. Stores a matrix for each head of each row; rotated keys include the
+/// token's position in the row.
 class GlaPart : public Part {
  public:
   GlaPart(const DecodeWeights& weights, const std::string& name, std::int64_t d, std::int64_t heads,
@@ -26,9 +26,9 @@ class GlaPart : public Part {
   void head(const Run& run, std::int64_t head);
 
   enum class Decay { gated, fixed, none };
-  std::int64_t d_, heads_, d_key_, d_value_;  // the last two of a head
+  std::int64_t d_, heads_, d_key_, d_value_;  // the last two are for one head
   Decay decay_;
-  Turns by_place_;  // of queries and keys, where decays are fixed
+  Turns by_place_;  // rotations of queries and keys, with fixed decays
   Affine in_, gate_down_, gate_up_, project_;
   LayerNormed norm_;
   std::vector<std::vector<float>> states_;  // (heads, d_key, d_value)

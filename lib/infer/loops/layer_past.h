@@ -1,5 +1,5 @@
 #pragma once
-// How far a layer with a memory length of its own sees (nn/layers/layer_memory.h, key_sight.h).
+// Visibility in a layer with its own memory length (nn/layers/layer_memory.h, key_sight.h).
 
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace infer {
 
-/// Slots for a chunk's tokens. The most tokens that one of its rows holds then.
+/// Appends slots for a chunk's tokens. Returns the maximum number of tokens in one of its rows.
 inline std::int64_t append(PagedRows& rows, const Chunk& chunk) {
   std::int64_t longest = 0;
   for (const auto& run : chunk.runs) {
@@ -19,8 +19,8 @@ inline std::int64_t append(PagedRows& rows, const Chunk& chunk) {
   return longest;
 }
 
-/// A call sees `length` tokens before its first and all of its own up to the query; with
-/// `same_length` a query sees no more than `length` before it.
+/// Limits what a layer sees. A call sees `length` tokens before its first token and its own tokens
+/// up to the query. With `same_length`, a query sees at most `length` tokens before itself.
 struct LayerPast {
   std::int64_t length = 0;
   bool same_length = false;
@@ -29,7 +29,8 @@ struct LayerPast {
     const auto held = std::max<std::int64_t>(0, run.call - length);
     return same_length ? std::max(held, position - length) : held;
   }
-  /// Slots for a chunk's tokens; what no later token sees goes. The longest sight of a query.
+  /// Appends slots for a chunk's tokens and drops those that no later token can see. Returns the
+  /// maximum number of tokens that a query sees.
   std::int64_t extend(PagedRows& rows, const Chunk& chunk) const {
     for (const auto& run : chunk.runs) rows.drop(run.row, run.call - length);
     return append(rows, chunk);

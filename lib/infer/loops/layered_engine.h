@@ -1,10 +1,9 @@
 #pragma once
-// A model decoded on the CPU by loops of its own: a residual stream that parts read and add to.
+// Decodes a model on the CPU with hand-written loops: parts read a residual stream and add to it.
 //
-// One OpenMP region a chunk of tokens, in which every thread has a copy of the stream, so that the
-// threads wait for each other only where a part's products are shared out. Weights are float32,
-// bfloat16 or int8; sums are float32. What a row gets does not depend on the rows beside it, to the
-// last bit.
+// Each chunk of tokens runs in one OpenMP region. Every thread has a copy of the stream, so that
+// threads synchronise only where they share a part's products. Weights are float32, bfloat16 or
+// int8; sums are float32. Results of a row do not depend on the other rows, bit for bit.
 
 #include <memory>
 #include <optional>
@@ -16,43 +15,43 @@
 
 namespace infer {
 
-/// x = after(x + part(before(x))) in a residual model, else x = part(before(x)).
+/// A step x = after(x + part(before(x))) in a residual model, else x = part(before(x)).
 struct LayerStep {
   std::optional<LayerNormed> before = {};
   std::unique_ptr<Part> part;
   std::optional<LayerNormed> after = {};
-  /// What the part reads is g, or what it says its keys are.
+  /// Whether g is the part's input, or its keys() if defined.
   bool gives_keys = false;
 };
 
-/// What an architecture is to the engine.
+/// Description of an architecture for the engine.
 struct LayeredModel {
-  DecodeWeights weights;  ///< the parts' pointers lead here
+  DecodeWeights weights;  ///< owns the memory of the parts' pointers
   std::int64_t d_key;
   bool residual = true;
   std::vector<LayerStep> steps = {};
   std::optional<LayerNormed> final_norm = {};
-  float scale = 1;             ///< of f
-  bool key_is_output = false;  ///< g is f before it is scaled; else one step gives keys
+  float scale = 1;             ///< factor of f
+  bool key_is_output = false;  ///< g is f before scaling; otherwise one step provides the keys
 };
 
 class LayeredEngine : public Engine {
  public:
-  /// `model` must outlive it, its weights as they are.
+  /// `model` must outlive the engine, with unchanged weights.
   LayeredEngine(nn::Model& model, LayeredModel layered, Precision precision);
 
   void open(std::int64_t rows) override;
   nn::Hidden feed(const std::vector<Feed>& feeds) override;
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
-  /// mark() keeps every row a second time, take_back() feeds what is kept once more.
+  /// mark() copies every row; take_back() feeds the kept tokens again.
   bool takes_back() const override { return true; }
   void mark() override;
   void take_back(const std::vector<std::int64_t>& tokens) override;
   nn::Head& head() override { return *head_; }
 
  private:
-  static constexpr std::int64_t kChunk = 48;  // tokens that go through the layers together
+  static constexpr std::int64_t kChunk = 48;  // tokens in one pass through the layers
 
   void choose(const std::vector<std::int64_t>& rows);
   void prepare(const std::vector<std::int64_t>& ids);
@@ -63,13 +62,13 @@ class LayeredEngine : public Engine {
   LayeredModel layered_;
   std::int64_t d_;
   std::shared_ptr<nn::Head> head_;
-  std::vector<std::int64_t> lengths_;  // tokens a row has been fed since it was fresh
-  std::int64_t rows_ = 0;              // behind them, from mark() on, stand those that it kept
-  std::optional<std::vector<Feed>> marked_;  // of the call after mark(); rows stand there twice
+  std::vector<std::int64_t> lengths_;        // number of tokens fed to each row since its reset
+  std::int64_t rows_ = 0;                    // after mark(), the copied rows follow them
+  std::optional<std::vector<Feed>> marked_;  // of the call after mark(); rows then exist twice
   Chunk chunk_;
   torch::Tensor embedded_;    // (n, d)
-  std::vector<Buffer> made_;  // what each step makes: (n, out)
-  struct Own {                // of a thread
+  std::vector<Buffer> made_;  // output of each step: (n, out)
+  struct Own {                // for each thread
     Buffer stream, normed;    // (n, padded(d))
   };
   std::vector<Own> own_;

@@ -1,5 +1,5 @@
 #pragma once
-// The architectures that LayeredEngine runs.
+// Lists the architectures that LayeredEngine supports.
 
 #include <optional>
 
@@ -7,9 +7,9 @@
 
 namespace infer {
 
-/// Of a model on the CPU in float32: mosaic without bounded memories, mosaic2, gla, lstm,
-/// srupp, transformer-xl; else nothing. The model must outlive it; its weights and how far its
-/// layers reach stay as they are.
+/// Returns the description of a float32 model on the CPU: mosaic without bounded memories, mosaic2,
+/// gla, lstm, srupp, transformer-xl; otherwise nullopt. The model must outlive it, with unchanged
+/// weights and layer reach.
 std::optional<LayeredModel> layered_model(nn::Model& model, torch::Device device,
                                           Precision precision);
 

@@ -1,5 +1,5 @@
 #pragma once
-// One layer of an LSTM (nn/arch/lstm.h), decoded.
+// Decoding of one LSTM layer (nn/arch/lstm.h).
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace infer {
 
-/// A row keeps h and c. Rows go a step on together.
+/// Stores h and c for each row. Rows advance together, step by step.
 class LstmPart : public Part {
  public:
   LstmPart(DecodeWeights& weights, std::int64_t layer, std::int64_t in, std::int64_t width);
@@ -26,7 +26,8 @@ class LstmPart : public Part {
   std::int64_t width_;
   Affine of_input_, of_last_;
   std::vector<Cells> cells_;
-  std::vector<std::size_t> order_;  // runs, the longest first: those that go on are the first
+  std::vector<std::size_t> order_;  // runs by descending length: those with further steps come
+                                    // first
   Buffer inputs_, lasts_, h_;       // (n, 4 width); (runs, 4 width); (runs, width), in that order
 };
 

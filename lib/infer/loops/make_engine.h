@@ -1,5 +1,5 @@
 #pragma once
-// Which engine decodes a model.
+// Selects the decoding engine of a model.
 
 #include <memory>
 
@@ -7,11 +7,10 @@
 
 namespace infer {
 
-/// The fastest that computes this model: on the CPU loops of its own (TransformerEngine,
-/// LayeredEngine), on a device DeviceEngine where there is one for it, else ModuleEngine. `model`
-/// must outlive it, its weights and how far its layers reach as they are. `record`: see
-/// nn::FixedSequence. Throws Error{unavailable} for a precision that the model's own modules do not
-/// have.
+/// Returns the fastest engine for the model: TransformerEngine or LayeredEngine on the CPU,
+/// DeviceEngine on a device, ModuleEngine otherwise. `model` must outlive it, with unchanged
+/// weights and layer reach. `record`: see nn::FixedSequence. Throws Error{unavailable} for a
+/// precision that the model's own modules do not support.
 std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Precision precision,
                                     bool record = true);
 

@@ -1,5 +1,6 @@
 #pragma once
-// The two contextual memories of Memory Mosaics v2 (nn/arch/mosaic2_units.h), decoded side by side.
+// Decoding of the two contextual memories of Memory Mosaics v2 (nn/arch/mosaic2_units.h), side by
+// side.
 
 #include <string>
 
@@ -11,11 +12,11 @@
 
 namespace infer {
 
-/// A row keeps of each memory its keys' averages, the last key and value, and the pairs: token t
-/// completes the pair that stands in its slot, so that the first token of a row has none.
+/// Stores for each row and memory the key averages, the last key and value, and the pairs. Token t
+/// completes the pair in its slot, so a row's first token has no pair.
 class Mosaic2Part : public Part {
  public:
-  /// `name`: of the layer. The reaches are those of short_term and long_term.
+  /// `name`: of the layer. `near` and `far` are the reaches of short_term and long_term.
   Mosaic2Part(DecodeWeights& weights, const std::string& name, std::int64_t d, std::int64_t heads,
               const nn::PairReach& near, const nn::PairReach& far);
   void open(std::int64_t rows) override;
@@ -31,14 +32,14 @@ class Mosaic2Part : public Part {
     std::vector<float> sums, levels, key, value;  // (2 d), (2 heads), (2 d), (2 d)
   };
   struct Head {
-    float beta_0, beta_1, alpha, value_scale, mix;  // as they are used
+    float beta_0, beta_1, alpha, value_scale, mix;  // values after transformation
   };
   void head(const Run& run, std::int64_t head, float* scores);
 
-  std::int64_t d_, heads_, width_;  // heads of one memory
+  std::int64_t d_, heads_, width_;  // number of heads of one memory
   nn::PairReach near_, far_;
   Affine maps_, gates_, project_;
-  std::vector<Head> of_head_;  // of the short-term memory, then of the other
+  std::vector<Head> of_head_;  // short-term memory first
   std::vector<Kept> kept_;
   PagedRows pairs_;
   Buffer mapped_, gated_, read_;  // (n, 4 d), (n, 4 heads), (n, 2 d)

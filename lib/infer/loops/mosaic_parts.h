@@ -1,5 +1,5 @@
 #pragma once
-// The memory units of Memory Mosaics (nn/arch/mosaic_units.h), decoded.
+// Decoding of the memory units of Memory Mosaics (nn/arch/mosaic_units.h).
 
 #include <string>
 
@@ -11,13 +11,13 @@
 
 namespace infer {
 
-/// Scalars of a unit, a head each, as they are used.
+/// Scalars of a unit for each head, after transformation.
 struct UnitFactors {
   const float *decay, *key_scale, *value_scale;
 };
 
-/// A row keeps its keys' leaky averages, its last key and value, and the pairs: token t completes
-/// the pair that stands in its slot, so that the first token of a row has none.
+/// Stores for each row the leaky key averages, the last key and value, and the pairs. Token t
+/// completes the pair in its slot, so a row's first token has no pair.
 class ContextualPart : public Part {
  public:
   ContextualPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
@@ -32,7 +32,7 @@ class ContextualPart : public Part {
 
  private:
   struct Kept {
-    std::vector<float> sums, key, value;  // (d) each; the last two of the newest token
+    std::vector<float> sums, key, value;  // (d) each; key and value of the newest token
   };
   void head(const Run& run, std::int64_t head, float* scores);
 
@@ -42,11 +42,11 @@ class ContextualPart : public Part {
   const float* mix_;  // (heads)
   std::vector<Kept> kept_;
   PagedRows pairs_;
-  Buffer mapped_, read_;  // (n, 2 d): keys' inputs, values; (n, d)
+  Buffer mapped_, read_;  // (n, 2 d): inputs of keys, values; (n, d)
   ScoreBuffers scores_;
 };
 
-/// A row keeps its keys' leaky averages.
+/// Stores the leaky key averages of each row.
 class PersistentPart : public Part {
  public:
   PersistentPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
@@ -64,7 +64,7 @@ class PersistentPart : public Part {
   std::int64_t d_, heads_, width_, slots_;
   Affine map_, project_;
   UnitFactors factors_;
-  std::vector<PackedMatrix> keys_, values_;  // a head: (slots, width), (width, slots)
+  std::vector<PackedMatrix> keys_, values_;  // for each head: (slots, width), (width, slots)
   std::vector<std::vector<float>> sums_;
   Buffer mapped_, asking_, weights_, read_;  // (n, d), heads (n, width), heads (n, slots), (n, d)
 };

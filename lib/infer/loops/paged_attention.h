@@ -1,5 +1,5 @@
 #pragma once
-// One query's attention over what a row's pages hold.
+// Attention of one query over a row's pages.
 
 #include <cstdint>
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace infer {
 
-/// The slots that a query of a row sees, and which of their floats are its head's.
+/// Slots of a row that a query sees, and the range of a slot's floats for one head.
 struct Seen {
   std::size_t row;
   std::int64_t begin, end;     ///< tokens [begin, end); not empty
   std::int64_t offset, width;  ///< of the head
-  std::int64_t part = 0;       ///< of the slots has the keys, the next the values
+  std::int64_t part = 0;       ///< index of the keys in the slots; the values are the next part
 };
 
 /// Writes the head's scores, scale q . k, to scores[0, end - begin).
@@ -26,7 +26,7 @@ inline void paged_scores(const PagedRows& rows, const Seen& seen, const float* q
   });
 }
 
-/// out (width) = softmax(scores) values; scores become the weights.
+/// Computes out (width) = softmax(scores) values; overwrites scores with the weights.
 inline void paged_values(const PagedRows& rows, const Seen& seen, float* scores, float* out) {
   softmax(scores, seen.end - seen.begin);
   std::fill_n(out, seen.width, 0.0f);
@@ -37,7 +37,7 @@ inline void paged_values(const PagedRows& rows, const Seen& seen, float* scores,
   });
 }
 
-/// Room for scores, one piece a thread.
+/// Score buffers, one for each thread.
 class ScoreBuffers {
  public:
   void fit(std::int64_t threads, std::int64_t longest) {

@@ -1,5 +1,5 @@
 #pragma once
-// A piece of a layer as LayeredEngine runs it: attention, a recurrence, a feed-forward network.
+// Part of a layer in LayeredEngine: attention, a recurrence, a feed-forward network.
 
 #include <cstdint>
 #include <vector>
@@ -8,21 +8,21 @@
 
 namespace infer {
 
-/// Tokens of one row that follow each other.
+/// Consecutive tokens of one row.
 struct Run {
   std::size_t row;
-  std::int64_t begin, count;  ///< places [begin, begin + count) of the chunk
-  std::int64_t position;      ///< of its first token in the row
-  std::int64_t call;          ///< position of the row's first token of this call of feed
+  std::int64_t begin, count;  ///< positions [begin, begin + count) in the chunk
+  std::int64_t position;      ///< position of the first token in the row
+  std::int64_t call;          ///< position of the row's first token in this call of feed
 };
 
-/// Tokens that go through the layers together.
+/// Tokens in one pass through the layers.
 struct Chunk {
   std::int64_t n = 0;
   std::vector<Run> runs;
   std::int64_t threads = 1;
 
-  /// body(run, head) for a thread's share of all heads of all runs.
+  /// Calls body(run, head) for a thread's share of all heads of all runs.
   template <class Body>
   void each_head(TeamShare share, std::int64_t heads, const Body& body) const {
     const auto tasks = static_cast<std::int64_t>(runs.size()) * heads;
@@ -31,14 +31,14 @@ struct Chunk {
   }
 };
 
-/// n rows of floats.
+/// Rows of floats.
 struct Rows {
   const float* data;
   std::int64_t stride;
   const float* operator[](std::int64_t i) const { return data + i * stride; }
 };
 
-/// A buffer that grows, zeros where nothing was written.
+/// A growing buffer; unwritten elements are zero.
 class Buffer {
  public:
   void fit(std::int64_t rows, std::int64_t stride) {
@@ -52,12 +52,12 @@ class Buffer {
   Rows rows() const { return {data_.data(), stride_}; }
 
  private:
-  static constexpr std::int64_t kSlack = 16;  // what products read behind a last head
+  static constexpr std::int64_t kSlack = 16;  // elements that products may read after the last head
   std::int64_t stride_ = 0;
   std::vector<float> data_;
 };
 
-/// Rows of text are opened, cleared and selected as an Engine's are.
+/// A part. Rows of text are opened, cleared and selected as in Engine.
 class Part {
  public:
   virtual ~Part() = default;
@@ -66,17 +66,18 @@ class Part {
   virtual void select(const std::vector<std::int64_t>& rows) { (void)rows; }
   virtual void forget(std::int64_t keep) { (void)keep; }
 
-  virtual std::int64_t out() const = 0;  ///< width of what it makes
-  /// Before the threads come: room for a chunk.
+  virtual std::int64_t out() const = 0;  ///< width of the output
+  /// Allocates memory for a chunk; called before the parallel region.
   virtual void prepare(const Chunk& chunk) = 0;
-  /// By all threads of a team, each its share: x (n, in), zeros behind each row up to a multiple
-  /// of 16 -> y (n, out) with row stride ldy. All of y is there once all threads have returned.
+  /// Computes a thread's share of y (n, out), with row stride ldy, from x (n, in), whose rows are
+  /// zero-padded to a multiple of 16. All threads of a team call it; y is complete when all have
+  /// returned.
   virtual void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) = 0;
-  /// What keys a memory, if that is neither what it reads nor what it makes; else data is null.
+  /// Returns the memory keys, if they are neither the part's input nor its output; else null data.
   virtual Rows keys() const { return {nullptr, 0}; }
 };
 
-/// The multiple of 16 that holds `width` floats: what products read.
+/// Returns `width` rounded up to a multiple of 16: what products read.
 inline std::int64_t padded(std::int64_t width) { return (width + 15) / 16 * 16; }
 
 }  // namespace infer

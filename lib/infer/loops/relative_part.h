@@ -1,5 +1,5 @@
 #pragma once
-// Attention with relative positions (nn/layers/relative_attention.h), decoded.
+// Decoding of attention with relative positions (nn/layers/relative_attention.h).
 
 #include <string>
 
@@ -11,10 +11,10 @@
 
 namespace infer {
 
-/// A row keeps keys and values.
+/// Stores keys and values for each row.
 class RelativePart : public Part {
  public:
-  /// `name`: of the attention; `biases`: of the positions' biases; `clamp`: greatest distance, 0:
+  /// `name`: of the attention; `biases`: name of the position biases; `clamp`: distance limit, 0:
   /// none.
   RelativePart(DecodeWeights& weights, const std::string& name, const std::string& biases,
                std::int64_t d, std::int64_t heads, LayerPast past, std::int64_t clamp);
@@ -33,9 +33,9 @@ class RelativePart : public Part {
   Affine in_, project_;
   const float *content_, *position_;  // biases, (heads, width)
   torch::Tensor of_distance_;         // (d, d)
-  torch::Tensor distances_;           // (room, d): of room - 1, ..., 1, 0
+  torch::Tensor distances_;           // (room, d): for distances room - 1, ..., 1, 0
   PagedRows slots_;
-  Buffer made_, asking_, read_;  // q, k, v (n, 3 d); q with a bias, twice (n, 2 d); (n, d)
+  Buffer made_, asking_, read_;  // q, k, v (n, 3 d); q plus each bias (n, 2 d); (n, d)
   ScoreBuffers scores_;
   std::int64_t longest_ = 0;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// A layer of SRU++ (nn/arch/srupp.h), decoded.
+// Decoding of an SRU++ layer (nn/arch/srupp.h).
 
 #include <string>
 
@@ -13,7 +13,7 @@
 
 namespace infer {
 
-/// A row keeps the cell, and keys and values if the layer attends.
+/// Stores the cell for each row, and keys and values if the layer attends.
 class SruppPart : public Part {
  public:
   SruppPart(DecodeWeights& weights, const std::string& name, const nn::ModelOptions& options,

@@ -1,12 +1,11 @@
 #pragma once
-// A transformer, or the decoder of an encoder-decoder, decoded on the CPU by loops of its own:
-// reading the weights once a call is all that it waits for.
+// Decodes a transformer, or the decoder of an encoder-decoder, on the CPU with hand-written loops,
+// limited by reading the weights once for each call.
 //
-// One OpenMP region a call: every thread computes its share of each matrix's outputs for all rows
-// fed, then waits for the others. Products go four rows of weights at a time and ask for the next
-// four while they compute. Weights are float32, bfloat16 or int8 (converted in registers; sums are
-// float32). Keys and values lie in PagedRows. What a row gets does not depend on the rows beside
-// it, to the last bit.
+// Each call runs in one OpenMP region: every thread computes its share of each matrix's outputs for
+// all rows, then waits for the others. Products process four rows of weights at a time and prefetch
+// the next four. Weights are float32, bfloat16 or int8 (converted in registers; sums are float32).
+// Keys and values are in PagedRows. Results of a row do not depend on the other rows, bit for bit.
 
 #include <memory>
 #include <optional>
@@ -25,10 +24,11 @@ namespace infer {
 
 class TransformerEngine : public Engine {
  public:
-  /// A transformer with float32 or bfloat16 weights on the CPU, or an encoder-decoder with float32.
+  /// Returns whether the model is supported: a transformer with float32 or bfloat16 weights on the
+  /// CPU, or an encoder-decoder with float32.
   static bool fits(const nn::Model& model, torch::Device device);
-  /// The model's weights must stay as they are while it lives. Throws Error{bug} if a block lacks
-  /// one.
+  /// The model's weights must not change while the engine exists. Throws Error{bug} if a block
+  /// lacks a weight.
   TransformerEngine(nn::Model& model, Precision precision);
 
   void open(std::int64_t rows) override;
@@ -40,49 +40,49 @@ class TransformerEngine : public Engine {
   nn::Head& head() override { return *head_; }
 
  private:
-  static constexpr std::int64_t kChunk = 48;  // tokens that go through the layers together
+  static constexpr std::int64_t kChunk = 48;  // tokens in one pass through the layers
 
-  struct Cross {  // attention over a source
+  struct Cross {  // cross-attention over a source
     LayerNormed norm;
     Affine query, project;
   };
   struct Layer {
     LayerNormed norm1, norm2;
-    std::optional<LayerNormed> out1, out2;  // of what a sub-layer gives, before it is added
+    std::optional<LayerNormed> out1, out2;  // norms of a sub-layer's output before the addition
     std::optional<LayerNormed> q_norm, k_norm;
     Affine qkv, project, expand, reduce;
-    std::optional<Affine> factor;  // gated: what the activated outputs of expand are multiplied by
-    std::int64_t window;           // tokens it sees, its own among them
-    std::size_t turns = 0;         // which of turns_
-    bool turned = true;            // queries and keys are
+    std::optional<Affine> factor;  // gated: multiplies the activated outputs of expand
+    std::int64_t window;           // number of visible tokens, including itself
+    std::size_t turns = 0;         // index in turns_
+    bool turned = true;            // queries and keys are rotated
     std::optional<Cross> cross;
   };
-  struct Source {  // keys and values of one source, from the encoder
+  struct Source {  // keys and values of a source, from the encoder
     std::int64_t length;
     std::vector<float> entries;  // (layers, 2, length, d)
   };
-  // One token on its way through the layers.
+  // A token in the layers.
   struct Token {
     std::size_t row;
     std::int64_t id, position;
   };
-  // Working memory for kChunk tokens at most; what products read is padded with zeros.
+  // Scratch memory for at most kChunk tokens; inputs of products are zero-padded.
   struct Work {
     std::int64_t n = 0, stride = 0, attended_stride = 0, inner_stride = 0;
     std::vector<float> x;         // (n, stride): the residual stream
     std::vector<float> qkv;       // (n, d_all): queries, keys, values
-    std::vector<float> turns;     // (turns_, n, 2, pairs): cosines and sines of rotary positions
-    std::vector<float> attended;  // (n, attended_stride): (heads, width), zeros
+    std::vector<float> turns;     // (turns_, n, 2, pairs): cosines and sines of rotary embeddings
+    std::vector<float> attended;  // (n, attended_stride): (heads, width), zero-padded
     std::vector<float> inner;     // (n, inner_stride)
-    std::vector<float> factors;   // (n, inner_stride), where gated
-    std::vector<float> sums;      // (n, d): what is added to x
-    struct Own {                  // of a thread
+    std::vector<float> factors;   // (n, inner_stride), if gated
+    std::vector<float> sums;      // (n, d): terms to add to x
+    struct Own {                  // for each thread
       std::vector<float> normed;  // (n, stride)
-      std::vector<float> scores;  // as many as positions held, or as a source has
+      std::vector<float> scores;  // one for each stored position, or for each source token
     };
     std::vector<Own> own;
   };
-  /// Of (out, in) the rows from `first`, as many as `rows`.
+  /// Packs `rows` rows from `first` on of a matrix (out, in).
   Affine affine(const torch::Tensor& weight, const torch::Tensor& bias, std::int64_t out,
                 std::int64_t in, std::int64_t first, std::int64_t rows);
   Affine affine(const torch::Tensor& weight, const torch::Tensor& bias, std::int64_t out,
@@ -114,7 +114,7 @@ class TransformerEngine : public Engine {
   void read_sources(std::size_t layer, const std::vector<Token>& tokens, TeamShare share);
   void attend_source(const Source& source, std::size_t layer, std::int64_t head, const float* q,
                      float* out, std::vector<float>& scores) const;
-  // Keys are part 2 layer of a token's slots, values the next.
+  // Part 2 layer of a token's slots contains its keys, the next part its values.
   float* slot(std::size_t row, std::int64_t position, std::size_t layer, int which) const {
     return slots_.slot(row, position, static_cast<std::int64_t>(2 * layer) + which);
   }
@@ -134,12 +134,12 @@ class TransformerEngine : public Engine {
   std::optional<LayerNormed> final_norm_;
   torch::Tensor position_table_;  // learned: (context, d)
   std::vector<float> slopes_;     // alibi: (heads)
-  // Rotary positions of the layers with a window, if they differ, behind those of the others.
+  // Rotary embeddings; those of layers with a window, if different, follow the others.
   std::vector<Turns> turns_;
   float scale_, cap_;  // of scores
   std::shared_ptr<nn::Head> head_;
   PagedRows slots_;
-  std::vector<std::shared_ptr<const Source>> sources_;  // of each row; null: none
+  std::vector<std::shared_ptr<const Source>> sources_;  // for each row; null: none
   Work work_;
 };
 
