@@ -1,12 +1,12 @@
 #pragma once
-// What a selection of rows makes of what is kept for each.
+// Applies a selection of rows to per-row data.
 
 #include <cstdint>
 #include <vector>
 
 namespace infer {
 
-/// all[rows[0]], all[rows[1]], ...
+/// Returns all[rows[0]], all[rows[1]], ...
 template <class T>
 std::vector<T> chosen(const std::vector<T>& all, const std::vector<std::int64_t>& rows) {
   std::vector<T> out;

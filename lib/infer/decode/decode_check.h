@@ -1,5 +1,5 @@
 #pragma once
-// How far one way to compute a model is from another.
+// Measures the deviation between two engines.
 
 #include <cstdint>
 #include <vector>
@@ -8,14 +8,15 @@
 
 namespace infer {
 
-/// Of the log-probabilities of every word after every token of a text, nats.
+/// Deviation of the log-probabilities of every word after every token of a text, nats.
 struct DecodeError {
   double rms = 0, max = 0;  ///< of the difference
   double divergence = 0;    ///< mean Kullback-Leibler divergence of `other` from `reference`
-  double same_best = 0;     ///< share of the places where both have the same best word
+  double same_best = 0;     ///< fraction of positions with equal best words
 };
 
-/// Both engines get the tokens one by one, as when decoding; their rows are given up.
+/// Feeds both engines the tokens one by one, as in decoding, and compares them. Overwrites the
+/// engines' rows.
 DecodeError compare(Engine& reference, Engine& other, const std::vector<std::int64_t>& tokens);
 
 }  // namespace infer

@@ -1,5 +1,6 @@
 #pragma once
-// Rows of text that grow a few tokens at a time: what carries a model's State while decoding.
+// Interface of decoding engines, which carry a model's State for rows of text that grow a few
+// tokens at a time.
 
 #include <cstdint>
 #include <memory>
@@ -12,35 +13,36 @@
 
 namespace infer {
 
-/// The tokens one row is fed in a call; none: the row stands still.
+/// Tokens to feed to one row in a call; none: the row is unchanged.
 struct Feed {
   std::vector<std::int64_t> tokens;
-  bool fresh = false;                     ///< the row's State starts afresh with these tokens
-  std::vector<std::int64_t> source = {};  ///< of a row that starts: what an encoder reads
+  bool fresh = false;                     ///< resets the row's State before these tokens
+  std::vector<std::int64_t> source = {};  ///< encoder input of a row that starts
 };
 
-/// Not thread safe. Tensors are on the model's device.
+/// A decoding engine. Tensors are on the model's device. Not thread safe.
 class Engine {
  public:
   virtual ~Engine() = default;
-  /// From here on so many fresh rows.
+  /// Replaces all rows by `rows` fresh ones.
   virtual void open(std::int64_t rows) = 0;
-  /// One Feed a row. f (N, d_model), g (N, d_key) of all tokens fed, row after row.
+  /// Feeds tokens, one Feed for each row. Returns f (N, d_model), g (N, d_key) of all tokens fed,
+  /// row by row.
   virtual nn::Hidden feed(const std::vector<Feed>& feeds) = 0;
-  /// Row i becomes what row rows[i] was; any number of rows, and a row may be taken twice.
+  /// Replaces row i by the former row rows[i]; any number of rows, with repetition.
   virtual void select(const std::vector<std::int64_t>& rows) = 0;
-  /// Every row keeps at most its `keep` newest tokens. Only where the architecture forgets.
+  /// Drops all but the `keep` newest tokens of every row. Requires an architecture that forgets.
   virtual void forget(std::int64_t keep) = 0;
-  /// Whether there are mark() and take_back().
+  /// Returns whether mark() and take_back() are supported.
   virtual bool takes_back() const { return false; }
-  /// Of what the next feed() gives something may be taken back.
+  /// Announces that tokens of the next feed() may be rolled back.
   virtual void mark() {}
-  /// After mark() and one feed(): row i was not fed the last tokens[i] of what it was fed.
+  /// Rolls back the last tokens[i] tokens that one feed() after mark() has fed to row i.
   virtual void take_back(const std::vector<std::int64_t>& /*tokens*/) {}
   virtual nn::Head& head() = 0;
 };
 
-/// The model's own modules, any architecture and device.
+/// Decodes with the model's own modules, for any architecture and device.
 class ModuleEngine : public Engine {
  public:
   explicit ModuleEngine(nn::Model& model, torch::Device device) : model_(model), device_(device) {}
@@ -48,7 +50,7 @@ class ModuleEngine : public Engine {
   nn::Hidden feed(const std::vector<Feed>& feeds) override;
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
-  /// mark() copies the State, take_back() feeds what is kept once more.
+  /// mark() copies the State; take_back() feeds the kept tokens again.
   bool takes_back() const override { return true; }
   void mark() override;
   void take_back(const std::vector<std::int64_t>& tokens) override;
@@ -60,11 +62,11 @@ class ModuleEngine : public Engine {
   nn::State state_;
   bool unused_ = true;
   std::int64_t rows_ = 0;
-  std::vector<std::int64_t> fed_;  // tokens a row since it was opened
+  std::vector<std::int64_t> fed_;  // number of tokens fed to each row since open()
   struct Marked {
     nn::State state;
     std::vector<std::int64_t> fed;
-    std::vector<Feed> feeds;  // of the call after it
+    std::vector<Feed> feeds;  // of the call after mark()
   };
   std::optional<Marked> marked_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// A plain softmax over packed weights, for decoding.
+// A plain softmax with packed weights, for decoding.
 
 #include <memory>
 
@@ -9,8 +9,8 @@
 
 namespace infer {
 
-/// Gives the log-probabilities of `head` (float32 or bfloat16, on the CPU), which must outlive it;
-/// blocks are the head's own.
+/// Computes the log-probabilities of `head` (float32 or bfloat16, on the CPU), which must outlive
+/// it, with packed weights; block() is the head's own.
 class PackedHead : public nn::Head {
  public:
   /// `cap`: see nn::CappedHead; 0: none.
@@ -31,8 +31,8 @@ class PackedHead : public nn::Head {
   PackedMatrix words_;
 };
 
-/// The model's head as decoding uses it: packed where it is a plain softmax without biases, else
-/// its own.
+/// Returns the head for decoding: a packed one if the model's head is a plain softmax without
+/// biases, else the model's own.
 std::shared_ptr<nn::Head> decoding_head(const nn::Model& model, Precision precision);
 
 }  // namespace infer

@@ -1,6 +1,6 @@
 #pragma once
-// Arithmetic of decoding a few rows at a time on the CPU, on raw float32 memory: what is read is
-// the weights, so that their bytes are what it costs.
+// Kernels for decoding a few rows at a time on the CPU, on raw float32 memory. The cost is
+// dominated by reading the weights.
 
 #include <cstdint>
 #include <string>
@@ -8,77 +8,79 @@
 
 namespace infer {
 
-/// out[i] = exp((x[i] - max) scale); returns their sum. exp is exact to 2 units in the last place
-/// down to e^-87, what is smaller counts as 1e-38.
+/// Computes out[i] = exp((x[i] - max) scale) and returns their sum. exp has an error of at most 2
+/// ulp down to e^-87; smaller values become 1e-38.
 double exp_weights(const float* x, std::int64_t n, float max, float scale, float* out);
 
-/// The largest of n > 0 values; NaN if one of them is.
+/// Returns the largest of n > 0 values; NaN if one is NaN.
 float max_of(const float* x, std::int64_t n);
 
-/// x[0..n) becomes its softmax.
+/// Replaces x[0..n) by its softmax.
 void softmax(float* x, std::int64_t n);
 
-/// Subtracts the log-sum-exp of x[0..n) from each and returns it.
+/// Subtracts the log-sum-exp of x[0..n) from each element and returns it.
 float log_softmax(float* x, std::int64_t n);
 
-/// y = (x - mean) / sqrt(variance + epsilon) * weight + bias over n values; bias may be null.
+/// Computes y = (x - mean) / sqrt(variance + epsilon) * weight + bias over n values; bias may be
+/// null.
 void layer_norm(const float* x, const float* weight, const float* bias, std::int64_t n,
                 float epsilon, float* y);
 
-/// y = x / sqrt(mean of x^2 + epsilon) * weight + bias over n values; bias may be null.
+/// Computes y = x / sqrt(mean of x^2 + epsilon) * weight + bias over n values; bias may be null.
 void rms_norm(const float* x, const float* weight, const float* bias, std::int64_t n, float epsilon,
               float* y);
 
-/// Activations of the FFN, in place.
+/// Apply an activation of the feed-forward network in place.
 void gelu(float* x, std::int64_t n);
 void gelu_exact(float* x, std::int64_t n);
 void relu(float* x, std::int64_t n);
 void silu(float* x, std::int64_t n);
 
-/// x = cap tanh(x / cap).
+/// Computes x = cap tanh(x / cap) in place.
 void soft_cap(float* x, std::int64_t n, float cap);
 
-/// Turns each pair (x[i], x[pairs + i]) by the angle of that cosine and sine, in place.
+/// Rotates each pair (x[i], x[pairs + i]) by the angle with that cosine and sine, in place.
 void turn_pairs(const float* cos, const float* sin, std::int64_t pairs, float* x);
 
 void add(const float* x, std::int64_t n, float* y);    ///< y += x
 void times(const float* x, std::int64_t n, float* y);  ///< y *= x
 
-/// out[i] = scale q . k[i] for n rows of k (n, width) with row stride `stride`.
+/// Computes out[i] = scale q . k[i] for n rows of k (n, width) with row stride `stride`.
 void attention_scores(const float* q, const float* k, std::int64_t stride, std::int64_t n,
                       std::int64_t width, float scale, float* out);
-/// out += weights[i] v[i] over n rows of v (n, width) with row stride `stride`.
+/// Computes out += weights[i] v[i] over n rows of v (n, width) with row stride `stride`.
 void add_weighted(const float* weights, const float* v, std::int64_t stride, std::int64_t n,
                   std::int64_t width, float* out);
 
 enum class Precision { float32, bfloat16, int8 };
-/// Throws Error{usage}.
+/// Parses the name. Throws Error{usage}.
 Precision parse_precision(const std::string& name);
 
-/// A matrix (out, in) laid out for products with a few rows. int8: a scale for each output, the
-/// largest of its weights / 127. Const calls are thread safe.
+/// A matrix (out, in) packed for products with a few rows. int8 has a scale for each output, the
+/// largest magnitude of its weights / 127. Const member functions are thread safe.
 class PackedMatrix {
  public:
   PackedMatrix() = default;
-  /// With `in` a multiple of kLanes, float32 borrows `weight`, which must then outlive this; else
-  /// it is copied.
+  /// Packs a float32 matrix. If `in` is a multiple of kLanes, float32 references `weight`, which
+  /// must outlive the object; otherwise it copies.
   PackedMatrix(const float* weight, std::int64_t out, std::int64_t in, Precision precision);
-  /// The same of bfloat16, which bfloat16 borrows.
+  /// Packs a bfloat16 matrix, which precision bfloat16 references under the condition above.
   PackedMatrix(const std::uint16_t* weight, std::int64_t out, std::int64_t in, Precision precision);
 
   static constexpr std::int64_t kLanes = 16, kPanel = 4;
   std::int64_t out() const { return out_; }
   std::int64_t in() const { return in_; }
-  /// What a row of x must hold, zeros at its end.
+  /// Returns the required length of a row of x, which is zero-padded.
   std::int64_t padded_in() const { return stride_; }
   std::int64_t panels() const { return (out_ + kPanel - 1) / kPanel; }
 
-  /// y[r][o] = x[r] . weight[o] for the outputs of panels [begin, end), x (rows, padded_in) with
-  /// row stride ldx, y with row stride ldy. A sum is taken in the same order whatever `rows`.
+  /// Computes y[r][o] = x[r] . weight[o] for the outputs of panels [begin, end); x (rows,
+  /// padded_in) has row stride ldx, y row stride ldy. The order of summation does not depend on
+  /// `rows`.
   void multiply(const float* x, std::int64_t rows, std::int64_t ldx, std::int64_t begin,
                 std::int64_t end, float* y, std::int64_t ldy) const;
 
-  std::int64_t bytes() const;  ///< that a product reads
+  std::int64_t bytes() const;  ///< bytes that a product reads
 
  private:
   PackedMatrix(std::int64_t out, std::int64_t in, Precision precision);
@@ -93,7 +95,7 @@ class PackedMatrix {
   const float* borrowed_floats_ = nullptr;
   const std::uint16_t* borrowed_halves_ = nullptr;
   std::vector<float> floats_;
-  std::vector<std::uint16_t> halves_;  // bfloat16: the upper half of a float
+  std::vector<std::uint16_t> halves_;  // bfloat16: upper halves of floats
   std::vector<std::int8_t> bytes_;
   std::vector<float> scales_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// The weights of an architecture, found by their names in its file and laid out for decoding.
+// Finds an architecture's weights by name and packs them for decoding.
 
 #include <cstdint>
 #include <map>
@@ -12,13 +12,13 @@
 
 namespace infer {
 
-/// y = matrix x + bias.
+/// An affine map y = matrix x + bias.
 struct Affine {
   PackedMatrix matrix;
   const float* bias = nullptr;  ///< null: none
 
-  /// What a thread makes of `rows` rows of x: the outputs [first, last). x has row stride ldx and
-  /// zeros behind what the matrix reads.
+  /// Outputs [first, last) that a thread computes for `rows` rows of x, which has row stride ldx
+  /// and is zero-padded to the matrix's padded_in().
   struct Range {
     std::int64_t first, last;
   };
@@ -27,7 +27,7 @@ struct Affine {
                 std::int64_t ldy) const;
 };
 
-/// Layer norm, or RMS norm.
+/// Layer norm or RMS norm.
 struct LayerNormed {
   const float *weight = nullptr, *bias = nullptr;  ///< bias null: none
   std::int64_t width = 0;
@@ -38,8 +38,9 @@ struct LayerNormed {
   }
 };
 
-/// What these give points into the module's weights or into this object; both must outlive it.
-/// Throw Error{bug} where a weight is missing or of other sizes.
+/// Weights of a module. Returned objects point to the module's weights or into this object; both
+/// must outlive them. Member functions throw Error{bug} for a weight that is missing or has another
+/// shape.
 class DecodeWeights {
  public:
   /// Weights are float32, contiguous and on the CPU.
@@ -48,16 +49,16 @@ class DecodeWeights {
   torch::Tensor tensor(const std::string& name, torch::IntArrayRef sizes) const;
   bool has(const std::string& name) const { return tensors_.count(name) > 0; }
   const float* vector(const std::string& name, std::int64_t size) const;
-  /// NAME.weight (out, in), of which the rows [first, first + rows), and NAME.bias if there is one.
+  /// Returns rows [first, first + rows) of NAME.weight (out, in), and of NAME.bias if present.
   Affine affine(const std::string& name, std::int64_t out, std::int64_t in, std::int64_t first,
                 std::int64_t rows) const;
   Affine affine(const std::string& name, std::int64_t out, std::int64_t in) const {
     return affine(name, out, in, 0, out);
   }
   LayerNormed norm(const std::string& name, std::int64_t width, double epsilon) const;
-  /// (out, in), float32, of which a copy is kept.
+  /// Packs a float32 matrix (out, in) and keeps a copy.
   PackedMatrix packed(const torch::Tensor& matrix);
-  /// A vector that was computed, kept as float32.
+  /// Stores a computed vector as float32 and returns its data.
   const float* kept(const torch::Tensor& values);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Weights of a model, laid out for decoding.
+// Packs a model's weights for decoding.
 
 #include <cstdint>
 
@@ -8,9 +8,9 @@
 
 namespace infer {
 
-/// Of a weight (out, in), float32 or bfloat16, contiguous and on the CPU, the rows from `first`, as
-/// many as `rows`. Where its type is the precision's it is borrowed if it can be, and must outlive
-/// what is returned.
+/// Packs `rows` rows from `first` on of a weight (out, in), float32 or bfloat16, contiguous, on the
+/// CPU. References the weight if its type and layout permit; the weight must then outlive the
+/// result.
 PackedMatrix pack(const torch::Tensor& weight, std::int64_t first, std::int64_t rows,
                   Precision precision);
 

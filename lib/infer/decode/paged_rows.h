@@ -1,6 +1,6 @@
 #pragma once
-// What rows of text keep of each of their tokens while they are decoded: keys and values, in pages
-// of kPageTokens tokens, which rows of a common past share until one of them writes.
+// Per-token storage of rows during decoding (keys and values), in pages of kPageTokens tokens. Rows
+// with a common prefix share pages until one of them writes.
 
 #include <algorithm>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace infer {
 
-/// Of every token `parts` vectors of `width` floats. Tokens are numbered from 0 a row. Calls on
-/// different rows' slots may run at once, all others not.
+/// Stores `parts` vectors of `width` floats for every token. Tokens of a row are numbered from 0.
+/// Calls on slots of different rows may run concurrently, other calls may not.
 class PagedRows {
  public:
   static constexpr std::int64_t kPageTokens = 16;
@@ -22,28 +22,27 @@ class PagedRows {
   std::int64_t width() const { return width_; }
   void open(std::int64_t rows) { rows_.assign(static_cast<std::size_t>(rows), {}); }
   void clear(std::size_t row) { rows_[row] = {}; }
-  /// Row i becomes what row rows[i] was.
+  /// Replaces row i by the former row rows[i].
   void select(const std::vector<std::int64_t>& rows);
-  /// A further token of the row, with slots that no other row reads; its number.
+  /// Appends a token to the row, with slots that no other row shares; returns its number.
   std::int64_t append(std::size_t row);
-  /// The row never had its last `tokens`.
+  /// Removes the last `tokens` tokens of the row.
   void take_back(std::size_t row, std::int64_t tokens);
-  /// Tokens before number `first` are forgotten.
+  /// Drops tokens before number `first`.
   void drop(std::size_t row, std::int64_t first);
-  /// Every row holds at most its `keep` newest tokens.
+  /// Drops all but the `keep` newest tokens of every row.
   void forget(std::int64_t keep);
 
-  std::int64_t begin(std::size_t row) const { return rows_[row].begin; }  ///< first token held
+  std::int64_t begin(std::size_t row) const { return rows_[row].begin; }  ///< first stored token
   std::int64_t end(std::size_t row) const { return rows_[row].end; }
 
-  /// (width): part `part` of a token that is held.
+  /// Returns (width) floats: part `part` of a stored token.
   float* slot(std::size_t row, std::int64_t token, std::int64_t part) const {
     const auto page = static_cast<std::size_t>(token / kPageTokens);
     return rows_[row].pages[page]->data() + (part * kPageTokens + token % kPageTokens) * width_;
   }
 
-  /// body(first, n) for pieces of tokens [begin, end) whose slots of a part stand one behind
-  /// another.
+  /// Calls body(first, n) for pieces of tokens [begin, end) whose slots of a part are contiguous.
   template <class Body>
   static void each_piece(std::int64_t begin, std::int64_t end, const Body& body) {
     while (begin < end) {
@@ -56,7 +55,7 @@ class PagedRows {
  private:
   using Page = std::vector<float>;  // (parts, kPageTokens, width)
   struct Row {
-    std::vector<std::shared_ptr<Page>> pages;  // null where all is forgotten
+    std::vector<std::shared_ptr<Page>> pages;  // null for dropped pages
     std::int64_t begin = 0, end = 0;
   };
 

@@ -1,11 +1,11 @@
 #pragma once
-// How the threads of a team divide what they do together.
+// Divides work among the threads of a team.
 
 #include <cstdint>
 
 namespace infer {
 
-/// A thread's part of n things: [begin(n), end(n)).
+/// A thread's range [begin(n), end(n)) of n items.
 struct TeamShare {
   std::int64_t thread, threads;
   std::int64_t begin(std::int64_t n) const { return n * thread / threads; }
