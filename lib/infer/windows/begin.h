@@ -1,5 +1,5 @@
 #pragma once
-// What a text begins with for its model: --begin.
+// Selects the BOS token of a text (--begin).
 
 #include <cstdint>
 #include <optional>
@@ -10,16 +10,17 @@
 
 namespace infer {
 
-/// `begin` is auto: the one token that the tokenizer's template puts before a text, nothing chosen
-/// where it has none; none: -1; else a token by its text. `tokenizer` may be null; `name` is whose
-/// it is, for messages. Throws Error{usage} for a token that there is not.
+/// Returns the BOS token for `begin`. "auto": the single token that the tokenizer's template puts
+/// before a text, nullopt if there is none. "none": -1. Otherwise the token with this text.
+/// `tokenizer` may be null; `name` is its owner's, for messages. Throws Error{usage} for an unknown
+/// token.
 std::optional<std::int64_t> chosen_beginning(const std::string& begin,
                                              const text::Tokenizer* tokenizer,
                                              const std::string& name);
 
-/// The same for auto under a protocol, or none (null): the token that the protocol has, nothing
-/// chosen where documents begin as they are, -1: none. Throws Error{usage} where the protocol has
-/// one and the tokenizer has not.
+/// Returns the BOS token for "auto" under a protocol, or without one (null): the protocol's token;
+/// nullopt if documents begin without change; -1: none. Throws Error{usage} if the protocol
+/// requires a token that the tokenizer lacks.
 std::optional<std::int64_t> open_beginning(const Protocol* protocol,
                                            const text::Tokenizer* tokenizer,
                                            const std::string& name);

@@ -1,5 +1,5 @@
 #pragma once
-// How far a model's layers look back at test, where it is not as far as in training.
+// Options that change how far a model's layers look back at test time.
 
 #include <cstdint>
 #include <string>
@@ -10,8 +10,7 @@
 
 namespace infer {
 
-/// Flags of the programs that read a text with a model; see nn::LayerReach and
-/// nn::SlotBound.
+/// Options of programs that read a text with a model; see nn::LayerReach and nn::SlotBound.
 struct LayerReachOptions {
   std::string layer_memory;
   std::int64_t clamp_length = -1;
@@ -20,10 +19,10 @@ struct LayerReachOptions {
   std::string evict = "oldest";
   void fields(core::FieldList& f);
 
-  /// Each to those of the models that have such memory. Throws Error{usage} for one that none of
-  /// them has and for a value that makes no sense.
+  /// Applies each option to the models that support it. Throws Error{usage} for an option that no
+  /// model supports and for an invalid value.
   void apply(const std::vector<nn::Model*>& models) const;
-  /// What differs from training, for a figure's signature: "|layer-memory:..." or nothing.
+  /// Returns the differences from training for a result's signature: "|layer-memory:..." or "".
   std::string signature() const;
 };
 

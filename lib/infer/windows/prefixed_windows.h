@@ -1,5 +1,5 @@
 #pragma once
-// Windows with passages prepended to them: which, and how a model reads both.
+// Prepends retrieved passages to windows.
 
 #include <cstdint>
 #include <optional>
@@ -13,15 +13,15 @@
 
 namespace infer {
 
-/// Looks for the passages of windows. Not thread safe.
+/// Retrieves passages for windows. Not thread safe.
 class WindowPrefixes {
  public:
-  /// Both must outlive it.
+  /// `plan` and `data` must outlive the object.
   WindowPrefixes(const WindowPlan& plan, const shard::Dataset& data);
 
-  /// Passages like what stands before the first token that each window scores, but for those of
-  /// the very document that this token is of. Makes room for them: windows lose their oldest
-  /// tokens. None where so many tokens are scored that there is no room.
+  /// Retrieves passages similar to the text before the first scored token of each window, except
+  /// those of that token's own document. Removes the oldest tokens of windows to make room. Finds
+  /// none if the scored tokens leave no room.
   std::vector<Prefixes> find(std::vector<Span>& spans);
 
  private:
@@ -30,24 +30,24 @@ class WindowPrefixes {
   const WindowPlan& plan_;
   const shard::Dataset& data_;
   Retriever retriever_;
-  std::uint64_t document_ = ~std::uint64_t{0};  // whose are own_
+  std::uint64_t document_ = ~std::uint64_t{0};  // document of own_
   std::vector<passages::UnitRange> own_;
 };
 
-/// A batch whose rows have passages before them: one for each passage, at least one for each
+/// A batch whose rows begin with passages: one row for each passage, and at least one for each
 /// window.
 struct PrefixedBatch {
   nn::Batch batch;
-  std::vector<std::int64_t> window;  ///< of each row
-  std::vector<std::int64_t> before;  ///< of each row: tokens of its passage
-  std::vector<double> weight;        ///< of each row
+  std::vector<std::int64_t> window;  ///< window of each row
+  std::vector<std::int64_t> before;  ///< passage tokens of each row
+  std::vector<double> weight;        ///< weight of each row
 };
-/// `host`: one row for each of the windows' `lengths`, on the CPU.
+/// Prepends passages; `host` has one row for each of the windows' `lengths`, on the CPU.
 PrefixedBatch prepend(const nn::Batch& host, const std::vector<std::int64_t>& lengths,
                       const std::vector<Prefixes>& prefixes);
 
-/// Takes the first row of each window out of a prefixed batch, without the passage: as if the
-/// window had been read alone, (windows, steps, d).
+/// Extracts the first row of each window from the output of a prefixed batch and removes the
+/// passage: the shape of a batch of plain windows, (windows, steps, d).
 nn::Hidden without_prefixes(const nn::Hidden& hidden, const PrefixedBatch& prefixed,
                             const std::vector<std::int64_t>& lengths);
 

@@ -1,5 +1,5 @@
 #pragma once
-// How other programs lay windows over a text and count what they score: --protocol.
+// Evaluation protocols of other programs: layout of windows, and counting of tokens (--protocol).
 
 #include <cstdint>
 #include <string>
@@ -7,43 +7,43 @@
 
 namespace infer {
 
-/// How windows of W tokens that advance by S lie on a stream; as it is made: the first scores all
-/// its targets, each later one its last S, what is left stands in a shorter one.
+/// Layout of windows with W tokens and stride S on a stream. Default: the first window scores all
+/// its targets, each later one its last S, and the rest forms a shorter window.
 struct WindowLayout {
-  /// A window's targets are tokens that it is fed itself: W tokens have W - 1.
+  /// Targets are tokens of the window itself: W tokens have W - 1 targets.
   bool closed = false;
-  bool grows = false;       ///< the first window is S long, later ones grow to W
-  bool last_full = false;   ///< the last window begins earlier, so that it is W long too
-  bool whole_only = false;  ///< what fills no window is not scored
-  /// The first W / 2 inputs of a window are context, whatever was scored.
+  bool grows = false;       ///< the first window has length S, later ones grow to W
+  bool last_full = false;   ///< the last window begins earlier, so that its length is W
+  bool whole_only = false;  ///< tokens that fill no whole window are not scored
+  /// The first W / 2 inputs of a window are always context.
   bool second_half = false;
-  /// The mean of a window counts for one token less than it scores where the window before was fed
-  /// its first token too.
+  /// If the previous window contained a window's first token, the window's mean counts for one
+  /// token less than it scores.
   bool one_less = false;
-  /// The end-of-document token that closes a stream is not of it.
+  /// The end-of-document token at the end of a stream is removed.
   bool without_mark = false;
 };
 
-/// What a text begins with where --begin leaves it open: what the tokenizer's template says, else
-/// ... (template_only: nothing).
+/// BOS token of a text if --begin is unset: from the tokenizer's template, else the end-of-document
+/// token (template_only: none).
 enum class Beginning { template_only, template_or_mark, mark };
 
-/// What a protocol sets; an option that was given wins.
+/// Settings of a protocol; explicit options take precedence.
 struct Protocol {
   std::string name;
   WindowLayout layout;
-  std::int64_t window = 0;  ///< 0: the model's positions; never more than these
-  std::int64_t stride = 0;  ///< 0: the window; never more
+  std::int64_t window = 0;  ///< 0: the model's positions; upper limit otherwise
+  std::int64_t stride = 0;  ///< 0: the window; upper limit otherwise
   Beginning beginning = Beginning::template_only;
-  bool by_document = false;     ///< each document is a stream of its own
-  bool begins_windows = false;  ///< what a text begins with stands in each later window too
+  bool by_document = false;     ///< each document is a separate stream
+  bool begins_windows = false;  ///< later windows begin with the BOS token too
 };
 
-/// hf, lm-eval, llama.cpp, fairseq.
+/// Returns the protocols hf, lm-eval, llama.cpp and fairseq.
 const std::vector<Protocol>& protocols();
-/// none, and theirs.
+/// Returns "none" and the names of the protocols.
 std::vector<std::string> protocol_names();
-/// Null for "none". Throws Error{usage} for one that there is not.
+/// Returns the protocol; null for "none". Throws Error{usage} for an unknown name.
 const Protocol* find_protocol(const std::string& name);
 
 }  // namespace infer

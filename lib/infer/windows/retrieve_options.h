@@ -1,5 +1,5 @@
 #pragma once
-// Passages of other texts in front of what a model reads: --retrieve.
+// Retrieved passages in front of a model's input (--retrieve).
 
 #include <cstdint>
 #include <memory>
@@ -17,38 +17,39 @@ namespace infer {
 
 struct WindowPlan;
 
-/// Before every so many tokens the passage that is most like the last of the text stands in front
-/// of the window, of which it takes the room of the oldest tokens (Ram et al. 2023). With mix > 1
-/// each of so many passages stands there alone, and the probabilities are mixed with weights
-/// softmax(scores / temperature) (Shi et al. 2023, REPLUG).
+/// Options of retrieval. Every `every` tokens, the passage most similar to the last tokens is
+/// prepended to the window, in place of its oldest tokens (Ram et al. 2023). With mix > 1, each of
+/// `mix` passages is prepended separately, and the probabilities are mixed with weights
+/// softmax(scores / temperature) (REPLUG, Shi et al. 2023).
 struct RetrieveOptions {
-  std::string index;  ///< a file of bm25-search; empty: none
+  std::string index;  ///< index file of bm25-search; empty: none
   std::int64_t every = 4, query = 32;
-  std::int64_t tokens = 0;  ///< most of a passage; 0 (auto): half the window, at most 256
+  std::int64_t tokens = 0;  ///< maximum tokens of a passage; 0 (auto): half the window, at most 256
   std::int64_t mix = 1;
   double temperature = 1;
   void fields(core::FieldList& f);
 
   bool any() const { return !index.empty(); }
-  /// Windows advance by `every`, and nothing is carried. Throws Error{usage} naming an option of
-  /// `windows` that says otherwise.
+  /// Sets the windows to advance by `every` without carried State. Throws Error{usage} that names a
+  /// conflicting option of `windows`.
   void settle(WindowOptions& windows) const;
 };
 
-/// What they come to for a model: the index is open.
+/// Resolved options for a model, with an open index.
 struct RetrievePlan {
-  std::shared_ptr<const passages::PassageIndex> index;  ///< null: nothing is retrieved
+  std::shared_ptr<const passages::PassageIndex> index;  ///< null: no retrieval
   std::int64_t every = 4, query = 32, tokens = 0, mix = 1;
   double temperature = 1;
 
   bool any() const { return index != nullptr; }
-  /// What settle() left to say: the first window of a stream has `every` tokens, later ones grow,
-  /// as long as no protocol says otherwise. Each window takes as much time as it has passages.
+  /// Completes settle(): unless a protocol says otherwise, the first window of a stream has `every`
+  /// tokens and later ones grow. Time is proportional to the number of passages.
   void put_into(WindowPlan& windows) const;
 };
 
-/// For windows of so many tokens. Throws Error{bad_data} for an index of another tokenizer,
-/// Error{usage} for passages that leave no room for a text, and as passages::PassageIndex does.
+/// Resolves the options for windows of `window` tokens. Throws Error{bad_data} for an index of
+/// another tokenizer, Error{usage} for passages that leave no room for the text, and the errors of
+/// passages::PassageIndex.
 RetrievePlan plan_retrieval(const RetrieveOptions& options, std::int64_t window,
                             const model::Loaded& loaded);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Passages that are like the end of a text.
+// Retrieves passages similar to the end of a text.
 
 #include <cstdint>
 #include <optional>
@@ -12,30 +12,30 @@
 
 namespace infer {
 
-/// A passage that is prepended to a text.
+/// A passage to prepend to a text.
 struct Prefix {
   std::vector<std::int64_t> tokens;
-  std::uint32_t passage = 0;  ///< its number in the index
+  std::uint32_t passage = 0;  ///< index in the passage index
   double score = 0;           ///< BM25
-  double weight = 1;          ///< of those of one text together 1
+  double weight = 1;          ///< sum 1 over the passages of a text
 };
-/// The best first; none where no passage has a word of the query.
+/// Passages, best first; empty if no passage contains a word of the query.
 using Prefixes = std::vector<Prefix>;
 
-/// The end of a text so far, and passages that are no answer.
+/// The last tokens of a text, and passages to exclude.
 struct RetrievalQuery {
   std::vector<std::uint32_t> tokens;
   std::vector<passages::UnitRange> without = {};
 };
 
-/// Remembers words; not thread safe.
+/// Retrieves passages. Caches words; not thread safe.
 class Retriever {
  public:
   explicit Retriever(RetrievePlan plan);
   const RetrievePlan& plan() const { return plan_; }
   const passages::PassageIndex& index() const { return *plan_.index; }
 
-  /// Of each query the plan's `mix` best passages, of each at most its `tokens`.
+  /// Returns the plan's `mix` best passages for each query, with at most its `tokens` tokens each.
   std::vector<Prefixes> find(std::span<const RetrievalQuery> queries);
 
  private:
@@ -44,10 +44,10 @@ class Retriever {
   passages::BlockSearcher searcher_;
 };
 
-/// The longest of them, in tokens.
+/// Returns the length of the longest passage in tokens.
 std::int64_t longest(const Prefixes& prefixes);
-/// Describes each prefix: passage, score, weight, document, offset (of the passage in it, in
-/// tokens) and length.
+/// Describes each passage: passage, score, weight, document, offset (of the passage in its
+/// document, in tokens) and length.
 core::OrderedJson to_json(const Prefixes& prefixes, const passages::PassageIndex& index);
 
 }  // namespace infer

@@ -1,6 +1,5 @@
 #pragma once
-// Windows that go through the model together, and where a text may be cut into parts that a process
-// each reads.
+// Groups windows into batches, and into parts that can be scored by separate processes.
 
 #include <cstdint>
 #include <deque>
@@ -13,19 +12,19 @@
 
 namespace infer {
 
-/// Windows that share a forward pass.
+/// Windows of one forward pass.
 struct WindowBatch {
   std::vector<Span> spans;
-  std::int64_t group;  ///< which of those that stand or fall together
-  bool last;           ///< the sorted batches after it are others
+  std::int64_t group;  ///< index of the indivisible group
+  bool last;           ///< last batch of a set of sorted batches
 };
 
-/// All windows of the data as batches of plan.batch_tokens at most, padding included; one window
-/// each where State is carried. A group is a batch; of carried windows all of a stream's, since
-/// each needs those before it; of sorted ones those that are sorted together.
+/// Divides all windows into batches of at most plan.batch_tokens, including padding; with carried
+/// State, into single windows. A group is a batch; with carried State, all windows of a stream,
+/// because each needs its predecessors; with sorted windows, those that are sorted together.
 class WindowBatches {
  public:
-  /// `plan` and `data` must outlive this. `sorted`: streams of about one length share a batch.
+  /// `plan` and `data` must outlive the object. `sorted`: streams of similar length share a batch.
   WindowBatches(const WindowPlan& plan, const shard::Dataset& data, bool sorted = false);
   std::optional<WindowBatch> next();
 
@@ -35,7 +34,7 @@ class WindowBatches {
   const WindowPlan& plan_;
   Windows windows_;
   bool sorted_;
-  std::deque<Span> ahead_;  // one, or those that are sorted
+  std::deque<Span> ahead_;  // one span, or those being sorted
   std::optional<Span> waiting_;
   bool more_ = true;
   std::int64_t group_ = -1;

@@ -1,5 +1,5 @@
 #pragma once
-// Windows of one batch through a model, and which of their rows are scored.
+// Runs a batch of windows through a model, and selects the scored rows.
 
 #include <vector>
 
@@ -9,8 +9,8 @@
 
 namespace infer {
 
-/// What a batch of windows gives. Where State is carried it is one window and `state` goes on from
-/// the one before it.
+/// Encodes a batch of windows. With carried State, the batch is one window and `state` continues
+/// from the previous one.
 inline nn::Hidden forward_windows(nn::Model& model, const WindowPlan& plan, const nn::Batch& batch,
                                   const Span& first, nn::State& state) {
   auto& architecture = *model.architecture;
@@ -20,7 +20,7 @@ inline nn::Hidden forward_windows(nn::Model& model, const WindowPlan& plan, cons
   return architecture.forward(batch, &state);
 }
 
-/// The rows that are scored of each window, one after the other: (B, T, ...) to (R, ...).
+/// Concatenates the scored rows of all windows: (B, T, ...) to (R, ...).
 inline torch::Tensor scored_rows(const torch::Tensor& rows, const std::vector<Span>& spans) {
   std::vector<torch::Tensor> pieces;
   for (std::size_t i = 0; i < spans.size(); ++i)

@@ -1,5 +1,5 @@
 #pragma once
-// How a text is scored, as it was asked for: windows over the stream.
+// Options of scoring: windows over the stream.
 
 #include <cstdint>
 #include <set>
@@ -12,29 +12,29 @@
 namespace infer {
 
 /// Sliding windows over a stream. The first window scores all its targets; each later one starts
-/// `stride` tokens further and scores those that are new (its last `stride`). What they come to for
-/// a model and a text is a WindowPlan.
+/// `stride` tokens further and scores its last `stride` tokens. A WindowPlan is the resolved form
+/// for a model and a text.
 struct WindowOptions {
-  std::int64_t window = 0;       ///< tokens fed at once; 0: the model's training segment
-  std::int64_t stride = 0;       ///< 0 (auto): window
-  std::string restart = "none";  ///< "document": each document is a stream of its own
-  std::string carry = "auto";    ///< "on": State goes from block to block, nothing is encoded twice
-  std::string begin = "auto";    ///< what stands before a stream: auto, none, or a token's text
-  std::string begin_of = "text";     ///< "window": before every later window too
-  std::string protocol = "none";     ///< what the others are where they were not given
-  std::int64_t batch_tokens = 4096;  ///< windows share a forward up to so many tokens
+  std::int64_t window = 0;        ///< tokens in a window; 0: the training segment
+  std::int64_t stride = 0;        ///< 0 (auto): window
+  std::string restart = "none";   ///< "document": each document is a separate stream
+  std::string carry = "auto";     ///< "on": carries State from block to block, without re-encoding
+  std::string begin = "auto";     ///< BOS token of a stream: auto, none, or a token's text
+  std::string begin_of = "text";  ///< "window": BOS token before every later window too
+  std::string protocol = "none";  ///< sets the other options if they are not given
+  std::int64_t batch_tokens = 4096;  ///< maximum tokens of the windows in one forward pass
   void fields(core::FieldList& f) { fields(f, true); }
-  /// But for protocol, which only figures have. Without `documents`: the texts have none to restart
-  /// before.
+  /// Lists the options except protocol, which only evaluations have. `documents` false: texts have
+  /// no documents, so restart is omitted.
   void fields(core::FieldList& f, bool documents);
-  /// `names`: those that it takes.
+  /// Lists protocol; `names`: its accepted values.
   void protocol_field(core::FieldList& f, std::vector<std::string> names = protocol_names());
-  /// Sets what the protocol says of the options that were not `given` and have no auto.
+  /// Applies the protocol to options that are not among the `given` and have no auto.
   void settle(const std::set<std::string>& given);
 };
 
-/// A pair is read whole: throws Error{usage} if one of the flags that say how windows lie is among
-/// the names of those that were `given`.
+/// Throws Error{usage} if an option of the windows is among the `given`, because a pair is read
+/// whole.
 void refuse_windows_of_pairs(const std::set<std::string>& given);
 
 }  // namespace infer
