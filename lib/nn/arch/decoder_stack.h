@@ -1,5 +1,5 @@
 #pragma once
-// What a transformer and the decoder of an encoder-decoder have in common: nearly all.
+// Common base of the transformer and of the decoder of an encoder-decoder.
 
 #include <memory>
 #include <vector>
@@ -14,9 +14,9 @@
 
 namespace nn {
 
-/// Submodules: wte, and those of the BlockStack. A token's position is the number of its row's real
-/// tokens before it since the row was fresh. g is what the last feed-forward network reads (after
-/// its norm), or f: --memory-key.
+/// Embeds tokens and runs a BlockStack. Submodules: wte, and those of the BlockStack. A token's
+/// position is the number of real tokens before it in its row since the last reset. g is the input
+/// of the last feed-forward network (after its norm), or f: --memory-key.
 class DecoderStack : public Architecture, public RingDecoder, public RecomputingBlocks {
  public:
   std::int64_t d_model() const override { return stack_.shape().d_model; }
@@ -31,12 +31,12 @@ class DecoderStack : public Architecture, public RingDecoder, public Recomputing
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
 
  protected:
-  /// Registers wte and the positions. Throws Error{bad_config} naming the option.
+  /// Registers wte and the positions. Throws Error{bad_config} that names the option.
   DecoderStack(const ModelOptions& options, std::int64_t vocabulary);
-  /// Once, after what stands before the blocks.
+  /// Registers the blocks; call it once, after modules that precede the blocks.
   void register_blocks(bool read_sources) { stack_.register_blocks(*this, read_sources); }
-  /// The batch's tokens through embedding and stack. `sources`: empty, or one a block. `state`, the
-  /// cache's or null, keeps what layers with n-grams go on from.
+  /// Runs the batch's tokens through embedding and stack. `sources` is empty or has one element for
+  /// each block. `state`, the cache's or null, holds the past of layers with n-grams.
   Hidden decode(const Batch& batch, KvCache& cache, const std::vector<SourceView>& sources,
                 const AttentionWatch* watch, State* state = nullptr);
   Hidden decode(const torch::Tensor& ids, KvRing& ring, const std::vector<SourceView>& sources);

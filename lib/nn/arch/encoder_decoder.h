@@ -1,6 +1,6 @@
 #pragma once
-// An encoder that reads a source and a decoder that writes the target: Vaswani et al. 2017, in
-// fairseq's shapes.
+// Encoder-decoder transformer (Vaswani et al. 2017, with fairseq's shapes): an encoder reads a
+// source and a decoder generates the target.
 
 #include <memory>
 #include <vector>
@@ -10,32 +10,31 @@
 
 namespace nn {
 
-/// A decoder whose blocks read sources, and encoder, of as many layers; wte has the words of both
-/// sides. batch.source is read for all rows, or, with a State, for the fresh ones; the State keeps
-/// "source" (B, S) bool on the CPU, true where there is a token, and of each layer "h.N.cross.k"
-/// and "h.N.cross.v" (B, heads, S, width). A row that never had a source goes on without
-/// cross-attention.
+/// A decoder with cross-attention, and an encoder with an equal number of layers; wte has the words
+/// of both sides. Reads batch.source for all rows or, with a State, for the fresh ones. The State
+/// holds "source" (B, S) bool on the CPU, true at tokens, and "h.N.cross.k" and "h.N.cross.v" (B,
+/// heads, S, width) for each layer. Rows without a source skip cross-attention.
 class EncoderDecoder : public DecoderStack {
  public:
-  /// Throws Error{bad_config} naming the option.
+  /// Throws Error{bad_config} that names the option.
   EncoderDecoder(const ModelOptions& options, std::int64_t vocabulary);
 
-  /// Throws Error{bad_data} where learned positions run out on either side.
+  /// Throws Error{bad_data} if learned positions run out on either side.
   Hidden forward(const Batch& batch, State* state) override;
-  /// As forward() keeps it, "source" where the rest is.
+  /// Decodes with the state of forward(), except that "source" is on the device.
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   void read_sources(const torch::Tensor& source, const torch::Tensor& fresh, State& kept) override;
   void recompute_blocks(bool on) override {
     DecoderStack::recompute_blocks(on);
     encoder_->recompute_blocks(on);
   }
-  /// Of each layer, what cross-attention reads of the sources (B, S) int64, -1 is padding.
+  /// Returns each layer's keys and values of the sources (B, S) int64; -1 is padding.
   std::vector<SourceEntries> source_entries(const torch::Tensor& source);
 
  private:
   std::vector<SourceEntries> entries_of(const torch::Tensor& source, const torch::Tensor& real);
   void read_source(const Batch& batch, State& sources);
-  /// decode(what each block sees of the sources that a State keeps).
+  /// Calls decode() with each block's view of the sources in a State.
   template <class Decode>
   Hidden with_sources(const State& sources, const Decode& decode) const;
 

@@ -1,5 +1,5 @@
 #pragma once
-// Gated linear attention and its kin: linear recurrences whose state is a matrix a head.
+// Gated linear attention and related linear recurrences, whose state is a matrix for each head.
 
 #include <memory>
 #include <vector>
@@ -13,9 +13,9 @@
 
 namespace nn {
 
-/// Layers x += mixer(ln_1(x)); x += mlp(ln_2(x)), a last norm; the mixer is what --gla-update and
-/// --gla-decay name. The feed-forward networks and norms are the transformer's. g is the input of
-/// the last mlp, or the output. State: "h.0.state", ...; see gla_mixers.h.
+/// Layers compute x += mixer(ln_1(x)); x += mlp(ln_2(x)), followed by a final norm; --gla-update
+/// and --gla-decay select the mixer. Feed-forward networks and norms are the transformer's. g is
+/// the input of the last mlp, or the output. State: "h.0.state", ...; see gla_mixers.h.
 class Gla : public Architecture, public RingDecoder {
  public:
   Gla(const ModelOptions& options, std::int64_t vocabulary);

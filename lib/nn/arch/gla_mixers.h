@@ -1,6 +1,6 @@
 #pragma once
-// Recurrences whose state is a matrix a head, as a gla's layers have them: what a token writes into
-// it and what fades. Keys are half as wide as values.
+// Mixers of gated linear attention: recurrences whose state is a matrix for each head. Keys are
+// half as wide as values.
 
 #include <memory>
 #include <string>
@@ -16,26 +16,26 @@ namespace nn {
 
 inline constexpr std::int64_t kGlaGateRank = 16;
 
-/// One call, as all layers see it: rows of T tokens, the real ones first.
+/// Data of one call, common to all layers: rows of T tokens, real tokens first.
 struct GlaCall {
   State* state = nullptr;  ///< null: nothing is carried
-  torch::Tensor count;     ///< (B) int64: real tokens; undefined: T
-  torch::Tensor real;      ///< (B, T, 1), follows from it: 0 at padding; undefined: none is
-  /// What State holds under `name`, or undefined.
+  torch::Tensor count;     ///< (B) int64: number of real tokens; undefined: T
+  torch::Tensor real;      ///< (B, T, 1), derived from count: 0 at padding; undefined: no padding
+  /// Returns the tensor `name` of the State, or undefined.
   torch::Tensor carried(const std::string& name) const;
   void carry(const std::string& name, const torch::Tensor& value) const;
 };
 
 class GlaMixer : public torch::nn::Module {
  public:
-  /// x (B, T, d) -> the same shape. State under NAME.state (B, heads, d_key, d_value) and what else
-  /// a mixer carries. Padding changes no state.
+  /// x (B, T, d) -> (B, T, d). The State holds NAME.state (B, heads, d_key, d_value) and further
+  /// tensors of the mixer. Padding does not change the state.
   virtual torch::Tensor forward(const torch::Tensor& x, const GlaCall& call,
                                 const std::string& name) = 0;
 
  protected:
   GlaMixer(const ShapeOptions& shape) : heads_(shape.heads), d_(shape.d_model) {}
-  /// (B, T, width) -> (B, T, heads, width / heads).
+  /// Reshapes (B, T, width) to (B, T, heads, width / heads).
   torch::Tensor by_head(const torch::Tensor& x) const;
   torch::Tensor first_state(const torch::Tensor& x, const GlaCall& call,
                             const std::string& name) const;
@@ -45,18 +45,19 @@ class GlaMixer : public torch::nn::Module {
   std::int64_t heads_, d_;
 };
 
-/// Throws Error{bad_config} where options do not go together.
+/// Creates the mixer of the options. Throws Error{bad_config} for inconsistent options.
 std::shared_ptr<GlaMixer> make_gla_mixer(const ModelOptions& options);
 
-/// Gated linear attention (Yang et al. 2023), and what has its form:
+/// Gated linear attention (Yang et al. 2023) and variants of its form:
 ///   q, k, v, r = c_in(x); o = gla_scan(q / sqrt(d_key), k, decay, v);
-///   c_proj(swish(r) norm(o)), the norm of each head alone. No positions.
-/// decay, one for each channel of the keys:
+///   c_proj(swish(r) norm(o)), with a norm for each head. Has no positions.
+/// decay, for each channel of the keys:
 ///   gated   sigmoid(gate_up(gate_down(x)))^(1/16)
-///   fixed   1 - 2^(-5 - h) for head h, and q and k turn with their place as RetNet's (Sun et al.
-///           2023; angles 10000^(-2i / d_key), no lengths). The state is that of a token at place
-///           -1: behind a call it is turned back by the call's tokens, so that no place is carried.
-///   none    1: linear attention without a sum below the line
+///   fixed   1 - 2^(-5 - h) for head h; q and k are rotated by position as in RetNet (Sun et al.
+///           2023; angles 10000^(-2i / d_key), without length factors). The state is relative to
+///           position -1: after a call it is rotated back by the number of tokens, so that no position
+///           is carried.
+///   none    1: linear attention without normalisation
 class GatedLinearAttention : public GlaMixer {
  public:
   GatedLinearAttention(const ShapeOptions& shape, const std::string& decay, double norm_epsilon);
@@ -71,13 +72,13 @@ class GatedLinearAttention : public GlaMixer {
   std::shared_ptr<LayerNorm> norm_;
 };
 
-/// The gated delta rule (Yang et al. 2024, "Gated Delta Networks"; with decay none that of
-/// "Parallelizing Linear Transformers with the Delta Rule"):
+/// The gated delta rule (Yang et al. 2024, "Gated Delta Networks"; without decay, "Parallelizing
+/// Linear Transformers with the Delta Rule"):
 ///   q, k, v, r = c_in(x); q, k, v = swish(convolution(q, k, v)); |q| = |k| = 1 in each head;
-///   beta, a = gates(x), a number a head: beta = sigmoid(.), log decay = -exp(a_log) softplus(a +
+///   beta, a = gates(x), for each head: beta = sigmoid(.), log decay = -exp(a_log) softplus(a +
 ///   a_bias); o = delta_scan(q, k, v, beta, log decay); c_proj(swish(r) norm(o)), RMS norms.
-/// First values as published: exp(a_log) from 1 to 16, softplus(a_bias) from 0.001 to 0.1. State
-/// also: NAME.past, what the convolution has yet to see again.
+/// Initial values as published: exp(a_log) from 1 to 16, softplus(a_bias) from 0.001 to 0.1. The
+/// State also holds NAME.past, the inputs that the convolution needs again.
 class GatedDelta : public GlaMixer, public OwnFirstValues {
  public:
   static constexpr double kLengthEpsilon = 1e-6;  ///< added to |q|^2 and |k|^2

@@ -1,5 +1,5 @@
 #pragma once
-// Long short-term memory (Hochreiter & Schmidhuber 1997), in the form of torch's LSTM.
+// Long short-term memory (Hochreiter & Schmidhuber 1997), as in torch.nn.LSTM.
 
 #include <memory>
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace nn {
 
-/// Embedding, `layers` of cells of width d_recurrent with dropout between them, and, where that
-/// width is not d_model, a projection to it. g is the output. Weights are named as torch's:
+/// An embedding, `layers` LSTM layers of width d_recurrent with dropout between them, and a
+/// projection to d_model if the widths differ. g is the output. Weights have torch's names:
 /// weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0. State: "h" and "c", (B, layers,
 /// d_recurrent).
 class Lstm : public Architecture, public RingDecoder {
@@ -28,7 +28,8 @@ class Lstm : public Architecture, public RingDecoder {
   std::shared_ptr<Embedding> embedding() override { return wte_; }
 
  private:
-  /// `real` (B, T) bool, where the ids are: which tokens change cells; undefined: all.
+  /// `real` (B, T) bool, on the device of the ids, marks the tokens that change cells; undefined:
+  /// all.
   Hidden advance(const torch::Tensor& ids, const torch::Tensor& real, State* state);
   torch::Tensor run(const torch::Tensor& x, torch::Tensor& h, torch::Tensor& c);
   torch::Tensor run_masked(const torch::Tensor& x, const torch::Tensor& real, torch::Tensor& h,
@@ -37,8 +38,8 @@ class Lstm : public Architecture, public RingDecoder {
   ShapeOptions shape_;
   std::int64_t width_;
   std::shared_ptr<Embedding> wte_;
-  std::vector<torch::Tensor> cells_;    // four of each layer, as torch::lstm takes them
-  std::shared_ptr<Linear> projection_;  // null where the widths agree
+  std::vector<torch::Tensor> cells_;    // four for each layer, in the order of torch::lstm
+  std::shared_ptr<Linear> projection_;  // null if the widths are equal
 };
 
 }  // namespace nn

@@ -1,5 +1,5 @@
 #pragma once
-// A language model: an architecture with its head, made from options alone.
+// A language model: an architecture with its head, created from options.
 
 #include <memory>
 
@@ -12,8 +12,8 @@ namespace nn {
 
 class Model : public torch::nn::Module {
  public:
-  /// Initialises from torch's generator as options.shape.init says. Throws Error{bad_config} naming
-  /// the option.
+  /// Initialises the weights from torch's generator by options.shape.init. Throws Error{bad_config}
+  /// that names the option.
   Model(const ModelOptions& options, std::int64_t vocabulary);
 
   ModelOptions options;
@@ -21,17 +21,17 @@ class Model : public torch::nn::Module {
   std::shared_ptr<Architecture> architecture;
   std::shared_ptr<Head> head;
 
-  /// Parameters by name; a tied one once.
+  /// Returns the parameters by name; a tied one occurs once.
   std::vector<std::pair<std::string, torch::Tensor>> named_weights() const;
   std::int64_t parameter_count() const;
-  /// Bytes that one stream of so many tokens carries, in float32; see carried_state().
+  /// Returns the bytes in float32 that one stream of `tokens` tokens carries; see carried_state().
   std::int64_t state_bytes(std::int64_t tokens) const;
 };
 
-/// Of a model that is not made: costs no memory, whatever its size. Throws Error{bad_config}.
+/// Counts the parameters without allocating the model. Throws Error{bad_config}.
 std::int64_t parameter_count(const ModelOptions& options, std::int64_t vocabulary);
 
-/// Throws Error{bad_config}.
+/// Creates an architecture. Throws Error{bad_config}.
 std::shared_ptr<Architecture> make_architecture(const ModelOptions& options,
                                                 std::int64_t vocabulary);
 

@@ -1,6 +1,6 @@
 #pragma once
 // Memory Mosaics (Zhang et al. 2024, arXiv 2405.06394): blocks of contextual and persistent memory
-// units, without queries and without positions.
+// units, without queries and positions.
 
 #include <memory>
 #include <vector>
@@ -12,16 +12,16 @@
 
 namespace nn {
 
-/// x += contextual(ln_1(x)); x += persistent(ln_2(x)); ln_f at the end. f is multiplied by
-/// 1 / sqrt(d_model) with --scale-output. g is what the last persistent unit reads, or ln_f's
-/// output: --memory-key. State: "started" (B) bool on the CPU, the cache of pairs, and what the
-/// units keep. A watcher (nn/attention_watch.h) is told of the contextual units: key s is that of
-/// the pair of tokens s and s + 1.
+/// Layers compute x += contextual(ln_1(x)); x += persistent(ln_2(x)), followed by ln_f.
+/// --scale-output multiplies f by 1 / sqrt(d_model). g is the input of the last persistent unit, or
+/// the output of ln_f: --memory-key. State: "started" (B) bool on the CPU, the cache of pairs, and
+/// the units' state. A watcher (nn/attention_watch.h) receives the weights of the contextual units:
+/// key s is that of the pair of tokens s and s + 1.
 class Mosaic : public Architecture, public WatchedAttention, public RingDecoder {
  public:
   static constexpr double kNormEpsilon = 1e-5;
 
-  /// Throws Error{bad_config} naming the option.
+  /// Throws Error{bad_config} that names the option.
   Mosaic(const ModelOptions& options, std::int64_t vocabulary);
 
   Hidden forward(const Batch& batch, State* state) override;
@@ -30,22 +30,22 @@ class Mosaic : public Architecture, public WatchedAttention, public RingDecoder 
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
   std::int64_t d_model() const override { return shape_.d_model; }
   std::int64_t d_key() const override { return shape_.d_model; }
-  /// With bounded memories the State does not grow.
+  /// With bounded memories the State has constant size.
   Carry carry() const override { return bound_.slots > 0 ? Carry::constant : Carry::forget; }
-  /// Of `keep` tokens, keep - 1 pairs remain and the newest token's, still to be completed. The
-  /// leaky averages stay.
+  /// Keeps keep - 1 pairs and the newest token's, which the next token completes. Leaky averages
+  /// are unchanged.
   void forget(State& state, std::int64_t keep) override;
-  /// What is bounded gives no gradient, and is not watched.
+  /// Bounded memories have no gradient and report no attention weights.
   void bound_slots(const SlotBound& bound) override { bound_ = bound; }
   const SlotBound& bound() const { return bound_; }
   std::shared_ptr<Embedding> embedding() override { return wte_; }
 
   struct Decay {
     std::int64_t layer;
-    std::string unit;      ///< contextual, persistent
-    torch::Tensor lambda;  ///< (heads): what a step leaves of the sums
+    std::string unit;      ///< contextual or persistent
+    torch::Tensor lambda;  ///< (heads): factor on the sums at each step
   };
-  /// Of all leaky averages, layer by layer.
+  /// Returns the decays of all leaky averages, layer by layer.
   std::vector<Decay> decays() const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// The contextual memories of Memory Mosaics v2 (Zhang and Bottou 2025, "Memory Mosaics at scale",
-// arXiv 2507.03285, sections 3.1 to 3.3 and table 6).
+// Contextual memories of Memory Mosaics v2 (Zhang and Bottou 2025, "Memory Mosaics at scale", arXiv
+// 2507.03285, sections 3.1 to 3.3 and table 6).
 
 #include <string>
 
@@ -9,55 +9,56 @@
 
 namespace nn {
 
-/// Which pairs the queries of one call read in a memory. Pair i is the key of token i with the
-/// value that token i + 1 completes; token t sees pairs up to t - 1.
+/// Range of pairs that queries see in a memory. Pair i is the key of token i with the value that
+/// token i + 1 completes; token t sees pairs up to t - 1.
 struct PairReach {
   std::int64_t nearest = 1;   ///< token t sees pairs up to t - nearest
   std::int64_t farthest = 0;  ///< and from t - farthest on; 0: from the first
 };
 
-/// The same for the tensors of one call. The first `skipped` tokens see nothing; the others read
-/// slots [begin, begin + slots) of the cache, of which `sight` hides what is out of reach.
+/// The visible pairs in one call. The first `skipped` tokens see none; the others read slots
+/// [begin, begin + slots) of the cache, in which `sight` hides pairs out of reach.
 struct PairSight {
   std::int64_t skipped = 0, begin = 0, slots = 0;
-  /// Not 0: query i sees so many slots, i the last; `sight` is not looked at.
+  /// Not 0: query i sees `band` slots up to i; `sight` is unused.
   std::int64_t band = 0;
   Sight sight;
-  /// (B or 1, T - skipped, 1): pairs that each token sees, in float32 at least.
+  /// (B or 1, T - skipped, 1): number of pairs visible to each token, at least float32.
   torch::Tensor counts;
-  torch::Tensor sees;  ///< the same: 0 where there is none, else 1; undefined: all see one
+  torch::Tensor sees;  ///< shape of counts: 0 for tokens without a visible pair, else 1; undefined:
+                       ///< all see one
 };
 
-/// Of `tokens` in the call; `opening` as in MosaicCall. `queries`: their type, which masks have,
-/// and device.
+/// Returns the visible pairs for a call of `tokens` tokens; `opening` as in MosaicCall. `queries`
+/// gives the device and the type of masks.
 PairSight make_pair_sight(const KvCache& cache, const PairReach& reach, std::int64_t tokens,
                           bool opening, const torch::TensorOptions& queries);
 
-/// The same where pairs lie in a ring; see call_in_ring().
+/// Returns the visible pairs in a ring; see call_in_ring().
 PairSight make_pair_sight(const KvRing& ring, const PairReach& reach,
                           const torch::TensorOptions& queries);
 
-/// Numbers of a memory, a head each; see GatedMemory.
+/// Scalars of a memory for each head; see GatedMemory.
 struct MemoryNumbers {
   torch::Tensor beta_0, beta_1, alpha, value_scale, mix;  ///< (heads)
 };
-/// What is stored, as it is used.
+/// Transforms stored scalars to the used values.
 MemoryNumbers used_numbers(const MemoryNumbers& stored);
 
-/// y_t = sum over the n pairs in reach of softmax_s(beta k_t . k_s) v_s, a head at a time, 0 where
-/// there is none; then c_proj: x (B, T, d) -> (B, T, d).
+/// Computes y_t = sum over the n visible pairs of softmax_s(beta k_t . k_s) v_s for each head, 0
+/// without visible pairs; then c_proj: x (B, T, d) -> (B, T, d).
 ///   keys    k = gated_keys(x W_phi, x W_g, -|x W_lambda|), which serve as queries (eq. 8)
 ///   values  v_s = alpha_psi Norm(gamma u_s + (1 - gamma) u_{s+1}), u = x W_psi (eq. 9)
 ///   beta = beta_1 n^alpha + beta_0 (eq. 6)
-/// Numbers of a head are stored as table 6 has them: beta_0 = e^min(b, 10), beta_1 alike, alpha =
-/// min(|a|, 1), alpha_psi = e^min(|p|, 15), gamma as it is; first values 1.5, 1.5, 1/3, 0 and
-/// uniform in [0, 1]. That these are of a head, as W_g and W_lambda are, is our reading: the paper
-/// writes scalars of one memory.
+/// Scalars of a head are stored as in table 6: beta_0 = e^min(b, 10), beta_1 likewise, alpha =
+/// min(|a|, 1), alpha_psi = e^min(|p|, 15), gamma unchanged; initial values 1.5, 1.5, 1/3, 0 and
+/// uniform in [0, 1]. We read these scalars, W_g and W_lambda as separate for each head; the paper
+/// writes them for one memory.
 ///
-/// `maps` holds W_phi (first d rows) and W_psi, `gates` W_g (first `heads` rows) and W_lambda,
-/// c_proj this memory's half of W_o, which reads the outputs of all memories side by side.
-/// State: NAME.sums (B, d), NAME.levels (B, heads): see GatedSums; NAME.value (B, d): a value still
-/// to be completed; NAME.k, NAME.v.
+/// `maps` contains W_phi (first d rows) and W_psi, `gates` W_g (first `heads` rows) and W_lambda,
+/// c_proj this memory's half of W_o, which reads the outputs of all memories side by side. State:
+/// NAME.sums (B, d), NAME.levels (B, heads): see GatedSums; NAME.value (B, d): an incomplete value;
+/// NAME.k, NAME.v.
 class GatedMemory : public torch::nn::Module, public OwnFirstValues {
  public:
   explicit GatedMemory(const ShapeOptions& shape);
@@ -66,11 +67,11 @@ class GatedMemory : public torch::nn::Module, public OwnFirstValues {
   void first_values() override;
 
  private:
-  /// Keys (B, T, d), the pairs' keys and values (B, n, d) -> (B, T, d).
+  /// Reads the pairs: keys (B, T, d), the pairs' keys and values (B, n, d) -> (B, T, d).
   torch::Tensor read(const torch::Tensor& keys, const torch::Tensor& pair_keys,
                      const torch::Tensor& values, const MosaicCall& call, const PairSight& sight,
                      const std::string& name);
-  /// (B or 1, heads, T, 1).
+  /// Returns (B or 1, heads, T, 1).
   torch::Tensor beta(const torch::Tensor& counts) const;
 
   std::int64_t heads_;

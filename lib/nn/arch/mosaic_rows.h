@@ -1,6 +1,6 @@
 #pragma once
-// A batch as Memory Mosaics read it: in each row the real tokens first, each of which completes a
-// pair with the one before it.
+// Rearranges a batch for Memory Mosaics: each row's real tokens come first, and each completes a
+// pair with its predecessor.
 
 #include "nn/arch/mosaic_units.h"
 #include "nn/base/architecture.h"
@@ -10,34 +10,35 @@ namespace nn {
 
 class MosaicRows {
  public:
-  /// `may_open`: rows without padding that carry nothing in may be read as MosaicCall::opening.
-  /// Throws Error{bug} if the State is of other rows.
+  /// `may_open`: allows MosaicCall::opening for rows without padding and carried state. Throws
+  /// Error{bug} if the State has other rows.
   MosaicRows(const Batch& batch, State* state, bool may_open);
 
-  const torch::Tensor& ids() const { return ids_; }      ///< (B, T), where the inputs are
+  const torch::Tensor& ids() const { return ids_; }      ///< (B, T), on the inputs' device
   const torch::Tensor& pairs() const { return pairs_; }  ///< see MosaicCall; (B, T - 1) if opening
   bool opening() const { return opening_; }
-  /// Of the cache of pairs, which resets the State's fresh rows.
+  /// Returns the batch for the cache of pairs, which resets the State's fresh rows.
   Batch slots() const;
-  /// What follows from the rows alone.
+  /// Returns the parts of the call that follow from the rows.
   MosaicCall call(State* state) const;
-  /// After the fresh rows were reset: which rows have had a token.
+  /// Records which rows have had a token; call it after the reset of fresh rows.
   void mark_started(State& state) const { state.tensors["started"] = started_after_; }
-  /// `hidden`, of ids(), in the batch's order.
+  /// Returns `hidden`, in the order of ids(), in the order of the batch.
   Hidden in_order(const Hidden& hidden) const;
 
  private:
   torch::Tensor fresh_, ids_, pairs_;
   torch::Tensor started_after_;  // (B) bool on the CPU
-  torch::Tensor order_;          // (B, T); undefined: as they come
+  torch::Tensor order_;          // (B, T); undefined: unchanged order
   torch::Tensor last_, none_;
   bool opening_;
 };
 
-/// Of tokens that go on, whose pairs lie in a ring: the pair that a token completes has its slot,
-/// and place().first becomes that of the oldest pair that is seen.
+/// Returns the call for tokens that continue, with pairs in a ring: a completed pair uses the slot
+/// of the token that completes it, and place().first becomes the position of the oldest visible
+/// pair.
 MosaicCall call_in_ring(KvRing& ring, State& state);
-/// (B, T, 1) bool: whether a query has a pair to see, but for how near it is.
+/// Returns (B, T, 1) bool: whether a query has a pair, regardless of its distance.
 torch::Tensor sees_pairs(const KvRing& ring);
 
 }  // namespace nn

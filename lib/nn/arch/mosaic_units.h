@@ -1,6 +1,6 @@
 #pragma once
-// Memory units (Zhang et al. 2024, "Memory Mosaics"): associative memories that smooth kernels over
-// what they hold.
+// Memory units (Zhang et al. 2024, "Memory Mosaics"): associative memories that apply kernel
+// smoothing to their stored pairs.
 
 #include <string>
 
@@ -14,47 +14,47 @@
 
 namespace nn {
 
-/// One call, as all layers see it: rows of T tokens, the real ones first.
+/// Data of one call, common to all layers: rows of T tokens, real tokens first.
 ///
-/// A pair is a token's key with the value that the next token completes. A pair gets the slot of
-/// the token that completes it, so that a query sees the slots up to its own.
+/// A pair consists of a token's key and the value that the next token completes. A pair uses the
+/// slot of the token that completes it, so a query sees the slots up to its own.
 struct MosaicCall {
   State* state = nullptr;      ///< null: nothing is carried
-  KeyValues* cache = nullptr;  ///< of the pairs; null where bounded
+  KeyValues* cache = nullptr;  ///< of the pairs; null if bounded
   SlotBound bound;
-  torch::Tensor pairs;  ///< (B, T) bool, on the CPU: where a token completes one; if bounded
+  torch::Tensor pairs;  ///< (B, T) bool, on the CPU: tokens that complete a pair; if bounded
   const AttentionWatch* watch = nullptr;
-  /// Nothing is carried in and nothing is padded: the first token has no slot.
+  /// No carried state and no padding: the first token has no slot.
   bool opening = true;
-  /// What queries see of the slots, added to scores; undefined: all or `causal`.
+  /// Mask over the slots, added to scores; undefined: all slots, or `causal`.
   torch::Tensor mask;
   bool causal = false;
-  /// (B, T, 1): 0 where a query has no pair to see, else 1; undefined: all see.
+  /// (B, T, 1): 0 for queries without a pair, else 1; undefined: all 1.
   torch::Tensor sees;
-  torch::Tensor last;  ///< (B): each row's last real token; undefined: T - 1
-  torch::Tensor none;  ///< (B, 1) bool: rows without a real token; undefined: no row
+  torch::Tensor last;  ///< (B): last real token of each row; undefined: T - 1
+  torch::Tensor none;  ///< (B, 1) bool: rows without a real token; undefined: none
 
-  /// What the State holds under `name`, (B, d), or zeros like a step of x.
+  /// Returns the State's tensor `name`, (B, d), or zeros in the type of a step of x.
   torch::Tensor carried(const std::string& name, const torch::Tensor& x) const;
-  /// Keeps the last real token's part of x (B, T, d); `before` stays in rows without one.
+  /// Stores x (B, T, d) at each row's last real token; rows without one keep `before`.
   void carry(const std::string& name, const torch::Tensor& x, const torch::Tensor& before) const;
 };
 
-/// Scalars of one number a head. They are stored divided by 10 and so learn ten times as fast.
+/// Scalars for each head. They are stored divided by 10, which makes them learn ten times as fast.
 ///   decay       = exp(-|10 decay|)
 ///   key scale   = exp(min(10 key_scale, 5))
 ///   value scale = exp(10 value_scale)
 struct UnitScalars {
   torch::Tensor decay, key_scale, value_scale;
 };
-/// What is stored, as it is used.
+/// Transforms stored scalars to the used values.
 UnitScalars used_scalars(const UnitScalars& stored);
 
-/// y_t = sum over s < t of softmax_s(k_t . k_s) v_s, then c_proj: x (B, T, d) -> (B, T, d). Keys
-/// are leaky averages and serve as queries; v_s = Norm(mix u_s + (1 - mix) u_{s+1}). The first
-/// token gets 0. `maps` makes keys (first d rows) and values u. State: NAME.sums, NAME.value (B,
-/// d), NAME.k, NAME.v; where bounded, these two hold the slots, (B, heads, d / heads, slots), and
-/// NAME.marks is int64 (B, heads, 2, slots): see SlotMarks.
+/// Computes y_t = sum over s < t of softmax_s(k_t . k_s) v_s, then c_proj: x (B, T, d) -> (B, T,
+/// d). Keys are leaky averages and serve as queries; v_s = Norm(mix u_s + (1 - mix) u_{s+1}). The
+/// first token gets 0. `maps` computes keys (first d rows) and values u. State: NAME.sums,
+/// NAME.value (B, d), NAME.k, NAME.v. If bounded, NAME.k and NAME.v contain the slots, (B, heads, d
+/// / heads, slots), and NAME.marks is int64 (B, heads, 2, slots): see SlotMarks.
 class ContextualUnit : public torch::nn::Module, public OwnFirstValues {
  public:
   explicit ContextualUnit(const ShapeOptions& shape);
@@ -63,11 +63,12 @@ class ContextualUnit : public torch::nn::Module, public OwnFirstValues {
   void first_values() override;
 
  private:
-  /// Keys (B, T, d), pairs' keys and values (B, n, d) -> (B, T, d); n is T - 1 where opening.
+  /// Reads the pairs: keys (B, T, d), pairs' keys and values (B, n, d) -> (B, T, d); n is T - 1 if
+  /// opening.
   torch::Tensor read(const torch::Tensor& keys, const torch::Tensor& pair_keys,
                      const torch::Tensor& values, const MosaicCall& call, const std::string& name);
 
-  /// The same from slots.
+  /// Reads the pairs from bounded slots.
   torch::Tensor read_bounded(const torch::Tensor& keys, const torch::Tensor& pair_keys,
                              const torch::Tensor& values, const MosaicCall& call,
                              const std::string& name);
@@ -79,8 +80,8 @@ class ContextualUnit : public torch::nn::Module, public OwnFirstValues {
   torch::Tensor mix_;
 };
 
-/// y_t = sum over slots of softmax(k_t . K) V, then c_proj: `slots` learned pairs a head. The key's
-/// scale is squared, for the slots have none. State: NAME.sums (B, d).
+/// Computes y_t = sum over slots of softmax(k_t . K) V, then c_proj, with `slots` learned pairs for
+/// each head. The key's scale is squared, because slots have no scale. State: NAME.sums (B, d).
 class PersistentUnit : public torch::nn::Module, public OwnFirstValues {
  public:
   PersistentUnit(const ShapeOptions& shape, std::int64_t slots);

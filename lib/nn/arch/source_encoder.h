@@ -1,5 +1,5 @@
 #pragma once
-// The encoder of an encoder-decoder: every token of a source sees every other.
+// Encoder of an encoder-decoder, with attention in both directions.
 
 #include "nn/base/model_options.h"
 #include "nn/layers/block_stack.h"
@@ -7,14 +7,14 @@
 
 namespace nn {
 
-/// The blocks of a transformer without the causal mask. Submodules: those of the BlockStack; the
-/// words' vectors are the decoder's. ALiBi counts the distance to both sides alike.
+/// Blocks of a transformer without the causal mask. Submodules are those of the BlockStack; the
+/// embedding is the decoder's. ALiBi uses the absolute distance.
 class SourceEncoder : public torch::nn::Module {
  public:
   explicit SourceEncoder(const ModelOptions& options);
-  /// source (B, S) int64, -1 is padding, which may stand anywhere and changes nothing; real (B, S)
-  /// bool on the CPU: what is none -> (B, S, d). Throws Error{bad_data} where learned positions run
-  /// out.
+  /// Encodes source (B, S) int64, -1 is padding at any position, without effect on other positions;
+  /// real (B, S) bool on the CPU marks tokens -> (B, S, d). Throws Error{bad_data} if learned
+  /// positions run out.
   torch::Tensor forward(const torch::Tensor& source, const torch::Tensor& real, Embedding& words);
   /// See RecomputingBlocks.
   void recompute_blocks(bool on) { stack_.recompute(on); }
@@ -25,7 +25,8 @@ class SourceEncoder : public torch::nn::Module {
   BlockStack stack_;
 };
 
-/// Hides what is not `real` (B, S) bool on the CPU from every query; none if all are real.
+/// Returns the mask that hides positions that are not `real` (B, S), bool on the CPU, from every
+/// query; no mask if all are real.
 Sight sight_of_real(const torch::Tensor& real, const torch::TensorOptions& options);
 
 }  // namespace nn

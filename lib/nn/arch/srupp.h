@@ -1,5 +1,5 @@
 #pragma once
-// SRU++ (Lei 2021): a simple recurrence whose gates come from attention.
+// SRU++ (Lei 2021): a simple recurrent unit whose gates come from attention.
 
 #include <cstdint>
 #include <memory>
@@ -15,23 +15,24 @@
 
 namespace nn {
 
-/// z = LayerNorm(q + rezero a), q = project(x), a = attention of q on keys and values of q
-/// (without attention: z = LayerNorm(q)); gates = expand(dropout(z)); h = the recurrence's. No
-/// biases in the matrices.
+/// Computes z = LayerNorm(q + rezero a), q = project(x), a = attention of q over keys and values of
+/// q (without attention: z = LayerNorm(q)); gates = expand(dropout(z)); h is the recurrence's
+/// output. Matrices have no biases.
 class SruppLayer : public torch::nn::Module, public OwnFirstValues {
  public:
   SruppLayer(const ShapeOptions& shape, const SruppOptions& options, std::int64_t width,
              double norm_epsilon, bool attends);
-  /// The cells' weights uniform in +-1, rezero 0; expand's as the scheme has them, times
-  /// sqrt(1 - dropout), since dropout raises the variance of what it reads.
+  /// Initialises the cells' weights uniformly in +-1 and rezero to 0; multiplies the scheme's
+  /// values of expand by sqrt(1 - dropout), because dropout increases the variance of its input.
   void first_values() override;
   bool attends() const { return keys_values_ != nullptr; }
-  /// q (B, S, width) of inputs x (B, S, d); keys and values of that (B, S, 2 width), if it attends.
+  /// project() maps inputs x (B, S, d) to q (B, S, width); keys_values() maps q to keys and values
+  /// (B, S, 2 width), if the layer attends.
   torch::Tensor project(const torch::Tensor& x) const { return project_->forward(x); }
   torch::Tensor keys_values(const torch::Tensor& q) const { return keys_values_->forward(q); }
-  /// x (B, T, d) and q of it; keys_values (B, S, 2 width) of all that is remembered and x; cells
-  /// (B, d) become those after the last step; steps as sru_scan's. `normalised`, if not null,
-  /// receives z (B, T, width).
+  /// x (B, T, d) and its q; keys_values (B, S, 2 width) of the past and x; replaces cells (B, d) by
+  /// those after the last step; steps as in sru_scan. `normalised`, if not null, receives z (B, T,
+  /// width).
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& q,
                         const torch::Tensor& keys_values, const KeySight& sight,
                         torch::Tensor& cells, const torch::Tensor& steps,
@@ -49,14 +50,14 @@ class SruppLayer : public torch::nn::Module, public OwnFirstValues {
   SruWeights weights_;
 };
 
-/// Embedding, then layers. State: "cells" (B, layers, d_model), and the past of the layers that
-/// attend (layer_memory.h): inputs (B, length, d_model), or, where weights stay as they are
-/// (evaluation mode without gradient), keys and values (B, length, 2 width). A State is of one
-/// kind. g is the last layer's z, or f: --memory-key. The biases' first values (--forget-bias,
-/// --highway-bias) are added to the parameters, which start at 0.
+/// An embedding followed by layers. State: "cells" (B, layers, d_model), and the past of layers
+/// that attend (layer_memory.h): inputs (B, length, d_model), or keys and values (B, length, 2
+/// width) in evaluation mode without gradient. A State has one of the two forms. g is the last
+/// layer's z, or f: --memory-key. The initial biases (--forget-bias, --highway-bias) are added to
+/// the parameters, which start at 0.
 class Srupp : public Architecture, public RingDecoder {
  public:
-  /// Throws Error{bad_config} naming the option.
+  /// Throws Error{bad_config} that names the option.
   Srupp(const ModelOptions& options, std::int64_t vocabulary);
 
   Hidden forward(const Batch& batch, State* state) override;
@@ -66,13 +67,14 @@ class Srupp : public Architecture, public RingDecoder {
   std::int64_t d_key() const override;
   Carry carry() const override { return Carry::constant; }
   void set_reach(const LayerReach& reach) override;
-  std::int64_t width() const { return width_; }                          ///< of the attention
-  const std::vector<std::int64_t>& lengths() const { return lengths_; }  ///< a layer's memory
+  std::int64_t width() const { return width_; }                          ///< width of the attention
+  const std::vector<std::int64_t>& lengths() const { return lengths_; }  ///< memory length of each
+                                                                         ///< layer
   bool same_length() const { return same_length_; }
   std::shared_ptr<Embedding> embedding() override { return wte_; }
 
  private:
-  /// steps as sru_scan's.
+  /// `steps` as in sru_scan.
   Hidden run(const torch::Tensor& ids, LayerPast& past, const torch::Tensor& steps, State* state);
 
   ShapeOptions shape_;

@@ -1,5 +1,5 @@
 #pragma once
-// A decoder of transformer blocks, from GPT-2's shape to fairseq's.
+// Decoder-only transformer, with shapes from GPT-2's to fairseq's.
 
 #include "nn/arch/decoder_stack.h"
 
@@ -7,10 +7,10 @@ namespace nn {
 
 class Transformer : public DecoderStack, public WatchedAttention {
  public:
-  /// Throws Error{bad_config} naming the option.
+  /// Throws Error{bad_config} that names the option.
   Transformer(const ModelOptions& options, std::int64_t vocabulary);
 
-  /// Throws Error{bad_data} where learned positions run out.
+  /// Throws Error{bad_data} if learned positions run out.
   Hidden forward(const Batch& batch, State* state) override;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Transformer-XL (Dai et al. 2019): layers that attend to their own past inputs, with relative
-// positions, and a memory of a length of its own for each layer (Rae & Razavi 2020).
+// Transformer-XL (Dai et al. 2019): layers attend to their own past inputs with relative positions;
+// each layer has its own memory length (Rae & Razavi 2020).
 
 #include <cstdint>
 #include <map>
@@ -15,19 +15,20 @@
 
 namespace nn {
 
-/// One layer. Norms as Block's: before (pre) or after (post) each sub-layer; a pre-norm covers the
-/// memory too. Submodules as Block's, and `biases` where they are not shared.
+/// One layer. Norms are placed before (pre) or after (post) each sub-layer, as in Block; a pre-norm
+/// also applies to the memory. Submodules are those of Block, and `biases` unless shared.
 class XlBlock : public torch::nn::Module {
  public:
   XlBlock(const ShapeOptions& shape, const TransformerOptions& options, bool own_biases);
-  /// What attention reads of inputs x (B, S, d), and keys and values of that (B, S, 2 d).
+  /// read() returns the attention's input for x (B, S, d); keys_values() its keys and values (B, S,
+  /// 2 d).
   torch::Tensor read(const torch::Tensor& x) const;
   torch::Tensor keys_values(const torch::Tensor& read) const { return attn_->keys_values(read); }
   torch::Tensor positions(const torch::Tensor& distances) const {
     return attn_->positions(distances);
   }
-  /// x (B, T, d), `read` of it, keys_values (B, S, 2 d) of all that is remembered and x, positions
-  /// (S, heads, width). `ffn_input`, if not null, receives what mlp reads.
+  /// x (B, T, d), `read` of x, keys_values (B, S, 2 d) of the past and x, positions (S, heads,
+  /// width). `ffn_input`, if not null, receives the input of mlp.
   torch::Tensor forward(torch::Tensor x, const torch::Tensor& read,
                         const torch::Tensor& keys_values, const torch::Tensor& positions,
                         const PositionBiases* shared, const KeySight& sight,
@@ -42,15 +43,15 @@ class XlBlock : public torch::nn::Module {
   std::shared_ptr<FeedForward> mlp_;
 };
 
-/// Submodules: wte, biases (where shared), h.N, ln_f (pre-norm with final_norm). The options norm,
-/// final-norm, activation, bias and norm-epsilon are the transformer's. Dropout also on the
-/// distances' vectors. State holds each layer's past (layer_memory.h): the sum of the lengths, (B,
-/// length, d) of inputs, so that gradient reaches the matrices that read them; where weights stay
-/// as they are (evaluation mode without gradient) keys and values instead, (B, length, 2 d), made
-/// once a token, and the positions are projected once. A State is of one kind.
+/// Submodules: wte, biases (if shared), h.N, ln_f (pre-norm with final_norm). Uses the
+/// transformer's options norm, final-norm, activation, bias and norm-epsilon. Dropout also applies
+/// to the vectors of distances. The State holds each layer's past (layer_memory.h): inputs (B, sum
+/// of lengths, d), so that gradient reaches the matrices that read them; in evaluation mode without
+/// gradient, keys and values (B, length, 2 d), computed once for each token, with positions
+/// projected once. A State has one of the two forms.
 class TransformerXl : public Architecture, public RingDecoder {
  public:
-  /// Throws Error{bad_config} naming the option.
+  /// Throws Error{bad_config} that names the option.
   TransformerXl(const ModelOptions& options, std::int64_t vocabulary);
 
   Hidden forward(const Batch& batch, State* state) override;
@@ -60,7 +61,8 @@ class TransformerXl : public Architecture, public RingDecoder {
   std::int64_t d_key() const override { return shape_.d_model; }
   Carry carry() const override { return Carry::constant; }
   void set_reach(const LayerReach& reach) override;
-  const std::vector<std::int64_t>& lengths() const { return lengths_; }  ///< a layer's memory
+  const std::vector<std::int64_t>& lengths() const { return lengths_; }  ///< memory length of each
+                                                                         ///< layer
   bool same_length() const { return same_length_; }
   std::int64_t clamp_length() const { return clamp_; }  ///< 0: none
   std::shared_ptr<Embedding> embedding() override { return wte_; }
@@ -73,16 +75,16 @@ class TransformerXl : public Architecture, public RingDecoder {
                                const torch::TensorOptions& options);
 
   ShapeOptions shape_;
-  std::vector<std::int64_t> lengths_;  // a layer
+  std::vector<std::int64_t> lengths_;  // for each layer
   bool same_length_;
   std::int64_t clamp_;
   std::shared_ptr<Embedding> wte_;
   std::shared_ptr<PositionBiases> biases_;
   std::vector<std::shared_ptr<XlBlock>> blocks_;
   std::shared_ptr<LayerNorm> ln_f_;
-  torch::Tensor table_;  // of distances; the nearest are its last rows
-  // Of each layer, by the number of rows they were made for, of which the last are taken. None goes
-  // while weights stay, since what is recorded finds them where they are.
+  torch::Tensor table_;  // of distances; the nearest are the last rows
+  // For each layer, by the number of rows; later calls use the last rows. Entries stay while the
+  // weights are unchanged, because recordings refer to their addresses.
   std::vector<std::map<std::int64_t, torch::Tensor>> positions_;
 };
 
