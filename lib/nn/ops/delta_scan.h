@@ -1,12 +1,13 @@
 #pragma once
-// The gated delta rule (Yang et al. 2024, "Gated Delta Networks", eq. 10; without decay that of
-// Yang et al. 2024, "Parallelizing Linear Transformers with the Delta Rule"), a matrix S a head:
+// The gated delta rule (Yang et al. 2024, "Gated Delta Networks", eq. 10; without decay, Yang et
+// al. 2024, "Parallelizing Linear Transformers with the Delta Rule"), with a matrix S for each
+// head:
 //
 //   S_t = decay_t (I - beta_t k_t k_t^T) S_{t-1} + beta_t k_t v_t^T        o_t = S_t^T q_t
 //
-// This is a step of training at test time in closed form: S_t is decay_t S_{t-1} after one step of
-// gradient descent, at the rate beta_t, on 1/2 |S^T k_t - v_t|^2. With |k| = 1 and beta = 1 the
-// matrix then gives v_t for k_t, whatever it gave before.
+// This is a step of test-time training in closed form: S_t is decay_t S_{t-1} after one step of
+// gradient descent with rate beta_t on 1/2 |S^T k_t - v_t|^2. With |k| = 1 and beta = 1, the matrix
+// then maps k_t to v_t.
 
 #include "nn/base/torch.h"
 
@@ -21,21 +22,22 @@ struct DeltaInput {
 
 struct DeltaOutput {
   torch::Tensor o;      ///< (B, T, heads, d_value)
-  torch::Tensor state;  ///< (B, heads, d_key, d_value): S behind the last step
+  torch::Tensor state;  ///< (B, heads, d_key, d_value): S after the last step
 };
 
-/// Differentiable in all of them. A step with beta = 0 and log_decay = 0 changes nothing. In
-/// float32 at least, in chunks, with a backward of its own that keeps nothing but the inputs: on
-/// the CPU a head of a row a thread; on a GPU by the plug-in's kernels, whose backward has the
-/// states between all chunks and their gradients in memory while it runs; elsewhere
-/// delta_scan_chunks.
+/// Computes the recurrence; differentiable in all inputs. A step with beta = 0 and log_decay = 0
+/// has no effect. Uses at least float32 and chunks, with a backward pass that stores only the
+/// inputs. On the CPU each thread computes a head of a row. On a GPU the plug-in's kernels compute
+/// all; their backward pass allocates the states between all chunks and their gradients. Other
+/// devices use delta_scan_chunks.
 DeltaOutput delta_scan(const DeltaInput& in);
 
-/// The same in torch's operators, in chunks of 64 steps, a triangular system and a state a chunk;
-/// in float32 at least, also where autocast is on. Exponents are at most 0 whatever the decay.
+/// Computes the recurrence with torch operators in chunks of 64 steps, each with a triangular
+/// system and a state; at least float32, also under autocast. Exponents are at most 0 for every
+/// decay.
 DeltaOutput delta_scan_chunks(const DeltaInput& in);
 
-/// The same step by step in torch's operators: the reference.
+/// Computes the recurrence step by step with torch operators: the reference.
 DeltaOutput delta_scan_plain(const DeltaInput& in);
 
 }  // namespace nn

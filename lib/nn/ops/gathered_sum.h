@@ -5,11 +5,11 @@
 
 namespace nn {
 
-/// values (N, d) floating, rows (T, J) int64 of 0 to N - 1, weights (T, J) of values' type -> (T,
-/// d). Differentiable in values and weights. On the CPU a loop of ours that reads the rows named
-/// and no other; the gradient of values is a dense tensor of zeros in which only these rows are
-/// written, each in the order of the sums, so that it has the same bits for any number of threads.
-/// Elsewhere torch's operators.
+/// Computes the sums (T, d) for values (N, d) floating, rows (T, J) int64 from 0 to N - 1, and
+/// weights (T, J) of values' type. Differentiable in values and weights. On the CPU a loop reads
+/// only the named rows. The gradient of values is a dense tensor of zeros in which only these rows
+/// are written, in the order of the sums, bit-identical for any number of threads. Other devices
+/// use torch operators.
 torch::Tensor gathered_sum(const torch::Tensor& values, const torch::Tensor& rows,
                            const torch::Tensor& weights);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Attention with relative positions in blocks of queries: no (T, S) scores in memory.
+// Attention with relative positions in blocks of queries, without (T, S) scores in memory.
 
 #include <cstdint>
 
@@ -7,11 +7,11 @@
 
 namespace nn {
 
-/// dropout(softmax(scale * (content . k + position . r))) v on the CPU, float32. content, position
-/// (B, T, heads, width); kv (B, S, 2, heads, width); r (S, heads, width) for distances S - 1 to 0;
-/// `first` (B) int64, each row's first slot that is seen, undefined: 0; `before`: see KeySight.
-/// Returns (B, T, heads, width); differentiable in the first four, once. `dropout`: a share and a
-/// seed, as tiled_attend has them.
+/// Computes dropout(softmax(scale * (content . k + position . r))) v on the CPU, float32. content,
+/// position (B, T, heads, width); kv (B, S, 2, heads, width); r (S, heads, width) for distances S -
+/// 1 to 0; `first` (B) int64, first visible slot of each row, undefined: 0; `before`: see KeySight.
+/// Returns (B, T, heads, width); once differentiable in the first four. `dropout` and `seed` as in
+/// tiled_attend.
 torch::Tensor relative_attend_blocks(const torch::Tensor& content, const torch::Tensor& position,
                                      const torch::Tensor& kv, const torch::Tensor& r,
                                      const torch::Tensor& first, std::int64_t before, double scale,

@@ -5,14 +5,15 @@
 
 namespace nn {
 
-/// True if attend_slots computes this: CPU, float32, queries enough for tiles, heads of whole
-/// vectors.
+/// Returns whether attend_slots supports the input: CPU, float32, enough queries for tiles, head
+/// widths of whole vector registers.
 bool attend_slots_fits(const torch::Tensor& queries, const torch::Tensor& keys);
 
-/// softmax(q k^T) v of each head, without a scale: queries (..., d), keys and values (heads, slots,
-/// d / heads) -> (..., d), head after head. Differentiable. Kept for the backward pass are the
-/// result and a number a query and head; the weights are computed again, tile by tile. Same
-/// threads, same bytes; the backward pass has a thread a head at most.
+/// Computes softmax(q k^T) v for each head, without a scale: queries (..., d), keys and values
+/// (heads, slots, d / heads) -> (..., d), head after head. Differentiable. Stores the result and a
+/// number for each query and head for the backward pass, which recomputes the weights tile by tile.
+/// Bit-reproducible for a fixed number of threads; the backward pass uses at most one thread for
+/// each head.
 torch::Tensor attend_slots(const torch::Tensor& queries, const torch::Tensor& keys,
                            const torch::Tensor& values);
 

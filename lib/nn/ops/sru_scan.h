@@ -1,16 +1,16 @@
 #pragma once
-// The recurrence of SRU++ (Lei 2021, eq. 1-3), elementwise in d channels:
+// Recurrence of SRU++ (Lei 2021, eq. 1-3), elementwise in d channels:
 //
 //   f_t = sigmoid(u1_t + w_f c_{t-1} + b_f)        r_t = sigmoid(u2_t + w_r c_{t-1} + b_r)
 //   c_t = f_t c_{t-1} + (1 - f_t) u0_t             h_t = x_t + m r_t (c_t - x_t)
 //
-// m is a dropout mask that all steps share.
+// m is a dropout mask common to all steps.
 
 #include "nn/base/torch.h"
 
 namespace nn {
 
-/// (d) each.
+/// Weights, (d) each.
 struct SruWeights {
   torch::Tensor forget, highway;            ///< w_f, w_r
   torch::Tensor forget_bias, highway_bias;  ///< b_f, b_r
@@ -21,16 +21,16 @@ struct SruOutput {
   torch::Tensor cells;  ///< (B, d): the cell after each row's last step
 };
 
-/// gates (B, T, 3 d): u0, u1, u2; x (B, T, d); start (B, d): c before the first step; dropout (B,
-/// d) or undefined. Row b runs for steps[b] (B) int64, all T where undefined; what h
-/// holds behind them is finite and has no gradient. Differentiable in all but dropout. On the CPU
-/// one pass over the steps, its own backward, a row and a range of channels a thread; in float32 on
-/// a GPU the same in a kernel; elsewhere sru_scan_plain.
+/// Computes the recurrence: gates (B, T, 3 d): u0, u1, u2; x (B, T, d); start (B, d): c before the
+/// first step; dropout (B, d) or undefined. Row b runs for steps[b] steps, (B) int64, undefined: T;
+/// h beyond these is finite and has no gradient. Differentiable in all inputs but dropout. On the
+/// CPU it makes one pass over the steps, with its own backward pass, and assigns a row and a range
+/// of channels to each thread; in float32 on a GPU a kernel does this; otherwise sru_scan_plain.
 SruOutput sru_scan(const torch::Tensor& gates, const torch::Tensor& x, const torch::Tensor& start,
                    const SruWeights& weights, const torch::Tensor& dropout,
                    const torch::Tensor& steps);
 
-/// The same step by step in torch's operators: the reference.
+/// Computes the recurrence step by step with torch operators: the reference.
 SruOutput sru_scan_plain(const torch::Tensor& gates, const torch::Tensor& x,
                          const torch::Tensor& start, const SruWeights& weights,
                          const torch::Tensor& dropout, const torch::Tensor& steps);

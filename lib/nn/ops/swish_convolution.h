@@ -1,5 +1,5 @@
 #pragma once
-// A causal convolution over few steps, each channel by itself, and its swish:
+// Causal depthwise convolution over few steps, followed by swish:
 //
 //   y_t = z_t sigmoid(z_t),  z_t = sum over j < taps of weight_j x_{t - taps + 1 + j}
 
@@ -7,9 +7,9 @@
 
 namespace nn {
 
-/// x (B, T, width), past (B, taps - 1, width): the steps before, weight (width, taps) -> (B, T,
-/// width). Differentiable in all of them. On the CPU one loop over steps that keeps its inputs
-/// alone; elsewhere torch's operators.
+/// Computes (B, T, width) from x (B, T, width), past (B, taps - 1, width), the previous steps, and
+/// weight (width, taps). Differentiable in all inputs. On the CPU it is a loop over steps that
+/// stores only its inputs; other devices use torch operators.
 torch::Tensor swish_convolution(const torch::Tensor& x, const torch::Tensor& past,
                                 const torch::Tensor& weight);
 
