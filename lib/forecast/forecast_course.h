@@ -1,6 +1,6 @@
 #pragma once
-// Training of a contextual memory unit that forecasts vectors, by the clipped squared error (Zhang
-// et al. 2024, section 3), with train's optimisers, schedules, checkpoints and loop.
+// Trains a contextual memory unit that forecasts vectors with the clipped squared error (Zhang et
+// al. 2024, section 3), using train's optimisers, schedules, checkpoints and loop.
 
 #include <cstdint>
 #include <memory>
@@ -13,31 +13,31 @@
 
 namespace forecast {
 
-/// What the loss of a run is.
+/// Options of the loss.
 struct LossOptions {
-  std::string loss = "softmax";  ///< of tokens; clipped-mse: of vectors
-  double beta = 50;              ///< of vectors: sharpness of the kernel
+  std::string loss = "softmax";  ///< softmax: of tokens; clipped-mse: of vectors
+  double beta = 50;              ///< for vectors: sharpness of the kernel
   void fields(core::FieldList& f);
 
   bool of_vectors() const { return loss == "clipped-mse"; }
-  /// Throws Error{usage} if `arch` has no such loss, or for a beta of tokens.
+  /// Throws Error{usage} if `arch` does not support the loss, or if beta is given for tokens.
   void check(const std::string& arch) const;
 };
 
-/// Of the recipe's batches segment (rows), batch and accumulate count; of the model its heads. The
-/// points come from the data.
+/// Of the recipe's batch options only segment (rows), batch and accumulate apply; of the model's
+/// only heads. The data give the number of points.
 struct Job : train::Job {
   double beta = 50;
 };
 
-/// The loss is the mean over rows and their numbers of clip(forecast - next row, -0.5, 0.5)^2: in
-/// training over windows of --segment rows, each from a random row of a random document; of
-/// validation over all of them that follow one another in each document. Throws what opening,
-/// reading and checking throw: Error{no_input}, Error{bad_data}, Error{bad_config}, Error{usage}.
+/// Creates the course. The loss is the mean over rows and their numbers of clip(forecast - next
+/// row, -0.5, 0.5)^2. Training uses windows of --segment rows, each from a random row of a random
+/// document; validation uses all consecutive rows of each document. Throws the errors of opening,
+/// reading and checking: Error{no_input}, Error{bad_data}, Error{bad_config}, Error{usage}.
 std::unique_ptr<train::Course> prepare(Job job);
 
-/// Throws Error{usage} naming the first of train's flags that was given another value than its
-/// default and means nothing here. `fields`: as they are; `defaults`: the same list, untouched.
+/// Throws Error{usage} that names the first option of train which has no meaning here and differs
+/// from its default. `fields` are the values; `defaults` is an untouched list of the same fields.
 void refuse_meaningless(const core::FieldList& fields, const core::FieldList& defaults);
 
 }  // namespace forecast

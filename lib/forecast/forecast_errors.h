@@ -1,5 +1,5 @@
 #pragma once
-// How well a model of vectors goes on from contexts of every length.
+// Forecast errors of a vector model after contexts of every length.
 
 #include <cstdint>
 #include <vector>
@@ -9,8 +9,8 @@
 namespace forecast {
 
 struct Task {
-  std::int64_t length = 800;  ///< rows of a sequence
-  std::int64_t horizon = 25;  ///< rows that are forecast, each fed back as if it had been seen
+  std::int64_t length = 800;  ///< number of rows in a sequence
+  std::int64_t horizon = 25;  ///< number of forecast rows, each fed back as if observed
   std::int64_t every = 4;     ///< contexts of 1, 1 + every, ... rows
 };
 
@@ -19,7 +19,7 @@ struct ContextError {
   double error;  ///< mean |forecast - truth| over horizon, coordinates and sequences
 };
 
-/// `sequences` are (length, width) rows each.
+/// Returns the errors; `sequences` are (length, width) rows each.
 std::vector<ContextError> errors_by_context(const Model& model,
                                             const std::vector<const float*>& sequences,
                                             const Task& task);
