@@ -1,9 +1,9 @@
 #pragma once
-// LoRA adapters as peft writes them: a folder with adapter_config.json and
-// adapter_model.safetensors, whose low-rank terms are added to the matrices of a model.
+// LoRA adapters in peft's format: a folder with adapter_config.json and adapter_model.safetensors,
+// whose low-rank terms are added to a model's matrices.
 //
-// A matrix W (out, in) becomes W + s B A with A (r, in), B (out, r) and s = lora_alpha / r
-// (Hu et al. 2021, section 4.1), or lora_alpha / sqrt(r) with use_rslora (Kalajdzievski 2023).
+// A matrix W (out, in) becomes W + s B A with A (r, in), B (out, r) and s = lora_alpha / r (Hu et
+// al. 2021, section 4.1), or lora_alpha / sqrt(r) with use_rslora (Kalajdzievski 2023).
 
 #include <cstdint>
 #include <map>
@@ -23,28 +23,27 @@ namespace model {
 inline constexpr const char* kAdapterConfigFile = "adapter_config.json";
 inline constexpr const char* kAdapterWeightsFile = "adapter_model.safetensors";
 
-/// s B A as float32, (out, in). The term that is loaded is the one that was trained, bit for bit.
+/// Returns s B A as float32, (out, in). Loading reproduces the trained term bit for bit.
 torch::Tensor low_rank_term(const torch::Tensor& a, const torch::Tensor& b, double scale);
 
-/// What adapter_config.json says of the maths. Modules are named as transformers names them,
+/// Mathematical settings of adapter_config.json. Modules have transformers' names, such as
 /// "model.layers.0.self_attn.q_proj".
 class AdapterRules {
  public:
-  /// Throws Error{bad_config} naming the key: of another kind of adapter than LoRA, of a variant
-  /// that is computed in another way (use_dora, init_lora_weights of pissa, ...), or unknown here
-  /// and set.
+  /// Throws Error{bad_config} that names the key: for adapters other than LoRA, for unsupported
+  /// variants (use_dora, init_lora_weights of pissa, ...), and for unknown keys with a value.
   AdapterRules(const core::Json& config, const std::string& origin);
   ~AdapterRules();
   AdapterRules(AdapterRules&&) noexcept;
 
-  /// Whether target_modules, exclude_modules and layers_to_transform choose the module. `linear`:
-  /// what "all-linear" chooses.
+  /// Returns whether target_modules, exclude_modules and layers_to_transform select the module.
+  /// `linear`: whether "all-linear" selects it.
   bool targets(const std::string& module, bool linear) const;
-  /// Whether the configuration says which modules are chosen.
+  /// Returns whether the configuration selects modules.
   bool says_targets() const;
-  std::int64_t rank(const std::string& module) const;  ///< r, or of rank_pattern
+  std::int64_t rank(const std::string& module) const;  ///< r, or the value of rank_pattern
   double scale(const std::string& module) const;       ///< s
-  /// "org/model"; empty: not said.
+  /// Returns the base model, such as "org/model"; empty: unknown.
   const std::string& base() const { return base_; }
 
  private:
@@ -56,31 +55,31 @@ class AdapterRules {
   std::string base_;
 };
 
-/// An open adapter. Its tensors are read when a model gets them.
+/// An open adapter. Its tensors are read when a model uses them.
 class Adapter {
  public:
-  /// Throws Error{no_input} where `folder` is no adapter's, Error{bad_config} as AdapterRules,
-  /// Error{bad_data} as SafetensorsReader.
+  /// Opens a folder. Throws Error{no_input} if it contains no adapter, and the errors of
+  /// AdapterRules and SafetensorsReader.
   explicit Adapter(const std::string& folder);
-  /// Of terms that stand in another file of tensors, each behind `prefix`; all others are none of
-  /// its own. `rules`: what adapter_config.json would say. Throws as the other, naming the file.
+  /// Opens terms in a file with other tensors; the terms' names begin with `prefix`. `rules` has
+  /// the content of adapter_config.json. Throws as the other constructor, with the file's name.
   Adapter(const core::Json& rules, const std::string& file, std::string prefix);
 
-  /// What becomes of rows of a weight.
+  /// A change to rows of a weight.
   struct Change {
     Piece piece;
-    std::string whole;  ///< a tensor in the place of the piece (modules_to_save); empty: none
+    std::string whole;  ///< tensor that replaces the piece (modules_to_save); empty: none
     std::string a, b;   ///< tensors; empty: no term
-    bool embedding;     ///< the term is (B A)^T: a row a token
+    bool embedding;     ///< the term is (B A)^T, with a row for each token
     double scale;
-    double factor;  ///< of the weight's numbers in the model's files
+    double factor;  ///< of the weight in the model's files
   };
-  /// Of each weight of `weights`, in its order. Throws Error{bad_data} naming a tensor that belongs
-  /// to no weight or does not fit, and one that is missing.
+  /// Returns the changes of each weight of `weights`, in order. Throws Error{bad_data} that names a
+  /// tensor which is missing, belongs to no weight, or has the wrong shape.
   std::vector<std::vector<Change>> changes(const Config& config,
                                            const StoredWeights& weights) const;
-  /// Makes them of a weight as read from the model's files, float32, in place. Tells of values that
-  /// are not finite.
+  /// Applies the changes in place to a float32 weight as read from the model's files. Reports
+  /// values that are not finite.
   void apply(const std::vector<Change>& changes, const torch::Tensor& weight,
              const FaultFound& found) const;
 
@@ -93,16 +92,16 @@ class Adapter {
   AdapterRules rules_;
   SafetensorsReader file_;
   std::string prefix_;  ///< of its tensors
-  bool alone_ = true;   ///< the file holds nothing else
+  bool alone_ = true;   ///< the file contains nothing else
 };
 
-/// A low-rank term by the module that has it.
+/// A low-rank term and its module.
 struct AdapterTerm {
   std::string module;  ///< "model.layers.0.self_attn.q_proj"
   torch::Tensor a, b;
 };
 
-/// What save_adapter() writes beside the terms.
+/// Facts that save_adapter() writes beside the terms.
 struct AdapterFacts {
   std::int64_t rank;
   double alpha;
@@ -111,15 +110,16 @@ struct AdapterFacts {
   std::string base;                  ///< base_model_name_or_path
 };
 
-/// Writes adapter_config.json, then adapter_model.safetensors, each whole or not at all, so that
-/// peft.PeftModel.from_pretrained and Adapter read them. Throws Error{cannot_create}, Error{io}.
+/// Writes adapter_config.json, then adapter_model.safetensors, each atomically, in a form that
+/// peft.PeftModel.from_pretrained and Adapter read. Throws Error{cannot_create}, Error{io}.
 void save_adapter(const std::string& folder, const AdapterFacts& facts,
                   const std::vector<AdapterTerm>& terms);
 
-/// The option of a program that has a model.
+/// Lists the option --adapter of a program that loads a model.
 void adapter_field(core::FieldList& f, std::string& adapter);
 
-/// "org/model" of an adapter's folder; empty: it says none, or cannot be read. Never throws.
+/// Returns the base model of an adapter's folder, such as "org/model"; empty if unknown or
+/// unreadable. Never throws.
 std::string adapter_base(const std::string& folder);
 
 }  // namespace model

@@ -1,5 +1,5 @@
 #pragma once
-// What a model's folder holds for other programs: a folder made of it keeps that as it is.
+// Contents of a model folder for other programs, which derived folders keep unchanged.
 
 #include <string>
 #include <string_view>
@@ -12,26 +12,28 @@ namespace model {
 
 struct Loaded;
 
-/// Files and keys of config.json that Tessera does not need, or that say more than it knows.
+/// Files and keys of config.json that Tessera does not use, or that say more than Tessera
+/// represents.
 struct Carried {
   struct File {
     std::string name, bytes;
   };
   std::vector<File> files;
-  std::string family;  ///< of the source: what a key means that is absent; empty: no source
-  core::Json ids = core::Json::object();  ///< bos_token_id, eos_token_id, pad_token_id, where given
-  std::string type_key;  ///< of the weights' type, "dtype" or "torch_dtype"; empty: there was none
+  std::string family;  ///< family of the source, which defines defaults of absent keys; empty: no
+                       ///< source
+  core::Json ids = core::Json::object();  ///< bos_token_id, eos_token_id, pad_token_id, if present
+  std::string type_key;  ///< key of the weights' type, "dtype" or "torch_dtype"; empty: absent
 
-  /// Puts the ids in place of those of family_config(); takes away one that the source leaves to
-  /// its family's default.
+  /// Replaces the ids of family_config() by these; removes an id that the source leaves to its
+  /// family's default.
   void set_ids(core::OrderedJson& config, const Family& written) const;
 };
 
-/// What a folder made of `loaded` is to hold. Throws Error{bad_data} for a file of more than 64
+/// Returns the contents to keep from `loaded`. Throws Error{bad_data} for a file larger than 64
 /// MiB, Error{no_input}.
 Carried carried_of(const Loaded& loaded);
 
-/// Names of the files: tokenizer_config.json, chat_template.jinja, generation_config.json, ...
+/// Returns the file names: tokenizer_config.json, chat_template.jinja, generation_config.json, ...
 const std::vector<std::string_view>& carried_names();
 bool is_carried(std::string_view name);
 

@@ -1,5 +1,5 @@
 #pragma once
-// The tokens that end a text, as a folder of transformers names them.
+// Reads the tokens that end a text from a transformers folder.
 
 #include <cstdint>
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace model {
 
-/// "eos_token_id", a number or a list, of the folder's generation_config.json; where that is
-/// missing or has none, of `config`, its config.json. Empty: there is none. Throws
-/// Error{bad_config} naming the file for another value.
+/// Returns "eos_token_id", a number or a list, from the folder's generation_config.json, else from
+/// `config`, its config.json. Empty: none. Throws Error{bad_config} that names the file for another
+/// value.
 std::vector<std::int64_t> end_tokens(const std::string& folder, const core::Json& config);
 
 }  // namespace model

@@ -1,5 +1,5 @@
 #pragma once
-// A model as one of a family of transformers, for transformers and for what reads its folders.
+// Exports a model in the format of a transformers family.
 
 #include <memory>
 #include <string>
@@ -12,23 +12,22 @@
 
 namespace model {
 
-/// The same function in options that the family has. What it has no option for goes into weights:
-/// the scale of embeddings, after which a softmax that shared them has a matrix of its own; biases
-/// that are not there are zeros. The model itself where nothing is to be done. Throws
-/// Error{bad_config} naming what else the family does not have; `name` is the model's, for
-/// messages.
+/// Returns an equivalent model with options that the family supports. Folds unsupported options
+/// into weights: a scale of embeddings (a tied softmax then gets its own matrix), and absent biases
+/// as zeros. Returns the model itself if nothing changes. Throws Error{bad_config} that names any
+/// other unsupported option; `name` is the model's, for messages.
 std::shared_ptr<const nn::Model> in_shape_of(const Family& family,
                                              const std::shared_ptr<const nn::Model>& model,
                                              const std::string& name);
 
-/// The weights become numbers of the type `name` says: float32, bfloat16, float16; auto: those of
-/// `stored`, where they hold the weights exactly, else float32. Throws Error{bad_data} for a weight
-/// that is not finite in the type, naming it.
+/// Rounds the weights to the type `name`: float32, bfloat16, float16; auto: `stored` if it
+/// represents the weights exactly, else float32. Throws Error{bad_data} that names a weight which
+/// is not finite in the type.
 void set_type(const nn::Model& model, const std::string& name, torch::Dtype stored);
 
-/// Which family, and which numbers.
+/// Options that select the family and the number type.
 struct ExportOptions {
-  std::string family;  ///< empty: the one that the folder is, else the first that has its shape
+  std::string family;  ///< empty: the folder's family, else the first one that supports the model
   std::string dtype = "auto";
   std::string form = "transformers";  ///< or gguf, see export_gguf.h
   void fields(core::FieldList& f);
@@ -36,31 +35,30 @@ struct ExportOptions {
 
 struct ExportReport {
   std::string family;
-  bool was_there = false;  ///< the folder held just this model before: nothing was written
+  bool was_there = false;  ///< the folder already contained this model: nothing was written
 };
 
-/// Writes the folder as save_once() does, with the facts of its training and what is carried of it.
-/// The weights of `loaded` may get the type too. Throws as save_once(), in_shape_of(), set_type().
+/// Writes the folder as save_once() does, with the training facts and the carried contents. May
+/// round the weights of `loaded`. Throws the errors of save_once(), in_shape_of(), set_type().
 ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
                           const std::string& folder);
 
-/// The same of a model that an adapter changed: auto is the type of the model's files, to which the
-/// weights are rounded.
+/// Exports a model changed by an adapter: auto rounds the weights to the type of the model's files.
 ExportReport merge_model(const Loaded& loaded, const ExportOptions& options,
                          const std::string& folder);
 
-/// Throws Error{cannot_create} where `folder` holds a model or tokenizer that no export or import
-/// has written. For the start of a command: it reads no weights.
+/// Throws Error{cannot_create} if `folder` contains a model or tokenizer that no export or import
+/// wrote. Cheap enough for the start of a command: reads no weights.
 void expect_no_other_model(const std::string& folder);
-/// save(), and false. If the folder holds exactly the files that save() writes, nothing is written:
-/// true. So a command that was killed after its last step can be run again. Throws
-/// Error{cannot_create} where the folder holds another model, and as save().
+/// Calls save() and returns false, or returns true without writing if the folder contains exactly
+/// the files that save() would write, so that a command killed after its last step can be rerun.
+/// Throws Error{cannot_create} if the folder contains another model, and the errors of save().
 bool save_once(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
                const std::string& tokenizer, const Carried& carried = {});
 
-/// A folder for a model, made if need be and this process's alone until this goes; one that was
-/// made and stayed empty goes too. Throws as expect_no_other_model(), also if another process
-/// writes in it.
+/// Creates a folder for a model if needed and locks it for this process. Removes a folder that it
+/// created and that is still empty. Throws the errors of expect_no_other_model(), also if another
+/// process writes in the folder.
 class NewModelFolder {
  public:
   explicit NewModelFolder(const std::string& folder);

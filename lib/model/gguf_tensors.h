@@ -1,5 +1,5 @@
 #pragma once
-// The tensors of a GGUF file as weights of a family of transformers (model/gguf).
+// Tensors of a GGUF file as weights of a transformers family (model/gguf).
 
 #include <map>
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace model {
 
-/// All are float32, whatever type they have in the file. Its bytes are read when a tensor is.
+/// Reads all tensors as float32, from any supported type, on demand.
 class GgufTensors : public TensorReader {
  public:
-  /// Throws as GgufFile and gguf_weights().
+  /// Opens a file. Throws the errors of GgufFile and gguf_weights().
   explicit GgufTensors(const std::string& path);
-  /// Bytes in memory, which outlive it.
+  /// Reads from memory; `bytes` must outlive the object.
   GgufTensors(std::span<const std::byte> bytes, std::string name);
 
   const std::string& name() const override { return file_.name(); }
   const GgufFile& file() const { return file_; }
   std::string type_of(const std::string& tensor) const override;
-  /// The format has no digest.
+  /// Does nothing: the format has no digest.
   void verify() const override {}
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// A folder of transformers whose weights are pickled: pytorch_model.bin, or those that
-// pytorch_model.bin.index.json names.
+// Reads transformers folders with pickled weights: pytorch_model.bin, or the files named in
+// pytorch_model.bin.index.json.
 
 #include <memory>
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace model {
 
-/// Whether `folder` is one.
+/// Returns whether `folder` has pickled weights.
 bool has_pickled_weights(const std::string& folder);
 
-/// The model as load() gives one, in memory beside the folder's tensors as float32. Throws as
-/// load(), Error{bad_data} for a tensor that stands in two files.
+/// Loads the model as load() does; memory contains the model and the folder's tensors as float32.
+/// Throws the errors of load(), and Error{bad_data} for a tensor in two files.
 Loaded load_pickled(const std::string& folder);
 
 }  // namespace model

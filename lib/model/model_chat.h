@@ -1,5 +1,5 @@
 #pragma once
-// The chat template of a model.
+// Chat template of a model.
 
 #include <string>
 
@@ -7,11 +7,12 @@
 
 namespace model {
 
-/// That of the model_folder() of `given`: text::Chat::in_folder(), or of a GGUF file's metadata.
-/// Throws Error{bad_data} where there is none, saying what to do, and as model_folder() does.
+/// Returns the chat template of the model_folder() of `given`, from text::Chat::in_folder() or a
+/// GGUF file's metadata. Throws Error{bad_data} with a hint if there is none, and the errors of
+/// model_folder().
 text::Chat chat_of(const std::string& given);
 
-/// The source of that template; empty: there is none.
+/// Returns the template's source; empty: none.
 std::string chat_source_of(const std::string& given);
 
 }  // namespace model

@@ -1,5 +1,5 @@
 #pragma once
-// Checks all that a program would read of a model's folder.
+// Checks all files of a model folder that programs read.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace model {
 
-/// What check_model() found of a folder.
+/// Result of check_model() for a folder.
 struct ModelVerdict {
   std::string folder;
-  std::vector<std::string> faults;  ///< a line each
-  std::size_t tensors = 0;          ///< these three where it is whole
+  std::vector<std::string> faults;  ///< one line each
+  std::size_t tensors = 0;          ///< the next three are set if there are no faults
   std::int64_t parameters = 0;
   core::Digest fingerprint;
 
   bool ok() const { return faults.empty(); }
-  /// {"model", "ok"}, then "tensors", "parameters" and "fingerprint", or "faults".
+  /// Returns {"model", "ok"}, then "tensors", "parameters" and "fingerprint", or "faults".
   core::OrderedJson json() const;
-  std::string lines() const;  ///< the same for the eye, each with a newline
+  std::string lines() const;  ///< readable form, one line each with a newline
 };
 
-/// Reads config.json, the tokenizer, every tensor, one at a time, and every checkpoint. Goes on
-/// after a fault as far as what follows does not depend on it. Throws only what is not the folder's
-/// fault: Error{no_input} if it is no model folder or not complete yet, Error{io}.
+/// Checks config.json, the tokenizer, every tensor, one at a time, and every checkpoint. Continues
+/// after a fault with checks that do not depend on it. Throws only for errors that are not faults
+/// of the folder: Error{no_input} for a path that is no model folder or is incomplete, Error{io}.
 ModelVerdict check_model(const std::string& folder);
-/// Checks each and tells `found` of it. Returns the first fault and how many more there are;
-/// nothing where all is right.
+/// Checks each folder and passes the result to `found`. Returns the first fault and the number of
+/// further ones; empty if there are none.
 std::string check_models(const std::vector<std::string>& folders,
                          const std::function<void(const ModelVerdict&)>& found);
 

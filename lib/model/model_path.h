@@ -1,18 +1,18 @@
 #pragma once
-// The model's folder that a path means.
+// Resolves a path to a model folder.
 
 #include <string>
 
 namespace model {
 
-/// The folder of a model: `path` itself; that of its config.json or of its weights; a run's, of one
-/// of its step-N/; the snapshot of a hub's cache (core::followed_snapshot). Everything else is
-/// refused, saying what it is and how a model is made of it: Error{no_input} where nothing is there
-/// or a folder is no model's, Error{bad_data} for a file or folder of another kind,
-/// Error{bad_config} where an adapter lies beside a model and `beside` says that it may not.
+/// model_folder() accepts a folder, its config.json or weights, a run folder, one of its step-N/
+/// folders, and a snapshot of a hub's cache (core::followed_snapshot). For other paths it throws an
+/// error with a hint: Error{no_input} if nothing exists there or a folder contains no model;
+/// Error{bad_data} for a file or folder of another kind; Error{bad_config} if an adapter lies
+/// beside the model and `beside` is refused.
 enum class Beside {
   refused,
-  left,  ///< the caller has an adapter that it was given, or needs no weights
+  left,  ///< the caller has an explicit adapter, or needs no weights
 };
 std::string model_folder(const std::string& path, Beside beside = Beside::refused);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a model's folder says of itself.
+// Describes a model folder.
 
 #include <string>
 
@@ -7,16 +7,16 @@
 
 namespace model {
 
-/// {"model", "arch", "family" (of one of transformers), "vocabulary", "parameters", "parts": {PART:
-/// parameters}, "state": {"bytes", "bytes_per_token", "most_tokens" (of learned positions)} (what a
-/// stream carries, nn::CarriedState in float32), "tensors", "files", "types": {TYPE: parameters}, "tokenizer", "tokens",
-/// "tokenizer_fingerprint" (of one with a tokenizer), "fingerprint", "options": {...}, "trained":
-/// {...} (of Tessera's own: every fact of its training)}. A part is a module of the model: the
-/// embedding, the attention of all layers together. Weights are read, one at a time, only where no
-/// fingerprint stands with them. Throws as load(), but does not verify digests.
+/// Returns {"model", "arch", "family" (transformers), "vocabulary", "parameters", "parts": {PART:
+/// parameters}, "state": {"bytes", "bytes_per_token", "most_tokens" (learned positions)} (carried
+/// by a stream, nn::CarriedState in float32), "tensors", "files", "types": {TYPE: parameters},
+/// "tokenizer", "tokens", "tokenizer_fingerprint" (with a tokenizer), "fingerprint", "options":
+/// {...}, "trained": {...} (all training facts of a Tessera model)}. A part is a kind of module:
+/// the embedding, the attention of all layers. Reads weights, one at a time, only if no fingerprint
+/// is recorded. Throws the errors of load(), but does not verify digests.
 core::OrderedJson describe_model(const std::string& folder);
 
-/// Objects in it as members of their own: {"a": {"b": 1}} is {"a.b": 1}.
+/// Flattens nested objects: {"a": {"b": 1}} becomes {"a.b": 1}.
 core::OrderedJson flattened(const core::OrderedJson& report);
 
 }  // namespace model

@@ -1,5 +1,5 @@
 #pragma once
-// Texts where shards are asked for, read with a model's tokenizer.
+// Encodes texts with a model's tokenizer where programs expect shards.
 
 #include <cstdint>
 #include <functional>
@@ -9,11 +9,11 @@
 
 namespace model {
 
-/// The tokenizer of the model that `path` names (model_folder()), without its weights. Throws
-/// Error{no_input} where it has none, and as model_folder() and read_tokenizer() do.
+/// Returns the tokenizer of the model at `path` (model_folder()) without loading weights. Throws
+/// Error{no_input} if the model has none, and the errors of model_folder() and read_tokenizer().
 text::TokenizerPtr tokenizer_of(const std::string& path);
 
-/// text::read_texts() with the tokenizer of the model that `path` names.
+/// Calls text::read_texts() with the tokenizer of the model at `path`.
 void read_texts_for(const std::string& path, std::int64_t jobs,
                     std::function<void(const std::string&)> note);
 

@@ -22,38 +22,37 @@
 
 namespace model {
 
-inline constexpr std::uint64_t kHeaderLimit = 100'000'000;  ///< bytes, as the reference reader's
+inline constexpr std::uint64_t kHeaderLimit = 100'000'000;  ///< bytes; the reference reader's limit
 
-/// Tensors in the order to write them.
+/// Tensors in the order of writing.
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 using TensorMap = std::map<std::string, torch::Tensor>;
 
-/// The metadata key under which write_safetensors puts the XXH3-128 of the tensors
-/// (tensors_digest).
+/// Metadata key for the XXH3-128 of the tensors (tensors_digest), written by write_safetensors.
 inline constexpr const char* kDigestKey = "xxh3_128";
 
-/// The format's name of a dtype: "BF16"; empty: it has none.
+/// Returns the format's name of a dtype, such as "BF16"; empty: unsupported.
 std::string_view dtype_name(torch::Dtype dtype);
 
-/// What tensors_digest hashes of one tensor.
+/// Adds one tensor to the hash of tensors_digest.
 void hash_tensor(core::Hasher& hasher, const std::string& name, const torch::Tensor& tensor);
-/// XXH3-128 over each tensor's name, dtype, shape and bytes, in the order of the names.
+/// Returns the XXH3-128 over each tensor's name, dtype, shape and bytes, in the order of the names.
 core::Digest tensors_digest(const NamedTensors& tensors);
 
-/// Writes the tensors (any device, any layout) one at a time, with "format": "pt" and their digest
-/// added to `metadata`; returns the digest. Equal tensors give equal bytes. Throws Error{bug} for a
-/// name taken twice or a dtype that the format lacks, Error{io}.
+/// Writes the tensors (any device, any layout) one at a time and adds "format": "pt" and their
+/// digest to `metadata`; returns the digest. Equal tensors give equal bytes. Throws Error{bug} for
+/// a duplicate name or an unsupported dtype, Error{io}.
 core::Digest write_safetensors(core::ByteSink& sink, const NamedTensors& tensors,
                                Metadata metadata = {});
 
-/// A safetensors file opened for reading. Its metadata are "__metadata__" of the header.
+/// A safetensors file opened for reading. metadata() is "__metadata__" of the header.
 class SafetensorsReader : public TensorReader {
  public:
   using Entry = TensorEntry;
 
-  /// Throws Error{no_input}, Error{io}, and Error{bad_data} for anything that is not as the format
-  /// says: a header too long or no JSON, a wrong type, an unknown dtype, a shape that disagrees
-  /// with the offsets, an overlap, a hole, a file cut short or with bytes behind it.
+  /// Opens a file. Throws Error{no_input}, Error{io}, and Error{bad_data} for any violation of the
+  /// format: a header that is too long or not JSON, a wrong type, an unknown dtype, a shape that
+  /// contradicts the offsets, an overlap, a hole, a truncated file or trailing bytes.
   explicit SafetensorsReader(const std::string& path);
   explicit SafetensorsReader(std::unique_ptr<core::RandomSource> source);
 
@@ -67,7 +66,8 @@ class SafetensorsReader : public TensorReader {
   std::unique_ptr<core::RandomSource> source_;
 };
 
-/// All tensors of a file, its digest checked where it has one. Throws as SafetensorsReader.
+/// Reads all tensors of a file and verifies its digest, if present. Throws the errors of
+/// SafetensorsReader.
 TensorMap read_safetensors(const std::string& path);
 
 }  // namespace model

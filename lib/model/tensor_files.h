@@ -1,6 +1,6 @@
 #pragma once
-// The tensors of a model: of its folder model.safetensors, or the files that
-// model.safetensors.index.json names; or a GGUF file.
+// Tensors of a model: model.safetensors, the files named in model.safetensors.index.json, or a GGUF
+// file.
 
 #include <map>
 #include <memory>
@@ -12,38 +12,38 @@
 
 namespace model {
 
-/// The file of each tensor, as the index says: {"weight_map": {TENSOR: FILE, ...}}. Throws
-/// Error{bad_data} for anything else, and for a name that is no file of the index's own folder.
+/// Parses an index {"weight_map": {TENSOR: FILE, ...}} and returns the file of each tensor. Throws
+/// Error{bad_data} for any other content, and for a name that is no file in the index's folder.
 std::map<std::string, std::string> parse_tensor_index(const core::Json& index,
                                                       const std::string& origin);
 
-/// Several files of tensors read as one. Thread safe.
+/// Several tensor files read as one. Thread safe.
 class TensorFiles {
  public:
-  /// A folder, or a GGUF file. Throws Error{no_input} where the folder has neither of the two, and
-  /// as SafetensorsReader and GgufTensors; Error{bad_data} unless each tensor stands in exactly the
-  /// file that the index names.
+  /// Opens a folder or a GGUF file. Throws Error{no_input} if the folder has neither
+  /// model.safetensors nor the index; Error{bad_data} unless each tensor is in exactly the file
+  /// named by the index; and the errors of SafetensorsReader and GgufTensors.
   explicit TensorFiles(const std::string& folder);
   explicit TensorFiles(std::unique_ptr<TensorReader> file);
 
-  /// Of the file, or of the index.
+  /// Returns the name of the file or of the index.
   const std::string& name() const { return name_; }
-  /// Of the file that holds it.
+  /// Returns the name of the file that contains the tensor.
   const std::string& file_of(const std::string& tensor) const { return reader(tensor).name(); }
   std::size_t size() const { return where_.size(); }
   const std::vector<std::unique_ptr<TensorReader>>& files() const { return files_; }
   std::vector<std::string> tensors() const;
   bool has(const std::string& tensor) const { return where_.count(tensor) > 0; }
-  /// These two throw Error{bad_data} naming the tensor if it is not there.
+  /// Both functions throw Error{bad_data} that names a missing tensor.
   const TensorEntry& entry(const std::string& tensor) const;
   torch::Tensor read(const std::string& tensor) const { return reader(tensor).read(tensor); }
   void read_into(const std::string& tensor, const torch::Tensor& out) const {
     reader(tensor).read_into(tensor, out);
   }
-  /// Of the only file; of several: empty.
+  /// Returns the metadata of a single file; empty for several files.
   const Metadata& metadata() const;
   std::string type_of(const std::string& tensor) const { return reader(tensor).type_of(tensor); }
-  /// As TensorReader's, of all files.
+  /// Calls TensorReader::verify for all files.
   void verify() const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// A file of named tensors, whatever its format is.
+// Interface of a file with named tensors, in any format.
 
 #include <cstdint>
 #include <map>
@@ -10,18 +10,18 @@
 
 namespace model {
 
-/// Texts beside the tensors.
+/// Text metadata beside the tensors.
 using Metadata = std::map<std::string, std::string>;
 
 /// A tensor of a file.
 struct TensorEntry {
-  torch::Dtype dtype;  ///< that read() gives
+  torch::Dtype dtype;  ///< type that read() returns
   std::vector<std::int64_t> shape;
-  std::uint64_t begin, end;  ///< bytes of the file
+  std::uint64_t begin, end;  ///< byte range in the file
   std::int64_t elements() const;
 };
 
-/// An open file, its header checked whole. Tensors are read when they are asked for. Thread safe.
+/// An open file with a fully checked header. Tensors are read on demand. Thread safe.
 class TensorReader {
  public:
   TensorReader() = default;
@@ -33,20 +33,19 @@ class TensorReader {
   const std::map<std::string, TensorEntry>& entries() const { return entries_; }
   const Metadata& metadata() const { return metadata_; }
   bool has(const std::string& tensor) const { return entries_.count(tensor) > 0; }
-  /// Throws Error{bad_data} naming the tensor if it is not there.
+  /// Throws Error{bad_data} that names a missing tensor.
   const TensorEntry& entry(const std::string& tensor) const;
-  /// Elements of all tensors together.
+  /// Returns the number of elements of all tensors.
   std::int64_t elements() const;
-  /// How the file holds the tensor: "BF16", "Q4_K".
+  /// Returns the tensor's type in the file, such as "BF16" or "Q4_K".
   virtual std::string type_of(const std::string& tensor) const = 0;
 
-  /// The tensor on the CPU. Throws Error{bad_data} if it is not there.
+  /// Reads a tensor to the CPU. Throws Error{bad_data} if it is missing.
   torch::Tensor read(const std::string& tensor) const;
-  /// Into `out`, which is contiguous, on the CPU and of the tensor's dtype and shape: else
-  /// Error{bug}.
+  /// Reads into `out`, which must be contiguous, on the CPU and of the tensor's dtype and shape:
+  /// otherwise throws Error{bug}.
   void read_into(const std::string& tensor, const torch::Tensor& out) const;
-  /// Throws Error{bad_data} if the file holds a digest that its tensors do not have. Reads all
-  /// bytes.
+  /// Throws Error{bad_data} if the tensors do not match the file's digest. Reads all bytes.
   virtual void verify() const = 0;
 
  protected:

@@ -1,15 +1,15 @@
 #pragma once
-// What the memories' scores are divided by at test.
+// Temperature of the memories at test time.
 
 #include "model/model_config.h"
 
 namespace model {
 
-/// No memory's temperature is below: float32 holds no score over it.
+/// Minimum temperature of a memory: below it, float32 cannot hold the scores.
 constexpr double kLeastTemperature = 1e-6;
 
-/// What config.json says under joint_temperature, to which train calibrated the memories; of a
-/// model that does not say it, what divided their scores in training.
+/// Returns joint_temperature of config.json, the calibrated value; without it, the temperature in
+/// training.
 double test_temperature(const TrainingFacts& facts);
 
 }  // namespace model

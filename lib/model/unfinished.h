@@ -1,6 +1,5 @@
 #pragma once
-// The model that a run would be, which is not finished: the weights, or the terms of an adapter, in
-// one of its checkpoints.
+// Loads the model or adapter of an unfinished run from one of its checkpoints.
 
 #include <memory>
 #include <optional>
@@ -11,33 +10,33 @@
 
 namespace model {
 
-/// Of a path that means a run's weights and no finished model.
+/// A checkpoint of a run without a finished model.
 struct UnfinishedRun {
-  std::string folder;      ///< of the run: config.json, tokenizer.json
-  std::string checkpoint;  ///< its step-N/
-  bool best = true;        ///< the weights kept so far are meant, not those of step N itself
+  std::string folder;      ///< run folder: config.json, tokenizer.json
+  std::string checkpoint;  ///< step-N/ folder
+  bool best = true;        ///< uses the weights that the run would keep so far, not those of step N
 };
 
-/// The adapter that a run of train --lora would be.
+/// The adapter that an unfinished run of train --lora would write.
 struct UnfinishedAdapter {
-  std::string base;  ///< folder of the model that it is of, as --from named it
+  std::string base;  ///< folder of the base model, as given to --from
   std::unique_ptr<Adapter> adapter;
-  std::string base_fingerprint;  ///< that the model had
+  std::string base_fingerprint;  ///< fingerprint of the base model
 };
 
-/// `path` is a folder in which train began a run that has a checkpoint and no model yet, of which
-/// the latest is meant; or one of a run's step-N/. Else nothing.
+/// Returns the run if `path` is a run folder with a checkpoint and no model (uses the latest
+/// checkpoint), or a step-N/ folder of a run; else nullopt.
 std::optional<UnfinishedRun> unfinished_run(const std::string& path);
 
-/// The weights as the run's end would keep them: those of the best validation, the mean so far
-/// (--average-last), else the checkpoint's own, which `which` says with their step. On the CPU, as
-/// `dtype`. Throws as load_checkpoint() and read_model() do.
+/// Reads the weights that the run would keep: those of the best validation, the present mean
+/// (--average-last), or the checkpoint's own. `which` receives a description with their step. On
+/// the CPU, as `dtype`. Throws the errors of load_checkpoint() and read_model().
 ReadModel read_unfinished(const UnfinishedRun& run, const Config& config, torch::Dtype dtype,
                           std::string& which);
 
-/// The terms that the run's end would keep, as read_unfinished(); nothing where the run trains
-/// weights. Throws Error{bad_data} where the checkpoint does not name its model, and as
-/// load_checkpoint() and Adapter do.
+/// Reads the terms that the run would keep, chosen as in read_unfinished(); nullopt if the run
+/// trains weights. Throws Error{bad_data} if the checkpoint does not name its model, and the errors
+/// of load_checkpoint() and Adapter.
 std::optional<UnfinishedAdapter> unfinished_adapter(const UnfinishedRun& run, const Config& config,
                                                     std::string& which);
 

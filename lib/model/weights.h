@@ -1,6 +1,6 @@
 #pragma once
-// A model's weights in safetensors files: under the module's own names, or as a family of
-// transformers' has them (model/families).
+// Weights of a model in safetensors files: with the module's own names, or in the layout of a
+// transformers family (model/families).
 
 #include <cstddef>
 #include <cstdint>
@@ -17,37 +17,37 @@
 
 namespace model {
 
-/// The metadata key that holds the fingerprint of the model that was saved.
+/// Metadata key of the saved model's fingerprint.
 inline constexpr const char* kFingerprintKey = "tessera_fingerprint";
 
-/// Is told of each thing that is wrong, as one line; it may throw.
+/// Callback that receives each fault as one line; it may throw.
 using FaultFound = std::function<void(const std::string&)>;
-/// Of who stops at the first: throws Error{bad_data}.
+/// FaultFound that stops at the first fault: throws Error{bad_data}.
 [[noreturn]] void refuse(const std::string& fault);
 
-/// Where the weights of a model stand in its files. They are read one at a time, so that a model
-/// larger than memory can be looked at. Thread safe.
+/// Locations of a model's weights in its files. Weights are read one at a time, so that models
+/// larger than memory can be inspected. Thread safe.
 class StoredWeights {
  public:
-  /// Of a model of config.options, which is not made. All three outlive it. Throws
-  /// Error{bad_config} if no model can be made of the options, Error{bad_data} where the files have
+  /// Locates the weights for config.options without creating the model. All arguments must outlive
+  /// the object. Throws Error{bad_config} for impossible options, Error{bad_data} if the files have
   /// fewer tensors than the model has layers.
   StoredWeights(const Config& config, const std::string& config_origin, const TensorFiles& files);
 
   std::size_t size() const { return weights_.size(); }
-  /// In the order of nn::Model::named_weights().
+  /// Weights are in the order of nn::Model::named_weights().
   const std::string& name(std::size_t i) const { return weights_[i].name; }
   const std::vector<std::int64_t>& shape(std::size_t i) const { return weights_[i].shape; }
   std::int64_t parameter_count() const;
-  /// What its numbers in the files are multiplied by.
+  /// Returns the factor applied to the numbers in the files.
   double factor(std::size_t i) const { return factor_of(config_.factors, weights_[i].name); }
 
-  /// Tells of each tensor that is missing, superfluous, of a wrong shape or dtype.
+  /// Reports each tensor that is missing, superfluous, or of a wrong shape or dtype.
   void check(const FaultFound& found) const;
-  /// Whether check() has nothing to say of this one.
+  /// Returns whether check() reports no fault for this weight.
   bool fits(std::size_t i) const;
-  /// Into a float32 tensor of its shape; a tensor of another type is in memory for as long as it is
-  /// converted. Tells of each tensor of the files that holds a value that is not finite.
+  /// Reads into a float32 tensor of its shape; a tensor of another type needs extra memory during
+  /// the conversion. Reports each tensor of the files with a value that is not finite.
   void read_into(std::size_t i, const torch::Tensor& weight, const FaultFound& found) const;
 
  private:
@@ -56,7 +56,7 @@ class StoredWeights {
     std::vector<std::int64_t> shape;
     std::vector<Piece> pieces;  ///< with the names in the files
   };
-  void find_names();  // that a family's file has for them
+  void find_names();  // names in a family's file
   void find_names_of_part();
   std::string fault(const Weight& weight, const Piece& piece) const;  // empty: none
   void check_others(const FaultFound& found) const;
@@ -66,7 +66,8 @@ class StoredWeights {
   std::vector<Weight> weights_;
 };
 
-/// The weights as a file of the family has them (null: their own names), views of the model's.
+/// Returns the weights in the layout of the family's files (null: own names), as views of the
+/// model's.
 NamedTensors weights_to_write(const nn::Model& model, const Family* family);
 
 class Adapter;  // adapter.h
@@ -75,29 +76,29 @@ class Adapter;  // adapter.h
 struct ReadModel {
   std::shared_ptr<nn::Model> model;
   core::Digest fingerprint;
-  core::Digest stored;  ///< of the files' weights, without what an adapter changed
+  core::Digest stored;  ///< fingerprint of the files' weights, without the adapter's changes
 };
 
-/// A model of config.options with the files' weights, on the CPU: as float32, changed as `adapter`
-/// says (null: not), then as `dtype`.
-/// Nothing is allocated before names and shapes agree; beside the model there is one weight at a
-/// time. torch's generator stays as it is. Throws Error{bad_config} if no model can be made of the
-/// options, Error{bad_data} naming the tensor that is missing, superfluous, of a wrong shape or
-/// dtype, or not finite; and as Adapter::changes().
+/// Creates a model of config.options with the files' weights on the CPU: reads float32, applies
+/// `adapter` (null: none), then converts to `dtype`. Checks names and shapes before it allocates;
+/// needs memory for one weight beside the model. Does not change torch's generator. Throws
+/// Error{bad_config} for impossible options; Error{bad_data} that names a tensor which is missing,
+/// superfluous, of a wrong shape or dtype, or not finite; and the errors of Adapter::changes().
 ReadModel read_model(const Config& config, const std::string& config_origin,
                      const TensorFiles& files, torch::Dtype dtype = torch::kFloat32,
                      const Adapter* adapter = nullptr);
 
-/// The type in which all of the files' tensors stand, bfloat16; else float32.
+/// Returns bfloat16 if all tensors of the files have this type; else float32.
 torch::Dtype dtype_of(const TensorFiles& files);
 
-/// The type that all weights have in the files, buffers aside: bfloat16 or float16; else float32.
+/// Returns the type of all weights in the files, except buffers: bfloat16 or float16; else float32.
 torch::Dtype stored_type(const TensorFiles& files, const Family* family);
 
-/// XXH3-128 of the options that matter (options_digest) and of the weights' names, shapes and
-/// values as float32.
+/// Returns the XXH3-128 of the options that affect the function (options_digest) and of the
+/// weights' names, shapes and values as float32.
 core::Digest fingerprint(const nn::Model& model);
-/// The same of weights that fit, read one at a time. Tells of values that are not finite.
+/// Computes the fingerprint of stored weights, read one at a time. Reports values that are not
+/// finite.
 core::Digest fingerprint(const Config& config, const StoredWeights& weights,
                          const FaultFound& found);
 

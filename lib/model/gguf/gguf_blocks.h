@@ -1,6 +1,6 @@
 #pragma once
-// The types of a GGUF file's tensors: blocks of numbers with common scales, and the float32 that
-// they stand for. https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h has the layouts.
+// Tensor types of GGUF files: blocks of numbers with common scales, and their conversion to
+// float32. Layouts: https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h
 
 #include <cstddef>
 #include <cstdint>
@@ -10,30 +10,30 @@
 
 namespace model {
 
-/// A type that can be read.
+/// A readable type.
 struct GgufType {
   std::uint32_t id;       ///< ggml's number
   std::string_view name;  ///< "Q4_K"
-  std::size_t elements;   ///< of a block
-  std::size_t bytes;      ///< of a block
-  /// One block as `elements` numbers.
+  std::size_t elements;   ///< in a block
+  std::size_t bytes;      ///< in a block
+  /// Unpacks one block to `elements` numbers.
   void (*unpack)(const std::uint8_t* block, float* out);
 };
 
-/// The type of that number; null: it cannot be read.
+/// Returns the type with this number; null: not readable.
 const GgufType* gguf_type(std::uint32_t id);
-/// Ggml's name of any type, "type 99" where it has none.
+/// Returns ggml's name of any type, or "type 99" if unknown.
 std::string gguf_type_name(std::uint32_t id);
-/// The names of all types that can be read: "F32, F16, ...".
+/// Returns the names of all readable types: "F32, F16, ...".
 std::string gguf_type_names();
 
-/// F32, F16, BF16 or Q8_0 by name; null for any other.
+/// Returns F32, F16, BF16 or Q8_0 by name; null for others.
 const GgufType* gguf_type_to_write(std::string_view name);
-/// Whole blocks of a type that can be written, of finite numbers, as llama.cpp's own writer packs
-/// them: rounded to the nearest, ties to even (F16, BF16); a block's largest number is 127 (Q8_0).
+/// Packs finite numbers into whole blocks of a writable type, as llama.cpp's writer does: rounds to
+/// nearest, ties to even (F16, BF16); maps a block's largest magnitude to 127 (Q8_0).
 void gguf_pack(const GgufType& type, std::span<const float> numbers, std::byte* blocks);
 
-/// `blocks` holds whole blocks; `out` has room for the elements of all of them.
+/// Unpacks whole blocks; `out` has room for all elements.
 void gguf_unpack(const GgufType& type, std::span<const std::byte> blocks, float* out);
 
 }  // namespace model

@@ -26,23 +26,24 @@
 
 namespace model {
 
-/// Whether `path` is a regular file that begins as GGUF does, or whose name ends in ".gguf".
+/// Returns whether `path` is a regular file that begins with GGUF's magic or whose name ends in
+/// ".gguf".
 bool is_gguf(const std::string& path);
 
 struct GgufTensor {
   const GgufType* type;
-  std::vector<std::int64_t> shape;  ///< the outermost dimension first
+  std::vector<std::int64_t> shape;  ///< outermost dimension first
   std::size_t begin, bytes;         ///< in the file
 };
 
-/// Checked whole when it is opened, in time and memory bounded by a multiple of the file's size.
-/// Thread safe.
+/// A GGUF file. The constructor checks the whole header, in time and memory bounded by a multiple
+/// of the file's size. Thread safe.
 class GgufFile {
  public:
-  /// Throws Error{no_input}, and Error{bad_data} naming what is wrong in the header or which tensor
-  /// is outside the file, overlaps another or has a type that is not supported.
+  /// Opens a file. Throws Error{no_input}, and Error{bad_data} that names the fault of the header,
+  /// or the tensor which is outside the file, overlaps another or has an unsupported type.
   explicit GgufFile(const std::string& path);
-  /// Bytes in memory, which outlive it.
+  /// Reads from memory; `bytes` must outlive the object.
   GgufFile(std::span<const std::byte> bytes, std::string name);
 
   const std::string& name() const { return name_; }
@@ -53,13 +54,14 @@ class GgufFile {
 
   bool has(const std::string& key) const { return values_.count(key) > 0; }
   bool is_list(const std::string& key) const;
-  /// A metadata value, nothing where the key is absent. Throw Error{bad_data} for one of another
-  /// type. whole() takes an array whose elements are all equal, too.
+  /// Return a metadata value; nullopt if the key is absent. Throw Error{bad_data} for a value of
+  /// another type. whole() also accepts an array with equal elements.
   std::optional<std::int64_t> whole(const std::string& key) const;
-  std::optional<double> number(const std::string& key) const;  ///< of a float32: the shortest
+  std::optional<double> number(const std::string& key) const;  ///< shortest decimal form of a
+                                                               ///< float32
   std::optional<bool> truth(const std::string& key) const;
   std::optional<std::string_view> text(const std::string& key) const;
-  /// Empty where the key is absent.
+  /// Return an array; empty if the key is absent.
   std::vector<std::string_view> texts(const std::string& key) const;
   std::vector<double> numbers(const std::string& key) const;
 

@@ -1,6 +1,5 @@
 #pragma once
-// The architectures of llama.cpp that are families of transformers, and the names that both have
-// for a tensor.
+// llama.cpp architectures that correspond to transformers families, and the tensor names of both.
 
 #include <array>
 #include <string_view>
@@ -10,9 +9,9 @@ namespace model {
 struct GgufArchitecture {
   std::string_view name;
   std::string_view model_type;  // of transformers
-  bool pairs = false;           // llama.cpp turns neighbours, the family halves of a head
-  bool one_more = false;        // norms hold 1 + the family's weight
-  bool sandwich = false;        // norms behind the sub-layers too
+  bool pairs = false;           // llama.cpp rotates neighbours, the family rotates halves of a head
+  bool one_more = false;        // norms store 1 + the family's weight
+  bool sandwich = false;        // sub-layers also have norms after them
 };
 inline constexpr std::array kGgufArchitectures = {
     GgufArchitecture{.name = "llama", .model_type = "llama", .pairs = true},
@@ -25,7 +24,7 @@ inline constexpr std::array kGgufArchitectures = {
     GgufArchitecture{.name = "phi3", .model_type = "phi3"},
 };
 
-/// A module, or a part of one, in both.
+/// Names of a module, or of a part, in both formats.
 struct GgufName {
   std::string_view theirs, ours;
 };
@@ -48,7 +47,7 @@ inline constexpr std::array kGgufSandwichNames = {
     GgufName{"post_ffw_norm", "post_feedforward_layernorm"},
 };
 
-/// Divisors of the angles of rotary positions.
+/// Divisors of the rotary angles.
 inline constexpr const char* kGgufRopeFactors = "rope_freqs.weight";
 
 }  // namespace model

@@ -1,5 +1,5 @@
 #pragma once
-// The tokenizer in a GGUF file's metadata, as a tokenizer.json.
+// Converts the tokenizer in a GGUF file's metadata to a tokenizer.json.
 
 #include <string>
 #include <vector>
@@ -9,18 +9,17 @@
 
 namespace model {
 
-/// The text of a tokenizer.json that text::parse_tokenizer() takes; empty: the file has no
-/// tokenizer. Of tokenizer.ggml.model "gpt2" (BPE of bytes, split as tokenizer.ggml.pre says) and
-/// "llama" (SentencePiece's BPE, whose merges follow from the scores of the tokens). Throws
-/// Error{bad_config} naming another model or way to split, Error{bad_data} for lists that do not
-/// belong together.
+/// Returns a tokenizer.json for text::parse_tokenizer(); empty: the file has no tokenizer. Supports
+/// tokenizer.ggml.model "gpt2" (byte-level BPE, split by tokenizer.ggml.pre) and "llama"
+/// (SentencePiece BPE, whose merges follow from token scores). Throws Error{bad_config} that names
+/// another model or pre-tokenizer, Error{bad_data} for inconsistent lists.
 std::string gguf_tokenizer(const GgufFile& file);
 
-/// The names of tokenizer.ggml.pre that are known, the first of those that split alike first.
+/// Returns the known names of tokenizer.ggml.pre, the first of equivalent ones first.
 std::vector<std::string> gguf_splits();
 
-/// The texts of the tokens that a chat template may name: {"bos_token": "<s>", "eos_token": ...},
-/// as many as the metadata have.
+/// Returns the token texts that a chat template may use: {"bos_token": "<s>", "eos_token": ...}, as
+/// far as the metadata contain them.
 core::OrderedJson gguf_special_tokens(const GgufFile& file);
 
 }  // namespace model

@@ -1,5 +1,5 @@
 #pragma once
-// GGUF files of version 3, written front to back (gguf_file.h has the layout).
+// Writes GGUF files of version 3 sequentially (layout: gguf_file.h).
 
 #include <cstdint>
 #include <functional>
@@ -16,19 +16,19 @@ namespace model {
 
 using GgufValue = std::variant<bool, std::uint32_t, float, std::string, std::vector<std::string>,
                                std::vector<std::int32_t>, std::vector<float>, std::vector<bool>>;
-/// Metadata in the order to write them.
+/// Metadata in the order of writing.
 using GgufMetadata = std::vector<std::pair<std::string, GgufValue>>;
 
-/// A tensor to be written.
+/// A tensor to write.
 struct GgufNewTensor {
   std::string name;
-  std::vector<std::int64_t> shape;  ///< the outermost dimension first
-  const GgufType* type;             ///< whole blocks in each row
+  std::vector<std::int64_t> shape;  ///< outermost dimension first
+  const GgufType* type;             ///< rows consist of whole blocks
   std::size_t bytes() const;
 };
 
-/// Writes the file; numbers(i) is asked for the elements of each tensor in turn.
-/// Throws Error{bug} for rows that are no whole blocks, Error{io}.
+/// Writes the file; calls numbers(i) for the elements of each tensor in turn. Throws Error{bug} for
+/// rows that are not whole blocks, Error{io}.
 void write_gguf(core::ByteSink& sink, const GgufMetadata& metadata,
                 const std::vector<GgufNewTensor>& tensors,
                 const std::function<std::vector<float>(std::size_t)>& numbers);

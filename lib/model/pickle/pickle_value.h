@@ -1,6 +1,6 @@
 #pragma once
-// What a pickle says, as data. Nothing of it is run: a class is its name, a call is the callee with
-// its arguments.
+// Content of a pickle as data. Nothing is executed: a class is represented by its name, a call by
+// its callee and arguments.
 
 #include <cstdint>
 #include <deque>
@@ -21,39 +21,39 @@ enum class PickleKind {
   list,
   tuple,
   set,
-  dict,    ///< OrderedDict too
+  dict,    ///< also OrderedDict
   global,  ///< text: "module name"
   call,    ///< an object: items: callee, arguments
   persistent,
 };
 
-/// One value. Values may hold each other in circles, so that who walks them walks along names.
+/// A value. Values may contain one another in cycles, so traversals must follow names.
 struct PickleValue {
   PickleKind kind = PickleKind::none;
   std::int64_t integer = 0;  ///< boolean, integer
   double real = 0;
   std::string text;
   /// list, tuple, set: elements. dict: key, value, key, value, ... call: callee and arguments, then
-  /// what was put into it as into a list or a dict. persistent: what it stands for.
+  /// items added to the object as to a list or a dict. persistent: the persistent id.
   std::vector<const PickleValue*> items;
-  const PickleValue* state = nullptr;  ///< call: what was last given to __setstate__
+  const PickleValue* state = nullptr;  ///< call: last argument of __setstate__
 
   bool is_global(std::string_view name) const { return kind == PickleKind::global && text == name; }
-  /// Of a dict; the last of several; null: not there.
+  /// Returns the value of a dict's key, the last of several; null: absent.
   const PickleValue* find(std::string_view key) const;
-  /// Of a call whose callee is this global, or whose class is, the arguments: a tuple; else null.
+  /// Returns the argument tuple of a call whose callee, or whose class, is this global; else null.
   const PickleValue* arguments_of(std::string_view global) const;
 };
 
-/// A pickle's values, which live as long as it does.
+/// The values of a pickle, owned by it.
 class Pickle {
  public:
   Pickle() = default;
   Pickle(Pickle&&) = default;
   Pickle& operator=(Pickle&&) = default;
   const PickleValue& root() const { return *root_; }
-  std::uint64_t end() const { return end_; }  ///< the byte behind it
-  /// Calls `visit` with each value, in the order they were made.
+  std::uint64_t end() const { return end_; }  ///< offset after the pickle
+  /// Calls `visit` with each value in the order of creation.
   template <class Visit>
   void each(const Visit& visit) const {
     for (const auto& value : values_) visit(value);

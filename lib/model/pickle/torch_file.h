@@ -1,10 +1,10 @@
 #pragma once
-// A file of torch.save: a pickle and the bytes of its tensors. The zip archive of today, or the
-// stream that came before it:
+// A file of torch.save: a pickle and the bytes of its tensors, in the zip format or the older
+// stream format:
 //
 //   zip     NAME/data.pkl; NAME/data/KEY, the bytes of each storage; NAME/byteorder
 //   stream  pickles of a magic number, a version, facts of the machine, the object, the storages'
-//           keys; then of each storage its elements' count, 8 bytes, and its bytes
+//           keys; then for each storage its number of elements, 8 bytes, and its bytes
 
 #include <cstdint>
 #include <map>
@@ -18,22 +18,22 @@
 
 namespace model {
 
-/// Where a tensor lies; equal ones are the same memory.
+/// Location of a tensor; equal locations are the same memory.
 struct TensorPlace {
   std::string storage;
   torch::Dtype dtype = torch::kFloat32;
   std::int64_t offset = 0;  ///< elements
   std::vector<std::int64_t> shape, strides;
   std::int64_t elements() const;
-  std::int64_t span() const;  ///< elements of the storage from its first to its last
+  std::int64_t span() const;  ///< number of storage elements from the first to the last
   bool operator==(const TensorPlace&) const = default;
 };
 
-/// Nothing of the pickle is run. Tensors are read when they are asked for. Thread safe.
+/// An open file. Nothing in the pickle is executed. Tensors are read on demand. Thread safe.
 class TorchFile {
  public:
-  /// Throws Error{no_input}, Error{io}, and Error{bad_data} for anything that torch.save does not
-  /// write, and for what comes from a machine of the other byte order.
+  /// Opens a file. Throws Error{no_input}, Error{io}, and Error{bad_data} for content that
+  /// torch.save does not write or that comes from a machine of the other byte order.
   explicit TorchFile(const std::string& path);
   explicit TorchFile(std::unique_ptr<core::RandomSource> source);
 
@@ -42,12 +42,12 @@ class TorchFile {
   const Pickle& pickle() const { return pickle_; }
   const PickleValue& root() const { return pickle_.root(); }
 
-  /// Of a value that is a tensor or a parameter made of one.
+  /// Returns whether the value is a tensor, or a parameter created from one.
   static bool is_tensor(const PickleValue& value);
-  /// Both throw Error{bad_data} where the value is no tensor, or one that does not lie within its
-  /// storage or has more elements than that. `what` names it in messages.
+  /// Both functions throw Error{bad_data} if the value is no tensor, or exceeds its storage in
+  /// extent or number of elements. `what` names it in messages.
   TensorPlace place(const PickleValue& value, const std::string& what) const;
-  /// Of its own type, contiguous, on the CPU.
+  /// Reads a tensor in its own type, contiguous, on the CPU.
   torch::Tensor read(const PickleValue& value, const std::string& what) const;
 
  private:

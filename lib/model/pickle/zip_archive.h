@@ -1,6 +1,6 @@
 #pragma once
-// A zip archive whose files are stored as they are, as torch.save writes it (PKWARE's APPNOTE has
-// the format; with its 64-bit extension).
+// A zip archive with uncompressed files, as torch.save writes it (format: PKWARE's APPNOTE, with
+// the 64-bit extension).
 
 #include <cstdint>
 #include <map>
@@ -16,10 +16,10 @@ class ZipArchive {
     std::uint64_t begin, size;  ///< bytes of the archive
   };
 
-  /// Whether the bytes begin as an archive's do.
+  /// Returns whether the bytes begin with an archive's signature.
   static bool looks_like(const core::RandomSource& source);
-  /// Throws Error{bad_data} for anything that is not as the format says, and for a file that is
-  /// compressed or encrypted; Error{io}.
+  /// Throws Error{bad_data} for any violation of the format, and for compressed or encrypted files;
+  /// Error{io}.
   explicit ZipArchive(const core::RandomSource& source);
 
   const std::map<std::string, Entry>& entries() const { return entries_; }
