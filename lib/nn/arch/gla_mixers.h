@@ -55,8 +55,8 @@ std::shared_ptr<GlaMixer> make_gla_mixer(const ModelOptions& options);
 ///   gated   sigmoid(gate_up(gate_down(x)))^(1/16)
 ///   fixed   1 - 2^(-5 - h) for head h; q and k are rotated by position as in RetNet (Sun et al.
 ///           2023; angles 10000^(-2i / d_key), without length factors). The state is relative to
-///           position -1: after a call it is rotated back by the number of tokens, so that no position
-///           is carried.
+///           position -1: after a call it is rotated back by the number of tokens, so that no
+///           position is carried.
 ///   none    1: linear attention without normalisation
 class GatedLinearAttention : public GlaMixer {
  public:

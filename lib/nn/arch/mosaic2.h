@@ -16,10 +16,11 @@ namespace nn {
 /// Layers compute x += short_term(ln_1(x)) + long_term(ln_1(x)); x += mlp(ln_2(x)), followed by
 /// ln_f.
 ///
-/// short_term  the newest h pairs: token t sees pairs t - h to t - 1, as in figure 11 (eq. 10 stops at
-///             t - h + 1); h is --short-term
-/// long_term   older pairs: token t sees pairs up to t - m. m is --long-term-delay; in training each
-///             call draws it uniformly from there to --long-term-delay-most, with torch's generator
+/// short_term  the newest h pairs: token t sees pairs t - h to t - 1, as in figure 11 (eq. 10 stops
+///             at t - h + 1); h is --short-term
+/// long_term   older pairs: token t sees pairs up to t - m. m is --long-term-delay; in training
+///             each call draws it uniformly from there to --long-term-delay-most, with torch's
+///             generator
 /// mlp         the persistent memory, c_proj(silu(W_1 x) * W_3 x) with W_1 and W_3 in c_fc
 ///
 /// Both memories have the model's width and separate weights, consistent with the paper's parameter
