@@ -1,6 +1,6 @@
 #pragma once
-// The processes of one run, and the few things that they do together. c10d's Gloo moves the bytes;
-// nobody sees it but group.cpp.
+// The processes of a run and their collective operations. c10d's Gloo transfers the data; only
+// group.cpp uses it.
 
 #include <atomic>
 #include <chrono>
@@ -15,22 +15,22 @@
 
 namespace ranks {
 
-/// How numbers are added over ranks.
+/// Order of summation over ranks.
 enum class Sum {
-  tree,  ///< with a power of two of ranks: neighbours, then pairs of neighbours, ...; else as fast
-  fast,  ///< c10d's allreduce: its own order, the same bytes for the same number of ranks
+  tree,  ///< pairwise by a tree, if the number of ranks is a power of two; else as fast
+  fast,  ///< c10d's allreduce: its own order, bit-reproducible for a fixed number of ranks
 };
 
-/// All ranks must call the same members in the same order. One process alone is a group of one,
-/// which does nothing and needs no network. Members throw Error{rank_lost} when another rank is
-/// gone or silent for longer than the timeout; then this process can only end. Tensors are on the
-/// CPU and contiguous. Not thread safe.
+/// A group of processes. All ranks must call the same members in the same order. A single process
+/// is a group of one, without communication. Members throw Error{rank_lost} if another rank is gone
+/// or silent for longer than the timeout; the process must then exit. Tensors are on the CPU and
+/// contiguous. Not thread safe.
 class Group {
  public:
   static std::shared_ptr<Group> alone();
-  /// Returns when all ranks are there and have proved to each other that they are of this run. From
-  /// then on nobody else can connect to any of them. A rank that meets the others by a file makes
-  /// `folder` if need be; the file is gone when they end.
+  /// Returns when all ranks have connected and authenticated one another; afterwards no other
+  /// process can connect. A rank that uses a rendezvous file creates `folder` if needed; the file
+  /// is removed once all ranks have joined.
   static std::shared_ptr<Group> join(const core::Launch& launch, const std::string& folder,
                                      std::chrono::milliseconds timeout);
   ~Group();
@@ -39,49 +39,51 @@ class Group {
 
   std::int64_t rank() const { return rank_; }
   std::int64_t size() const { return size_; }
-  /// This rank's number among those of its machine, as the launcher says; 0 where it does not.
+  /// Returns this rank's number among those of its machine, as given by the launcher; 0 if unknown.
   std::int64_t local() const { return local_; }
   bool first() const { return rank_ == 0; }
   bool is_alone() const { return size_ == 1; }
 
-  /// Replaces `numbers` (any shape, float32 or float64) by the sum over ranks, the same bytes on
-  /// all of them. With Sum::tree and N ranks, N a power of two, these are the bytes of
+  /// Replaces `numbers` (any shape, float32 or float64) by the sum over ranks, byte-identical on
+  /// all ranks. With Sum::tree and N ranks, N a power of two, the sum is
   ///   ((r0 + r1) + (r2 + r3)) + ...
-  /// Halving and doubling: a rank sends and receives twice the tensor's bytes at most.
+  /// Uses recursive halving and doubling: each rank sends and receives at most twice the tensor's
+  /// bytes.
   void sum(torch::Tensor& numbers, Sum how = Sum::tree);
 
-  /// Every rank's tensor, in their order. All have one shape and dtype.
+  /// Returns every rank's tensor, in order of rank; all have equal shape and dtype.
   std::vector<torch::Tensor> gather(const torch::Tensor& own);
-  /// Every rank's text, of any length.
+  /// Returns every rank's text, of any length.
   std::vector<std::string> gather(const std::string& own);
 
-  /// Gives out[i] to rank `first` + i and takes in[i] from it, for all i at once; the ranks from
-  /// `first` on, this one among them, do so with each other. What is empty stays; so does the own.
+  /// Sends out[i] to rank `first` + i and receives in[i] from it, for all i at once; the ranks from
+  /// `first` on, including this one, exchange with one another. Skips empty tensors and this rank's
+  /// own.
   void exchange(std::int64_t first, const std::vector<torch::Tensor>& out,
                 const std::vector<torch::Tensor>& in);
 
-  /// Rank 0's value, on all ranks.
+  /// Returns rank 0's value on all ranks.
   std::int64_t from_first(std::int64_t value);
-  /// The bits that are set on any rank; of the lowest eight.
+  /// Returns the bitwise or over ranks, of the lowest eight bits.
   unsigned any(unsigned bits);
 
-  /// Rank 0 works while the others wait, as long as it takes: rank 0 tells them that it is alive.
-  /// Returns what `work` did, on all ranks. If it throws an Error, the others throw one of the same
-  /// code.
+  /// Runs `work` on rank 0 while the other ranks wait; rank 0 sends heartbeats, so the duration is
+  /// unlimited. Returns the result of `work` on all ranks. If it throws an Error, the other ranks
+  /// throw one with an equal code.
   std::int64_t first_does(const std::function<std::int64_t()>& work);
-  /// Every rank works for itself, without the others, as long as it takes: those who are done hear
-  /// that the others are alive. If one throws an Error, those that did not throw one of the same
-  /// code, so that all leave alike.
-  /// Where `stopped` is true of one, all hear of it within seconds.
+  /// Runs `work` on every rank independently; ranks that have finished receive heartbeats from the
+  /// others, so the duration is unlimited. If a rank throws an Error, ranks that did not throw one
+  /// with an equal code. If `stopped` returns true on a rank, all ranks learn it within seconds.
   void together(const std::function<void()>& work, const std::function<bool()>& stopped = nullptr);
-  /// In together(): another rank was stopped or lost, and the work is in vain.
+  /// Returns, within together(), whether another rank was stopped or lost, so that further work is
+  /// useless.
   bool interrupted() const { return interrupted_; }
 
  private:
   struct Links;
   Group();
   template <class F>
-  void guarded(const F& transfer) const;  // c10d's exceptions as Error{rank_lost}
+  void guarded(const F& transfer) const;  // converts c10d's exceptions to Error{rank_lost}
   [[noreturn]] void leave_as(std::int64_t rank, std::int64_t code) const;
   void prove_links(const std::string& secret);
   void add_by_tree(torch::Tensor& flat);

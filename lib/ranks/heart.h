@@ -1,5 +1,5 @@
 #pragma once
-// What a process does from time to time beside its work, such as saying that it is alive.
+// Heartbeat thread.
 
 #include <chrono>
 #include <condition_variable>
@@ -10,7 +10,7 @@
 
 namespace ranks {
 
-/// Calls `beat` every so often in a thread of its own until it ends, or fails.
+/// Calls `beat` periodically in a separate thread, until end() or until it throws.
 class Heart {
  public:
   Heart(std::chrono::milliseconds every, std::function<void()> beat)
@@ -28,7 +28,7 @@ class Heart {
   ~Heart() { stop(); }
   Heart(const Heart&) = delete;
   Heart& operator=(const Heart&) = delete;
-  /// Throws what `beat` threw.
+  /// Stops the thread and rethrows the exception of `beat`, if any.
   void end() {
     stop();
     if (failure_) std::rethrow_exception(failure_);
@@ -47,7 +47,7 @@ class Heart {
   std::condition_variable ended_;
   bool end_ = false;
   std::exception_ptr failure_;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last member, because the thread uses the others
 };
 
 }  // namespace ranks

@@ -1,5 +1,5 @@
 #pragma once
-// The listening sockets of this process, which a library made and does not show.
+// Listening sockets of this process that a library opened and does not expose.
 
 #include <vector>
 
@@ -8,9 +8,9 @@ namespace ranks {
 /// Returns the descriptors of all sockets of this process that listen for TCP connections.
 std::vector<int> listeners();
 
-/// Makes the system drop whatever reaches these listening sockets from now on, so that nobody can
-/// connect. The sockets stay open; connections that were accepted before go on. A system that has
-/// no socket filters leaves the sockets as they are.
+/// Makes the system drop all packets to these listening sockets, so that no process can connect.
+/// The sockets remain open, and accepted connections continue. On systems without socket filters
+/// the call has no effect.
 void stop_accepting(const std::vector<int>& sockets);
 
 }  // namespace ranks

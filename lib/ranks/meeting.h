@@ -1,12 +1,12 @@
 #pragma once
-// Where the ranks of one run meet until they are linked: rank 0 keeps keys and values for all. On
-// one machine this is a Unix socket in the abstract namespace, which only processes of the same
-// user may use; on several it is a TCP socket on the address of MASTER_ADDR alone.
+// Rendezvous of the ranks of a run: rank 0 serves a key-value store until all ranks are connected.
+// On one machine the store is a Unix socket in the abstract namespace, accessible only to processes
+// of the same user; on several machines it is a TCP socket on the address of MASTER_ADDR.
 //
-// A rank proves that it knows the name and the size of the run, and the key if there is one, before
-// it may store or read anything; rank 0 proves the same to it. Whoever does not is disconnected
-// after ten seconds. At most 64 such connections are open at once, and none of them stops the
-// ranks.
+// A rank must prove that it knows the name and size of the run, and the key if there is one, before
+// it may read or store values; rank 0 proves this to the rank too. Other clients are disconnected
+// after ten seconds. At most 64 unauthenticated connections are open at once, and they do not delay
+// the ranks.
 
 #include <chrono>
 #include <memory>
@@ -18,27 +18,27 @@ namespace ranks {
 
 class Meeting {
  public:
-  /// Rank 0 listens when this returns; another rank has found rank 0. Throws Error{unavailable}
-  /// where another program listens at the place, std::exception where rank 0 is not found in
-  /// `timeout`.
+  /// Rank 0 listens when the constructor returns; other ranks are connected to rank 0. Throws
+  /// Error{unavailable} if another program uses the address, std::exception if rank 0 is not
+  /// reached within `timeout`.
   Meeting(const core::Launch& launch, std::chrono::milliseconds timeout);
   ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
-  /// Stores a value, once for each key. A rank may store 64 + 2 size keys, and 64 KiB + 4 KiB size
-  /// of values, in all.
+  /// Stores a value; each key can be set once. Each rank may store at most 64 + 2 size keys, and
+  /// values of 64 KiB + 4 KiB size in total.
   void set(const std::string& key, const std::string& value);
   /// Waits for a value. Throws std::exception after `timeout`.
   std::string get(const std::string& key, std::chrono::milliseconds timeout);
-  /// Closes all sockets and forgets all values. set() and get() throw from then on.
+  /// Closes all sockets and clears all values. Later calls of set() and get() throw.
   void close();
 
  private:
   class Server;
   class Client;
-  std::unique_ptr<Server> server_;  // of rank 0
-  std::unique_ptr<Client> client_;  // of the others
+  std::unique_ptr<Server> server_;  // on rank 0
+  std::unique_ptr<Client> client_;  // on the other ranks
 };
 
 }  // namespace ranks

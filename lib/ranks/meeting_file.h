@@ -1,5 +1,5 @@
 #pragma once
-// The file by which ranks meet where no launcher names an address.
+// Rendezvous file for ranks without a network address from the launcher.
 
 #include <string>
 #include <string_view>
@@ -8,7 +8,8 @@ namespace ranks {
 
 inline constexpr std::string_view kMeetingFile = ".ranks.";
 
-/// In the folder of the run; gone once all have met. What a killed run left is nobody's.
+/// Returns the name of the file in the run's folder. The file is removed when all ranks have
+/// joined; files of killed runs may be deleted.
 inline std::string meeting_file(const std::string& launch) {
   return std::string(kMeetingFile) + launch;
 }

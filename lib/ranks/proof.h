@@ -1,5 +1,5 @@
 #pragma once
-// Proofs that two processes know the same key, without sending the key.
+// Proofs of knowledge of a shared key, which never send the key.
 
 #include <cstddef>
 #include <string>
@@ -16,7 +16,7 @@ std::string proof(std::string_view key, std::string_view message);
 /// Compares two proofs in a time that depends on their lengths only.
 bool equal_proofs(std::string_view a, std::string_view b);
 
-/// Returns `n` bytes that nobody can guess. Throws Error{io} where the system gives none.
+/// Returns `n` unpredictable random bytes. Throws Error{io} if the system provides none.
 std::string random_bytes(std::size_t n);
 
 }  // namespace ranks

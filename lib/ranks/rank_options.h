@@ -1,5 +1,5 @@
 #pragma once
-// Whether a program is one of several processes, and how long they wait for each other.
+// Options for programs that run as several processes.
 
 #include <chrono>
 #include <memory>
@@ -18,15 +18,16 @@ struct RankOptions {
   bool any() const { return ranks != "none"; }
 };
 
-/// The processes that the launcher started (core/launcher.h), once all are there; without
-/// --ranks launcher this one alone. `folder`: one that all see, for ranks that meet by a file; made
-/// if need be. Throws Error{usage}, Error{rank_lost} if not all come in time.
+/// Joins the processes that the launcher started (core/launcher.h), when all are present; without
+/// --ranks launcher returns a group of this process. `folder` is visible to all ranks and contains
+/// the rendezvous file; created if needed. Throws Error{usage}, and Error{rank_lost} if not all
+/// processes join in time.
 std::shared_ptr<Group> join(const RankOptions& options, const std::string& folder);
-/// The same of a program whose output is a file, or stdout: those that meet by a file do so beside
-/// it, or in the current folder.
+/// Joins the ranks of a program whose output is a file or stdout: the rendezvous file is beside the
+/// output, or in the current folder.
 std::shared_ptr<Group> join_beside(const RankOptions& options, const std::string& output);
 
-/// Throws Error{usage} for what several ranks cannot all read: stdin, pipes.
+/// Throws Error{usage} for inputs that several ranks cannot read: stdin and pipes.
 void expect_files(const std::vector<std::string>& files);
 
 }  // namespace ranks
