@@ -1,5 +1,5 @@
 #pragma once
-// Makes the completions that clients wait for, with a model and its memories.
+// Computes completions for clients, with a model and its memories.
 
 #include <cstdint>
 #include <memory>
@@ -30,15 +30,15 @@ struct CompleterOptions {
   void fields(core::FieldList& f);
 };
 
-/// Texts are those of Generator, log-probabilities those of Answerer: what `sample` and `score`
-/// give. Not thread safe.
+/// Computes completions. Texts are those of Generator and log-probabilities those of Answerer,
+/// equal to those of `sample` and `score`. Not thread safe.
 class Completer {
  public:
-  /// Loads the model once. Throws as Generator and Answerer do.
+  /// Loads the model once. Throws the errors of Generator and Answerer.
   explicit Completer(const CompleterOptions& options);
 
-  /// Makes texts of jobs that go together (JobQueue::next()) and tells each job what comes of it.
-  /// What is wrong with one is told to it. Stops where all clients have left.
+  /// Computes the texts of jobs that share a batch (JobQueue::next()) and reports results and
+  /// errors to each job. Stops when all clients have disconnected.
   void complete(const std::vector<serve::JobPtr>& jobs, serve::ServeCounts& counts);
   bool chats() const { return chat_.has_value(); }
   std::int64_t window() const { return generator_->window(); }
@@ -61,7 +61,7 @@ class Completer {
   std::optional<Generator> generator_;
   std::optional<Answerer> answerer_;
   std::optional<text::Chat> chat_;
-  std::string memory_;  // what the last request asked of memories
+  std::string memory_;  // memory options of the last request
 };
 
 }  // namespace infer

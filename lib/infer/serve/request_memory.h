@@ -1,5 +1,5 @@
 #pragma once
-// The options of memories that a request may change.
+// Memory options that a request may change.
 
 #include <string>
 
@@ -7,9 +7,9 @@
 
 namespace infer {
 
-/// `started` with what `asked` says, a JSON object whose members are options of memories, as
-/// `--help` names them ('_' for '-'). A list that names files may only be left out: []. Throws
-/// Error{usage} naming the member that is not known, names a file or has a wrong value.
+/// Returns `started` with the changes of `asked`, a JSON object whose members are memory options
+/// named as in `--help` ('_' for '-'). Lists of files can only be emptied: []. Throws Error{usage}
+/// that names a member which is unknown, names a file or has an invalid value.
 MemoryOptions request_memory(const MemoryOptions& started, const std::string& asked);
 
 }  // namespace infer

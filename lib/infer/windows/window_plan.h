@@ -1,5 +1,5 @@
 #pragma once
-// What window options come to for a model and a text: nothing is left open.
+// Window options resolved for a model and a text.
 
 #include <cstdint>
 #include <string>
@@ -15,47 +15,46 @@ namespace infer {
 
 struct WindowPlan {
   std::int64_t window = 0, stride = 0;  ///< 1 <= stride <= window
-  std::int64_t positions = 0;           ///< the model's; 0: it has no bound, or it is unknown
-  bool by_document = false;             ///< each document is a stream of its own
-  bool carried = false;  ///< State goes from block to block, nothing is encoded twice
+  std::int64_t positions = 0;           ///< of the model; 0: unlimited or unknown
+  bool by_document = false;             ///< each document is a separate stream
+  bool carried = false;                 ///< carries State from block to block, without re-encoding
   std::int64_t batch_tokens = 4096;
-  /// Fed before a stream's first token, which is then scored too; -1: none.
+  /// BOS token before a stream's first token, which is then scored too; -1: none.
   std::int64_t beginning = -1;
-  /// That token's text, or "none", where it is another than beginning_token() says; else empty.
+  /// Text of the BOS token, or "none", if it differs from beginning_token(); else empty.
   std::string begin = {};
-  /// Stands in the place of the first token of each window that is not its stream's first; -1: the
-  /// text's own does.
+  /// Token that replaces the first token of each window after its stream's first; -1: none.
   std::int64_t window_token = -1;
-  /// Documents are pairs: a stream is a target, read with the source before it.
+  /// Documents are pairs: a stream is a target, read after its source.
   bool pairs = false;
   WindowLayout layout = {};
-  std::string protocol = {};  ///< whose layout it is; empty: none's
-  /// Each document ends with a token that layout.without_mark leaves out where it ends a stream.
+  std::string protocol = {};  ///< name of the protocol of the layout; empty: none
+  /// Each document ends with a token, which layout.without_mark removes at the end of a stream.
   bool marked = false;
-  /// Of the tokens that are scored those count that the text's marks say (shard::Header::marked).
+  /// Only scored tokens that the text marks are counted (shard::Header::marked).
   bool learned = false;
-  RetrievePlan retrieve = {};  ///< passages that are prepended to windows
+  RetrievePlan retrieve = {};  ///< passages to prepend to windows
 
-  /// Of a window: the tokens fed that can be scored.
+  /// Returns the number of tokens of a window that can be scored.
   std::int64_t inputs() const { return layout.closed ? window - 1 : window; }
-  /// Of them those that are context whatever was scored before.
+  /// Returns the number of these that are always context.
   std::int64_t unscored() const { return layout.second_half ? window / 2 : 0; }
 };
 
-/// For a text without a beginning token. Throws Error{usage} for options that contradict themselves
-/// or the model.
+/// Resolves the options for a text without a BOS token. Throws Error{usage} for options that
+/// contradict each other or the model.
 WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
                         const model::TrainingFacts& facts = {});
-/// For this text: with the token that stands before it, if it has one (beginning_token()); of pairs
-/// what pair_windows() says, with the options' batch_tokens alone.
+/// Resolves the options for `data`, with its BOS token, if any (beginning_token()); for pairs,
+/// returns pair_windows() with the options' batch_tokens.
 WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
                         const model::TrainingFacts& facts, const shard::Dataset& data);
 
-/// Says that a window is longer than the model's positions; empty: it is not.
+/// Returns a note if the window exceeds the model's positions; else empty.
 std::string long_window_note(const WindowPlan& plan, const std::string& model);
 
-/// What the keys of a text depend on, for store.json: the names and values of the flags; of pairs
-/// {"unit": "pair", "batch-tokens"}.
+/// Returns the settings that affect a text's keys, for store.json: names and values of the flags;
+/// for pairs, {"unit": "pair", "batch-tokens"}.
 core::Json to_json(const WindowPlan& plan);
 
 }  // namespace infer
