@@ -1,5 +1,5 @@
 #pragma once
-// The temperature of the memories at test, where nothing is dropped out any more.
+// Calibrates the temperature of the memories for test time, when dropout is off.
 
 #include <cstdint>
 #include <functional>
@@ -13,29 +13,29 @@
 
 namespace train {
 
-// Why it is not that of the training: a key is normalised, so it is as long with dropout as
-// without, but with dropout a part of it is noise. If c is the cosine of two draws of one key, all
-// pairs score 1/c times at test what they scored in training, those of one label and those of two.
-// (4 layers, d 256, dropout 0.1, 40,000 tokens of a novel: c is 0.58, the scores' deviation 1.9
-// instead of 1.4, the memories' share of the softmax 64 % instead of 24 %, and 6.6 nats a token
-// instead of 5.5.) A temperature of 1/c undoes it. Nothing else was found to: the noise comes from
-// all layers, that of the embedding and that of the last attention are a fifth of it, and what all
-// keys have in common accounts for a tenth of the mass.
+// The test temperature differs from the training temperature because keys are normalised: with
+// dropout, a part of a key is noise. If c is the cosine between two draws of one key, all scores at
+// test are 1/c times those in training, for pairs with equal and with different labels. (4 layers,
+// d 256, dropout 0.1, 40,000 tokens of a novel: c is 0.58, the standard deviation of scores 1.9
+// instead of 1.4, the memories' share of the softmax 64 % instead of 24 %, and the loss 6.6 nats a
+// token instead of 5.5.) A temperature of 1/c compensates. We found no other remedy: the noise
+// comes from all layers, the embedding and the last attention contribute a fifth of it, and the
+// common component of all keys accounts for a tenth of the mass.
 
-/// What is tried, in units of the training's temperature.
+/// Candidates, as multiples of the training temperature.
 inline const std::vector<double> kCalibrationSteps = {0.5, 0.7,  0.8, 0.9, 1, 1.1, 1.2, 1.35,
                                                       1.5, 1.75, 2,   2.5, 3, 4,   6,   10};
-/// kCalibrationSteps from `least` on, times `trained`.
+/// Returns kCalibrationSteps from `least` on, times `trained`.
 std::vector<double> calibration_points(double trained, double least = 0);
 
-/// The micro-batches that a run begins with, a few of them: for a run without a text to validate
-/// its memories on. `run.order` must not be in use elsewhere meanwhile.
+/// Returns the first few micro-batches of a run, for the calibration of runs without a validation
+/// text. `run.order` must not be in use elsewhere during the call.
 std::vector<MicroBatch> calibration_batches(const Run& run);
 
-/// The point of the lowest loss over the batches, the first of equals; in evaluation mode, without
-/// what is carried from batch to batch. The loss has seen these keys, so that sharper ones would
-/// seem good: no point is below `trained`. `rule`: of a micro-batch's number. The model is left in
-/// the mode it was in.
+/// Returns the candidate with the lowest loss over the batches, the first of equal ones, in
+/// evaluation mode and without carried state. Candidates below `trained` are excluded: the loss has
+/// trained on these keys, so lower temperatures would seem better. `rule` returns the rule of a
+/// micro-batch. Restores the model's mode.
 double calibrate(nn::Model& model, const std::vector<MicroBatch>& batches,
                  const std::function<nn::MemoryRule(std::int64_t)>& rule, double trained,
                  torch::Device device);

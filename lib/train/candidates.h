@@ -1,5 +1,6 @@
 #pragma once
-// Which weights become the model: the last, those of the best validation, or a mean of the last.
+// Selects the weights that become the model: the last, those of the best validation, or a
+// checkpoint average.
 
 #include <cstdint>
 #include <map>
@@ -12,31 +13,31 @@
 
 namespace train {
 
-/// Keeps at most one copy of the weights, on the CPU. Not thread safe.
+/// Stores at most one copy of the weights, on the CPU. Not thread safe.
 class Candidates {
  public:
-  /// `average` > 0: the mean of the weights after the updates `steps`, `steps` - `every`, ..., so
-  /// many of them (those that are there); else the best. `by` names the score, so that a run does
-  /// not go on by another; `higher`: the higher is the better.
+  /// `average` > 0: the mean of the weights after steps `steps`, `steps` - `every`, ..., `average`
+  /// of them (or as many as exist); else the best. `by` names the score, so that a run cannot
+  /// resume with another; `higher`: higher scores are better.
   Candidates(std::int64_t average, std::int64_t every, std::int64_t steps, std::string by,
              bool higher);
 
-  /// After update `step`. Call it once for each, in order.
+  /// Records the weights after step `step`. Call it once for each step, in order.
   void passed(std::int64_t step, const NamedWeights& weights);
-  /// After update `step`. `joint_temperature`: what its memories were calibrated to, if they were.
+  /// Records the score after step `step`. `joint_temperature`: the calibrated temperature, if any.
   void scored(std::int64_t step, double score, const NamedWeights& weights,
               std::optional<double> joint_temperature = std::nullopt);
-  /// Puts the weights that were chosen into `weights`; without any they stay as they are.
+  /// Copies the selected weights into `weights`; no effect if there are none.
   void give(const NamedWeights& weights) const;
   struct Best {
     double score;
-    std::int64_t step;  ///< of the update after which it was scored
+    std::int64_t step;  ///< step after which it was scored
   };
   std::optional<Best> best() const { return best_; }
-  /// That of the weights that give() puts there, if it is known.
+  /// Returns the temperature of the weights that give() copies, if known.
   std::optional<double> joint_temperature() const { return joint_temperature_; }
 
-  /// Throws Error{usage} if the checkpoint's best is by another score.
+  /// Throws Error{usage} if the checkpoint's best has another score.
   void put(model::Checkpoint& checkpoint) const;
   void get(const model::Checkpoint& checkpoint, const NamedWeights& weights);
 

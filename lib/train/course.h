@@ -1,6 +1,6 @@
 #pragma once
-// What a run trains, as the loop (trainer.h) and the plan (plan.h) see it: the tokens of a language
-// model (token_course.h), or anything else that learns by updates.
+// Interface of a training objective for the loop (trainer.h) and the plan (plan.h): the tokens of a
+// language model (token_course.h), or other objectives.
 
 #include <cstdint>
 #include <optional>
@@ -16,15 +16,15 @@ namespace train {
 
 class Course {
  public:
-  /// What is settled before the first update.
+  /// Settings fixed before the first step.
   struct Terms {
     Recipe recipe;  ///< resolved
     ValidationOptions validation;
-    core::OrderedJson config;        ///< config.json as it stands before the model is there
-    FileNames files{};               ///< of the fingerprints in it
+    core::OrderedJson config;        ///< config.json before the model is complete
+    FileNames files{};               ///< for the fingerprints in config
     std::string note{};              ///< see Run
     std::string tokenizer{};         ///< tokenizer.json; empty: none
-    std::string counted = "tokens";  ///< what the loss is a mean over
+    std::string counted = "tokens";  ///< unit over which the loss is averaged
     bool nats = true;                ///< the loss is in nats: its exp is a perplexity
     bool has_valid = false;          ///< validate() may be asked for
     double scored = 0;               ///< of what is counted, in all updates together
@@ -35,30 +35,31 @@ class Course {
   virtual ~Course() = default;
   const Terms& terms() const { return terms_; }
 
-  /// Update `step` (0, 1, ...) on the micro-batches of update `data`. Training goes through both
-  /// together and in order, from any number on; nothing is kept between updates but what put()
-  /// puts.
+  /// Runs step `step` (0, 1, ...) on the micro-batches of step `data`. Training advances both in
+  /// order, from any number on; only data in put() persist between steps.
   virtual Update update(std::int64_t step, std::int64_t data) = 0;
-  /// Seconds that updates have waited for data in all.
+  /// Returns the total seconds that steps have waited for data.
   virtual double waited_s() const { return 0; }
 
-  /// Where it computes, and whether work there is started as one recording (nn::FixedSequence).
+  /// device(): where the objective computes. recorded(): whether its work is replayed from a
+  /// recording (nn::FixedSequence).
   virtual torch::Device device() const { return torch::kCPU; }
   virtual bool recorded() const { return false; }
 
   virtual NamedWeights weights() const = 0;
-  /// Of the data to validate on. Memories, where there are any, are calibrated to it.
+  /// Validation result. Memories, if any, are calibrated on the validation data.
   struct Valid {
     double loss;  ///< mean
     std::optional<double> joint_temperature{};
   };
   virtual Valid validate() = 0;
-  /// What memories are calibrated to with the weights as they stand; none where there are none.
+  /// Returns the temperature to which the memories are calibrated with the present weights; nullopt
+  /// without memories.
   virtual std::optional<double> calibrated() { return std::nullopt; }
-  /// Weights, moments, and whatever else is carried from update to update.
+  /// Save and restore weights, moments, and all other state carried between steps.
   virtual void put(model::Checkpoint& checkpoint) const = 0;
   virtual void get(const model::Checkpoint& checkpoint) = 0;
-  /// The model as it stands, complete when model.safetensors is there.
+  /// Writes the present model; the folder is complete when model.safetensors exists.
   virtual void save(const std::string& folder, std::optional<double> joint_temperature) const = 0;
 
  protected:

@@ -1,6 +1,6 @@
 #pragma once
-// Micro-batches that are alike in all but their words, each from its inputs to its gradient as one
-// recorded sequence (nn::FixedSequence).
+// Replays the forward and backward pass of micro-batches of equal form as one recorded sequence
+// (nn::FixedSequence).
 
 #include <functional>
 #include <vector>
@@ -13,32 +13,32 @@
 
 namespace train {
 
-/// The first batch says what the others must be like: sizes, and who stands before whom in which
-/// row and segment. Costs the memory of one more gradient. Not thread safe.
+/// Runs micro-batches of the form of the first: equal sizes, and equal visibility among rows and
+/// segments. Needs memory for one more gradient. Not thread safe.
 class FixedMicroBatch {
  public:
-  /// Takes what `work` is given from a batch of the same each time, adds to the weights' gradients,
-  /// returns a scalar.
+  /// Work that reads a batch at fixed addresses, adds to the weights' gradients and returns a
+  /// scalar.
   using Work = std::function<torch::Tensor(const nn::Batch& batch)>;
 
-  /// Whether nothing in such a model's update is the host's to decide or to draw: a transformer
-  /// with one softmax. What its dropout drops is drawn on the device, anew each time
+  /// Returns whether a step of the model needs no decisions or random numbers on the host: a
+  /// transformer with a single softmax. Dropout masks are drawn on the device at each replay
   /// (nn::GraphCalls).
   static bool fits(const nn::ModelOptions& options);
 
   FixedMicroBatch(const NamedWeights& weights, torch::Device device)
       : weights_(weights), sequence_(device) {}
 
-  /// Whether this batch, on the device, is like the first; one that is padded is not.
+  /// Returns whether this batch, on the device, has the form of the first; false for padded ones.
   bool takes(const nn::Batch& batch);
-  /// What work(batch) gives and does. takes(batch) holds.
+  /// Returns the result of work(batch). Requires takes(batch).
   torch::Tensor run(const nn::Batch& batch, const Work& work);
   bool recorded() const { return sequence_.recorded(); }
 
  private:
   NamedWeights weights_;
   nn::FixedSequence sequence_;
-  nn::Batch batch_;  // what is recorded reads
+  nn::Batch batch_;  // input of the recording
   torch::Tensor result_;
   std::vector<torch::Tensor> gradients_;
 };

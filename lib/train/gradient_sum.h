@@ -1,6 +1,5 @@
 #pragma once
-// The sum of an update's gradients and losses, in an order that does not depend on how many
-// processes share the update.
+// Sums a step's gradients and losses in an order that does not depend on the number of processes.
 
 #include <cstdint>
 #include <optional>
@@ -14,34 +13,35 @@
 
 namespace train {
 
-/// Of the option.
+/// Returns the order of summation for the option.
 inline ranks::Sum sum_of(const Recipe& recipe) {
   return recipe.reduce == "fast" ? ranks::Sum::fast : ranks::Sum::tree;
 }
 
-/// An update's micro-batches are the leaves of a tree. There are 2^k m of them, m odd: m neighbours
-/// are added one after the other, as autograd does; these blocks by pairs of neighbours, pairs of
-/// pairs, and so on. So N processes with a 2^k / N of the blocks each, N a power of two, hold whole
-/// branches, and what one process would have added last they add over the network. For any other N,
-/// and for Sum::fast, each adds its own and c10d's allreduce the rest.
+/// A step's micro-batches are the leaves of a tree. Their number is 2^k m, m odd: m neighbours are
+/// added sequentially, as autograd does, and these blocks by pairs, pairs of pairs, and so on. With
+/// N processes, N a power of two and at most 2^k, each process sums whole branches, and the network
+/// adds the last levels. For other N, and for Sum::fast, each process sums its own leaves and
+/// c10d's allreduce adds the rest.
 class GradientSum {
  public:
-  /// `weights` have no gradient yet. `own`: leaves of this process, as many as of each other.
+  /// `weights` have no gradient yet. `own`: number of leaves of each process.
   GradientSum(const NamedWeights& weights, std::int64_t own, ranks::Group& group, ranks::Sum how);
 
-  /// How many gradients one that sums `own` leaves holds at once, at most.
+  /// Returns the maximum number of gradients in memory for `own` leaves.
   static std::int64_t held(std::int64_t own, ranks::Sum how);
 
-  /// The next leaf: its gradient stands in, or was added to, those of the weights. `nats`: float64
-  /// scalar, `scored`: tokens.
+  /// Adds a leaf: the gradients of the weights contain it or have it added. `nats`: float64 scalar,
+  /// `scored`: tokens.
   void add(const torch::Tensor& nats, std::int64_t scored);
-  /// After the last leaf: the weights have the sum of all processes' gradients, and the update its
-  /// loss and count. All processes at once.
+  /// Completes the sum after the last leaf: the weights get the sum of all processes' gradients,
+  /// and the update its loss and count. Collective.
   void finish(Update& update);
 
  private:
   struct Branch {
-    std::vector<torch::Tensor> gradients;  ///< a weight, contiguous; empty: they are the weights'
+    std::vector<torch::Tensor> gradients;  ///< for each weight, contiguous; empty: stored in the
+                                           ///< weights
     torch::Tensor nats;
   };
   Branch take();
@@ -52,8 +52,8 @@ class GradientSum {
   ranks::Group& group_;
   ranks::Sum how_;
   std::int64_t own_, block_, seen_ = 0, scored_ = 0;
-  torch::Tensor nats_;                       // of the block so far
-  std::vector<std::optional<Branch>> tree_;  // [k]: of 2^k blocks
+  torch::Tensor nats_;                       // of the present block
+  std::vector<std::optional<Branch>> tree_;  // [k]: sum of 2^k blocks
 };
 
 }  // namespace train

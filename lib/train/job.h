@@ -1,5 +1,5 @@
 #pragma once
-// A training run from its options: data, order, model and configuration put together.
+// Sets up a training run from its options: data, order, model and configuration.
 
 #include <cstdint>
 #include <memory>
@@ -20,36 +20,36 @@
 
 namespace train {
 
-/// What says how good a model is, beside the shard to validate on. It is no part of a run's
-/// configuration, so that a command that failed can be mended.
+/// Model selection beside the validation loss. It is not part of a run's configuration, so that a
+/// failing command can be corrected.
 struct ValidationOptions {
-  std::string command;            ///< see valid_command.h; empty: the loss decides
-  std::string better = "higher";  ///< of the command's scores
+  std::string command;            ///< see valid_command.h; empty: the loss selects
+  std::string better = "higher";  ///< direction of the command's scores
   void fields(core::FieldList& f);
   bool higher() const { return !command.empty() && better == "higher"; }
   std::string score() const { return command.empty() ? "valid_loss" : better + " valid_score"; }
 };
 
-/// What the user asks for.
+/// Requested settings of a run.
 struct Job {
   Recipe recipe;
   nn::ModelOptions model;
-  std::set<std::string> given;      ///< options that were given, not left at their default
+  std::set<std::string> given;      ///< options on the command line
   std::vector<std::string> shards;  ///< data; no "-": see RunFolder::spool_stdin
-  std::string from;                 ///< a model folder to start from, or empty
-  std::string adapter;              ///< of that model; empty: none
-  std::string folder;               ///< of the run; empty: none (--plan)
-  std::string valid;                ///< a shard, or empty
+  std::string from;                 ///< model folder to start from, or empty
+  std::string adapter;              ///< adapter of that model; empty: none
+  std::string folder;               ///< run folder; empty: none (--plan)
+  std::string valid;                ///< validation shard, or empty
   ValidationOptions validation;
   std::uint64_t seed = 1;
   torch::Device device = torch::kCPU;
   bool record = true;  ///< see nn::FixedSequence
   ThriftOptions thrift;
-  /// Of the model, the recipe and what is read; the others have no flags here.
+  /// Lists the options of model, recipe and inputs; other members have no flags here.
   void fields(core::FieldList& f);
 };
 
-/// A job with everything opened, checked and resolved.
+/// A job with open, checked and resolved inputs.
 struct Run {
   Recipe recipe;
   ValidationOptions validation;
@@ -59,22 +59,22 @@ struct Run {
   TokenRules rules;
   std::shared_ptr<nn::Model> model;
   std::string tokenizer;
-  model::Carried carried;      ///< of the model it started from
-  std::string from;            ///< where that is
-  std::shared_ptr<Lora> lora;  ///< null: the weights are trained
+  model::Carried carried;      ///< carried contents of the starting model
+  std::string from;            ///< its folder
+  std::shared_ptr<Lora> lora;  ///< null: trains the weights
   std::uint64_t seed = 1;
   torch::Device device = torch::kCPU;
   bool record = true;
   ThriftOptions thrift;
   core::OrderedJson facts;   ///< for model::save: memory, segment, training
-  core::OrderedJson config;  ///< config.json as it stands before the model is there
-  FileNames files;           ///< of the fingerprints in it
-  std::string note;          ///< of defaults that are not those of a new model; empty: none
+  core::OrderedJson config;  ///< config.json before the model is complete
+  FileNames files;           ///< for the fingerprints in config
+  std::string note;          ///< note about defaults that differ from a new model's; empty: none
 };
 
-/// Draws the weights from torch's generator, which nn::start() seeds. Throws what opening, reading
-/// and checking throw: Error{no_input}, Error{bad_data} for what does not belong together (naming
-/// both), Error{usage}, Error{bad_config}.
+/// Sets up the run; initial weights come from torch's generator, which nn::start() seeds. Throws
+/// the errors of opening, reading and checking: Error{no_input}, Error{bad_data} for inconsistent
+/// inputs (naming both), Error{usage}, Error{bad_config}.
 Run prepare(const Job& job);
 
 }  // namespace train
