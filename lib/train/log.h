@@ -1,6 +1,6 @@
 #pragma once
-// metrics.jsonl and timings.jsonl: lines that are appended, and cut back where a run goes on from a
-// checkpoint.
+// Writers of metrics.jsonl and timings.jsonl: append-only files that are truncated when a run
+// resumes from a checkpoint.
 
 #include <cstdint>
 #include <string>
@@ -9,20 +9,20 @@
 
 namespace train {
 
-/// JSON lines, each with a "step" that never falls. Not thread safe.
+/// JSON lines, each with a non-decreasing "step". Not thread safe.
 class Log {
  public:
-  /// Opens or creates the file and drops what stands behind update `through`: lines of later
-  /// updates, and a last line that was cut. Throws Error{cannot_create}, Error{io}, Error{bad_data}
-  /// for a line that is not such a line.
+  /// Opens or creates the file and removes everything after step `through`: lines of later steps
+  /// and a truncated last line. Throws Error{cannot_create}, Error{io}, Error{bad_data} for an
+  /// invalid line.
   Log(const std::string& path, std::int64_t through);
   ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  /// One line, handed to the system at once. Throws Error{io}.
+  /// Writes one line to the system at once. Throws Error{io}.
   void write(const core::OrderedJson& line);
-  /// Waits until all lines are on disk.
+  /// Syncs all lines to disk.
   void sync();
 
  private:
@@ -30,7 +30,7 @@ class Log {
   int fd_ = -1;
 };
 
-/// `value` with seven significant digits, as people read figures.
+/// Rounds `value` to seven significant digits, for reports.
 double rounded(double value);
 
 }  // namespace train

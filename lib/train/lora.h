@@ -1,5 +1,5 @@
 #pragma once
-// Training of low-rank terms instead of a model's weights (LoRA, Hu et al. 2021): W = W0 + s B A.
+// Trains low-rank terms instead of a model's weights (LoRA, Hu et al. 2021): W = W0 + s B A.
 
 #include <cstdint>
 #include <memory>
@@ -14,34 +14,33 @@
 
 namespace train {
 
-/// The terms of a model, and the model that they make. Its matrices hold W all the time, so that
-/// whatever reads the model knows nothing of terms; dA = s B^T dW and dB = s dW A^T are made of the
-/// gradient of W. The weights take no less memory so; the optimiser's moments are those of A and B.
-/// Not thread safe.
+/// The low-rank terms of a model. The model's matrices always contain W, so that other code needs
+/// no knowledge of the terms; dA = s B^T dW and dB = s dW A^T are computed from the gradient of W.
+/// This saves no memory for weights; the optimiser's moments are those of A and B. Not thread safe.
 class Lora {
  public:
-  /// A (r, in) is drawn from torch's generator, uniform within 1 / sqrt(in); B (out, r) is 0: the
-  /// model stays what it is. The weights without a term have no gradient from now on. `family`
-  /// names the matrices. Throws Error{usage} where the targets choose none.
+  /// Draws A (r, in) from torch's generator, uniform within 1 / sqrt(in), and sets B (out, r) to 0,
+  /// so that the model is unchanged. Disables the gradient of weights without a term. `family`
+  /// names the matrices. Throws Error{usage} if the targets select none.
   Lora(std::shared_ptr<nn::Model> model, const model::Family& family, const LoraOptions& options);
 
-  /// Moves the terms; the model is moved by its owner.
+  /// Moves the terms; the caller moves the model.
   void to(torch::Device device);
-  /// "MODULE.lora_A.weight" and "MODULE.lora_B.weight".
+  /// Returns A and B as "MODULE.lora_A.weight" and "MODULE.lora_B.weight".
   NamedWeights weights() const;
-  /// Adds the gradients of A and B that those of the matrices make, and takes these away.
+  /// Adds the gradients of A and B computed from those of the matrices, and clears the latter.
   void take_gradients();
-  /// Makes W of the terms as they stand.
+  /// Computes W from the present terms.
   void apply();
-  /// The terms in peft's form (model::save_adapter). `base`: where the model came from.
+  /// Saves the terms in peft's format (model::save_adapter). `base`: origin of the model.
   void save(const std::string& folder, const std::string& base) const;
 
  private:
   struct Term {
     std::string module;
-    torch::Tensor weight;  // of the model, with this term's rows
+    torch::Tensor weight;  // rows of the model's weight with this term
     model::Piece piece;
-    torch::Tensor first;  // W0: these rows as they were
+    torch::Tensor first;  // W0: the original rows
     torch::Tensor a, b;
   };
   std::shared_ptr<nn::Model> model_;

@@ -1,5 +1,5 @@
 #pragma once
-// Order shards, as train reads them.
+// Reads order shards for training.
 
 #include <cstdint>
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace train {
 
-/// The numbers in `order`, which must be a shard of kind order, made for `data` and of `unit`
-/// ("segment", "pair"). Throws Error{bad_data} naming both. What the numbers mean is the caller's
-/// to check.
+/// Returns the numbers in `order`, which must be a shard of kind order, made for `data`, with this
+/// `unit` ("segment", "pair"). Throws Error{bad_data} that names both shards. The caller checks the
+/// range of the numbers.
 std::vector<std::uint64_t> read_order(const shard::Dataset& order, const shard::Dataset& data,
                                       const std::string& unit);
 

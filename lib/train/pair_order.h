@@ -1,5 +1,5 @@
 #pragma once
-// The order of batches of a shard of pairs.
+// Order of batches for a shard of pairs.
 
 #include <cstdint>
 #include <memory>
@@ -10,19 +10,19 @@
 
 namespace train {
 
-/// Micro-batches are groups of pairs with at most options.batch_tokens target tokens, padding
-/// included (a longer pair is alone). Without an order shard pairs of about one length are
-/// together: sorted by the lengths of target and source, equal ones in an order of the seed's; with
-/// one, neighbours of its list are. Which pairs are a group is the same in every epoch; the groups
-/// come in a new order each. A pair is a run and a segment. `data` must outlive it. Throws
-/// Error{bad_data} as infer::check_pairs, and for an order of other data or of another unit.
+/// Creates the order. Micro-batches are groups of pairs with at most options.batch_tokens target
+/// tokens including padding (a longer pair forms its own group). Without an order shard, pairs of
+/// similar length are grouped: sorted by the lengths of target and source, ties in a seeded order;
+/// with one, neighbours in its list. Groups are equal in every epoch and come in a new order each
+/// epoch. A pair is a run and a segment. `data` must outlive the order. Throws Error{bad_data} as
+/// infer::check_pairs, and for an order of other data or another unit.
 std::unique_ptr<Order> make_pair_order(const BatchOptions& options, const shard::Dataset& data,
                                        const shard::Dataset* order, std::uint64_t seed);
 
-/// Throws Error{usage} if a side is longer than a model's learned positions.
+/// Throws Error{usage} if a side exceeds a model's learned positions.
 void check_pair_lengths(const shard::Dataset& data, std::int64_t context);
 
-/// As read_batch, of pairs.
+/// Reads pairs, as read_batch reads tokens.
 MicroBatch read_pair_batch(const shard::Dataset& data, const std::vector<Row>& rows,
                            std::int64_t index);
 

@@ -1,5 +1,5 @@
 #pragma once
-// The order in which an epoch takes things.
+// Permutation of the items of an epoch.
 
 #include <cstdint>
 #include <numeric>
@@ -10,7 +10,7 @@
 
 namespace train {
 
-/// 0 .. n-1, as the epoch shuffles them; remembers one epoch. Not thread safe.
+/// Returns 0 .. n-1 in the shuffled order of an epoch; caches one epoch. Not thread safe.
 class Permutation {
  public:
   Permutation(std::int64_t n, std::uint64_t seed)

@@ -1,5 +1,5 @@
 #pragma once
-// What a run will take, before anything is done.
+// Estimates the resources of a run before it starts.
 
 #include <cstdint>
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace train {
 
-/// Parameters, data, memory, disk and time. Time and memory are measured on a few updates (with
-/// memory, where the objective has one), which change the weights: they must not be trained
-/// afterwards. Bytes; seconds and hours on this machine as it is now, validation left out.
+/// Returns parameters, data, memory, disk and time. Measures time and memory on a few steps (with
+/// memory, if the objective has one), which change the weights: do not train them afterwards. Units
+/// are bytes, seconds and hours, on this machine under its present load, without validation.
 core::OrderedJson plan(Course& course, const KeepOptions& keep);
 
-/// What a batch job of one rank asks for, as a line of options of Slurm's sbatch: `threads`, a
-/// quarter more memory than `plan` measured and 256 MiB, half as much time again and ten minutes
-/// (validation, checkpoints, a slower node), with a GPU where it was measured on one.
+/// Returns the sbatch options (Slurm) for a one-rank job: `threads`, the memory of `plan` plus a
+/// quarter and 256 MiB, its time plus a half and ten minutes (validation, checkpoints, a slower
+/// node), and a GPU if measured on one.
 std::string sbatch_line(const core::OrderedJson& plan, std::int64_t threads, bool gpu);
 
 }  // namespace train

@@ -1,5 +1,5 @@
 #pragma once
-// The next micro-batch is read, and given to the device, while this one is trained on.
+// Reads and uploads the next micro-batch during the training on the present one.
 
 #include <c10/core/Event.h>
 
@@ -16,10 +16,9 @@
 
 namespace train {
 
-/// Hands out the share's micro-batches, those of update `first`, first + 1, ..., with one always
-/// read ahead in a thread, and on its way to `device` in a stream of its own. Not thread safe
-/// itself. `data`, `order` and `targets` (null: none) must outlive it, and the first two are its
-/// own while it lives.
+/// Yields the share's micro-batches of steps `first`, first + 1, ...; a thread always reads one
+/// ahead and uploads it to `device` on a separate stream. Not thread safe. `data`, `order` and
+/// `targets` (null: none) must outlive the object, which uses the first two exclusively.
 class Prefetch {
  public:
   Prefetch(const shard::Dataset& data, Order& order, std::int64_t first, Share share = {},
@@ -28,14 +27,14 @@ class Prefetch {
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
-  /// What the models compute with is on the device as soon as the caller's stream comes to use it.
-  /// Throws what reading threw.
+  /// Returns the next micro-batch; its tensors are on the device when the caller's stream uses
+  /// them. Rethrows errors of reading.
   MicroBatch next();
-  /// Seconds that next() has waited in all.
+  /// Returns the total seconds that next() has waited.
   double waited_s() const { return waited_s_; }
 
  private:
-  // A micro-batch, and what tells when its copies are done; nothing on the CPU.
+  // A micro-batch and the event of its upload; no event on the CPU.
   struct Ahead {
     MicroBatch micro;
     std::optional<c10::Event> copied = std::nullopt;
@@ -48,7 +47,7 @@ class Prefetch {
   const TokenRules rules_;
   const TargetShard* const targets_;
   const torch::Device device_;
-  std::optional<c10::Stream> beside_;  // of the device
+  std::optional<c10::Stream> beside_;  // upload stream of the device
   std::future<Ahead> ahead_;
   double waited_s_ = 0;
 };

@@ -1,6 +1,5 @@
 #pragma once
-// The folder of a run: one process at a time, one configuration, its data from stdin kept beside
-// it.
+// Folder of a run: one process, one configuration, and a copy of data from stdin.
 
 #include <cstdint>
 #include <map>
@@ -16,45 +15,46 @@
 
 namespace train {
 
-/// Of the keys whose values are fingerprints: what gave them ("--valid") and the file's name.
+/// For configuration keys that contain fingerprints: the option ("--valid") and the file's name.
 using FileNames = std::map<std::string, std::pair<std::string, std::string>>;
 
-/// Holds the folder while it lives; the lock goes with the process, however it ends.
+/// Locks the folder while the object exists; the system releases the lock when the process ends.
 class RunFolder {
  public:
-  /// The first of a run's processes keeps its folder, the others read in it what it wrote.
+  /// The first process of a run keeps the folder; the others read its files.
   enum class Role { keeps, reads };
-  /// Who keeps it makes the folder if need be. Throws Error{cannot_create}, also if another run's
-  /// process keeps it.
+  /// The keeper creates the folder if needed. Throws Error{cannot_create}, also if a process of
+  /// another run keeps it.
   explicit RunFolder(const std::string& path, Role role = Role::keeps);
 
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
-  /// The model, or the adapter, is there.
+  /// Returns whether the model or adapter is complete.
   bool finished() const;
 
-  /// "-" (or no path at all) becomes the copy of stdin in the folder, which is made if it is not
-  /// there. If it is, stdin must be empty or hold the same bytes: Error{bad_data} otherwise.
+  /// Replaces "-" (or an empty list) by the copy of stdin in the folder, which is created if
+  /// absent. If it exists, stdin must be empty or contain identical bytes; otherwise throws
+  /// Error{bad_data}.
   std::vector<std::string> spool_stdin(std::vector<std::string> paths) const;
   void remove_spool() const;
 
-  /// Where validation's command finds a model: no other process takes it, and the next run's
-  /// remove_leftovers() takes it away.
+  /// Returns a temporary folder for the model that the validation command reads; no other process
+  /// uses it, and remove_leftovers() of the next run removes it.
   std::string model_for_command() const;
-  /// Removes what interrupted runs left under temporary names of this program's. For when the
-  /// folder is known to be this run's.
+  /// Removes temporary files of interrupted runs. Call it only when the folder is known to be this
+  /// run's.
   void remove_leftovers() const;
 
-  /// Throws Error{usage} naming the first difference, by file where `files` has its name, if the
-  /// run that was begun here had another configuration; keeps `config` (config.json, whose
-  /// "tessera"."training" is compared) and `tokenizer` (tokenizer.json, unless it is empty) if none
-  /// was begun (no checkpoint is there).
+  /// Compares the configuration with that of the run in the folder; throws Error{usage} that names
+  /// the first difference, by file if `files` has its name. If no run has begun (no checkpoint
+  /// exists), writes `config` (config.json, of which "tessera"."training" is compared) and
+  /// `tokenizer` (tokenizer.json, unless empty).
   void expect_configuration(const core::OrderedJson& config, const std::string& tokenizer,
                             const FileNames& files = {}) const;
 
-  /// Removes checkpoints: all but the latest (unless `done`) and the `keep` latest whose number
-  /// `every` divides.
+  /// Removes checkpoints except the latest (unless `done`) and the `keep` latest whose step is a
+  /// multiple of `every`.
   void prune(std::int64_t keep, std::int64_t every, bool done) const;
 
  private:
@@ -67,8 +67,8 @@ struct OpenedRun {
   std::unique_ptr<RunFolder> folder;
   std::vector<std::string> shards;
 };
-/// Of several processes the first keeps the folder, before the others read in it. Throws
-/// Error{usage} where they would have to share a stdin, and as RunFolder does.
+/// Opens the folder; the first process opens it before the others. Throws Error{usage} if several
+/// processes would share stdin, and the errors of RunFolder.
 OpenedRun open_run(const std::string& path, const std::vector<std::string>& files,
                    ranks::Group& group);
 

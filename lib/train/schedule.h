@@ -1,5 +1,5 @@
 #pragma once
-// Learning rates by update.
+// Learning rate schedules.
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 #pragma once
-// The targets of a teacher (build-targets), as train reads them.
+// Reads a teacher's targets (build-targets) for training.
 
 #include <cstdint>
 #include <memory>
@@ -14,14 +14,14 @@ namespace train {
 
 struct Row;
 
-/// Thread safe.
+/// A shard of targets. Thread safe.
 class TargetShard {
  public:
-  /// Throws Error{bad_data} naming both unless the shard at `path` has the targets of `data`.
+  /// Throws Error{bad_data} with both names unless the shard at `path` has the targets of `data`.
   TargetShard(const std::string& path, const shard::Dataset& data);
 
-  /// Of each target of the rows, `steps` a row: the rest is padding. Throws Error{bad_data} for
-  /// what is no distribution over the data's words.
+  /// Returns the distributions for the rows' targets, padded to `steps` for each row. Throws
+  /// Error{bad_data} for an invalid distribution over the data's words.
   nn::Teachers read(const std::vector<Row>& rows, std::int64_t steps) const;
   core::Digest fingerprint() const { return targets_.fingerprint(); }
 

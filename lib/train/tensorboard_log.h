@@ -15,23 +15,24 @@
 
 namespace train {
 
-/// Of `bytes`, polynomial 0x1EDC6F41 (Castagnoli), rotated and offset as records have it.
+/// Returns the CRC-32C (polynomial 0x1EDC6F41, Castagnoli) of `bytes`, rotated and offset as in
+/// records.
 std::uint32_t masked_crc32c(std::string_view bytes);
 
-/// A record that holds a line of metrics.jsonl: its numbers but "step", each under its name.
+/// Returns a record with the numbers of a line of metrics.jsonl, except "step", by name.
 std::string scalars_record(const core::OrderedJson& line, double wall_time);
 
-/// A file of its own for each start: events.out.tfevents.SECONDS.PROCESS. Of two values of a step
-/// TensorBoard shows the later start's. Not thread safe.
+/// Writes a new file for each start: events.out.tfevents.SECONDS.PROCESS. If a step has two values,
+/// TensorBoard shows that of the later start. Not thread safe.
 class TensorBoardLog {
  public:
-  /// Throws Error{cannot_create}, Error{io}.
+  /// Creates the file. Throws Error{cannot_create}, Error{io}.
   explicit TensorBoardLog(const std::string& folder);
   ~TensorBoardLog();
   TensorBoardLog(const TensorBoardLog&) = delete;
   TensorBoardLog& operator=(const TensorBoardLog&) = delete;
 
-  /// A line of metrics.jsonl, handed to the system at once. Throws Error{io}.
+  /// Writes a line of metrics.jsonl to the system at once. Throws Error{io}.
   void write(const core::OrderedJson& line);
 
  private:

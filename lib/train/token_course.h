@@ -1,5 +1,5 @@
 #pragma once
-// The training of a language model, as the loop sees it.
+// Training objective of a language model.
 
 #include <memory>
 #include <optional>
@@ -16,7 +16,7 @@ namespace train {
 
 class TokenCourse : public Course {
  public:
-  /// `group`: the processes that share each update; all make the same course.
+  /// `group`: processes that share each step; all create an equal course.
   explicit TokenCourse(Run run, std::shared_ptr<ranks::Group> group = ranks::Group::alone());
   Update update(std::int64_t step, std::int64_t data) override;
   double waited_s() const override { return prefetch_ ? prefetch_->waited_s() : 0; }
@@ -34,8 +34,8 @@ class TokenCourse : public Course {
  private:
   Run run_;
   Learner learner_;
-  std::vector<MicroBatch> calibration_;  // none where validation does without
-  std::optional<Prefetch> prefetch_;     // from the first update on
+  std::vector<MicroBatch> calibration_;  // empty if validation does not need it
+  std::optional<Prefetch> prefetch_;     // created at the first step
 };
 
 }  // namespace train

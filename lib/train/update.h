@@ -1,5 +1,5 @@
 #pragma once
-// What an update was like, and its end: from gradients to new weights.
+// Result of a step, and its end: from gradients to new weights.
 
 #include <cstdint>
 
@@ -9,22 +9,22 @@
 
 namespace train {
 
-/// Tensors stay on the model's device, so that asking for them is the only synchronisation.
+/// Tensors remain on the model's device; reading them is the only synchronisation.
 struct Update {
-  torch::Tensor loss;       ///< float64 scalar: sum over what was scored
-  torch::Tensor norm;       ///< float64 scalar: of the gradient of the mean loss, before clipping
+  torch::Tensor loss;       ///< float64 scalar: sum over the scored units
+  torch::Tensor norm;       ///< float64 scalar: norm of the mean loss's gradient, before clipping
   std::int64_t scored = 0;  ///< tokens, or rows of vectors
   double lr = 0;
 };
 
-/// Update `step` (0, 1, ...), whose weights hold the gradients of update.loss: of the mean over
-/// update.scored, clipped to a norm of `clip` (0: not), the optimiser makes new weights with
-/// update.lr. Fills update.norm. Throws Error{bad_data} if the gradient is not finite; on a device,
-/// which would have to be waited for, that is left to who looks at update.norm.
+/// Completes step `step` (0, 1, ...), for which the weights hold the gradients of update.loss:
+/// divides them by update.scored, clips the norm to `clip` (0: no clipping), and runs the optimiser
+/// with update.lr. Sets update.norm. Throws Error{bad_data} if the gradient is not finite; on a
+/// device, where this would need a synchronisation, the caller checks update.norm.
 void descend(Update& update, Optimiser& optimiser, double clip, std::int64_t step);
 
-/// Its moments and numbers, as "optimiser..." of the checkpoint. get throws Error{bad_data} naming
-/// what is missing or does not fit.
+/// Save and restore moments and numbers as "optimiser..." of the checkpoint. get_optimiser throws
+/// Error{bad_data} that names a missing or inconsistent item.
 void put_optimiser(model::Checkpoint& checkpoint, const Optimiser& optimiser);
 void get_optimiser(const model::Checkpoint& checkpoint, Optimiser& optimiser);
 
