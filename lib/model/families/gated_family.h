@@ -1,6 +1,6 @@
 #pragma once
-// What Llama's family and Gemma's have in common: RMS norms, rotary positions, gated feed-forward
-// networks, heads of keys and values for several of queries.
+// Common part of Llama's and Gemma's families: RMS norms, rotary embeddings, gated MLPs,
+// grouped-query attention.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace model {
 
-/// What keys mean where they are absent.
+/// Defaults of absent keys.
 struct GatedDefaults {
   std::int64_t context = 2048;
   std::int64_t d_head = 0;  ///< 0: hidden_size / num_attention_heads
@@ -27,10 +27,10 @@ nn::ModelOptions gated_options(const ConfigKeys& keys, const GatedDefaults& defa
 void put_gated(const nn::ModelOptions& options, core::OrderedJson& config,
                const GatedDefaults& defaults = {});
 
-/// Biases of these kinds and no others.
+/// Selects biases of these kinds only.
 void set_biases(nn::ModelOptions& options, std::vector<std::string> kinds);
 
-/// Where the weights are; the names of the two norms of a layer that ln_1 and ln_2 are.
+/// Returns the locations of the weights; `norm1` and `norm2` are the names of ln_1 and ln_2.
 std::vector<ModuleNames> gated_modules(std::string_view norm1, std::string_view norm2);
 
 Family gated_family(std::string_view type, std::string_view architecture,

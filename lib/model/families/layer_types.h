@@ -1,5 +1,5 @@
 #pragma once
-// "layer_types" of a config.json of transformers: which layers see a window, and which all.
+// "layer_types" of a transformers config.json: layers with sliding-window or full attention.
 
 #include <cstdint>
 #include <functional>
@@ -13,17 +13,17 @@ namespace model {
 inline constexpr const char* kSlidingLayer = "sliding_attention";
 inline constexpr const char* kFullLayer = "full_attention";
 
-/// As TransformerOptions::attention_window: `window` for the layers that "layer_types" calls
-/// sliding, 0 for those that it calls full; where it is absent `otherwise(i)` says whether layer i
+/// Returns TransformerOptions::attention_window: `window` for layers with sliding attention, 0 for
+/// layers with full attention; if "layer_types" is absent, `otherwise(i)` says whether layer i
 /// slides. Throws Error{bad_config} for another type.
 std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers,
                                      std::int64_t window,
                                      const std::function<bool(std::int64_t)>& otherwise);
 
-/// "layer_types" of so many layers.
+/// Returns the "layer_types" of `layers` layers.
 core::OrderedJson layer_types(const std::vector<std::int64_t>& windows, std::int64_t layers);
 
-/// The widest; 0: all layers see all.
+/// Returns the widest window; 0: no layer has one.
 std::int64_t widest(const std::vector<std::int64_t>& windows);
 
 }  // namespace model
