@@ -68,8 +68,7 @@ class Srupp : public Architecture, public RingDecoder {
   Carry carry() const override { return Carry::constant; }
   void set_reach(const LayerReach& reach) override;
   std::int64_t width() const { return width_; }                          ///< width of the attention
-  const std::vector<std::int64_t>& lengths() const { return lengths_; }  ///< memory length of each
-                                                                         ///< layer
+  const std::vector<std::int64_t>& lengths() const { return lengths_; }  ///< memory lengths
   bool same_length() const { return same_length_; }
   std::shared_ptr<Embedding> embedding() override { return wte_; }
 

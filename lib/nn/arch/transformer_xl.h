@@ -61,8 +61,7 @@ class TransformerXl : public Architecture, public RingDecoder {
   std::int64_t d_key() const override { return shape_.d_model; }
   Carry carry() const override { return Carry::constant; }
   void set_reach(const LayerReach& reach) override;
-  const std::vector<std::int64_t>& lengths() const { return lengths_; }  ///< memory length of each
-                                                                         ///< layer
+  const std::vector<std::int64_t>& lengths() const { return lengths_; }  ///< memory lengths
   bool same_length() const { return same_length_; }
   std::int64_t clamp_length() const { return clamp_; }  ///< 0: none
   std::shared_ptr<Embedding> embedding() override { return wte_; }

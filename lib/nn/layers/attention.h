@@ -1,6 +1,5 @@
 #pragma once
-// Causal self-attention with several heads: the plain reference that faster paths are measured
-// against.
+// Causal multi-head self-attention: the plain reference for faster implementations.
 
 #include <memory>
 #include <optional>
@@ -15,10 +14,10 @@
 
 namespace nn {
 
-/// What the queries of one call may see, the same for all layers.
+/// Visibility for the queries of one call, common to all layers.
 struct Sight {
-  /// Added to the scores: (B or 1, heads or 1, T, S); hidden pairs get a finite kHidden. Undefined:
-  /// no mask at all, or the plain triangle if `causal`.
+  /// Mask added to the scores: (B or 1, heads or 1, T, S); hidden pairs have the finite value
+  /// kHidden. Undefined: no mask, or the causal mask if `causal`.
   torch::Tensor mask;
   bool causal = false;
   std::optional<Rotation> rotation;
@@ -27,38 +26,38 @@ struct Sight {
 
 inline constexpr double kHidden = -1e30;
 
-/// Real tokens see themselves and the valid slots before them, of `window` tokens (0: any number)
-/// the last; padding sees itself alone, and nobody sees it. `options`: type and device of the
-/// queries. Rotations are the caller's.
+/// Returns the visibility of a call: real tokens see themselves and the valid slots before them, at
+/// most `window` tokens (0: unlimited); padding sees only itself and is never visible to other
+/// tokens. `options`: type and device of the queries. The caller sets rotations.
 Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t window,
                  const torch::TensorOptions& options);
 
-/// The same of tokens whose keys lie in a ring, from numbers on its device alone.
+/// Returns the visibility for keys in a ring, computed on its device.
 Sight make_sight(const KvRing& ring, Positions positions, std::int64_t heads, std::int64_t window,
                  const torch::TensorOptions& options);
 
-/// The mask of `visible` (B or 1, T, S) pairs. With `slopes` (1, heads, 1, 1) of ALiBi, what is
-/// visible gets minus them times its `distance`, broadcast to the same.
+/// Returns the mask of `visible` (B or 1, T, S) pairs. With ALiBi's `slopes` (1, heads, 1, 1),
+/// visible pairs get -slope times their `distance`, broadcast to the mask's shape.
 torch::Tensor sight_mask(const torch::Tensor& visible, const torch::Tensor& slopes,
                          const torch::Tensor& distance, const torch::TensorOptions& options);
 
-/// What becomes of products of queries and keys.
+/// Transformation of query-key products.
 struct Scores {
   double scale = 0;  ///< 0: 1 / sqrt(width)
-  double cap = 0;    ///< c: then s becomes c tanh(s / c); 0: it stays
+  double cap = 0;    ///< softcap c: s becomes c tanh(s / c); 0: none
   double scale_of(std::int64_t width) const;
-  /// Of q and k, before the mask.
+  /// Returns the scores of q and k, before the mask.
   torch::Tensor operator()(const torch::Tensor& q, const torch::Tensor& k) const;
 };
 
-/// softmax(scores(q k^T) + mask) v, dropout on the weights: q (B, heads, T, width), k and v
-/// (B, heads, S, width) -> (B, heads, T, width). A query that sees nothing gives 0.
+/// Computes softmax(scores(q k^T) + mask) v, with dropout on the weights: q (B, heads, T, width), k
+/// and v (B, heads, S, width) -> (B, heads, T, width). A query without visible keys gets 0.
 torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                      const Sight& sight, double dropout, const Scores& scores = {});
 
-/// x (B, T, d) -> (B, T, d). Submodules as GPT-2's: c_attn (queries, keys, values), c_proj; and
-/// q_norm, k_norm where there are such. With fewer heads of keys and values than of queries, each
-/// is read by as many of those, in turn (Ainslie et al. 2023).
+/// x (B, T, d) -> (B, T, d). Submodules have GPT-2's names: c_attn (queries, keys, values), c_proj;
+/// and q_norm, k_norm if present. With fewer key-value heads than query heads, consecutive query
+/// heads share one (Ainslie et al. 2023).
 class Attention : public torch::nn::Module {
  public:
   Attention(const ShapeOptions& shape, const TransformerOptions& options);
@@ -69,12 +68,12 @@ class Attention : public torch::nn::Module {
   const Linear& c_proj() const { return *c_proj_; }
 
   double scale() const { return scores_.scale_of(heads_.width); }
-  /// Null: none.
+  /// Return the norms; null: none.
   const LayerNorm* q_norm() const { return q_norm_.get(); }
   const LayerNorm* k_norm() const { return k_norm_.get(); }
 
  private:
-  /// y (B, T, n width) -> (B, n, T, width), normalised where `norm` is not null.
+  /// Splits y (B, T, n width) into (B, n, T, width), normalised if `norm` is not null.
   torch::Tensor split(const torch::Tensor& y, const LayerNorm* norm) const;
 
   HeadShape heads_;

@@ -1,6 +1,6 @@
 #pragma once
-// One layer of a transformer: attention and feed-forward network, and between them attention over a
-// source where there is one, each with a residual connection.
+// One layer of a transformer: attention, optional cross-attention over a source, and feed-forward
+// network, each with a residual connection.
 
 #include <memory>
 #include <string>
@@ -15,8 +15,8 @@
 
 namespace nn {
 
-/// x (…, d) -> (…, d): c_proj(dropout(activation(c_fc(x)))). Gated, c_fc gives twice as much, and
-/// activation(first half) * second half is what is dropped out and projected (Shazeer 2020).
+/// Computes c_proj(dropout(activation(c_fc(x)))): x (…, d) -> (…, d). Gated: c_fc has twice as many
+/// outputs, and activation(first half) * second half replaces the activation (Shazeer 2020).
 class FeedForward : public torch::nn::Module {
  public:
   FeedForward(const ShapeOptions& shape, Activation activation, bool bias, bool gated = false);
@@ -33,10 +33,10 @@ class FeedForward : public torch::nn::Module {
 };
 
 enum class NormPlace { pre, post, sublayer, sandwich, parallel };
-/// Throws Error{bad_config}.
+/// Parses the name. Throws Error{bad_config}.
 NormPlace parse_norm_place(const std::string& name);
 
-/// Parameters of a block's part that reads a source, as BlockWeights.
+/// Parameters of a block's cross-attention, as in BlockWeights.
 struct CrossWeights {
   torch::Tensor norm, norm_bias;        ///< (d)
   torch::Tensor query, query_bias;      ///< (d, d), (d)
@@ -55,41 +55,41 @@ class Block : public torch::nn::Module {
  public:
   Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source,
         std::shared_ptr<ProductKeyMemory> memory = nullptr);
-  /// x (B, T, d); `ffn_input`, if not null, receives what mlp reads (B, T, d).
+  /// x (B, T, d); `ffn_input`, if not null, receives the input of mlp (B, T, d).
   torch::Tensor forward(torch::Tensor x, const Sight& sight, KeyValues& cache,
                         const std::string& name, const SourceView& source,
                         torch::Tensor* ffn_input);
 
-  /// Has a memory; then weights() and gated() mean nothing.
+  /// Returns whether the block has a memory; then weights() and gated() are meaningless.
   bool looks_up() const { return memory_ != nullptr; }
   bool reads_source() const { return cross_ != nullptr; }
   BlockWeights weights() const;
-  /// expand's rows are twice the inner width.
+  /// Returns whether the rows of expand are twice the inner width.
   bool gated() const { return mlp_->gated(); }
   const Attention& attention() const { return *attn_; }
-  /// Of NormPlace::sandwich; else null.
+  /// Return the output norms of NormPlace::sandwich; else null.
   const LayerNorm* ln_1_out() const { return ln_1_out_.get(); }
   const LayerNorm* ln_2_out() const { return ln_2_out_.get(); }
-  /// These two only where it reads sources.
+  /// Both functions require reads_source().
   CrossWeights cross_weights() const;
   const CrossAttention& cross() const { return *cross_; }
 
  private:
-  /// The one place where the fused block is chosen over the modules, which stay its reference.
+  /// Returns whether to use the fused block instead of the modules, which remain its reference.
   bool fuses(const torch::Tensor& x, const Sight& sight, const KeyValues& cache,
              const SourceView& source) const;
-  /// The second sub-layer, without its norms.
+  /// Computes the second sub-layer without its norms.
   torch::Tensor fed(const torch::Tensor& x) const;
   torch::Tensor forward_fused(const torch::Tensor& x, const Sight& sight,
                               torch::Tensor* ffn_input) const;
 
-  /// A sub-layer's norm before it (`in`) and after it (`out`).
+  /// Apply a sub-layer's norm before (`in`) and after (`out`) it.
   torch::Tensor in(const LayerNorm& norm, const torch::Tensor& x) const;
   torch::Tensor out(const LayerNorm& norm, const std::shared_ptr<LayerNorm>& second,
                     const torch::Tensor& y) const;
 
   NormPlace place_;
-  /// One that the fused block computes.
+  /// the fused block supports it
   bool plain_;
   Activation activation_;
   HeadShape heads_;
@@ -98,8 +98,8 @@ class Block : public torch::nn::Module {
   std::shared_ptr<LayerNorm> ln_1_, ln_1_out_, ln_x_, ln_2_, ln_2_out_;
   std::shared_ptr<Attention> attn_;
   std::shared_ptr<CrossAttention> cross_;
-  std::shared_ptr<FeedForward> mlp_;          // or
-  std::shared_ptr<ProductKeyMemory> memory_;  // and the other is null
+  std::shared_ptr<FeedForward> mlp_;          // exactly one of mlp_
+  std::shared_ptr<ProductKeyMemory> memory_;  // and memory_ is not null
 };
 
 }  // namespace nn

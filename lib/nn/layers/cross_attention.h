@@ -1,5 +1,5 @@
 #pragma once
-// Attention of a decoder over what an encoder made of a source.
+// Cross-attention of a decoder over an encoder's output.
 
 #include <memory>
 #include <string>
@@ -15,24 +15,24 @@ struct SourceEntries {
   torch::Tensor keys, values;
 };
 
-/// What a layer sees of the sources that its rows read; `entries` null: nothing.
+/// Sources visible to a layer's rows; `entries` null: none.
 struct SourceView {
   const SourceEntries* entries = nullptr;
-  /// Hides padding.
+  /// Mask that hides padding.
   const Sight* sight = nullptr;
-  /// (B, 1, 1), in the type of the hidden vectors: 0 in a row without a source, else 1.
+  /// (B, 1, 1), in the type of the hidden vectors: 0 for rows without a source, else 1.
   torch::Tensor present;
 };
 
-/// softmax(q k^T / sqrt(width)) v with q = c_q(x) and keys and values out of c_kv(source)
-/// (Vaswani et al. 2017, section 3.2.3). Biases are those of the other matrices.
+/// Computes softmax(q k^T / sqrt(width)) v with q = c_q(x), and keys and values from c_kv(source)
+/// (Vaswani et al. 2017, section 3.2.3). `bias` applies to all matrices.
 class CrossAttention : public torch::nn::Module {
  public:
   CrossAttention(std::int64_t d_model, std::int64_t heads, bool bias, double dropout);
-  /// source (B, S, d).
+  /// Returns the keys and values of source (B, S, d).
   SourceEntries entries(const torch::Tensor& source) const;
   /// x (B, T, d) -> (B, T, d). `sight` hides padding; `present` (B, 1, 1), 0 or 1, in the type of
-  /// x: a row without a source gets 0.
+  /// x: rows without a source get 0.
   torch::Tensor forward(const torch::Tensor& x, const SourceEntries& entries, const Sight& sight,
                         const torch::Tensor& present);
   const Linear& c_q() const { return *c_q_; }

@@ -10,9 +10,9 @@
 
 namespace nn {
 
-/// A vocabulary cut in bands by frequency: band 0 has ids [0, cutoffs[0]), the last ends at the
-/// vocabulary's size. Band i has vectors of d_embedding / factor^i (at least 1) and a projection to
-/// d_model. Plain: one band, no projection.
+/// A vocabulary divided into bands by frequency: band 0 has ids [0, cutoffs[0]), the last ends at
+/// the vocabulary's size. Band i has vectors of width d_embedding / factor^i (at least 1) and a
+/// projection to d_model. Plain: one band without projection.
 struct Bands {
   std::int64_t vocabulary = 0;
   std::int64_t d_model = 0;
@@ -27,16 +27,16 @@ struct Bands {
     return band < count() - 1 ? cutoffs[band] : vocabulary;
   }
   std::int64_t width(std::int64_t band) const;
-  /// Whether band 0 is not d_model wide.
+  /// Returns whether the width of band 0 differs from d_model.
   bool narrow() const { return width(0) != d_model; }
 };
 
-/// ids (…) int64 in [0, vocabulary) -> vectors (…, d_model), times `scale`.
+/// Maps ids (…) int64 in [0, vocabulary) to vectors (…, d_model), times `scale`.
 class Embedding : public torch::nn::Module {
  public:
   explicit Embedding(Bands bands, double scale = 1);
   torch::Tensor forward(const torch::Tensor& ids);
-  /// The same as float32, which narrower tables become before they are scaled.
+  /// Returns the vectors as float32; narrower types are converted before scaling.
   torch::Tensor forward_wide(const torch::Tensor& ids);
 
   const Bands& bands() const { return bands_; }
@@ -50,8 +50,8 @@ class Embedding : public torch::nn::Module {
   double scale_;
 };
 
-/// The bands of the vocabulary, and the input embedding that an architecture makes of them.
-/// Both throw Error{bad_config} naming the option.
+/// make_bands() returns the bands of the options, make_embedding() the input embedding. Both throw
+/// Error{bad_config} that names the option.
 Bands make_bands(const ModelOptions& options, std::int64_t vocabulary);
 std::shared_ptr<Embedding> make_embedding(const ModelOptions& options, std::int64_t vocabulary);
 

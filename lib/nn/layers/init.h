@@ -1,5 +1,5 @@
 #pragma once
-// First values of parameters.
+// Initialisation of parameters.
 
 #include <cstdint>
 #include <string>
@@ -27,15 +27,15 @@ namespace nn {
 /// Throws Error{bad_config} for another scheme.
 void initialise(torch::nn::Module& module, const std::string& scheme, std::int64_t layers);
 
-/// A module that knows better for some of its parameters.
+/// A module that initialises some of its parameters itself.
 class OwnFirstValues {
  public:
   virtual ~OwnFirstValues() = default;
   virtual void first_values() = 0;
 };
 
-/// While one lives, initialise() does nothing in this thread: for models whose values are read from
-/// a file.
+/// Disables initialise() in this thread while the object exists, for models whose weights are read
+/// from a file.
 class NoFirstValues {
  public:
   NoFirstValues();

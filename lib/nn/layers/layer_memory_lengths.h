@@ -1,5 +1,5 @@
 #pragma once
-// How many past tokens each layer of a model remembers, said in one line.
+// Parses the memory length of each layer.
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// The smallest parts of all architectures: parameters, matrix, norm, dropout, activation.
+// Basic modules of all architectures: parameters, matrix, norm, dropout, activation.
 
 #include <cstdint>
 #include <memory>
@@ -11,16 +11,17 @@
 
 namespace nn {
 
-/// A tensor for a parameter, not initialised (nn/init.h does that): float32 unless a ParameterType
-/// lives. On the meta device inside a ShapesOnly.
+/// Returns an uninitialised tensor for a parameter (nn/init.h initialises it): float32 unless a
+/// ParameterType exists; on the meta device within a ShapesOnly.
 torch::Tensor blank(torch::IntArrayRef sizes);
 
-/// NAME.0, NAME.1, ... of `owner`, to register the parts of n layers in.
+/// Registers NAME.0, NAME.1, ... in `owner` and returns these modules, which hold the parts of n
+/// layers.
 std::vector<std::shared_ptr<torch::nn::Module>> add_layers(torch::nn::Module& owner,
                                                            const std::string& name, std::int64_t n);
 
-/// While one lives, this thread's new parameters have shapes but no memory: to count those of a
-/// model of any size.
+/// Creates this thread's parameters without memory while the object exists, to count the parameters
+/// of models of any size.
 class ShapesOnly {
  public:
   ShapesOnly();
@@ -32,7 +33,7 @@ class ShapesOnly {
   bool before_;
 };
 
-/// While one lives, this thread's new parameters are of this type.
+/// Sets the type of this thread's new parameters while the object exists.
 class ParameterType {
  public:
   explicit ParameterType(torch::Dtype dtype);
@@ -44,7 +45,7 @@ class ParameterType {
   torch::Dtype before_;
 };
 
-/// (…, in) -> (…, out): x W^T + b, with weight (out, in) and bias (out).
+/// Computes x W^T + b: (…, in) -> (…, out), with weight (out, in) and bias (out).
 class Linear : public torch::nn::Module {
  public:
   Linear(std::int64_t in, std::int64_t out, bool bias);
@@ -53,7 +54,7 @@ class Linear : public torch::nn::Module {
 };
 
 enum class NormKind { layer, rms, rms_one };
-/// Throws Error{bad_config}.
+/// Parses the name. Throws Error{bad_config}.
 NormKind parse_norm_kind(const std::string& name);
 
 /// Over the last dimension (d), with weight and, if asked for, bias:
@@ -66,7 +67,7 @@ class LayerNorm : public torch::nn::Module, public OwnFirstValues {
   torch::Tensor forward(const torch::Tensor& x) const;
   torch::Tensor weight, bias;
   double epsilon() const { return epsilon_; }
-  /// What a row is multiplied by: weight, or 1 + weight.
+  /// Returns the factors of a row: weight, or 1 + weight.
   torch::Tensor factors() const { return kind_ == NormKind::rms_one ? weight + 1 : weight; }
   void first_values() override;
 
@@ -77,11 +78,11 @@ class LayerNorm : public torch::nn::Module, public OwnFirstValues {
 
 /// gelu (the tanh form of GPT-2), gelu-exact, relu or silu.
 enum class Activation { gelu, gelu_exact, relu, silu };
-/// Throws Error{bad_config}.
+/// Parses the name. Throws Error{bad_config}.
 Activation parse_activation(const std::string& name);
 torch::Tensor activate(const torch::Tensor& x, Activation activation);
 
-/// Zeroes a share p and scales the rest; x itself where p is 0 or `training` is false.
+/// Applies dropout with probability p; returns x if p is 0 or `training` is false.
 torch::Tensor dropped(const torch::Tensor& x, double p, bool training);
 
 }  // namespace nn

@@ -1,19 +1,20 @@
 #pragma once
-// What several architectures ask of their options.
+// Checks of options that several architectures share.
 
 #include "nn/base/model_options.h"
 
 namespace nn {
 
-/// The heads divide d_model. This and the others throw Error{bad_config} naming the option.
+/// Checks that the heads divide d_model. All checks throw Error{bad_config} that names the option.
 void check_heads(const ShapeOptions& shape);
-/// Heads of any width, and those of keys and values divide them.
+/// Checks that the key-value heads divide the query heads; heads may have any width.
 void check_heads(const ShapeOptions& shape, const TransformerOptions& options);
-/// norm is pre or post.
+/// Checks that norm is pre or post.
 void check_norm(const TransformerOptions& options);
-/// Rotary positions turn pairs; heads are checked.
+/// Checks that rotary embeddings rotate pairs; call check_heads() before.
 void check_positions(const ShapeOptions& shape, const TransformerOptions& options);
-/// The layers named exist, and what a head reads is there. `memory` any: of a transformer.
+/// Checks that the named layers exist and that a head has enough values to read. Requires
+/// memory.any() of a transformer.
 void check_memory_layers(const MemoryLayerOptions& memory, const ShapeOptions& shape);
 
 }  // namespace nn

@@ -1,6 +1,5 @@
 #pragma once
-// Rows without gaps: each row's real tokens first, in their order, its padding behind them, where
-// nothing looks.
+// Packs rows: each row's real tokens come first, in order, and its padding last.
 
 #include <cstdint>
 
@@ -13,10 +12,10 @@ class RealFirst {
  public:
   explicit RealFirst(const Batch& batch);
 
-  /// (B, T, ...) -> the same with each row's real tokens first; and back.
+  /// pack() moves each row's real tokens of (B, T, ...) to the front; unpack() restores the order.
   torch::Tensor pack(const torch::Tensor& x) const;
   torch::Tensor unpack(const torch::Tensor& x) const;
-  /// The batch's inputs (B, T) packed, with id 0 for padding.
+  /// Returns the batch's inputs (B, T), packed, with id 0 for padding.
   torch::Tensor packed_ids(const Batch& batch) const;
   bool dense() const { return !order_.defined(); }       ///< no padding: packed as it is
   const torch::Tensor& count() const { return count_; }  ///< (B) int64, CPU: real tokens

@@ -14,8 +14,8 @@
 
 namespace nn {
 
-/// Vectors of the distances n - 1, ..., 1, 0, each at most `clamp` (0: no bound): (n, d) float64,
-/// sin(p w_i), then cos(p w_i), w_i = 10000^(-2i / d); a last odd column is 0.
+/// Returns the vectors of the distances n - 1, ..., 1, 0, each at most `clamp` (0: unlimited): (n,
+/// d) float64, sin(p w_i), then cos(p w_i), w_i = 10000^(-2i / d); a last odd column is 0.
 torch::Tensor distance_vectors(std::int64_t n, std::int64_t clamp, std::int64_t d);
 
 /// softmax of the scores times v: content (q + u) and position (q + v), both (B, T, heads, width);
@@ -34,15 +34,15 @@ class PositionBiases : public torch::nn::Module {
   torch::Tensor content, position;
 };
 
-/// No biases in the matrices. c_attn makes queries, keys and values, c_position is W_r, c_proj
-/// joins the heads. Keys, values and positions are made apart from what reads them, so that they
-/// can be kept.
+/// Matrices have no biases. c_attn computes queries, keys and values, c_position is W_r, c_proj
+/// combines the heads. Keys, values and positions are computed separately from attention, so that
+/// callers can store them.
 class RelativeAttention : public torch::nn::Module {
  public:
   RelativeAttention(std::int64_t d_model, std::int64_t heads, double dropout);
-  /// x (B, S, d) -> (B, S, 2 d).
+  /// Returns keys and values (B, S, 2 d) of x (B, S, d).
   torch::Tensor keys_values(const torch::Tensor& x) const;
-  /// Vectors of distances (S, d) -> (S, heads, width).
+  /// Projects vectors of distances (S, d) to (S, heads, width).
   torch::Tensor positions(const torch::Tensor& distances) const;
   /// Queries x (B, T, d), the last of the S slots; keys_values (B, S, 2 d); positions (S, heads,
   /// width) -> (B, T, d).

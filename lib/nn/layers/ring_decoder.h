@@ -1,5 +1,5 @@
 #pragma once
-// Architectures whose texts grow on a device by the same operators each time.
+// Interface of architectures that decode on a device with fixed operators in each step.
 
 #include "nn/base/architecture.h"
 #include "nn/base/state.h"
@@ -10,9 +10,9 @@ namespace nn {
 class RingDecoder {
  public:
   virtual ~RingDecoder() = default;
-  /// As it is set up now; else only forward() decodes.
+  /// Returns whether the present configuration supports decode(); otherwise only forward() decodes.
   virtual bool in_rings() const { return true; }
-  /// What `kept` holds depends on every token, so that none can be taken back.
+  /// Returns whether every token changes `kept`, so that tokens cannot be rolled back.
   virtual bool carries() const { return false; }
   /// One call of ids (B, T), all of it where the ids are: what grows goes into the ring, whose
   /// place is told, and what does not into `kept`, whose rows are zeros where a text begins. Not in
