@@ -35,8 +35,8 @@ class Course {
   virtual ~Course() = default;
   const Terms& terms() const { return terms_; }
 
-  /// Runs step `step` (0, 1, ...) on the micro-batches of step `data`. Training advances both in
-  /// order, from any number on; only data in put() persist between steps.
+  /// Runs step `step` (0, 1, ...) on the micro-batches numbered `data`. Training increments both
+  /// numbers together, from any start. Only the data that put() saves persist between steps.
   virtual Update update(std::int64_t step, std::int64_t data) = 0;
   /// Returns the total seconds that steps have waited for data.
   virtual double waited_s() const { return 0; }

@@ -40,17 +40,17 @@ class PassageScorer {
                 const MemoryPlan& memory, std::int64_t words, TokenWants wants = {});
   ~PassageScorer();
 
-  /// Of each passage the scores of its continuations; of a text those of what follows its first
-  /// token. Where they have one context it is kept: the next call may go on from it. No
+  /// Returns the scores of each passage's continuations; for a text, the scores of all tokens but
+  /// the first. If all passages have one context, the state after it remains for the next call. No
   /// continuation may be longer than longest().
   std::vector<std::vector<TokenScores>> score(std::span<const Passage> passages);
-  /// Tokens of a continuation of a context, at most.
+  /// Returns the maximum number of tokens in a continuation.
   std::int64_t longest() const;
-  const CutContexts& cut_contexts() const { return cut_; }  ///< so far
+  const CutContexts& cut_contexts() const { return cut_; }  ///< over all calls
 
  private:
   using Tokens = std::vector<std::int64_t>;
-  // A tree and the tokens of it to score.
+  // A tree and its tokens to score.
   struct Work {
     TokenTree tree;
     std::int64_t position = 0;                 // of the first token of the stem
@@ -67,7 +67,7 @@ class PassageScorer {
     std::int64_t prefix = 0;                     // tokens of the stem that belong to no text
     Tokens before = {};                          // see Window; for branches, the whole context
   };
-  // Index of a stem by how much of its context is cut, and by the context.
+  // Maps the cut length and the tokens of a context to the index of its stem.
   using Stems = std::map<std::pair<std::int64_t, Tokens>, std::size_t>;
 
   void score_text(const Passage& passage, TokenScores& to);

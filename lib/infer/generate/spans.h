@@ -33,10 +33,10 @@ struct TakenSpan {
   std::string text = {};                 ///< the sampled word and the copied tokens
 };
 
-/// Proposes the span after the entry with the largest contribution to a sampled word (`shares`),
-/// which is the stored position with the highest joint probability with the word. Returns nullopt
-/// if all entries together contributed less than options.share, or no row follows. At most `room`
-/// tokens.
+/// Proposes the span after the entry with the largest contribution to a sampled word (`shares`).
+/// This entry has the highest joint probability with the word among all stored positions. The span
+/// has at most `room` tokens. Returns nullopt if all entries together contributed less than
+/// options.share, or no row follows.
 std::optional<StoreSpan> propose_span(const SpanOptions& options, const Stores& stores,
                                       std::span<const StoreShare> shares, std::int64_t room);
 
@@ -48,9 +48,9 @@ core::OrderedJson to_json(const std::vector<TakenSpan>& spans);
 std::string span_lines(std::uint64_t prompt, std::int64_t sample,
                        const std::vector<TakenSpan>& spans);
 
-/// Returns whether to copy a token of a span: its p is at least gamma times the best word's. (The
-/// paper accepts with probability min(1, p / (gamma max p)), which would need more random numbers.)
-/// log_p (V), nats, is by the mixture of model and memories.
+/// Returns whether to copy a token of a span: its p is at least gamma times the best word's. The
+/// paper instead accepts with probability min(1, p / (gamma max p)), which would need more random
+/// numbers. log_p (V), in nats, comes from the mixture of model and memories.
 bool agrees(const SpanOptions& options, std::span<const float> log_p, std::int64_t token);
 
 }  // namespace infer

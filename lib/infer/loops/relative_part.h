@@ -14,8 +14,8 @@ namespace infer {
 /// Stores keys and values for each row.
 class RelativePart : public Part {
  public:
-  /// `name`: of the attention; `biases`: name of the position biases; `clamp`: distance limit, 0:
-  /// none.
+  /// `name`: prefix of the attention's weights; `biases`: prefix of the position biases; `clamp`:
+  /// distance limit in tokens, 0: none.
   RelativePart(DecodeWeights& weights, const std::string& name, const std::string& biases,
                std::int64_t d, std::int64_t heads, LayerPast past, std::int64_t clamp);
   void open(std::int64_t rows) override { slots_.open(rows); }

@@ -114,7 +114,7 @@ class TransformerEngine : public Engine {
   void read_sources(std::size_t layer, const std::vector<Token>& tokens, TeamShare share);
   void attend_source(const Source& source, std::size_t layer, std::int64_t head, const float* q,
                      float* out, std::vector<float>& scores) const;
-  // Part 2 layer of a token's slots contains its keys, the next part its values.
+  // Returns a slot: part 2 layer of a token's slots contains its keys, part 2 layer + 1 its values.
   float* slot(std::size_t row, std::int64_t position, std::size_t layer, int which) const {
     return slots_.slot(row, position, static_cast<std::int64_t>(2 * layer) + which);
   }

@@ -9,9 +9,11 @@
 
 namespace infer {
 
-/// Tracks the best constant mixture of n sources. Given p_i of the observed token by each source
-/// and p by the mixture, Soft-Bayes (Orseau, Lattimore and Legg 2017) updates w to w (1 - e + e p_i
-/// / p), pulled towards the initial weights by the relative decrease of the rate. The rate after t
+/// Tracks the best constant mixture of n sources. For p_i, the probability of the observed token by
+/// each source, and p by the mixture, Soft-Bayes (Orseau, Lattimore and Legg 2017) replaces each
+/// weight w by
+///   w (1 - e + e p_i / p)
+/// and pulls it towards its initial value by the relative decrease of the rate e. The rate after t
 /// tokens is e_t = sqrt(log n / (2 n t)), at most 1/2. The regret in nats against the best constant
 /// mixture is O(sqrt(n t log n)).
 class SoftBayes {

@@ -17,15 +17,16 @@ struct WindowLayout {
   bool whole_only = false;  ///< tokens that fill no whole window are not scored
   /// The first W / 2 inputs of a window are always context.
   bool second_half = false;
-  /// If the previous window contained a window's first token, the window's mean counts for one
-  /// token less than it scores.
+  /// Discounts a window by one token if the previous window contained its first token: the window's
+  /// mean counts for one token less than it scores.
   bool one_less = false;
   /// The end-of-document token at the end of a stream is removed.
   bool without_mark = false;
 };
 
-/// BOS token of a text if --begin is unset: from the tokenizer's template, else the end-of-document
-/// token (template_only: none).
+/// Default BOS token of a text if --begin is unset. template_only: the token of the tokenizer's
+/// template, or none. template_or_mark: that token, else the end-of-document token. mark: the
+/// end-of-document token.
 enum class Beginning { template_only, template_or_mark, mark };
 
 /// Settings of a protocol; explicit options take precedence.

@@ -1,6 +1,6 @@
 #pragma once
-// Keys and values of rows of text that grow, for a device: no size and no parameter of an operator
-// depends on how many tokens there are, so that a call is the same operators each time.
+// Keys and values of growing rows on a device. No size or operator parameter depends on the number
+// of tokens, so that each call launches the same operators.
 
 #include <map>
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace nn {
 
-/// Where the T tokens of a call stand; int64 on the device. Rows that are fed fewer have padding
-/// behind their own.
+/// Positions of a call's T tokens; int64 on the device. Rows with fewer tokens are padded at the
+/// end.
 struct RingPlace {
   torch::Tensor position;  ///< (B, T): the row's tokens before it; of padding any
   torch::Tensor slot;      ///< (B, T): where they are kept, those of a row one behind the other
@@ -22,27 +22,28 @@ struct RingPlace {
   bool full = false;    ///< known beforehand: every row has T
 };
 
-/// C slots a row: the token at position p lies in slot p mod C. C must be at least what a row holds
-/// before a call, and T more. Then nobody sees what stands beyond the last token, of padding or
-/// taken back.
+/// A ring of C slots for each row: slot p mod C contains the token at position p. C must be at
+/// least T more than the number of tokens that a row holds before the call. Then no query sees
+/// slots beyond the last token, that is, padding or rolled-back tokens.
 class KvRing : public KeyValues {
  public:
   explicit KvRing(std::int64_t slots) : slots_(slots) {}
 
-  /// Of the tokens of the calls that follow.
+  /// Sets the place of the tokens in the following calls.
   void place(RingPlace place) { place_ = std::move(place); }
   const RingPlace& place() const { return place_; }
-  /// (B, C) int64: the position whose token each slot holds; below place().first: none.
+  /// Returns (B, C) int64: the position of the token in each slot; values below place().first mark
+  /// empty slots.
   torch::Tensor held() const;
 
   torch::Tensor extend(const std::string& name, const torch::Tensor& fresh) override;
   bool keeps() const override { return true; }
 
   std::int64_t slots() const { return slots_; }  ///< C
-  /// More slots, for what rows hold whose newest tokens stand at `last` (B, 1).
+  /// Increases the number of slots; `last` (B, 1) is the position of each row's newest token.
   void grow(std::int64_t slots, const torch::Tensor& last);
-  /// Row i becomes what row rows[i] (int64, on the device) was; as many as before stay where they
-  /// are in memory.
+  /// Replaces row i by the former row rows[i] (int64, on the device); if the number of rows is
+  /// unchanged, addresses are too.
   void select(const torch::Tensor& rows);
 
  private:

@@ -21,23 +21,24 @@
 
 namespace nn {
 
-/// What layers remember of a call and of those before it.
+/// Past inputs of layers, from this call and earlier ones.
 class LayerPast {
  public:
   virtual ~LayerPast() = default;
-  /// How many slots extend will put before x.
+  /// Returns the number of slots that extend() puts before x.
   virtual std::int64_t remembered(const std::string& name, std::int64_t length) const = 0;
-  /// x (B, T, d), what layer `name` reads -> (B, C + T, d): what it read before, then x. Of both
-  /// together the newest `length` are kept. Once a name and call; d is always the same.
+  /// Appends x (B, T, d), the input of layer `name`, and returns (B, C + T, d): the past input,
+  /// then x. Keeps the newest `length` of both. Call it once for each name in a call; d is constant
+  /// for a name.
   virtual torch::Tensor extend(const std::string& name, const torch::Tensor& x,
                                std::int64_t length) = 0;
-  /// The first of C remembered slots that means something, in each row: (B) int64; undefined if all
-  /// do in all rows.
+  /// Returns the first valid slot of C remembered ones in each row: (B) int64; undefined if all
+  /// slots are valid.
   virtual torch::Tensor first_valid(std::int64_t remembered) const = 0;
 };
 
-/// The same of rows whose texts grow by as many operators on as much memory each time: C is the
-/// length from the first call on, and nothing is on the CPU. `kept` has NAME + ".memory" alone.
+/// Past inputs for rows that grow with fixed operators on fixed memory: C equals the length from
+/// the first call on, and no data are on the CPU. `kept` contains only NAME + ".memory".
 class FixedLayerPast : public LayerPast {
  public:
   FixedLayerPast(const RingPlace& place, State& kept) : place_(place), kept_(kept) {}
@@ -55,14 +56,14 @@ class FixedLayerPast : public LayerPast {
 
 class LayerMemory : public RealFirst, public LayerPast {
  public:
-  /// Resets the batch's fresh rows. `state` may be null: nothing is kept.
+  /// Resets the batch's fresh rows. With a null `state`, nothing is kept.
   LayerMemory(const Batch& batch, State* state);
 
   std::int64_t remembered(const std::string& name, std::int64_t length) const override;
-  /// x is packed.
+  /// Requires packed x.
   torch::Tensor extend(const std::string& name, const torch::Tensor& x,
                        std::int64_t length) override;
-  /// On the CPU.
+  /// Returns a tensor on the CPU.
   torch::Tensor first_valid(std::int64_t remembered) const override;
 
  private:

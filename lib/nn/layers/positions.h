@@ -1,5 +1,5 @@
 #pragma once
-// Where a token stands, in the ways that transformers are told.
+// Positional encodings of transformers.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 namespace nn {
 
 enum class Positions { learned, sinusoidal, rope, alibi, none };
-/// Throws Error{bad_config}.
+/// Parses the name. Throws Error{bad_config}.
 Positions parse_positions(const std::string& name);
 
 /// positions (…) int64 -> (…, d) float64: sin(p w_i) for i < d/2, then cos(p w_i), with
@@ -32,14 +32,14 @@ torch::Tensor sinusoids(const torch::Tensor& positions, std::int64_t d);
 ///   longrope  w_i / factors[i] in rows of up to `trained` tokens; a longer one would have
 ///           long_factors, and is refused (Ding et al. 2024)
 std::vector<double> rope_frequencies(const RopeOptions& rope, std::int64_t d);
-/// Whether layers that see a window of so many tokens (0: all) have angles of their own.
+/// Returns whether layers with this window (0: full attention) have separate angles.
 bool turns_locally(const RopeOptions& rope, std::int64_t window);
-/// That of such layers.
+/// Returns the options of layers with this window.
 RopeOptions rope_of(const RopeOptions& rope, std::int64_t window);
-/// Whether layer i turns queries and keys at all.
+/// Returns whether layer i rotates queries and keys.
 bool turns_layer(const RopeOptions& rope, std::int64_t i);
-/// What turned queries and keys are multiplied by: rope.length, else 1, for yarn 1 + ln(factor) /
-/// 10.
+/// Returns the factor on rotated queries and keys: rope.length, else 1, or for yarn 1 + ln(factor)
+/// / 10.
 double rope_length(const RopeOptions& rope);
 
 /// Rotary embedding (Su et al. 2021), halves paired as (x_i, x_{i + d/2}), angles p w_i.
@@ -48,7 +48,7 @@ struct Rotation {
   /// positions (B or 1, T) int64; d even. The angles are computed in float64.
   Rotation(const torch::Tensor& positions, std::int64_t d, const RopeOptions& rope,
            const torch::TensorOptions& options);
-  /// (B, heads, T, width): its first d turned, the rest as it is.
+  /// Rotates the first d elements of (B, heads, T, width) and copies the rest.
   torch::Tensor apply(const torch::Tensor& x) const;
 };
 

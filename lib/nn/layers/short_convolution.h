@@ -1,5 +1,5 @@
 #pragma once
-// The convolution over few steps that recurrences have before their queries, keys and values.
+// Short convolution before the queries, keys and values of recurrences.
 
 #include <cstdint>
 
@@ -8,11 +8,11 @@
 
 namespace nn {
 
-/// Causal, each channel by itself, with its swish (swish_convolution.h). First values uniform in
+/// A causal depthwise convolution with swish (swish_convolution.h). Initial values are uniform in
 /// +-1 / sqrt(taps), or 0.
 class ShortConvolution : public torch::nn::Module, public OwnFirstValues {
  public:
-  /// The taps are `apart` steps apart, the last one of the step itself.
+  /// The taps are `apart` steps apart; the last one is the present step.
   ShortConvolution(std::int64_t width, std::int64_t taps, std::int64_t apart = 1,
                    bool first_zero = false);
   /// x (B, T, width) -> the same shape. `past` (B, (taps - 1) apart, width): the steps before,
