@@ -54,7 +54,7 @@ struct RopeOptions {
   double length = 0;  ///< factor on rotated queries and keys; 0: 1, or yarn's value
   /// longrope: divisors of each pair's angle, in rows of at most `trained` tokens and in longer
   /// rows. This project refuses longer rows; other programs use long_factors.
-  std::vector<double> factors, long_factors;
+  std::vector<double> factors = {}, long_factors = {};
   /// b: queries at position p are multiplied by 1 + b ln(1 + floor(p / trained)), which is 1 in
   /// rows of `trained` tokens; longer rows are refused (Ministral 3).
   double query_growth = 0;

@@ -40,12 +40,7 @@ transformer_variants() {
          o.transformer.positions = "rope", o.transformer.norm_kind = "rms";
          o.transformer.feed_forward = "gated", o.transformer.activation = "silu";
          o.transformer.bias = false, o.transformer.kv_heads = 2;
-         o.transformer.rope = {.theta = 500,
-                               .scaling = "llama3",
-                               .factor = 8,
-                               .trained = 64,
-                               .factors = {},
-                               .long_factors = {}};
+         o.transformer.rope = {.theta = 500, .scaling = "llama3", .factor = 8, .trained = 64};
        }},
       {"Qwen's: wide heads, their norms, biases of some",
        [](Options& o) {
@@ -70,8 +65,7 @@ transformer_variants() {
        [](Options& o) {
          o.transformer.norm = "sandwich", o.transformer.positions = "rope";
          o.transformer.attention_window = {5, 0}, o.transformer.qk_norm = "head";
-         o.transformer.rope = {
-             .scaling = "yarn", .factor = 4, .trained = 32, .factors = {}, .long_factors = {}};
+         o.transformer.rope = {.scaling = "yarn", .factor = 4, .trained = 32};
        }},
       {"alibi, a window, RMSNorm with biases, plain silu",
        [](Options& o) {
@@ -87,12 +81,7 @@ transformer_variants() {
          o.transformer.attention_window = {5, 0}, o.transformer.qk_norm = "head";
          o.transformer.attention_scale = 0.4, o.transformer.attention_cap = 2;
          o.vocabulary.logit_cap = 3;
-         o.transformer.rope = {.theta = 500,
-                               .scaling = "linear",
-                               .factor = 4,
-                               .factors = {},
-                               .long_factors = {},
-                               .local_theta = 20};
+         o.transformer.rope = {.theta = 500, .scaling = "linear", .factor = 4, .local_theta = 20};
        }},
       {"encoder-decoder, sinusoidal, scaled",
        [](Options& o) {

@@ -124,21 +124,11 @@ DOCTEST_TEST_CASE(
       },
       [](auto& o) {  // pairs that stay, that change and between
         o.transformer.positions = "rope", o.transformer.d_head = 12;
-        o.transformer.rope = {.theta = 100,
-                              .scaling = "llama3",
-                              .factor = 8,
-                              .trained = 64,
-                              .factors = {},
-                              .long_factors = {}};
+        o.transformer.rope = {.theta = 100, .scaling = "llama3", .factor = 8, .trained = 64};
       },
       [](auto& o) {
         o.transformer.positions = "rope", o.transformer.d_head = 12;
-        o.transformer.rope = {.theta = 100,
-                              .scaling = "yarn",
-                              .factor = 8,
-                              .trained = 300,
-                              .factors = {},
-                              .long_factors = {}};
+        o.transformer.rope = {.theta = 100, .scaling = "yarn", .factor = 8, .trained = 300};
       },
       [](auto& o) { o.transformer.norm_kind = "rms-one"; },
       [](auto& o) { o.transformer.attention_scale = 0.7; },
@@ -146,12 +136,7 @@ DOCTEST_TEST_CASE(
       [](auto& o) {
         o.transformer.positions = "rope", o.transformer.d_head = 12;
         o.transformer.attention_window = {3, 0};
-        o.transformer.rope = {.theta = 100,
-                              .scaling = "linear",
-                              .factor = 4,
-                              .factors = {},
-                              .long_factors = {},
-                              .local_theta = 20};
+        o.transformer.rope = {.theta = 100, .scaling = "linear", .factor = 4, .local_theta = 20};
       },
       [](auto& o) {  // Gemma 2's
         o.transformer.norm = "sandwich", o.transformer.positions = "rope";
