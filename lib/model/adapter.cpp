@@ -223,7 +223,7 @@ std::map<std::string, Place> places_of(const Config& config, const StoredWeights
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const auto& name = weights.name(i);
     const auto& shape = weights.shape(i);
-    if (!name.ends_with(kWeight)) continue;
+    if (!name.ends_with(kWeight) || name.find(".experts.") != name.npos) continue;  // peft has none
     const bool embedding = name.ends_with(".wte.weight"), position = name.ends_with(".wpe.weight");
     const bool head = name == "lm_head.weight";
     for (const auto& piece : pieces_of(config.family, config.options, name, shape[0])) {

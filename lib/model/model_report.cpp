@@ -74,6 +74,8 @@ core::OrderedJson describe_model(const std::string& given) {
   if (config.family != nullptr) report["family"] = config.family->type;
   report["vocabulary"] = config.vocabulary;
   report["parameters"] = weights.parameter_count();
+  if (config.options.transformer.experts.any())
+    report["active_parameters"] = weights.active_parameter_count();
   report["parts"] = parts_of(weights);
   report["state"] = state_of(config.options);
   report["tensors"] = files.size();

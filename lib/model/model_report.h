@@ -7,8 +7,8 @@
 
 namespace model {
 
-/// Returns {"model", "arch", "family" (transformers), "vocabulary", "parameters", "parts": {PART:
-/// parameters}, "state": {"bytes", "bytes_per_token", "most_tokens" (learned positions)} (carried
+/// Returns {"model", "arch", "family" (transformers), "vocabulary", "parameters",
+/// "active_parameters" (with experts: those that a token uses), "parts": {PART: parameters}, "state": {"bytes", "bytes_per_token", "most_tokens" (learned positions)} (carried
 /// by a stream, nn::CarriedState in float32), "tensors", "files", "types": {TYPE: parameters},
 /// "tokenizer", "tokens", "tokenizer_fingerprint" (with a tokenizer), "fingerprint", "options":
 /// {...}, "trained": {...} (all training facts of a Tessera model)}. A part is a kind of module:

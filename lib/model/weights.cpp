@@ -70,6 +70,19 @@ std::vector<std::size_t> by_name(std::size_t n,
   return order;
 }
 
+// Throws Error{bad_data} where the files have fewer tensors than there are experts.
+ExpertTensors experts_in(const Config& config, const TensorFiles& files) {
+  const auto& options = config.options;
+  const auto count = options.transformer.experts.count;
+  if (config.family == nullptr || count == 0) return ExpertTensors::each;
+  const auto name = stacked_name(*config.family);
+  if (files.has(name) || files.has(bare_name(*config.family, name))) return ExpertTensors::stacked;
+  if (options.shape.layers * count > static_cast<std::int64_t>(files.size()))
+    fail(Code::bad_data, "{}: {} tensors for {} layers of {} experts", files.name(), files.size(),
+         options.shape.layers, count);
+  return ExpertTensors::each;
+}
+
 }  // namespace
 
 void refuse(const std::string& fault) { fail(Code::bad_data, "{}", fault); }
@@ -80,6 +93,7 @@ StoredWeights::StoredWeights(const Config& config, const std::string& config_ori
   if (config.options.shape.layers > static_cast<std::int64_t>(files.size()))
     fail(Code::bad_data, "{}: {} tensors for {} layers", files.name(), files.size(),
          config.options.shape.layers);
+  const auto experts = experts_in(config, files);
   const auto shapes = made(config_origin, [&] {
     const nn::ShapesOnly shapes_only;
     const nn::NoFirstValues unset;
@@ -87,7 +101,7 @@ StoredWeights::StoredWeights(const Config& config, const std::string& config_ori
   });
   for (const auto& [name, tensor] : shapes)
     weights_.push_back({name, tensor.sizes().vec(),
-                        pieces_of(config.family, config.options, name, tensor.size(0))});
+                        pieces_of(config.family, config.options, name, tensor.size(0), experts)});
   if (config.family == nullptr) return;
   find_names();
 }
@@ -128,6 +142,17 @@ void StoredWeights::find_names_of_part() {
 std::int64_t StoredWeights::parameter_count() const {
   std::int64_t count = 0;
   for (const auto& weight : weights_) count += c10::multiply_integers(weight.shape);
+  return count;
+}
+
+std::int64_t StoredWeights::active_parameter_count() const {
+  const auto& experts = config_.options.transformer.experts;
+  std::int64_t count = 0;
+  for (const auto& weight : weights_) {
+    const auto numbers = c10::multiply_integers(weight.shape);
+    const bool of_experts = weight.name.find(".experts.c_") != std::string::npos;
+    count += of_experts ? numbers / experts.count * experts.per_token : numbers;
+  }
   return count;
 }
 

@@ -39,6 +39,8 @@ class StoredWeights {
   const std::string& name(std::size_t i) const { return weights_[i].name; }
   const std::vector<std::int64_t>& shape(std::size_t i) const { return weights_[i].shape; }
   std::int64_t parameter_count() const;
+  /// Returns the number of parameters that a token uses: of a layer's experts, those that read it.
+  std::int64_t active_parameter_count() const;
   /// Returns the factor applied to the numbers in the files.
   double factor(std::size_t i) const { return factor_of(config_.factors, weights_[i].name); }
 

@@ -45,7 +45,7 @@ torch::Tensor& gradient_of(const torch::Tensor& weight) {
 
 bool FixedMicroBatch::fits(const nn::ModelOptions& options) {
   return options.arch == "transformer" && options.vocabulary.cutoffs.empty() &&
-         !options.memory_layer.any();
+         options.plain_layers();
 }
 
 bool FixedMicroBatch::takes(const nn::Batch& batch) {

@@ -14,11 +14,12 @@ namespace {
 
 constexpr std::string_view kMatrix = ".weight";
 
-// Linear layers alone: no table of tokens or positions, no head.
+// Linear layers alone: no table of tokens or positions, no head, no experts, which peft does not
+// find by name either.
 bool is_linear(const std::string& weight, const torch::Tensor& values) {
   const auto ends = [&](const char* end) { return weight.ends_with(end); };
   return values.dim() == 2 && ends(".weight") && !ends(".wte.weight") && !ends(".wpe.weight") &&
-         weight != "lm_head.weight";
+         weight != "lm_head.weight" && weight.find(".experts.") == std::string::npos;
 }
 
 model::AdapterRules rules_of(const LoraOptions& options) {

@@ -205,7 +205,7 @@ bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight) {
   std::string last;
   for (const auto part : std::views::split(name, '.')) {
     last = std::string(part.begin(), part.end());
-    if (last == "wte" || last == "wpe" || last == "lm_head" ||
+    if (last == "wte" || last == "wpe" || last == "lm_head" || last == "experts" ||
         last.find("convolution") != std::string::npos)
       return false;
   }

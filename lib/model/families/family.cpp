@@ -23,6 +23,7 @@ const std::vector<const Family*>& families() {
     list.push_back(&gpt_neo_family());
     for (const Family* family : gemma_families()) list.push_back(family);
     list.push_back(&phi_family());
+    for (const Family* family : expert_families()) list.push_back(family);
     return list;
   }();
   return all;
@@ -70,10 +71,16 @@ std::pair<std::string, std::string> numbered(const std::string& name) {
   return {name.substr(0, begin) + "N" + name.substr(end), name.substr(begin, end - begin)};
 }
 
-std::string with_number(std::string_view name, const std::string& number) {
+// `number` where `name` has `letter` as a part.
+std::string with_number(std::string_view name, const std::string& number, char letter = 'N') {
   std::string out(name);
-  if (const auto at = out.find(".N."); at != std::string::npos) out.replace(at + 1, 1, number);
+  if (const auto at = out.find(std::string{'.', letter, '.'}); at != std::string::npos)
+    out.replace(at + 1, 1, number);
   return out;
+}
+
+bool is_of_experts(const ModuleNames& module) {
+  return module.theirs[0].find(".E.") != std::string_view::npos;
 }
 
 std::vector<std::int64_t> rows_of(std::size_t pieces, const nn::ModelOptions& options,
@@ -183,6 +190,10 @@ std::vector<std::int64_t> Piece::shape_there(torch::IntArrayRef shape) const {
   auto there = shape.vec();
   there[0] = layout == Layout::after_two ? rows + kPaddingRows : rows;
   if (layout == Layout::transposed) std::swap(there[0], there[1]);
+  if (layout == Layout::by_expert) {
+    there[0] = rows / parts;
+    there.insert(there.begin(), parts);
+  }
   return there;
 }
 
@@ -193,9 +204,11 @@ torch::Tensor Piece::there(const torch::Tensor& rows_here) const {
     case Layout::transposed:
       return rows_here.t();
     case Layout::by_head:
-      return rows_here.unflatten(0, {3, heads, -1}).transpose(0, 1).flatten(0, 2);
+      return rows_here.unflatten(0, {3, parts, -1}).transpose(0, 1).flatten(0, 2);
     case Layout::after_two:
       return torch::constant_pad_nd(rows_here, {0, 0, kPaddingRows, 0});
+    case Layout::by_expert:
+      return rows_here.unflatten(0, {parts, -1});
   }
   return rows_here;
 }
@@ -207,33 +220,48 @@ torch::Tensor Piece::here(const torch::Tensor& tensor) const {
     case Layout::transposed:
       return tensor.t();
     case Layout::by_head:
-      return tensor.unflatten(0, {heads, 3, -1}).transpose(0, 1).flatten(0, 2);
+      return tensor.unflatten(0, {parts, 3, -1}).transpose(0, 1).flatten(0, 2);
     case Layout::after_two:
       return tensor.slice(0, kPaddingRows);
+    case Layout::by_expert:
+      return tensor.flatten(0, 1);
   }
   return tensor;
 }
 
 std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& options,
-                             const std::string& weight, std::int64_t rows) {
+                             const std::string& weight, std::int64_t rows, ExpertTensors experts) {
   if (family == nullptr) return {{weight, 0, rows, Layout::as_is}};
   const auto dot = weight.rfind('.');
   const auto [name, number] = numbered(weight.substr(0, dot));
   const std::string kind = weight.substr(dot);
   for (const ModuleNames& module : family->modules) {
     if (module.ours != name) continue;
-    const auto sizes = rows_of(module.theirs.size(), options, rows);
+    const auto count = is_of_experts(module) ? options.transformer.experts.count : 1;
+    if (experts == ExpertTensors::stacked && !module.stacked.empty())
+      return {{with_number(module.stacked, number), 0, rows,
+               is_of_experts(module) ? Layout::by_expert : Layout::as_is, count}};
+    const auto sizes = rows_of(module.theirs.size(), options, rows / count);
     std::vector<Piece> pieces;
     std::int64_t begin = 0;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      const bool vector = module.layout == Layout::transposed && kind != ".weight";
-      pieces.push_back({with_number(module.theirs[i], number) + kind, begin, sizes[i],
-                        vector ? Layout::as_is : module.layout, options.shape.heads});
-      begin += sizes[i];
-    }
+    for (std::int64_t expert = 0; expert < count; ++expert)
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        const bool vector = module.layout == Layout::transposed && kind != ".weight";
+        const auto name =
+            with_number(with_number(module.theirs[i], number), std::to_string(expert), 'E');
+        pieces.push_back({name + kind, begin, sizes[i], vector ? Layout::as_is : module.layout,
+                          options.shape.heads});
+        begin += sizes[i];
+      }
     return pieces;
   }
   fail(Code::bug, "{} has no place in a file of {}", weight, family->type);
+}
+
+std::string stacked_name(const Family& family) {
+  for (const ModuleNames& module : family.modules)
+    if (!module.stacked.empty()) return with_number(module.stacked, "0");
+  return {};
 }
 
 double factor_of(const std::vector<WeightFactor>& factors, const std::string& weight) {

@@ -24,14 +24,19 @@ enum class Layout {
   transposed,  ///< (in, out), as in GPT-2's Conv1D; biases are unchanged
   by_head,     ///< (heads, 3, width) for a weight (3, heads, width): GPT-NeoX
   after_two,   ///< after two unused rows: OPT's positions
+  by_expert,   ///< (experts, rows, columns) for a weight (experts rows, columns)
 };
 
 /// A module of nn::Model and the file's modules with its weight and bias, rows in this order: one;
-/// two halves; or queries, keys and values. "N" represents the layer's number.
+/// two halves; or queries, keys and values. "N" represents the layer's number, "E" that of an expert:
+/// the rows of one expert follow those of another, each in this order.
 struct ModuleNames {
   std::string_view ours;
   std::vector<std::string_view> theirs;
   Layout layout = Layout::as_is;
+  /// Of experts: the one tensor that the weight is in files that transformers 5 writes as its modules
+  /// have them (save_original_format=False); empty: no other than `theirs`.
+  std::string_view stacked = {};
 };
 
 /// Factor applied to the numbers of a module when they are read.
@@ -89,7 +94,7 @@ struct Piece {
   std::string tensor;
   std::int64_t begin, rows;  ///< of the weight
   Layout layout;
-  std::int64_t heads = 1;  ///< for by_head
+  std::int64_t parts = 1;  ///< by_head: heads; by_expert: experts
   /// Returns the tensor's shape for a weight of `shape`.
   std::vector<std::int64_t> shape_there(torch::IntArrayRef shape) const;
   /// there() converts rows of the weight to the tensor, here() the tensor to rows; views if
@@ -101,10 +106,17 @@ struct Piece {
 /// Returns the factor of a weight by its name in nn::Model.
 double factor_of(const std::vector<WeightFactor>& factors, const std::string& weight);
 
+/// Whether a file has a tensor per expert, or the experts of a layer stacked in one.
+enum class ExpertTensors { each, stacked };
+
 /// Returns the pieces of a weight by its name in nn::Model, with `rows` rows. Null family: the
 /// weight itself.
 std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& options,
-                             const std::string& weight, std::int64_t rows);
+                             const std::string& weight, std::int64_t rows,
+                             ExpertTensors experts = ExpertTensors::each);
+/// Returns a tensor that the first layer of a file with stacked experts has; empty: the family has
+/// none.
+std::string stacked_name(const Family& family);
 /// Returns whether a file of the family may contain this tensor, which is no weight.
 bool is_buffer(const Family* family, std::string_view tensor);
 /// Returns the name of the softmax's matrix, which models with a tied embedding lack.
@@ -120,5 +132,6 @@ const Family& phi_family();
 const Family& opt_family();
 const Family& gpt_neo_family();
 std::vector<const Family*> gemma_families();
+std::vector<const Family*> expert_families();
 
 }  // namespace model

@@ -5,7 +5,7 @@
 namespace model {
 
 nn::ModelOptions gated_options(const ConfigKeys& keys, const GatedDefaults& defaults) {
-  auto options = sized(keys, "intermediate_size");
+  auto options = sized(keys, defaults.width_key);
   auto& shape = options.shape;
   auto& transformer = options.transformer;
   shape.dropout = 0;
@@ -37,7 +37,7 @@ void put_gated(const nn::ModelOptions& options, core::OrderedJson& config,
   config["num_attention_heads"] = shape.heads;
   config["num_key_value_heads"] = heads.kv_heads;
   config["head_dim"] = heads.width;
-  config["intermediate_size"] = shape.ffn_width();
+  config[defaults.width_key] = shape.ffn_width();
   config[defaults.activation_key] = their_activation(transformer.activation);
   config["rms_norm_eps"] = transformer.norm_epsilon;
   config["max_position_embeddings"] = transformer.context;

@@ -19,6 +19,7 @@ struct GatedDefaults {
   std::int64_t d_head = 0;  ///< 0: hidden_size / num_attention_heads
   double epsilon = 1e-6;
   bool tied = false;
+  const char* width_key = "intermediate_size";  ///< of the feed-forward networks
   const char* activation_key = "hidden_act";
   const char* activation = "silu";
 };

@@ -27,7 +27,7 @@ class DecoderStack : public Architecture, public RingDecoder, public Recomputing
   std::shared_ptr<Embedding> embedding() override { return wte_; }
   const BlockStack& stack() const { return stack_; }
   void recompute_blocks(bool on) override { stack_.recompute(on); }
-  bool in_rings() const override { return !stack_.looks_up(); }
+  bool in_rings() const override { return stack_.plain(); }
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
 
  protected:

@@ -80,6 +80,16 @@ void RopeOptions::fields(core::FieldList& f) {
       .between(0, 1e12);
 }
 
+void ExpertOptions::fields(core::FieldList& f) {
+  f("experts", count,
+    "feed-forward networks of each layer, of which a router chooses some for each token; 0: one "
+    "network for all tokens")
+      .between(0, 4096);
+  f("experts-per-token", per_token, "--experts: how many read a token").between(1, 4096);
+  f("experts-normalised", normalised,
+    "--experts: the weights of the chosen ones sum to 1; else they are the router's probabilities");
+}
+
 bool TransformerOptions::has_bias(const std::string& kind) const {
   return bias &&
          (bias_of.empty() || std::find(bias_of.begin(), bias_of.end(), kind) != bias_of.end());
@@ -122,6 +132,7 @@ void TransformerOptions::own_fields(core::FieldList& f) {
   f("attention-cap", attention_cap, "scores s of attention become c tanh(s / c); 0: they stay")
       .between(0, 1e6);
   rope.fields(f);
+  experts.fields(f);
 }
 
 HeadShape head_shape(const ShapeOptions& shape, const TransformerOptions& options) {

@@ -64,6 +64,15 @@ struct RopeOptions {
   void fields(core::FieldList& f);
 };
 
+/// Feed-forward networks of which each token is given to a few; see nn/layers/experts.h.
+struct ExpertOptions {
+  std::int64_t count = 0;  ///< in each layer; 0: one network, which reads all tokens
+  std::int64_t per_token = 2;
+  bool normalised = true;  ///< the weights of a token's experts sum to 1
+  bool any() const { return count > 0; }
+  void fields(core::FieldList& f);
+};
+
 struct TransformerOptions {
   std::string positions = "learned";
   std::int64_t context = 1024;  ///< number of learned positions
@@ -84,6 +93,7 @@ struct TransformerOptions {
   double attention_cap = 0;    ///< softcap c: scaled scores s become c tanh(s / c) (Gemma 2); 0:
                                ///< none
   RopeOptions rope;
+  ExpertOptions experts;
   /// Returns whether matrices or norms of this kind have biases.
   bool has_bias(const std::string& kind) const;
   void fields(core::FieldList& f);
@@ -187,6 +197,8 @@ struct ModelOptions {
   LayerMemoryOptions layer_memory;
   TransformerXlOptions transformer_xl;
   SruppOptions srupp;
+  /// Each layer is attention and one feed-forward network.
+  bool plain_layers() const { return !memory_layer.any() && !transformer.experts.any(); }
   void fields(core::FieldList& f);
 };
 

@@ -1,7 +1,5 @@
 #include "nn/layers/block.h"
 
-#include <utility>
-
 #include "core/error.h"
 #include "nn/ops/tiled_attend.h"
 
@@ -11,25 +9,6 @@ namespace {
 constexpr const char* kParallelOne = "parallel-one";
 
 }  // namespace
-
-FeedForward::FeedForward(const ShapeOptions& shape, Activation activation, bool bias, bool gated)
-    : activation_(activation), gated_(gated), dropout_(shape.activation_dropout) {
-  const auto d_ff = shape.ffn_width();
-  c_fc_ = register_module("c_fc",
-                          std::make_shared<Linear>(shape.d_model, gated ? 2 * d_ff : d_ff, bias));
-  c_proj_ = register_module("c_proj", std::make_shared<Linear>(d_ff, shape.d_model, bias));
-}
-
-torch::Tensor FeedForward::forward(const torch::Tensor& x) {
-  auto inner = c_fc_->forward(x);
-  if (gated_) {
-    const auto halves = inner.chunk(2, -1);
-    inner = activate(halves[0], activation_) * halves[1];
-  } else {
-    inner = activate(inner, activation_);
-  }
-  return c_proj_->forward(dropped(inner, dropout_, is_training()));
-}
 
 NormPlace parse_norm_place(const std::string& name) {
   if (name == "pre") return NormPlace::pre;
@@ -42,7 +21,7 @@ NormPlace parse_norm_place(const std::string& name) {
 }
 
 Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source,
-             std::shared_ptr<ProductKeyMemory> memory)
+             const BlockNetwork& instead)
     : place_(parse_norm_place(options.norm)),
       activation_(parse_activation(options.activation)),
       heads_(head_shape(shape, options)),
@@ -68,16 +47,11 @@ Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool 
                                                   shape.attention_dropout));
   }
   ln_2_ = options.norm == kParallelOne ? ln_1_ : norm("ln_2");
-  if (memory != nullptr)
-    memory_ = register_module("memory", std::move(memory));
-  else
-    mlp_ = register_module("mlp", std::make_shared<FeedForward>(
-                                      shape, activation_, options.has_bias("feed-forward"), gated));
+  if (instead.network == nullptr)
+    mlp_ =
+        std::make_shared<FeedForward>(shape, activation_, options.has_bias("feed-forward"), gated);
+  second_ = register_module(instead.name, mlp_ != nullptr ? mlp_ : instead.network);
   if (place_ == NormPlace::sandwich) ln_2_out_ = norm("ln_2_out");
-}
-
-torch::Tensor Block::fed(const torch::Tensor& x) const {
-  return memory_ ? memory_->forward(x) : mlp_->forward(x);
 }
 
 torch::Tensor Block::in(const LayerNorm& norm, const torch::Tensor& x) const {
@@ -104,7 +78,7 @@ torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KeyValues& cac
   if (place_ == NormPlace::parallel) {
     const auto read = in(*ln_2_, x);
     if (ffn_input != nullptr) *ffn_input = read;
-    return x + attended + out(*ln_2_, ln_2_out_, fed(read));
+    return x + attended + out(*ln_2_, ln_2_out_, second_->forward(read));
   }
   x = after(*ln_1_, x + attended);
   if (source.entries != nullptr)
@@ -113,7 +87,7 @@ torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KeyValues& cac
   if (cross_) x = after(*ln_x_, x);
   const auto read = in(*ln_2_, x);
   if (ffn_input != nullptr) *ffn_input = read;
-  return after(*ln_2_, x + out(*ln_2_, ln_2_out_, fed(read)));
+  return after(*ln_2_, x + out(*ln_2_, ln_2_out_, second_->forward(read)));
 }
 
 // A block that could read a source, but has none before it, is as any other.
@@ -121,7 +95,7 @@ bool Block::fuses(const torch::Tensor& x, const Sight& sight, const KeyValues& c
                   const SourceView& source) const {
   const bool plain_attention = sight.causal && !sight.mask.defined() && sight.watch == nullptr;
   const bool drops_inside = is_training() && activation_dropout_ > 0;
-  return plain_ && plain_attention && source.entries == nullptr && !cache.keeps() && !looks_up() &&
+  return plain_ && plain_attention && source.entries == nullptr && !cache.keeps() && has_mlp() &&
          !drops_inside && fused_block_fits(x);
 }
 

@@ -9,28 +9,11 @@
 #include "nn/base/torch.h"
 #include "nn/layers/attention.h"
 #include "nn/layers/cross_attention.h"
+#include "nn/layers/feed_forward.h"
 #include "nn/layers/layers.h"
-#include "nn/layers/product_key_memory.h"
 #include "nn/ops/fused_block.h"
 
 namespace nn {
-
-/// Computes c_proj(dropout(activation(c_fc(x)))): x (…, d) -> (…, d). Gated: c_fc has twice as many
-/// outputs, and activation(first half) * second half replaces the activation (Shazeer 2020).
-class FeedForward : public torch::nn::Module {
- public:
-  FeedForward(const ShapeOptions& shape, Activation activation, bool bias, bool gated = false);
-  torch::Tensor forward(const torch::Tensor& x);
-  bool gated() const { return gated_; }
-  const Linear& c_fc() const { return *c_fc_; }
-  const Linear& c_proj() const { return *c_proj_; }
-
- private:
-  Activation activation_;
-  bool gated_;
-  double dropout_;
-  std::shared_ptr<Linear> c_fc_, c_proj_;
-};
 
 enum class NormPlace { pre, post, sublayer, sandwich, parallel };
 /// Parses the name. Throws Error{bad_config}.
@@ -43,6 +26,13 @@ struct CrossWeights {
   torch::Tensor project, project_bias;  ///< (d, d), (d)
 };
 
+/// What a block has in the place of its feed-forward network, and the submodule's name; null: the
+/// network, "mlp".
+struct BlockNetwork {
+  const char* name = "mlp";
+  std::shared_ptr<TokenNetwork> network;
+};
+
 /// pre:       x += attn(ln_1(x)); x += mlp(ln_2(x))                  (GPT-2)
 /// post:      x = ln_1(x + attn(x)); x = ln_2(x + mlp(x))            (Vaswani et al. 2017)
 /// sublayer:  x += ln_1(attn(x)); x += ln_2(mlp(x))                  (OLMo 2)
@@ -50,18 +40,19 @@ struct CrossWeights {
 /// parallel:  x += attn(ln_1(x)) + mlp(ln_2(x))                      (GPT-NeoX); where ln_2 is ln_1:
 ///            "parallel-one"                                        (GPT-J, Phi)
 /// One that reads sources (pre or post) has ln_x and cross between the two, in the same form: x +=
-/// cross(ln_x(x)). One with a memory has memory in the place of mlp, in the same form.
+/// cross(ln_x(x)). What stands in mlp's place has its form.
 class Block : public torch::nn::Module {
  public:
   Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source,
-        std::shared_ptr<ProductKeyMemory> memory = nullptr);
+        const BlockNetwork& instead = {});
   /// x (B, T, d); `ffn_input`, if not null, receives the input of mlp (B, T, d).
   torch::Tensor forward(torch::Tensor x, const Sight& sight, KeyValues& cache,
                         const std::string& name, const SourceView& source,
                         torch::Tensor* ffn_input);
 
-  /// Returns whether the block has a memory; then weights() and gated() are meaningless.
-  bool looks_up() const { return memory_ != nullptr; }
+  /// Returns whether the block has a feed-forward network; else weights() and gated() are
+  /// meaningless.
+  bool has_mlp() const { return mlp_ != nullptr; }
   bool reads_source() const { return cross_ != nullptr; }
   BlockWeights weights() const;
   /// Returns whether the rows of expand are twice the inner width.
@@ -78,8 +69,6 @@ class Block : public torch::nn::Module {
   /// Returns whether to use the fused block instead of the modules, which remain its reference.
   bool fuses(const torch::Tensor& x, const Sight& sight, const KeyValues& cache,
              const SourceView& source) const;
-  /// Computes the second sub-layer without its norms.
-  torch::Tensor fed(const torch::Tensor& x) const;
   torch::Tensor forward_fused(const torch::Tensor& x, const Sight& sight,
                               torch::Tensor* ffn_input) const;
 
@@ -98,8 +87,8 @@ class Block : public torch::nn::Module {
   std::shared_ptr<LayerNorm> ln_1_, ln_1_out_, ln_x_, ln_2_, ln_2_out_;
   std::shared_ptr<Attention> attn_;
   std::shared_ptr<CrossAttention> cross_;
-  std::shared_ptr<FeedForward> mlp_;          // exactly one of mlp_
-  std::shared_ptr<ProductKeyMemory> memory_;  // and memory_ is not null
+  std::shared_ptr<TokenNetwork> second_;
+  std::shared_ptr<FeedForward> mlp_;  // second_, or null
 };
 
 }  // namespace nn

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "nn/base/upload.h"
+#include "nn/layers/experts.h"
 #include "nn/layers/option_checks.h"
+#include "nn/layers/product_key_memory.h"
 #include "nn/ops/recomputed.h"
 
 namespace nn {
@@ -43,6 +45,16 @@ class KeptKeyValues : public KeyValues {
   std::map<std::string, torch::Tensor> earlier_;
 };
 
+std::shared_ptr<Experts> experts(const ShapeOptions& shape, const TransformerOptions& options) {
+  const auto& chosen = options.experts;
+  const Inner inner{parse_activation(options.activation), options.feed_forward == "gated",
+                    shape.activation_dropout};
+  return std::make_shared<Experts>(
+      ExpertShape{shape.d_model, shape.ffn_width(), chosen.count, chosen.per_token,
+                  chosen.normalised, options.has_bias("feed-forward")},
+      inner);
+}
+
 }  // namespace
 
 BlockStack::BlockStack(const ModelOptions& options)
@@ -52,6 +64,7 @@ BlockStack::BlockStack(const ModelOptions& options)
       positions_(parse_positions(options.transformer.positions)) {
   check_heads(shape_, options_);
   check_positions(shape_, options_);
+  check_experts(options_.experts);
 }
 
 void BlockStack::register_positions(torch::nn::Module& owner) {
@@ -67,11 +80,13 @@ void BlockStack::register_blocks(torch::nn::Module& owner, bool read_sources) {
     pool_ = owner.register_module("memory_pool", std::make_shared<ValuePool>(looks_up));
   const auto list = owner.register_module("h", std::make_shared<torch::nn::Module>());
   for (std::int64_t i = 0; i < shape_.layers; ++i) {
-    std::shared_ptr<ProductKeyMemory> memory;
+    BlockNetwork instead;
     if (keyed && memory_.has(i, shape_.layers))
-      memory = std::make_shared<ProductKeyMemory>(looks_up, pool_);
+      instead = {"memory", std::make_shared<ProductKeyMemory>(looks_up, pool_)};
+    else if (options_.experts.any())
+      instead = {"experts", experts(shape_, options_)};
     blocks_.push_back(list->register_module(
-        std::to_string(i), std::make_shared<Block>(shape_, options_, read_sources, memory)));
+        std::to_string(i), std::make_shared<Block>(shape_, options_, read_sources, instead)));
     if (has_ngrams()) ngrams_.push_back(nullptr);
     if (has_ngrams() && memory_.has(i, shape_.layers))
       ngrams_.back() = blocks_.back()->register_module(

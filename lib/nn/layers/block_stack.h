@@ -59,8 +59,8 @@ class BlockStack {
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
   /// Returns (context, d) for learned positions; else undefined.
   torch::Tensor position_table() const { return wpe_ ? wpe_->tables[0] : torch::Tensor(); }
-  /// Returns whether some layers look up rows in a table.
-  bool looks_up() const { return memory_.any(); }
+  /// Returns whether each layer is attention and one feed-forward network.
+  bool plain() const { return !memory_.any() && !options_.experts.any(); }
   bool has_ngrams() const { return memory_.kind == "ngram"; }
   void recompute(bool on) { recompute_ = on; }
   /// Returns the final norm; null: none.

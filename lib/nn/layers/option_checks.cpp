@@ -45,6 +45,20 @@ void check_positions(const ShapeOptions& shape, const TransformerOptions& option
          options.rope.low);
 }
 
+void check_experts(const ExpertOptions& experts) {
+  const ExpertOptions usual;
+  if (!experts.any()) {
+    if (experts.per_token != usual.per_token)
+      fail(Code::bad_config, "experts-per-token: goes with experts");
+    if (experts.normalised != usual.normalised)
+      fail(Code::bad_config, "experts-normalised: goes with experts");
+    return;
+  }
+  if (experts.per_token > experts.count)
+    fail(Code::bad_config, "experts-per-token: {} is more than experts {}", experts.per_token,
+         experts.count);
+}
+
 void check_memory_layers(const MemoryLayerOptions& memory, const ShapeOptions& shape) {
   const auto layers = shape.layers;
   const auto& chosen = memory.layers;

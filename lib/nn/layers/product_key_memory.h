@@ -20,6 +20,7 @@
 #include <memory>
 
 #include "nn/base/torch.h"
+#include "nn/layers/feed_forward.h"
 #include "nn/layers/init.h"
 #include "nn/layers/layers.h"
 
@@ -42,13 +43,13 @@ class ValuePool : public torch::nn::Module, public OwnFirstValues {
   torch::Tensor values;
 };
 
-class ProductKeyMemory : public torch::nn::Module, public OwnFirstValues {
+class ProductKeyMemory : public TokenNetwork, public OwnFirstValues {
  public:
   /// `pool`: whose module somebody else registers; null: one of its own, "pool".
   explicit ProductKeyMemory(const ProductKeyShape& shape,
                             std::shared_ptr<ValuePool> pool = nullptr);
   /// x (..., d) -> the same shape.
-  torch::Tensor forward(const torch::Tensor& x) const;
+  torch::Tensor forward(const torch::Tensor& x) const override;
   /// Keys uniform in +-(width of half a key)^-0.5.
   void first_values() override;
 

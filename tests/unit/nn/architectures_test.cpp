@@ -60,6 +60,16 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
        o.memory_layer = {.kind = "ngram", .layers = {1, 2}, .heads = 2, .rows = 7};
        o.transformer.positions = "rope";
      }},
+    {"transformer",
+     [](auto& o) {
+       o.transformer.experts = {.count = 5, .per_token = 2};
+       o.transformer.positions = "rope", o.transformer.feed_forward = "gated";
+     }},
+    {"transformer",
+     [](auto& o) {
+       o.transformer.experts = {.count = 3, .per_token = 3, .normalised = false};
+       o.memory_layer = {.kind = "product-key", .layers = {2}, .keys = 4, .top_k = 4};
+     }},
     {"transformer-xl", [](auto& o) { o.transformer.norm = "post"; }},
     {"transformer-xl", [](auto& o) { o.layer_memory.layer_memory = "16,9"; }},
     {"transformer-xl",
