@@ -23,7 +23,7 @@ made() { # NAME...: their folders, as hf_families.py takes them
 }
 
 @test "eval-ppl gives transformers' loss for folders of each family, in single and in double precision" {
-  [ "$(wc -l <made.losses)" -ge 19 ] && [ "$(wc -l <exact.losses)" -eq "$(wc -l <made.losses)" ]
+  [ "$(wc -l <made.losses)" -ge 24 ] && [ "$(wc -l <exact.losses)" -eq "$(wc -l <made.losses)" ]
   while read -r name expected; do
     [ "$(find "made/$name" -name '*.safetensors' | wc -l)" -gt 1 ]
     echo "$name: $expected, $(loss "made/$name")"
@@ -37,7 +37,8 @@ made() { # NAME...: their folders, as hf_families.py takes them
 }
 
 @test "sample without chance goes on as transformers' generate does, one text or several" {
-  names=(llama llama_yarn mistral qwen2 qwen3 olmo2 gpt_neox opt phi3 phi3_longrope phi ministral3 gpt_neo gemma gemma2 gemma3_text)
+  names=(llama llama_yarn mistral qwen2 qwen3 olmo2 gpt_neox opt phi3 phi3_longrope phi ministral3 gpt_neo gemma gemma2 gemma3_text
+    mixtral qwen3_moe_stacked olmoe)
   # shellcheck disable=SC2086  # a word an id
   peer generate "$(made "${names[@]}")" 16 $ids >expected
   printf '%s\n%s\nA dog\n' "$text" "$text" >prompts
@@ -78,7 +79,8 @@ END
 }
 
 @test "transformers loads what train wrote: a family's goes on as that family, a shape of Llama's is a Llama" {
-  names=(llama mistral_wide qwen2 qwen3 olmo2 gpt_neox opt phi3 phi3_longrope phi ministral3 gpt_neo gemma gemma2 gemma3_text)
+  names=(llama mistral_wide qwen2 qwen3 olmo2 gpt_neox opt phi3 phi3_longrope phi ministral3 gpt_neo gemma gemma2 gemma3_text
+    mixtral_stacked qwen3_moe olmoe)
   for name in "${names[@]}"; do
     train --from "made/$name" --segment 8 --batch 1 --steps 2 --lr 1e-9 -o "on_$name" text.shard.zst
   done
@@ -88,7 +90,7 @@ END
   # shellcheck disable=SC2086  # a word an id
   peer loss "$(printf ',on_%s' "${names[@]}" nothing | cut -c2-)" $ids >losses
   cat losses
-  [ "$(cut -d ' ' -f 2 losses | tr '\n' ' ')" = 'LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM Olmo2ForCausalLM GPTNeoXForCausalLM OPTForCausalLM Phi3ForCausalLM Phi3ForCausalLM PhiForCausalLM Ministral3ForCausalLM GPTNeoForCausalLM GemmaForCausalLM Gemma2ForCausalLM Gemma3ForCausalLM LlamaForCausalLM ' ]
+  [ "$(cut -d ' ' -f 2 losses | tr '\n' ' ')" = 'LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM Olmo2ForCausalLM GPTNeoXForCausalLM OPTForCausalLM Phi3ForCausalLM Phi3ForCausalLM PhiForCausalLM Ministral3ForCausalLM GPTNeoForCausalLM GemmaForCausalLM Gemma2ForCausalLM Gemma3ForCausalLM MixtralForCausalLM Qwen3MoeForCausalLM OlmoeForCausalLM LlamaForCausalLM ' ]
   i=0
   for name in "${names[@]}" nothing; do
     i=$((i + 1))

@@ -104,12 +104,22 @@ KINDS = {
             ),
         ),
     ),
+    "mixtral": ("mixtral", dict(num_local_experts=5, num_experts_per_tok=2)),
+    "mixtral_stacked": ("mixtral", dict(num_local_experts=4, num_experts_per_tok=1, sliding_window=5)),
+    "qwen3_moe": (
+        "qwen3_moe",
+        dict(num_experts=6, num_experts_per_tok=3, moe_intermediate_size=10, head_dim=8, norm_topk_prob=True),
+    ),
+    "qwen3_moe_stacked": ("qwen3_moe", dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=20)),
+    "olmoe": ("olmoe", dict(num_experts=5, num_experts_per_tok=2)),
 }
+# Saved as the modules of transformers 5 have them: the experts of a layer are one tensor.
+STACKED = ["mixtral_stacked", "qwen3_moe_stacked"]
 
 
 SMALL = dict(hidden_size=8, intermediate_size=10, vocab_size=64)
 # Their heads are as wide as hidden_size says: two wide enough to turn.
-OLD = ["gpt_neox", "opt", "phi3", "phi3_longrope", "phi", "gpt_neo"]
+OLD = ["gpt_neox", "opt", "phi3", "phi3_longrope", "phi", "gpt_neo", "olmoe"]
 
 
 def ids_of(words):
@@ -129,6 +139,8 @@ def in_double():
 
 def load(folder):
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    if hasattr(model, "set_experts_implementation"):
+        model.set_experts_implementation("eager")  # the others want other widths and no double precision
     if exact:
         model.double()
         for module in model.modules():
@@ -165,7 +177,7 @@ def make(folder, ids):
     for name in KINDS:
         path = os.path.join(folder, name)
         if not os.path.exists(path):
-            random_model(name).save_pretrained(path, max_shard_size="6KB")
+            random_model(name).save_pretrained(path, max_shard_size="6KB", save_original_format=name not in STACKED)
         print(name, repr(nll(load(path), ids).mean().item()))
 
 

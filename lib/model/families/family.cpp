@@ -260,7 +260,7 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
 
 std::string stacked_name(const Family& family) {
   for (const ModuleNames& module : family.modules)
-    if (!module.stacked.empty()) return with_number(module.stacked, "0");
+    if (!module.stacked.empty() && is_of_experts(module)) return with_number(module.stacked, "0");
   return {};
 }
 

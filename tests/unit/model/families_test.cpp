@@ -15,8 +15,9 @@ using core::Code;
 namespace fs = std::filesystem;
 
 const std::string kGolden = "tests/golden/families/";
-const char* const kFamilies[] = {"llama", "mistral", "qwen2",   "qwen3", "olmo2",  "gpt_neox",
-                                 "opt",   "phi3",    "gpt_neo", "gemma", "gemma2", "gemma3_text"};
+const char* const kFamilies[] = {"llama",    "mistral",     "qwen2",   "qwen3",     "olmo2",
+                                 "gpt_neox", "opt",         "phi3",    "gpt_neo",   "gemma",
+                                 "gemma2",   "gemma3_text", "mixtral", "qwen3_moe", "olmoe"};
 
 GoldenNll golden(const std::string& family) {
   DOCTEST_REQUIRE_MESSAGE(fs::exists(kGolden + family), "tests run in the root of the source tree");
@@ -146,14 +147,68 @@ DOCTEST_TEST_CASE("every shape is written as the family that has it, or as none"
   DOCTEST_CHECK(family([](auto& o) { o.vocabulary.scale_embedding = true; }) == "none");
 }
 
+DOCTEST_TEST_CASE("experts in one tensor a layer are those in a tensor each") {
+  const Copy folder("qwen3_moe");
+  const auto expected = model::load(folder.path).fingerprint;
+  const model::TensorFiles files(folder.path);
+  model::NamedTensors tensors;
+  const std::string layer = "model.layers.", experts = ".mlp.experts.";
+  for (const auto& name : files.tensors())
+    if (name.find(experts) == std::string::npos) tensors.emplace_back(name, files.read(name));
+  for (int i = 0; i < 2; ++i) {
+    const auto of = [&](int e, const char* part) {
+      return files.read(layer + std::to_string(i) + experts + std::to_string(e) + part);
+    };
+    std::vector<torch::Tensor> wide, narrow;
+    for (int e = 0; e < 6; ++e) {
+      wide.push_back(torch::cat({of(e, ".gate_proj.weight"), of(e, ".up_proj.weight")}));
+      narrow.push_back(of(e, ".down_proj.weight"));
+    }
+    const auto begin = layer + std::to_string(i) + experts;
+    tensors.emplace_back(begin + "gate_up_proj", torch::stack(wide));
+    tensors.emplace_back(begin + "down_proj", torch::stack(narrow));
+  }
+  const TemporaryFolder stacked;
+  fs::copy_file(folder / "config.json", stacked / "config.json");
+  core::MemorySink sink;
+  model::write_safetensors(sink, tensors);
+  overwrite(stacked / "model.safetensors",
+            std::string(reinterpret_cast<const char*>(sink.bytes.data()), sink.bytes.size()));
+  DOCTEST_CHECK((model::load(stacked.path).fingerprint == expected));
+}
+
+DOCTEST_TEST_CASE("what no expert of ours does is refused by key") {
+  const auto refused = [](const char* family, const std::string& key, const core::Json& value) {
+    const Copy folder(family);
+    folder.change("config.json", [&](auto& c) { c[key] = value; });
+    expect_error(Code::bad_config,
+                 key == "num_experts_per_tok" ? "experts-per-token: 9 is more than" : key,
+                 [&] { model::load(folder.path); });
+  };
+  refused("qwen3_moe", "shared_expert_intermediate_size", 8);
+  refused("qwen3_moe", "mlp_only_layers", core::Json::array({0}));
+  refused("qwen3_moe", "decoder_sparse_step", 2);
+  refused("qwen3_moe", "use_sliding_window", true);
+  refused("olmoe", "clip_qkv", 8.0);
+  refused("mixtral", "n_shared_experts", 1);
+  refused("mixtral", "num_experts_per_tok", 9);
+}
+
+DOCTEST_TEST_CASE(
+    "a file of fewer tensors than it should have experts is refused before they are listed") {
+  const Copy folder("mixtral");
+  folder.change("config.json", [](auto& c) { c["num_local_experts"] = 4096; });
+  expect_error(Code::bad_data, "for 2 layers of 4096 experts", [&] { model::load(folder.path); });
+}
+
 DOCTEST_TEST_CASE("a config.json of a family is refused by key") {
   const auto refused = [](const std::string& part, auto change) {
     const Copy folder("llama");
     folder.change("config.json", change);
     expect_error(Code::bad_config, part, [&] { model::load(folder.path); });
   };
-  refused("\"mixtral\" is not supported; these are: gpt2, llama, mistral,",
-          [](auto& c) { c["model_type"] = "mixtral"; });
+  refused("\"bloom\" is not supported; these are: gpt2, llama, mistral,",
+          [](auto& c) { c["model_type"] = "bloom"; });
   refused("no \"hidden_size\"", [](auto& c) { c.erase("hidden_size"); });
   refused("\"num_attention_heads\" has the wrong type",
           [](auto& c) { c["num_attention_heads"] = "four"; });
