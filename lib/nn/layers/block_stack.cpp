@@ -159,7 +159,9 @@ torch::Tensor BlockStack::recomputed_block(std::size_t i, const torch::Tensor& x
   if (reads) inputs.insert(inputs.end(), {source.entries->keys, source.entries->values});
   for (const auto& weight : block->parameters())
     if (weight.requires_grad()) weights.push_back(weight);
-  if (pool_ && block->looks_up() && pool_->values.requires_grad()) weights.push_back(pool_->values);
+  if (pool_ && memory_.has(static_cast<std::int64_t>(i), shape_.layers) &&
+      pool_->values.requires_grad())
+    weights.push_back(pool_->values);
   const auto kept = std::make_shared<KeptKeyValues>(cache.keeps());
   const Sight of_source = reads ? *source.sight : Sight{};
   kept->first(&cache);
