@@ -9,7 +9,6 @@
 #include "nn/base/upload.h"
 #include "nn/layers/experts.h"
 #include "nn/layers/option_checks.h"
-#include "nn/layers/product_key_memory.h"
 #include "nn/ops/recomputed.h"
 
 namespace nn {

@@ -12,6 +12,7 @@
 #include "nn/layers/layers.h"
 #include "nn/layers/ngram_memory.h"
 #include "nn/layers/positions.h"
+#include "nn/layers/product_key_memory.h"
 
 namespace nn {
 
