@@ -6,8 +6,9 @@
 //   the writer names the sources: memory cache stores ngrams with)
 //
 // position is the token's element offset in the data. text is the token's text, with \t, \n, \r and
-// \\ for these characters, and \xHH for bytes that are not printable ASCII or UTF-8. The other columns are -log p in nats by
-// each source and by their mixture: inf if p is 0, "-" if a source is unused or has no entries yet.
+// \\ for these characters, and \xHH for bytes that are not printable ASCII or UTF-8. The other
+// columns are -log p in nats by each source and by their mixture: inf if p is 0, "-" if a source is
+// unused or has no entries yet.
 
 #include <cstdint>
 #include <memory>
