@@ -13,8 +13,8 @@ namespace store {
 /// Returns store (the folder), generation, rows, width, documents, metric, index, recall, k,
 /// nprobe, queries, model, tokenizer, fingerprint.
 core::OrderedJson describe(const std::string& folder, const Manifest& manifest);
-/// Returns a warning where the index was measured to find less than nine in ten of the nearest keys,
-/// with what helps; else an empty text.
+/// Returns a warning where the index was measured to find less than nine in ten of the nearest
+/// keys, with what helps; else an empty text.
 std::string recall_warning(const std::string& folder, const Manifest& manifest);
 /// Returns one record per removed document.
 std::vector<core::OrderedJson> describe(const Removal& removal);

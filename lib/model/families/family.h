@@ -28,14 +28,14 @@ enum class Layout {
 };
 
 /// A module of nn::Model and the file's modules with its weight and bias, rows in this order: one;
-/// two halves; or queries, keys and values. "N" represents the layer's number, "E" that of an expert:
-/// the rows of one expert follow those of another, each in this order.
+/// two halves; or queries, keys and values. "N" represents the layer's number, "E" that of an
+/// expert: the rows of one expert follow those of another, each in this order.
 struct ModuleNames {
   std::string_view ours;
   std::vector<std::string_view> theirs;
   Layout layout = Layout::as_is;
-  /// Of experts: the one tensor that the weight is in files that transformers 5 writes as its modules
-  /// have them (save_original_format=False); empty: no other than `theirs`.
+  /// Of experts: the one tensor that the weight is in files that transformers 5 writes as its
+  /// modules have them (save_original_format=False); empty: no other than `theirs`.
   std::string_view stacked = {};
 };
 

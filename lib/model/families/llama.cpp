@@ -50,7 +50,8 @@ nn::ModelOptions mistral_options(const ConfigKeys& keys) {
   return options;
 }
 
-// Ministral 3: Mistral with YaRN, and queries that grow with their place (RopeOptions::query_growth).
+// Ministral 3: Mistral with YaRN, and queries that grow with their place
+// (RopeOptions::query_growth).
 nn::ModelOptions ministral3_options(const ConfigKeys& keys) {
   if (!keys.has("rope_parameters") && !keys.has("rope_scaling"))
     keys.unsupported("rope_parameters", "null");

@@ -102,8 +102,8 @@ text::TokenizerPtr read_again(const GgufMetadata& keys) {
   return text::parse_tokenizer(gguf_tokenizer(file), kWho);
 }
 
-// Whether each token is what the merges make of its characters: then a piece that is a token is that
-// one anyway, and it does not matter whether the merges are asked.
+// Whether each token is what the merges make of its characters: then a piece that is a token is
+// that one anyway, and it does not matter whether the merges are asked.
 bool merges_make_all(const OrderedJson& json) {
   std::unordered_map<std::string, std::size_t> ranks;  // "left right": a name has no space
   for (const auto& merge : json["model"]["merges"]) {

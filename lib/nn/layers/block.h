@@ -37,7 +37,7 @@ struct BlockNetwork {
 /// post:      x = ln_1(x + attn(x)); x = ln_2(x + mlp(x))            (Vaswani et al. 2017)
 /// sublayer:  x += ln_1(attn(x)); x += ln_2(mlp(x))                  (OLMo 2)
 /// sandwich:  x += ln_1_out(attn(ln_1(x))); x += ln_2_out(mlp(ln_2(x)))  (Gemma 2)
-/// parallel:  x += attn(ln_1(x)) + mlp(ln_2(x))                      (GPT-NeoX); where ln_2 is ln_1:
+/// parallel:  x += attn(ln_1(x)) + mlp(ln_2(x))                      (GPT-NeoX); if ln_2 is ln_1,
 ///            "parallel-one"                                        (GPT-J, Phi)
 /// One that reads sources (pre or post) has ln_x and cross between the two, in the same form: x +=
 /// cross(ln_x(x)). What stands in mlp's place has its form.
