@@ -249,7 +249,8 @@ void write_file(const std::string& path, std::string_view text) {
 
 // Open a pipe without waiting for its other end.
 RandomFile::RandomFile(const std::string& path, std::string name)
-    : name_(name.empty() ? path : std::move(name)), fd_(open_to_read(path, O_NONBLOCK)) {
+    : name_(name.empty() ? std::string(path) : std::move(name)),
+      fd_(open_to_read(path, O_NONBLOCK)) {
   struct stat info;
   if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd_);

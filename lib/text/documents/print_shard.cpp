@@ -97,9 +97,10 @@ void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& o
   for (std::size_t i = 0; i < data.documents().size() && i < count; ++i) {
     decoder.restart();
     bool line_ended = false;
-    for (const std::uint64_t end = data.documents().end[i]; at < end; at += ids.size()) {
-      ids.resize(std::min<std::uint64_t>(end - at, 1 << 16));
+    while (at < data.documents().end[i]) {
+      ids.resize(std::min<std::uint64_t>(data.documents().end[i] - at, 1 << 16));
       data.read(at, std::span(ids));
+      at += ids.size();
       std::string text;
       for (const auto id : ids)
         if (id != end_of_document) decoder.push(id, text);
