@@ -127,7 +127,7 @@ EOF
 @test "trime" {
   runs trime DATA="$PWD/data" XML="$PWD/novel" BOOKS="$PWD/books" all
   cd "$BATS_TEST_TMPDIR/out"
-  [ "$(wc -l <main.tsv)" -eq 14 ]
+  [ "$(wc -l <main.tsv)" -eq 15 ]
   # Orders of the text, of articles and of other ones; a line a model, then means of the seeds.
   tables orders.tsv wide-orders.tsv
   [ "$(cut -f 1-3 orders.tsv | paste -sd ' ')" = "$(printf 'order\tp\tseed bm25\t0.9\t1 others\t0.9\t1 random\t0.9\t1 %s' \
