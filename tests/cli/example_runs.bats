@@ -129,7 +129,7 @@ EOF
   cd "$BATS_TEST_TMPDIR/out"
   [ "$(wc -l <main.tsv)" -eq 15 ]
   # Orders of the text, of articles and of other ones; a line a model, then means of the seeds.
-  tables orders.tsv wide-orders.tsv
+  tables orders.tsv
   [ "$(cut -f 1-3 orders.tsv | paste -sd ' ')" = "$(printf 'order\tp\tseed bm25\t0.9\t1 others\t0.9\t1 random\t0.9\t1 %s' \
     "$(printf '%s\t0.9\tmean of 1 ' bm25 others random)" | sed 's/ $//')" ]
   tables length.tsv speed.tsv retrieval.tsv frequency.tsv reach.tsv
