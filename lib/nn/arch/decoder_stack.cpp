@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "nn/base/upload.h"
+#include "nn/layers/ngram_memory.h"
 
 namespace nn {
 
@@ -49,6 +50,18 @@ Hidden DecoderStack::through_blocks(const torch::Tensor& x, const std::vector<Si
   const auto y = stack_.forward(x, sights, cache, sources, &g, ngrams);
   if (shape.memory_key == "output") g = y;
   return {dropped(y, shape.head_dropout, is_training()), g};
+}
+
+CarriedState DecoderStack::carried_state(const ModelOptions& options) {
+  CarriedState state;
+  state.per_token =
+      2 * options.shape.layers * head_shape(options.shape, options.transformer).d_key();
+  for (std::int64_t layer = 0; options.memory_layer.kind == "ngram" && layer < options.shape.layers;
+       ++layer)
+    if (options.memory_layer.has(layer, options.shape.layers))
+      state.fixed += kNgramPast * options.shape.d_model;
+  if (options.transformer.positions == "learned") state.most_tokens = options.transformer.context;
+  return state;
 }
 
 }  // namespace nn

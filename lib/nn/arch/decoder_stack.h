@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "nn/arch/carried_state.h"
 #include "nn/base/architecture.h"
 #include "nn/base/attention_watch.h"
 #include "nn/base/model_options.h"
@@ -19,6 +20,8 @@ namespace nn {
 /// of the last feed-forward network (after its norm), or f: --memory-key.
 class DecoderStack : public Architecture, public RingDecoder, public RecomputingBlocks {
  public:
+  /// See nn::carried_state().
+  static CarriedState carried_state(const ModelOptions& options);
   std::int64_t d_model() const override { return stack_.shape().d_model; }
   std::int64_t d_key() const override { return stack_.shape().d_model; }
   Carry carry() const override { return stack_.absolute() ? Carry::reencode : Carry::forget; }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "nn/arch/carried_state.h"
 #include "nn/arch/gla_mixers.h"
 #include "nn/base/architecture.h"
 #include "nn/base/model_options.h"
@@ -23,6 +24,8 @@ class Gla : public Architecture, public RingDecoder {
   Hidden forward(const Batch& batch, State* state) override;
   bool carries() const override { return true; }
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
+  /// See nn::carried_state().
+  static CarriedState carried_state(const ModelOptions& options);
   std::int64_t d_model() const override { return shape_.d_model; }
   std::int64_t d_key() const override { return shape_.d_model; }
   Carry carry() const override { return Carry::constant; }

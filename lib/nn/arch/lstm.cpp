@@ -94,4 +94,10 @@ torch::Tensor Lstm::run_masked(const torch::Tensor& x, const torch::Tensor& real
   return torch::cat(out, 1);
 }
 
+CarriedState Lstm::carried_state(const ModelOptions& options) {
+  const auto width =
+      options.lstm.d_recurrent > 0 ? options.lstm.d_recurrent : options.shape.d_model;
+  return {2 * options.shape.layers * width};
+}
+
 }  // namespace nn

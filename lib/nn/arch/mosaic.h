@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "nn/arch/carried_state.h"
 #include "nn/arch/mosaic_units.h"
 #include "nn/base/architecture.h"
 #include "nn/base/attention_watch.h"
@@ -28,6 +29,8 @@ class Mosaic : public Architecture, public WatchedAttention, public RingDecoder 
   bool in_rings() const override { return bound_.slots == 0; }
   bool carries() const override { return true; }
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
+  /// See nn::carried_state().
+  static CarriedState carried_state(const ModelOptions& options);
   std::int64_t d_model() const override { return shape_.d_model; }
   std::int64_t d_key() const override { return shape_.d_model; }
   /// With bounded memories the State has constant size.

@@ -85,4 +85,10 @@ void Mosaic2::forget(State& state, std::int64_t keep) {
   KvCache::forget(state, std::max<std::int64_t>(keep - 1, 0));
 }
 
+// Each layer has the keys and values of its contextual memory, and the sums of both memories.
+CarriedState Mosaic2::carried_state(const ModelOptions& options) {
+  const std::int64_t d = options.shape.d_model, layers = options.shape.layers;
+  return {layers * 2 * (2 * d + options.shape.heads), layers * 2 * 2 * d};
+}
+
 }  // namespace nn

@@ -19,31 +19,45 @@ namespace {
 struct Maker {
   const char* name;
   std::shared_ptr<Architecture> (*make)(const ModelOptions& options, std::int64_t vocabulary);
+  CarriedState (*carried_state)(const ModelOptions& options);
 };
 
 template <class A>
-std::shared_ptr<Architecture> make(const ModelOptions& options, std::int64_t vocabulary) {
-  return std::make_shared<A>(options, vocabulary);
+constexpr Maker maker(const char* name) {
+  return {
+      name,
+      [](const ModelOptions& options, std::int64_t vocabulary) -> std::shared_ptr<Architecture> {
+        return std::make_shared<A>(options, vocabulary);
+      },
+      A::carried_state};
 }
 
-const Maker kMakers[] = {
-    {"transformer", make<Transformer>},
-    {"transformer-xl", make<TransformerXl>},
-    {"lstm", make<Lstm>},
-    {"gla", make<Gla>},
-    {"mosaic", make<Mosaic>},
-    {"mosaic2", make<Mosaic2>},
-    {"srupp", make<Srupp>},
-    {"encoder-decoder", make<EncoderDecoder>},
+constexpr Maker kMakers[] = {
+    maker<Transformer>("transformer"),
+    maker<TransformerXl>("transformer-xl"),
+    maker<Lstm>("lstm"),
+    maker<Gla>("gla"),
+    maker<Mosaic>("mosaic"),
+    maker<Mosaic2>("mosaic2"),
+    maker<Srupp>("srupp"),
+    maker<EncoderDecoder>("encoder-decoder"),
 };
+
+const Maker& maker_of(const ModelOptions& options) {
+  for (const auto& maker : kMakers)
+    if (options.arch == maker.name) return maker;
+  core::fail(core::Code::bug, "arch: '{}' has no maker", arch_facts(options.arch).name);
+}
 
 }  // namespace
 
 std::shared_ptr<Architecture> make_architecture(const ModelOptions& options,
                                                 std::int64_t vocabulary) {
-  for (const auto& maker : kMakers)
-    if (options.arch == maker.name) return maker.make(options, vocabulary);
-  core::fail(core::Code::bug, "arch: '{}' has no maker", arch_facts(options.arch).name);
+  return maker_of(options).make(options, vocabulary);
+}
+
+CarriedState carried_state(const ModelOptions& options) {
+  return maker_of(options).carried_state(options);
 }
 
 }  // namespace nn

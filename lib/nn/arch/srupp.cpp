@@ -186,4 +186,13 @@ void Srupp::set_reach(const LayerReach& reach) {
   if (!reach.same_length.empty()) same_length_ = parse_same_length(reach.same_length);
 }
 
+CarriedState Srupp::carried_state(const ModelOptions& options) {
+  const auto lengths = parse_layer_memory(options.layer_memory.layer_memory, options.shape.layers);
+  CarriedState state{options.shape.layers * options.shape.d_model};  // cells
+  for (std::int64_t layer = 0; layer < options.shape.layers; ++layer)
+    if (attends(options, layer))
+      state.fixed += lengths[static_cast<std::size_t>(layer)] * options.shape.d_model;
+  return state;
+}
+
 }  // namespace nn

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "nn/arch/carried_state.h"
 #include "nn/base/architecture.h"
 #include "nn/layers/init.h"
 #include "nn/layers/key_sight.h"
@@ -63,6 +64,8 @@ class Srupp : public Architecture, public RingDecoder {
   Hidden forward(const Batch& batch, State* state) override;
   bool carries() const override { return true; }
   Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
+  /// See nn::carried_state().
+  static CarriedState carried_state(const ModelOptions& options);
   std::int64_t d_model() const override { return shape_.d_model; }
   std::int64_t d_key() const override;
   Carry carry() const override { return Carry::constant; }

@@ -146,4 +146,12 @@ void TransformerXl::set_reach(const LayerReach& reach) {
   table_ = torch::Tensor();
 }
 
+CarriedState TransformerXl::carried_state(const ModelOptions& options) {
+  CarriedState state;
+  for (const auto length :
+       parse_layer_memory(options.layer_memory.layer_memory, options.shape.layers))
+    state.fixed += length * options.shape.d_model;
+  return state;
+}
+
 }  // namespace nn
