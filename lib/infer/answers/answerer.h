@@ -109,8 +109,7 @@ class Answerer {
   std::vector<std::int64_t> begin_;   // tokens before every text and context
   std::vector<std::int64_t> empty_;   // tokens that replace an empty context
   WindowPlan own_windows_, windows_;  // windows_ includes passages before the windows
-  std::vector<std::shared_ptr<const BesideModel>> beside_;
-  std::shared_ptr<const Stores> opened_;
+  OpenMemories open_;
   MemoryPlan memory_;
   std::map<std::string, std::vector<std::string>> verbalizers_;
   // Runs long contexts: the engine with the faster products of many rows.

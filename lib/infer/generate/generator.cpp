@@ -54,7 +54,7 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
     sources_.emplace(options_.translation, tokenizer_, context, loaded_.folder);
     if (windows.window == 0) windows.window = context.value_or(kBoundless);
   }
-  beside_ = open_beside(memory, loaded_, options_.reach, windows, device);
+  open_.beside = open_beside(memory, loaded_, options_.reach, windows, device);
   windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
   window_ = windows_.window;
   window_note_ = long_window_note(windows_, loaded_.folder);
@@ -64,10 +64,7 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
 }
 
 void Generator::remember_by(const MemoryOptions& memory) {
-  const StoreOpener opened = [&](const auto&, const auto&) { return opened_; };
-  const MemoryPlan memories =
-      plan_memory(memory, windows_, loaded_, beside_, opened_ == nullptr ? StoreOpener() : opened);
-  if (memories.lookup() != nullptr) opened_ = memories.lookup();
+  const MemoryPlan memories = open_.plan(memory, windows_, loaded_);
   check_memories(memories);
   stores_ = memories.lookup();
   citer_.reset();

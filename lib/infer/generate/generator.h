@@ -146,8 +146,7 @@ class Generator {
   // Inputs of memory planning, and what is open.
   WindowPlan windows_;
   RetrievePlan retrieve_;
-  std::vector<std::shared_ptr<const BesideModel>> beside_;
-  std::shared_ptr<const Stores> opened_;
+  OpenMemories open_;
   std::shared_ptr<const Stores> stores_;  // in use
   bool record_;
   std::uint64_t prompts_ = 0, tokens_ = 0;

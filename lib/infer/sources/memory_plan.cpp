@@ -257,6 +257,15 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
   return plan;
 }
 
+MemoryPlan OpenMemories::plan(const MemoryOptions& options, const WindowPlan& windows,
+                              const model::Loaded& loaded) {
+  const StoreOpener again = [this](const auto&, const auto&) { return stores; };
+  MemoryPlan plan =
+      plan_memory(options, windows, loaded, beside, stores == nullptr ? StoreOpener() : again);
+  if (plan.lookup() != nullptr) stores = plan.lookup();
+  return plan;
+}
+
 void check_retrieval(const RetrievePlan& retrieve, const MemoryPlan& memory) {
   if (retrieve.mix == 1) return;
   const bool joined = memory.rule.any() && !memory.interpolated();

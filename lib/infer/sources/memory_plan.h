@@ -143,6 +143,16 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
                        std::vector<std::shared_ptr<const BesideModel>> beside = {},
                        const StoreOpener& open = nullptr);
 
+/// What is open of a model's memories: opened once, however often the memories are planned.
+struct OpenMemories {
+  std::vector<std::shared_ptr<const BesideModel>> beside;  ///< see open_beside()
+  std::shared_ptr<const Stores> stores;                    ///< null: not open yet
+
+  /// Behaves like plan_memory().
+  MemoryPlan plan(const MemoryOptions& options, const WindowPlan& windows,
+                  const model::Loaded& loaded);
+};
+
 /// Throws Error{usage} if memories join the softmax of one head while several passages each give a
 /// softmax.
 void check_retrieval(const RetrievePlan& retrieve, const MemoryPlan& memory);
