@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "core/error.h"
@@ -195,15 +196,25 @@ class PointSearch {
     return all;
   }
 
-  // The least loss.
+  // The least loss. Points that were tried before are not computed again.
   double try_all(const Places& places) {
-    if (places.empty()) return HUGE_VAL;
-    const bool fits = options_.lambdas.empty() && !memory_.weights().empty();
-    const auto tried = fits ? fit_points(parts_, memory_, grid_, places)
-                            : try_points(parts_, memory_, grid_, options_.lambdas, places);
     double least = HUGE_VAL;
+    Places fresh;
+    for (const auto& place : places) {
+      const auto known = losses_.find(place);
+      if (known == losses_.end())
+        fresh.push_back(place);
+      else
+        least = std::min(least, known->second);
+    }
+    if (fresh.empty()) return least;
+    const bool fits = options_.lambdas.empty() && !memory_.weights().empty();
+    const auto tried = fits ? fit_points(parts_, memory_, grid_, fresh)
+                            : try_points(parts_, memory_, grid_, options_.lambdas, fresh);
     for (const auto& point : tried) {
       least = std::min(least, point.loss);
+      const auto [known, first] = losses_.emplace(point.places, point.loss);
+      if (!first) known->second = std::min(known->second, point.loss);
       points_.push_back(point);
       if (point.loss < points_[best_].loss) best_ = points_.size() - 1;
     }
@@ -287,6 +298,7 @@ class PointSearch {
   const TuneOptions& options_;
   std::vector<Part> joint_;
   std::vector<TunePoint> points_;
+  std::map<std::vector<std::size_t>, double> losses_;  // the least of each place
   std::size_t best_ = 0;
 };
 
