@@ -138,6 +138,12 @@ std::size_t unfinished_bytes(std::string_view text) {
   return 0;
 }
 
+std::string take_characters(std::string& text) {
+  std::string whole = text.substr(0, text.size() - unfinished_bytes(text));
+  text.erase(0, whole.size());
+  return whole;
+}
+
 std::string with_replacements(std::string_view text, std::uint64_t& replaced) {
   std::string made;
   made.reserve(text.size() + 16);

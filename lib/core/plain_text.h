@@ -24,6 +24,9 @@ std::size_t utf8_length(std::string_view text);
 /// Returns the number of bytes (0 to 3) at the end of `text` that begin a character which further
 /// bytes may complete.
 std::size_t unfinished_bytes(std::string_view text);
+/// Removes the whole characters from the front of `text` and returns them; what may be the
+/// beginning of one more stays.
+std::string take_characters(std::string& text);
 /// Replaces each part that is not UTF-8 by U+FFFD, as browsers and Python do, and adds the number
 /// of replacements to `replaced`.
 std::string with_replacements(std::string_view text, std::uint64_t& replaced);

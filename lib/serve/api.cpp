@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/error.h"
 #include "core/json.h"
 #include "core/plain_text.h"
 #include "page/page_assets.h"
@@ -25,15 +26,21 @@ constexpr std::chrono::milliseconds kLook{100};  // polling interval for disconn
 
 std::int64_t now() { return static_cast<std::int64_t>(std::time(nullptr)); }
 
-// Returns the host without the port.
-std::string_view host_name(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
-  return host.substr(0, host.find(':'));
+// Returns the host without the port and the brackets of IPv6.
+std::string host_name(std::string_view host) {
+  if (!host.starts_with('[')) return std::string(host.substr(0, host.find(':')));
+  host.remove_prefix(1);
+  return std::string(host.substr(0, host.find(']')));
 }
 
+// Names other than localhost can be bound to this machine by whoever owns them: 127.example.org too.
 bool is_this_machine(std::string_view host) {
   const auto name = host_name(host);
-  return name == "localhost" || name == "[::1]" || name.starts_with("127.");
+  try {
+    return name == "localhost" || is_loopback(name);
+  } catch (const core::Error&) {
+    return false;
+  }
 }
 
 // Compares in time that does not depend on where the texts differ.
@@ -52,10 +59,7 @@ struct Streamed {
 
   std::string take(const std::string& more, bool last) {
     held += more;
-    const std::size_t wait = last ? 0 : core::unfinished_bytes(held);
-    std::string out = held.substr(0, held.size() - wait);
-    held.erase(0, out.size());
-    return out;
+    return last ? std::exchange(held, {}) : core::take_characters(held);
   }
 };
 

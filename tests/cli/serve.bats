@@ -216,6 +216,7 @@ END
   grep -q 'has 5000 tokens, the window' answer
   # Pages of other origins, and names that were bound to this machine.
   [ "$(status -H 'Host: evil.example' "localhost:$port/health")" -eq 403 ]
+  [ "$(status -H 'Host: 127.evil.example' "localhost:$port/health")" -eq 403 ]
   [ "$(status -H 'Origin: http://evil.example' -d '{"prompt": "x"}' "localhost:$port/v1/completions")" -eq 403 ]
   [ "$(status -H 'Host: 127.0.0.1' "localhost:$port/health")" -eq 200 ]
 }

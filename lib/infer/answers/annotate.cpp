@@ -96,10 +96,7 @@ class Printer {
   explicit Printer(text::TokenizerPtr tokenizer) : tokenizer_(std::move(tokenizer)) {}
   std::string next(std::int64_t token) {
     decode(token, line_start_, held_);
-    const std::size_t whole = held_.size() - core::unfinished_bytes(held_);
-    std::string text = held_.substr(0, whole);
-    held_.erase(0, whole);
-    return text;
+    return core::take_characters(held_);
   }
   /// What is left of a character at the end.
   const std::string& rest() const { return held_; }
