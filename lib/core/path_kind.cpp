@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/file_text.h"
+#include "core/io.h"
 #include "core/plain_text.h"
 
 namespace core {
@@ -179,6 +180,12 @@ PathKind path_kind(const std::string& path) {
   if (fs::is_directory(status)) return folder_kind(path, last_name(path));
   if (!fs::exists(status)) return PathKind::unreadable;
   return fs::is_regular_file(status) ? file_kind(path, last_name(path)) : PathKind::other_file;
+}
+
+bool begins_with(const std::string& path, std::string_view bytes) {
+  std::string start(bytes.size(), '\0');
+  start.resize(read_fully(*open_source(path), std::as_writable_bytes(std::span(start))));
+  return start == bytes;
 }
 
 std::string what_path_is(const std::string& path) {

@@ -47,6 +47,9 @@ PathKind path_kind(const std::string& path);
 /// Returns true for every kind of folder.
 constexpr bool is_folder(PathKind kind) { return kind >= PathKind::model; }
 
+/// Returns whether the file begins with these bytes. Throws Error{no_input}, Error{io}.
+bool begins_with(const std::string& path, std::string_view bytes);
+
 /// Returns what a message says after the path: "is not there", "is a GGUF file", "is a datastore".
 std::string what_path_is(const std::string& path);
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/path_kind.h"
 #include "shard/layout.h"
 
 namespace shard {
@@ -36,13 +37,6 @@ constexpr std::array<MegatronType, 9> kMegatronTypes = {{{},
                                                          {"float32", {4, true, false}},
                                                          {"uint16", {2, false, false}}}};
 
-bool starts_as_megatron(const std::string& path) {
-  const auto source = core::open_source(path);
-  std::array<std::byte, kMegatronMagic.size()> start{};
-  const std::size_t n = core::read_fully(*source, start);
-  return std::string_view(reinterpret_cast<const char*>(start.data()), n) == kMegatronMagic;
-}
-
 core::Digest hash_of(const core::RandomSource& bytes) {
   core::SequentialSource source(bytes);
   core::Hasher hasher;
@@ -65,7 +59,8 @@ std::optional<MegatronFiles> megatron_input(const std::string& path,
     if (path == "-") fail(Code::usage, "--format megatron: reads two files, not stdin; name them");
     return megatron_files(path);
   }
-  if (format || !core::is_regular_file(path) || !starts_as_megatron(path)) return std::nullopt;
+  if (format || !core::is_regular_file(path) || !core::begins_with(path, kMegatronMagic))
+    return std::nullopt;
   if (!path.ends_with(".idx"))
     fail(Code::bad_data, "{}: is an index of Megatron's; call it NAME.idx, beside its NAME.bin",
          path);

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/io.h"
+#include "core/path_kind.h"
 #include "core/plain_text.h"
 #include "text/documents/parquet_texts.h"
 
@@ -18,7 +19,6 @@ using core::Code;
 using core::fail;
 
 constexpr std::string_view kMagic = "PAR1";
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 const ParquetLibrary& parquet_library() {
   static const ParquetLibrary* const library = [] {
@@ -122,7 +122,11 @@ class ParquetReader : public DocumentReader {
       add_checked(batch.bytes, text);
     else
       batch.bytes += text;
-    if (options_.rules.drop_cr) drop_cr(batch.bytes, begin);
+    if (options_.rules.drop_cr) {
+      std::size_t size = batch.bytes.size();
+      drop_cr(batch.bytes, begin, size);
+      batch.bytes.resize(size);
+    }
     const auto whole = std::string_view(batch.bytes).substr(begin);
     const std::uint64_t size = whole.size();
     hasher_.update(std::as_bytes(std::span(&size, 1)));
@@ -131,24 +135,15 @@ class ParquetReader : public DocumentReader {
   }
 
   void add_checked(std::string& to, std::string_view text) {
-    for (;;) {
-      const std::size_t good = core::utf8_length(text);
-      to += text.substr(0, good);
-      if (good == text.size()) return;
-      if (options_.rules.invalid == Invalid::error)
-        fail(Code::bad_data, "{}: row {}: byte {} of its text is not UTF-8; --invalid replace",
-             paths_[at_], row_, good);
-      to += kReplacement;
-      ++seen_.replaced.count;
-      text.remove_prefix(good + 1);
+    const std::size_t good = core::utf8_length(text);
+    if (good == text.size()) {
+      to += text;
+      return;
     }
-  }
-
-  static void drop_cr(std::string& text, std::size_t begin) {
-    std::size_t kept = begin;
-    for (std::size_t i = begin; i < text.size(); ++i)
-      if (text[i] != '\r' || i + 1 == text.size() || text[i + 1] != '\n') text[kept++] = text[i];
-    text.resize(kept);
+    if (options_.rules.invalid == Invalid::error)
+      fail(Code::bad_data, "{}: row {}: {}; --invalid replace writes U+FFFD for it", paths_[at_],
+           row_, core::what_is_not_utf8(text, good));
+    to += core::with_replacements(text, seen_.replaced.count);
   }
 
   std::vector<std::string> paths_;
@@ -167,10 +162,7 @@ class ParquetReader : public DocumentReader {
 
 bool is_parquet(const std::string& path) {
   if (path == "-" || (core::exists(path) && !core::is_regular_file(path))) return false;
-  std::string start(kMagic.size(), '\0');
-  const auto source = core::open_source(path);
-  const std::size_t n = core::read_fully(*source, std::as_writable_bytes(std::span(start)));
-  return n == kMagic.size() && start == kMagic;
+  return core::begins_with(path, kMagic);
 }
 
 std::unique_ptr<DocumentReader> read_parquet(const std::vector<std::string>& paths,

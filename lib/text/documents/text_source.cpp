@@ -131,7 +131,7 @@ void TextSource::count_lines(std::string_view text) {
   sights_.crlf.count += lines;
 }
 
-void TextSource::drop_cr(std::string& text, std::size_t from, std::size_t& size) {
+void drop_cr(std::string& text, std::size_t from, std::size_t& size) {
   std::size_t to = from;
   for (std::size_t at = from; at < size; ++at)
     if (text[at] != '\r' || at + 1 == size || text[at + 1] != '\n') text[to++] = text[at];

@@ -70,7 +70,6 @@ class TextSource {
   void begin(std::string& text, std::size_t from, std::size_t& size);
   void check(std::string& text, std::size_t from, std::size_t& size);
   void count_lines(std::string_view text);
-  void drop_cr(std::string& text, std::size_t from, std::size_t& size);
 
   shard::UnpackedSource source_;
   TextRules rules_;
@@ -82,5 +81,8 @@ class TextSource {
   bool after_cr_ = false;  // the last byte given is a CR
   TextSights sights_;
 };
+
+/// Turns each CRLF of text[from, size) into LF and reduces `size` accordingly.
+void drop_cr(std::string& text, std::size_t from, std::size_t& size);
 
 }  // namespace text
