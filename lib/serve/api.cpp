@@ -33,7 +33,8 @@ std::string host_name(std::string_view host) {
   return std::string(host.substr(0, host.find(']')));
 }
 
-// Names other than localhost can be bound to this machine by whoever owns them: 127.example.org too.
+// Names other than localhost can be bound to this machine by whoever owns them: 127.example.org
+// too.
 bool is_this_machine(std::string_view host) {
   const auto name = host_name(host);
   try {

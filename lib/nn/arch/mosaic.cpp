@@ -97,7 +97,8 @@ void Mosaic::forget(State& state, std::int64_t keep) {
   KvCache::forget(state, std::max<std::int64_t>(keep - 1, 0));
 }
 
-// Each layer has the keys and values of its contextual memory, its leaky sums and its pending value.
+// Each layer has the keys and values of its contextual memory, its leaky sums and its pending
+// value.
 CarriedState Mosaic::carried_state(const ModelOptions& options) {
   const std::int64_t d = options.shape.d_model, layers = options.shape.layers;
   return {layers * 3 * d, layers * 2 * d};
