@@ -353,7 +353,10 @@ END
   port=$(cat keyed.port)
   [ "$(status "localhost:$port/health")" -eq 200 ]
   [ "$(status "localhost:$port/v1/models")" -eq 401 ]
-  [ "$(status -H 'Authorization: Bearer a-key-of-27-characters-herf' "localhost:$port/v1/models")" -eq 401 ]
+  for wrong in '' a a-key-of-27-characters-her a-key-of-27-characters-herf a-key-of-27-characters-here- \
+    a-key-of-27-characters-herea-key-of-27-characters-here; do
+    [ "$(status -H "Authorization: Bearer $wrong" "localhost:$port/v1/models")" -eq 401 ]
+  done
   [ "$(status -H 'Authorization: Bearer a-key-of-27-characters-here' "localhost:$port/v1/models")" -eq 200 ]
   kill -TERM "$(cat keyed.pid)"
 }
