@@ -246,6 +246,12 @@ DOCTEST_TEST_CASE("forgetting leaves what a window of the newest tokens would kn
     DOCTEST_CHECK(properties::difference(next, 0, 0, fresh_a, 0, 3, 2) < 1e-10);
     DOCTEST_CHECK(properties::difference(next, 1, 0, fresh_b, 0, 3, 2) < 1e-10);
 
+    nn::State one_more;  // than is kept
+    model->architecture->forward(batch_of({{5, 6, 7, 8}}), &one_more);
+    model->architecture->forget(one_more, 3);
+    const auto after = model->architecture->forward(batch_of({{9, 10}}, false), &one_more);
+    DOCTEST_CHECK(properties::difference(after, 0, 0, fresh_a, 0, 3, 2) < 1e-10);
+
     model->architecture->forget(state, 0);
     const auto anew = model->architecture->forward(batch_of({{1, 2}, {3, 4}}, false), &state);
     const auto fresh = model->architecture->forward(batch_of({{1, 2}}), nullptr);
