@@ -1,9 +1,13 @@
 // The threads of a block as fibers of one thread of the system. ThreadSanitizer is told of them and
 // of what orders them, so this file itself is compiled without it.
 
+#undef _FORTIFY_SOURCE  // its longjmp refuses to leave for another stack
+
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -11,6 +15,9 @@
 
 #include "cuda_runtime.h"
 
+#if defined(EMULATED_TSAN) || defined(__SANITIZE_ADDRESS__)
+#define EMULATED_SANITIZED
+#endif
 #ifdef EMULATED_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
@@ -59,10 +66,58 @@ void release(void*) {}
 void acquire(void*) {}
 #endif
 
+// Where a stack was left. swapcontext costs two system calls, which would take most of a test's
+// time; the sanitizers know no other way from one stack to another.
+struct Place {
+  ucontext_t context{};
+#ifndef EMULATED_SANITIZED
+  jmp_buf jump{};
+  bool begun = false;
+#endif
+};
+
+#ifdef EMULATED_SANITIZED
+void switch_stacks(Place& from, Place& to) { swapcontext(&from.context, &to.context); }
+#else
+[[gnu::noinline]] void switch_stacks(Place& from, Place& to) {
+  from.begun = true;
+  if (_setjmp(from.jump) != 0) return;
+  if (to.begun) _longjmp(to.jump, 1);
+  setcontext(&to.context);
+}
+#endif
+
+// Numbers below a size, in order.
+class Numbers {
+ public:
+  void fill(std::size_t size) {
+    words_.assign((size + 63) / 64, ~std::uint64_t{0});
+    if (size % 64 != 0) words_.back() >>= 64 - size % 64;
+    count_ = size;
+  }
+  std::size_t count() const { return count_; }
+  void add(std::size_t i) { words_[i / 64] |= std::uint64_t{1} << i % 64, ++count_; }
+  void remove(std::size_t i) { words_[i / 64] &= ~(std::uint64_t{1} << i % 64), --count_; }
+  /// Returns the number that has n smaller ones.
+  std::size_t at(std::size_t n) const {
+    std::size_t word = 0;
+    for (std::size_t here; n >= (here = static_cast<std::size_t>(std::popcount(words_[word])));
+         ++word)
+      n -= here;
+    std::uint64_t bits = words_[word];
+    for (; n > 0; --n) bits &= bits - 1;
+    return word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+  }
+
+ private:
+  std::vector<std::uint64_t> words_;
+  std::size_t count_ = 0;
+};
+
 enum class Waits { no, for_block, for_warp, ended };
 
 struct Thread {
-  ucontext_t context{};
+  Place place;
   std::unique_ptr<char[]> stack{new char[kStackBytes]};
   Fiber fiber = make_fiber();
   Waits waits = Waits::no;
@@ -80,7 +135,10 @@ struct Thread {
 struct Block {
   std::vector<std::unique_ptr<Thread>> threads;
   std::size_t current = 0;
-  ucontext_t scheduler{};
+  Numbers ready;  // threads that wait for nothing
+  std::size_t at_barrier = 0;
+  std::vector<std::size_t> at_shuffle;  // by warp
+  Place scheduler;
   Fiber fiber{};
   const std::function<void()>* body = nullptr;
   const char* error = nullptr;                          // a thread did what CUDA does not allow
@@ -93,28 +151,34 @@ Thread& current() { return *block->threads[block->current]; }
 void to_scheduler() {
   release(&block->abandoned);
   on_switch(block->fiber);
-  swapcontext(&current().context, &block->scheduler);
+  switch_stacks(current().place, block->scheduler);
 }
 
+// The body for one block after another.
 void begin_thread() {
-  acquire(&block->start);
-  (*block->body)();
-  release(&block->end);
-  current().waits = Waits::ended;
-  to_scheduler();
+  for (;;) {
+    acquire(&block->start);
+    (*block->body)();
+    release(&block->end);
+    current().waits = Waits::ended;
+    to_scheduler();
+  }
+}
+
+[[gnu::noinline]] void set_up(Thread& thread) {
+  ucontext_t& context = thread.place.context;
+  getcontext(&context);
+  context.uc_stack.ss_sp = thread.stack.get();
+  context.uc_stack.ss_size = kStackBytes;
+  context.uc_link = nullptr;
+  makecontext(&context, begin_thread, 0);
 }
 
 void resume(std::size_t i) {
   block->current = i;
   threadIdx = current().index;
   on_switch(current().fiber);
-  swapcontext(&block->scheduler, &current().context);
-}
-
-bool all_wait(std::size_t begin, std::size_t end, Waits how) {
-  return std::all_of(block->threads.begin() + static_cast<std::ptrdiff_t>(begin),
-                     block->threads.begin() + static_cast<std::ptrdiff_t>(end),
-                     [&](const auto& thread) { return thread->waits == how; });
+  switch_stacks(block->scheduler, current().place);
 }
 
 // Ends a block whose threads cannot go on.
@@ -126,26 +190,30 @@ bool all_wait(std::size_t begin, std::size_t end, Waits how) {
 // Once all threads of the block have come to a barrier they go on.
 void open_block() {
   auto& threads = block->threads;
-  if (!all_wait(0, threads.size(), Waits::for_block)) return;
+  if (block->at_barrier < threads.size()) return;
   for (const auto& thread : threads) {
     if (std::strcmp(thread->barrier, threads[0]->barrier) != 0)
       abandon(std::string("threads of a block wait at ") + thread->barrier + " and at " +
               threads[0]->barrier);
     thread->waits = Waits::no;
   }
+  block->at_barrier = 0;
+  block->ready.fill(threads.size());
 }
 
-// Once all lanes of thread i's warp shuffle they get what they asked for and go on.
-void open_warp(std::size_t i) {
+// Once all lanes of a warp shuffle they get what they asked for and go on.
+void open_warp(std::size_t warp) {
   auto& threads = block->threads;
-  const auto begin = i / warpSize * warpSize, end = std::min(begin + warpSize, threads.size());
-  if (!all_wait(begin, end, Waits::for_warp)) return;
+  const auto begin = warp * warpSize, end = std::min(begin + warpSize, threads.size());
+  if (block->at_shuffle[warp] < end - begin) return;
   std::uint64_t given[warpSize] = {};
   for (auto j = begin; j < end; ++j) given[j - begin] = threads[j]->bits;
   for (auto j = begin; j < end; ++j) {
     threads[j]->bits = given[threads[j]->from];
     threads[j]->waits = Waits::no;
+    block->ready.add(j);
   }
+  block->at_shuffle[warp] = 0;
 }
 
 std::string who_waits() {
@@ -160,33 +228,29 @@ std::string who_waits() {
 }
 
 void run_block(std::mt19937_64& random) {
-  for (const auto& thread : block->threads) {
-    thread->waits = Waits::no;
-    getcontext(&thread->context);
-    thread->context.uc_stack.ss_sp = thread->stack.get();
-    thread->context.uc_stack.ss_size = kStackBytes;
-    thread->context.uc_link = nullptr;
-    makecontext(&thread->context, begin_thread, 0);
-  }
+  const std::size_t n = block->threads.size();
+  for (const auto& thread : block->threads) thread->waits = Waits::no;
+  block->ready.fill(n);
+  block->at_barrier = 0;
+  block->at_shuffle.assign((n + warpSize - 1) / warpSize, 0);
+  std::size_t ended = 0;
   release(&block->start);
   // One thread at a time, as far as it goes: with turns that are not random a warp gets ahead of
   // the others until a barrier stops it.
-  std::vector<std::size_t> ready;
-  for (;;) {
-    ready.clear();
-    for (std::size_t i = 0; i < block->threads.size(); ++i)
-      if (block->threads[i]->waits == Waits::no) ready.push_back(i);
-    if (ready.empty()) {
-      if (all_wait(0, block->threads.size(), Waits::ended)) break;
-      abandon(who_waits());
-    }
-    const std::size_t next = schedule.turns == Turns::forward    ? ready.front()
-                             : schedule.turns == Turns::backward ? ready.back()
-                                                                 : ready[random() % ready.size()];
+  while (ended < n) {
+    const std::size_t ready = block->ready.count();
+    if (ready == 0) abandon(who_waits());
+    const std::size_t next =
+        block->ready.at(schedule.turns == Turns::forward    ? 0
+                        : schedule.turns == Turns::backward ? ready - 1
+                                                            : random() % ready);
+    block->ready.remove(next);
     resume(next);
     if (block->error != nullptr) abandon(block->error);
-    if (block->threads[next]->waits == Waits::for_block) open_block();
-    if (block->threads[next]->waits == Waits::for_warp) open_warp(next);
+    const Waits waits = block->threads[next]->waits;
+    if (waits == Waits::ended) ++ended;
+    if (waits == Waits::for_block) ++block->at_barrier, open_block();
+    if (waits == Waits::for_warp) ++block->at_shuffle[next / warpSize], open_warp(next / warpSize);
   }
   acquire(&block->end);
 }
@@ -202,8 +266,9 @@ void run(dim3 grid, dim3 threads, const std::function<void()>& body) {
   for (unsigned z = 0; z < threads.z; ++z)
     for (unsigned y = 0; y < threads.y; ++y)
       for (unsigned x = 0; x < threads.x; ++x) {
-        own.threads.push_back(std::make_unique<Thread>());
-        own.threads.back()->index = {x, y, z};
+        auto& thread = *own.threads.emplace_back(std::make_unique<Thread>());
+        thread.index = {x, y, z};
+        set_up(thread);
       }
   std::vector<uint3> blocks;
   for (unsigned z = 0; z < grid.z; ++z)
