@@ -44,6 +44,7 @@ std::string default_index(std::uint64_t rows, std::uint64_t width) {
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/IndexScalarQuantizer.h>
+#include <faiss/VectorTransform.h>
 #include <faiss/impl/FaissException.h>
 #include <faiss/impl/io.h>
 #include <faiss/index_factory.h>
@@ -99,15 +100,23 @@ struct HashingWriter : faiss::IOWriter {
   core::Hasher hash;
 };
 
-// Silences FAISS's warning about fewer than 39 rows per centroid; recall shows the index's quality.
-void silence(faiss::Index* index) {
+// Silences FAISS's warning about fewer than 39 rows per centroid: recall shows the index's quality.
+// Leaves out polysemous training, which orders the centroids of a product quantizer for a filter by
+// Hamming distance: no search here uses the filter, and the ordering takes nine tenths of training.
+void set_training(faiss::Index* index) {
   const auto product = [](auto* with_codes) {
     if (with_codes != nullptr) with_codes->pq.cp.min_points_per_centroid = 1;
   };
   if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(index)) ivf->cp.min_points_per_centroid = 1;
-  product(dynamic_cast<faiss::IndexIVFPQ*>(index));
+  if (auto* codes = dynamic_cast<faiss::IndexIVFPQ*>(index)) {
+    product(codes);
+    codes->do_polysemous_training = false;
+  }
+  if (auto* codes = dynamic_cast<faiss::IndexPQ*>(index)) {
+    product(codes);
+    codes->do_polysemous_training = false;
+  }
   product(dynamic_cast<faiss::IndexIVFPQFastScan*>(index));
-  product(dynamic_cast<faiss::IndexPQ*>(index));
   product(dynamic_cast<faiss::IndexPQFastScan*>(index));
 }
 
@@ -123,6 +132,22 @@ faiss::Index* inner(faiss::Index* index) {
   if (auto* refined = dynamic_cast<faiss::IndexRefine*>(index))
     return below_transforms(refined->base_index);
   return index;
+}
+
+// Makes the quantizer that an OPQ rotation is trained with, without FAISS's warning: otherwise it
+// is given for each of 50 rounds. Null without a rotation.
+std::unique_ptr<faiss::ProductQuantizer> quiet_quantizer(faiss::Index* index) {
+  const auto* transforms = dynamic_cast<faiss::IndexPreTransform*>(index);
+  if (transforms == nullptr) return nullptr;
+  for (faiss::VectorTransform* transform : transforms->chain) {
+    auto* rotation = dynamic_cast<faiss::OPQMatrix*>(transform);
+    if (rotation == nullptr) continue;
+    auto quantizer = std::make_unique<faiss::ProductQuantizer>(rotation->d_out, rotation->M, 8);
+    quantizer->cp.min_points_per_centroid = 1;
+    rotation->pq = quantizer.get();
+    return quantizer;
+  }
+  return nullptr;
 }
 
 // Refuses a type that check_index_bytes() does not support, because it could not be read back.
@@ -160,6 +185,7 @@ bool lists_are_all(const faiss::IndexIVF& index) {
 }  // namespace
 
 struct Index::Impl {
+  std::unique_ptr<faiss::ProductQuantizer> of_rotation;  // what OPQ trains with; outlives the index
   std::unique_ptr<faiss::Index> index;
   mutable std::mutex searching;
 };
@@ -177,7 +203,8 @@ std::unique_ptr<Index> Index::make(const std::string& factory, std::uint64_t wid
          short_text(error));
   }
   expect_checkable(*impl->index, factory);
-  silence(inner(impl->index.get()));
+  set_training(inner(impl->index.get()));
+  impl->of_rotation = quiet_quantizer(impl->index.get());
   return std::unique_ptr<Index>(new Index(std::move(impl)));
 }
 
