@@ -34,6 +34,7 @@ std::string default_index(std::uint64_t rows, std::uint64_t width) {
 #ifdef TESSERA_FAISS
 
 #include <faiss/AutoTune.h>
+#include <faiss/IndexHNSW.h>
 #include <faiss/IndexIVF.h>
 #include <faiss/IndexIVFFastScan.h>
 #include <faiss/IndexIVFFlat.h>
@@ -107,6 +108,7 @@ void set_training(faiss::Index* index) {
   const auto product = [](auto* with_codes) {
     if (with_codes != nullptr) with_codes->pq.cp.min_points_per_centroid = 1;
   };
+  if (auto* graph = dynamic_cast<faiss::IndexHNSW*>(index)) index = graph->storage;
   if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(index)) ivf->cp.min_points_per_centroid = 1;
   if (auto* codes = dynamic_cast<faiss::IndexIVFPQ*>(index)) {
     product(codes);
