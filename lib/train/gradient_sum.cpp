@@ -1,6 +1,10 @@
 #include "train/gradient_sum.h"
 
+#include <cstring>
+#include <string>
 #include <utility>
+
+#include "nn/ops/row_gradient.h"
 
 namespace train {
 namespace {
@@ -14,6 +18,28 @@ std::int64_t odd_part(std::int64_t n) {
 // take the order from where it begins.
 constexpr std::int64_t kAlign = 16;
 std::int64_t aligned(std::int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+// Of the form that the others' gradients have.
+torch::Tensor no_gradient(const std::string& name, const torch::Tensor& weight) {
+  const auto options = weight.options().requires_grad(false);
+  if (!is_memory_table(name) || !weight.is_cpu()) return torch::zeros_like(weight, options);
+  return nn::row_gradient(torch::empty({0}, torch::kInt64),
+                          torch::empty({0, weight.size(1)}, options), weight.sizes());
+}
+
+// The rows that any process names, ascending, each once. Collective.
+torch::Tensor rows_of_all(const torch::Tensor& own, ranks::Group& group) {
+  const auto rows = own.contiguous();
+  const std::string bytes(static_cast<const char*>(rows.const_data_ptr()), rows.nbytes());
+  std::vector<torch::Tensor> all{torch::empty({0}, torch::kInt64)};
+  for (const auto& text : group.gather(bytes)) {
+    auto theirs = torch::empty({static_cast<std::int64_t>(text.size() / sizeof(std::int64_t))},
+                               torch::kInt64);
+    std::memcpy(theirs.data_ptr(), text.data(), theirs.nbytes());
+    all.push_back(theirs);
+  }
+  return nn::rows_used(torch::cat(all)).rows;
+}
 
 }  // namespace
 
@@ -56,8 +82,9 @@ GradientSum::Branch GradientSum::take() {
   if (block_ == own_ && group_.is_alone()) return branch;
   for (const auto& [name, weight] : weights_) {
     auto& gradient = torch::Tensor(weight).mutable_grad();
-    branch.gradients.push_back(gradient.defined() ? gradient.contiguous()
-                                                  : torch::zeros_like(weight));
+    branch.gradients.push_back(!gradient.defined()    ? no_gradient(name, weight)
+                               : gradient.is_sparse() ? nn::settled(gradient)
+                                                      : gradient.contiguous());
     gradient.reset();
   }
   return branch;
@@ -66,7 +93,10 @@ GradientSum::Branch GradientSum::take() {
 void GradientSum::add_to(Branch& left, const Branch& right) const {
   const torch::NoGradGuard no_grad;
   for (std::size_t i = 0; i < left.gradients.size(); ++i)
-    left.gradients[i].add_(right.gradients[i]);
+    if (left.gradients[i].is_sparse() || right.gradients[i].is_sparse())
+      left.gradients[i] = nn::sum_of_gradients(left.gradients[i], right.gradients[i]);
+    else
+      left.gradients[i].add_(right.gradients[i]);
   left.nats = left.nats + right.nats;
 }
 
@@ -78,26 +108,46 @@ void GradientSum::sum_over_ranks(Branch& all) {
   all.nats = figures[0].to(all.nats.device());
   scored_ = static_cast<std::int64_t>(figures[1].item<double>());
 
+  // Of a sparse gradient the rows that some process has, side by side.
+  auto& gradients = all.gradients;
+  std::vector<torch::Tensor> rows(gradients.size());
+  std::vector<std::vector<std::int64_t>> sizes;
   std::int64_t n = 0;
-  for (const auto& [name, weight] : weights_) n += aligned(weight.numel());
-  const auto options = all.gradients.front().options();
-  auto flat = torch::zeros({n}, options.requires_grad(false));
-  std::vector<torch::Tensor> parts;
-  std::int64_t begin = 0;
-  for (const auto& [name, weight] : weights_) {
-    parts.push_back(flat.narrow(0, begin, weight.numel()).view(weight.sizes()));
-    begin += aligned(weight.numel());
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    sizes.push_back(gradients[i].sizes().vec());
+    if (gradients[i].is_sparse()) {
+      rows[i] = rows_of_all(nn::rows_of_gradient(gradients[i]), group_);
+      sizes[i][0] = rows[i].size(0);
+    }
+    n += aligned(c10::multiply_integers(sizes[i]));
   }
-  at::_foreach_copy_(parts, all.gradients);
-  all.gradients = std::move(parts);
+  const auto options = weights_.front().second.options().requires_grad(false);
+  auto flat = torch::zeros({n}, options);
+  std::vector<torch::Tensor> parts, to, from;
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const auto size = c10::multiply_integers(sizes[i]);
+    parts.push_back(flat.narrow(0, begin, size).view(sizes[i]));
+    begin += aligned(size);
+    if (rows[i].defined()) {
+      const auto at = torch::searchsorted(rows[i], nn::rows_of_gradient(gradients[i]));
+      parts[i].index_copy_(0, at, nn::values_of_gradient(gradients[i]));
+    } else {
+      to.push_back(parts[i]), from.push_back(gradients[i]);
+    }
+  }
+  at::_foreach_copy_(to, from);
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    gradients[i] = rows[i].defined()
+                       ? nn::row_gradient(rows[i], parts[i], weights_[i].second.sizes())
+                       : parts[i];
   if (flat.is_cpu()) {
     group_.sum(flat, how_);
     return;
   }
   // One copy each way, and through memory that the device reaches by itself.
   const bool pinned = flat.is_cuda();
-  auto host =
-      torch::empty({n}, options.requires_grad(false).device(torch::kCPU).pinned_memory(pinned));
+  auto host = torch::empty({n}, options.device(torch::kCPU).pinned_memory(pinned));
   host.copy_(flat);
   group_.sum(host, how_);
   flat.copy_(host, /*non_blocking=*/pinned);
@@ -108,6 +158,10 @@ void GradientSum::finish(Update& update) {
   if (!group_.is_alone()) sum_over_ranks(all);
   for (std::size_t i = 0; i < all.gradients.size(); ++i)
     torch::Tensor(weights_[i].second).mutable_grad() = all.gradients[i];
+  for (const auto& [name, weight] : weights_)
+    if (auto& gradient = torch::Tensor(weight).mutable_grad();
+        gradient.defined() && gradient.is_sparse())
+      gradient = nn::settled(gradient);
   update.loss = all.nats;
   update.scored = scored_;
 }

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "nn/base/cuda.h"
 #include "nn/kernels/optimiser_kernels.h"
+#include "nn/ops/row_gradient.h"
 #include "train/newton_schulz.h"
 
 namespace train {
@@ -27,6 +28,10 @@ By chosen(const torch::Tensor& w, const torch::Tensor& g) {
   const bool dense = w.is_contiguous() && g.is_contiguous();
   return dense && nn::cuda_kernels(w) != nullptr && nn::cuda_kernels(g) != nullptr ? By::kernel
                                                                                    : By::operators;
+}
+
+torch::Tensor dense(const torch::Tensor& gradient) {
+  return gradient.is_sparse() ? gradient.to_dense() : gradient;
 }
 
 /// An update: w -= step m / (root sqrt(v) + epsilon), optimiser.h.
@@ -49,6 +54,55 @@ AdamStep adam_step(const OptimiserOptions& o, double lr, std::int64_t updates) {
   const double rectified =
       std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length));
   return {lr * rectified * correct2 / correct1, 1, o.epsilon};
+}
+
+nn::AdamSpan adam_span(const OptimiserOptions& options, const AdamStep& how, double keep,
+                       const torch::Tensor& factor) {
+  nn::AdamSpan span{};
+  span.scale = factor.const_data_ptr<float>();
+  span.keep = static_cast<float>(keep);
+  span.b1 = static_cast<float>(options.beta1), span.b2 = static_cast<float>(options.beta2);
+  span.rest1 = static_cast<float>(1 - options.beta1);
+  span.rest2 = static_cast<float>(1 - options.beta2);
+  span.step = static_cast<float>(how.step), span.root = static_cast<float>(how.root);
+  span.epsilon = static_cast<float>(how.epsilon);
+  return span;
+}
+
+// A table's update: work(row, gradient) of each row whose gradient is not all zeros. `rows` (R)
+// int64 numbers those of g (R, d); undefined: all rows.
+template <class Work>
+void each_row_read(const torch::Tensor& rows, const torch::Tensor& g, const Work& work) {
+  const auto width = g.size(1);
+  const auto* const row = rows.defined() ? rows.const_data_ptr<std::int64_t>() : nullptr;
+  const auto* const of = g.const_data_ptr<float>();
+  const auto grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, width));
+  at::parallel_for(0, g.size(0), grain, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = begin; i < end; ++i) {
+      const auto* const own = of + i * width;
+      if (std::any_of(own, own + width, [](float x) { return x != 0; }))
+        work(row != nullptr ? row[i] : i, own);
+    }
+  });
+}
+
+// The same by torch's operators: from[i] into to[i] in the rows where g is not all zeros.
+void put_rows_read(const torch::Tensor& g,
+                   const std::vector<std::pair<torch::Tensor, torch::Tensor>>& to_from) {
+  const auto read = (g != 0).any(1, /*keepdim=*/true);
+  for (const auto& [to, from] : to_from) to.copy_(torch::where(read, from, to));
+}
+
+// The gradient of a table, as each_row_read() takes it; g undefined: not one for the loop.
+struct TableGradient {
+  torch::Tensor rows, g;
+};
+TableGradient table_gradient(const torch::Tensor& w) {
+  const auto& g = w.grad();
+  if (!fusable(w)) return {};
+  if (g.is_sparse())
+    return {nn::rows_of_gradient(g).contiguous(), nn::values_of_gradient(g).contiguous()};
+  return {{}, fusable(g) ? g : torch::Tensor()};
 }
 
 class Adam : public Optimiser {
@@ -75,30 +129,36 @@ class Adam : public Optimiser {
   virtual void step_of(std::size_t i, double lr, const AdamStep& how, const torch::Tensor& scale,
                        const torch::Tensor& factor) {
     auto w = weights_[i].second, m = moment("mean", i), v = moment("square", i);
-    const auto g = w.grad().defined() ? w.grad() : torch::zeros_like(w);
     const double keep = 1 - lr * decay_of(i);
+    const bool table = is_memory_table(weights_[i].first);
+    if (table && !w.grad().defined()) return;
+    if (const auto read = table ? table_gradient(w) : TableGradient{}; read.g.defined()) {
+      const auto span = adam_span(options_, how, keep, factor);
+      const auto width = w.size(1);
+      auto *const to_w = w.data_ptr<float>(), *const to_m = m.data_ptr<float>(),
+                  *const to_v = v.data_ptr<float>();
+      return each_row_read(read.rows, read.g, [&](std::int64_t row, const float* of) {
+        nn::AdamSpan one = span;
+        one.w = to_w + row * width, one.m = to_m + row * width, one.v = to_v + row * width;
+        one.g = of, one.n = width;
+        nn::adam_cpu(one, 0, width);
+      });
+    }
+    const auto g = w.grad().defined() ? dense(w.grad()) : torch::zeros_like(w);
     const auto by = chosen(w, g);
-    if (by == By::operators) {
+    if (table || by == By::operators) {
       const auto scaled = g * scale.to(g.scalar_type());
-      m.mul_(options_.beta1).add_(scaled, 1 - options_.beta1);
-      v.mul_(options_.beta2).addcmul_(scaled, scaled, 1 - options_.beta2);
-      w.mul_(keep).addcdiv_(m, v.sqrt().mul_(how.root).add_(how.epsilon), -how.step);
+      const auto to_m = table ? m.clone() : m, to_v = table ? v.clone() : v,
+                 to_w = table ? w.clone() : w;
+      to_m.mul_(options_.beta1).add_(scaled, 1 - options_.beta1);
+      to_v.mul_(options_.beta2).addcmul_(scaled, scaled, 1 - options_.beta2);
+      to_w.mul_(keep).addcdiv_(to_m, to_v.sqrt().mul_(how.root).add_(how.epsilon), -how.step);
+      if (table) put_rows_read(g, {{m, to_m}, {v, to_v}, {w, to_w}});
       return;
     }
-    const nn::AdamSpan span = {.w = w.data_ptr<float>(),
-                               .m = m.data_ptr<float>(),
-                               .v = v.data_ptr<float>(),
-                               .g = g.const_data_ptr<float>(),
-                               .scale = factor.const_data_ptr<float>(),
-                               .n = w.numel(),
-                               .keep = static_cast<float>(keep),
-                               .b1 = static_cast<float>(options_.beta1),
-                               .b2 = static_cast<float>(options_.beta2),
-                               .rest1 = static_cast<float>(1 - options_.beta1),
-                               .rest2 = static_cast<float>(1 - options_.beta2),
-                               .step = static_cast<float>(how.step),
-                               .root = static_cast<float>(how.root),
-                               .epsilon = static_cast<float>(how.epsilon)};
+    auto span = adam_span(options_, how, keep, factor);
+    span.w = w.data_ptr<float>(), span.m = m.data_ptr<float>(), span.v = v.data_ptr<float>();
+    span.g = g.const_data_ptr<float>(), span.n = w.numel();
     if (by == By::kernel)
       nn::check_launch(nn::cuda_kernels(w)->adam(span, nn::cuda_stream(w)), "adam");
     else
@@ -150,31 +210,47 @@ class Nag : public Optimiser {
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       if (!owns(i)) continue;
       auto w = weights_[i].second, u = moment("velocity", i);
-      const auto g = w.grad().defined() ? w.grad() : torch::zeros_like(w);
       const double keep = 1 - lr * decay_of(i);
-      const auto by = chosen(w, g);
-      if (by != By::operators) {
-        const nn::NagSpan span = {.w = w.data_ptr<float>(),
-                                  .u = u.data_ptr<float>(),
-                                  .g = g.const_data_ptr<float>(),
-                                  .scale = factor.const_data_ptr<float>(),
-                                  .n = w.numel(),
-                                  .keep = static_cast<float>(keep),
-                                  .pull = static_cast<float>(pull),
-                                  .push = static_cast<float>(push),
-                                  .fade = static_cast<float>(fade),
-                                  .lr = static_cast<float>(lr)};
-        if (by == By::kernel)
-          nn::check_launch(nn::cuda_kernels(w)->nag(span, nn::cuda_stream(w)), "nag");
-        else
-          at::parallel_for(0, w.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-            nn::nag_cpu(span, begin, end);
-          });
-      } else {
-        const auto scaled = g * scale.to(g.scalar_type());
-        w.mul_(keep).add_(u, pull).sub_(scaled, push);
-        u.mul_(fade).sub_(scaled, lr);
+      nn::NagSpan span = {.w = nullptr,
+                          .u = nullptr,
+                          .g = nullptr,
+                          .scale = factor.const_data_ptr<float>(),
+                          .n = 0,
+                          .keep = static_cast<float>(keep),
+                          .pull = static_cast<float>(pull),
+                          .push = static_cast<float>(push),
+                          .fade = static_cast<float>(fade),
+                          .lr = static_cast<float>(lr)};
+      const bool table = is_memory_table(weights_[i].first);
+      if (table && !w.grad().defined()) continue;
+      if (const auto read = table ? table_gradient(w) : TableGradient{}; read.g.defined()) {
+        const auto width = w.size(1);
+        auto *const to_w = w.data_ptr<float>(), *const to_u = u.data_ptr<float>();
+        each_row_read(read.rows, read.g, [&](std::int64_t row, const float* of) {
+          nn::NagSpan one = span;
+          one.w = to_w + row * width, one.u = to_u + row * width, one.g = of, one.n = width;
+          nn::nag_cpu(one, 0, width);
+        });
+        continue;
       }
+      const auto g = w.grad().defined() ? dense(w.grad()) : torch::zeros_like(w);
+      const auto by = chosen(w, g);
+      if (table || by == By::operators) {
+        const auto scaled = g * scale.to(g.scalar_type());
+        const auto to_w = table ? w.clone() : w, to_u = table ? u.clone() : u;
+        to_w.mul_(keep).add_(to_u, pull).sub_(scaled, push);
+        to_u.mul_(fade).sub_(scaled, lr);
+        if (table) put_rows_read(g, {{u, to_u}, {w, to_w}});
+        continue;
+      }
+      span.w = w.data_ptr<float>(), span.u = u.data_ptr<float>();
+      span.g = g.const_data_ptr<float>(), span.n = w.numel();
+      if (by == By::kernel)
+        nn::check_launch(nn::cuda_kernels(w)->nag(span, nn::cuda_stream(w)), "nag");
+      else
+        at::parallel_for(0, w.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+          nn::nag_cpu(span, begin, end);
+        });
     }
     lr_before_ = lr;
   }
@@ -210,6 +286,10 @@ bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight) {
       return false;
   }
   return last.starts_with("weight");
+}
+
+bool is_memory_table(const std::string& name) {
+  return name.ends_with("pool.values") || name.ends_with("ngram.tables");
 }
 
 Optimiser::Optimiser(const OptimiserOptions& options, NamedWeights weights, std::vector<bool> own)
@@ -274,8 +354,10 @@ torch::Tensor gradient_norm(const NamedWeights& weights) {
   std::vector<torch::Tensor> on_device;
   double sum = 0;
   for (const auto& [name, weight] : weights) {
-    const auto g = weight.grad();
-    if (!g.defined()) continue;
+    if (!weight.grad().defined()) continue;
+    const auto g = weight.grad().is_sparse()
+                       ? nn::values_of_gradient(nn::settled(weight.grad())).contiguous()
+                       : weight.grad();
     if (!nn::in_host_memory(g)) {
       on_device.push_back(g);
       continue;

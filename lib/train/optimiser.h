@@ -40,6 +40,11 @@ using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
 ///          of all other weights adamw
 /// A weight without gradient is one with gradient 0. Weights are float32 and changed in place. Not
 /// thread safe.
+///
+/// A row of a memory layer's table (is_memory_table()) whose gradient is all zeros in an update is
+/// left out of that update: its weights neither move nor decay and its moments neither fade nor
+/// grow, as by torch.optim.SparseAdam; t counts all updates, and nag's rate before is that of the
+/// update before. So an update costs what its tokens read.
 class Optimiser {
  public:
   /// `own`: which of the weights it steps and keeps moments of; empty: all.
@@ -76,7 +81,7 @@ class Optimiser {
 std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights,
                                           std::vector<bool> own = {});
 
-/// Euclidean norm of all gradients together, a float64 scalar on their device; the same for any
+/// Euclidean norm of all gradients together, sparse ones settled (nn/ops/row_gradient.h), a float64 scalar on their device; the same for any
 /// number of threads.
 torch::Tensor gradient_norm(const NamedWeights& weights);
 
@@ -84,6 +89,11 @@ torch::Tensor gradient_norm(const NamedWeights& weights);
 /// It is one of two dimensions, called "weight..." (torch's LSTM has several) as Linear calls its
 /// own, and not of an embedding, of positions, of a head or of a convolution.
 bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight);
+
+/// Returns whether a weight is the table of a memory layer, (rows, d), of which a step reads few
+/// rows: ValuePool's "values" or NgramMemory's "tables". Its gradient is sparse on the CPU
+/// (nn/ops/row_gradient.h).
+bool is_memory_table(const std::string& name);
 
 /// Numbers that an optimiser keeps for these weights, in all their moments.
 std::int64_t moment_numbers(const OptimiserOptions& options, const NamedWeights& weights);

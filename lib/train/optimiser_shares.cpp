@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "nn/ops/row_gradient.h"
+
 namespace train {
 namespace {
 
@@ -40,9 +42,23 @@ std::vector<bool> OptimiserShares::own() const {
 
 void OptimiserShares::spread(const NamedWeights& weights) const {
   const torch::NoGradGuard no_grad;
-  std::vector<std::vector<torch::Tensor>> of_rank(static_cast<std::size_t>(group_->size()));
-  for (std::size_t i = 0; i < owner_.size(); ++i)
-    of_rank[static_cast<std::size_t>(owner_[i])].push_back(weights[i].second);
+  // Of a table only the rows that the step read; every process has them in its gradient.
+  struct Part {
+    torch::Tensor weight, rows, values;
+  };
+  std::vector<std::vector<Part>> parts(static_cast<std::size_t>(group_->size()));
+  std::vector<std::vector<torch::Tensor>> of_rank(parts.size());
+  for (std::size_t i = 0; i < owner_.size(); ++i) {
+    const auto& weight = weights[i].second;
+    const auto& gradient = weight.grad();
+    Part part{weight, {}, weight};
+    if (gradient.defined() && gradient.is_sparse()) {
+      part.rows = nn::rows_of_gradient(gradient);
+      part.values = weight.index_select(0, part.rows);
+    }
+    of_rank[static_cast<std::size_t>(owner_[i])].push_back(part.values);
+    parts[static_cast<std::size_t>(owner_[i])].push_back(std::move(part));
+  }
   const auto own = laid_flat(of_rank[static_cast<std::size_t>(group_->rank())]);
   const std::vector<torch::Tensor> out(of_rank.size(), own);
   std::vector<torch::Tensor> in;
@@ -56,9 +72,13 @@ void OptimiserShares::spread(const NamedWeights& weights) const {
   for (std::size_t rank = 0; rank < of_rank.size(); ++rank) {
     if (static_cast<std::int64_t>(rank) == group_->rank()) continue;
     std::int64_t at = 0;
-    for (auto& weight : of_rank[rank]) {
-      weight.copy_(in[rank].narrow(0, at, weight.numel()).view(weight.sizes()));
-      at += weight.numel();
+    for (const auto& [weight, rows, values] : parts[rank]) {
+      const auto got = in[rank].narrow(0, at, values.numel()).view(values.sizes());
+      at += values.numel();
+      if (rows.defined())
+        torch::Tensor(weight).index_copy_(0, rows, got);
+      else
+        torch::Tensor(weight).copy_(got);
     }
   }
 }

@@ -45,7 +45,7 @@ void gathered_sum_value_gradient(const GatheredSum<Real>& in, const Real* d_y,
                                  const std::int64_t* order, const std::int64_t* starts,
                                  std::int64_t begin, std::int64_t end, Real* d_values) {
   for (std::int64_t used = begin; used < end; ++used) {
-    Real* const row = d_values + in.rows[order[starts[used]]] * in.width;
+    Real* const row = d_values + used * in.width;
     for (auto at = starts[used]; at < starts[used + 1]; ++at) {
       const auto e = order[at];
       add_scaled(in.weights[e], d_y + e / in.entries * in.width, in.width, row);

@@ -29,8 +29,8 @@ void gathered_sum_weight_gradient(const GatheredSum<Real>& in, const Real* d_y, 
                                   std::int64_t end, Real* d_weights);
 
 /// `order` (T entries): the entries' numbers t entries + j, those that name the same row one behind
-/// the other, from starts[r] to starts[r + 1] those of the r-th row used. Adds the parts of the
-/// rows used [begin, end) to d_values (N, width), in the order given.
+/// the other, from starts[r] to starts[r + 1] those of the r-th row used. Adds the gradient of the
+/// rows used [begin, end) to d_values (rows used, width), in the order given. Reads no values.
 template <class Real>
 void gathered_sum_value_gradient(const GatheredSum<Real>& in, const Real* d_y,
                                  const std::int64_t* order, const std::int64_t* starts,

@@ -1,9 +1,8 @@
 #include "nn/ops/gathered_sum.h"
 
-#include <vector>
-
 #include "nn/base/cuda.h"
 #include "nn/kernels/gathered_sum_kernels.h"
+#include "nn/ops/row_gradient.h"
 
 namespace nn {
 namespace {
@@ -36,16 +35,9 @@ class GatheredSumFunction : public torch::autograd::Function<GatheredSumFunction
                                                  const torch::autograd::variable_list& gradients) {
     const auto kept = context->get_saved_variables();
     const Tensor &values = kept[0], &rows = kept[1], &weights = kept[2];
-    const Tensor d_y = gradients[0].contiguous(), d_values = torch::zeros_like(values),
-                 d_weights = torch::empty_like(weights);
-    // Entries by the row they name, as stable as their order is.
-    const auto sorted = rows.flatten().sort(/*stable=*/true, /*dim=*/0, /*descending=*/false);
-    const Tensor names = std::get<0>(sorted).contiguous(), order = std::get<1>(sorted).contiguous();
-    const auto* const name = names.const_data_ptr<std::int64_t>();
-    std::vector<std::int64_t> starts;
-    for (std::int64_t i = 0; i < names.numel(); ++i)
-      if (i == 0 || name[i] != name[i - 1]) starts.push_back(i);
-    starts.push_back(names.numel());
+    const Tensor d_y = gradients[0].contiguous(), d_weights = torch::empty_like(weights);
+    const auto used = rows_used(rows.flatten());
+    const Tensor d_values = torch::zeros({used.count(), values.size(1)}, values.options());
     AT_DISPATCH_FLOATING_TYPES(values.scalar_type(), "gathered_sum", [&] {
       const auto in = gathered_of<scalar_t>(values, rows, weights);
       const auto* const of_sums = d_y.const_data_ptr<scalar_t>();
@@ -54,12 +46,12 @@ class GatheredSumFunction : public torch::autograd::Function<GatheredSumFunction
       at::parallel_for(0, rows.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
         gathered_sum_weight_gradient(in, of_sums, begin, end, to_weights);
       });
-      at::parallel_for(0, std::ssize(starts) - 1, 1, [&](std::int64_t begin, std::int64_t end) {
-        gathered_sum_value_gradient(in, of_sums, order.const_data_ptr<std::int64_t>(),
-                                    starts.data(), begin, end, to_values);
+      at::parallel_for(0, used.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+        gathered_sum_value_gradient(in, of_sums, used.order.const_data_ptr<std::int64_t>(),
+                                    used.starts.data(), begin, end, to_values);
       });
     });
-    return {d_values, Tensor(), d_weights};
+    return {row_gradient(used.rows, d_values, values.sizes()), Tensor(), d_weights};
   }
 };
 

@@ -7,9 +7,9 @@ namespace nn {
 
 /// Computes the sums (T, d) for values (N, d) floating, rows (T, J) int64 from 0 to N - 1, and
 /// weights (T, J) of values' type. Differentiable in values and weights. On the CPU a loop reads
-/// only the named rows. The gradient of values is a dense tensor of zeros in which only these rows
-/// are written, in the order of the sums, bit-identical for any number of threads. Other devices
-/// use torch operators.
+/// only the named rows, and the gradient of values is sparse: these rows, added in the order of the
+/// sums, bit-identical for any number of threads (row_gradient.h). Other devices use torch
+/// operators, with a dense gradient.
 torch::Tensor gathered_sum(const torch::Tensor& values, const torch::Tensor& rows,
                            const torch::Tensor& weights);
 

@@ -94,7 +94,7 @@ Outcome outcome(const nn::ModelOptions& options, const nn::MemoryRule& rule, On 
   loss.backward();
   Outcome all = {{"loss", loss.detach()}};
   for (const auto& [name, weight] : model->named_weights())
-    if (weight.grad().defined()) all["gradient of " + name] = weight.grad();
+    if (weight.grad().defined()) all["gradient of " + name] = properties::gradient_of(weight);
   for (auto& [name, tensor] : all) tensor = tensor.to(torch::kCPU, torch::kFloat64);
   return all;
 }

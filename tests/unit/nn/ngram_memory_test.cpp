@@ -107,6 +107,7 @@ DOCTEST_TEST_CASE("a memory of n-grams is the formulas of its paper: values and 
   for (const auto& item : weights) inputs.push_back(item.value());
   const auto results = [&](const Tensor& y) {
     auto all = torch::autograd::grad({(y * direction).sum()}, inputs);
+    for (auto& each : all) each = each.to_dense();
     all.push_back(y.detach());
     return all;
   };

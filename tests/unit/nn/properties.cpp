@@ -116,6 +116,12 @@ std::shared_ptr<nn::Model> strong_model(const nn::ModelOptions& options, std::ui
   return model;
 }
 
+torch::Tensor gradient_of(const torch::Tensor& weight) {
+  const auto& gradient = weight.grad();
+  if (!gradient.defined()) return torch::zeros_like(weight);
+  return gradient.is_sparse() ? gradient.to_dense() : gradient.clone();
+}
+
 double gap(const torch::Tensor& a, const torch::Tensor& b) {
   return ((a - b).abs() / (1 + b.abs())).max().item<double>();
 }
@@ -131,8 +137,7 @@ void check_same(nn::Model& model, const nn::Hidden& got, const nn::Hidden& want,
     };
     ((hidden.f * direction(hidden.f)).sum() + (hidden.g * direction(hidden.g)).sum()).backward();
     std::vector<torch::Tensor> all;
-    for (const auto& [name, weight] : model.named_weights())
-      all.push_back(weight.grad().defined() ? weight.grad().clone() : torch::zeros_like(weight));
+    for (const auto& [name, weight] : model.named_weights()) all.push_back(gradient_of(weight));
     return all;
   };
   const auto d_got = gradients(got), d_want = gradients(want);
@@ -160,9 +165,9 @@ std::int64_t check_against_loops(const nn::ModelOptions& options, const PlainMod
   for (const auto& item : model->named_parameters()) {
     if (!item.value().grad().defined()) continue;
     DOCTEST_CAPTURE(item.key());
-    const auto expected = weights[item.key()].grad();
+    const auto expected = gradient_of(weights[item.key()]);
     const auto size = std::max(1.0, expected.abs().max().item<double>());
-    DOCTEST_CHECK((item.value().grad() - expected).abs().max().item<double>() < close * size);
+    DOCTEST_CHECK((gradient_of(item.value()) - expected).abs().max().item<double>() < close * size);
     ++compared;
   }
   return compared;
@@ -298,8 +303,7 @@ void check_gradient_through_state(nn::Model& model) {
                       (hidden.g * torch::randn_like(hidden.g)).sum();
     loss.backward();
     std::vector<torch::Tensor> all;
-    for (const auto& [name, weight] : model.named_weights())
-      all.push_back(weight.grad().defined() ? weight.grad().clone() : torch::zeros_like(weight));
+    for (const auto& [name, weight] : model.named_weights()) all.push_back(gradient_of(weight));
     return all;
   };
   const auto whole = gradients({});
@@ -323,8 +327,7 @@ void check_padding_gradient(nn::Model& model) {
     const auto hidden = model.architecture->forward(batch, nullptr);
     (hidden.f[0].index_select(0, torch::tensor(at)) * weights).sum().backward();
     std::vector<torch::Tensor> all;
-    for (const auto& [name, weight] : model.named_weights())
-      all.push_back(weight.grad().defined() ? weight.grad().clone() : torch::zeros_like(weight));
+    for (const auto& [name, weight] : model.named_weights()) all.push_back(gradient_of(weight));
     return all;
   };
   const auto alone = gradients(batch_of({ids}), {0, 1, 2, 3, 4});

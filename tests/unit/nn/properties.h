@@ -32,6 +32,8 @@ double difference(const nn::Hidden& a, std::int64_t a_row, std::int64_t a_begin,
 
 /// Largest difference, as a share of 1 + |b|.
 double gap(const torch::Tensor& a, const torch::Tensor& b);
+/// A copy of a weight's gradient, dense; zeros if there is none.
+torch::Tensor gradient_of(const torch::Tensor& weight);
 /// f, g and the gradients of all weights that follow from them, computed in two ways from the
 /// model's own weights: within `close`, gradients within 20 times as much.
 void check_same(nn::Model& model, const nn::Hidden& got, const nn::Hidden& want, double close);

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "core/rng.h"
+#include "nn/ops/row_gradient.h"
 #include "unit/ranks/processes.h"
 
 namespace {
@@ -90,6 +91,58 @@ DOCTEST_TEST_CASE("gradients and losses are added by a plain tree over blocks of
              return summed(group, leaves, ranks::Sum::tree);
            }))
         DOCTEST_CHECK((rank.text == plainly(leaves, block)));
+  }
+}
+
+namespace {
+
+constexpr std::int64_t kRows = 30, kWidth = 5;
+
+// A table's gradients of `leaves` micro-batches, each of which reads other rows, some twice; as
+// `sparse` tensors or dense ones, summed and dense.
+std::string table_summed(ranks::Group& group, std::int64_t leaves, ranks::Sum how, bool sparse) {
+  const train::NamedWeights weights = {
+      {"h.0.ngram.tables", torch::zeros({kRows, kWidth}).requires_grad_()},
+      {"b", torch::zeros({3}).requires_grad_()}};
+  const std::int64_t own = leaves / group.size(), first = group.rank() * own;
+  train::GradientSum sum(weights, own, group, how);
+  for (std::int64_t leaf = first; leaf < first + own; ++leaf) {
+    core::Rng rng(5, static_cast<std::uint64_t>(leaf));
+    const std::int64_t count = leaf % 4;  // none, too
+    auto rows = torch::empty({count}, torch::kInt64);
+    for (std::int64_t i = 0; i < count; ++i) rows[i] = static_cast<std::int64_t>(rng.below(kRows));
+    rows = std::get<0>(at::_unique(rows));
+    const auto values = torch::empty({rows.size(0), kWidth});
+    for (std::int64_t i = 0; i < values.numel(); ++i)
+      values.data_ptr<float>()[i] = static_cast<float>((rng.uniform() - 0.5) * std::exp2(leaf));
+    const auto gradient = nn::row_gradient(rows, values, {kRows, kWidth});
+    auto& into = torch::Tensor(weights[0].second).mutable_grad();
+    const auto added = sparse ? gradient : gradient.to_dense();
+    if (count > 0) into = into.defined() ? into + added : added;
+    (weights[1].second * static_cast<double>(leaf)).sum().backward();
+    sum.add(torch::zeros({}, torch::kFloat64), 1);
+  }
+  train::Update update;
+  sum.finish(update);
+  const auto& got = weights[0].second.grad();
+  if (sparse && !got.is_sparse()) return "dense";
+  const auto all = got.is_sparse() ? got.to_dense() : got;
+  return {static_cast<const char*>(all.const_data_ptr()), all.nbytes()};
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("sparse gradients are added to the bits of dense ones, by any number of ranks") {
+  const auto alone = ranks::Group::alone();
+  for (const std::int64_t leaves : {4, 6, 7, 8, 12}) {
+    DOCTEST_CAPTURE(leaves);
+    const auto dense = table_summed(*alone, leaves, ranks::Sum::tree, false);
+    DOCTEST_CHECK((table_summed(*alone, leaves, ranks::Sum::tree, true) == dense));
+    for (int size = 2; leaves % size == 0 && size <= 4; size *= 2)
+      for (const auto& rank : run_ranks(size, [&, leaves = leaves](ranks::Group& group) {
+             return table_summed(group, leaves, ranks::Sum::tree, true);
+           }))
+        DOCTEST_CHECK((rank.text == dense));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "nn/ops/row_gradient.h"
 #include "train/update.h"
 #include "unit/ranks/processes.h"
 
@@ -16,11 +17,9 @@ namespace {
 
 train::NamedWeights some_weights() {
   torch::manual_seed(4);
-  return {{"wte.weight", torch::randn({40, 6})},
-          {"h.0.c_fc.weight", torch::randn({6, 9})},
-          {"h.0.c_fc.bias", torch::randn({9})},
-          {"h.1.c_fc.weight", torch::randn({9, 6})},
-          {"ln.weight", torch::randn({6})}};
+  return {{"wte.weight", torch::randn({40, 6})},       {"h.0.c_fc.weight", torch::randn({6, 9})},
+          {"h.0.c_fc.bias", torch::randn({9})},        {"h.1.c_fc.weight", torch::randn({9, 6})},
+          {"h.1.ngram.tables", torch::randn({50, 4})}, {"ln.weight", torch::randn({6})}};
 }
 
 // "same", or what differs on this rank after three updates, a new start among them.
@@ -35,7 +34,10 @@ std::string difference_to_one(ranks::Group& own, const std::string& name) {
   model::Checkpoint all;
   for (int step = 0; step < 3; ++step) {
     for (std::size_t i = 0; i < want.size(); ++i) {
-      const auto gradient = torch::randn(want[i].second.sizes());
+      auto gradient = torch::randn(want[i].second.sizes());
+      if (train::is_memory_table(want[i].first))
+        gradient = nn::row_gradient(torch::tensor({3 + step, 20, 41}),
+                                    gradient.slice(0, 0, 3).clone(), gradient.sizes());
       torch::Tensor(want[i].second).mutable_grad() = gradient;
       torch::Tensor(got[i].second).mutable_grad() = gradient.clone();
     }

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "nn/base/cuda.h"
+#include "nn/ops/row_gradient.h"
 #include "train/newton_schulz.h"
 
 using torch::Tensor;
@@ -368,4 +369,112 @@ DOCTEST_TEST_CASE("muon's direction has singular values near 1, and is 0 for a g
     DOCTEST_CHECK(square.max().item<double>() < 1.6);
   }
   DOCTEST_CHECK(train::orthogonalised(torch::zeros({3, 5})).abs().max().item<double>() == 0);
+}
+
+namespace {
+
+// Six updates of a table of 40 rows by 7 that read few of them: which rows, each with its gradient.
+struct TableProblem {
+  Tensor start;
+  std::vector<Tensor> rows, gradients;
+  TableProblem() {
+    torch::manual_seed(8);
+    start = torch::randn({40, 7});
+    for (const std::int64_t read : {5, 1, 9, 0, 12, 5}) {
+      rows.push_back(std::get<0>(torch::randperm(40).slice(0, 0, read).sort()));
+      gradients.push_back(torch::randn({read, 7}));
+      if (read == 9) gradients.back()[4].zero_();  // named, but nothing depends on it
+    }
+  }
+  Tensor sparse(std::size_t step) const {
+    return nn::row_gradient(rows[step], gradients[step], start.sizes());
+  }
+};
+
+// The formulas of optimiser.h in double, a row at a time: a row without gradient keeps all it has.
+Tensor table_reference(const train::OptimiserOptions& o, const TableProblem& problem,
+                       double scale) {
+  const auto doubles = problem.start.to(torch::kFloat64).clone();
+  auto m = torch::zeros_like(doubles), v = torch::zeros_like(doubles);
+  double before = -1;
+  for (std::size_t step = 0; step < std::size(kRates); ++step) {
+    const double lr = kRates[step], t = static_cast<double>(step) + 1;
+    const double c1 = 1 - std::pow(o.beta1, t), c2 = 1 - std::pow(o.beta2, t);
+    const double c = before < 0 ? 1 : before == 0 ? lr : lr / before;
+    for (std::int64_t i = 0; i < problem.rows[step].size(0); ++i) {
+      if (problem.gradients[step][i].abs().max().item<float>() == 0) continue;
+      const auto r = problem.rows[step][i].item<std::int64_t>();
+      for (std::int64_t j = 0; j < 7; ++j) {
+        const double g = problem.gradients[step][i][j].item<double>() * scale;
+        double w = doubles[r][j].item<double>(), mean = m[r][j].item<double>(),
+               square = v[r][j].item<double>();
+        w *= 1 - lr * o.weight_decay;
+        if (o.optimiser == "nag") {
+          w += o.momentum * o.momentum * c * mean - (1 + o.momentum) * lr * g;
+          mean = o.momentum * c * mean - lr * g;
+        } else {
+          mean = o.beta1 * mean + (1 - o.beta1) * g;
+          square = o.beta2 * square + (1 - o.beta2) * g * g;
+          w -= lr * (mean / c1) / (std::sqrt(square / c2) + o.epsilon);
+        }
+        doubles[r][j] = w, m[r][j] = mean, v[r][j] = square;
+      }
+    }
+    before = lr;
+  }
+  return doubles;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("rows of a table that an update does not read keep weights and moments") {
+  const TableProblem problem;
+  const nn::CudaKernels emulated = nn::linked_cuda_kernels();
+  for (const std::string name : {"adamw", "nag"}) {
+    DOCTEST_CAPTURE(name);
+    train::OptimiserOptions options;
+    options.optimiser = name;
+    options.momentum = 0.9, options.weight_decay = 0.3;
+    const auto expected = table_reference(options, problem, 0.5);
+    std::vector<Tensor> results;
+    // A sparse gradient, a dense one, and dense ones of a device, with kernels and without.
+    for (const int way : {0, 1, 2, 3}) {
+      DOCTEST_CAPTURE(way);
+      const train::NamedWeights weights = {
+          {"transformer.memory_pool.values", problem.start.clone().requires_grad_()}};
+      const auto optimiser = train::make_optimiser(options, weights);
+      const auto steps = [&] {
+        for (std::size_t step = 0; step < std::size(kRates); ++step) {
+          const auto gradient = problem.sparse(step);
+          Tensor(weights[0].second).mutable_grad() = way == 0 ? gradient : gradient.to_dense();
+          optimiser->step(kRates[step], torch::tensor(0.5));
+        }
+      };
+      if (way < 2) {
+        steps();
+      } else {
+        const nn::AsDevice device(way == 2 ? &emulated : nullptr);
+        steps();
+      }
+      results.push_back(weights[0].second.detach());
+      const auto difference = results.back().to(torch::kFloat64) - expected;
+      DOCTEST_CHECK(difference.abs().max().item<double>() < 3e-6);
+    }
+    DOCTEST_CHECK(torch::equal(results[0], results[1]));
+  }
+}
+
+DOCTEST_TEST_CASE("the gradient's norm counts each row of a sparse gradient once, summed") {
+  const TableProblem problem;
+  const train::NamedWeights weights = {{"h.0.ngram.tables", problem.start.clone().requires_grad_()},
+                                       {"h.0.ln.weight", torch::zeros({7}).requires_grad_()}};
+  // As autograd adds two of them: rows twice.
+  const auto twice = problem.sparse(2) + problem.sparse(4);
+  Tensor(weights[0].second).mutable_grad() = at::_sparse_coo_tensor_unsafe(
+      torch::cat({problem.rows[2], problem.rows[4]}).unsqueeze(0),
+      torch::cat({problem.gradients[2], problem.gradients[4]}), problem.start.sizes());
+  Tensor(weights[1].second).mutable_grad() = torch::full({7}, 2.0F);
+  const double square = twice.to_dense().to(torch::kFloat64).pow(2).sum().item<double>() + 7 * 4.0;
+  DOCTEST_CHECK(train::gradient_norm(weights).item<double>() ==
+                doctest::Approx(std::sqrt(square)).epsilon(1e-6));
 }
