@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "model/mapped_tensor.h"
 
 namespace model {
 namespace {
@@ -161,6 +162,20 @@ void hash_tensor(core::Hasher& hasher, const std::string& name, const torch::Ten
   hasher.update(bytes_of(tensor.detach().cpu().contiguous()));
 }
 
+void hash_rows(core::Hasher& hasher, const std::string& name, const torch::Tensor& tensor,
+               const std::function<void(const torch::Tensor& rows)>& after) {
+  const auto values = tensor.detach();
+  hasher.update(digest_line(name, name_of(torch::kFloat32, name), values.sizes()));
+  const auto row_bytes = std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(values.nbytes()) / std::max<std::int64_t>(1, values.size(0)));
+  const auto step = std::max<std::int64_t>(1, static_cast<std::int64_t>(kBlockBytes) / row_bytes);
+  for (std::int64_t begin = 0; begin < values.size(0); begin += step) {
+    const auto rows = values.slice(0, begin, begin + step);
+    hasher.update(bytes_of(rows.to(torch::kFloat32)));
+    after(rows);
+  }
+}
+
 core::Digest tensors_digest(const NamedTensors& tensors) {
   std::map<std::string, torch::Tensor> sorted(tensors.begin(), tensors.end());
   core::Hasher hasher;
@@ -188,7 +203,9 @@ core::Digest write_safetensors(core::ByteSink& sink, const NamedTensors& tensors
 }
 
 SafetensorsReader::SafetensorsReader(const std::string& path)
-    : SafetensorsReader(std::make_unique<core::RandomFile>(path)) {}
+    : SafetensorsReader(std::make_unique<core::RandomFile>(path)) {
+  path_ = path;
+}
 
 SafetensorsReader::SafetensorsReader(std::unique_ptr<core::RandomSource> source)
     : source_(std::move(source)) {
@@ -237,6 +254,10 @@ void SafetensorsReader::parse() {
 
 std::string SafetensorsReader::type_of(const std::string& tensor) const {
   return std::string(dtype_name(entry(tensor).dtype));
+}
+
+torch::Tensor SafetensorsReader::map(const std::string& tensor) const {
+  return path_.empty() ? torch::Tensor() : map_tensor(path_, entry(tensor));
 }
 
 void SafetensorsReader::fill(const std::string& tensor, const torch::Tensor& out) const {

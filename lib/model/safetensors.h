@@ -8,6 +8,7 @@
 //             byte once and leave no hole
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,6 +37,10 @@ std::string_view dtype_name(torch::Dtype dtype);
 
 /// Adds one tensor to the hash of tensors_digest.
 void hash_tensor(core::Hasher& hasher, const std::string& name, const torch::Tensor& tensor);
+/// Does the same a part at a time; calls `after` with each part's rows, which are contiguous, when
+/// they have been read. `tensor` is contiguous and on the CPU, and is hashed as float32.
+void hash_rows(core::Hasher& hasher, const std::string& name, const torch::Tensor& tensor,
+               const std::function<void(const torch::Tensor& rows)>& after);
 /// Returns the XXH3-128 over each tensor's name, dtype, shape and bytes, in the order of the names.
 core::Digest tensors_digest(const NamedTensors& tensors);
 
@@ -58,12 +63,14 @@ class SafetensorsReader : public TensorReader {
 
   const std::string& name() const override { return source_->name(); }
   std::string type_of(const std::string& tensor) const override;
+  torch::Tensor map(const std::string& tensor) const override;
   void verify() const override;
 
  private:
   void parse();
   void fill(const std::string& tensor, const torch::Tensor& out) const override;
   std::unique_ptr<core::RandomSource> source_;
+  std::string path_;  // empty: not a file
 };
 
 /// Reads all tensors of a file and verifies its digest, if present. Throws the errors of

@@ -40,6 +40,7 @@ class TensorFiles {
   void read_into(const std::string& tensor, const torch::Tensor& out) const {
     reader(tensor).read_into(tensor, out);
   }
+  torch::Tensor map(const std::string& tensor) const { return reader(tensor).map(tensor); }
   /// Returns the metadata of a single file; empty for several files.
   const Metadata& metadata() const;
   std::string type_of(const std::string& tensor) const { return reader(tensor).type_of(tensor); }

@@ -45,6 +45,8 @@ class TensorReader {
   /// Reads into `out`, which must be contiguous, on the CPU and of the tensor's dtype and shape:
   /// otherwise throws Error{bug}.
   void read_into(const std::string& tensor, const torch::Tensor& out) const;
+  /// Maps a tensor as map_tensor() does; undefined if the format or the source has no such bytes.
+  virtual torch::Tensor map(const std::string& /*tensor*/) const { return {}; }
   /// Throws Error{bad_data} if the tensors do not match the file's digest. Reads all bytes.
   virtual void verify() const = 0;
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -10,8 +11,10 @@
 #include "model/adapter.h"
 #include "model/families/family.h"
 #include "nn/base/memory_error.h"
+#include "nn/base/pages.h"
 #include "nn/layers/init.h"
 #include "nn/layers/layers.h"
+#include "nn/layers/ngram_memory.h"
 
 namespace model {
 namespace {
@@ -49,6 +52,10 @@ class WeightsDigest {
  public:
   void add(const std::string& name, const torch::Tensor& values) {
     hash_tensor(weights_, name, values);
+  }
+  void add_rows(const std::string& name, const torch::Tensor& values,
+                const std::function<void(const torch::Tensor& rows)>& after) {
+    hash_rows(weights_, name, values, after);
   }
   core::Digest of(const nn::ModelOptions& options, std::int64_t vocabulary) {
     core::Hasher all;
@@ -226,6 +233,13 @@ void StoredWeights::read_into(std::size_t i, const torch::Tensor& weight,
   }
 }
 
+torch::Tensor StoredWeights::map(std::size_t i, torch::Dtype dtype) const {
+  const auto& pieces = weights_[i].pieces;
+  const bool as_is = pieces.size() == 1 && pieces[0].layout == Layout::as_is && factor(i) == 1 &&
+                     files_.entry(pieces[0].tensor).dtype == dtype;
+  return as_is ? files_.map(pieces[0].tensor) : torch::Tensor();
+}
+
 NamedTensors weights_to_write(const nn::Model& model, const Family* family) {
   NamedTensors tensors;
   for (const auto& [name, tensor] : model.named_weights())
@@ -261,9 +275,26 @@ ReadModel read_model(const Config& config, const std::string& config_origin,
   const nn::ParameterType type(dtype);
   const auto model = std::make_shared<nn::Model>(config.options, config.vocabulary);
   const auto weights = model->named_weights();
+  std::map<std::string, nn::NgramMemory*> tables;
+  for (const auto& item : model->named_modules())
+    if (auto* const memory = dynamic_cast<nn::NgramMemory*>(item.value().get()))
+      tables[item.key() + ".tables"] = memory;
   WeightsDigest as_stored, as_changed;
   for (const auto i : by_name(weights.size(), [&](std::size_t i) { return weights[i].first; })) {
     const auto& [name, weight] = weights[i];
+    const auto table = tables.find(name);
+    if (const auto mapped = table != tables.end() ? stored.map(i, dtype) : torch::Tensor();
+        mapped.defined()) {
+      const auto read = [&, &name = name](const torch::Tensor& rows) {
+        if (!is_finite(rows))
+          refuse(fmt::format("{}: tensor {} holds a value that is not finite", files.name(), name));
+        nn::drop_pages(rows);
+      };
+      as_stored.add_rows(name, mapped, read);
+      if (adapter != nullptr) as_changed.add_rows(name, mapped, read);
+      table->second->stay_on_disk(mapped);
+      continue;
+    }
     const auto wide =
         dtype == torch::kFloat32 ? weight : torch::empty(weight.sizes(), torch::kFloat32);
     stored.read_into(i, wide, refuse);

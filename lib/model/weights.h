@@ -51,6 +51,9 @@ class StoredWeights {
   /// Reads into a float32 tensor of its shape; a tensor of another type needs extra memory during
   /// the conversion. Reports each tensor of the files with a value that is not finite.
   void read_into(std::size_t i, const torch::Tensor& weight, const FaultFound& found) const;
+  /// Maps a weight (map_tensor()). Undefined unless the file has its numbers as they are, in
+  /// `dtype`.
+  torch::Tensor map(std::size_t i, torch::Dtype dtype) const;
 
  private:
   struct Weight {
@@ -83,7 +86,8 @@ struct ReadModel {
 
 /// Creates a model of config.options with the files' weights on the CPU: reads float32, applies
 /// `adapter` (null: none), then converts to `dtype`. Checks names and shapes before it allocates;
-/// needs memory for one weight beside the model. Does not change torch's generator. Throws
+/// needs memory for one weight beside the model. Tables of NgramMemory stay in their file
+/// (StoredWeights::map()) where they can, and are read there once. Does not change torch's generator. Throws
 /// Error{bad_config} for impossible options; Error{bad_data} that names a tensor which is missing,
 /// superfluous, of a wrong shape or dtype, or not finite; and the errors of Adapter::changes().
 ReadModel read_model(const Config& config, const std::string& config_origin,

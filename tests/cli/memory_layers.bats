@@ -76,7 +76,8 @@ parameters() { train -q --json --plan "${tiny[@]}" --steps 1 "$@" text.shard.zst
   local flags
   for flags in "--memory-layer product-key --memory-layers 3" "--memory-layers 1" \
     "--memory-layer product-key --memory-layer-keys 4 --memory-layer-top-k 5" \
-    "--memory-layer product-key --memory-layer-d-key 3" "--memory-layer ngram --memory-layer-width 5" "--memory-layer product-key --arch gla"; do
+    "--memory-layer product-key --memory-layer-d-key 3" "--memory-layer ngram --memory-layer-width 5" \
+    "--memory-layer product-key --arch lstm" "--memory-layer ngram --arch gla"; do
     # shellcheck disable=SC2086  # words
     run --separate-stderr train "${tiny[@]}" $flags -o refused text.shard.zst
     [ "$status" -ne 0 ]

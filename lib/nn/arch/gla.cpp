@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "nn/base/upload.h"
 #include "nn/layers/embedding.h"
+#include "nn/layers/memory_networks.h"
 #include "nn/layers/real_first.h"
 
 namespace nn {
@@ -34,13 +35,16 @@ Gla::Gla(const ModelOptions& options, std::int64_t vocabulary) : shape_(options.
   const auto norm = [&] {
     return std::make_shared<LayerNorm>(shape_.d_model, block.norm_epsilon, block.bias);
   };
-  for (const auto& layer : add_layers(*this, "h", shape_.layers)) {
+  const MemoryNetworks memories(options.memory_layer, shape_, *this);
+  const auto layers = add_layers(*this, "h", shape_.layers);
+  for (std::int64_t i = 0; i < shape_.layers; ++i) {
+    const auto& layer = layers[static_cast<std::size_t>(i)];
     layers_.push_back({layer->register_module("ln_1", norm()),
                        layer->register_module("ln_2", norm()),
                        layer->register_module("mixer", make_gla_mixer(options)),
-                       layer->register_module(
-                           "mlp", std::make_shared<FeedForward>(
-                                      shape_, parse_activation(block.activation), block.bias))});
+                       memories.add(i, *layer,
+                                    std::make_shared<FeedForward>(
+                                        shape_, parse_activation(block.activation), block.bias))});
   }
   ln_f_ = register_module("ln_f", norm());
 }

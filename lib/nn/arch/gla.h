@@ -15,8 +15,8 @@
 namespace nn {
 
 /// Layers compute x += mixer(ln_1(x)); x += mlp(ln_2(x)), followed by a final norm; --gla-update
-/// and --gla-decay select the mixer. Feed-forward networks and norms are the transformer's. g is
-/// the input of the last mlp, or the output. State: "h.0.state", ...; see gla_mixers.h.
+/// and --gla-decay select the mixer. Feed-forward networks, memories in their place and norms are
+/// the transformer's. g is the input of the last mlp, or the output. State: "h.0.state", ...; see gla_mixers.h.
 class Gla : public Architecture, public RingDecoder {
  public:
   Gla(const ModelOptions& options, std::int64_t vocabulary);
@@ -37,7 +37,7 @@ class Gla : public Architecture, public RingDecoder {
   struct Layer {
     std::shared_ptr<LayerNorm> ln_1, ln_2;
     std::shared_ptr<GlaMixer> mixer;
-    std::shared_ptr<FeedForward> mlp;
+    std::shared_ptr<TokenNetwork> mlp;
   };
   ShapeOptions shape_;
   std::shared_ptr<Embedding> wte_;

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "nn/arch/carried_state.h"
+#include "nn/base/arch_facts.h"
 #include "nn/heads/adaptive_head.h"
 #include "nn/heads/capped_head.h"
 #include "nn/heads/plain_head.h"
@@ -17,10 +18,14 @@ namespace nn {
 namespace {
 
 void expect_of_transformer(ModelOptions& options) {
-  if (options.arch == "transformer")
-    return check_memory_layers(options.memory_layer, options.shape);
-  if (options.memory_layer.any())
-    core::fail(core::Code::bad_config, "memory-layer: goes with arch transformer, not {}",
+  const auto& memory = options.memory_layer;
+  check_memory_layers(memory, options.shape);
+  if (options.arch == "transformer") return;
+  if (memory.any() && !arch_facts(options.arch).product_keys)
+    core::fail(core::Code::bad_config, "memory-layer: not with arch {}; its layers have none",
+               options.arch);
+  if (memory.kind == "ngram")
+    core::fail(core::Code::bad_config, "memory-layer: ngram goes with arch transformer, not {}",
                options.arch);
   TransformerOptions defaults;
   core::FieldList asked, usual;

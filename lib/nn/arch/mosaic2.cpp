@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "nn/arch/mosaic_rows.h"
 #include "nn/layers/embedding.h"
+#include "nn/layers/memory_networks.h"
 #include "nn/layers/option_checks.h"
 
 namespace nn {
@@ -20,15 +21,18 @@ Mosaic2::Mosaic2(const ModelOptions& options, std::int64_t vocabulary)
   const auto norm = [&] {
     return std::make_shared<LayerNorm>(d, kNormEpsilon, /*bias=*/false, NormKind::rms);
   };
-  for (const auto& layer : add_layers(*this, "h", shape_.layers)) {
+  const MemoryNetworks memories(options.memory_layer, shape_, *this);
+  const auto layers = add_layers(*this, "h", shape_.layers);
+  for (std::int64_t i = 0; i < shape_.layers; ++i) {
+    const auto& layer = layers[static_cast<std::size_t>(i)];
     Layer made;
     made.ln_1 = layer->register_module("ln_1", norm());
     made.short_term = layer->register_module("short_term", std::make_shared<GatedMemory>(shape_));
     made.long_term = layer->register_module("long_term", std::make_shared<GatedMemory>(shape_));
     made.ln_2 = layer->register_module("ln_2", norm());
-    made.mlp = layer->register_module(
-        "mlp", std::make_shared<FeedForward>(shape_, Activation::silu, /*bias=*/false,
-                                             /*gated=*/true));
+    made.mlp = memories.add(i, *layer,
+                            std::make_shared<FeedForward>(shape_, Activation::silu,
+                                                          /*bias=*/false, /*gated=*/true));
     layers_.push_back(made);
   }
   ln_f_ = register_module("ln_f", norm());

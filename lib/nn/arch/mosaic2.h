@@ -22,7 +22,8 @@ namespace nn {
 /// long_term   older pairs: token t sees pairs up to t - m. m is --long-term-delay; in training
 ///             each call draws it uniformly from there to --long-term-delay-most, with torch's
 ///             generator
-/// mlp         the persistent memory, c_proj(silu(W_1 x) * W_3 x) with W_1 and W_3 in c_fc
+/// mlp         the persistent memory, c_proj(silu(W_1 x) * W_3 x) with W_1 and W_3 in c_fc; in the
+///             layers of --memory-layer, a ProductKeyMemory
 ///
 /// Both memories have the model's width and separate weights, consistent with the paper's parameter
 /// counts of 9.9 billion and, without long-term memory, 8.3 billion. The sum equals the paper's
@@ -54,7 +55,7 @@ class Mosaic2 : public Architecture, public RingDecoder {
   struct Layer {
     std::shared_ptr<LayerNorm> ln_1, ln_2;
     std::shared_ptr<GatedMemory> short_term, long_term;
-    std::shared_ptr<FeedForward> mlp;
+    std::shared_ptr<TokenNetwork> mlp;
   };
   Hidden run(const torch::Tensor& ids, const MosaicCall& call, const PairSight& near,
              const PairSight& far);

@@ -7,10 +7,12 @@
 #include "nn/base/upload.h"
 #include "nn/layers/embedding.h"
 #include "nn/layers/layer_memory_lengths.h"
+#include "nn/layers/memory_networks.h"
 #include "nn/layers/option_checks.h"
 
 namespace nn {
-XlBlock::XlBlock(const ShapeOptions& shape, const TransformerOptions& options, bool own_biases)
+XlBlock::XlBlock(const ShapeOptions& shape, const TransformerOptions& options, bool own_biases,
+                 const BlockNetwork& instead)
     : pre_norm_(options.norm == "pre"), dropout_(shape.dropout) {
   const auto norm = [&] {
     return std::make_shared<LayerNorm>(shape.d_model, options.norm_epsilon, options.bias);
@@ -22,8 +24,10 @@ XlBlock::XlBlock(const ShapeOptions& shape, const TransformerOptions& options, b
     biases_ = register_module(
         "biases", std::make_shared<PositionBiases>(shape.heads, shape.d_model / shape.heads));
   ln_2_ = register_module("ln_2", norm());
-  mlp_ = register_module("mlp", std::make_shared<FeedForward>(
-                                    shape, parse_activation(options.activation), options.bias));
+  mlp_ = instead.network;
+  if (mlp_ == nullptr)
+    mlp_ = std::make_shared<FeedForward>(shape, parse_activation(options.activation), options.bias);
+  register_module(instead.name, mlp_);
 }
 
 torch::Tensor XlBlock::read(const torch::Tensor& x) const {
@@ -54,10 +58,12 @@ TransformerXl::TransformerXl(const ModelOptions& options, std::int64_t vocabular
   if (shared)
     biases_ = register_module(
         "biases", std::make_shared<PositionBiases>(shape_.heads, shape_.d_model / shape_.heads));
+  const MemoryNetworks memories(options.memory_layer, shape_, *this);
   const auto layers = register_module("h", std::make_shared<torch::nn::Module>());
   for (std::int64_t i = 0; i < shape_.layers; ++i)
     blocks_.push_back(layers->register_module(
-        std::to_string(i), std::make_shared<XlBlock>(shape_, options.transformer, !shared)));
+        std::to_string(i),
+        std::make_shared<XlBlock>(shape_, options.transformer, !shared, memories.of(i))));
   if (options.transformer.final_norm && options.transformer.norm == "pre")
     ln_f_ = register_module(
         "ln_f", std::make_shared<LayerNorm>(shape_.d_model, options.transformer.norm_epsilon,

@@ -17,10 +17,12 @@
 namespace nn {
 
 /// One layer. Norms are placed before (pre) or after (post) each sub-layer, as in Block; a pre-norm
-/// also applies to the memory. Submodules are those of Block, and `biases` unless shared.
+/// also applies to the memory. Submodules are those of Block, and `biases` unless shared. `instead`
+/// as for Block.
 class XlBlock : public torch::nn::Module {
  public:
-  XlBlock(const ShapeOptions& shape, const TransformerOptions& options, bool own_biases);
+  XlBlock(const ShapeOptions& shape, const TransformerOptions& options, bool own_biases,
+          const BlockNetwork& instead);
   /// read() returns the attention's input for x (B, S, d); keys_values() its keys and values (B, S,
   /// 2 d).
   torch::Tensor read(const torch::Tensor& x) const;
@@ -41,7 +43,7 @@ class XlBlock : public torch::nn::Module {
   std::shared_ptr<LayerNorm> ln_1_, ln_2_;
   std::shared_ptr<RelativeAttention> attn_;
   std::shared_ptr<PositionBiases> biases_;
-  std::shared_ptr<FeedForward> mlp_;
+  std::shared_ptr<TokenNetwork> mlp_;
 };
 
 /// Submodules: wte, biases (if shared), h.N, ln_f (pre-norm with final_norm). Uses the

@@ -8,10 +8,11 @@ namespace nn {
 namespace {
 
 constexpr ArchFacts kFacts[] = {
-    // name, reads_source, layer_memory
-    {"transformer", false, false}, {"transformer-xl", false, true},  {"lstm", false, false},
-    {"gla", false, false},         {"mosaic", false, false},         {"mosaic2", false, false},
-    {"srupp", false, true},        {"encoder-decoder", true, false},
+    // name, reads_source, product_keys, layer_memory
+    {"transformer", false, true, false}, {"transformer-xl", false, true, true},
+    {"lstm", false, false, false},       {"gla", false, true, false},
+    {"mosaic", false, false, false},     {"mosaic2", false, true, false},
+    {"srupp", false, false, true},       {"encoder-decoder", true, false, false},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@ namespace nn {
 struct ArchFacts {
   const char* name;   ///< name in --arch and in config.json
   bool reads_source;  ///< forward reads batch.source: trains on pairs; all others train on tokens
+  bool product_keys;  ///< memories with product keys may replace feed-forward networks
   bool layer_memory;  ///< layers keep memories, which they learn to use if State is carried
 };
 

@@ -149,8 +149,8 @@ bool MemoryLayerOptions::has(std::int64_t layer, std::int64_t of) const {
 
 void MemoryLayerOptions::fields(core::FieldList& f) {
   f("memory-layer", kind,
-    "transformer: a large table that some layers look rows up in; product-key: in the place of "
-    "their feed-forward networks; ngram: by the last two and three tokens, before them",
+    "a large table that some layers look rows up in; product-key: in the place of their "
+    "feed-forward networks; ngram (transformer): by the last two and three tokens, before them",
     {"none", "product-key", "ngram"});
   f("memory-layers", layers, "which layers, from 1, the lowest; none given: the middle one")
       .between(1, 10e3);

@@ -8,17 +8,12 @@
 
 #include "nn/base/upload.h"
 #include "nn/layers/experts.h"
+#include "nn/layers/memory_networks.h"
 #include "nn/layers/option_checks.h"
 #include "nn/ops/recomputed.h"
 
 namespace nn {
 namespace {
-
-ProductKeyShape product_keys(const ShapeOptions& shape, const MemoryLayerOptions& memory) {
-  const auto d_key =
-      memory.d_key > 0 ? memory.d_key : 2 * std::max<std::int64_t>(1, shape.d_model / 4);
-  return {shape.d_model, memory.heads, memory.keys, memory.top_k, d_key, memory.gate};
-}
 
 // The keys and values of a block that is computed again: those of earlier calls are kept as they
 // were, and no gradient goes to them.
@@ -73,16 +68,12 @@ void BlockStack::register_positions(torch::nn::Module& owner) {
 }
 
 void BlockStack::register_blocks(torch::nn::Module& owner, bool read_sources) {
-  const bool keyed = memory_.kind == "product-key";
-  const auto looks_up = product_keys(shape_, memory_);
-  if (keyed && memory_.shared)
-    pool_ = owner.register_module("memory_pool", std::make_shared<ValuePool>(looks_up));
+  const MemoryNetworks memories(memory_, shape_, owner);
+  pool_ = memories.pool();
   const auto list = owner.register_module("h", std::make_shared<torch::nn::Module>());
   for (std::int64_t i = 0; i < shape_.layers; ++i) {
-    BlockNetwork instead;
-    if (keyed && memory_.has(i, shape_.layers))
-      instead = {"memory", std::make_shared<ProductKeyMemory>(looks_up, pool_)};
-    else if (options_.experts.any())
+    BlockNetwork instead = memories.of(i);
+    if (instead.network == nullptr && options_.experts.any())
       instead = {"experts", experts(shape_, options_)};
     blocks_.push_back(list->register_module(
         std::to_string(i), std::make_shared<Block>(shape_, options_, read_sources, instead)));
@@ -179,6 +170,8 @@ torch::Tensor BlockStack::recomputed_block(std::size_t i, const torch::Tensor& x
 torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Sight>& sights,
                                   KeyValues& cache, const std::vector<SourceView>& sources,
                                   torch::Tensor* ffn_input, NgramCall* ngrams) const {
+  for (const auto& memory : ngrams_)
+    if (memory != nullptr && ngrams != nullptr) memory->ask_for_rows(*ngrams);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     if (i < ngrams_.size() && ngrams_[i] != nullptr)
       x = x + dropped(ngrams_[i]->forward(x, *ngrams, name(i) + ".ngram"), shape_.dropout,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "nn/base/pages.h"
 #include "nn/base/upload.h"
 #include "nn/ops/gathered_sum.h"
 
@@ -87,10 +88,24 @@ void NgramMemory::first_values() {
   tables_.normal_(0, 1 / std::sqrt(static_cast<double>(shape_.width)));
 }
 
+void NgramMemory::stay_on_disk(const torch::Tensor& tables) {
+  tables_.set_data(tables);
+  expect_any_row(tables);
+  on_disk_ = true;
+}
+
+torch::Tensor NgramMemory::rows_of(const NgramCall& call) const {
+  const auto tables = torch::arange(2 * shape_.heads, call.tokens().options()) * shape_.rows;
+  return ngram_rows(call.tokens(), shape_) + tables;
+}
+
+void NgramMemory::ask_for_rows(const NgramCall& call) const {
+  if (on_disk_) read_rows_ahead(tables_, rows_of(call));
+}
+
 torch::Tensor NgramMemory::forward(const torch::Tensor& x, NgramCall& call,
                                    const std::string& name) const {
-  const auto tables = torch::arange(2 * shape_.heads, call.tokens().options()) * shape_.rows;
-  const auto rows = (ngram_rows(call.tokens(), shape_) + tables).reshape({-1, 1});
+  const auto rows = rows_of(call).reshape({-1, 1});
   const auto e =
       gathered_sum(tables_, rows, torch::ones(rows.sizes(), tables_.options().requires_grad(false)))
           .view({x.size(0), x.size(1), 2 * shape_.width});

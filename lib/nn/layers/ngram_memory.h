@@ -70,11 +70,20 @@ class NgramMemory : public torch::nn::Module, public OwnFirstValues {
   explicit NgramMemory(const NgramShape& shape);
   /// x (B, T, d), not packed -> y, the same shape. `name`: of what the State keeps.
   torch::Tensor forward(const torch::Tensor& x, NgramCall& call, const std::string& name) const;
+  /// Takes `tables` of the same shape, which lie in a mapped file, in the place of its own. From
+  /// then on ask_for_rows() has work to do.
+  void stay_on_disk(const torch::Tensor& tables);
+  /// Begins to read from disk what forward() of this call will look up; returns at once.
+  void ask_for_rows(const NgramCall& call) const;
   /// Tables normal(0, width^-0.5). The convolution begins at 0, as in the paper.
   void first_values() override;
 
  private:
+  /// The rows of tables_ (B, T, 2 heads) that a call looks up.
+  torch::Tensor rows_of(const NgramCall& call) const;
+
   NgramShape shape_;
+  bool on_disk_ = false;
   torch::Tensor tables_;  // (2 heads rows, width / heads): those of the pairs first
   std::shared_ptr<Linear> c_key_, c_value_;
   std::shared_ptr<LayerNorm> norm_q_, norm_k_, norm_v_;

@@ -71,6 +71,10 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
        o.memory_layer = {.kind = "product-key", .layers = {2}, .keys = 4, .top_k = 4};
      }},
     {"transformer-xl", [](auto& o) { o.transformer.norm = "post"; }},
+    {"transformer-xl",
+     [](auto& o) {
+       o.memory_layer = {.kind = "product-key", .layers = {1, 2}, .keys = 4, .top_k = 3};
+     }},
     {"transformer-xl", [](auto& o) { o.layer_memory.layer_memory = "16,9"; }},
     {"transformer-xl",
      [](auto& o) { o.transformer_xl.clamp_length = 3, o.transformer_xl.shared_biases = false; }},
@@ -79,6 +83,11 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
     {"gla", [](auto& o) { o.shape.heads = 1, o.transformer.bias = false; }},
     {"gla", [](auto& o) { o.shape.memory_key = "output"; }},
     {"gla", [](auto& o) { o.gla.decay = "fixed"; }},
+    {"gla",
+     [](auto& o) {
+       o.memory_layer = {.kind = "product-key", .layers = {2}, .keys = 4, .top_k = 3};
+       o.gla.update = "delta";
+     }},
     {"gla", [](auto& o) { o.gla.decay = "none"; }},
     {"gla", [](auto& o) { o.gla.update = "delta"; }},
     {"gla", [](auto& o) { o.gla.update = "delta", o.gla.decay = "none", o.shape.heads = 1; }},
@@ -90,6 +99,10 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
        o.shape.layers = 3;
      }},
     {"mosaic2", [](auto& o) { o.mosaic2.short_term = 3, o.mosaic2.delay = 2; }},
+    {"mosaic2",
+     [](auto& o) {
+       o.memory_layer = {.kind = "product-key", .layers = {1}, .keys = 4, .top_k = 3};
+     }},
     {"mosaic2",
      [](auto& o) {
        o.mosaic2.short_term = 1, o.mosaic2.delay = 4;
