@@ -71,8 +71,9 @@ tables() {
 }
 
 @test "memories" {
-  runs memories
-  tables table.tsv
+  runs memories all trained
+  tables table.tsv trained.tsv frequency.tsv
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/out/trained.tsv")" -eq 21 ]
   [ "$(wc -l <"$BATS_TEST_TMPDIR/out/table.tsv")" -eq 17 ]
 }
 
