@@ -85,3 +85,39 @@ parameters() { train -q --json --plan "${tiny[@]}" --steps 1 "$@" text.shard.zst
     [ ! -e refused/model.safetensors ]
   done
 }
+
+@test "trained with TRIME's memories, with every memory at test, whole and in parts" {
+  local kind flags model part with
+  build-ngrams -q text.shard.zst -o ngrams-of-text >/dev/null
+  for kind in "--memory-layer product-key --memory-layer-keys 8 --memory-layer-top-k 3" "--memory-layer ngram --memory-layer-rows 50"; do
+    model=trime-${kind:15:5}
+    read -ra flags <<<"$kind"
+    train -q -j 1 "${tiny[@]}" "${flags[@]}" --memory local,long --steps 5 -o "$model" text.shard.zst
+    build-datastore -q -m "$model" --index exact text.shard.zst -o "$model-store" >/dev/null
+    with=(-q -j 1 -m "$model" --window 32 --batch-tokens 100 --memory-weights constant --memory local,long --long 64 --cache 30
+      --ngrams ngrams-of-text --datastore "$model-store" --k 4)
+    eval-ppl -q -j 1 -m "$model" --window 32 --memory none --json text.shard.zst -o none.json
+    eval-ppl "${with[@]}" --json text.shard.zst -o whole.json
+    # The text is its own n-grams and datastore.
+    [ "$(jq '.loss' whole.json | cut -d . -f 1)" -lt "$(jq '.loss' none.json | cut -d . -f 1)" ]
+    for part in 1 2; do eval-ppl "${with[@]}" --part "$part/2" text.shard.zst -o "part.$part"; done
+    eval-ppl --json --sum part.1 part.2 >sum.json
+    cmp whole.json sum.json
+  done
+}
+
+@test "gla, transformer-xl and mosaic2 with product keys: trained, carried on, evaluated, stopped and continued" {
+  local arch flags
+  for arch in gla transformer-xl mosaic2; do
+    flags=(--arch "$arch" --layers 2 --d-model 16 --heads 2 --segment 32 --batch 4 --batches columns --memory-layer product-key
+      --memory-layers 1,2 --memory-layer-keys 8 --memory-layer-top-k 3 --steps 4 -q -j 1)
+    rm -rf whole parts
+    train "${flags[@]}" -o whole text.shard.zst
+    run -75 train "${flags[@]}" --max-time 0 -o parts text.shard.zst
+    train "${flags[@]}" -o parts text.shard.zst
+    same whole parts
+    [ -n "$(eval-ppl -q --json -m whole --carry on text.shard.zst | json '["loss"]')" ]
+    run -0 --separate-stderr sample -q -m whole --prompt "the cat" --max-tokens 5 --temperature 0
+    [ -n "$output" ]
+  done
+}

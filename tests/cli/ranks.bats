@@ -49,6 +49,8 @@ as_one() {
 @test "1, 2 and 4 processes: the same bytes, for each architecture" {
   as_one train --arch transformer --positions rope --accumulate 4
   as_one train --arch transformer --cutoffs 64,128 --accumulate 4 # a band may have no gradient
+  as_one train --memory-layer product-key --memory-layer-keys 8 --memory-layer-top-k 3 --memory-layers 1,2 --accumulate 4 # tables are
+  as_one train --memory-layer ngram --memory-layer-rows 50 --accumulate 12 --clip 0.5 # stepped by the rows that were read
   as_one train --arch transformer-xl --lanes 4
   as_one train --arch srupp --lanes 4 --optimiser radam
   as_one train --arch lstm --batches columns --lanes 4 --optimiser nag
