@@ -81,8 +81,8 @@ class Optimiser {
 std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights,
                                           std::vector<bool> own = {});
 
-/// Euclidean norm of all gradients together, sparse ones settled (nn/ops/row_gradient.h), a float64 scalar on their device; the same for any
-/// number of threads.
+/// Euclidean norm of all gradients together, sparse ones settled (nn/ops/row_gradient.h): a float64
+/// scalar on their device; the same for any number of threads.
 torch::Tensor gradient_norm(const NamedWeights& weights);
 
 /// Whether muon makes a weight's steps orthogonal: a matrix that layers multiply their inputs by.
