@@ -87,7 +87,7 @@ DOCTEST_TEST_CASE("of a large table of n-grams only what is looked up is in memo
   model::save(folder.path, *model, core::OrderedJson::object(), "");
   auto config = core::parse_json(core::read_text(folder / "config.json"), "config.json");
   config["tessera"]["model"]["memory_layer_rows"] = kRows;
-  config["tessera"]["model"]["memory_layers"] = {2};
+  config["tessera"]["model"]["memory_layers"] = core::Json::array({2});
   overwrite(folder / "config.json", core::dump(config));
   // The other tensors, and behind them a table that is a hole but for its last row.
   auto tensors = model::read_safetensors(folder / "model.safetensors");
