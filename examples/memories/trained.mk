@@ -52,6 +52,7 @@ file_of = $(OUT)/trained/$(subst :,/,$(1))
 
 define course
 $(OUT)/trained/$(1)/model.safetensors: $(shards)
+	@mkdir -p $(OUT)/trained
 	$(RUN) train $(model) $($(SCALE).course) $(course.$(1)) -o $$(@D) $$<
 $(OUT)/trained/$(1)/store/store.json: $(OUT)/train.shard.zst $(OUT)/trained/$(1)/model.safetensors
 	build-datastore -m $(OUT)/trained/$(1) $($(SCALE).store) $($(SCALE).window) $(jobs) $$< -o $$(@D) >/dev/null
