@@ -283,8 +283,8 @@ ReadModel read_model(const Config& config, const std::string& config_origin,
   for (const auto i : by_name(weights.size(), [&](std::size_t i) { return weights[i].first; })) {
     const auto& [name, weight] = weights[i];
     const auto table = tables.find(name);
-    if (const auto mapped = table != tables.end() ? stored.map(i, dtype) : torch::Tensor();
-        mapped.defined()) {
+    const bool stays = table != tables.end() && changes[i].empty();
+    if (const auto mapped = stays ? stored.map(i, dtype) : torch::Tensor(); mapped.defined()) {
       const auto read = [&, &name = name](const torch::Tensor& rows) {
         if (!is_finite(rows))
           refuse(fmt::format("{}: tensor {} holds a value that is not finite", files.name(), name));
