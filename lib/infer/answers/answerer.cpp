@@ -113,8 +113,9 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
   const Protocol* const protocol = find_protocol(windows.protocol);
   if (protocol != nullptr && windows.begin == "auto" && empty_.empty())
     empty_ = {*open_beginning(protocol, tokenizer_.get(), loaded_.folder)};
-  open_.beside = open_beside(options_.memory, loaded_, options_.reach, windows, device_,
-                             nn::dtype(options_.compute.precision));
+  open_ = std::make_shared<OpenMemories>();
+  open_->beside = open_beside(options_.memory, loaded_, options_.reach, windows, device_,
+                              nn::dtype(options_.compute.precision));
   own_windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
   if (windows.begin_of == "window") {
     if (empty_.empty())
@@ -131,7 +132,7 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
 }
 
 void Answerer::remember_by(const MemoryOptions& memory) {
-  MemoryPlan planned = open_.plan(memory, own_windows_, loaded_);
+  MemoryPlan planned = open_->plan(memory, own_windows_, loaded_);
   planned.expect_probabilities();
   memory_ = std::move(planned);
   citer_.reset();

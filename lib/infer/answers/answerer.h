@@ -65,6 +65,9 @@ class Answerer {
   std::vector<TokenScores> score_tokens(const std::vector<std::vector<std::int64_t>>& texts);
   /// Replaces the memory options; see Generator::remember_by().
   void remember_by(const MemoryOptions& memory);
+  /// Returns the open datastores, n-grams and further models, for a Generator with the same model
+  /// and options.
+  const std::shared_ptr<OpenMemories>& open_memories() const { return open_; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   /// Return notes about the window: window_note() if it exceeds the model's positions, cut_note()
   /// if contexts were truncated.
@@ -109,7 +112,7 @@ class Answerer {
   std::vector<std::int64_t> begin_;   // tokens before every text and context
   std::vector<std::int64_t> empty_;   // tokens that replace an empty context
   WindowPlan own_windows_, windows_;  // windows_ includes passages before the windows
-  OpenMemories open_;
+  std::shared_ptr<OpenMemories> open_;
   MemoryPlan memory_;
   std::map<std::string, std::vector<std::string>> verbalizers_;
   // Runs long contexts: the engine with the faster products of many rows.

@@ -42,8 +42,12 @@ struct Generator::Word {
 };
 
 Generator::Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
-                     torch::Device device, bool record)
-    : loaded_(std::move(loaded)), options_(std::move(options)), device_(device), record_(record) {
+                     torch::Device device, bool record, std::shared_ptr<OpenMemories> open)
+    : loaded_(std::move(loaded)),
+      options_(std::move(options)),
+      device_(device),
+      open_(std::move(open)),
+      record_(record) {
   options_.check();
   check_translation();
   read_tokenizer();
@@ -54,7 +58,10 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
     sources_.emplace(options_.translation, tokenizer_, context, loaded_.folder);
     if (windows.window == 0) windows.window = context.value_or(kBoundless);
   }
-  open_.beside = open_beside(memory, loaded_, options_.reach, windows, device);
+  if (open_ == nullptr) {
+    open_ = std::make_shared<OpenMemories>();
+    open_->beside = open_beside(memory, loaded_, options_.reach, windows, device);
+  }
   windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
   window_ = windows_.window;
   window_note_ = long_window_note(windows_, loaded_.folder);
@@ -64,7 +71,7 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
 }
 
 void Generator::remember_by(const MemoryOptions& memory) {
-  const MemoryPlan memories = open_.plan(memory, windows_, loaded_);
+  const MemoryPlan memories = open_->plan(memory, windows_, loaded_);
   check_memories(memories);
   stores_ = memories.lookup();
   citer_.reset();

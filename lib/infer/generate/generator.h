@@ -59,11 +59,12 @@ struct GeneratorWatch {
 /// batch-dependent rounding). Not thread safe.
 class Generator {
  public:
-  /// Takes ownership of the model. `record`: see make_engine(). Throws Error{usage} for options
-  /// that contradict each other or the model, Error{bad_data} for a model without a tokenizer,
-  /// Error{unavailable}.
+  /// Takes ownership of the model. `record`: see make_engine(). `open` holds the memories that an
+  /// Answerer with the same model and options has opened; null: the Generator opens its own. Throws
+  /// Error{usage} for options that contradict each other or the model, Error{bad_data} for a model
+  /// without a tokenizer, Error{unavailable}.
   Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
-            torch::Device device, bool record = true);
+            torch::Device device, bool record = true, std::shared_ptr<OpenMemories> open = nullptr);
 
   /// Continues prompts. Indices continue from the last call. An empty prompt means the token that
   /// starts documents; throws Error{usage} if there is none. With translation.source, prompts are
@@ -146,7 +147,7 @@ class Generator {
   // Inputs of memory planning, and what is open.
   WindowPlan windows_;
   RetrievePlan retrieve_;
-  OpenMemories open_;
+  std::shared_ptr<OpenMemories> open_;
   std::shared_ptr<const Stores> stores_;  // in use
   bool record_;
   std::uint64_t prompts_ = 0, tokens_ = 0;

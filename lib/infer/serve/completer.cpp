@@ -80,7 +80,8 @@ Completer::Completer(const CompleterOptions& options) : options_(options) {
   auto loaded = model::load(options_.model, device, torch::kFloat32);
   model::give_tokenizer(loaded, options_.tokenizer);
   answerer_.emplace(answerer_options(options_), loaded);
-  generator_.emplace(std::move(loaded), generator_options(options_), options_.memory, device);
+  generator_.emplace(std::move(loaded), generator_options(options_), options_.memory, device,
+                     /*record=*/true, answerer_->open_memories());
   try {
     chat_ = model::chat_of(options_.model);
   } catch (const core::Error&) {

@@ -259,10 +259,16 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
 
 MemoryPlan OpenMemories::plan(const MemoryOptions& options, const WindowPlan& windows,
                               const model::Loaded& loaded) {
-  const StoreOpener again = [this](const auto&, const auto&) { return stores; };
-  MemoryPlan plan =
-      plan_memory(options, windows, loaded, beside, stores == nullptr ? StoreOpener() : again);
+  PlanContext context{windows, *loaded.model, loaded.facts};
+  context.loaded = &loaded;
+  const StoreOpener again =
+      stores == nullptr ? StoreOpener() : [this](const auto&, const auto&) { return stores; };
+  context.open = &again;
+  context.ngrams = ngrams;
+  MemoryPlan plan = plan_of(options, context);
+  if (!plan.with.shares.empty()) plan.with.models = beside;
   if (plan.lookup() != nullptr) stores = plan.lookup();
+  if (plan.ngrams.index != nullptr) ngrams = plan.ngrams.index;
   return plan;
 }
 

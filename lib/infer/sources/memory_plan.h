@@ -124,7 +124,8 @@ struct PlanContext {
   const model::Loaded* loaded = nullptr;  ///< null: nothing is opened
   std::shared_ptr<const Stores> opened = nullptr;
   const StoreOpener* open = nullptr;
-  bool online = false;  ///< weights are learned online
+  std::shared_ptr<const ngrams::Index> ngrams = nullptr;  ///< null: not open yet
+  bool online = false;                                    ///< weights are learned online
 
   /// Returns the value of an unset weight: the initial one if learned online, else `constant`.
   double open_share(double constant) const { return online ? kFirstShare : constant; }
@@ -147,6 +148,7 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
 struct OpenMemories {
   std::vector<std::shared_ptr<const BesideModel>> beside;  ///< see open_beside()
   std::shared_ptr<const Stores> stores;                    ///< null: not open yet
+  std::shared_ptr<const ngrams::Index> ngrams;             ///< null: not open yet
 
   /// Behaves like plan_memory().
   MemoryPlan plan(const MemoryOptions& options, const WindowPlan& windows,

@@ -130,7 +130,8 @@ class NgramKind : public SourceKind {
   }
   void load(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
     if (context.loaded != nullptr)
-      plan.ngrams.index = open_ngrams(o.ngrams.folders, *context.loaded);
+      plan.ngrams.index =
+          context.ngrams ? context.ngrams : open_ngrams(o.ngrams.folders, *context.loaded);
   }
   void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
     if (o.ngrams.any() && !plan.gates.has(name())) o.ngrams.lambda = plan.ngrams.lambda;
