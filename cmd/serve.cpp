@@ -80,6 +80,7 @@ int serve_completions(Options options, const cli::Context& context) {
   cli::note(context, completer.window_note());
   api_for.chat = completer.chats();
   api_for.cite = options.completer.cite;
+  api_for.tokens = completer.tokens();
 
   serve::JobQueue queue(static_cast<std::size_t>(options.queue));
   serve::ServeCounts counts;

@@ -102,11 +102,20 @@ void Api::check(const HttpRequest& request) const {
 void Api::answer(const HttpRequest& request, HttpAnswer& answer) {
   ++counts_.requests;
   check(request);
-  const std::map<std::string_view, std::string_view> paths = {
-      {"/", "GET"},        {"/health", "GET"},          {"/v1/models", "GET"},
-      {"/metrics", "GET"}, {"/v1/completions", "POST"}, {"/v1/chat/completions", "POST"}};
+  const std::map<std::string_view, std::string_view> paths = {{"/", "GET"},
+                                                              {"/health", "GET"},
+                                                              {"/v1/models", "GET"},
+                                                              {"/metrics", "GET"},
+                                                              {"/v1/completions", "POST"},
+                                                              {"/v1/chat/completions", "POST"},
+                                                              {"/tokenizer_info", "GET"},
+                                                              {"/tokenize", "POST"},
+                                                              {"/detokenize", "POST"}};
+  const auto& tokens = options_.tokens;
+  const bool of_tokens = request.path.find("tokeniz") != std::string::npos;
   const auto found = paths.find(request.path);
-  if (found == paths.end()) throw HttpError(404, "no such path");
+  if (found == paths.end() || (of_tokens && tokens.tokenizer == nullptr))
+    throw HttpError(404, "no such path");
   if (found->second != request.method)
     throw HttpError(405, fmt::format("{} takes {}", found->first, found->second));
   if (request.path == "/") return answer.send(200, "text/html; charset=utf-8", ask_page());
@@ -114,6 +123,10 @@ void Api::answer(const HttpRequest& request, HttpAnswer& answer) {
   if (request.path == "/v1/models") return answer.send(200, kJson, models());
   if (request.path == "/metrics")
     return answer.send(200, "text/plain; version=0.0.4; charset=utf-8", metrics());
+  if (request.path == "/tokenizer_info") return answer.send(200, kJson, tokenizer_info(tokens));
+  if (request.path == "/tokenize") return answer.send(200, kJson, tokenize(tokens, request.body));
+  if (request.path == "/detokenize")
+    return answer.send(200, kJson, detokenize(tokens, request.body));
   complete(request, request.path == "/v1/chat/completions", answer);
 }
 

@@ -10,6 +10,7 @@
 #include "serve/completion.h"
 #include "serve/http_server.h"
 #include "serve/job_queue.h"
+#include "serve/token_api.h"
 
 namespace serve {
 
@@ -29,6 +30,7 @@ struct ApiOptions {
   bool chat = false;  ///< the model has a chat template
   bool cite = false;  ///< answers include citations
   CompletionLimits limits;
+  ServedTokenizer tokens;  ///< without a tokenizer, its paths return 404
 };
 
 /// An Api answers these requests and everything else with 404. Thread safe.
@@ -38,6 +40,8 @@ struct ApiOptions {
 ///   GET /metrics                   Prometheus' text format
 ///   POST /v1/completions           a CompletionRequest, which goes to the queue
 ///   POST /v1/chat/completions      likewise, for a chat
+///   GET /tokenizer_info            see serve::tokenizer_info()
+///   POST /tokenize, /detokenize    see serve::tokenize(), serve::detokenize()
 class Api {
  public:
   Api(ApiOptions options, JobQueue& queue, ServeCounts& counts);

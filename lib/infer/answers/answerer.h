@@ -69,6 +69,10 @@ class Answerer {
   /// and options.
   const std::shared_ptr<OpenMemories>& open_memories() const { return open_; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+  /// Returns the token before a text that has no context.
+  std::optional<std::int64_t> beginning() const {
+    return empty_.empty() ? std::nullopt : std::optional(empty_[0]);
+  }
   /// Return notes about the window: window_note() if it exceeds the model's positions, cut_note()
   /// if contexts were truncated.
   std::string window_note() const { return long_window_note(windows_, loaded_.folder); }

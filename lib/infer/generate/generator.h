@@ -93,6 +93,9 @@ class Generator {
   Engine& engine() { return *engine_; }
   nn::Model& model() { return *loaded_.model; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+  const text::TokenizerPtr& shared_tokenizer() const { return tokenizer_; }
+  /// Returns the tokens before a prompt.
+  const std::vector<std::int64_t>& begin() const { return begin_; }
   /// Encodes a prompt. Throws Error{bad_data} for ids that the tokenizer does not have.
   std::vector<std::int64_t> encode(const Prompt& prompt);
   /// Returns a note if a prompt contained the text of a special token as ordinary text; else empty.

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "infer/serve/request_memory.h"
 #include "model/model_chat.h"
+#include "text/tokenizer/special_text.h"
 
 namespace infer {
 namespace {
@@ -87,6 +88,16 @@ Completer::Completer(const CompleterOptions& options) : options_(options) {
   } catch (const core::Error&) {
     if (!options_.system.empty()) throw;
   }
+}
+
+serve::ServedTokenizer Completer::tokens() const {
+  serve::ServedTokenizer served{generator_->shared_tokenizer(), answerer_->beginning(),
+                                generator_->begin(), window()};
+  try {
+    served.tokenizer = text::parsing_special(*served.tokenizer);
+  } catch (const core::Error&) {  // its special tokens have no texts
+  }
+  return served;
 }
 
 // The memories that jobs which go together ask for. False: they are told what is wrong with them.
@@ -201,8 +212,12 @@ std::vector<serve::CompletionToken> Completer::tokens_of(const std::vector<std::
     if (at == 0) continue;
     one.log_prob = scores.log_prob[at - 1];
     const auto& words = scores.details[at - 1].likely;
-    for (std::size_t n = 0; n < std::min(static_cast<std::size_t>(likely), words.size()); ++n)
-      one.likely.emplace_back(text_of(words[n].first), std::log(words[n].second));
+    for (std::size_t n = 0; n < std::min(static_cast<std::size_t>(likely), words.size()); ++n) {
+      const auto& [token, probability] = words[n];
+      // The token's own number, to the bit: clients compare the two to see whether it is the best.
+      const auto log_prob = token == all[at] ? *one.log_prob : std::log(probability);
+      one.likely.emplace_back(text_of(token), log_prob);
+    }
   }
   return made;
 }

@@ -40,6 +40,8 @@ class Completer {
   /// Computes the texts of jobs that share a batch (JobQueue::next()) and reports results and
   /// errors to each job. Stops when all clients have disconnected.
   void complete(const std::vector<serve::JobPtr>& jobs, serve::ServeCounts& counts);
+  /// Returns the tokenizer as clients use it.
+  serve::ServedTokenizer tokens() const;
   bool chats() const { return chat_.has_value(); }
   std::int64_t window() const { return generator_->window(); }
   const std::string& window_note() const { return generator_->window_note(); }
