@@ -81,6 +81,22 @@ END
   [ "$status" -eq 65 ] && [[ $stderr == 'tokenize: llama.gguf: a GGUF file, a model; model import llama.gguf -o DIR'* ]]
 }
 
+@test "llama.cpp with float32 keys and values gives SmolLM2's tokens the log-probabilities of score" {
+  needs_smollm2
+  [ -n "${TESSERA_PEERS:-}" ] || skip "TESSERA_PEERS is not set"
+  "$TESSERA_PEERS" -c 'import xllamacpp' || skip "TESSERA_PEERS has no xllamacpp"
+  model export -q "$smollm2" --form gguf --dtype float32 -o float32.gguf
+  "$TESSERA_PEERS" "$root/tests/bench/llama_peer.py" score float32.gguf \
+    'The capital of France is Paris, and the river that runs through it is' f32 >theirs
+  score -q -m "$smollm2" --per-token theirs >ours
+  python3 - <<'END'
+import json
+theirs, ours = (json.load(open(name)) for name in ("theirs", "ours"))
+pairs = list(zip(theirs["log_probs"], (token["log_prob"] for token in ours["per_token"]), strict=True))
+assert len(pairs) == 32 and max(abs(a - b) for a, b in pairs) < 5e-4, pairs
+END
+}
+
 @test "SmolLM2's GGUF file continues a text, and is the same model when it is imported" {
   needs_smollm2
   sample -q -m "$smollm2" --temperature 0 --max-tokens 8 --prompt 'The capital of France is' >text

@@ -194,6 +194,73 @@ except openai.BadRequestError:
 END
 }
 
+@test "lm-evaluation-harness' own client gets the log-probabilities of score, with the server's tokenizer" {
+  [ -n "${TESSERA_PEERS:-}" ] || skip "TESSERA_PEERS is not set"
+  "$TESSERA_PEERS" -c 'import lm_eval, lm_eval.models.openai_completions, aiohttp, datasets' ||
+    skip "TESSERA_PEERS has no lm_eval[api]"
+  mkdir -p harness
+  cat >harness/asked.jsonl <<'END'
+{"context": "The cat sat", "choices": [" on the mat", " by the door.", " élan"], "gold": 0}
+{"context": "Once there was a", "choices": [" cow", " cat and a cow", " dog"], "gold": 1}
+END
+  cat >harness/asked.yaml <<'END'
+task: asked
+dataset_path: json
+dataset_kwargs: {data_files: {test: harness/asked.jsonl}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "{{context}}"
+doc_to_choice: "{{choices}}"
+doc_to_target: "{{gold}}"
+target_delimiter: ""
+metric_list: [{metric: acc, aggregation: mean, higher_is_better: true}]
+END
+  cat >harness/written.yaml <<'END'
+task: written
+dataset_path: json
+dataset_kwargs: {data_files: {test: harness/asked.jsonl}}
+test_split: test
+output_type: generate_until
+doc_to_text: "{{context}}"
+doc_to_target: "{{choices[0]}}"
+generation_kwargs: {until: ["\n"], max_gen_toks: 8, do_sample: false}
+metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
+END
+  score -q -m model -t bytes --json harness/asked.jsonl >scored
+  jq -r .context harness/asked.jsonl | sample -q -m model -t bytes --temperature 0 --max-tokens 8 --stop $'\n' --json >written
+  HF_DATASETS_CACHE=$PWD/cache HF_HUB_OFFLINE=1 "$TESSERA_PEERS" -m lm_eval --model local-completions --tasks asked,written \
+    --model_args "model=model,base_url=http://127.0.0.1:$port/v1/completions,num_concurrent=3,max_length=64" \
+    --include_path harness --output_path harness/out --log_samples >harness/log 2>&1 || { cat harness/log && return 1; }
+  "$TESSERA_PEERS" - <<'END'
+import glob, json
+def lines(name):
+    return [json.loads(line) for line in open(name)]
+def samples(task):
+    return sorted(lines(glob.glob(f"harness/out/**/samples_{task}_*.jsonl", recursive=True)[0]), key=lambda s: s["doc_id"])
+ours = lines("scored")
+compared = 0
+for mine, theirs in zip(ours, samples("asked"), strict=True):
+    for choice, ((log_prob, greedy),) in zip(mine["choices"], theirs["resps"], strict=True):
+        assert abs(float(log_prob) - choice["log_prob"]) < 1e-6 * choice["tokens"], (choice, log_prob)
+        assert greedy in (choice["greedy"], str(choice["greedy"])), (choice, greedy)
+        compared += 1
+assert compared == 6, compared
+for mine, theirs in zip(lines("written"), samples("written"), strict=True):
+    assert theirs["resps"] == [[mine["text"]]], (mine, theirs["resps"])
+END
+}
+
+@test "the tokenizer's paths: ids and texts, and what is refused" {
+  curl -sS "localhost:$port/tokenizer_info" | jq -e 'has("eos_token") and .bos_token == null and .model_max_length == 64'
+  curl -sS -d '{"prompt": "a\u00e9"}' "localhost:$port/tokenize" | jq -e '.tokens == [97, 195, 169] and .count == 3'
+  curl -sS -d '{"tokens": [97, 195, 169]}' "localhost:$port/detokenize" | jq -e '.prompt == "a\u00e9"'
+  for asked in tokenize:'{}' tokenize:'{"prompt": ["a"]}' tokenize:'[' detokenize:'{"tokens": [256]}' detokenize:'{"tokens": [-1]}' detokenize:'{"tokens": "a"}'; do
+    [ "$(status -d "${asked#*:}" "localhost:$port/${asked%%:*}")" -eq 400 ]
+    jq -e '.error.message | test("prompt|tokens|the request")' answer
+  done
+  [ "$(status "localhost:$port/tokenize")" -eq 405 ]
+}
+
 @test "the other paths; what is not known is refused by name" {
   curl -sS "localhost:$port/health" | jq -e '.status == "ok"'
   curl -sS "localhost:$port/v1/models" | jq -e '.data[0].id == "model"'

@@ -12,11 +12,23 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kPiece = 1024;  // tokens fed at once, at most: what bounds the memory
+constexpr std::int64_t kPiece = 1024;     // tokens fed at once, at most: what bounds the memory
+constexpr std::int64_t kLeastShared = 8;  // tokens of a beginning that is worth a call of its own
 constexpr std::int64_t kLearnBytes = 64 << 20;  // of whole rows of log-probabilities
 
 std::int64_t size_of(const std::vector<std::int64_t>& tokens) {
   return static_cast<std::int64_t>(tokens.size());
+}
+
+// How many tokens all prompts begin with, without the last one of any.
+std::int64_t shared_beginning(const std::vector<std::vector<std::int64_t>>& prompts) {
+  auto shared = size_of(prompts[0]);
+  for (const auto& prompt : prompts) {
+    const auto most = std::min(shared, size_of(prompt) - 1);
+    shared = std::mismatch(prompt.begin(), prompt.begin() + most, prompts[0].begin()).first -
+             prompt.begin();
+  }
+  return shared;
 }
 
 }  // namespace
@@ -84,7 +96,7 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
     memory_->read(row, prompts[static_cast<std::size_t>(row)]);
   for (const auto& other : beside_) other->session.start(prompts, sources);
   if (!prefixed_ || memory_->remembers()) {
-    const Fed fed = feed(prompts);
+    const Fed fed = sources.empty() ? feed_prompts(prompts) : feed(prompts);
     if (memory_plan_.online && !prefixed_) learn_weights(fed, prompts);
     remember(fed, prompts);
     keep_last(fed);
@@ -151,6 +163,29 @@ Session::Fed Session::feed(const std::vector<std::vector<std::int64_t>>& tokens)
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     fed.f.push_back(f[i].size() == 1 ? f[i][0] : torch::cat(f[i]));
     fed.g.push_back(g[i].size() == 1 ? g[i][0] : torch::cat(g[i]));
+  }
+  return fed;
+}
+
+// Reads what the prompts begin with in one row, which then becomes all rows.
+Session::Fed Session::feed_prompts(const std::vector<std::vector<std::int64_t>>& prompts) {
+  const auto shared = prompts.size() > 1 ? shared_beginning(prompts) : 0;
+  if (shared < kLeastShared || shared >= window_) return feed(prompts);
+  const auto n = prompts.size();
+  const Text fresh = texts_[0];
+  engine_.open(1);
+  texts_.assign(1, fresh);
+  const auto begin = prompts[0].begin();
+  const Fed first = feed({{begin, begin + shared}});
+  engine_.select(std::vector<std::int64_t>(n, 0));
+  texts_.assign(n, Text(texts_[0]));
+  std::vector<std::vector<std::int64_t>> rests;
+  for (const auto& prompt : prompts) rests.emplace_back(prompt.begin() + shared, prompt.end());
+  Fed fed = feed(rests);
+  const bool whole = memory_->remembers() || memory_plan_.online || keeps_prompts_;
+  for (std::size_t i = 0; whole && i < n; ++i) {
+    fed.f[i] = torch::cat({first.f[0], fed.f[i]});
+    fed.g[i] = torch::cat({first.g[0], fed.g[i]});
   }
   return fed;
 }

@@ -30,9 +30,10 @@ class Session {
           const RetrievePlan& retrieve = {}, bool record = true);
   ~Session();
 
-  /// Starts one row for each prompt; prompts are not empty. If the architecture forgets, a prompt
-  /// longer than the window must be the only one. `sources`, if any, are the encoder inputs, one
-  /// for each prompt. Throws Error{bad_data} for a token outside the vocabulary.
+  /// Starts one row for each prompt; prompts are not empty. Reads tokens that all prompts begin with
+  /// once. If the architecture forgets, a prompt longer than the window must be the only one.
+  /// `sources`, if any, are the encoder inputs, one for each prompt. Throws Error{bad_data} for a
+  /// token outside the vocabulary.
   void start(const std::vector<std::vector<std::int64_t>>& prompts,
              const std::vector<std::vector<std::int64_t>>& sources = {});
   /// Returns log p of every next word: (rows, V) float32, contiguous, on the model's device.
@@ -88,6 +89,7 @@ class Session {
     std::int64_t left() const { return std::ssize(tokens) - next; }
   };
   Fed feed(const std::vector<std::vector<std::int64_t>>& tokens);
+  Fed feed_prompts(const std::vector<std::vector<std::int64_t>>& prompts);
   std::int64_t next_piece(Text& text, std::int64_t left, Feed& feed) const;
   void remember(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts);
   void learn_weights(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts);
