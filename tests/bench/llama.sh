@@ -23,7 +23,7 @@ printf ' cat%.0s' {1..511} >>"$work/long"
 
 seconds() { sed -nE 's/.* ([0-9.]+) s$/\1/p' "$work/notes"; }
 ours() { # WEIGHTS TOKENS PROMPT
-  sample -q -v -m "$model" -j "$threads" --weights "$1" --temperature 0 --ignore-end --max-tokens "$2" --prompt "$3" 2>"$work/notes" >"$work/text"
+  sample -v -m "$model" -j "$threads" --weights "$1" --temperature 0 --ignore-end --max-tokens "$2" --prompt "$3" 2>"$work/notes" >"$work/text"
 }
 for round in 1 2 3; do
   for weights in float32 bfloat16 int8; do
