@@ -83,6 +83,8 @@ for token, log_prob, top in list(zip(logs["tokens"], logs["token_logprobs"], log
 logs = asked["choices"][0]["logprobs"]
 assert len(logs["tokens"]) == 8 and logs["text_offset"] == list(range(8))
 assert logs["tokens"][-1] == max(logs["top_logprobs"][-1], key=logs["top_logprobs"][-1].get)
+# To the bit: by that the harness sees whether a token is the best one.
+assert logs["token_logprobs"][-1] == max(logs["top_logprobs"][-1].values())
 END
 }
 
