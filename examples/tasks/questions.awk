@@ -1,7 +1,7 @@
 # Questions out of a text whose paragraphs are parted by empty lines, a line each, with tabs between:
 #
 #   -v ask=last-words   context, last word: of paragraphs that end with a word of four letters or more which stands
-#                       in what precedes it, as LAMBADA's do
+#                       in what precedes it, as LAMBADA's do; with -v anywhere=1 it need not
 #   -v ask=endings      context, four endings, number of the right one from 0: the last words of a paragraph, and of
 #                       three others
 #
@@ -43,7 +43,7 @@ function last_word(i,    text, word, context) {
   word = substr(text, RSTART)
   context = before(i) substr(text, 1, RSTART - 2)
   if (word !~ /^[[:alpha:]]+$/ || length(word) < 4 || RSTART < 3) return
-  if (index(" " context " ", " " word " ") == 0) return
+  if (!anywhere && index(" " context " ", " " word " ") == 0) return
   print context "\t " word
   ++asked
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "core/error.h"
 #include "core/json.h"
 #include "model/checkpoint.h"
 #include "train/job.h"
@@ -59,6 +60,11 @@ class Course {
   /// Save and restore weights, moments, and all other state carried between steps.
   virtual void put(model::Checkpoint& checkpoint) const = 0;
   virtual void get(const model::Checkpoint& checkpoint) = 0;
+  /// Takes the weights of the finished model in the folder. Throws Error{usage} if the objective
+  /// cannot, and the errors of reading a model.
+  virtual void take_model(const std::string& folder) {
+    core::fail(core::Code::usage, "{}: it cannot be trained further", folder);
+  }
   /// Writes the present model; the folder is complete when model.safetensors exists.
   virtual void save(const std::string& folder, std::optional<double> joint_temperature) const = 0;
 

@@ -135,6 +135,7 @@ core::OrderedJson training_facts(const Job& job, const Run& run, const std::stri
   training["device"] = run.device.is_cpu() ? "cpu" : "cuda";
   const auto model = core::to_json(run.model->options), recipe = core::to_json(run.recipe);
   for (const auto& [key, value] : model.items()) training[key] = value;
+  if (!run.further.empty()) training["further"] = run.further;
   for (const auto& [key, value] : recipe.items()) {
     if (!run.lora && key.starts_with("lora")) continue;
     if (key != "order" && key != "targets") training[key] = value;  // paths; fingerprints count
@@ -262,6 +263,14 @@ void add_terms(const Job& job, const From& from, Run& run) {
   run.lora = std::make_shared<Lora>(run.model, *family, run.recipe.lora);
 }
 
+// A run in the folder that has taken all its steps is trained further if more are asked for.
+void settle_further(const Job& job, Run& run) {
+  if (job.folder.empty() || run.recipe.lora.any()) return;
+  const bool asked = job.given.count("steps") > 0 || job.given.count("epochs") > 0;
+  run.further = further_from(job.folder, asked ? run.recipe.steps : 0);
+  if (!run.further.empty()) run.recipe.further_from = run.further.back();
+}
+
 // What the model's folder says of the run.
 void describe(const Job& job, const From& from, Run& run) {
   const auto& objective = run.recipe.objective;
@@ -315,6 +324,7 @@ Run prepare(const Job& job) {
     core::fail(core::Code::usage, "--adapter: give the model that it is of, --from MODEL");
   settle_fine_tuning(job, run);
   open_data(job, run);
+  settle_further(job, run);
   const From from = job.from.empty() ? From{} : model_from(job, *run.data, run.tokenizer);
   run.carried = from.carried;
   run.model = from.model

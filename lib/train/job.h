@@ -66,10 +66,11 @@ struct Run {
   torch::Device device = torch::kCPU;
   bool record = true;
   ThriftOptions thrift;
-  core::OrderedJson facts;   ///< for model::save: memory, segment, training
-  core::OrderedJson config;  ///< config.json before the model is complete
-  FileNames files;           ///< for the fingerprints in config
-  std::string note;          ///< note about defaults that differ from a new model's; empty: none
+  std::vector<std::int64_t> further;  ///< see further_from()
+  core::OrderedJson facts;            ///< for model::save: memory, segment, training
+  core::OrderedJson config;           ///< config.json before the model is complete
+  FileNames files;                    ///< for the fingerprints in config
+  std::string note;  ///< note about defaults that differ from a new model's; empty: none
 };
 
 /// Sets up the run; initial weights come from torch's generator, which nn::start() seeds. Throws

@@ -84,9 +84,10 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
       device_(device),
       bfloat16_(recipe.precision == "bfloat16" || (recipe.precision == "auto" && device.is_cuda())),
       loss_work_{nn::loss_block_bytes(nn::device_memory(device)), bfloat16_ && !device.is_cpu()},
-      plain_steps_(share_of(recipe.objective.plain_warmup, recipe.steps)),
+      further_from_(recipe.further_from),
+      plain_steps_(further_from_ > 0 ? 0 : share_of(recipe.objective.plain_warmup, recipe.steps)),
       memory_(memory_of(recipe.objective)),
-      schedule_(recipe.schedule, recipe.optimiser.lr, recipe.steps),
+      schedule_(recipe.schedule, recipe.optimiser.lr, recipe.steps - further_from_),
       lora_(std::move(lora)) {
   expect_equal_shares(recipe.batches, carries, team_);
   if (!device.is_cpu()) nn::set_deterministic(recipe.deterministic);
@@ -225,7 +226,7 @@ Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_b
   }
   Update update;
   sum.finish(update);
-  update.lr = schedule_.at(step);
+  update.lr = schedule_.at(step - further_from_);
   descend(update, *optimiser_, recipe_.optimiser.clip, step);
   if (shares_) shares_->spread(optimiser_->weights());
   if (lora_) lora_->apply();

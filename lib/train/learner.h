@@ -98,7 +98,7 @@ class Learner {
   torch::Device device_;
   bool bfloat16_;
   nn::LossWork loss_work_;
-  std::int64_t plain_steps_;
+  std::int64_t further_from_, plain_steps_;
   nn::MemoryRule memory_;
   Schedule schedule_;
   std::shared_ptr<Lora> lora_;               // null: the weights are trained

@@ -49,6 +49,11 @@ bool is_model_for_command(std::string_view name) {
   return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+bool has_model(const std::string& folder) {
+  return fs::exists(folder + "/model.safetensors") ||
+         fs::exists(folder + "/" + model::kAdapterWeightsFile);
+}
+
 std::string text_of(const core::Json& object, const std::string& key) {
   return object.contains(key) ? core::dump(object[key]) : "nothing";
 }
@@ -74,9 +79,7 @@ RunFolder::RunFolder(const std::string& path, Role role) : path_(path) {
                 core::FolderLock::Absent::made);
 }
 
-bool RunFolder::finished() const {
-  return fs::exists(file("model.safetensors")) || fs::exists(file(model::kAdapterWeightsFile));
-}
+bool RunFolder::finished() const { return has_model(path_); }
 
 std::vector<std::string> RunFolder::spool_stdin(std::vector<std::string> paths) const {
   if (paths.empty()) paths.push_back("-");
@@ -121,7 +124,7 @@ std::string RunFolder::model_for_command() const {
   return fs::absolute(file(kForCommand + std::to_string(::getpid())));
 }
 
-void RunFolder::expect_configuration(const core::OrderedJson& config, const std::string& tokenizer,
+bool RunFolder::expect_configuration(const core::OrderedJson& config, const std::string& tokenizer,
                                      const FileNames& files) const {
   const std::string path = file(kConfig);
   // A run that saved nothing has nothing to go on from: another may begin.
@@ -152,25 +155,39 @@ void RunFolder::expect_configuration(const core::OrderedJson& config, const std:
     core::write_file(path, core::dump_pretty(config) + "\n");
     // Who looks at a run that is not finished needs it.
     if (!tokenizer.empty()) core::write_file(file("tokenizer.json"), tokenizer + "\n");
-    return;
+    return false;
   }
-  const std::string further =
-      finished() ? ", there with --from " + path_ + " to train it further" : "";
   const core::Json& before = own["training"];
   const core::Json now = core::parse_json(core::dump(config["tessera"]["training"]), path);
+  const bool further =
+      now.contains("further") && text_of(now, "further") != text_of(before, "further");
+  const auto other_way = [&](const std::string& key) -> std::string {
+    if (finished()) return ", there with --from " + path_ + " to train it further";
+    if (key != "steps" || now["steps"] <= before["steps"]) return "";
+    return "; when it has finished, --steps " + text_of(now, key) + " trains it further";
+  };
   for (const auto& item : config["tessera"]["training"].items()) {
     const std::string& key = item.key();
+    if (further && (key == "further" || key == "steps" || key == "valid_every")) continue;
     if (text_of(before, key) != text_of(now, key))
       core::fail(core::Code::usage, "{}: was begun with {}; give the same, or use another folder{}",
-                 path_, difference(before, now, key, files), further);
+                 path_, difference(before, now, key, files), other_way(key));
   }
   for (const auto& item : before.items()) {
     if (!now.contains(item.key()))
       core::fail(core::Code::usage,
                  "{}: was begun with {} {}, which is not asked for now; "
                  "give the same, or use another folder{}",
-                 path_, item.key(), core::dump(item.value()), further);
+                 path_, item.key(), core::dump(item.value()), other_way(item.key()));
   }
+  return further;
+}
+
+void RunFolder::begin_further(const core::OrderedJson& config) const {
+  // In this order: with the old config.json and no model, the run ends as it was, or is trained
+  // further from the same checkpoint.
+  fs::remove(file("model.safetensors"));
+  core::write_file(file(kConfig), core::dump_pretty(config) + "\n");
 }
 
 void RunFolder::prune(std::int64_t keep, std::int64_t every, bool done) const {
@@ -182,6 +199,22 @@ void RunFolder::prune(std::int64_t keep, std::int64_t every, bool done) const {
     if (!latest && !asked_for) model::remove_checkpoint(checkpoint);
     latest = false;
   }
+}
+
+std::vector<std::int64_t> further_from(const std::string& folder, std::int64_t steps) {
+  const std::string path = folder + "/" + kConfig;
+  const auto latest = model::latest_checkpoint(folder);
+  if ((!has_model(folder) && !latest) || !core::exists(path)) return {};
+  const auto config = core::read_json(path);
+  const auto own = config.is_object() ? config.value("tessera", core::Json()) : core::Json();
+  const auto training = own.is_object() ? own.value("training", core::Json()) : core::Json();
+  if (!training.is_object() || !training.contains("steps")) return {};
+  std::vector<std::int64_t> from;
+  if (training.contains("further"))
+    from = core::get<std::vector<std::int64_t>>(training, "further", path);
+  const auto before = core::get<std::int64_t>(training, "steps", path);
+  if (before < steps && (has_model(folder) || latest->step == before)) from.push_back(before);
+  return from;
 }
 
 OpenedRun open_run(const std::string& path, const std::vector<std::string>& files,

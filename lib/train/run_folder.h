@@ -49,9 +49,15 @@ class RunFolder {
   /// Compares the configuration with that of the run in the folder; throws Error{usage} that names
   /// the first difference, by file if `files` has its name. If no run has begun (no checkpoint
   /// exists), writes `config` (config.json, of which "tessera"."training" is compared) and
-  /// `tokenizer` (tokenizer.json, unless empty).
-  void expect_configuration(const core::OrderedJson& config, const std::string& tokenizer,
+  /// `tokenizer` (tokenizer.json, unless empty). Returns whether the run has taken all its steps
+  /// and `config` trains it further (its "further" is a new one): then the steps and those between
+  /// validations may differ.
+  bool expect_configuration(const core::OrderedJson& config, const std::string& tokenizer,
                             const FileNames& files = {}) const;
+
+  /// Makes the finished run one with more steps, which `config` has. Its last checkpoint must exist:
+  /// the model is removed, then config.json is replaced.
+  void begin_further(const core::OrderedJson& config) const;
 
   /// Removes checkpoints except the latest (unless `done`) and the `keep` latest whose step is a
   /// multiple of `every`.
@@ -61,6 +67,11 @@ class RunFolder {
   std::string path_;
   std::optional<core::FolderLock> lock_;
 };
+
+/// Returns the steps after which the run in the folder was trained further, in order ("further" of
+/// its config.json). If the run has taken all its steps and these are fewer than `steps`, adds them.
+/// Empty if there is no run. Throws Error{bad_data}.
+std::vector<std::int64_t> further_from(const std::string& folder, std::int64_t steps);
 
 /// A run's folder, and its data as files that every process can read.
 struct OpenedRun {

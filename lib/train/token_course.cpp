@@ -71,6 +71,13 @@ void TokenCourse::put(model::Checkpoint& checkpoint) const {
   if (run_.lora) checkpoint.facts["base"] = run_.from;  // where its terms find their model
 }
 
+void TokenCourse::take_model(const std::string& folder) {
+  const auto loaded = model::load(folder);
+  const torch::NoGradGuard no_grad;
+  const auto from = loaded.model->named_weights(), to = run_.model->named_weights();
+  for (std::size_t i = 0; i < to.size(); ++i) torch::Tensor(to[i].second).copy_(from[i].second);
+}
+
 void TokenCourse::save(const std::string& folder, std::optional<double> joint_temperature) const {
   if (run_.lora) return run_.lora->save(folder, run_.from);
   core::OrderedJson facts;

@@ -28,6 +28,7 @@ class TokenCourse : public Course {
   Valid validate() override;
   std::optional<double> calibrated() override;
   void put(model::Checkpoint& checkpoint) const override;
+  void take_model(const std::string& folder) override;
   void get(const model::Checkpoint& checkpoint) override { learner_.get(checkpoint); }
   void save(const std::string& folder, std::optional<double> joint_temperature) const override;
 

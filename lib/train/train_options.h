@@ -94,6 +94,9 @@ struct Recipe {
   ScheduleOptions schedule;
   std::int64_t steps = 0;  ///< 0 (auto): by epochs, or by the size of the data
   double epochs = 0;       ///< 0 (auto): by steps
+  /// Step after which a finished run is trained further: the schedule begins again there, and there
+  /// is no plain warm-up. No option; 0: not trained further.
+  std::int64_t further_from = 0;
   std::string precision = "auto";
   bool deterministic = false;    ///< bit-reproducible on a given GPU; the CPU always is
   std::string reduce = "tree";   ///< order in which gradients are summed: see ranks::Sum

@@ -60,8 +60,40 @@ class Trainer {
         weights_(course.weights()),
         keep_(keep),
         watch_(watch),
-        candidates_(recipe_.average_last, recipe_.valid_every, recipe_.steps,
-                    terms_.validation.score(), terms_.validation.higher()) {}
+        candidates_(no_candidates()) {}
+
+  // Makes a finished run one that has taken its first steps, from which train() goes on: from the
+  // checkpoint of its last step if it was kept, else from the model. Returns whether it did; a
+  // validation command may have been stopped.
+  bool begin_further() {
+    const std::int64_t from = recipe_.further_from;
+    const auto latest = model::latest_checkpoint(folder_.path());
+    const bool kept = group_.from_first(latest && latest->step == from ? 1 : 0) != 0;
+    if (!kept) {
+      group_.together([&] { course_.take_model(folder_.path()); });
+      step_ = from;
+      // The model stays the best if no further step makes a better one.
+      if (has_validation()) {
+        const auto end = group_.first_does([&] { return validate(); });
+        if (end == kStopped) return false;
+        if (end != kScored) fail_command(end);
+        validated_ = step_;
+      }
+      save();
+    }
+    group_.first_does([&] {
+      folder_.begin_further(terms_.config);
+      return 0;
+    });
+    if (watch_.note)
+      watch_.note(fmt::format(
+          "trains on after update {} to {}, from {}; the learning rate begins its schedule again "
+          "(warm-up, {}) for these {}",
+          from, recipe_.steps,
+          kept ? "its last checkpoint" : "the model's weights with new moments of the optimiser",
+          recipe_.schedule.schedule, recipe_.steps - from));
+    return true;
+  }
 
   Outcome train() {
     go_on();
@@ -78,6 +110,11 @@ class Trainer {
   }
 
  private:
+  Candidates no_candidates() const {
+    return {recipe_.average_last, recipe_.valid_every, recipe_.steps, terms_.validation.score(),
+            terms_.validation.higher()};
+  }
+
   // What an update is asked before it begins, by any process or by the first alone.
   enum Ask : unsigned { kStop = 1, kSave = 2 };
 
@@ -96,7 +133,7 @@ class Trainer {
                    folder_.path(), group_.rank(), step);
       get(model::load_checkpoint(found->path));
     });
-    if (watch_.note)
+    if (watch_.note && !(step_ > 0 && step_ == recipe_.further_from))
       watch_.note(fmt::format("goes on after update {} of {}", step_, recipe_.steps));
   }
 
@@ -167,6 +204,7 @@ class Trainer {
   }
 
   void tell(const core::OrderedJson& metrics) {
+    if (!metrics_) return;  // begin_further(): the lines of this step have been written
     told_ = true;
     metrics_->write(metrics);
     if (tensorboard_) tensorboard_->write(metrics);
@@ -197,8 +235,7 @@ class Trainer {
   // False: the command was stopped, and a checkpoint is there from which it will be run again, as
   // it is if the command failed.
   bool validate_if_due() {
-    const auto& command = terms_.validation.command;
-    if (validated_ == step_ || (!terms_.has_valid && command.empty()) ||
+    if (validated_ == step_ || !has_validation() ||
         (step_ % recipe_.valid_every != 0 && step_ != recipe_.steps))
       return true;
     const auto end = group_.first_does([&] { return validate(); });
@@ -208,8 +245,14 @@ class Trainer {
     }
     save();
     if (end == kStopped) return false;
+    fail_command(end);
+  }
+
+  bool has_validation() const { return terms_.has_valid || !terms_.validation.command.empty(); }
+
+  [[noreturn]] void fail_command(std::int64_t code) {
     if (command_failure_) std::rethrow_exception(command_failure_);
-    core::fail(static_cast<core::Code>(end), "rank {} of {}: --valid-command failed on rank 0",
+    core::fail(static_cast<core::Code>(code), "rank {} of {}: --valid-command failed on rank 0",
                group_.rank(), group_.size());
   }
 
@@ -259,8 +302,7 @@ class Trainer {
       facts["window_tokens"] = window_scored_;
       facts["validated"] = validated_;
       candidates_.put(checkpoint);
-      metrics_->sync();
-      timings_->sync();
+      if (metrics_) metrics_->sync(), timings_->sync();
       model::save_checkpoint(folder_.path(), step_, checkpoint);
       folder_.prune(keep_.keep, keep_.checkpoint_every, /*done=*/false);
       return 0;
@@ -279,7 +321,11 @@ class Trainer {
       window_loss_ = torch::full({}, core::get<double>(facts, "window_nats", checkpoint.origin),
                                  torch::kFloat64);
     validated_ = core::get<std::int64_t>(facts, "validated", checkpoint.origin);
-    if (group_.first()) candidates_.get(checkpoint, weights_);
+    if (!group_.first()) return;
+    candidates_ = no_candidates();
+    // A mean is one of the further steps alone.
+    if (recipe_.average_last == 0 || step_ == 0 || step_ != recipe_.further_from)
+      candidates_.get(checkpoint, weights_);
   }
 
   void finish() {
@@ -361,14 +407,18 @@ Outcome train_in(const RunFolder& folder, Course& course, const KeepOptions& kee
   if (keep.keep > 0 && keep.checkpoint_every <= 0)
     core::fail(core::Code::usage, "--keep: give --checkpoint-every too");
   if (!group->is_alone()) ranks::expect_agreement(*group, told(course, keep));
-  const bool finished = group->first_does([&] {
-    folder.expect_configuration(course.terms().config, course.terms().tokenizer,
-                                course.terms().files);
+  enum State : std::int64_t { kUnfinished, kFinished, kFurther };
+  const auto state = group->first_does([&]() -> std::int64_t {
+    const bool further = folder.expect_configuration(
+        course.terms().config, course.terms().tokenizer, course.terms().files);
     folder.remove_leftovers();
-    return folder.finished() ? 1 : 0;
-  }) != 0;
+    return further ? kFurther : folder.finished() ? kFinished : kUnfinished;
+  });
   Outcome outcome = Outcome::was_finished;
-  if (!finished) outcome = Trainer(folder, course, keep, watch, *group).train();
+  if (state != kFinished) {
+    Trainer trainer(folder, course, keep, watch, *group);
+    outcome = state == kFurther && !trainer.begin_further() ? Outcome::stopped : trainer.train();
+  }
   if (outcome != Outcome::stopped) {
     group->first_does([&] {
       folder.prune(keep.keep, keep.checkpoint_every, /*done=*/true);

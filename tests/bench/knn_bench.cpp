@@ -1,6 +1,7 @@
 // knn/*: milliseconds a query of exact search, 300,000 keys of 256 coordinates, the 1,024 nearest:
 // in batches of 1,000 queries and one by one, beside FAISS's flat index (the FAISS that is linked,
-// on the BLAS that is linked, and Python's), turn by turn.
+// on the BLAS that is linked, and Python's), turn by turn; and beside the index of Python's faiss
+// that keeps keys as ours does, in 16 bits (IndexScalarQuantizer, QT_fp16).
 //
 // usage: bench_knn [ROWS]; prints JSON lines. PEERS: a python with faiss
 
@@ -63,11 +64,11 @@ double single_ms(Problem& p, const Search& search) {
   return taken.count() * 1e3 / kAlone;
 }
 
-// "batch single" of Python's, on keys of its own of the same shape.
-bool ask_python(std::int64_t rows, double& batch, double& single) {
+// "batch single" of an index of Python's (flat or fp16), on keys of its own of the same shape.
+bool ask_python(const std::string& index, std::int64_t rows, double& batch, double& single) {
   const char* python = std::getenv("PEERS");
   if (python == nullptr) return false;
-  const std::string command = std::string(python) + " tests/bench/knn_peer.py " +
+  const std::string command = std::string(python) + " tests/bench/knn_peer.py " + index + " " +
                               std::to_string(rows) + " " + std::to_string(omp_get_max_threads());
   std::FILE* answer = ::popen(command.c_str(), "r");
   if (answer == nullptr) return false;
@@ -114,17 +115,20 @@ int main(int argc, char** argv) {
     times["faiss batch"].push_back(batch_ms(p, faiss));
     times["ours single"].push_back(single_ms(p, ours));
     times["faiss single"].push_back(single_ms(p, faiss));
-    double batch = 0, single = 0;
-    if (turn == 1 && (python = python && ask_python(rows, batch, single))) {
-      times["python batch"].push_back(batch);
-      times["python single"].push_back(single);
+    if (turn != 1) continue;
+    for (const std::string index : {"flat", "fp16"}) {
+      double batch = 0, single = 0;
+      python = python && ask_python(index, rows, batch, single);
+      times[index + " batch"].push_back(batch);
+      times[index + " single"].push_back(single);
     }
   }
   for (const std::string what : {"batch", "single"}) {
     const double own = best(times["ours " + what]);
     figure("knn/" + what, own, "ms", "FAISS flat, as linked", best(times["faiss " + what]));
-    if (python)
-      figure("knn/" + what, own, "ms", "Python's faiss flat", best(times["python " + what]));
+    if (!python) continue;
+    figure("knn/" + what, own, "ms", "Python's faiss flat", best(times["flat " + what]));
+    figure("knn/" + what, own, "ms", "Python's faiss fp16", best(times["fp16 " + what]));
   }
   if (!python) std::fprintf(stderr, "knn_bench: no python with faiss in PEERS: it is left out\n");
 }

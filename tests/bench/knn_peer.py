@@ -1,16 +1,22 @@
-"""knn_peer.py ROWS THREADS: "batch single", ms a query of faiss's flat index, as knn_bench.cpp asks it."""
+"""knn_peer.py flat|fp16 ROWS THREADS: "batch single", ms a query of faiss's exact index of 32-bit or 16-bit keys, as
+knn_bench.cpp asks it."""
+
 import sys
 import time
 
 import faiss
 import numpy as np
 
-rows, threads = int(sys.argv[1]), int(sys.argv[2])
+kind, rows, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 faiss.omp_set_num_threads(threads)
 rng = np.random.default_rng(1)
 keys = rng.standard_normal((rows, 256), dtype=np.float32)
 queries = rng.standard_normal((1000, 256), dtype=np.float32)
-index = faiss.IndexFlatIP(256)
+if kind == "flat":
+    index = faiss.IndexFlatIP(256)
+else:
+    index = faiss.IndexScalarQuantizer(256, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
+    index.train(keys[:1000])
 index.add(keys)
 index.search(queries[:1], 1024)
 

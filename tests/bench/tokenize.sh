@@ -112,6 +112,8 @@ done
 if has_peer tokenizers; then
   theirs tokenizers "$work/gpt2.json"
   figure tokenize/gpt2-tokenizers MB/s "$(best gpt2)" "tokenizers encode" "$(best tokenizers)"
+  theirs parallel "$work/gpt2.json"
+  figure tokenize/gpt2-parallel MB/s "$(best gpt2-all)" "tokenizers encode_batch, $(nproc) threads" "$(best parallel)"
   theirs train 32000
   figure tokenize/learn-bpe MB/s "$(best learn)" "tokenizers trainer" "$(best train)"
 fi

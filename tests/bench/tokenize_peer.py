@@ -5,6 +5,7 @@ tokenize_peer.py NAME RANKS FILE          the same with the splitter of tests/go
 tokenize_peer.py with JSON NAME           prints the tokenizer with that splitter and its normaliser
 tokenize_peer.py pattern JSON PATTERN     prints the tokenizer split by that pattern
 tokenize_peer.py tokenizers JSON FILE     CPU seconds of encode, one thread, the first 4 MB
+tokenize_peer.py parallel JSON FILE       seconds of encode_batch on all processors, 1,000 texts at a time
 tokenize_peer.py train SIZE FILE          seconds of BPE training
 """
 
@@ -42,7 +43,7 @@ def main():
         tokenizer["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, level]}
         print(json.dumps(tokenizer, ensure_ascii=False))
         return
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ["TOKENIZERS_PARALLELISM"] = "true" if what == "parallel" else "false"
     with open(path, encoding="utf-8") as file:
         texts = [json.loads(line)["text"] for line in file]
     if what == "tokenizers":
@@ -70,6 +71,14 @@ def main():
         for text in texts:
             tokenizer.encode(text)
         seconds = time.process_time() - start
+    elif what == "parallel":
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(with_what)
+        start = time.perf_counter()
+        for i in range(0, len(texts), 1000):
+            tokenizer.encode_batch(texts[i : i + 1000])
+        seconds = time.perf_counter() - start
     else:
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 

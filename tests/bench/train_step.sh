@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # train/step: tokens a second and peak memory of a training step beside PyTorch's, the price of a local memory, and the
 # step of a Llama's shape (RMS norms, gated SiLU, grouped queries, rotary positions) beside PyTorch's of the same.
+# PyTorch as it is tuned, too: AdamW's fused kernel, and products in bfloat16 (autocast), beside --precision bfloat16.
 # Turn by turn: each round runs every program once; the medians of three rounds are compared.
 set -euo pipefail
 # shellcheck source=tests/bench/lib.sh
@@ -29,15 +30,20 @@ theirs() { # NAME MODE [LD_PRELOAD]
 jemalloc=$(find /usr/lib -name 'libjemalloc.so.2' -print -quit 2>/dev/null)
 peers=()
 if has_peer torch; then peers=(eager compile); fi
+tuned=(eager-fused compile-fused eager-fused-bf16 compile-fused-bf16)
 llama=(--norm-kind rms --feed-forward gated --activation silu --d-ff 688 --kv-heads 2 --positions rope --no-bias)
 for _ in 1 2; do
   ours plain
   ours llama "${llama[@]}"
   ours local --memory local
+  ours bf16 --precision bfloat16
   for peer in "${peers[@]}"; do
     theirs "$peer" "$peer"
     theirs "llama-$peer" "llama-$peer"
   done
+  if [ ${#peers[@]} -gt 0 ]; then
+    for peer in "${tuned[@]}"; do theirs "$peer" "$peer"; done
+  fi
   if [ ${#peers[@]} -gt 0 ] && [ -n "$jemalloc" ]; then theirs compile-jemalloc compile "$jemalloc"; fi
 done
 speed() { median <"$work/$1.speed"; }
@@ -51,4 +57,11 @@ for peer in eager compile; do
   [ -e "$work/llama-$peer.speed" ] || continue
   figure train/llama-step tokens/s "$(speed llama)" "torch $peer" "$(speed "llama-$peer")"
 done
+for peer in eager compile; do
+  [ -e "$work/$peer-fused.speed" ] || continue
+  figure train/step tokens/s "$(speed plain)" "torch $peer, fused AdamW" "$(speed "$peer-fused")"
+  figure train/step tokens/s "$(speed plain)" "torch $peer, fused AdamW, bfloat16" "$(speed "$peer-fused-bf16")"
+  figure train/step-bfloat16 tokens/s "$(speed bf16)" "torch $peer, fused AdamW, bfloat16" "$(speed "$peer-fused-bf16")"
+done
+figure train/step-bfloat16 tokens/s "$(speed bf16)" "train --precision float32" "$(speed plain)"
 figure train/trime-step tokens/s "$(speed local)" "train --memory none" "$(speed plain)"

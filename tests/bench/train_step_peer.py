@@ -1,8 +1,8 @@
 """The training step that train/step is measured against, written with PyTorch's own modules.
 
-usage: train_step_peer.py [llama-]eager|compile [updates]
+usage: train_step_peer.py [llama-]eager|compile[-fused][-bf16] [updates]
 4 layers, d 256, 4 heads, 8 x 512 tokens, 8,000 types, tied softmax, float32, AdamW, no dropout. llama: RMS norms, gated
-SiLU of 688, keys and values of 2 heads, rotary positions, no biases.
+SiLU of 688, keys and values of 2 heads, rotary positions, no biases. fused: AdamW's fused kernel. bf16: autocast.
 Prints one JSON line: tokens_per_s (median of the updates after the first five), peak_bytes.
 """
 
@@ -76,17 +76,18 @@ class Model(nn.Module):
 
 
 def main():
-    mode, updates = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    mode, updates = sys.argv[1].split("-"), int(sys.argv[2]) if len(sys.argv) > 2 else 20
     torch.manual_seed(1)
     torch.set_flush_denormal(True)
-    model = Model(mode.startswith("llama-"))
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    step = torch.compile(model) if mode.endswith("compile") else model
+    model = Model("llama" in mode)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused="fused" in mode or None)
+    step = torch.compile(model) if "compile" in mode else model
     times = []
     for _ in range(updates + 5):
         ids = torch.randint(TYPES, (ROWS, STEPS + 1))
         begin = time.perf_counter()
-        loss = step(ids[:, :-1], ids[:, 1:])
+        with torch.autocast("cpu", torch.bfloat16, enabled="bf16" in mode):
+            loss = step(ids[:, :-1], ids[:, 1:])
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

@@ -314,6 +314,23 @@ assert plan["state_bytes"] > 0 and plan["state_bytes"] % (2 * 16 * 4) == 0, plan
   [ -e model/model.safetensors ]
 }
 
+@test "more steps train a finished run further, with a new schedule that is said; stopped, it resumes" {
+  local command=(train --layers 1 --d-model 16 --heads 2 --segment 32 --batch 4 -j 1)
+  "${command[@]}" -q --steps 6 -o whole "$data/train.shard.zst"
+  cp -r whole parts
+  run --separate-stderr "${command[@]}" --steps 10 -o whole "$data/train.shard.zst"
+  [ "$status" -eq 0 ]
+  [[ $stderr == *"whole: trains on after update 6 to 10, from the model's weights with new moments"* ]]
+  [[ $stderr == *"begins its schedule again (warm-up, cosine) for these 4"* ]]
+  run -75 "${command[@]}" -q --steps 10 --max-time 0 -o parts "$data/train.shard.zst"
+  [ ! -e parts/model.safetensors ]
+  eval-ppl -q -m parts "$data/valid.shard.zst"
+  "${command[@]}" -q --steps 10 -o parts "$data/train.shard.zst"
+  same whole parts
+  run -64 "${command[@]}" --steps 6 -o whole "$data/train.shard.zst"
+  [[ $output == *"steps 10, now it is 6"* ]]
+}
+
 @test "a run that was refused before it saved anything leaves its folder free" {
   run -65 train "${tiny[@]}" --lr 1000 --optimiser nag --clip 0 --steps 20 -o model "$data/train.shard.zst"
   train "${tiny[@]}" --steps 3 -o model "$data/train.shard.zst"

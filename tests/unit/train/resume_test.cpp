@@ -7,7 +7,9 @@
 
 #include "core/error.h"
 #include "model/checkpoint.h"
+#include "model/folder.h"
 #include "nn/base/arch_facts.h"
+#include "unit/thrown.h"
 #include "unit/train/tiny.h"
 
 namespace {
@@ -112,6 +114,108 @@ DOCTEST_TEST_CASE("killed between checkpoints and continued: the same bytes, log
   DOCTEST_CHECK(whole.count("step-12/state.json") == 1);
   DOCTEST_CHECK(whole.count("step-4/state.json") == 0);
   DOCTEST_CHECK(tiny::train(folder / "parts", job, -1, false, keep) == Outcome::was_finished);
+}
+
+// A finished run of 14 updates in `path`, and the job that trains it further, to 24.
+Job further_job(Job job, const std::string& path, std::int64_t steps = 24) {
+  job.folder = path;
+  job.given.insert("steps");
+  job.recipe.steps = steps;
+  return job;
+}
+
+DOCTEST_TEST_CASE("a finished run is trained further as a new schedule from its model would") {
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+    const TemporaryFolder folder;
+    const Job job = job_of(kCases[i], folder);
+    DOCTEST_CHECK(tiny::train(folder / "run", job) == Outcome::finished);
+    std::filesystem::copy(folder / "run", folder / "first");
+    DOCTEST_CHECK(tiny::train(folder / "run", further_job(job, folder / "run")) ==
+                  Outcome::finished);
+    // Ten updates by hand, on the data behind the first 14; the memory needs no warm-up again.
+    Job by_hand = job;
+    by_hand.from = folder / "first";
+    by_hand.recipe.steps = 10;
+    by_hand.recipe.objective.plain_warmup = 0;
+    nn::start(1, job.seed);
+    train::TokenCourse course(train::prepare(by_hand));
+    for (std::int64_t step = 0; step < 10; ++step) course.update(step, 14 + step);
+    const auto further = model::load(folder / "run").model->named_weights();
+    const auto expected = course.weights();
+    DOCTEST_REQUIRE(further.size() == expected.size());
+    for (std::size_t w = 0; w < further.size(); ++w)
+      DOCTEST_CHECK(further[w].second.equal(expected[w].second));
+    const auto training = tiny::config(folder / "run")["tessera"]["training"];
+    DOCTEST_REQUIRE(training.contains("further"));
+    DOCTEST_CHECK(training["steps"] == 24);
+    DOCTEST_CHECK(training["further"] == core::Json{14});
+    DOCTEST_CHECK(tiny::losses(folder / "run").size() == 9);  // 3, 6, 9, 12, 14, 15, 18, 21, 24
+    // Again, and still further; not back.
+    DOCTEST_CHECK(tiny::train(folder / "run", further_job(job, folder / "run")) ==
+                  Outcome::was_finished);
+    DOCTEST_CHECK(tiny::train(folder / "run", further_job(job, folder / "run", 26)) ==
+                  Outcome::finished);
+    DOCTEST_CHECK(tiny::config(folder / "run")["tessera"]["training"]["further"] ==
+                  core::Json{14, 24});
+    DOCTEST_CHECK(
+        thrown([&] { tiny::train(folder / "run", further_job(job, folder / "run")); }).code == 64);
+  }
+}
+
+DOCTEST_TEST_CASE("training further that is killed anywhere: the same bytes") {
+  for (const std::int64_t kept : {0, 1}) {
+    DOCTEST_CAPTURE(kept);
+    const TemporaryFolder folder;
+    const Job job = job_of(kCases[1], folder);
+    const KeepOptions keep = {.checkpoint_every = 7, .keep = kept};
+    tiny::train(folder / "whole", job, -1, false, keep);
+    for (const char* name : {"parts", "cut", "back"})
+      std::filesystem::copy(folder / "whole", folder / name,
+                            std::filesystem::copy_options::recursive);
+    const auto first = tiny::files(folder / "cut");
+    const auto further = [&](const std::string& name, std::int64_t at) {
+      return tiny::train(folder / name, further_job(job, folder / name), at, at > 0, keep);
+    };
+    DOCTEST_CHECK(further("whole", -1) == Outcome::finished);
+    const auto whole = tiny::files(folder / "whole");
+    for (const std::int64_t at : {15, 20, 23}) {
+      DOCTEST_CHECK(further("parts", at) == Outcome::stopped);
+      // An unfinished run is not trained further than it was asked.
+      const auto error =
+          thrown([&] { tiny::train(folder / "parts", further_job(job, folder / "parts", 99)); });
+      DOCTEST_CHECK(error.code == 64);
+      DOCTEST_CHECK(error.text.find("when it has finished, --steps 99") != std::string::npos);
+    }
+    DOCTEST_CHECK(further("parts", -1) == Outcome::finished);
+    DOCTEST_CHECK((tiny::files(folder / "parts") == whole));
+    // Between the model's end and the new config.json: it ends as it was, or goes on.
+    for (const bool on : {false, true}) {
+      const std::string name = on ? "cut" : "back";
+      further(name, 15);
+      core::write_file(folder / (name + "/config.json"), first.at("config.json"));
+      const auto outcome =
+          on ? further(name, -1)
+             : tiny::train(folder / name, further_job(job, folder / name, 14), -1, false, keep);
+      DOCTEST_CHECK(outcome == Outcome::finished);
+      DOCTEST_CHECK((tiny::files(folder / name) == (on ? whole : first)));
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("training further keeps the model unless a later validation is better") {
+  const TemporaryFolder folder;
+  Job job = job_of(kCases[0], folder);
+  job.recipe.valid_every = 7;
+  job.validation.command = "echo 1";  // never better than the first
+  tiny::train(folder / "run", job);
+  const auto first = model::load(folder / "run").fingerprint;
+  tiny::train(folder / "run", further_job(job, folder / "run"));
+  DOCTEST_CHECK((model::load(folder / "run").fingerprint == first));
+  DOCTEST_CHECK(tiny::config(folder / "run")["tessera"]["training"]["steps"] == 24);
+  // Without a score the last weights are the model.
+  job.validation.command = "";
+  tiny::train(folder / "run", further_job(job, folder / "run", 26));
+  DOCTEST_CHECK_FALSE((model::load(folder / "run").fingerprint == first));
 }
 
 DOCTEST_TEST_CASE("the comparison above notices what a checkpoint could forget") {
