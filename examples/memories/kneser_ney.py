@@ -1,14 +1,13 @@
 """Counts of n-grams as they were counted before suffix arrays: interpolated Kneser-Ney with three discounts (Chen & Goodman
 1999), and KenLM to read it.
 
-kneser_ney.py estimate N TEXT ARPA                    a model of N-grams of the lines of TEXT, whose words are parted by spaces
-kneser_ney.py mix ARPA VALID.ids VALID.tsv TEST.ids TEST.tsv
-                                                      prints TEST.tsv (a file of eval-ppl --per-token) with the losses of the
-                                                      mixture of the model's probability with KenLM's, whose weight
-                                                      VALID.tsv finds; the weight goes to stderr
+kneser_ney.py estimate N TEXT ARPA            a model of N-grams of the lines of TEXT, whose words are parted by spaces; of
+                                              an array of tokens, X.npy (shard export), as one line
+kneser_ney.py mix ARPA VALID TEST             prints TEST.tsv (a file of eval-ppl --per-token) with the losses of the mixture of
+                                              the model's probabilities with KenLM's. The weight is the best of fifty on
+                                              VALID.tsv, and goes to stderr. VALID.npy and TEST.npy have the tokens
 
-X.ids has the token ids of each document in a line. A document begins as a sentence does; nothing is said of its end. Needs
-Python's kenlm for mix.
+Nothing is predicted of a document's end. mix needs Python's kenlm and numpy.
 """
 
 import math
@@ -16,27 +15,37 @@ import sys
 from collections import Counter, defaultdict
 
 
+def lines_of(path):
+    if path.endswith(".npy"):
+        import numpy
+
+        yield [str(token) for token in numpy.load(path)]
+        return
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            yield line.split()
+
+
 def counts_of(order, path):
     """Counts of the highest order and, below it, of how many different words stand before: a Counter for each length."""
     highest, begun = Counter(), [Counter() for _ in range(order)]
     vocabulary = set()
-    with open(path, encoding="utf-8") as file:
-        for line in file:
-            words = ["<s>"] + line.split()
-            if len(words) == 1:
-                continue
-            words.append("</s>")
-            vocabulary.update(words)
-            for end in range(1, len(words)):
-                for n in range(1, order + 1):
-                    start = end - n + 1
-                    if start < 0:
-                        break
-                    gram = tuple(words[start : end + 1])
-                    if n == order:
-                        highest[gram] += 1
-                    elif start == 0:  # nothing can stand before a beginning: its count is its own
-                        begun[n][gram] += 1
+    for line in lines_of(path):
+        words = ["<s>"] + line
+        if len(words) == 1:
+            continue
+        words.append("</s>")
+        vocabulary.update(words)
+        for end in range(1, len(words)):
+            for n in range(1, order + 1):
+                start = end - n + 1
+                if start < 0:
+                    break
+                gram = tuple(words[start : end + 1])
+                if n == order:
+                    highest[gram] += 1
+                elif start == 0:  # nothing can stand before a beginning: its count is its own
+                    begun[n][gram] += 1
     tables = [Counter() for _ in range(order + 1)]
     tables[order] = highest
     for n in range(order - 1, 0, -1):
@@ -91,52 +100,48 @@ def estimate(order, text, arpa):
         print("\n\\end\\", file=file)
 
 
-def losses_of(arpa, ids, rows):
-    """Nats of the tokens of the rows (a document's number, the token's id), in KenLM's eyes."""
-    import kenlm
-
-    config = kenlm.Config()
-    config.show_progress, config.arpa_complain = False, kenlm.ARPALoadComplain.NONE
-    model = kenlm.Model(arpa, config)
-    with open(ids, encoding="utf-8") as file:
-        documents = [[-score * math.log(10) for score, _, _ in model.full_scores(line.strip(), eos=False)] for line in file]
-    with open(ids, encoding="utf-8") as file:
-        words = [line.split() for line in file]
-    at, place = 0, 0
-    nats = []
-    for row in rows:
-        # A row is the next token of the text with that id: rows leave out what begins a document.
-        token = row["token"]
-        while True:
-            while place == len(words[at]):
-                at, place = at + 1, 0
-            place += 1
-            if words[at][place - 1] == token:
-                nats.append(documents[at][place - 1])
-                break
-    return nats
-
-
 def table(path):
     with open(path, encoding="utf-8") as file:
         names = file.readline().rstrip("\n").split("\t")
         return names, [dict(zip(names, line.rstrip("\n").split("\t"))) for line in file]
 
 
-def mixed(a, b, weight):
-    return -math.log((1 - weight) * math.exp(-a) + weight * math.exp(-b))
+def losses_of(arpa, name):
+    """The rows of NAME.tsv, and what KenLM gives their tokens, in nats. Documents follow one another."""
+    import kenlm
+    import numpy
+
+    config = kenlm.Config()
+    config.show_progress, config.arpa_complain = False, kenlm.ARPALoadComplain.NONE
+    model = kenlm.Model(arpa, config)
+    tokens = numpy.load(name + ".npy")
+    names, rows = table(name + ".tsv")
+    nats, at, document = {}, 0, None
+    state, after = kenlm.State(), kenlm.State()
+    for row in rows:
+        if row["document"] != document:
+            model.BeginSentenceWrite(state)
+            document = row["document"]
+        for at in range(at, int(row["position"]) + 1):
+            nats[at] = -model.BaseScore(state, str(tokens[at]), after) * math.log(10)
+            state, after = after, state
+        at += 1
+    return names, rows, [nats[int(row["position"])] for row in rows]
 
 
-def mix(arpa, valid_ids, valid_tsv, test_ids, test_tsv):
-    _, valid = table(valid_tsv)
-    theirs = losses_of(arpa, valid_ids, valid)
+def mixed(row, theirs, weight):
+    return -math.log((1 - weight) * math.exp(-float(row["nats"])) + weight * math.exp(-theirs))
+
+
+def mix(arpa, valid, test):
+    _, rows, theirs = losses_of(arpa, valid)
     weights = [i / 50 for i in range(50)]
-    weight = min(weights, key=lambda w: sum(mixed(float(row["nats"]), b, w) for row, b in zip(valid, theirs)))
+    weight = min(weights, key=lambda each: sum(mixed(row, b, each) for row, b in zip(rows, theirs)))
     print(f"kneser_ney.py: the weight of KenLM is {weight}", file=sys.stderr)
-    names, test = table(test_tsv)
+    names, rows, theirs = losses_of(arpa, test)
     print(*names, sep="\t")
-    for row, b in zip(test, losses_of(arpa, test_ids, test)):
-        row["nats"] = f"{mixed(float(row['nats']), b, weight):.7g}"
+    for row, b in zip(rows, theirs):
+        row["nats"] = f"{mixed(row, b, weight):.7g}"
         print(*(row[name] for name in names), sep="\t")
 
 

@@ -1,6 +1,6 @@
 # make evidence: does what lowers the perplexity of a pretrained model help its answers? At most 20 minutes on two cores.
 #
-# The model is SmolLM2-135M-Instruct of tools/setup model, or LLM=FOLDER. It knows the first four tenths of two novels as a
+# The model is SmolLM2-135M-Instruct of tools/setup model, or LLM=FOLDER. It knows the first four tenths (e.tenths) of two novels as a
 # datastore, as n-grams, as both, or as passages that BM25 finds and puts in front of what it reads. Interpolation weights
 # are tuned on 20 KB of the fifth tenth. The rest asks: perplexity of 20 KB, the last word of 150 paragraphs, which of
 # four endings is a paragraph's own (100 paragraphs). Then the made-up notes of ../your-model are known, and its 12 questions
@@ -16,6 +16,7 @@ LLM ?= $(abspath $(firstword $(wildcard ../../.deps/model/*.gguf) none))
 e.words ?= 150
 e.endings ?= 100
 e.bytes ?= 20000
+e.tenths ?= 4
 e.rows = alone store ngrams both passages
 e.tuned = store ngrams both
 e.model = $(EOUT)/model
@@ -34,7 +35,7 @@ $(e.model)/config.json:
 tenths = for novel in $(NOVELS); do zstdcat $$novel >$@.all && n=$$(wc -l <$@.all) && \
   sed -n "$$((n * $(1) / 10 + 1)),$$((n * $(2) / 10))p" $@.all && echo; done
 $(EOUT)/novels.txt: $(e.model)/config.json
-	{ $(call tenths,0,4); } >$@
+	{ $(call tenths,0,$(e.tenths)); } >$@
 $(EOUT)/tuning.txt: $(e.model)/config.json
 	{ $(call tenths,4,5); } | awk -v bytes=$(e.bytes) 'sum < bytes { sum += length($$0) + 1; print }' >$@
 $(EOUT)/asked.txt: $(e.model)/config.json

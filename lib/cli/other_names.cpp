@@ -36,7 +36,7 @@ const std::vector<Names>& table() {
        "decoder-ffn-embed-dim"},
       {{"d-head"}, "head-dim"},
       {{"segment", "window", "context"},
-       "block-size seq-len seq-length sequence-length max-seq-len max-seq-length "
+       "block-size seq-len seq-length sequence-length max-seq-len max-seq-length ctx "
        "tokens-per-sample bptt n-ctx ctx-size context-length context-size max-position-embeddings"},
       {{"context"}, "n-positions"},
       {{"epochs"}, "num-epochs num-train-epochs n-epochs max-epoch max-epochs"},

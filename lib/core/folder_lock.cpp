@@ -34,6 +34,9 @@ FolderLock::FolderLock(const std::string& folder, std::string_view held, Absent 
     if (fd_ < 0) {
       if (errno == ENOENT && makes) continue;
       const bool none = errno == ENOENT || errno == ENOTDIR;
+      if (absent == Absent::made && errno == ENOTDIR && exists(folder))
+        fail(Code::cannot_create, "{}: cannot create: a file of that name is there; give a folder",
+             folder);
       if (absent == Absent::made)
         fail_errno(Code::cannot_create, folder + (none ? ": cannot create" : ": cannot open"),
                    errno);

@@ -25,6 +25,17 @@ int open_new(const std::string& path) {
   return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 }
 
+// For errno of a file that could not be created.
+[[noreturn]] void fail_to_create(const std::string& path) {
+  const int error = errno;
+  const auto parent = std::filesystem::path(path).parent_path();
+  std::error_code ignored;
+  if (error == ENOENT && !parent.empty() && !std::filesystem::exists(parent, ignored))
+    fail(Code::cannot_create, "{}: cannot create: no folder {}; make it first", path,
+         parent.string());
+  fail_errno(Code::cannot_create, path + ": cannot create", error);
+}
+
 void remove_what_stands(const std::string& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT)
     fail_errno(Code::cannot_create, path + ": is in the way and cannot be removed", errno);
@@ -78,7 +89,7 @@ int create_file(const std::string& path) {
   for (;;) {
     const int fd = open_new(path);
     if (fd >= 0) return fd;
-    if (errno != EEXIST) fail_errno(Code::cannot_create, path + ": cannot create", errno);
+    if (errno != EEXIST) fail_to_create(path);
     remove_what_stands(path);
   }
 }
@@ -88,8 +99,7 @@ int create_locked(const std::string& path, std::string& temporary, const std::st
   for (;;) {
     int fd = open_new(temporary);
     const bool made = fd >= 0;
-    if (!made && errno != EEXIST)
-      fail_errno(Code::cannot_create, target + ": cannot create", errno);
+    if (!made && errno != EEXIST) fail_to_create(target);
     if (!made && (fd = open_plain(temporary)) < 0) continue;
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;

@@ -93,6 +93,8 @@ core::Bytes encode_header(const Header& header) {
 std::size_t check_start(std::span<const std::byte> start, const std::string& name) {
   if (start.empty() && name == "stdin")
     core::fail(core::Code::bad_data, "no FILE given and stdin is empty");
+  if (start.empty())
+    core::fail(core::Code::bad_data, "{}: is empty: no text and no shard, or cut short", name);
   core::Bytes expected;
   put(expected, kHeaderMagic);
   const auto common = std::min(start.size(), expected.size());
@@ -101,9 +103,9 @@ std::size_t check_start(std::span<const std::byte> start, const std::string& nam
     const bool zstd = start.size() >= 4 && get<std::uint32_t>(start, 0) == kZstdMagic;
     const std::string kind = zstd ? ", but other data compressed with zstd"
                              : core::begins_as_text(text_of(start)) ? ", but text"
-                                                                    : "";
+                                                                    : " and not text";
     core::fail(core::Code::bad_data, "{}: not a shard{}{}", name, kind,
-               kind.empty() ? "" : how_to_tokenize(name));
+               kind.front() == ',' ? how_to_tokenize(name) : "");
   }
   if (start.size() < kVersionEnd) cut_short(name, start.size(), "the header");
   if (text_of(start.subspan(kFrameHeadBytes, kHeaderName.size())) != kHeaderName)

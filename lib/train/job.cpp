@@ -68,7 +68,8 @@ void expect_vocabulary(const shard::Dataset& data, const std::string& valid_name
   shard::expect_kind(valid, {data.header().kind}, valid_name);
   if (valid.tokenizer != data.header().tokenizer || valid.vocabulary != data.header().vocabulary)
     core::fail(core::Code::bad_data,
-               "{} (tokenizer {}, {} types) does not belong to {} (tokenizer {}, {} types)",
+               "{} (tokenizer {}, {} types) does not belong to {} (tokenizer {}, {} types); "
+               "tokenize both with the same -t",
                valid_name, model::tokenizer_fingerprint(valid.tokenizer), valid.vocabulary,
                data.name(), model::tokenizer_fingerprint(data.header().tokenizer),
                data.header().vocabulary);

@@ -56,7 +56,10 @@ setup() {
 @test "what is no text, and a text that is not UTF-8, is refused in one line" {
   head -c 3000 /dev/zero >zeros
   run --separate-stderr -65 eval-ppl -m model zeros
-  [ "$stderr" = "eval-ppl: zeros: not a shard" ]
+  [ "$stderr" = "eval-ppl: zeros: not a shard and not text" ]
+  : >empty.txt
+  run --separate-stderr -65 eval-ppl -m model empty.txt
+  [ "$stderr" = "eval-ppl: empty.txt: is empty: no text and no shard, or cut short" ]
   { head -c 5000 "$root/LICENSE" && printf 'caf\351 noir' && head -c 100 "$root/LICENSE"; } >latin.txt
   run --separate-stderr -65 eval-ppl -m model latin.txt
   [[ $stderr == "eval-ppl: latin.txt: byte 5003 (0xe9) is not UTF-8; "* ]]

@@ -104,7 +104,9 @@ TokenizerPtr folder_tokenizer(const std::string& folder) {
 
 TokenizerPtr load_tokenizer(const std::string& path) {
   if (path.empty())
-    core::fail(core::Code::usage, "give a tokenizer: -t tokenizer.json, or -t bytes; see --help");
+    core::fail(
+        core::Code::usage,
+        "give a tokenizer: -t tokenizer.json, -t MODEL (a folder with one) or -t bytes; see --help");
   if (path == "bytes") return make_bytes_tokenizer();
   if (path == "-") return parse_tokenizer(core::read_text(path, kTokenizerBytes), "stdin");
   const auto kind = core::path_kind(path);
