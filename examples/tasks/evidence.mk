@@ -1,7 +1,7 @@
 # make evidence: does what lowers the perplexity of a pretrained model help its answers? At most 20 minutes on two cores.
 #
-# The model is SmolLM2-135M-Instruct of tools/setup model, or LLM=FOLDER. It knows the first four tenths (e.tenths) of two novels as a
-# datastore, as n-grams, as both, or as passages that BM25 finds and puts in front of what it reads. Interpolation weights
+# The model is SmolLM2-135M-Instruct of tools/setup model, or LLM=FOLDER. It knows the first four tenths (e.tenths) of two
+# novels as a datastore, as n-grams, as both, or as passages that BM25 finds and puts in front of what it reads. Weights
 # are tuned on 20 KB of the fifth tenth. The rest asks: perplexity of 20 KB, the last word of 150 paragraphs, which of
 # four endings is a paragraph's own (100 paragraphs). Then the made-up notes of ../your-model are known, and its 12 questions
 # are asked, with the weights tuned on the novels.
