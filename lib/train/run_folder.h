@@ -55,8 +55,8 @@ class RunFolder {
   bool expect_configuration(const core::OrderedJson& config, const std::string& tokenizer,
                             const FileNames& files = {}) const;
 
-  /// Makes the finished run one with more steps, which `config` has. Its last checkpoint must exist:
-  /// the model is removed, then config.json is replaced.
+  /// Makes the finished run one with the steps of `config`. The checkpoint of its last step must
+  /// exist: the model is removed, then config.json is replaced.
   void begin_further(const core::OrderedJson& config) const;
 
   /// Removes checkpoints except the latest (unless `done`) and the `keep` latest whose step is a
@@ -69,7 +69,7 @@ class RunFolder {
 };
 
 /// Returns the steps after which the run in the folder was trained further, in order ("further" of
-/// its config.json). If the run has taken all its steps and these are fewer than `steps`, adds them.
+/// its config.json). If the run has taken all its steps, and `steps` is more, adds their number.
 /// Empty if there is no run. Throws Error{bad_data}.
 std::vector<std::int64_t> further_from(const std::string& folder, std::int64_t steps);
 
