@@ -57,7 +57,7 @@ $(EOUT)/%.bm25: $(EOUT)/%.shard.zst
 
 # $(call e.flags.ROW,KNOWN): what a row has of the text that it knows, novels or notes.
 e.flags.alone =
-e.flags.store = --datastore $(EOUT)/$(1).store --k 256
+e.flags.store = --datastore $(EOUT)/$(1).store --k 256 --combine interpolate
 e.flags.ngrams = --ngrams $(EOUT)/$(1).ngrams
 e.flags.both = $(e.flags.store) $(e.flags.ngrams)
 e.flags.passages = --retrieve $(EOUT)/$(1).bm25 --retrieve-every 32 --retrieve-tokens 128
@@ -66,13 +66,12 @@ e.known = $(EOUT)/$(1).store/store.json $(EOUT)/$(1).ngrams/ngrams.json $(EOUT)/
 # The weights alone, so that they serve the notes too.
 define e.tune
 $(EOUT)/$(1).conf: $(EOUT)/tuning.shard.zst $(call e.known,novels)
-	$(if $(filter $(1),$(e.tuned)),eval-ppl -m $(e.model) $(e.window) $(jobs) --combine interpolate $(call e.flags.$(1),novels) \
+	$(if $(filter $(1),$(e.tuned)),eval-ppl -m $(e.model) $(e.window) $(jobs) $(call e.flags.$(1),novels) \
 	  --tune $$< --tune-output $$@.all && grep -E '^[a-z-]*(lambda|temperature|weights) ' $$@.all >$$@,echo >$$@)
 $(EOUT)/$(1).json: $(EOUT)/test.shard.zst $(EOUT)/$(1).conf
-	eval-ppl -m $(e.model) $(e.window) --stride 256 $(jobs) --config $(EOUT)/$(1).conf $(call e.of,$(1),novels) \
+	eval-ppl -m $(e.model) $(e.window) --stride 256 $(jobs) --config $(EOUT)/$(1).conf $(call e.flags.$(1),novels) \
 	  --per-token $$(@:.json=.tsv) --json $$< -o $$@
 endef
-e.of = $(if $(filter $(1),$(e.tuned)),--combine interpolate) $(call e.flags.$(1),$(2))
 $(foreach row,$(e.rows),$(eval $(call e.tune,$(row))))
 
 e.ask = awk -f questions.awk -v ask=$(1) -v words=60 -v most=$(2) $(EOUT)/asked.txt
@@ -88,7 +87,7 @@ $(EOUT)/questions.jsonl: ../your-model/questions.jsonl $(e.model)/config.json
 # $(1): the task, $(2): the text that is known, $(3): the row.
 define e.answer
 $(EOUT)/$(1)-$(3).jsonl: $(EOUT)/$(1).jsonl $(EOUT)/$(3).conf $(call e.known,$(2))
-	score -m $(e.model) --config $(EOUT)/$(3).conf $(e.window) $(jobs) $(call e.of,$(3),$(2)) --per-token --json \
+	score -m $(e.model) --config $(EOUT)/$(3).conf $(e.window) $(jobs) $(call e.flags.$(3),$(2)) --per-token --json \
 	  --report $$(@:.jsonl=.report) -o $$@ $$<
 endef
 e.tasks = words endings questions
