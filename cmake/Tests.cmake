@@ -150,6 +150,10 @@ function(tessera_tests)
   target_link_libraries(faults PRIVATE ${CMAKE_DL_LIBS})
   set_target_properties(faults PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_dependencies(unit-tests faults)
+  # NCCL's interface without a GPU, which tests load in the place of NCCL.
+  add_library(nccl_stub SHARED EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/nccl/nccl_stub.cpp)
+  set_target_properties(nccl_stub PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_dependencies(unit-tests nccl_stub)
 
   get_property(programs GLOBAL PROPERTY TESSERA_PROGRAMS)
   add_test(NAME linked_libraries COMMAND ${CMAKE_SOURCE_DIR}/tests/link/linked_libraries ${CMAKE_BINARY_DIR}/bin

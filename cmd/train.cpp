@@ -6,6 +6,7 @@
 // -o DIR: the model (man 5 model). stdout: nothing, or with --plan what the run would take.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct Options {
   nn::DeviceOptions compute;
   nn::GraphOptions graph;
   ranks::RankOptions ranks;
+  ranks::BackendOptions backend;
   std::string tokenizer;
   bool plan = false, sbatch = false;
   std::vector<std::string> files;
@@ -55,13 +57,15 @@ struct Options {
     compute.fields(f);
     graph.fields(f);
     ranks.fields(f);
+    backend.fields(f);
   }
 };
 
-// What the options train, on these shards.
+// What the options train, on these shards; `device`: of this rank, by default as the options say.
 std::unique_ptr<train::Course> course_of(
     const Options& options, const cli::Context& context, std::vector<std::string> shards,
-    const std::shared_ptr<ranks::Group>& group = ranks::Group::alone()) {
+    const std::shared_ptr<ranks::Group>& group = ranks::Group::alone(),
+    std::optional<torch::Device> device = std::nullopt) {
   options.loss.check(options.job.model.arch);
   train::Job job = options.job;
   job.given = context.given;
@@ -71,9 +75,11 @@ std::unique_ptr<train::Course> course_of(
   if (options.loss.of_vectors()) {
     Options asked = options, defaults;
     forecast::refuse_meaningless(core::list_fields(asked), core::list_fields(defaults));
+    job.recipe.settle_reduce(/*on_devices=*/false);
     return forecast::prepare({std::move(job), options.loss.beta});
   }
-  job.device = nn::device(options.compute.device);
+  job.device = device ? *device : nn::device(options.compute.device);
+  job.recipe.settle_reduce(group->connects(job.device));
   job.record = options.graph.on();
   return std::make_unique<train::TokenCourse>(train::prepare(job), group);
 }
@@ -138,8 +144,14 @@ int train_model(Options options, cli::Context context) {
   const auto run = train::open_run(context.output, options.files, *group);
   cli::catch_stop_signals();
   read_texts(options, run.shards, context);
+  std::optional<torch::Device> device;
+  if (options.ranks.any() && !options.loss.of_vectors()) {
+    group->together([&] { device = nn::device(options.compute.device); });
+    const auto note = ranks::connect(*group, options.backend, *device);
+    if (!note.empty()) cli::note(context, note);
+  }
   std::unique_ptr<train::Course> course;
-  group->together([&] { course = course_of(options, context, run.shards, group); });
+  group->together([&] { course = course_of(options, context, run.shards, group, device); });
   cli::Progress progress(context, "training", "updates",
                          static_cast<std::uint64_t>(course->terms().recipe.steps));
   const auto note = [&](const std::string& text) {

@@ -1,247 +1,47 @@
-// c10d's headers show Gloo only to who asks for it.
-#define USE_C10D_GLOO  // NOLINT(cppcoreguidelines-macro-usage)
 #include "ranks/group.h"
 
-#include <c10/util/Logging.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <bit>
-#include <cerrno>
 #include <exception>
-#include <filesystem>
 #include <new>
 #include <optional>
-#include <torch/csrc/distributed/c10d/FileStore.hpp>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
 #include "core/error.h"
-#include "core/io.h"
-#include "core/os_error.h"
+#include "ranks/gloo.h"
 #include "ranks/heart.h"
-#include "ranks/listeners.h"
-#include "ranks/meeting.h"
-#include "ranks/meeting_file.h"
-#include "ranks/proof.h"
+#include "ranks/transports.h"
+#include "ranks/watch.h"
 
 namespace ranks {
 namespace {
 
 using torch::Tensor;
 
-constexpr int kTurnTag = 1 << 20;  // of the words in first_does; sums have tags from 0
-constexpr int kExchangeTag = kTurnTag + 1;
 constexpr std::chrono::seconds kBeat{5};  // who works while others wait says so this often at least
 enum Word : std::int64_t { kAlive, kDone, kFailed };
 
-// c10d warns of hosts whose addresses have no name, and writes of each failure lines of its own
-// beside what it throws; TORCH_CPP_LOG_LEVEL still decides where it is set.
-void quieten() {
-  ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
-  c10::initLogging();
-}
-
-// A rank that writes to one that is gone is to hear of it, not to die of SIGPIPE. A handler and not
-// SIG_IGN, which the programs that a rank starts would inherit.
-void outlive_broken_links() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) {};
-  action.sa_flags = SA_RESTART;
-  ::sigaction(SIGPIPE, &action, nullptr);
-}
-
-// "[/pytorch/.../pair.cc:534] Connection closed by peer [127.0.0.1]:40128\nException raised ...":
-// what a user makes something of.
-std::string reason(const std::exception& error) {
-  std::string_view text = error.what();
-  text = text.substr(0, text.find('\n'));
-  if (text.starts_with('[')) text.remove_prefix(std::min(text.size(), text.find(']') + 1));
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  constexpr std::size_t kMost = 160;
-  return std::string(text.substr(0, kMost));
-}
-
-// Others may neither read nor write what c10d puts into it.
-void make_private(const std::string& file) {
-  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
-  if (fd < 0) core::fail_errno(core::Code::cannot_create, file, errno);
-  ::close(fd);
-}
-
-// A meeting, as Gloo asks for it. Gloo stores and reads while it links the ranks, and not later.
-class MeetingStore final : public c10d::Store {
- public:
-  MeetingStore(std::shared_ptr<Meeting> meeting, std::chrono::milliseconds timeout)
-      : Store(timeout), meeting_(std::move(meeting)) {}
-  c10::intrusive_ptr<c10d::Store> clone() override {
-    return c10::make_intrusive<MeetingStore>(meeting_, getTimeout());
-  }
-  void set(const std::string& key, const std::vector<std::uint8_t>& value) override {
-    meeting_->set(key, std::string(value.begin(), value.end()));
-  }
-  std::vector<std::uint8_t> get(const std::string& key) override {
-    const auto value = meeting_->get(key, getTimeout());
-    return {value.begin(), value.end()};
-  }
-  void wait(const std::vector<std::string>& keys) override { wait(keys, getTimeout()); }
-  void wait(const std::vector<std::string>& keys,
-            const std::chrono::milliseconds& timeout) override {
-    for (const auto& key : keys) meeting_->get(key, timeout);
-  }
-  std::int64_t add(const std::string& /*key*/, std::int64_t /*value*/) override { lack("add"); }
-  bool deleteKey(const std::string& /*key*/) override { lack("deleteKey"); }
-  bool check(const std::vector<std::string>& /*keys*/) override { lack("check"); }
-  std::int64_t getNumKeys() override { lack("getNumKeys"); }
-
- private:
-  [[noreturn]] static void lack(const char* what) {
-    core::fail(core::Code::bug, "ranks: {} is not there where ranks meet", what);
-  }
-  std::shared_ptr<Meeting> meeting_;
-};
-
-// `meeting`: theirs, where they need neither a file nor the store of torchrun.
-c10::intrusive_ptr<c10d::Store> store_of(const core::Launch& launch, const std::string& file,
-                                         std::chrono::milliseconds timeout,
-                                         std::shared_ptr<Meeting>& meeting) {
-  c10::intrusive_ptr<c10d::Store> store;
-  if (launch.host.empty()) {
-    make_private(file);
-    store = c10::make_intrusive<c10d::FileStore>(file, static_cast<int>(launch.size));
-    store->setTimeout(timeout);
-  } else if (launch.one_machine || !launch.served) {
-    meeting = std::make_shared<Meeting>(launch, timeout);
-    store = c10::make_intrusive<MeetingStore>(meeting, timeout);
-  } else {
-    c10d::TCPStoreOptions options;
-    options.port = launch.port;
-    options.numWorkers = static_cast<std::size_t>(launch.size);
-    options.waitWorkers = false;
-    options.timeout = timeout;
-    store = c10::make_intrusive<c10d::TCPStore>(launch.host, options);
-  }
-  return c10::make_intrusive<c10d::PrefixStore>("tessera/" + launch.name, store);
-}
-
-// Rank 0 makes it up, and all read it where they meet. Returns when all ranks are there, so that no
-// port of Gloo is open while one waits for another.
-std::string secret_of(c10d::Store& store, std::int64_t rank, std::int64_t size) {
-  constexpr const char* kSecret = "secret";
-  const auto here = [](std::int64_t who) { return fmt::format("here/{}", who); };
-  const auto bytes = [](const std::string& text) {
-    return std::vector<std::uint8_t>(text.begin(), text.end());
-  };
-  if (rank == 0) {
-    for (std::int64_t other = 1; other < size; ++other) store.get(here(other));
-    const auto secret = random_bytes(kProofBytes);
-    store.set(kSecret, bytes(secret));
-    return secret;
-  }
-  store.set(here(rank), bytes("here"));
-  const auto secret = store.get(kSecret);
-  return {secret.begin(), secret.end()};
-}
-
-// The address of this machine from which it reaches `host`; nothing where it does not, or only as
-// machines reach themselves.
-std::string address_towards(const std::string& host) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_DGRAM;
-  if (::getaddrinfo(host.c_str(), "9", &hints, &found) != 0) return {};
-  std::string address;
-  for (const auto* each = found; each != nullptr && address.empty(); each = each->ai_next) {
-    const int fd = ::socket(each->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) continue;
-    sockaddr_storage own{};
-    socklen_t length = sizeof(own);
-    auto* const name = reinterpret_cast<sockaddr*>(&own);
-    char text[NI_MAXHOST];
-    // Nothing is sent: the system looks up the way.
-    if (::connect(fd, each->ai_addr, each->ai_addrlen) == 0 &&
-        ::getsockname(fd, name, &length) == 0 &&
-        ::getnameinfo(name, length, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) == 0 &&
-        !core::is_this_machine(text))
-      address = text;
-    ::close(fd);
-  }
-  ::freeaddrinfo(found);
-  return address;
-}
-
-// The interfaces of GLOO_SOCKET_IFNAME; where all are on one machine the loopback; else the address
-// from which this machine reaches MASTER_ADDR; else the one that this machine's name stands for.
-std::vector<std::shared_ptr<gloo::transport::Device>> devices_of(const core::Launch& launch) {
-  using Gloo = c10d::ProcessGroupGloo;
-  std::vector<std::shared_ptr<gloo::transport::Device>> devices;
-  const char* const named = core::own_environment("GLOO_SOCKET_IFNAME");
-  std::string_view rest = named == nullptr ? "" : named;
-  while (!rest.empty()) {
-    const auto comma = std::min(rest.find(','), rest.size());
-    devices.push_back(Gloo::createDeviceForInterface(std::string(rest.substr(0, comma))));
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  }
-  if (!devices.empty()) return devices;
-  if (launch.one_machine || core::is_this_machine(launch.host)) {
-    const bool six = launch.host == "::1";
-    return {Gloo::createDeviceForHostname(six ? "::1" : "127.0.0.1")};
-  }
-  const auto address = launch.host.empty() ? "" : address_towards(launch.host);
-  if (!address.empty()) return {Gloo::createDeviceForHostname(address)};
-  return {Gloo::createDefaultDevice()};
-}
-
 }  // namespace
 
-struct Group::Links {
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
-  Tensor spare;  // what is received
-
-  c10::intrusive_ptr<c10d::Work> send(const Tensor& numbers, std::int64_t rank, int tag) {
-    std::vector<Tensor> list{numbers};
-    return gloo->send(list, static_cast<int>(rank), tag);
-  }
-  c10::intrusive_ptr<c10d::Work> receive(const Tensor& numbers, std::int64_t rank, int tag) {
-    std::vector<Tensor> list{numbers};
-    return gloo->recv(list, static_cast<int>(rank), tag);
-  }
-
-  // Gives `out` to another rank and takes `in` from it; either may be empty.
-  void swap(const Tensor& out, const Tensor& in, std::int64_t rank, int tag) {
-    const auto received = in.numel() > 0 ? receive(in, rank, tag) : nullptr;
-    const auto sent = out.numel() > 0 ? send(out, rank, tag) : nullptr;
-    if (received) received->wait();
-    if (sent) sent->wait();
-  }
-
-  Tensor spare_of(const Tensor& like, std::int64_t n) {
-    if (!spare.defined() || spare.scalar_type() != like.scalar_type() || spare.numel() < n)
-      spare = torch::empty({n}, like.options());
-    return spare.narrow(0, 0, n);
-  }
-
-  // A word of rank 0's for each of the others.
-  void tell(std::int64_t size, std::int64_t word, std::int64_t value) {
-    const Tensor words = torch::tensor({word, value}, torch::kInt64);
-    std::vector<c10::intrusive_ptr<c10d::Work>> sent;
-    for (std::int64_t rank = 1; rank < size; ++rank) sent.push_back(send(words, rank, kTurnTag));
-    for (const auto& work : sent) work->wait();
-  }
+// What moves tensors of a device that are not copied to the host.
+struct Group::Devices {
+  torch::Device device;
+  std::unique_ptr<Transport> transport;
+  std::optional<Watch> watch;  // of the transport: goes first
 };
 
 Group::Group() = default;
-Group::~Group() = default;
+
+Group::~Group() {
+  if (!devices_) return;
+  if (std::uncaught_exceptions() > 0)
+    devices_->transport->abandon("this rank failed");
+  else if (!devices_->transport->failure())
+    devices_->watch->leave();
+}
 
 template <class F>
 void Group::guarded(const F& transfer) const {
+  expect_all_there();
   try {
     transfer();
   } catch (const core::Error&) {
@@ -249,11 +49,41 @@ void Group::guarded(const F& transfer) const {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    core::fail(core::Code::rank_lost,
-               "rank {} of {}: another rank was lost ({}); "
-               "the same command goes on from the last checkpoint, if there is one",
-               rank_, size_, reason(error));
+    fail_lost(rank_, size_, reason(error));
   }
+}
+
+// What a device computed since a transfer was abandoned is worth nothing.
+void Group::expect_all_there() const {
+  if (!devices_) return;
+  if (const auto why = devices_->transport->failure()) fail_lost(rank_, size_, *why);
+}
+
+Transport& Group::transport(const Tensor& tensor) const {
+  return connects(tensor.device()) ? *devices_->transport : *gloo_;
+}
+
+bool Group::connects(torch::Device device) const { return devices_ && devices_->device == device; }
+
+torch::Device Group::reach(torch::Device device) const {
+  return connects(device) ? device : torch::Device(torch::kCPU);
+}
+
+void Group::connect(const std::string& name, torch::Device device) {
+  const auto& chosen = library(name);
+  if (is_alone() || chosen.connect == nullptr) return;
+  std::string ticket;
+  together([&] { ticket = chosen.load(first()); });
+  const auto tickets = gather(ticket);
+  try {
+    auto transport = chosen.connect({rank_, size_, device, timeout_, tickets[0]});
+    devices_.reset(new Devices{device, std::move(transport), std::nullopt});
+  } catch (const std::exception& error) {
+    core::fail(core::Code::unavailable,
+               "rank {} of {}: {}; --rank-backend gloo goes through the host", rank_, size_,
+               error.what());
+  }
+  devices_->watch.emplace(*gloo_, *devices_->transport);
 }
 
 void Group::leave_as(std::int64_t rank, std::int64_t code) const {
@@ -271,143 +101,47 @@ std::shared_ptr<Group> Group::join(const core::Launch& launch, const std::string
   group->local_ = launch.local;
   group->timeout_ = timeout;
   if (launch.size == 1) return group;
-  quieten();
-  outlive_broken_links();
-  const std::string file = folder + "/" + meeting_file(launch.name);
-  if (launch.host.empty()) core::make_folder(folder);
-  std::shared_ptr<Meeting> meeting;
-  std::vector<int> sockets;  // of Gloo
-  std::string secret;
-  try {
-    const auto store = store_of(launch, file, timeout, meeting);
-    secret = proof(launch.key, secret_of(*store, launch.rank, launch.size));
-    auto options = c10d::ProcessGroupGloo::Options::create(timeout);
-    const auto others = listeners();
-    options->devices = devices_of(launch);
-    sockets = listeners();
-    std::erase_if(sockets,
-                  [&](int fd) { return std::count(others.begin(), others.end(), fd) > 0; });
-    group->links_ = std::make_unique<Links>();
-    group->links_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
-        store, static_cast<int>(launch.rank), static_cast<int>(launch.size), options);
-  } catch (const core::Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    if (launch.host.empty()) {
-      std::error_code ignored;
-      std::filesystem::remove(file, ignored);
-    }
-    const std::string where =
-        launch.host.empty() ? file : fmt::format("{}:{}", launch.host, launch.port);
-    core::fail(core::Code::rank_lost, "rank {} of {}: did not meet the others at {} ({})",
-               launch.rank, launch.size, where, reason(error));
-  }
-  group->prove_links(secret);
-  group->any(0);  // all are linked: nobody else need reach them, and the file has done its work
-  stop_accepting(sockets);
-  if (meeting) meeting->close();
-  if (launch.host.empty() && group->first()) {
-    std::error_code ignored;
-    std::filesystem::remove(file, ignored);
-  }
+  group->gloo_ = join_gloo(launch, folder, timeout);
   return group;
-}
-
-// Each rank shows each other that it knows the secret: who reached Gloo's sockets without having
-// met the others does not.
-void Group::prove_links(const std::string& secret) {
-  std::vector<Tensor> out, in;
-  const auto of = [&](std::int64_t from, std::int64_t to) {
-    return proof(secret, fmt::format("link {} {}", from, to));
-  };
-  for (std::int64_t rank = 0; rank < size_; ++rank) {
-    in.push_back(torch::zeros({kProofBytes}, torch::kUInt8));
-    out.push_back(in.back().clone());
-    const auto own = of(rank_, rank);
-    std::copy(own.begin(), own.end(), out.back().data_ptr<std::uint8_t>());
-  }
-  exchange(0, out, in);
-  for (std::int64_t rank = 0; rank < size_; ++rank) {
-    const auto* const bytes = in[static_cast<std::size_t>(rank)].const_data_ptr<std::uint8_t>();
-    if (rank != rank_ && !equal_proofs(std::string(bytes, bytes + kProofBytes), of(rank, rank_)))
-      core::fail(core::Code::rank_lost,
-                 "rank {} of {}: what linked as rank {} is not of this run; "
-                 "another program reaches the ports of the ranks",
-                 rank_, size_, rank);
-  }
 }
 
 void Group::sum(Tensor& numbers, Sum how) {
   if (is_alone()) return;
   const torch::NoGradGuard no_grad;
-  Tensor flat = numbers.view({-1});
-  guarded([&] {
-    if (how == Sum::tree && std::has_single_bit(static_cast<std::uint64_t>(size_))) {
-      add_by_tree(flat);
-    } else {
-      std::vector<Tensor> list{flat};
-      links_->gloo->allreduce(list)->wait();
-    }
-  });
-}
-
-// Each rank ends up with the sum of a part of `flat` (halving), then all parts go round (doubling).
-// The neighbour is added first, then the pair beside the own, ...; a + b = b + a to the bit.
-void Group::add_by_tree(Tensor& flat) {
-  struct Span {
-    std::int64_t begin, length;
-  };
-  Span own = {0, flat.numel()};
-  std::vector<Span> before;
-  int tag = 0;
-  for (std::int64_t step = 1; step < size_; step *= 2, ++tag) {
-    const std::int64_t half = own.length / 2;
-    const Span low = {own.begin, half}, high = {own.begin + half, own.length - half};
-    const bool takes_low = (rank_ & step) == 0;
-    const Span mine = takes_low ? low : high, theirs = takes_low ? high : low;
-    const Tensor in = links_->spare_of(flat, mine.length);
-    links_->swap(flat.narrow(0, theirs.begin, theirs.length), in, rank_ ^ step, tag);
-    flat.narrow(0, mine.begin, mine.length).add_(in);
-    before.push_back(own);
-    own = mine;
-  }
-  for (std::int64_t step = size_ / 2; step > 0; step /= 2, ++tag) {
-    const Span both = before.back();
-    before.pop_back();
-    const Span other = {own.begin == both.begin ? both.begin + own.length : both.begin,
-                        both.length - own.length};
-    links_->swap(flat.narrow(0, own.begin, own.length), flat.narrow(0, other.begin, other.length),
-                 rank_ ^ step, tag);
-    own = both;
-  }
+  const Tensor flat = numbers.view({-1});
+  auto& by = transport(flat);
+  guarded([&] { how == Sum::tree ? by.add_by_tree(flat) : by.add(flat); });
 }
 
 std::vector<Tensor> Group::gather(const Tensor& own) {
-  if (is_alone()) return {own};
+  return is_alone() ? std::vector<Tensor>{own} : gather(transport(own), own);
+}
+
+std::vector<Tensor> Group::gather(Transport& by, const Tensor& own) const {
   const torch::NoGradGuard no_grad;
   const auto n = static_cast<std::size_t>(size_);
   if (own.numel() == 0) return std::vector<Tensor>(n, own);
   // As bytes: not every backend knows every dtype.
   const Tensor bytes = own.contiguous().view({-1}).view(torch::kUInt8);
-  std::vector<std::vector<Tensor>> outputs(1);
-  for (std::size_t i = 0; i < n; ++i) outputs[0].push_back(torch::empty_like(bytes));
-  std::vector<Tensor> inputs{bytes};
-  guarded([&] { links_->gloo->allgather(outputs, inputs)->wait(); });
-  for (auto& tensor : outputs[0]) tensor = tensor.view(own.scalar_type()).view(own.sizes());
-  return outputs[0];
+  std::vector<Tensor> all;
+  for (std::size_t i = 0; i < n; ++i) all.push_back(torch::empty_like(bytes));
+  guarded([&] { by.gather(bytes, all); });
+  for (auto& tensor : all) tensor = tensor.view(own.scalar_type()).view(own.sizes());
+  return all;
 }
 
 std::vector<std::string> Group::gather(const std::string& own) {
+  if (is_alone()) return {own};
   std::int64_t longest = 0;
   std::vector<std::int64_t> lengths;
-  for (const auto& length : gather(torch::tensor({std::ssize(own)}, torch::kInt64))) {
+  for (const auto& length : gather(*gloo_, torch::tensor({std::ssize(own)}, torch::kInt64))) {
     lengths.push_back(length.item<std::int64_t>());
     longest = std::max(longest, lengths.back());
   }
   Tensor bytes = torch::zeros({longest}, torch::kUInt8);
   if (longest > 0) std::copy(own.begin(), own.end(), bytes.data_ptr<std::uint8_t>());
   std::vector<std::string> texts;
-  for (const auto& other : gather(bytes)) {
+  for (const auto& other : gather(*gloo_, bytes)) {
     const auto* const begin = other.const_data_ptr<std::uint8_t>();
     texts.emplace_back(begin, begin + lengths[texts.size()]);
   }
@@ -418,26 +152,13 @@ void Group::exchange(std::int64_t first, const std::vector<Tensor>& out,
                      const std::vector<Tensor>& in) {
   if (is_alone()) return;
   const torch::NoGradGuard no_grad;
-  guarded([&] {
-    std::vector<c10::intrusive_ptr<c10d::Work>> work;
-    const auto others = [&](const std::vector<Tensor>& all, const auto& transfer) {
-      for (std::size_t i = 0; i < all.size(); ++i) {
-        const auto rank = first + static_cast<std::int64_t>(i);
-        if (rank != rank_ && all[i].numel() > 0) work.push_back(transfer(all[i], rank));
-      }
-    };
-    others(in, [&](const Tensor& tensor, std::int64_t rank) {
-      return links_->receive(tensor, rank, kExchangeTag);
-    });
-    others(out, [&](const Tensor& tensor, std::int64_t rank) {
-      return links_->send(tensor, rank, kExchangeTag);
-    });
-    for (const auto& each : work) each->wait();
-  });
+  auto& by = transport(out[0]);
+  guarded([&] { by.exchange(first, out, in); });
 }
 
 std::int64_t Group::from_first(std::int64_t value) {
-  return gather(torch::tensor({value}, torch::kInt64))[0].item<std::int64_t>();
+  if (is_alone()) return value;
+  return gather(*gloo_, torch::tensor({value}, torch::kInt64))[0].item<std::int64_t>();
 }
 
 unsigned Group::any(unsigned bits) {
@@ -446,7 +167,7 @@ unsigned Group::any(unsigned bits) {
   Tensor counts = torch::zeros({kBits}, torch::kFloat64);
   auto* const count = counts.data_ptr<double>();
   for (int bit = 0; bit < kBits; ++bit) count[bit] = bits >> bit & 1U;
-  sum(counts);
+  guarded([&] { gloo_->add_by_tree(counts); });
   unsigned all = 0;
   for (int bit = 0; bit < kBits; ++bit) all |= count[bit] > 0 ? 1U << bit : 0;
   return all;
@@ -460,21 +181,19 @@ std::int64_t Group::first_does(const std::function<std::int64_t()>& work) {
   if (is_alone()) return work();
   std::int64_t value = 0;
   if (!first()) {
-    Tensor words = torch::zeros({2}, torch::kInt64);
-    const auto* const word = words.const_data_ptr<std::int64_t>();
-    do {
-      guarded([&] { links_->receive(words, 0, kTurnTag)->wait(); });
-    } while (word[0] == kAlive);
-    if (word[0] == kFailed) leave_as(0, word[1]);
-    return word[1];
+    std::int64_t word = kAlive;
+    while (word == kAlive) guarded([&] { gloo_->hear(word, value); });
+    if (word == kFailed) leave_as(0, value);
+    return value;
   }
-  Heart heart(beat(), [this] { links_->tell(size_, kAlive, 0); });
+  expect_all_there();
+  Heart heart(beat(), [this] { gloo_->tell(kAlive, 0); });
   try {
     value = work();
   } catch (const core::Error& error) {
     try {
       heart.end();
-      links_->tell(size_, kFailed, static_cast<std::int64_t>(error.code()));
+      gloo_->tell(kFailed, static_cast<std::int64_t>(error.code()));
     } catch (const std::exception&) {
       // They are gone too; what failed first counts.
     }
@@ -482,13 +201,14 @@ std::int64_t Group::first_does(const std::function<std::int64_t()>& work) {
   }
   guarded([&] {
     heart.end();
-    links_->tell(size_, kDone, value);
+    gloo_->tell(kDone, value);
   });
   return value;
 }
 
 void Group::together(const std::function<void()>& work, const std::function<bool()>& stopped) {
   if (is_alone()) return work();
+  expect_all_there();
   // Or 0, or the code that a rank fails with; stopped is no failure.
   constexpr std::int64_t kAtWork = -1, kStopping = -2;
   constexpr auto kStopped = static_cast<std::int64_t>(core::Code::stopped);
@@ -497,7 +217,7 @@ void Group::together(const std::function<void()>& work, const std::function<bool
   // In rounds that all take part in, until nobody is at work any more.
   const auto say = [this](std::int64_t own) {
     std::vector<std::int64_t> all;
-    for (const auto& state : gather(torch::tensor({own}, torch::kInt64)))
+    for (const auto& state : gather(*gloo_, torch::tensor({own}, torch::kInt64)))
       all.push_back(state.item<std::int64_t>());
     for (const auto state : all)
       if (state == kStopping || state == kStopped) interrupted_ = true;

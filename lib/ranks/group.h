@@ -1,6 +1,5 @@
 #pragma once
-// The processes of a run and their collective operations. c10d's Gloo transfers the data; only
-// group.cpp uses it.
+// The processes of a run and their collective operations. Transports (transport.h) move the data.
 
 #include <atomic>
 #include <chrono>
@@ -15,16 +14,21 @@
 
 namespace ranks {
 
+class Gloo;
+class Transport;
+
 /// Order of summation over ranks.
 enum class Sum {
-  tree,  ///< pairwise by a tree, if the number of ranks is a power of two; else as fast
-  fast,  ///< c10d's allreduce: its own order, bit-reproducible for a fixed number of ranks
+  tree,  ///< pairwise by a tree, if the number of ranks is a power of two; else in an order that
+         ///< depends on the number of ranks
+  fast,  ///< the library's own order. Gloo: bit-reproducible for a fixed number of ranks; NCCL: for
+         ///< fixed GPUs and links between them
 };
 
 /// A group of processes. All ranks must call the same members in the same order. A single process
 /// is a group of one, without communication. Members throw Error{rank_lost} if another rank is gone
-/// or silent for longer than the timeout; the process must then exit. Tensors are on the CPU and
-/// contiguous. Not thread safe.
+/// or silent for longer than the timeout; the process must then exit. Tensors are contiguous and on
+/// the CPU, or on the device of connect(). Not thread safe.
 class Group {
  public:
   static std::shared_ptr<Group> alone();
@@ -37,6 +41,17 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
+  /// Connects the ranks by the library of this name (transports.h) for tensors on `device`, the
+  /// current device of this thread. Collective. Throws Error{unavailable} on all ranks if one lacks
+  /// the library, or if it cannot connect them.
+  void connect(const std::string& library, torch::Device device);
+  /// Returns where tensors of `device` must be for the members below: there if the ranks are
+  /// connected for the device, else on the CPU. A transfer on a device with streams is queued on
+  /// its current stream.
+  torch::Device reach(torch::Device device) const;
+  /// Returns whether connect() was called for `device` with a library that connects devices.
+  bool connects(torch::Device device) const;
+
   std::int64_t rank() const { return rank_; }
   std::int64_t size() const { return size_; }
   /// Returns this rank's number among those of its machine, as given by the launcher; 0 if unknown.
@@ -47,8 +62,7 @@ class Group {
   /// Replaces `numbers` (any shape, float32 or float64) by the sum over ranks, byte-identical on
   /// all ranks. With Sum::tree and N ranks, N a power of two, the sum is
   ///   ((r0 + r1) + (r2 + r3)) + ...
-  /// Uses recursive halving and doubling: each rank sends and receives at most twice the tensor's
-  /// bytes.
+  /// Each rank sends and receives at most twice the tensor's bytes.
   void sum(torch::Tensor& numbers, Sum how = Sum::tree);
 
   /// Returns every rank's tensor, in order of rank; all have equal shape and dtype.
@@ -80,19 +94,21 @@ class Group {
   bool interrupted() const { return interrupted_; }
 
  private:
-  struct Links;
+  struct Devices;
   Group();
   template <class F>
-  void guarded(const F& transfer) const;  // converts c10d's exceptions to Error{rank_lost}
+  void guarded(const F& transfer) const;  // converts exceptions of transports to Error{rank_lost}
   [[noreturn]] void leave_as(std::int64_t rank, std::int64_t code) const;
-  void prove_links(const std::string& secret);
-  void add_by_tree(torch::Tensor& flat);
+  void expect_all_there() const;
+  Transport& transport(const torch::Tensor& tensor) const;
+  std::vector<torch::Tensor> gather(Transport& by, const torch::Tensor& own) const;
   std::chrono::milliseconds beat() const;
 
   std::int64_t rank_ = 0, size_ = 1, local_ = 0;
   std::chrono::milliseconds timeout_{};
   std::atomic<bool> interrupted_ = false;
-  std::unique_ptr<Links> links_;
+  std::unique_ptr<Gloo> gloo_;        // null: alone
+  std::unique_ptr<Devices> devices_;  // null: everything goes over gloo_
 };
 
 }  // namespace ranks

@@ -6,6 +6,8 @@
 #include "core/error.h"
 #include "core/launcher.h"
 #include "core/units.h"
+#include "ranks/agreement.h"
+#include "ranks/transports.h"
 
 namespace ranks {
 
@@ -15,6 +17,42 @@ void RankOptions::fields(core::FieldList& f) {
     "launcher: this is one of the processes that srun, torchrun or mpirun started for one run",
     {"none", "launcher"});
   f("rank-timeout", timeout, "how long one rank waits for another (H:M:S) before it ends with 76");
+}
+
+void BackendOptions::fields(core::FieldList& f) {
+  const auto in_processes = f.group("Processes");
+  f("rank-backend", backend,
+    "library that moves tensors of GPUs between ranks: nccl; gloo, through the host; auto: nccl on "
+    "GPUs if all ranks have it",
+    {"auto", "gloo", "nccl"});
+}
+
+std::string connect(Group& group, const BackendOptions& options, torch::Device device) {
+  if (group.is_alone()) return "";
+  expect_agreement(
+      group, {{"rank-backend", options.backend}, {"device", device.is_cpu() ? "cpu" : "cuda"}});
+  if (options.backend == "gloo") return "";
+  if (options.backend == "nccl") {
+    // A library that is named may serve the CPU (tests/nccl).
+    if (device.is_cpu() && core::own_environment("TESSERA_NCCL") == nullptr)
+      core::fail(core::Code::usage,
+                 "--rank-backend nccl: connects GPUs; give --device cuda or leave it out");
+    group.connect("nccl", device);
+    return "";
+  }
+  if (!device.is_cuda()) return "";
+  std::string why;
+  try {
+    library("nccl").load(/*first=*/false);
+  } catch (const core::Error& error) {
+    why = error.what();
+  }
+  if (group.any(why.empty() ? 0 : 1) == 0) {
+    group.connect("nccl", device);
+    return "";
+  }
+  return fmt::format("ranks add gradients through the host, not by NCCL: {}",
+                     why.empty() ? "another rank lacks it" : why);
 }
 
 std::shared_ptr<Group> join(const RankOptions& options, const std::string& folder) {

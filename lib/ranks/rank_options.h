@@ -18,6 +18,17 @@ struct RankOptions {
   bool any() const { return ranks != "none"; }
 };
 
+/// Option that selects the library which sums gradients of GPUs over ranks.
+struct BackendOptions {
+  std::string backend = "auto";
+  void fields(core::FieldList& f);
+};
+
+/// Connects the ranks of `group` for tensors on `device`, this rank's (Group::connect()). auto: by
+/// NCCL if `device` is a GPU and all ranks have NCCL. Returns a line for the user if auto cannot
+/// use NCCL, else "". Collective. Throws Error{usage} for nccl without a GPU, and Error{unavailable}.
+std::string connect(Group& group, const BackendOptions& options, torch::Device device);
+
 /// Joins the processes that the launcher started (core/launcher.h), when all are present; without
 /// --ranks launcher returns a group of this process. `folder` is visible to all ranks and contains
 /// the rendezvous file; created if needed. Throws Error{usage}, and Error{rank_lost} if not all

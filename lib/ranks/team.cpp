@@ -22,7 +22,8 @@ Tensor Team::gather(const Tensor& own, std::int64_t rows, std::int64_t steps,
   for (std::int64_t i = 0; i < size_; ++i)
     lengths.push_back((cut(i + 1, rows) - cut(i, rows)) * steps);
 
-  const Tensor given = own.detach().to(torch::kCPU, torch::kFloat32).contiguous();
+  const auto place = group->reach(own.device());
+  const Tensor given = own.detach().to(place, torch::kFloat32).contiguous();
   std::vector<Tensor> out(lengths.size(), given), in, parts;
   for (const auto length : lengths) in.push_back(torch::empty({length, width}, given.options()));
   group->exchange(first, out, in);
@@ -32,9 +33,9 @@ Tensor Team::gather(const Tensor& own, std::int64_t rows, std::int64_t steps,
   if (!all.requires_grad() || gradient == KeyGradient::own) return all;
 
   // What stands in `whole` for the own rows is this rank's part of their gradient.
-  all.register_hook([group, first, me, lengths](const Tensor& whole) {
+  all.register_hook([group, place, first, me, lengths](const Tensor& whole) {
     const torch::NoGradGuard no_grad;
-    const Tensor host = whole.to(torch::kCPU, torch::kFloat32).contiguous();
+    const Tensor host = whole.to(place, torch::kFloat32).contiguous();
     const auto theirs = host.split_with_sizes(lengths);
     const auto mine = static_cast<std::size_t>(me);
     std::vector<Tensor> parts(theirs.size());

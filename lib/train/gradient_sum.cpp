@@ -14,11 +14,6 @@ std::int64_t odd_part(std::int64_t n) {
   return n;
 }
 
-// Tensors stand in a message as they do in memory of their own: what sums a gradient's squares may
-// take the order from where it begins.
-constexpr std::int64_t kAlign = 16;
-std::int64_t aligned(std::int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
-
 // Of the form that the others' gradients have.
 torch::Tensor no_gradient(const std::string& name, const torch::Tensor& weight) {
   const auto options = weight.options().requires_grad(false);
@@ -44,9 +39,10 @@ torch::Tensor rows_of_all(const torch::Tensor& own, ranks::Group& group) {
 }  // namespace
 
 GradientSum::GradientSum(const NamedWeights& weights, std::int64_t own, ranks::Group& group,
-                         ranks::Sum how)
+                         ranks::Sum how, GradientBuckets* buckets)
     : weights_(weights),
       group_(group),
+      buckets_(buckets),
       how_(how),
       own_(own),
       block_(how == ranks::Sum::fast ? own : odd_part(own)) {
@@ -58,6 +54,10 @@ std::int64_t GradientSum::held(std::int64_t own, ranks::Sum how) {
   if (how == ranks::Sum::tree)
     for (; own % 2 == 0; own /= 2) ++branches;
   return branches;
+}
+
+void GradientSum::begin_leaf() {
+  if (buckets_ != nullptr && block_ == own_ && seen_ + 1 == own_) buckets_->arm();
 }
 
 void GradientSum::add(const torch::Tensor& nats, std::int64_t scored) {
@@ -79,7 +79,7 @@ void GradientSum::add(const torch::Tensor& nats, std::int64_t scored) {
 GradientSum::Branch GradientSum::take() {
   Branch branch;
   branch.nats = std::exchange(nats_, torch::Tensor());
-  if (block_ == own_ && group_.is_alone()) return branch;
+  if (block_ == own_ && (group_.is_alone() || buckets_ != nullptr)) return branch;
   for (const auto& [name, weight] : weights_) {
     auto& gradient = torch::Tensor(weight).mutable_grad();
     branch.gradients.push_back(!gradient.defined()    ? no_gradient(name, weight)
@@ -100,14 +100,26 @@ void GradientSum::add_to(Branch& left, const Branch& right) const {
   left.nats = left.nats + right.nats;
 }
 
-void GradientSum::sum_over_ranks(Branch& all) {
+// The losses and counts. Without waiting for a device whose ranks are connected.
+void GradientSum::sum_figures(Branch& all) {
   const torch::NoGradGuard no_grad;
+  if (buckets_ != nullptr) {
+    all.nats = all.nats.clone();
+    group_.sum(all.nats, how_);
+    auto count = torch::full({1}, static_cast<double>(scored_), torch::kFloat64);
+    group_.sum(count, how_);
+    scored_ = static_cast<std::int64_t>(count.item<double>());
+    return;
+  }
   auto figures = torch::stack(
       {all.nats.to(torch::kCPU), torch::full({}, static_cast<double>(scored_), torch::kFloat64)});
   group_.sum(figures, how_);
   all.nats = figures[0].to(all.nats.device());
   scored_ = static_cast<std::int64_t>(figures[1].item<double>());
+}
 
+void GradientSum::sum_over_ranks(Branch& all) {
+  const torch::NoGradGuard no_grad;
   // Of a sparse gradient the rows that some process has, side by side.
   auto& gradients = all.gradients;
   std::vector<torch::Tensor> rows(gradients.size());
@@ -119,7 +131,7 @@ void GradientSum::sum_over_ranks(Branch& all) {
       rows[i] = rows_of_all(nn::rows_of_gradient(gradients[i]), group_);
       sizes[i][0] = rows[i].size(0);
     }
-    n += aligned(c10::multiply_integers(sizes[i]));
+    n += aligned_elements(c10::multiply_integers(sizes[i]));
   }
   const auto options = weights_.front().second.options().requires_grad(false);
   auto flat = torch::zeros({n}, options);
@@ -128,7 +140,7 @@ void GradientSum::sum_over_ranks(Branch& all) {
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const auto size = c10::multiply_integers(sizes[i]);
     parts.push_back(flat.narrow(0, begin, size).view(sizes[i]));
-    begin += aligned(size);
+    begin += aligned_elements(size);
     if (rows[i].defined()) {
       const auto at = torch::searchsorted(rows[i], nn::rows_of_gradient(gradients[i]));
       parts[i].index_copy_(0, at, nn::values_of_gradient(gradients[i]));
@@ -155,9 +167,11 @@ void GradientSum::sum_over_ranks(Branch& all) {
 
 void GradientSum::finish(Update& update) {
   Branch all = std::move(*tree_.back());
-  if (!group_.is_alone()) sum_over_ranks(all);
+  if (!group_.is_alone() && buckets_ == nullptr) sum_over_ranks(all);
   for (std::size_t i = 0; i < all.gradients.size(); ++i)
     torch::Tensor(weights_[i].second).mutable_grad() = all.gradients[i];
+  if (buckets_ != nullptr) buckets_->finish();
+  if (!group_.is_alone()) sum_figures(all);
   for (const auto& [name, weight] : weights_)
     if (auto& gradient = torch::Tensor(weight).mutable_grad();
         gradient.defined() && gradient.is_sparse())

@@ -7,6 +7,7 @@
 
 #include "nn/base/torch.h"
 #include "ranks/group.h"
+#include "train/gradient_buckets.h"
 #include "train/optimiser.h"
 #include "train/train_options.h"
 #include "train/update.h"
@@ -22,15 +23,20 @@ inline ranks::Sum sum_of(const Recipe& recipe) {
 /// added sequentially, as autograd does, and these blocks by pairs, pairs of pairs, and so on. With
 /// N processes, N a power of two and at most 2^k, each process sums whole branches, and the network
 /// adds the last levels. For other N, and for Sum::fast, each process sums its own leaves and
-/// c10d's allreduce adds the rest.
+/// the group adds the rest in its order.
 class GradientSum {
  public:
-  /// `weights` have no gradient yet. `own`: number of leaves of each process.
-  GradientSum(const NamedWeights& weights, std::int64_t own, ranks::Group& group, ranks::Sum how);
+  /// `weights` have no gradient yet. `own`: number of leaves of each process. `buckets` of the same
+  /// weights sum over processes; null: through host memory.
+  GradientSum(const NamedWeights& weights, std::int64_t own, ranks::Group& group, ranks::Sum how,
+              GradientBuckets* buckets = nullptr);
 
   /// Returns the maximum number of gradients in memory for `own` leaves.
   static std::int64_t held(std::int64_t own, ranks::Sum how);
 
+  /// Call before a leaf's backward pass, which adds to the weights' gradients: if it completes this
+  /// process's sum, the buckets are summed over processes meanwhile.
+  void begin_leaf();
   /// Adds a leaf: the gradients of the weights contain it or have it added. `nats`: float64 scalar,
   /// `scored`: tokens.
   void add(const torch::Tensor& nats, std::int64_t scored);
@@ -46,10 +52,12 @@ class GradientSum {
   };
   Branch take();
   void add_to(Branch& left, const Branch& right) const;
+  void sum_figures(Branch& all);
   void sum_over_ranks(Branch& all);
 
   const NamedWeights& weights_;
   ranks::Group& group_;
+  GradientBuckets* buckets_;
   ranks::Sum how_;
   std::int64_t own_, block_, seen_ = 0, scored_ = 0;
   torch::Tensor nats_;                       // of the present block

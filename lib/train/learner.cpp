@@ -108,6 +108,8 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
   if (record && alike && !lora_ && !thrift.recompute && nn::graph_calls(device_) != nullptr &&
       FixedMicroBatch::fits(model_->options))
     fixed_ = std::make_unique<FixedMicroBatch>(optimiser_->weights(), device_);
+  if (group_->connects(device_))
+    buckets_ = std::make_unique<GradientBuckets>(optimiser_->weights(), *group_, sum_of(recipe));
 }
 
 nn::MemoryRule Learner::rule(std::int64_t step, std::int64_t micro_batch) const {
@@ -215,10 +217,13 @@ Share Learner::share() const {
 Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_batches) {
   const auto lanes = std::ssize(lanes_);
   GradientSum sum(optimiser_->weights(), lanes * std::ssize(micro_batches), *group_,
-                  sum_of(recipe_));
+                  sum_of(recipe_), buckets_.get());
+  // What is replayed runs no hooks; ranks that share a micro-batch transfer in its backward pass.
+  const bool overlap = !fixed_ && team_.size() == 1;
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
     for (const auto& micro : micro_batches) {
       const auto own = own_rows(micro, lane);
+      if (overlap) sum.begin_leaf();
       const auto nats = backward(step, micro, own, lane);
       if (lora_) lora_->take_gradients();
       sum.add(nats, own.tokens);

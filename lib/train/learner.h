@@ -16,6 +16,7 @@
 #include "ranks/team.h"
 #include "train/batches.h"
 #include "train/fixed_micro_batch.h"
+#include "train/gradient_buckets.h"
 #include "train/lora.h"
 #include "train/optimiser.h"
 #include "train/optimiser_shares.h"
@@ -104,7 +105,8 @@ class Learner {
   std::shared_ptr<Lora> lora_;               // null: the weights are trained
   std::unique_ptr<OptimiserShares> shares_;  // null: this process has all
   std::unique_ptr<Optimiser> optimiser_;
-  std::unique_ptr<FixedMicroBatch> fixed_;  // null: not supported
+  std::unique_ptr<GradientBuckets> buckets_;  // null: sums over ranks go through the host
+  std::unique_ptr<FixedMicroBatch> fixed_;    // null: not supported
   std::int64_t first_lane_;
   std::vector<Lane> lanes_;  // of this process
 };

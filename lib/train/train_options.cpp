@@ -141,13 +141,18 @@ void Recipe::fields(core::FieldList& f) {
     {"auto", "float32", "bfloat16"});
   f("deterministic", deterministic, "on a GPU: the same bytes each time, some of it slower");
   f("reduce", reduce,
-    "gradients are added by a tree, the same bytes for 1, 2, 4, ... ranks, or as c10d is fastest",
-    {"tree", "fast"});
+    "order in which gradients are added: tree, the same bytes for 1, 2, 4, ... ranks; fast, that of "
+    "the library between ranks; auto: fast with NCCL and without --deterministic, else tree",
+    {"auto", "tree", "fast"});
   f("valid-every", valid_every, "updates between validations; 0: ten in all").between(0, 1e12);
   f("log-every", log_every, "updates between lines of metrics.jsonl").between(1, 1e12);
   f("average-last", average_last,
     "the model is the mean of the weights at so many last validations; 0: the best, or the last")
       .between(0, 1e6);
+}
+
+void Recipe::settle_reduce(bool on_devices) {
+  if (reduce == "auto") reduce = on_devices && !deterministic ? "fast" : "tree";
 }
 
 void ThriftOptions::fields(core::FieldList& f) {

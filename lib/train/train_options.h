@@ -99,12 +99,15 @@ struct Recipe {
   std::int64_t further_from = 0;
   std::string precision = "auto";
   bool deterministic = false;    ///< bit-reproducible on a given GPU; the CPU always is
-  std::string reduce = "tree";   ///< order in which gradients are summed: see ranks::Sum
+  std::string reduce = "auto";   ///< order in which gradients are summed: see ranks::Sum
   std::int64_t valid_every = 0;  ///< steps between validations; 0: ten validations in total
   std::int64_t log_every = 10;
   std::int64_t average_last = 0;  ///< number of averaged checkpoints, valid_every steps apart; 0:
                                   ///< none
   void fields(core::FieldList& f);
+  /// Resolves reduce: the fast order if ranks sum on their GPUs (`on_devices`) and the run need not
+  /// be deterministic, else the tree.
+  void settle_reduce(bool on_devices);
 };
 
 struct ThriftOptions {

@@ -290,6 +290,52 @@ long=(--steps 30 --accumulate 4 --checkpoint-every 5 --valid-every 20)
   [[ $output == *"--shard-optimiser: goes with --ranks"* ]]
 }
 
+# use_stub: NCCL's interface without a GPU.
+use_stub() {
+  export TESSERA_NCCL=$BIN/../tests/libnccl_stub.so
+  [ -e "$TESSERA_NCCL" ] || skip "no libnccl_stub.so: make tests builds it"
+}
+
+@test "NCCL's transfers: the bytes of one process with the tree, its loss without" {
+  use_stub
+  local -a nccl=(--rank-backend nccl --accumulate 4)
+  train "${tiny[@]}" --accumulate 4 -o one "$data/train.shard.zst"
+  for size in 2 4; do
+    rm -rf many
+    together "$size" train "${tiny[@]}" "${nccl[@]}" --reduce tree -o many "$data/train.shard.zst"
+    all_end 0
+    same one many
+  done
+  together 2 train "${tiny[@]}" "${nccl[@]}" -o fast "$data/train.shard.zst"
+  all_end 0
+  near one fast
+  [ "$(jq -r .tessera.training.reduce fast/config.json)" = fast ]
+  [ "$(jq -r .tessera.training.reduce many/config.json)" = tree ]
+  together 2 train "${tiny[@]}" "${nccl[@]}" --deterministic -o alike "$data/train.shard.zst"
+  all_end 0
+  cmp one/model.safetensors alike/model.safetensors
+  train "${tiny[@]}" --dropout 0 --attention-dropout 0 --memory long --plain-warmup 0 -o alone "$data/train.shard.zst"
+  together 2 train "${tiny[@]}" --dropout 0 --attention-dropout 0 --memory long --plain-warmup 0 --memory-ranks 2 --rank-backend nccl \
+    -o shared "$data/train.shard.zst"
+  all_end 0
+  near alone shared
+}
+
+@test "a rank that is killed ends the others with 76, though NCCL would wait; without NCCL or a GPU it is one line" {
+  use_stub
+  kill_second() { wait_for parts/metrics.jsonl && kill -9 "${pids[1]}"; }
+  BEFORE_RANKS=kill_second together 4 train "${tiny[@]}" --accumulate 4 --steps 100000 --rank-backend nccl -o parts "$data/train.shard.zst"
+  [ "${codes[*]}" = "76 137 76 76" ] || { echo "${codes[*]}" && return 1; }
+  [ "$(cat said.0 said.2 said.3 | grep -c 'another rank was lost')" -eq 3 ] && [ "$(cat said.0 said.2 said.3 | wc -l)" -eq 3 ]
+  TESSERA_NCCL=/nowhere/libnccl.so together 2 train "${tiny[@]}" --accumulate 2 --rank-backend nccl -o none "$data/train.shard.zst"
+  all_end 69
+  grep -q 'NCCL cannot be loaded' said.0
+  unset TESSERA_NCCL
+  together 2 train "${tiny[@]}" --accumulate 2 --rank-backend nccl --device cpu -o none "$data/train.shard.zst"
+  all_end 64
+  grep -q -- '--rank-backend nccl: connects GPUs' said.0
+}
+
 @test "--max-time stops all ranks alike" {
   train "${tiny[@]}" "${long[@]}" -o whole "$data/train.shard.zst"
   local code=75

@@ -1,0 +1,222 @@
+// NVIDIA's NCCL: transfers tensors between GPUs without the host. Called through its C interface
+// and not as c10d's ProcessGroupNCCL, whose headers need CUDA's and NCCL's, and whose library the
+// programs do not link.
+
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+
+#include "core/error.h"
+#include "ranks/heart.h"
+#include "ranks/nccl_calls.h"
+#include "ranks/transports.h"
+
+namespace ranks {
+namespace {
+
+using torch::Tensor;
+using Clock = std::chrono::steady_clock;
+
+void expect(nccl::Result result, const char* call) {
+  if (result == nccl::kSuccess || result == nccl::kInProgress) return;
+  const auto text = fmt::format("NCCL: {}: {}", call, nccl::calls().GetErrorString(result));
+  if (result == nccl::kInvalidArgument || result == nccl::kInvalidUsage)
+    core::fail(core::Code::bug, "{}", text);
+  throw std::runtime_error(text);
+}
+
+nccl::Type type_of(const Tensor& numbers) {
+  return numbers.scalar_type() == torch::kFloat64 ? nccl::kFloat64 : nccl::kFloat32;
+}
+
+// Transfers that a device has not finished yet, and since when.
+class Pending {
+ public:
+  explicit Pending(torch::Device device) : device_(device) {}
+
+  // A call that transfers before it returns, or waits for the others until it can queue it.
+  void begin() {
+    const std::lock_guard lock(mutex_);
+    called_ = Clock::now();
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    called_.reset();
+    if (device_.is_cpu()) return;
+    queued_.push_back({Clock::now(), c10::Event(device_.type())});
+    queued_.back().done.record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+  }
+  bool older_than(std::chrono::milliseconds age) {
+    const std::lock_guard lock(mutex_);
+    while (!queued_.empty() && queued_.front().done.query()) queued_.pop_front();
+    const auto old = [&](Clock::time_point since) { return Clock::now() - since > age; };
+    return (called_ && old(*called_)) || (!queued_.empty() && old(queued_.front().since));
+  }
+
+ private:
+  struct Transfer {
+    Clock::time_point since;
+    c10::Event done;
+  };
+  torch::Device device_;
+  std::mutex mutex_;
+  std::optional<Clock::time_point> called_;
+  std::deque<Transfer> queued_;
+};
+
+class Nccl final : public Transport {
+ public:
+  explicit Nccl(const Connection& connection)
+      : Transport(connection.rank, connection.size),
+        device_(connection.device),
+        calls_(nccl::calls()),
+        pending_(connection.device) {
+    nccl::UniqueId id{};
+    std::memcpy(id.bytes, connection.ticket.data(),
+                std::min(sizeof(id.bytes), connection.ticket.size()));
+    expect(calls_.CommInitRank(&comm_, static_cast<int>(size_), id, static_cast<int>(rank_)),
+           "ncclCommInitRank");
+    heart_.emplace(std::min<std::chrono::milliseconds>(kLook, connection.timeout / 4),
+                   [this, timeout = connection.timeout] { look(timeout); });
+  }
+
+  ~Nccl() override {
+    heart_.reset();
+    if (!failure()) calls_.CommDestroy(comm_);
+  }
+
+  void add(const Tensor& flat) override {
+    transfer("ncclAllReduce", [&] {
+      return calls_.AllReduce(flat.const_data_ptr(), flat.data_ptr(), count(flat), type_of(flat),
+                              nccl::kSum, comm_, stream());
+    });
+  }
+
+  // Every rank gets its slice from all others, adds the slices by a tree, and sends the sum to all:
+  // each sends and receives less than twice the bytes of `flat`, as with a ring.
+  void add_by_tree(const Tensor& flat) override {
+    const auto n = static_cast<std::size_t>(size_), me = static_cast<std::size_t>(rank_);
+    std::vector<Tensor> slices;
+    for (std::int64_t i = 0; i < size_; ++i) {
+      const auto begin = i * flat.numel() / size_, end = (i + 1) * flat.numel() / size_;
+      slices.push_back(flat.narrow(0, begin, end - begin));
+    }
+    const Tensor received = torch::empty({size_, slices[me].numel()}, flat.options());
+    std::vector<Tensor> parts = received.unbind(0);
+    exchange(0, slices, parts);
+    parts[me] = slices[me];
+    for (std::size_t step = 1; step < n; step *= 2)
+      for (std::size_t i = 0; i + step < n; i += 2 * step) parts[i].add_(parts[i + step]);
+    if (me != 0) slices[me].copy_(parts[0]);
+    exchange(0, std::vector<Tensor>(n, slices[me]), slices);
+  }
+
+  void gather(const Tensor& own, const std::vector<Tensor>& all) override {
+    const Tensor whole = torch::empty({size_, own.numel()}, own.options());
+    transfer("ncclAllGather", [&] {
+      return calls_.AllGather(own.const_data_ptr(), whole.data_ptr(), count(own), nccl::kUint8,
+                              comm_, stream());
+    });
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+      all[rank].copy_(whole[static_cast<std::int64_t>(rank)]);
+  }
+
+  void exchange(std::int64_t first, const std::vector<Tensor>& out,
+                const std::vector<Tensor>& in) override {
+    transfer("ncclGroupEnd", [&] {
+      const auto own_stream = stream();
+      expect(calls_.GroupStart(), "ncclGroupStart");
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const auto rank = first + static_cast<std::int64_t>(i);
+        if (rank == rank_) continue;
+        const auto peer = static_cast<int>(rank);
+        if (out[i].numel() > 0)
+          expect(calls_.Send(out[i].const_data_ptr(), out[i].nbytes(), nccl::kUint8, peer, comm_,
+                             own_stream),
+                 "ncclSend");
+        if (in[i].numel() > 0)
+          expect(
+              calls_.Recv(in[i].data_ptr(), in[i].nbytes(), nccl::kUint8, peer, comm_, own_stream),
+              "ncclRecv");
+      }
+      return calls_.GroupEnd();
+    });
+  }
+
+ private:
+  static constexpr std::chrono::seconds kLook{1};
+
+  static std::size_t count(const Tensor& flat) { return static_cast<std::size_t>(flat.numel()); }
+
+  nccl::Stream stream() const {
+    if (!device_.is_cuda()) return nullptr;
+    return c10::impl::VirtualGuardImpl(device_.type()).getStream(device_).native_handle();
+  }
+
+  template <class F>
+  void transfer(const char* call, const F& queue) {
+    expect_whole();
+    const std::lock_guard lock(in_call_);
+    pending_.begin();
+    const auto result = queue();
+    pending_.end();
+    expect_whole();
+    expect(result, call);
+  }
+
+  void expect_whole() const {
+    if (const auto why = failure()) throw std::runtime_error(*why);
+  }
+
+  // A rank behind a network can be lost without an end of its connections.
+  void look(std::chrono::milliseconds timeout) {
+    nccl::Result error = nccl::kSuccess;
+    {
+      const std::lock_guard lock(alive_);
+      if (failure()) return;
+      calls_.CommGetAsyncError(comm_, &error);
+    }
+    if (error != nccl::kSuccess && error != nccl::kInProgress)
+      abandon(fmt::format("NCCL: {}", calls_.GetErrorString(error)));
+    else if (pending_.older_than(timeout))
+      abandon("a transfer between GPUs took longer than --rank-timeout");
+  }
+
+  // Frees the communicator. A call that only queues is let out first; one that waits for a rank
+  // which is gone ends by it.
+  void end_transfers() override {
+    const std::unique_lock call(in_call_, std::chrono::seconds(1));
+    const std::lock_guard lock(alive_);
+    calls_.CommAbort(comm_);
+  }
+
+  torch::Device device_;
+  const nccl::Calls& calls_;
+  nccl::Comm* comm_ = nullptr;
+  Pending pending_;
+  std::timed_mutex in_call_;
+  std::mutex alive_;            // held while another thread uses or frees comm_
+  std::optional<Heart> heart_;  // last member, because its thread uses the others
+};
+
+}  // namespace
+
+std::string load_nccl(bool first) {
+  const auto& calls = nccl::calls();
+  nccl::UniqueId id{};
+  if (first) expect(calls.GetUniqueId(&id), "ncclGetUniqueId");
+  return {id.bytes, sizeof(id.bytes)};
+}
+
+std::unique_ptr<Transport> connect_nccl(const Connection& connection) {
+  return std::make_unique<Nccl>(connection);
+}
+
+}  // namespace ranks

@@ -1,0 +1,56 @@
+#pragma once
+// How tensors get from rank to rank: one implementation per library.
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nn/base/torch.h"
+
+namespace ranks {
+
+/// The links of this rank to all other ranks, by one library. All ranks must call the same members
+/// in the same order. Tensors are contiguous and on the device that the transport serves. On a
+/// device with streams, a transfer is queued on the current stream of the device, and the member
+/// returns. Members throw std::exception if a transfer fails. Not thread safe, except abandon() and
+/// failure().
+class Transport {
+ public:
+  Transport(std::int64_t rank, std::int64_t size) : rank_(rank), size_(size) {}
+  virtual ~Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  /// Replaces `flat` (n), float32 or float64, by the sum over ranks, in the library's order.
+  virtual void add(const torch::Tensor& flat) = 0;
+  /// Like add(), in the order ((r0 + r1) + (r2 + r3)) + ... if the number of ranks is a power of
+  /// two; else in an order that depends on the number of ranks only, or like add().
+  virtual void add_by_tree(const torch::Tensor& flat) = 0;
+  /// Copies the bytes `own` (n), uint8, of rank r into all[r], (n) too, on every rank.
+  virtual void gather(const torch::Tensor& own, const std::vector<torch::Tensor>& all) = 0;
+  /// Sends out[i] to rank `first` + i and receives in[i] from it, for all i at once. Skips empty
+  /// tensors and this rank's own.
+  virtual void exchange(std::int64_t first, const std::vector<torch::Tensor>& out,
+                        const std::vector<torch::Tensor>& in) = 0;
+
+  /// Ends all transfers that are queued or in progress, which leaves garbage in their tensors.
+  /// `why` becomes the result of failure(), which is set before a transfer ends.
+  void abandon(const std::string& why);
+  /// Returns the reason of the first abandon(), or nullopt.
+  std::optional<std::string> failure() const;
+
+ protected:
+  virtual void end_transfers() {}
+  std::int64_t rank_, size_;
+
+ private:
+  mutable std::mutex failure_mutex_;
+  std::optional<std::string> failure_;
+};
+
+/// Throws Error{rank_lost} with one line for the user of rank `rank` of `size`.
+[[noreturn]] void fail_lost(std::int64_t rank, std::int64_t size, const std::string& why);
+
+}  // namespace ranks
