@@ -12,7 +12,7 @@ setup() {
 unpacked() {
   mkdir -p tessera/bin tessera/tools tessera/tests/bench tessera/examples
   cp -r "$root/examples/shapes" tessera/examples/
-  cp "$root"/tools/gpu-check "$root"/tools/gpu-bench tessera/tools/
+  cp "$root"/tools/gpu-{check,bench,parts,first-contact} tessera/tools/
   cp "$root"/tests/bench/gpu_step_peer.py tessera/tests/bench/
   ln -s "$BIN"/* tessera/bin/
   ln -s "$(dirname "$BIN")/bench" tessera/bench
@@ -28,6 +28,54 @@ unpacked() {
   rm tessera/bin/train
   run --separate-stderr -69 tessera/tools/gpu-check
   [[ $stderr == *"has no programs"* ]]
+}
+
+@test "parts by name, shares of them and their minutes are alike in all three tools" {
+  unpacked
+  local tool
+  echo 'a text' >text
+  export FIRST_CONTACT_TEXT=$PWD/text
+  for tool in check bench first-contact; do
+    run --separate-stderr -0 "tessera/tools/gpu-$tool" --list
+    [[ ${lines[-1]} == "all "*" min" ]] && [ "${#lines[@]}" -ge 7 ] && [ -z "$stderr" ]
+    # Every part that the list has is one that the file's head explains.
+    for part in "${lines[@]:0:${#lines[@]}-1}"; do grep -q "^#   ${part%% *} " "tessera/tools/gpu-$tool" || { echo "$tool: $part" && return 1; }; done
+    run --separate-stderr -64 "tessera/tools/gpu-$tool" nothing
+    [[ $stderr == "gpu-$tool: no part is called nothing"* ]] && [ -z "$output" ]
+    run --separate-stderr -64 "tessera/tools/gpu-$tool" --part 3/2
+    [ "$stderr" = "gpu-$tool: --part: there is no part 3 of 2" ]
+    run --separate-stderr -64 "tessera/tools/gpu-$tool" --part x
+    [[ $stderr == "gpu-$tool: --part: takes I/N or launcher, not x" ]]
+    run --separate-stderr -64 "tessera/tools/gpu-$tool" --part launcher
+    [ "$stderr" = "gpu-$tool: --part launcher: no launcher started this process" ]
+    run --separate-stderr -64 "tessera/tools/gpu-$tool" --fast
+    [[ $stderr == "gpu-$tool: there is no option --fast"* ]]
+  done
+  # Shares are all parts together, each once, whatever started them.
+  . tessera/tools/gpu-parts
+  choose_parts t 'a:1 b:2 c:3 d:0.5' --part 2/3
+  [ "$parts" = ' b' ] && [ "$part_suffix" = .2 ]
+  RANK=0 WORLD_SIZE=3 choose_parts t 'a:1 b:2 c:3 d:0.5' --part launcher
+  [ "$parts" = ' a d' ] && [ "$minutes" = 1.5 ]
+  SLURM_ARRAY_TASK_ID=6 SLURM_ARRAY_TASK_MIN=4 SLURM_ARRAY_TASK_STEP=2 SLURM_ARRAY_TASK_COUNT=2 choose_parts t 'a:1 b:2 c:3' --part launcher b c
+  [ "$parts" = ' c' ]
+  choose_parts t 'a:1 b:2' b
+  [ "$parts" = ' b' ] && [ -z "$part_suffix" ]
+}
+
+@test "gpu-first-contact: its commands without a GPU, part by part" {
+  unpacked
+  seq 20000 | tr '\n' ' ' >text
+  export FIRST_CONTACT_TEXT=$PWD/text OUT=$PWD/out
+  run --separate-stderr -66 env FIRST_CONTACT_TEXT=/nowhere tessera/tools/gpu-first-contact
+  if ! nvidia-smi -L >/dev/null 2>&1; then
+    run --separate-stderr -69 tessera/tools/gpu-first-contact
+    [ "${#stderr_lines[@]}" -eq 1 ] && [[ $stderr == "gpu-first-contact: --device cuda: "* ]]
+  fi
+  FIRST_CONTACT_DEVICE=cpu run --separate-stderr -0 tessera/tools/gpu-first-contact load learn
+  [[ $stderr == *"load learn: about 10 minutes on an H100"* ]]
+  [ "$(grep -c '^rc=0 ' <<<"$output")" -ge 16 ] && ! grep -q '^rc=[^0]' <<<"$output" || { echo "$output" && return 1; }
+  [[ $output == *"the same bytes twice"* ]] && [ -s out/load.log ] && [ -s out/learn/q-float32-none/metrics.jsonl ]
 }
 
 @test "gpu-check agrees with itself on the CPU, and says where a device does not" {
@@ -49,6 +97,7 @@ unpacked() {
 @test "gpu-bench writes a line a figure" {
   unpacked
   GPU_BENCH_DEVICE=cpu GPU_BENCH_SHAPE=tiny run --separate-stderr -0 tessera/tools/gpu-bench
+  [[ $stderr == "gpu-bench: gpt2 archs xl shapes sample search: about "*" minutes on an H100"* ]]
   [[ $output == *"train/gpt2-small/local,long"*tokens/s*"train/gpt2-small/dropout"*"train/mosaic-small"*"train/gla-delta"*"xl/4-long"*"sample/gpt2-small/64/eager"*"sample/mosaic-small/64"* ]] || { echo "$output" && return 1; }
   if [ -x tessera/bench/bench_device_search ]; then
     [[ $output == *"search/20000/resident"*"search/20000/streamed"* ]] || { echo "$output" && return 1; }
