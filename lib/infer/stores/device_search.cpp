@@ -4,9 +4,11 @@
 #include <bit>
 #include <limits>
 #include <memory>
+#include <tuple>
 
 #include "nn/base/block_upload.h"
 #include "nn/base/cuda.h"
+#include "nn/base/tf32.h"
 #include "nn/base/upload.h"
 
 namespace infer {
@@ -60,9 +62,20 @@ Tensor better(const Tensor& hits, Tensor scores, std::int64_t first) {
   return largest(torch::cat({hits, hits_of(scores, rows + first)}, 1), k);
 }
 
-// (n, M): q.k, or q.k - |k|^2 / 2; what is no number is nobody's neighbour.
-Tensor scores_of(const Tensor& queries, const Tensor& keys, const Tensor& half_norms) {
-  Tensor scores = torch::mm(queries, keys.t());
+// Queries in two parts for products with float16 keys, which tensor cores compute several times
+// faster than float32's, as exactly (nn/base/tf32.h).
+struct Queries {
+  Tensor high, low;  // (n, width)
+  explicit Queries(const Tensor& all) { std::tie(high, low) = nn::tf32_parts(all); }
+};
+
+// (n, M): q.k, or q.k - |k|^2 / 2, for queries from `first` on, `n` at most; what is no number is
+// nobody's neighbour.
+Tensor scores_of(const Queries& queries, std::int64_t first, std::int64_t n, const Tensor& keys,
+                 const Tensor& half_norms) {
+  const nn::Tf32 products(true);
+  Tensor scores = torch::mm(queries.high.slice(0, first, first + n), keys.t());
+  scores.addmm_(queries.low.slice(0, first, first + n), keys.t());
   if (half_norms.defined()) scores.sub_(half_norms);
   return scores.nan_to_num_(kNoScore, std::numeric_limits<float>::infinity(), kNoScore);
 }
@@ -121,6 +134,7 @@ void DeviceSearch::for_each_block(
 Tensor DeviceSearch::best(const Tensor& queries, std::int64_t k) const {
   const std::int64_t n = queries.size(0);
   Tensor hits = torch::full({n, k}, no_hit(), queries.options().dtype(torch::kInt64));
+  const Queries parts(queries);
   for_each_block([&](std::int64_t first, const Tensor& keys) {
     const std::int64_t rows = keys.size(0), looked_at = std::min(k * kGroup, rows) + k;
     const std::int64_t step = std::max<std::int64_t>(
@@ -130,8 +144,7 @@ Tensor DeviceSearch::best(const Tensor& queries, std::int64_t k) const {
         metric_ == store::Metric::l2 ? wide.square().sum(1).div_(2) : Tensor();
     for (std::int64_t begin = 0; begin < n; begin += step) {
       const Tensor some = hits.slice(0, begin, begin + step);
-      some.copy_(
-          better(some, scores_of(queries.slice(0, begin, begin + step), wide, half_norms), first));
+      some.copy_(better(some, scores_of(parts, begin, step, wide, half_norms), first));
     }
   });
   return std::get<0>(hits.sort(1, /*descending=*/true));

@@ -48,9 +48,12 @@ torch::Tensor Embedding::look_up(const torch::Tensor& ids) {
     out = torch::zeros({flat.size(0), bands_.d_model}, tables[0].options().requires_grad(false));
     for (std::int64_t i = 0; i < bands_.count(); ++i) {
       const auto inside = (flat >= bands_.begin(i)).logical_and_(flat < bands_.end(i));
-      if (!in_host_memory(
-              flat)) {  // which rows those are only the device knows: all, then a choice
-        const auto words = (flat - bands_.begin(i)).clamp(0, bands_.end(i) - bands_.begin(i) - 1);
+      if (!in_host_memory(flat)) {
+        // Which rows those are only the device knows: all, then a choice. The others look up any
+        // word, each its own: the backward pass adds many gradients of one word in sequence.
+        const auto any = torch::arange(flat.size(0), flat.options());
+        const auto words = torch::where(inside, flat - bands_.begin(i),
+                                        any.remainder(bands_.end(i) - bands_.begin(i)));
         const auto vectors = torch::linear(torch::embedding(tables[i], words), projections[i]);
         out = torch::where(inside.unsqueeze(1), vectors, out);
         continue;

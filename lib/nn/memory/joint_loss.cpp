@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "nn/base/cuda.h"
+#include "nn/base/tf32.h"
 #include "nn/memory/memory_block.h"
 
 namespace nn {
@@ -37,22 +38,6 @@ struct Problem {
 // half where it holds several segments: small blocks waste less. A device's parts are cut finer
 // (MemoryBlock).
 constexpr std::int64_t kRows = 4096, kRowsWithMemory = 512, kRowsThere = 1 << 14;
-
-// Float32 products of CUDA's in TF32 while it lives. Not thread safe.
-class Tf32 {
- public:
-  explicit Tf32(bool on) : before_(at::globalContext().allowTF32CuBLAS()), on_(on) {
-    if (on_) at::globalContext().setAllowTF32CuBLAS(true);
-  }
-  ~Tf32() {
-    if (on_) at::globalContext().setAllowTF32CuBLAS(before_);
-  }
-  Tf32(const Tf32&) = delete;
-  Tf32& operator=(const Tf32&) = delete;
-
- private:
-  bool before_, on_;
-};
 
 // Rows a block: as many as the budget allows, whole batch rows or equal parts of one, so that a
 // block of a segment sees few entries outside it.

@@ -68,6 +68,30 @@ class GlaScan : public torch::autograd::Function<GlaScan> {
   }
 };
 
+// exp(b_t - b_s) for the steps t and s <= t of a part, b (..., part, d_key): (..., t, s, d_key).
+Tensor fades(const Tensor& b) { return (b.unsqueeze(4) - b.unsqueeze(3)).clamp_max_(0).exp_(); }
+
+// The sums over d_key of q_t k_s exp(b_t - b_s), for s <= t; q, k, b (..., part, d_key) ->
+// (..., t, s). Backward computes the products of all pairs of steps again, since a layer's would
+// take gigabytes (16 times what q takes, for each part, three times).
+class PartScores : public torch::autograd::Function<PartScores> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k,
+                        const Tensor& b) {
+    context->save_for_backward({q, k, b});
+    return fades(b).mul_(q.unsqueeze(4)).mul_(k.unsqueeze(3)).sum(-1).tril();
+  }
+  // With w_ts the gradient of the sum of t and s: d_q_t = sum over s of w_ts k_s exp(b_t - b_s),
+  // d_k_s likewise over t, and d_b_t = q_t d_q_t - k_t d_k_t.
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const Tensor &q = saved[0], &k = saved[1], &b = saved[2];
+    const Tensor weighted = fades(b).mul_(gradients[0].tril().unsqueeze(5));
+    const Tensor d_q = (weighted * k.unsqueeze(3)).sum(4), d_k = (weighted * q.unsqueeze(4)).sum(3);
+    return {d_q, d_k, q * d_q - k * d_k};
+  }
+};
+
 }  // namespace
 
 GlaOutput gla_scan(const GlaInput& in) {
@@ -92,9 +116,7 @@ GlaOutput gla_scan_chunks(const GlaInput& in) {
   std::vector<Tensor> parts;
   for (std::int64_t at = 0; at < kChunk; at += kPart) {
     const Tensor q_part = q.narrow(3, at, kPart), b_part = b.narrow(3, at, kPart);
-    const auto fade = (b_part.unsqueeze(4) - b_part.unsqueeze(3)).clamp_max(0).exp();
-    const auto own =
-        (q_part.unsqueeze(4) * k.narrow(3, at, kPart).unsqueeze(3) * fade).sum(-1).tril();
+    const auto own = PartScores::apply(q_part, k.narrow(3, at, kPart), b_part);
     auto out = own.to(v.scalar_type()).matmul(v.narrow(3, at, kPart));
     if (at > 0) {
       const Tensor start = b.narrow(3, at - 1, 1);
@@ -107,12 +129,12 @@ GlaOutput gla_scan_chunks(const GlaInput& in) {
 
   const Tensor last = b.select(3, kChunk - 1);  // (B, heads, chunks, d_key)
   const auto added = (k * (last.unsqueeze(3) - b).exp()).transpose(-1, -2).matmul(v),
-             fades = last.exp().unsqueeze(-1);
+             faded = last.exp().unsqueeze(-1);
   std::vector<Tensor> before;
   Tensor state = in.start;
   for (std::int64_t i = 0; i < q.size(2); ++i) {
     before.push_back(state);
-    state = fades.select(2, i) * state + added.select(2, i);
+    state = faded.select(2, i) * state + added.select(2, i);
   }
   const auto carried = (q * b.exp()).matmul(torch::stack(before, 2));
   return {from_chunks(torch::cat(parts, 3) + carried, in.q.size(1)), state};
