@@ -7,6 +7,7 @@
 #define INFER_SOURCE_KINDS(KIND)                  \
   KIND(context_kind) /* local and long memory */  \
   KIND(cache_kind)   /* the continuous cache */   \
+  KIND(unigram_kind) /* tokens of the text */     \
   KIND(store_kind)   /* datastores */             \
   KIND(ngram_kind)   /* n-grams of other texts */ \
   KIND(model_kind)   /* further models */

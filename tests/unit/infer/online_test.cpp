@@ -9,6 +9,7 @@
 #include "infer/answers/passage_scorer.h"
 #include "infer/generate/decode_session.h"
 #include "infer/score/scorer.h"
+#include "infer/serve/request_memory.h"
 #include "infer/stores/stores.h"
 #include "ngrams/ngrams_builder.h"
 #include "nn/base/torch.h"
@@ -38,6 +39,7 @@ struct AllSources {
                   {300, 64}, 1);
     auto options = tiny::memory_of("local,long", 60);
     options.weights = online ? "online" : "constant";
+    options = infer::request_memory(options, R"({"unigram": true, "unigram-half-life": 30})");
     options.combine = combine, options.cache = 40;
     options.stores.folders = {folder / "store"}, options.stores.k = 40;
     plan = infer::plan_memory(
@@ -101,10 +103,10 @@ struct PlainBayes {
 DOCTEST_TEST_CASE("weights that are learned are those of a plain loop over the tokens") {
   for (const std::string combine : {"joint", "interpolate", "both"}) {
     AllSources of(combine);
-    const double rest = combine == "joint" ? 0.95 : combine == "both" ? 0.9 : 0.85;
+    const std::size_t sources = combine == "joint" ? 2 : combine == "both" ? 3 : 4;
+    const double rest = 1 - 0.05 * static_cast<double>(sources);
     std::vector<double> first = {0.05 * rest, 0.95 * rest};
-    while (first.size() < (combine == "joint" ? 3 : combine == "both" ? 4 : 5))
-      first.push_back(0.05);
+    first.resize(2 + sources, 0.05);
     PlainBayes inner(first);
     std::vector<PlainBayes> buckets(infer::kNgramBuckets, PlainBayes({0.95, 0.05}));
     double alone = 0, learned = 0;  // log p so far

@@ -1,0 +1,246 @@
+// An adaptive unigram: how often each token came in the text so far (Kuhn and De Mori 1990), where
+// an occurrence may count less with its distance (Clarkson and Robinson 1997).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <vector>
+
+#include "infer/sources/memory_plan.h"
+#include "infer/sources/plan_axes.h"
+#include "infer/sources/source_kinds.h"
+
+namespace infer {
+namespace {
+
+using torch::Tensor;
+
+constexpr const char *kHalfLife = "unigram-half-life", *kUnigramLambda = "--unigram-lambda";
+
+struct UnigramOptions {
+  bool on = false;
+  double half_life = 0;  // tokens; 0: an occurrence counts 1 for ever
+  Share lambda;
+};
+
+struct UnigramPlan {
+  bool on = false;
+  double half_life = 0, lambda = 0;
+  std::int64_t vocabulary = 0;
+};
+
+// Counts of a stream's tokens, of which one that came t tokens before the last counts
+// 2^(-t / half-life). The probability of a token with the count c of n is
+// (c + 1 / V) / (n + 1): one token more that may be any of the V.
+class TokenCounts {
+ public:
+  TokenCounts(double half_life, std::int64_t vocabulary)
+      : decay_(half_life > 0 ? 1 / half_life : 0),
+        prior_(1 / static_cast<double>(vocabulary)),
+        vocabulary_(vocabulary) {}
+
+  void read(std::int64_t token) {
+    ++read_;
+    all_ = all_ * decayed(1) + 1;
+    Count& count = counts_[token];
+    count = {count.value * decayed(read_ - count.at) + 1, read_};
+  }
+
+  // NaN before the first token.
+  double log_prob(std::int64_t token) const {
+    const auto found = counts_.find(token);
+    return log_prob_of(found == counts_.end() ? 0 : now(found->second));
+  }
+  // log p of all V tokens.
+  void log_probs(double* of) const {
+    std::fill_n(of, vocabulary_, log_prob_of(0));
+    for (const auto& [token, count] : counts_)
+      if (token < vocabulary_) of[token] = log_prob_of(now(count));
+  }
+  // For the gate: log of the number of tokens read; NaN if 0.
+  double log_read() const { return read_ > 0 ? std::log(static_cast<double>(read_)) : NAN; }
+
+ private:
+  struct Count {
+    double value = 0;     // when the token came last
+    std::int64_t at = 0;  // as which token of the stream that was, from 1
+  };
+  double decayed(std::int64_t tokens) const {
+    return std::exp2(-decay_ * static_cast<double>(tokens));
+  }
+  double now(const Count& count) const { return count.value * decayed(read_ - count.at); }
+  double log_prob_of(double count) const {
+    return read_ > 0 ? std::log((count + prior_) / (all_ + 1)) : NAN;
+  }
+
+  double decay_, prior_;
+  std::int64_t vocabulary_, read_ = 0;
+  double all_ = 0;  // sum of all counts
+  std::unordered_map<std::int64_t, Count> counts_;
+};
+
+class UnigramSource : public Source {
+ public:
+  UnigramSource(const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
+      : gated_(plan.gates.any()), axes_{grid.find(kHalfLife)} {
+    const auto& own = plan.more.of<UnigramPlan>();
+    for (const double half_life : grid.values(kHalfLife, own.half_life))
+      begin_.emplace_back(half_life, own.vocabulary);
+    streams_.assign(static_cast<std::size_t>(shape.streams), begin_);
+  }
+
+  // log p (half-lives, R) and the gate's feature (R).
+  std::vector<Tensor> recall(const Window& window, const Tensor& targets) override {
+    read(0, window.before);
+    const std::int64_t n = targets.size(0);
+    const Tensor log_prob = torch::empty({std::ssize(begin_), n}, torch::kFloat64);
+    const Tensor log_read = torch::empty({n}, torch::kFloat64);
+    const auto tokens = targets.accessor<std::int64_t, 1>();
+    auto of = log_prob.accessor<double, 2>();
+    for (std::int64_t i = 0; i < n; ++i) {
+      const auto& counts = streams_[0];
+      for (std::size_t h = 0; h < counts.size(); ++h)
+        of[static_cast<std::int64_t>(h)][i] = counts[h].log_prob(tokens[i]);
+      log_read.data_ptr<double>()[i] = counts[0].log_read();
+      const std::int64_t token = tokens[i];
+      read(0, {&token, 1});
+    }
+    return {log_prob, log_read};
+  }
+
+  SourceScores score(const Tensor& targets, const std::vector<Tensor>& recalled, Found* /*found*/,
+                     std::int64_t /*offset*/, std::uint64_t /*first*/) override {
+    SourceScores scores{axes_};
+    scores.own = {recalled[0]};
+    if (gated_) scores.features = recalled[1].view({1, targets.size(0), 1});
+    return scores;
+  }
+
+  SourceWords words(const WordRows& rows) override {
+    const std::int64_t n = rows.head.size(0);
+    words_ = torch::empty({n, rows.words()}, torch::kFloat64);
+    const Tensor log_read = torch::empty({n}, torch::kFloat64);
+    const Tensor targets =
+        rows.window == nullptr ? Tensor() : rows.window->targets.cpu().contiguous();
+    if (targets.defined() && rows.begin == rows.window->first_scored) read(0, rows.window->before);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const auto& counts = streams_[targets.defined() ? 0 : static_cast<std::size_t>(i)][0];
+      counts.log_probs(words_[i].data_ptr<double>());
+      log_read.data_ptr<double>()[i] = counts.log_read();
+      if (targets.defined()) read(0, {targets.const_data_ptr<std::int64_t>() + rows.begin + i, 1});
+    }
+    SourceWords words;
+    words.own = {words_.to(rows.head.options())};
+    if (gated_) words.features = log_read.unsqueeze(1);
+    return words;
+  }
+
+  std::vector<Tensor> shares(const Window& /*window*/, std::int64_t /*begin*/,
+                             const Tensor& targets, const Tensor& log_prob,
+                             const RowWeights& weights) const override {
+    const Tensor own = words_.gather(1, targets.unsqueeze(1)).squeeze(1);
+    return {(weights.own[0] * (own - log_prob).exp()).nan_to_num(0)};
+  }
+
+  void read(std::int64_t row, std::span<const std::int64_t> tokens) override {
+    for (auto& counts : streams_[static_cast<std::size_t>(row)])
+      for (const std::int64_t token : tokens) counts.read(token);
+  }
+  void select(const Tensor& rows) override {
+    std::vector<Counts> chosen;
+    for (std::int64_t i = 0; i < rows.size(0); ++i)
+      chosen.push_back(streams_[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
+    streams_ = std::move(chosen);
+  }
+  void clear() override { streams_.assign(streams_.size(), begin_); }
+
+ private:
+  using Counts = std::vector<TokenCounts>;  // of one stream, with each half-life
+  bool gated_;
+  std::vector<std::size_t> axes_;
+  Counts begin_;
+  std::vector<Counts> streams_;
+  Tensor words_;  // log p (R, V) of the last words()
+};
+
+class UnigramKind : public SourceKind {
+ public:
+  std::string name() const override { return "unigram"; }
+  std::string column() const override { return "unigram"; }
+  GateFacts gate() const override { return {kUnigramLambda, {"read"}}; }
+
+  void fields(MemoryOptions& o, core::FieldList& f) const override {
+    const auto in_memories = f.group("Memories");
+    auto& own = o.more.of<UnigramOptions>();
+    f("unigram", own.on, "mix in how often each token came in the text so far");
+    f(kHalfLife, own.half_life, "tokens after which an occurrence counts half; 0: never")
+        .between(0, kMostTuned);
+    f("unigram-lambda", *own.lambda.target(), "its share (0 to below 1), or gate");
+  }
+
+  bool asked(const MemoryOptions& o, const PlanContext&) const override {
+    return o.more.of<UnigramOptions>().on;
+  }
+  bool share_given(const MemoryOptions& o) const override {
+    return !o.more.of<UnigramOptions>().lambda.open();
+  }
+  void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
+    const auto& own = o.more.of<UnigramOptions>();
+    plan.more.of<UnigramPlan>() = {own.on, own.half_life,
+                                   own.lambda.value(kUnigramLambda, context.open_share(0.05)),
+                                   context.model.vocabulary};
+    if (own.on && own.lambda.gated()) plan.gates.sources.push_back(name());
+  }
+  void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
+    const auto& own = plan.more.of<UnigramPlan>();
+    o.more.of<UnigramOptions>().half_life = own.half_life;
+    if (!plan.gates.has(name())) o.more.of<UnigramOptions>().lambda = own.lambda;
+  }
+
+  bool any(const MemoryPlan& plan) const override { return plan.more.of<UnigramPlan>().on; }
+  bool reads(const MemoryPlan&) const override { return true; }
+  bool wants_more(const MemoryPlan&, std::span<const std::int64_t>) const override { return true; }
+
+  std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape& shape,
+                               const Grid& grid) const override {
+    return std::make_unique<UnigramSource>(plan, shape, grid);
+  }
+
+  void weights(MemoryPlan& plan, std::vector<PlanWeight>& weights) const override {
+    weights.push_back({name(), kUnigramLambda, std::span(&plan.more.of<UnigramPlan>().lambda, 1),
+                       plan.gates.has(name())});
+  }
+
+  std::vector<AxisFacts> axis_facts() const override {
+    return {{kHalfLife, "unigram-half-lives", "half-lives of the unigram to try [125 to 16000]", 1,
+             kMostTuned}};
+  }
+  void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
+    auto& own = plan.more.of<UnigramPlan>();
+    axes.push_back({kHalfLife,
+                    [&own] { return own.half_life; },
+                    [&own](double value) { own.half_life = value; },
+                    {125, 250, 500, 1000, 2000, 4000, 16000},
+                    own.lambda > 0});
+  }
+
+  void sign(const MemoryPlan& plan, const SayFact& say) const override {
+    if (!any(plan)) return;
+    const auto& own = plan.more.of<UnigramPlan>();
+    say(kHalfLife, fmt::format("{}", own.half_life));
+    say("unigram-lambda", plan.gates.has(name()) ? "gate" : fmt::format("{}", own.lambda));
+  }
+
+  std::vector<std::string> names(const MemoryPlan&) const override { return {"unigram"}; }
+};
+
+}  // namespace
+
+const SourceKind& unigram_kind() {
+  static const UnigramKind kind;
+  return kind;
+}
+
+}  // namespace infer
