@@ -122,7 +122,7 @@ import json, sys
 r = json.loads(sys.argv[1])
 rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[2])]
 heading, rows = rows[0], rows[1:]
-assert heading == "position document token text head joint memory cache stores ngrams with nats".split()
+assert heading == "position document token text head joint memory cache unigram stores ngrams with nats".split()
 assert len(rows) == r["tokens"]
 assert abs(sum(float(x[-1]) for x in rows) / len(rows) - r["loss"]) < 1e-9
 assert {x[1] for x in rows} == {str(i) for i in range(15)}
@@ -283,7 +283,7 @@ EOF
 }
 
 @test "--ablate: each source by itself, and all, of one pass" {
-  eval-ppl -q -m model --memory none --cache 50 --with model --json --ablate test.shard.zst >table
+  eval-ppl -q -m model --memory none --cache 50 --unigram --with model --json --ablate test.shard.zst >table
   eval-ppl -q -m model --memory none --json test.shard.zst >none
   eval-ppl -q -m model --memory none --cache 50 --json test.shard.zst >cache
   python3 - none cache table <<'EOF2'
@@ -291,7 +291,7 @@ import json, sys
 none, cache = (json.load(open(f)) for f in sys.argv[1:3])
 report, *rows = map(json.loads, open(sys.argv[3]))
 rows = {row["sources"]: row for row in rows}
-assert list(rows) == ["none", "cache", "with", "all"], rows
+assert list(rows) == ["none", "cache", "unigram", "with", "all"], rows
 assert abs(rows["none"]["loss"] - none["loss"]) < 1e-9
 assert abs(rows["all"]["loss"] - report["loss"]) < 1e-9
 assert abs(rows["cache"]["loss"] - cache["loss"]) < 2e-3

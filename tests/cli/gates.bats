@@ -153,3 +153,10 @@ EOF
   refused 64 "leave --retrieve-log out" eval-ppl -q -m model --part 1/2 --retrieve-log hits test.shard.zst
   [ ! -e unscored ]
 }
+
+@test "a unigram has a gate too, which knows how much of the text it has counted" {
+  eval-ppl -q -m model --unigram --unigram-lambda gate --tune valid.shard.zst -o unigram.conf
+  grep -q '^gate = \["unigram .* read=' unigram.conf
+  eval-ppl -q -m model --config unigram.conf --json valid.shard.zst >gated
+  python3 -c 'import json, sys; r = json.load(open("gated")); sys.exit(not r["loss"] <= r["gate"]["constant_loss"] + 1e-6)'
+}

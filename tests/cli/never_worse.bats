@@ -35,6 +35,7 @@ no_worse() {
 memories=(
   "--memory local,long"
   "--cache 500"
+  "--unigram"
   "--datastore STORE"
   "--datastore STORE --combine interpolate"
   "--ngrams ngrams"
@@ -42,7 +43,7 @@ memories=(
   "--cache 500 --datastore STORE"
   "--memory local,long --datastore STORE --combine both"
   "--cache 500 --ngrams ngrams"
-  "--memory local,long --cache 500 --datastore STORE --combine both --ngrams ngrams --with further"
+  "--memory local,long --cache 500 --unigram --datastore STORE --combine both --ngrams ngrams --with further"
 )
 
 @test "no memory with default weights is worse than a model without memory by more than 0.2 %" {
