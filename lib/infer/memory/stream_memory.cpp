@@ -66,8 +66,9 @@ Parts StreamMemory::score(const HeadRows& head, const Tensor& targets, const Rec
   return parts;
 }
 
-Tensor StreamMemory::mix(const Parts& parts) {
+Tensor StreamMemory::mix(const Parts& parts, bool fresh) {
   const Components components = parts.at(plan_);
+  if (fresh && !online_.empty()) online_[0] = OnlineWeights(mixture_);
   return mixture_.mix(components, online_.empty() ? mixture_.weights(components.gates)
                                                   : online_[0].learn(components));
 }
@@ -247,8 +248,12 @@ void StreamMemory::select(const Tensor& rows) {
                  [&](const Tensor& of) { return of.index_select(0, rows.to(of.device())); });
 }
 
-void StreamMemory::clear() {
+void StreamMemory::clear_sources() {
   for (const auto& source : sources_) source->clear();
+}
+
+void StreamMemory::clear() {
+  clear_sources();
   for (auto& weights : online_) weights = OnlineWeights(mixture_);
 }
 

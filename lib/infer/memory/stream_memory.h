@@ -47,8 +47,8 @@ class StreamMemory {
               const Asked& asked, std::int64_t offset, std::uint64_t first);
 
   /// Returns log p by the mixture, (R), from score(), in the order of the stream. Online weights
-  /// learn from the rows.
-  torch::Tensor mix(const Parts& parts);
+  /// learn from the rows; `fresh`: they begin anew before them.
+  torch::Tensor mix(const Parts& parts, bool fresh);
 
   /// Returns log p of every word by the mixture, (R, V) float32 or float64, for positions with
   /// unknown labels: f (R, d_model), g (R, d_key), place (R). Searches the datastores. `beside`:
@@ -87,8 +87,10 @@ class StreamMemory {
 
   /// Replaces row i by the former row rows[i], as EntryRing::select.
   void select(const torch::Tensor& rows);
-  /// Ends the stream and clears the memory.
+  /// Ends the stream: clears what sources store, and the weights that were learned.
   void clear();
+  /// Clears what sources store. Windows that were recalled before may be mixed later.
+  void clear_sources();
   /// Returns the numbers of datastore lookups by log_probs().
   SearchCounts searches() const;
   /// Returns whether positions are stored; false: append() does nothing.

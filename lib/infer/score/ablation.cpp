@@ -30,6 +30,7 @@ void Ablation::add(const Scored& scored) {
   const std::int64_t n = scored.targets.size(0);
   const torch::Tensor weight = scored.parts.weight;
   for (Case& one : cases_) {
+    if (scored.fresh) one.online = OnlineWeights(mixture_);
     const Components components = scored.parts.at(memory_, {}, &one.kept);
     const MixtureWeights weights =
         memory_.online ? one.online.learn(components) : mixture_.weights(components.gates);

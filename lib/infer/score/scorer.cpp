@@ -386,7 +386,7 @@ class Walk {
 
   void remember(const Forwarded& done, std::int64_t row) {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
-    if (span.fresh) memory_.clear();
+    if (span.fresh) memory_.clear_sources();
     const Window window = window_of(done, row);
     memory_.append(window.f.slice(0, span.first_new), window.g.slice(0, span.first_new),
                    window.targets.slice(0, span.first_new),
@@ -396,7 +396,7 @@ class Walk {
   // What the memories have for a window, which they then remember.
   StreamMemory::Recalled recall(const Forwarded& done, std::int64_t row) {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
-    if (span.fresh) memory_.clear();
+    if (span.fresh) memory_.clear_sources();
     Window window = window_of(done, row);
     if (plan_.reads()) window.before = before(done, row);
     return memory_.recall(window, scored_targets(done, row));
@@ -422,6 +422,7 @@ class Walk {
     Scored scored;
     scored.first = span.target + static_cast<std::uint64_t>(span.first_scored);
     scored.targets = scored_targets(done, row);
+    scored.fresh = span.fresh;
     scored.parts = memory_.score(head, scored.targets, done.recalled[static_cast<std::size_t>(row)],
                                  done.asked, offset, scored.first);
     const std::int64_t tokens = span.length - span.first_scored;
@@ -435,7 +436,7 @@ class Walk {
     }
     totals_.tokens += static_cast<std::uint64_t>(std::llround(counted));
     if (mixed_) {
-      scored.log_prob = memory_.mix(scored.parts);
+      scored.log_prob = memory_.mix(scored.parts, scored.fresh);
       double nats = -scored.log_prob.sum().item<double>();
       if (windows_.learned)
         nats = -(scored.log_prob * scored.parts.weight).sum().item<double>();

@@ -23,6 +23,7 @@ struct Scored {
   torch::Tensor targets;  ///< (R) int64, CPU
   Parts parts;
   torch::Tensor log_prob = {};  ///< (R) float64, CPU: log p by the mixture
+  bool fresh = false;           ///< a stream begins: learned weights begin anew
 };
 
 /// The retrieved passages of a window.

@@ -267,6 +267,29 @@ DOCTEST_TEST_CASE(
   }
 }
 
+DOCTEST_TEST_CASE("each document begins with the first weights, however many are read together") {
+  AllSources of;
+  of.text = tiny::text_of({70, 40, 90}, kOnlineTypes, 7);
+  of.windows.by_document = true;
+  std::vector<double> expected;
+  for (const auto& document : of.text.documents) {
+    tiny::Text alone = of.text;
+    alone.documents = {document};
+    for (const auto& scored : all_scored(of, alone))
+      for (std::int64_t i = 0; i < scored.targets.size(0); ++i)
+        expected.push_back(scored.log_prob[i].item<double>());
+  }
+  for (const std::int64_t batch_tokens : {24, 100, 1000}) {
+    of.windows.batch_tokens = batch_tokens;
+    std::size_t i = 0;
+    for (const auto& scored : all_scored(of, of.text))
+      for (std::int64_t row = 0; row < scored.targets.size(0); ++row, ++i)
+        DOCTEST_CHECK(scored.log_prob[row].item<double>() ==
+                      doctest::Approx(expected.at(i)).epsilon(1e-9));
+    DOCTEST_CHECK(i == expected.size());
+  }
+}
+
 DOCTEST_TEST_CASE("weights are learned where no share is given or tuned") {
   AllSources of;
   const auto online = [&](const std::function<void(infer::MemoryOptions&)>& change) {
