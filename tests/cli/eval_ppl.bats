@@ -297,6 +297,12 @@ assert abs(rows["all"]["loss"] - report["loss"]) < 1e-9
 assert abs(rows["cache"]["loss"] - cache["loss"]) < 2e-3
 assert rows["cache"]["low"] <= rows["cache"]["difference"] <= rows["cache"]["high"]
 EOF2
+  # Documents by themselves: each begins with the first weights, in the table as in the figures, however many are read together.
+  for batch in 100 4000; do
+    eval-ppl -q -m model --memory none --cache 50 --unigram --restart document --batch-tokens $batch --json --ablate test.shard.zst >$batch
+    near "$(head -n 1 $batch | field loss)" "$(tail -n 1 $batch | field loss)" 1e-9
+  done
+  near "$(head -n 1 100 | field loss)" "$(head -n 1 4000 | field loss)" 1e-5
   run -64 --separate-stderr eval-ppl -m model --memory none --ablate test.shard.zst
   [[ $stderr == *"no memory to leave out"* ]]
 }

@@ -68,6 +68,18 @@ what_runs() {
   [[ $output == *"no tokenizer.json in it; give TOKENIZER"* ]]
 }
 
+@test "never-worse: no memory makes a text less probable than the model alone, or make says which" {
+  for program in tokenize train eval-ppl build-datastore build-ngrams; do needs "$program"; done
+  command -v jq >/dev/null || skip "jq is not there"
+  export OMP_NUM_THREADS=1
+  make -s -C "$root/examples/never-worse" OUT="$PWD/out" BIN="$BIN" >shown
+  [ "$(cut -f 2 out/table.tsv | paste -s -d " ")" = "memories memory cache unigram datastore ngrams all memory datastore all" ]
+  run -2 make -s -C "$root/examples/never-worse" OUT="$PWD/out" BIN="$BIN" LIMIT=-9
+  [[ $output == *"joint cache: worse by "*" nats a token on text-"* ]]
+  run -2 make -s -C "$root/examples/never-worse" OUT="$PWD/other" BIN="$BIN" DATA="$PWD/nothing"
+  [[ $output == *"give a folder with *.txt or *.jsonl"* ]]
+}
+
 @test "tasks: questions of a novel, asked with a cache and a datastore too" {
   for program in tokenize train eval-ppl build-datastore score compare-ppl jq; do
     command -v "$program" >/dev/null || skip "$program is not there"
