@@ -14,7 +14,7 @@
 namespace {
 
 using torch::Tensor;
-using Tokens = std::vector<std::uint32_t>;
+using Ids = std::vector<std::uint32_t>;
 
 constexpr std::int64_t kUnigramTypes = 23;
 
@@ -42,7 +42,7 @@ double plain_unigram(std::span<const std::uint32_t> before, std::uint32_t token,
 DOCTEST_TEST_CASE("a unigram counts the whole stream, whatever windows, layouts and parts") {
   const auto text = tiny::text_of({120, 90, 0, 60}, kUnigramTypes, 7);
   const tiny::Shard shard(text);
-  const Tokens tokens = text.tokens();
+  const Ids tokens = text.tokens();
   const auto begin_of = [&](std::uint64_t at, bool by_document) {
     std::uint64_t begin = 0;
     for (const auto& document : text.documents) {
@@ -95,8 +95,8 @@ DOCTEST_TEST_CASE(
   const auto plan =
       infer::plan_memory(unigram_of("4", "0.25"), tiny::windows_of(32, 32, true), model);
   infer::StreamMemory memory(plan, 32, /*streaming=*/true, model, 3);
-  std::vector<Tokens> texts = {{1, 2, 3, 2, 2}, {5}, {}};
-  const auto read = [&](std::int64_t row, const Tokens& tokens) {
+  std::vector<Ids> texts = {{1, 2, 3, 2, 2}, {5}, {}};
+  const auto read = [&](std::int64_t row, const Ids& tokens) {
     memory.read(row, std::vector<std::int64_t>(tokens.begin(), tokens.end()));
   };
   const torch::NoGradGuard no_gradient;
@@ -105,7 +105,7 @@ DOCTEST_TEST_CASE(
   for (const std::vector<std::int64_t>& rows :
        {std::vector<std::int64_t>{0, 1, 2}, {2, 0, 0, 1}, {1, 2}}) {
     const auto n = std::ssize(rows);
-    std::vector<Tokens> chosen;
+    std::vector<Ids> chosen;
     for (const auto row : rows) chosen.push_back(texts[static_cast<std::size_t>(row)]);
     texts = chosen;
     memory.select(torch::tensor(rows));
@@ -116,7 +116,7 @@ DOCTEST_TEST_CASE(
     const Tensor head = model.head->log_probs(f, nullptr);
     DOCTEST_CHECK(words.exp().sum(1).allclose(torch::ones({n}, torch::kFloat64), 0, 1e-6));
     for (std::int64_t row = 0; row < n; ++row) {
-      const Tokens& text = texts[static_cast<std::size_t>(row)];
+      const Ids& text = texts[static_cast<std::size_t>(row)];
       for (std::uint32_t word = 0; word < kUnigramTypes; ++word) {
         const double own = head[row][word].exp().item<double>();
         // Before any token the head has it all.
