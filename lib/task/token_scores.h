@@ -3,7 +3,7 @@
 // plots and compare-ppl.
 //
 //   position document token text head joint SOURCE... nats   (tab-separated, with a header line;
-//   the writer names the sources: memory cache stores ngrams with)
+//   the writer names the sources: memory cache unigram stores ngrams with)
 //
 // position is the token's element offset in the data. text is the token's text, with \t, \n, \r and
 // \\ for these characters, and \xHH for bytes that are not printable ASCII or UTF-8. The other
